@@ -164,12 +164,13 @@ fn a_file_names_only_modules_below_its_own() {
 
 /// The crates of the workspace, and the crates of ours that each may name. The compiler checks that only public items are used;
 /// `#[path]` and `include!` would bypass it.
-const FRONT_ENDS: [(&str, &[&str]); 6] = [
+const FRONT_ENDS: [(&str, &[&str]); 7] = [
     ("src", &["tfseek"]),
     ("crates/arrow/src", &["tfseek"]),
     ("crates/tools/src", &["tfseek"]),
     ("crates/view/src", &["tfseek", "tfseek_tools"]),
-    ("crates/cli/src", &["tfseek", "tfseek_cli", "tfseek_tools", "tfseek_view"]),
+    ("crates/convert/src", &["tfseek", "tfseek_arrow", "tfseek_tools"]),
+    ("crates/cli/src", &["tfseek", "tfseek_cli", "tfseek_convert", "tfseek_tools", "tfseek_view"]),
     ("python/src", &["tfseek", "tfseek_arrow", "tfseek_cli", "tfseek_tools", "tfseek_view"]),
 ];
 

@@ -111,26 +111,33 @@ fn contiguous_views(
 
 /// Returns the strings of these ranges in one buffer, with offsets. The buffer is lent if it exists already.
 pub(crate) fn binary(strings: &BytesColumn, kept: &[Range<usize>]) -> Result<BinaryArray> {
-    let len: usize = kept_strings(strings, kept).map(|(_, value)| value.len()).sum();
-    let count: usize = kept.iter().map(Range::len).sum();
-    if len.max(count) > MAX_OFFSET {
-        return Err(ErrorKind::TooLarge { len: len.max(count) }.into());
-    }
-    let mut offsets = Vec::with_capacity(count.saturating_add(1));
-    offsets.push(0i32);
-    let mut end = 0;
-    offsets.extend(kept_strings(strings, kept).map(|(_, value)| {
-        end += value.len() as i32;
-        end
-    }));
-    let data = if count == strings.len() {
-        lend(&strings.to_contiguous().0)
+    let (data, offsets): (Buffer, Vec<i32>) = if is_whole(strings, kept) {
+        let (data, offsets) = strings.to_contiguous();
+        check_len(data.len().max(strings.len()))?;
+        (lend(&data), offsets.iter().map(|&offset| offset as i32).collect())
     } else {
-        let mut data = Vec::with_capacity(len);
-        kept_strings(strings, kept).for_each(|(_, value)| data.extend_from_slice(value));
-        Buffer::from_vec(data)
+        let len: usize = kept_strings(strings, kept).map(|(_, value)| value.len()).sum();
+        let count: usize = kept.iter().map(Range::len).sum();
+        check_len(len.max(count))?;
+        let (mut data, mut offsets) = (Vec::with_capacity(len), Vec::with_capacity(count.saturating_add(1)));
+        offsets.push(0);
+        for (_, value) in kept_strings(strings, kept) {
+            data.extend_from_slice(value);
+            offsets.push(data.len() as i32);
+        }
+        (Buffer::from_vec(data), offsets)
     };
     Ok(BinaryArray::try_new(OffsetBuffer::new(ScalarBuffer::from(offsets)), data, None)?)
+}
+
+/// Checks a number of bytes or of strings.
+fn check_len(len: usize) -> Result<()> {
+    if len > MAX_OFFSET { Err(ErrorKind::TooLarge { len }.into()) } else { Ok(()) }
+}
+
+/// Returns true if the ranges are one that has all strings.
+fn is_whole(strings: &BytesColumn, kept: &[Range<usize>]) -> bool {
+    matches!(kept, [all] if *all == (0..strings.len()))
 }
 
 /// Returns the strings of these ranges with their numbers.
@@ -138,7 +145,12 @@ pub(crate) fn kept_strings<'a>(
     strings: &'a BytesColumn,
     kept: &'a [Range<usize>],
 ) -> impl Iterator<Item = (usize, &'a [u8])> + 'a {
-    kept.iter().cloned().flatten().map(|number| (number, strings.get(number).unwrap_or_default()))
+    // An iterator over all strings is faster than access by number.
+    let whole = is_whole(strings, kept).then(|| strings.iter().enumerate());
+    let ranges = if whole.is_some() { &[] } else { kept };
+    let numbers = ranges.iter().cloned().flatten();
+    let some = numbers.map(|number| (number, strings.get(number).unwrap_or_default()));
+    whole.into_iter().flatten().chain(some)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`set`] writes records that arrive one after the other as a set of shards, also in several processes.
 //! * The module [`salvage`] copies the sound records of a damaged file.
-//! * The module [`record_json`] writes records as JSON, and [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
+//! * The module [`record_json`] writes records as JSON, [`proto_json`] in protobuf's form, and [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`tfds`] compares record counts with the `dataset_info.json` of TensorFlow Datasets.
@@ -58,6 +58,7 @@ mod joined;
 mod npz;
 mod numbered;
 pub mod outputs;
+pub mod proto_json;
 mod reader;
 pub mod record_json;
 pub mod reshard;

@@ -1,5 +1,7 @@
 //! Arguments of the command. Their doc comments are the help texts.
 
+#[cfg(feature = "convert")]
+mod convert;
 mod count;
 mod epoch;
 mod reshard;
@@ -7,6 +9,8 @@ mod reshard;
 mod view;
 mod words;
 
+#[cfg(feature = "convert")]
+pub(crate) use convert::ConvertArgs;
 pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
 pub(crate) use reshard::ReshardArgs;
@@ -110,6 +114,10 @@ pub(crate) enum Verb {
     Salvage(SalvageArgs),
     /// Make records from JSON lines, or from payloads that each follow their length
     Encode(EncodeArgs),
+    /// Convert TFRecords to another format, or files of another format to TFRecords
+    #[cfg(feature = "convert")]
+    #[command(after_help = convert::AFTER_CONVERT, override_usage = "tfseek convert [OPTIONS] <IN>... <OUT>")]
+    Convert(ConvertArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
     Unpack(UnpackArgs),
     /// Show the records in the browser: a grid, a table, each record, statistics, searches
@@ -136,7 +144,7 @@ pub(crate) struct PathsArgs {
 pub(crate) struct PrintArgs {
     /// Output format; `human`: readable text, `json`: one object per line (`index` is the record's number over all files, as
     /// `get` takes it, or null if it is not known; `record` is its number in the file), `proto-json`: protobuf's JSON mapping,
-    /// `raw`: payloads, `tfrecord`: records with framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
+    /// `raw`: payloads, `arrow`: an Arrow IPC stream, of `cat` only, `tfrecord`: records with framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: RecordFormat,
     #[command(flatten)]
@@ -255,6 +263,9 @@ pub(crate) enum RecordFormat {
     ProtoJson,
     Raw,
     Tfrecord,
+    /// An Arrow IPC stream, of `cat` only.
+    #[cfg(feature = "convert")]
+    Arrow,
     /// `cat --bare`.
     #[value(skip)]
     Bare,

@@ -4,7 +4,6 @@ pub(crate) mod arrays;
 pub(crate) mod epoch;
 mod features;
 mod human;
-mod proto_json;
 
 use crate::args::{GlobalArgs, PrintArgs, RecordFormat};
 use crate::bytes::ByteLimits;
@@ -15,8 +14,9 @@ use std::io::Write;
 use std::path::Path;
 use tfseek::Record;
 use tfseek::example::MessageKind;
+use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
-use tfseek_tools::{Content, bare};
+use tfseek_tools::{Content, bare, proto_json};
 
 /// A record with its number over all files, and the kind that its payload is decoded as.
 #[derive(Clone, Copy)]
@@ -50,6 +50,10 @@ pub(crate) struct Printer {
 impl Printer {
     /// Creates the printer for one file. A usage error if the format has no features to select.
     pub(crate) fn new(args: &PrintArgs, global: &GlobalArgs) -> Outcome<Printer> {
+        #[cfg(feature = "convert")]
+        if args.format == RecordFormat::Arrow {
+            return Err(Failure::usage("-f arrow: expected the verb `cat`"));
+        }
         let features = FeaturePatterns::new(args)?;
         Ok(Printer { format: args.format, full: args.full, exact: global.bytes, features, many_files: false })
     }
@@ -77,6 +81,9 @@ impl Printer {
             RecordFormat::Tfrecord => {
                 tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?
             }
+            // No printer has this format.
+            #[cfg(feature = "convert")]
+            RecordFormat::Arrow => {}
             RecordFormat::Bare => bare::put(console.out(), payload).map_err(Failure::Stdout)?,
             RecordFormat::Human => {
                 human::print(console, item, &self.content(&item)?, self.limits(), self.many_files)?;
@@ -90,7 +97,9 @@ impl Printer {
                 console.out().write_all(b"\n").map_err(Failure::Stdout)?;
             }
             RecordFormat::ProtoJson => {
-                proto_json::print(console.out(), payload, &self.content(&item)?).map_err(Failure::Stdout)?;
+                let content = self.content(&item)?;
+                let record = ProtoJson { payload, content: &content };
+                proto_json::print(console.out(), &record).map_err(Failure::Stdout)?;
             }
         }
         console.end_record()

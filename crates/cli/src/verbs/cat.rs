@@ -8,6 +8,10 @@ use crate::exit::Outcome;
 use crate::records;
 
 pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    #[cfg(feature = "convert")]
+    if args.print.format == RecordFormat::Arrow {
+        return super::convert::cat(args, global, console);
+    }
     let paths = records::resolve(&args.paths, console)?;
     let condition = Condition::new(&args.select, paths.len());
     let mut skipped = SkippedErrors::default();

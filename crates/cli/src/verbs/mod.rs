@@ -2,6 +2,8 @@
 
 pub(crate) mod cat;
 pub(crate) mod completions;
+#[cfg(feature = "convert")]
+pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod digest;
 pub(crate) mod encode;

@@ -1,7 +1,8 @@
 //! The forms of records in JSON.
 
-use super::error::JsonError;
+use super::error::{JsonError, JsonPosition};
 use super::kinds::FeatureKinds;
+use super::observed::ObservedKinds;
 use super::source::RecordSource;
 use super::value::{JsonValue, Member, Token, ValueError};
 use super::values::{self, Manner, base64, base64_object};
@@ -81,18 +82,37 @@ impl<R: Read> JsonRecords<R> {
     /// # Errors
     /// [`JsonError`]. The records after it cannot be read.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Result<bool, JsonError> {
-        match self.source.begin_record()? {
-            None => return Ok(false),
-            // A list of records may be longer than any record, so it is not read.
-            Some(b'[') => {
-                return Err(JsonError::new(self.source.position(), "expected an object, found a list"));
-            }
-            Some(_) => {}
+        if !self.begin_record()? {
+            return Ok(false);
         }
         let record = self.source.record()?;
         let reader = RecordReader { kinds: self.kinds.as_ref(), form: self.form };
         *payload = reader.payload(record.value()).map_err(|e| record.error(e))?;
         Ok(true)
+    }
+
+    /// Reads the next record and adds the kinds of its values to `seen`. Returns false at the end.
+    ///
+    /// # Errors
+    /// [`JsonError`]; also for a value of another kind than an earlier one of its feature.
+    pub fn observe(&mut self, seen: &mut ObservedKinds) -> Result<bool, JsonError> {
+        if !self.begin_record()? {
+            return Ok(false);
+        }
+        let start = self.source.position();
+        let record = self.source.record()?;
+        let reader = RecordReader { kinds: self.kinds.as_ref(), form: self.form };
+        reader.observe(record.value(), start, seen).map_err(|e| record.error(e))?;
+        Ok(true)
+    }
+
+    fn begin_record(&mut self) -> Result<bool, JsonError> {
+        match self.source.begin_record()? {
+            None => Ok(false),
+            // A list of records may be longer than any record, so it is not read.
+            Some(b'[') => Err(JsonError::new(self.source.position(), "expected an object, found a list")),
+            Some(_) => Ok(true),
+        }
     }
 }
 
@@ -118,6 +138,58 @@ impl RecordReader<'_> {
             self.sections(members, &mut parts)?;
         }
         parts.encode().map_err(|e| record.error(e.to_string()))
+    }
+
+    /// Adds the kinds of the values of a record. Protobuf's form names them, so its values are left out.
+    fn observe<'a>(
+        self,
+        record: JsonValue<'a>,
+        start: JsonPosition,
+        seen: &mut ObservedKinds,
+    ) -> Result<(), ValueError<'a>> {
+        if self.form == JsonForm::ProtoJson || !record.is_object() {
+            return Ok(());
+        }
+        let members = record.members()?;
+        if self.is_plain(&members) {
+            return members.iter().try_for_each(|member| {
+                let added = seen.feature(&member.key, member.value, start, true);
+                added.map_err(|e| e.feature(&member.key))
+            });
+        }
+        for section in members {
+            let lists = match &*section.key {
+                "features" | "context" => false,
+                "feature_lists" | "featureLists" => true,
+                _ => continue,
+            };
+            seen.is_sequence |= section.key != "features";
+            let members = section.value.members()?;
+            if self.is_proto(&members, lists) {
+                continue;
+            }
+            for member in members {
+                let added = if lists {
+                    seen.feature_list(&member.key, member.value, start)
+                } else {
+                    seen.feature(&member.key, member.value, start, false)
+                };
+                added.map_err(|e| e.feature(&member.key))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true for the members of a section in protobuf's form.
+    fn is_proto(self, members: &[Member<'_>], lists: bool) -> bool {
+        match (members.first(), self.form) {
+            (_, JsonForm::ProtoJson) => true,
+            // The values of the other form are lists or null.
+            (Some(first), JsonForm::Auto) => {
+                map_names(lists).contains(&&*first.key) && first.value.is_object()
+            }
+            _ => false,
+        }
     }
 
     /// Returns true for the members of a record in the plain form.
@@ -232,16 +304,10 @@ impl RecordReader<'_> {
     /// Reads a section: a map of features or of feature lists. That of protobuf is in a member of its own.
     fn map<'a>(self, section: &Member<'a>, lists: bool, parts: &mut Parts) -> Result<(), ValueError<'a>> {
         let members = section.value.members()?;
-        let names: [&str; 2] = if lists { ["featureList", "feature_list"] } else { ["feature", "feature"] };
-        let is_proto = match (members.first(), self.form) {
-            (_, JsonForm::ProtoJson) => true,
-            // The values of the other form are lists or null.
-            (Some(first), JsonForm::Auto) => names.contains(&&*first.key) && first.value.is_object(),
-            _ => false,
-        };
-        if !is_proto {
+        if !self.is_proto(&members, lists) {
             return self.json_map(section, members, lists, parts);
         }
+        let names = map_names(lists);
         for (k, member) in members.iter().enumerate() {
             if !names.contains(&&*member.key) || k > 0 {
                 let [name, _] = names;
@@ -310,6 +376,11 @@ impl Parts {
         let features = self.features.into_iter();
         features.fold(ExampleBuilder::new(), |b, (name, value)| b.feature(name, value)).encode()
     }
+}
+
+/// Returns the names of the map in a section of protobuf's form.
+fn map_names(lists: bool) -> [&'static str; 2] {
+    if lists { ["featureList", "feature_list"] } else { ["feature", "feature"] }
 }
 
 /// Reads the steps of a feature list in the plain manner: each is a list, a value, or null for a step without a kind. `None` for null.

@@ -6,7 +6,8 @@
 //! {"features": {"feature": {"label": {"int64List": {"value": ["1"]}}}}}                     protobuf's JSON mapping
 //! ```
 //!
-//! The first two forms contain no kinds, so a schema is needed ([`FeatureKinds`]). The third form is exact, and needs none. A value that does not have
+//! The first two forms contain no kinds, so a schema is needed ([`FeatureKinds`]), or a first reading that
+//! observes the kinds of the values ([`ObservedKinds`]). The third form is exact, and needs none. A value that does not have
 //! the kind of its feature, an unknown feature and a key that is given twice are errors with line, column and byte.
 //!
 //! The text is read once, in pieces: only the record that is being read is in memory, and its text has a maximum length.
@@ -14,6 +15,7 @@
 mod error;
 mod forms;
 mod kinds;
+mod observed;
 mod source;
 mod value;
 mod values;
@@ -24,3 +26,4 @@ mod tests;
 pub use error::{JsonError, JsonPosition};
 pub use forms::{JsonForm, JsonRecords};
 pub use kinds::FeatureKinds;
+pub use observed::ObservedKinds;

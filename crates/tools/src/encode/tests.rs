@@ -1,4 +1,4 @@
-use super::{FeatureKinds, JsonForm, JsonRecords};
+use super::{FeatureKinds, JsonForm, JsonRecords, ObservedKinds};
 use std::io::{self, Read};
 use tfseek::{Example, ExampleBuilder, FeatureBuf, Schema, SequenceExampleBuilder};
 use tfseek_testkit::rng::Rng;
@@ -527,5 +527,98 @@ fn base64_is_that_of_protobuf() {
         let json = format!(r#"{{"b": {{"base64": "{text}"}}}}"#);
         let e = read(json.as_bytes(), Some(SCHEMA), JsonForm::Auto).unwrap_err();
         assert!(e.contains("column 18 (byte 17): feature \"b\": expected base64, found"), "{text}: {e}");
+    }
+}
+
+/// Returns the payloads of records whose kinds are those of their values.
+fn observed(text: &str, form: JsonForm) -> Result<Vec<Vec<u8>>, String> {
+    let mut seen = ObservedKinds::default();
+    let mut reader = JsonRecords::new(text.as_bytes(), None, form, 1 << 20);
+    while reader.observe(&mut seen).map_err(|e| e.to_string())? {}
+    let kinds = seen.kinds().map_err(|e| e.to_string())?;
+    let mut reader = JsonRecords::new(text.as_bytes(), Some(kinds), form, 1 << 20);
+    let (mut payloads, mut payload) = (Vec::new(), Vec::new());
+    while reader.next(&mut payload).map_err(|e| e.to_string())? {
+        payloads.push(payload.clone());
+    }
+    Ok(payloads)
+}
+
+#[test]
+fn values_show_their_kinds() {
+    let example = |b: ExampleBuilder| b.encode().unwrap();
+    let text = "{\"i\": 1, \"f\": \"NaN\", \"b\": \"NaN\", \"e\": []}\n{\"f\": [1.0, 2e3], \"b\": {\"base64\": \"_w\"}, \"e\": 7, \"n\": null}\n";
+    let want = vec![
+        example(
+            ExampleBuilder::new()
+                .int64("i", [1])
+                .float("f", [f32::NAN])
+                .bytes("b", ["NaN"])
+                .int64("e", [0i64; 0]),
+        ),
+        example(ExampleBuilder::new().float("f", [1.0f32, 2000.0]).bytes("b", [b"\xff"]).int64("e", [7])),
+    ];
+    assert_eq!(observed(text, JsonForm::Auto).unwrap(), want);
+
+    // The form of `-f json`, with a feature that has no kind in any record.
+    let text =
+        r#"{"index": 0, "features": {"n": null, "i": [1]}} {"index": 1, "features": {"i": [], "n": null}}"#;
+    let want = vec![
+        example(ExampleBuilder::new().feature("n", FeatureBuf::None).int64("i", [1])),
+        example(ExampleBuilder::new().feature("n", FeatureBuf::None).int64("i", [0i64; 0])),
+    ];
+    assert_eq!(observed(text, JsonForm::Auto).unwrap(), want);
+
+    let sequence = SequenceExampleBuilder::new()
+        .feature("id", FeatureBuf::Int64(vec![5]))
+        .feature_list("frames", [FeatureBuf::Float(vec![0.5]), FeatureBuf::Float(vec![])]);
+    let want = vec![sequence.encode().unwrap()];
+    for text in [
+        r#"{"context": {"id": [5]}, "feature_lists": {"frames": [[0.5], []]}}"#,
+        r#"{"id": 5, "frames": [[0.5], []]}"#,
+    ] {
+        assert_eq!(observed(text, JsonForm::Auto).unwrap(), want, "{text}");
+    }
+    // A feature list without steps is an empty list in the plain form.
+    let text = "{\"frames\": []}\n{\"frames\": [[1]]}";
+    assert_eq!(observed(text, JsonForm::Auto).unwrap().len(), 2);
+
+    // The form of protobuf shows no kinds, because it names them.
+    let text = r#"{"features": {"feature": {"a": {"int64List": {"value": ["1"]}}}}}"#;
+    let want = vec![example(ExampleBuilder::new().int64("a", [1]))];
+    assert_eq!(observed(text, JsonForm::Auto).unwrap(), want);
+    assert_eq!(observed(text, JsonForm::ProtoJson).unwrap(), want);
+}
+
+#[test]
+fn a_feature_of_two_kinds_is_an_error_with_both_lines() {
+    for (text, want) in [
+        (
+            "{\"a\": 1}\n{\"a\": [2, 2.5]}",
+            "line 2, column 11 (byte 19): feature \"a\": expected int64, as in line 1, or a schema, found 2.5",
+        ),
+        (
+            "{\"a\": \"x\"}\n\n{\"a\": 2}",
+            "line 3, column 7 (byte 18): feature \"a\": expected string, as in line 1, or a schema, found 2",
+        ),
+        (
+            "{\"a\": \"NaN\"}\n{\"a\": 2}",
+            "line 2, column 7 (byte 19): feature \"a\": expected a float or a string, as in line 1, or a schema, found 2",
+        ),
+        (
+            "{\"a\": null}\n{\"a\": []}",
+            "line 2, column 1 (byte 12): feature \"a\": expected a value that shows the kind, or a schema, found only empty lists",
+        ),
+        (
+            "{\"a\": true}",
+            "line 1, column 7 (byte 6): feature \"a\": expected a number, a string or {\"base64\": ..}, found true",
+        ),
+        ("[1]", "line 1, column 1 (byte 0): expected an object, found a list"),
+        (
+            "{\"a\": [[1], 2.5]}",
+            "line 1, column 13 (byte 12): feature \"a\": expected int64, as in line 1, or a schema, found 2.5",
+        ),
+    ] {
+        assert_eq!(observed(text, JsonForm::Auto).unwrap_err(), want, "{text}");
     }
 }

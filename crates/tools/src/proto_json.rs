@@ -1,27 +1,34 @@
 //! Records in protobuf's JSON mapping.
 //!
-//! The output equals that of Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted here and
-//! unordered there.
+//! [`print`] equals Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted here and unordered there.
 
+use crate::record_json::{Base64, non_finite};
+use crate::{Content, Map};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::io::{self, Write};
 use tfseek::{Example, Feature, FeatureList, SequenceExample};
-use tfseek_tools::record_json::{Base64, non_finite};
-use tfseek_tools::{Content, Map};
 
-pub(super) fn print(out: &mut impl Write, payload: &[u8], content: &Content<'_>) -> io::Result<()> {
+/// Prints a record in lines, with a line end after it.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn print(out: &mut impl Write, record: &ProtoJson<'_>) -> io::Result<()> {
     let mut json = serde_json::Serializer::with_formatter(&mut *out, PythonFormatter(PrettyFormatter::new()));
-    RecordMessage { payload, content }.serialize(&mut json).map_err(io::Error::from)?;
+    record.serialize(&mut json).map_err(io::Error::from)?;
     out.write_all(b"\n")
 }
 
-struct RecordMessage<'a> {
-    payload: &'a [u8],
-    content: &'a Content<'a>,
+/// A record in protobuf's JSON mapping. Serialization does not collect lists first.
+#[derive(Debug)]
+pub struct ProtoJson<'a> {
+    /// The payload.
+    pub payload: &'a [u8],
+    /// The decoded payload.
+    pub content: &'a Content<'a>,
 }
 
-impl Serialize for RecordMessage<'_> {
+impl Serialize for ProtoJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         // A member that is set but empty is printed; a member that is not set is omitted.
         let has_features = |empty: bool| !empty || Example::new(self.payload).has_features();

@@ -1,0 +1,60 @@
+//! Arguments of `tfseek convert`.
+
+use super::{AccessArgs, PayloadArgs, WhereArgs};
+use crate::exit::{Failure, Outcome};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// The formats of `tfseek convert`.
+pub(crate) const AFTER_CONVERT: &str = "\
+The suffix of a name states its format: .parquet; .arrow and .feather (Arrow IPC file), .arrows (Arrow IPC stream); .jsonl and .ndjson (JSON \
+lines). One side is TFRecord: files, folders, patterns and sets \
+as IN, or a name such as train.tfrecord (also with .gz or .zz) as OUT. OUT gets its name when it is complete.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// IN.. OUT: TFRecord files, folders, patterns or sets, or files of another format, and last the file to write
+    #[arg(required = true, value_name = "PATHS")]
+    paths: Vec<PathBuf>,
+    /// Schema file, as `tfseek schema --json` prints it: the columns of a table [default: one with which the rows are equal records again],
+    /// or the kinds of the features of JSON lines as an input [default: those that the values show]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+    /// JSON lines in protobuf's JSON mapping, which needs no schema and keeps features without a kind
+    #[arg(long)]
+    pub(crate) proto_json: bool,
+    /// Of TFRecords: only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) features: Vec<String>,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+    /// Of TFRecords: features that are text in UTF-8, and not binary, in Parquet and Arrow: `name,*_text` (repeatable)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) text: Vec<String>,
+    /// Of Parquet and Arrow: columns that are feature lists of SequenceExamples [default: those that the metadata of a converted file name]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) feature_lists: Vec<String>,
+    /// Continue if shards of a set are missing
+    #[arg(long)]
+    pub(crate) allow_missing: bool,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+impl ConvertArgs {
+    /// Returns the inputs and the output.
+    pub(crate) fn paths(&self) -> Outcome<(&[PathBuf], &Path)> {
+        match self.paths.split_last() {
+            Some((output, inputs)) if !inputs.is_empty() => Ok((inputs, output)),
+            _ => Err(Failure::usage("expected two or more paths, IN.. OUT, found one")),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `convert`: there and back for records of all kinds, options, errors, and paths.
+
+#![cfg(feature = "convert")]
+
+mod common;
+
+use common::*;
+use std::fs;
+use tfseek::ExampleBuilder;
+
+/// Returns the digests of the records of a file.
+fn digests(dir: &Folder, kind: &str, name: &str) -> Vec<serde_json::Value> {
+    let ran = dir.run(&["digest", "--kind", kind, name]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines = ran.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    lines.map(|line| line["digest"].clone()).collect()
+}
+
+fn same_digests(dir: &Folder, kind: &str, names: [&str; 2]) {
+    let [a, b] = names.map(|name| digests(dir, kind, name));
+    assert!(!a.is_empty() && a.iter().all(serde_json::Value::is_string));
+    assert_eq!(a, b);
+}
+
+fn convert(dir: &Folder, args: &[&str]) {
+    let ran = dir.run(&[&["convert", "-q", "--force"], args].concat());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");
+}
+
+#[test]
+fn json_lines_there_and_back() {
+    let dir = Folder::new();
+    dir.shard("examples", [rich(), label(3), vec![]]);
+    dir.shard("sequences", [sequence(), sequence()]);
+    dir.shard("others", [&b"\xff\x00"[..], b"text", b""]);
+    for (name, kind) in [("examples", "example"), ("sequences", "sequence-example")] {
+        fs::write(dir.path("schema"), dir.run(&["schema", "--all", "--json", "--kind", kind, name]).out)
+            .unwrap();
+        convert(&dir, &["--kind", kind, name, "exact.jsonl", "--proto-json"]);
+        convert(&dir, &["--kind", kind, name, "plain.ndjson"]);
+        let lines = fs::read_to_string(dir.path("plain.ndjson")).unwrap();
+        assert_eq!(lines, dir.run(&["cat", "-f", "json", "--kind", kind, name]).out);
+        let exact = fs::read_to_string(dir.path("exact.jsonl")).unwrap();
+        assert_eq!(exact.lines().count(), lines.lines().count());
+        for out in ["o.tfrecord", "o.tfrecord.gz", "o.record.zz"] {
+            convert(&dir, &["exact.jsonl", out]);
+            same_digests(&dir, kind, [name, out]);
+            convert(&dir, &["exact.jsonl", "--proto-json", out]);
+            same_digests(&dir, kind, [name, out]);
+            convert(&dir, &["plain.ndjson", "--schema", "schema", out]);
+            same_digests(&dir, kind, [name, out]);
+        }
+    }
+    // Without a schema the values show the kinds, except those of lists without values.
+    convert(&dir, &["sequences", "a.jsonl"]);
+    convert(&dir, &["a.jsonl", "o.tfrecord"]);
+    same_digests(&dir, "sequence-example", ["sequences", "o.tfrecord"]);
+    convert(&dir, &["examples", "a.jsonl"]);
+    dir.run(&["convert", "a.jsonl", "new.tfrecord"]).fails(
+        1,
+        &[
+            "a.jsonl: line 1, column 1 (byte 0): feature \"no values\"",
+            "found only empty lists",
+            "`--schema FILE`",
+        ],
+    );
+    assert!(!dir.path("new.tfrecord").exists());
+    convert(&dir, &["examples", "a.jsonl", "--features", "word,größe,f*,m*,label,unset"]);
+    convert(&dir, &["a.jsonl", "o.tfrecord"]);
+    let kept = dir.run(&["cat", "-f", "json", "--features", "word,größe,f*,m*,label,unset", "examples"]).out;
+    assert_eq!(dir.run(&["cat", "-f", "json", "o.tfrecord"]).out, kept);
+
+    // Payloads of other types are kept too.
+    convert(&dir, &["--kind", "bytes", "others", "a.jsonl"]);
+    convert(&dir, &["a.jsonl", "o.tfrecord"]);
+    assert_eq!(fs::read(dir.path("o.tfrecord")).unwrap(), fs::read(dir.path("others")).unwrap());
+}
+
+#[test]
+fn several_files_are_one() {
+    let dir = Folder::new();
+    dir.shard("x-00000-of-00002.tfrecord", labels(0..3));
+    dir.shard("x-00001-of-00002.tfrecord", labels(3..5));
+    dir.shard("all.tfrecord", labels(0..5));
+    let ran = dir.run(&["convert", "x@2.tfrecord", "a.jsonl", "--json"]);
+    let size = fs::metadata(dir.path("a.jsonl")).unwrap().len();
+    ran.prints(&format!(
+        "{{\"bytes\":{size},\"format\":\"JSON lines\",\"path\":\"a.jsonl\",\"records\":5}}\n"
+    ));
+    assert_eq!(
+        fs::read_to_string(dir.path("a.jsonl")).unwrap(),
+        dir.run(&["cat", "-f", "json", "x@2.tfrecord"]).out
+    );
+    let ran = dir.run(&["convert", "a.jsonl", "a.jsonl", "twice.tfrecord"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "twice.tfrecord: 10 records, 340 bytes\n"), "{}", ran.out);
+    let twice = [digests(&dir, "example", "all.tfrecord"), digests(&dir, "example", "all.tfrecord")].concat();
+    assert_eq!(digests(&dir, "example", "twice.tfrecord"), twice);
+
+    convert(&dir, &["x@2.tfrecord", "a.jsonl", "--where", "label in 2..4"]);
+    assert_eq!(fs::read_to_string(dir.path("a.jsonl")).unwrap().lines().count(), 2);
+    let ran = dir.run(&["convert", "--force", "x@2.tfrecord", "a.jsonl", "--where", "label == 9"]);
+    ran.fails(1, &["no record meets the condition"]);
+}
+
+#[test]
+fn requests_that_do_not_fit() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..3));
+    fs::write(dir.path("a.jsonl"), "{\"a\": 1}\n{\"a\": 0.5}\n").unwrap();
+    let fails =
+        |args: &[&str], code, words: &[&str]| dir.run(&[&["convert"], args].concat()).fails(code, words);
+    fails(
+        &["a.jsonl", "o.tfrecord"],
+        1,
+        &["a.jsonl: line 2", "feature \"a\": expected int64, as in line 1, or a schema, found 0.5"],
+    );
+    fails(&["a.tfrecord", "o.csv"], 2, &["o.csv: expected a name that ends in", ".jsonl"]);
+    fails(
+        &["a.tfrecord", "o.tfrecord"],
+        2,
+        &["o.tfrecord: expected TFRecords on one side only", "tfseek reshard"],
+    );
+    fails(
+        &["a.jsonl", "o.jsonl"],
+        2,
+        &["o.jsonl: expected a TFRecord file for these inputs, found JSON lines"],
+    );
+    fails(
+        &["a.jsonl", "a.tfrecord", "o.tfrecord"],
+        2,
+        &["a.tfrecord: expected the format of the other inputs"],
+    );
+    fails(&["a.tfrecord"], 2, &["expected two or more paths, IN.. OUT, found one"]);
+    fails(&["-", "o.jsonl"], 2, &["expected files, found `-`"]);
+    fails(&["a.tfrecord", "-"], 2, &["expected a file for the output, found `-`"]);
+    fails(&["a.tfrecord", "a.jsonl"], 2, &["a.jsonl: already exists (--force replaces it)"]);
+    fails(
+        &["a.tfrecord", "o.jsonl", "--features", "x*"],
+        2,
+        &["expected a feature that matches x*, found none"],
+    );
+    fails(&["a.jsonl", "o.tfrecord", "--features", "a"], 2, &["--features: expected TFRecords as an input"]);
+    fails(&["a.jsonl", "o.tfrecord", "--where", "a == 1"], 2, &["--where: expected TFRecords as an input"]);
+    fails(&["none.tfrecord", "o.jsonl"], 3, &["none.tfrecord"]);
+    fails(&["none.jsonl", "o.tfrecord"], 2, &["none.jsonl: expected a file, which is read twice"]);
+    fails(&["a.tfrecord", "none/o.jsonl"], 3, &["none/o.jsonl"]);
+    fs::write(dir.path("s.json"), "{}").unwrap();
+    fails(
+        &["a.tfrecord", "o.jsonl", "--schema", "s.json"],
+        2,
+        &["--schema: expected JSON lines as an input"],
+    );
+    // Damage, and a JSON text that is none: nothing is written.
+    fs::write(dir.path("b.jsonl"), "{\"a\": 1}\n{\"a\": }\n").unwrap();
+    fails(&["b.jsonl", "o.tfrecord"], 1, &["b.jsonl: line 2, column 7"]);
+    let path =
+        dir.shard("b.tfrecord", (0..3).map(|i| ExampleBuilder::new().int64("a", [i]).encode().unwrap()));
+    damage(&path, 45);
+    fails(&["b.tfrecord", "o.jsonl"], 1, &["b.tfrecord: record 1"]);
+    assert!(!dir.path("o.tfrecord").exists() && !dir.path("o.jsonl").exists());
+}

@@ -1,0 +1,148 @@
+//! `ConvertError`: the reason why files were not converted.
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use tfseek_arrow::ErrorKind;
+use tfseek_tools::encode::JsonError;
+use tfseek_tools::outputs::OutputConflict;
+
+/// The reason why files were not converted. No output has its name then.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// Records could not be read, or written as TFRecords.
+    Error(tfseek::Error),
+    /// The request cannot be carried out.
+    Options(String),
+    /// An output must not be written.
+    Conflict(OutputConflict),
+    /// The records do not fit into a table.
+    Records(String),
+    /// A file has other data than expected.
+    Data {
+        /// Path of the file.
+        path: PathBuf,
+        /// The expected data, and those that were found.
+        reason: String,
+    },
+    /// A writer of the caller failed.
+    Sink(io::Error),
+    /// A record could not be read from JSON.
+    Json {
+        /// Path of the file.
+        path: PathBuf,
+        /// The place, and the reason.
+        error: JsonError,
+    },
+}
+
+impl ConvertError {
+    pub(crate) fn io(path: &Path, e: io::Error) -> ConvertError {
+        ConvertError::Error(tfseek::Error::from(e).in_file(path))
+    }
+
+    pub(crate) fn data(path: &Path, reason: impl Into<String>) -> ConvertError {
+        ConvertError::Data { path: path.into(), reason: reason.into() }
+    }
+
+    /// Returns the error of a Parquet file.
+    pub(crate) fn parquet(path: &Path, e: ParquetError) -> ConvertError {
+        match e {
+            ParquetError::External(e) => ConvertError::external(path, e),
+            ParquetError::General(text) if text.contains("Disabled feature") => {
+                let hint = "write the file with snappy, gzip or lz4, or build with the feature zstd";
+                ConvertError::data(path, format!("{text} ({hint})"))
+            }
+            e => ConvertError::data(path, e.to_string()),
+        }
+    }
+
+    /// Returns the error of an Arrow file.
+    pub(crate) fn arrow(path: &Path, e: ArrowError) -> ConvertError {
+        match e {
+            ArrowError::IoError(_, e) => ConvertError::io(path, e),
+            ArrowError::ExternalError(e) => ConvertError::external(path, e),
+            e => ConvertError::data(path, e.to_string()),
+        }
+    }
+
+    fn external(path: &Path, e: Box<dyn StdError + Send + Sync>) -> ConvertError {
+        match e.downcast::<io::Error>() {
+            Ok(e) => ConvertError::io(path, *e),
+            Err(e) => ConvertError::data(path, e.to_string()),
+        }
+    }
+
+    pub(crate) fn json(path: &Path, error: JsonError) -> ConvertError {
+        match error {
+            JsonError::Io(e) => ConvertError::io(path, e),
+            error => ConvertError::Json { path: path.into(), error },
+        }
+    }
+}
+
+impl fmt::Display for ConvertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConvertError::Error(e) => e.fmt(f),
+            ConvertError::Options(reason) => f.write_str(reason),
+            ConvertError::Conflict(conflict) => conflict.fmt(f),
+            ConvertError::Records(reason) => f.write_str(reason),
+            ConvertError::Data { path, reason } => write!(f, "{}: {reason}", path.display()),
+            ConvertError::Sink(e) => e.fmt(f),
+            ConvertError::Json { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for ConvertError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ConvertError::Error(e) => Some(e),
+            ConvertError::Conflict(conflict) => Some(conflict),
+            ConvertError::Json { error, .. } => Some(error),
+            ConvertError::Sink(e) => Some(e),
+            ConvertError::Options(_) | ConvertError::Records(_) | ConvertError::Data { .. } => None,
+        }
+    }
+}
+
+impl From<tfseek::Error> for ConvertError {
+    fn from(e: tfseek::Error) -> ConvertError {
+        ConvertError::Error(e)
+    }
+}
+
+/// The error of a scan, without a path: it names the record.
+impl From<tfseek_arrow::Error> for ConvertError {
+    fn from(e: tfseek_arrow::Error) -> ConvertError {
+        match e.into_record_error() {
+            Ok(e) => ConvertError::Error(e),
+            Err(e) if matches!(e.kind(), ErrorKind::Schema(_)) => ConvertError::Options(e.to_string()),
+            Err(e) => ConvertError::Records(e.to_string()),
+        }
+    }
+}
+
+impl From<ArrowError> for ConvertError {
+    fn from(e: ArrowError) -> ConvertError {
+        let e = match e {
+            ArrowError::ExternalError(e) => e,
+            e => return ConvertError::Records(e.to_string()),
+        };
+        match e.downcast::<tfseek::Error>() {
+            Ok(e) => ConvertError::Error(*e),
+            Err(e) => ConvertError::Records(e.to_string()),
+        }
+    }
+}
+
+impl From<OutputConflict> for ConvertError {
+    fn from(conflict: OutputConflict) -> ConvertError {
+        ConvertError::Conflict(conflict)
+    }
+}

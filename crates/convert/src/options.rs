@@ -1,0 +1,76 @@
+//! Options of conversions, and their reports.
+
+use crate::format::FileFormat;
+use std::path::PathBuf;
+use tfseek::example::MessageKind;
+use tfseek::order::Subset;
+use tfseek::schema::Schema;
+use tfseek_tools::wildcards::matches;
+
+/// Options of a conversion of TFRecords to another format.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ExportOptions {
+    /// The records to convert. Default: all.
+    pub records: Option<Subset>,
+    /// The kind of the payloads. Default: guessed from the first records of each shard.
+    pub kind: Option<MessageKind>,
+    /// Names of the features to convert, with the wildcards `*` and `?`. Default: all.
+    pub features: Vec<String>,
+    /// JSON lines in protobuf's JSON mapping.
+    pub proto_json: bool,
+    /// The schema of a table. Default: one with which the rows are equal records again; all records are read for it.
+    pub schema: Option<Schema>,
+    /// Names of the features of a table that are text in UTF-8, with wildcards. Default: none, so byte strings are binary.
+    pub text: Vec<String>,
+    /// Number of threads that make the rows of a table. Default: one per processor.
+    pub threads: Option<usize>,
+}
+
+impl ExportOptions {
+    /// Returns the default options.
+    pub fn new() -> ExportOptions {
+        ExportOptions::default()
+    }
+
+    /// Returns true if a feature of this name is converted.
+    pub(crate) fn has_feature(&self, name: &str) -> bool {
+        self.features.is_empty() || self.features.iter().any(|pattern| matches(pattern, name))
+    }
+}
+
+/// Options of a conversion of files of another format to TFRecords.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ImportOptions {
+    /// The kinds of the features in JSON. Default: those that the values show, for which the files are read twice.
+    pub schema: Option<Schema>,
+    /// JSON lines are in protobuf's JSON mapping. Default: the form is known from the first key of each record.
+    pub proto_json: bool,
+    /// Names of the columns of a table that are feature lists, with wildcards. The records are then SequenceExamples. Default: those that the
+    /// metadata of the table name.
+    pub feature_lists: Vec<String>,
+    /// Maximum length in bytes of the JSON text of a record. Default: 2^31 - 1.
+    pub max_record: Option<u64>,
+}
+
+impl ImportOptions {
+    /// Returns the default options.
+    pub fn new() -> ImportOptions {
+        ImportOptions::default()
+    }
+}
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConvertReport {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Its format.
+    pub format: FileFormat,
+    /// Number of records.
+    pub records: u64,
+    /// Size of the file in bytes, which is 0 for a device or a FIFO.
+    pub bytes: u64,
+}

@@ -1,0 +1,112 @@
+//! Parquet files.
+
+use crate::error::ConvertError;
+use crate::guard::guarded;
+use crate::table::Table;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::Compression;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::properties::WriterProperties;
+use std::fs::File;
+use std::path::Path;
+use tfseek::io::Output;
+
+/// Encoded bytes after which a row group ends. A group is in memory until then.
+const ROW_GROUP: usize = 64 << 20;
+/// Bytes of values that are read at once.
+const BATCH_BYTES: u64 = 32 << 20;
+/// Largest number of rows that are read at once.
+const BATCH_ROWS: u64 = 8192;
+
+/// Writes a table as a Parquet file, and returns the number of its rows.
+pub(crate) fn write(table: &Table, out: &Path, progress: &dyn Fn(u64)) -> Result<u64, ConvertError> {
+    let in_file = |e| ConvertError::io(out, e);
+    let failed = |e| ConvertError::parquet(out, e);
+    let properties = WriterProperties::builder()
+        .set_created_by(format!("tfseek {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(None)
+        .set_max_row_group_bytes(Some(ROW_GROUP))
+        .build();
+    let output = Output::create(out).map_err(in_file)?;
+    let schema = table.schema().clone();
+    let mut writer = ArrowWriter::try_new(output, schema, Some(properties)).map_err(failed)?;
+    let rows = table.for_each(|batch| {
+        writer.write(batch).map_err(failed)?;
+        progress(batch.num_rows() as u64);
+        Ok(())
+    })?;
+    writer.into_inner().map_err(failed)?.commit().map_err(in_file)?;
+    Ok(rows)
+}
+
+/// The rows of a Parquet file.
+pub(crate) struct ParquetRows {
+    file: File,
+    metadata: ArrowReaderMetadata,
+}
+
+impl ParquetRows {
+    pub(crate) fn open(path: &Path) -> Result<ParquetRows, ConvertError> {
+        let file = File::open(path).map_err(|e| ConvertError::io(path, e))?;
+        let metadata = guarded(path, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
+        let metadata = metadata.map_err(|e| ConvertError::parquet(path, e))?;
+        Ok(ParquetRows { file, metadata })
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    /// Calls a function with the rows, and with the share of the file that they are.
+    pub(crate) fn for_each(
+        &self,
+        path: &Path,
+        mut f: impl FnMut(&RecordBatch, f64) -> Result<(), ConvertError>,
+    ) -> Result<(), ConvertError> {
+        let failed = |e| ConvertError::parquet(path, e);
+        let total = self.metadata.metadata().file_metadata().num_rows().max(1) as f64;
+        let mut read = 0u64;
+        for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
+            let file = self.file.try_clone().map_err(|e| ConvertError::io(path, e))?;
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
+            let builder = builder.with_row_groups(vec![number]).with_batch_size(batch_rows(group));
+            let mut reader = guarded(path, || builder.build())?.map_err(failed)?;
+            let mut left = u64::try_from(group.num_rows()).unwrap_or_default();
+            while let Some(batch) = guarded(path, || reader.next())? {
+                let batch = batch.map_err(|e| ConvertError::arrow(path, e))?;
+                let rows = batch.num_rows() as u64;
+                f(&batch, rows as f64 / total)?;
+                read = read.saturating_add(rows);
+                left = left.saturating_sub(rows);
+            }
+            if left > 0 {
+                let reason = format!("row group {number}: expected {left} more rows, found its end");
+                return Err(ConvertError::data(path, reason));
+            }
+        }
+        let expected = self.metadata.metadata().file_metadata().num_rows();
+        if u64::try_from(expected) != Ok(read) {
+            return Err(ConvertError::data(path, format!("expected {expected} rows, found {read}")));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number of rows that are read at once, so that their values are not much more than [`BATCH_BYTES`].
+fn batch_rows(group: &RowGroupMetaData) -> usize {
+    // Values of a dictionary are stored once, and read once per row.
+    let unencoded: i64 = group
+        .columns()
+        .iter()
+        .filter_map(|column| column.unencoded_byte_array_data_bytes())
+        .fold(0, i64::saturating_add);
+    let bytes = u64::try_from(group.total_byte_size().max(unencoded)).unwrap_or(u64::MAX);
+    let mean = bytes / u64::try_from(group.num_rows()).unwrap_or_default().max(1);
+    (BATCH_BYTES / mean.max(1)).clamp(1, BATCH_ROWS) as usize
+}

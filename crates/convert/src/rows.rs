@@ -1,0 +1,106 @@
+//! Rows of tables as TFRecords.
+
+use crate::error::ConvertError;
+use crate::ipc::IpcRows;
+use crate::options::ImportOptions;
+use crate::parquet_file::ParquetRows;
+use crate::table::FEATURE_LISTS;
+use arrow_array::RecordBatch;
+use arrow_schema::Schema as ArrowSchema;
+use std::path::Path;
+use tfseek::Writer;
+use tfseek_arrow::{Encoder, EncoderOptions};
+use tfseek_tools::wildcards::matches;
+
+/// Writes the rows of a Parquet file.
+pub(crate) fn import_parquet(
+    path: &Path,
+    writer: &mut Writer,
+    options: &ImportOptions,
+    progress: &dyn Fn(u64),
+) -> Result<(), ConvertError> {
+    let rows = ParquetRows::open(path)?;
+    let size = std::fs::metadata(path).map_or(0, |meta| meta.len()) as f64;
+    let mut encoder = RowEncoder::new(path, rows.schema(), options)?;
+    rows.for_each(path, |batch, share| {
+        encoder.write(batch, writer)?;
+        progress((size * share) as u64);
+        Ok(())
+    })
+}
+
+/// Writes the rows of an Arrow IPC file or stream.
+pub(crate) fn import_ipc(
+    path: &Path,
+    writer: &mut Writer,
+    options: &ImportOptions,
+    progress: &dyn Fn(u64),
+) -> Result<(), ConvertError> {
+    let rows = IpcRows::open(path)?;
+    let mut encoder = RowEncoder::new(path, rows.schema(), options)?;
+    rows.for_each(path, |batch, bytes| {
+        encoder.write(batch, writer)?;
+        progress(bytes);
+        Ok(())
+    })
+}
+
+/// An encoder of the rows of one file.
+struct RowEncoder<'a> {
+    path: &'a Path,
+    encoder: Encoder,
+    /// Number of rows that were encoded.
+    rows: u64,
+}
+
+impl<'a> RowEncoder<'a> {
+    fn new(
+        path: &'a Path,
+        schema: &ArrowSchema,
+        options: &ImportOptions,
+    ) -> Result<RowEncoder<'a>, ConvertError> {
+        let mut lists: Vec<String> = match schema.metadata().get(FEATURE_LISTS) {
+            Some(names) => serde_json::from_str(names).map_err(|e| {
+                ConvertError::data(
+                    path,
+                    format!("metadata {FEATURE_LISTS}: expected a list of names, found {e}"),
+                )
+            })?,
+            None => Vec::new(),
+        };
+        for pattern in &options.feature_lists {
+            let names = schema.fields().iter().map(|field| field.name());
+            let found: Vec<_> = names.filter(|name| matches(pattern, name)).cloned().collect();
+            if found.is_empty() {
+                let reason =
+                    format!("expected a column that matches {pattern} for a feature list, found none");
+                return Err(ConvertError::Options(format!("{}: {reason}", path.display())));
+            }
+            lists.extend(found);
+        }
+        lists.sort();
+        lists.dedup();
+        let options = lists.into_iter().fold(EncoderOptions::new(), EncoderOptions::feature_list);
+        let encoder = Encoder::new(schema, &options);
+        let encoder = encoder.map_err(|e| ConvertError::data(path, e.to_string()))?;
+        Ok(RowEncoder { path, encoder, rows: 0 })
+    }
+
+    /// Writes the rows of a batch.
+    fn write(&mut self, batch: &RecordBatch, writer: &mut Writer) -> Result<(), ConvertError> {
+        let mut failed = None;
+        let encoded = self.encoder.encode(batch, |payload| {
+            writer.write(payload).map_err(|e| {
+                failed = Some(e);
+                std::io::Error::other("not written").into()
+            })
+        });
+        if let Some(e) = failed {
+            return Err(e.into());
+        }
+        let before = self.rows;
+        encoded.map_err(|e| ConvertError::data(self.path, format!("rows from {before}: {e}")))?;
+        self.rows = before.saturating_add(batch.num_rows() as u64);
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Records as the rows of a table.
+
+use crate::error::ConvertError;
+use crate::exact;
+use crate::options::ExportOptions;
+use crate::records::SelectedRecords;
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tfseek_arrow::{ByteStrings, Options, Scan, schema_of};
+use tfseek_tools::wildcards::matches;
+
+/// Key of the metadata of a table: the names of the columns that are feature lists, as a list in JSON.
+pub(crate) const FEATURE_LISTS: &str = "tfseek.feature_lists";
+
+/// Records as the rows of a table.
+pub(crate) struct Table {
+    scan: Scan,
+    schema: SchemaRef,
+}
+
+impl Table {
+    /// Returns the table of records. Those that are converted are read once for its schema, unless the options have one.
+    pub(crate) fn new(records: SelectedRecords<'_>, options: &ExportOptions) -> Result<Table, ConvertError> {
+        let schema = match &options.schema {
+            Some(schema) => schema.clone(),
+            None => exact::observed(records)?,
+        };
+        let schema = exact::selected(&schema, options)?;
+        if schema.features().is_empty() && schema.feature_lists().is_empty() {
+            let reason = "expected a feature with a kind, because a table needs a column, found none";
+            return Err(ConvertError::Records(reason.into()));
+        }
+        let mut arrow = Options::new().bytes(ByteStrings::Copy);
+        let fields = schema_of(&schema, &arrow)?;
+        let is_text = |field: &Field| *leaf(field.data_type()) == DataType::Binary;
+        for pattern in &options.text {
+            let columns =
+                fields.fields().iter().filter(|field| is_text(field) && matches(pattern, field.name()));
+            let columns: Vec<&String> = columns.map(|field| field.name()).collect();
+            if columns.is_empty() {
+                let reason = "expected a feature of byte strings that matches";
+                return Err(ConvertError::Options(format!("{reason} {pattern} for text, found none")));
+            }
+            arrow = columns.into_iter().fold(arrow, |arrow, name| arrow.text(name));
+        }
+        let mut scan = Scan::new(records.ds, &schema, &arrow)?;
+        if let Some(only) = records.only {
+            scan = scan.subset(only.clone());
+        }
+        if let Some(threads) = options.threads {
+            scan = scan.threads(threads);
+        }
+        let mut metadata = HashMap::new();
+        if schema.is_sequence() {
+            let lists: Vec<_> = schema.feature_lists().keys().collect();
+            let lists = serde_json::to_string(&lists).map_err(|e| ConvertError::Options(e.to_string()))?;
+            metadata.insert(FEATURE_LISTS.to_owned(), lists);
+        }
+        let fields = scan.schema().fields().clone();
+        Ok(Table { schema: Arc::new(ArrowSchema::new_with_metadata(fields, metadata)), scan })
+    }
+
+    /// Returns the schema of the table.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Calls a function with the rows, and returns their number.
+    pub(crate) fn for_each(
+        &self,
+        mut f: impl FnMut(&RecordBatch) -> Result<(), ConvertError>,
+    ) -> Result<u64, ConvertError> {
+        let mut rows = 0u64;
+        for batch in self.scan.reader()? {
+            let batch = batch.and_then(|batch| batch.with_schema(Arc::clone(&self.schema)))?;
+            f(&batch)?;
+            rows = rows.saturating_add(batch.num_rows() as u64);
+        }
+        Ok(rows)
+    }
+}
+
+/// Returns the type of the values in lists.
+fn leaf(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            leaf(item.data_type())
+        }
+        other => other,
+    }
+}
