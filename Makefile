@@ -5,6 +5,8 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $$($(CARGO) fuzz list)
 PYTHON ?= python3
 PYTHON_VENV := target/python
+# Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
+ENGINES ?= pyarrow polars duckdb datafusion nanoarrow pandas
 FRAMEWORKS ?= torch torchdata grain jax pandas
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
 	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_docs.py python/tests/test_cookbook.py
@@ -97,6 +99,9 @@ python:
 		if $(PYTHON_VENV)/bin/python -m pip install -q pyright && $(PYTHON_VENV)/bin/pyright --version >/dev/null 2>&1; then \
 			$(PYTHON_VENV)/bin/pyright -p python/pyproject.toml --pythonpath $(PYTHON_VENV)/bin/python; \
 		else echo "skipped: pip cannot install pyright, or pyright cannot install Node.js"; fi; \
+		for engine in $(ENGINES); do \
+			$(PYTHON_VENV)/bin/python -m pip install -q $$engine || echo "skipped: pip cannot install $$engine"; \
+		done; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
 	fi
 

@@ -16,6 +16,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
 use std::{mem, process};
 use tfseek::{Part, Verify};
@@ -25,6 +26,15 @@ use tfseek_arrow::{ByteStrings, ErrorKind, Options, Scan, ScanReader, Tensors};
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct ScanCore {
     scan: Scan,
+    /// Mean bytes of a record, if the sizes of the shards are known.
+    record_bytes: Option<u64>,
+}
+
+impl ScanCore {
+    /// Returns a scan with the same records or fewer columns.
+    fn with(&self, scan: Scan) -> ScanCore {
+        ScanCore { scan, record_bytes: self.record_bytes }
+    }
 }
 
 #[pymethods]
@@ -46,6 +56,7 @@ impl ScanCore {
             options = if is_list { options.rename_list(from, to) } else { options.rename(from, to) };
         }
         let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
+        let mut record_bytes = None;
         let scan = match parts {
             Some(parts) => {
                 let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
@@ -60,7 +71,10 @@ impl ScanCore {
                     }
                     None => dataset.view_ids().map(|ids| ids.iter().collect()),
                 };
-                let scan = Scan::new(&dataset.shared.dataset, schema, &options);
+                let whole = &dataset.shared.dataset;
+                record_bytes = whole.known_bytes().and_then(|bytes| bytes.checked_div(whole.len()));
+                let scan = Scan::new(whole, schema, &options);
+                let scan = scan.map(|scan| scan.loaded_columns(&dataset.shared.columns));
                 scan.map(|scan| match records {
                     Some(records) => scan.records(records),
                     None => scan,
@@ -83,7 +97,43 @@ impl ScanCore {
         if let Some(Choice(verify)) = argument::<Option<Choice<Verify>>>(arguments, "verify")? {
             scan = scan.verify(verify);
         }
-        Ok(ScanCore { scan })
+        Ok(ScanCore { scan, record_bytes })
+    }
+
+    /// Number of records, before a condition is evaluated.
+    #[getter]
+    fn rows(&self) -> Option<u64> {
+        self.scan.rows()
+    }
+
+    /// Mean bytes of a record, if the sizes of the shards are known.
+    #[getter]
+    fn record_bytes(&self) -> Option<u64> {
+        self.record_bytes
+    }
+
+    /// Returns the scan of these columns, and of the record numbers.
+    fn project(&self, py: Python<'_>, columns: Vec<String>) -> Result<ScanCore> {
+        Ok(self.with(self.scan.project(&columns).map_err(|e| failure(py, e))?))
+    }
+
+    /// Returns the scan of the records at positions `start..stop`.
+    fn slice(&self, py: Python<'_>, start: u64, stop: u64) -> Result<ScanCore> {
+        Ok(self.with(self.scan.slice(start..stop).map_err(|e| failure(py, e))?))
+    }
+
+    /// Returns the scan of the records with these numbers: little-endian integers of 64 bits.
+    fn numbered(&self, numbers: PyBackedBytes) -> ScanCore {
+        let (numbers, _) = numbers.as_chunks::<8>();
+        let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
+        self.with(self.scan.clone().records(numbers))
+    }
+
+    /// Returns the scan of column files in place of records, if each column has one.
+    fn over_columns(&self, py: Python<'_>) -> Result<Option<ScanCore>> {
+        let scan = self.scan.clone();
+        let found = wait::run(py, None, move |_| Ok(scan.over_columns()))?.map_err(|e| failure(py, e))?;
+        Ok(found.map(|scan| self.with(scan)))
     }
 
     /// Names of the columns, in their order.
@@ -93,14 +143,22 @@ impl ScanCore {
     }
 
     /// Returns the schema as a capsule of Arrow's C interface.
-    fn schema_capsule<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&**self.scan.schema());
         let schema = schema.map_err(|e| BindingError::error(py, e.to_string()))?;
         Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
     }
 
     /// Returns a new stream as a capsule of Arrow's C interface. Finds the records that meet the condition.
-    fn stream_capsule<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
+    ///
+    /// Consumers request no other schema. The interface allows to ignore it.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
         let scan = self.scan.clone();
         let reader = wait::run(py, None, move |_| Ok(scan.reader()))?.map_err(|e| failure(py, e))?;
         let reader = OwnedReader { schema: reader.schema(), reader: Some(reader), process: process::id() };

@@ -62,11 +62,10 @@ class Scan:
         return polars.DataFrame(self)
 
     def __arrow_c_schema__(self) -> object:
-        return self._core.schema_capsule()
+        return self._core.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        # Consumers request no other schema. The interface allows to ignore it.
-        return self._core.stream_capsule()
+        return self._core.__arrow_c_stream__(requested_schema)
 
     def __reduce__(self) -> tuple[type[Scan], tuple[dict[str, Any]]]:
         return Scan, (self._arguments,)

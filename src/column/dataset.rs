@@ -12,7 +12,8 @@ use std::fmt;
 /// One feature's value for each record of a [`Dataset`]. Made by [`Dataset::column`].
 ///
 /// The values are in memory, or in maps that several processes share. Access to a value cannot fail. Each shard stores strings as
-/// codes into its own dictionary. This type joins them by value.
+/// codes into its own dictionary. This type joins them by value. A clone shares the values.
+#[derive(Clone)]
 pub struct DatasetColumn {
     /// Also holds the token of the contract under which the files were mapped.
     dataset: Dataset,

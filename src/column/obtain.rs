@@ -153,6 +153,47 @@ impl Dataset {
         work.end(self.find_or_build(features, columns, &work))
     }
 
+    /// Returns the columns of several features, each only if every shard has a column file that fits its records. Builds nothing, and
+    /// reads no shard. In the index modes that read no index files there are no columns.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 3]).encode()?)?; }
+    /// # writer.close()?;
+    /// # let options = tfseek::DatasetOptions::new();
+    /// use tfseek::column::ColumnOptions;
+    /// let ds = options.open(&path)?;
+    /// assert!(ds.find_columns(&["label"])?[0].is_none());
+    /// ds.column("label", &ColumnOptions::new().beside(true))?;
+    /// assert_eq!(ds.find_columns(&["label"])?[0].as_ref().unwrap().count(), 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`column`](Dataset::column) for files that are there.
+    pub fn find_columns(&self, features: &[&str]) -> Result<Vec<Option<DatasetColumn>>> {
+        features.iter().map(|feature| self.find_column(feature)).collect()
+    }
+
+    fn find_column(&self, feature: &str) -> Result<Option<DatasetColumn>> {
+        let (mut columns, mut warnings) = (Vec::new(), Vec::new());
+        for shard in self.files() {
+            let (index, stamp, options) = (shard.index()?, shard.stamp()?, self.index_options());
+            if !options.reads_indexes() || !shard.is_file() {
+                return Ok(None);
+            }
+            let found = search(shard.path(), feature, index, stamp, options, |file, reason| {
+                warnings.push(refused_file(file, reason));
+            });
+            let ColumnSearch::Column(column) = found else { return Ok(None) };
+            load(&column, feature, shard)?;
+            columns.push(column);
+        }
+        DatasetColumn::new(self, feature, columns, warnings).map(Some)
+    }
+
     fn find_or_build(
         &self,
         features: &[&str],
@@ -182,6 +223,11 @@ impl Dataset {
         };
         (0..features.len()).map(join_shards).collect()
     }
+}
+
+/// Loads and validates a shard's column, so that no later access to a value can fail.
+fn load(column: &FeatureColumn, feature: &str, shard: &ShardFile) -> Result<()> {
+    column.data().map_err(|e| e.in_file(shard.path()).feature(feature.as_bytes())).map(drop)
 }
 
 /// The search for the column files of a dataset's shards, and the scans that build missing ones.
@@ -335,11 +381,8 @@ impl ColumnFiles<'_> {
         Ok(not_saved)
     }
 
-    /// Loads and validates a shard's columns, so that no later access to a value can fail.
     fn load(&self, columns: &[FeatureColumn], shard: &ShardFile) -> Result<()> {
-        columns.iter().zip(self.features).try_for_each(|(column, feature)| {
-            column.data().map_err(|e| e.in_file(shard.path()).feature(feature.as_bytes())).map(drop)
-        })
+        columns.iter().zip(self.features).try_for_each(|(column, feature)| load(column, feature, shard))
     }
 
     /// Calls `f` with the records of shard `s` in order. Verifies payloads, regardless of the dataset's options.

@@ -454,7 +454,7 @@ fn balanced(classes: &[Subset], subset: Option<&Subset>) -> Result<Spec> {
         }
         None => class.clone(),
     };
-    let classes: Vec<Subset> = classes.iter().map(in_subset).filter(|class| class.len() > 0).collect();
+    let classes: Vec<Subset> = classes.iter().map(in_subset).filter(|class| !class.is_empty()).collect();
     if classes.is_empty() {
         let without = if subset.is_some() { "none of the selected records" } else { "no record" };
         let reason = format!("there are no classes to balance: {without} has a value");

@@ -119,8 +119,13 @@ impl Subset {
         Subset(Arc::new(SubsetTable { form, len, end, digest: OnceLock::new() }))
     }
 
+    /// Returns true if no record survives.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Returns the number of survivors.
-    pub(crate) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.0.len
     }
 
@@ -130,7 +135,7 @@ impl Subset {
     }
 
     /// Returns the record number of the survivor at index `k`.
-    pub(super) fn select(&self, k: u64) -> Option<u64> {
+    pub fn select(&self, k: u64) -> Option<u64> {
         if k >= self.0.len {
             return None;
         }

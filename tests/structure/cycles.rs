@@ -136,6 +136,8 @@ fn python(folder: &str) -> Graph {
     let sources = files(&root().join(folder), ".py");
     let names: BTreeSet<String> =
         sources.iter().map(|(file, _)| file.trim_end_matches(".py").to_owned()).collect();
+    // Without a leading dot, a package imports other packages, which may have the name of one of its files.
+    let is_package = names.contains("__init__");
     let mut graph = Graph::new();
     for (file, source) in &sources {
         let own = file.trim_end_matches(".py");
@@ -147,6 +149,8 @@ fn python(folder: &str) -> Graph {
             let mut words = line.split_whitespace();
             let modules: Vec<&str> = match (words.next(), words.next()) {
                 _ if typing => continue,
+                (Some("import"), _) if is_package => continue,
+                (Some("from"), Some(module)) if is_package && !module.starts_with('.') => continue,
                 (Some("from"), Some(".")) | (Some("import"), _) => line
                     .split_once("import ")
                     .map_or("", |(_, list)| list)

@@ -36,7 +36,9 @@ struct Leaf<'a> {
 /// Returns the array of one column of a batch.
 pub(crate) fn array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
     let array = values_array(batch, planned)?;
-    let present = match batch.get(&planned.from).filter(|_| planned.field.is_nullable()) {
+    let present = match batch.get(&planned.from) {
+        _ if !planned.field.is_nullable() => None,
+        _ if planned.is_list => batch.feature_list_presence(&planned.from),
         None => None,
         Some(Column::Optional(optional)) => Some(&optional.present),
         Some(_) => batch.presence(&planned.from),

@@ -6,6 +6,7 @@ use crate::options::{ByteStrings, Options};
 use crate::plan::{PlannedColumn, columns, parser_schema};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::schema::{DType, Schema};
@@ -73,6 +74,35 @@ impl Converter {
         let arrays = self.arrays(batch)?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+    }
+
+    /// Returns the converter of the columns with these names.
+    pub(crate) fn project(&self, names: &[impl AsRef<str>]) -> Result<Converter> {
+        let names: BTreeSet<&str> = names.iter().map(AsRef::as_ref).collect();
+        let kept = |column: &&PlannedColumn| names.contains(column.field.name().as_str());
+        let columns: Vec<PlannedColumn> = self.columns.iter().filter(kept).cloned().collect();
+        let unknown = |name: &&&str| !columns.iter().any(|column| column.field.name() == **name);
+        if let Some(unknown) = names.iter().find(unknown) {
+            return Err(Error::schema(unknown, "expected the name of a column, found no such column"));
+        }
+        let reads = |name: &str, is_list| {
+            columns.iter().any(|column| column.is_list == is_list && column.from == *name)
+        };
+        let schema = &self.parser_schema;
+        let mut parser = if schema.is_sequence() { Schema::sequence_example() } else { Schema::example() };
+        for (name, spec) in schema.features().iter().filter(|(name, _)| reads(name, false)) {
+            parser = parser.feature(name, spec.clone());
+        }
+        for (name, spec) in schema.feature_lists().iter().filter(|(name, _)| reads(name, true)) {
+            parser = parser.feature_list(name, spec.clone());
+        }
+        let schema = Arc::new(arrow_schema(&columns));
+        Ok(Converter { columns, schema, parser_schema: parser.build()?, bytes: self.bytes })
+    }
+
+    /// Returns the columns, in the order of the schema.
+    pub(crate) fn columns(&self) -> &[PlannedColumn] {
+        &self.columns
     }
 
     /// Returns the columns of a batch, in the order of the schema.

@@ -49,7 +49,7 @@
 //! | `VarLen` | `List`, nullable | null |
 //! | `Ragged` with k partitions | k + 1 `List`s, or `LargeList`s for 64-bit row splits; a `FixedSizeList` for a uniform partition. The outermost is nullable | null |
 //! | `Sparse` with d index features | `Struct` of `indices`, a `List` of `FixedSizeList`s of d `Int64`s, and `values`, a `List` | `[]` in both |
-//! | feature lists | `List` of the type of a step | `[]` |
+//! | feature lists | `List` of the type of a step; nullable if the spec is `VarLen` or `Ragged` | null, or `[]` for `FixedLenSequence` |
 //!
 //! * A feature without a kind is an absent one, also in a context. An empty list with its kind is `[]`.
 //! * A ragged column is null if the feature of its values is absent. It is not if the features of its partitions make rows

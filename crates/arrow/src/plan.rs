@@ -227,7 +227,7 @@ fn column(
     }
     let nullable = match spec {
         FeatureSpec::Optional { default, .. } => default.is_none(),
-        FeatureSpec::VarLen { .. } | FeatureSpec::Ragged { .. } => !is_list,
+        FeatureSpec::VarLen { .. } | FeatureSpec::Ragged { .. } => true,
         _ => false,
     };
     let mut field = Field::new(name, data_type, nullable);

@@ -148,7 +148,7 @@ fn requests_that_do_not_fit() {
     fails(
         &["a.tfrecord", "o.jsonl", "--schema", "s.json"],
         2,
-        &["--schema: expected JSON lines as an input"],
+        &["--schema: expected Parquet or Arrow as the output"],
     );
     // Damage, and a JSON text that is none: nothing is written.
     fs::write(dir.path("b.jsonl"), "{\"a\": 1}\n{\"a\": }\n").unwrap();
@@ -158,4 +158,98 @@ fn requests_that_do_not_fit() {
     damage(&path, 45);
     fails(&["b.tfrecord", "o.jsonl"], 1, &["b.tfrecord: record 1"]);
     assert!(!dir.path("o.tfrecord").exists() && !dir.path("o.jsonl").exists());
+}
+
+#[test]
+fn tables_there_and_back() {
+    let dir = Folder::new();
+    let named =
+        |word: &str, n: i64| ExampleBuilder::new().bytes("word", [word]).int64("n", 0..n).encode().unwrap();
+    dir.shard("x-00000-of-00002.tfrecord", [named("ant", 1), named("bee", 0)]);
+    dir.shard("x-00001-of-00002.tfrecord", [named("cow", 3), label(5)]);
+    dir.shard("sequences", [sequence()]);
+    for table in ["t.parquet", "t.arrow", "t.feather", "t.arrows"] {
+        convert(&dir, &["x@2.tfrecord", table, "-j", "1"]);
+        convert(&dir, &[table, "o.tfrecord.gz"]);
+        same_digests(&dir, "example", ["x@2.tfrecord", "o.tfrecord.gz"]);
+        // The step without a kind is an empty list now.
+        convert(&dir, &["sequences", table]);
+        convert(&dir, &[table, "o.tfrecord"]);
+        dir.run(&["cat", "-f", "json", "o.tfrecord"]).prints(concat!(
+            r#"{"index":0,"record":0,"context":{"id":[5]},"feature_lists":"#,
+            "{\"frames\":[[0.5,2.0],[1.5,3.0]],\"mixed\":[[1],[]],\"nothing\":[]}}\n",
+        ));
+    }
+    let ran = dir.run(&[
+        "convert",
+        "x@2.tfrecord",
+        "n.parquet",
+        "--json",
+        "--where",
+        "len(n) > 0",
+        "--features",
+        "n,w*",
+    ]);
+    let size = fs::metadata(dir.path("n.parquet")).unwrap().len();
+    ran.prints(&format!(
+        "{{\"bytes\":{size},\"format\":\"Parquet\",\"path\":\"n.parquet\",\"records\":2}}\n"
+    ));
+    convert(&dir, &["n.parquet", "n.parquet", "o.tfrecord"]);
+    let words = |name: &str| dir.run(&["cat", "-f", "json", "--features", "word", name]).out.lines().count();
+    assert_eq!(words("o.tfrecord"), 4);
+
+    // Columns of a schema; text; feature lists by name.
+    fs::write(dir.path("s.json"), r#"{"features": {"n": {"type": "varlen", "dtype": "int64"}}}"#).unwrap();
+    convert(&dir, &["x@2.tfrecord", "t.parquet", "--schema", "s.json"]);
+    convert(&dir, &["t.parquet", "o.tfrecord", "--feature-lists", "n"]);
+    let first = dir.run(&["get", "-f", "json", "--kind", "sequence-example", "o.tfrecord", "2"]).out;
+    assert!(first.contains(r#""context":{},"feature_lists":{"n":[[0],[1],[2]]}"#), "{first}");
+    convert(&dir, &["x@2.tfrecord", "t.arrow", "--text", "w*"]);
+    convert(&dir, &["t.arrow", "o.tfrecord"]);
+    same_digests(&dir, "example", ["x@2.tfrecord", "o.tfrecord"]);
+
+    let fails = |args: &[&str], words: &[&str]| dir.run(&[&["convert"], args].concat()).fails(2, words);
+    fails(
+        &["t.parquet", "p.tfrecord", "--schema", "s.json"],
+        &["--schema: expected JSON lines or TFRecords as an input"],
+    );
+    fails(&["t.parquet", "p.tfrecord", "--text", "w"], &["--text: expected TFRecords as an input"]);
+    fails(&["t.parquet", "p.tfrecord", "--proto-json"], &["--proto-json: expected JSON lines, found none"]);
+    fails(
+        &["t.parquet", "p.tfrecord", "--feature-lists", "y"],
+        &["t.parquet: expected a column that matches y"],
+    );
+    fails(
+        &["t.parquet", "t.arrow", "p.tfrecord"],
+        &["t.arrow: expected the format of the other inputs, Parquet"],
+    );
+    fails(
+        &["x@2.tfrecord", "p.parquet", "--feature-lists", "n"],
+        &["--feature-lists: expected Parquet or Arrow as an input"],
+    );
+    fails(
+        &["x@2.tfrecord", "p.parquet", "--text", "n"],
+        &["expected a feature of byte strings that matches n"],
+    );
+    fails(&["x@2.tfrecord", "p.jsonl", "--text", "n"], &["--text: expected Parquet or Arrow as the output"]);
+    fs::write(dir.path("bad.parquet"), "PAR1").unwrap();
+    dir.run(&["convert", "bad.parquet", "p.tfrecord"]).fails(1, &["bad.parquet: "]);
+    dir.run(&["convert", "none.parquet", "p.tfrecord"]).fails(3, &["none.parquet"]);
+    assert!(!dir.path("p.tfrecord").exists() && !dir.path("p.parquet").exists());
+}
+
+#[test]
+fn cat_prints_an_arrow_stream() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..5));
+    convert(&dir, &["a.tfrecord", "a.arrows", "--where", "label in 1..4"]);
+    let output =
+        dir.command(&["cat", "-f", "arrow", "--where", "label in 1..4", "a.tfrecord"]).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
+    assert!(output.stdout == fs::read(dir.path("a.arrows")).unwrap());
+    for args in [&["--skip", "1"][..], &["--skip-errors"]] {
+        dir.run(&[&["cat", "-f", "arrow", "a.tfrecord"], args].concat()).fails(2, &["-f arrow", args[0]]);
+    }
+    dir.run_on(b"", &["cat", "-f", "arrow", "-"]).fails(2, &["-f arrow: expected files", "standard input"]);
+    dir.run(&["head", "-f", "arrow", "a.tfrecord"]).fails(2, &["-f arrow: expected the verb `cat`"]);
 }

@@ -49,15 +49,20 @@ impl ConvertError {
         ConvertError::Data { path: path.into(), reason: reason.into() }
     }
 
+    /// Returns the error of a reader or writer of tables.
+    fn of_table(path: &Path, e: &dyn StdError) -> ConvertError {
+        let mut reason = e.to_string();
+        if ["Disabled feature", "zstd IPC"].iter().any(|words| reason.contains(words)) {
+            reason += " (this build reads no zstd and no Brotli: write the file with snappy, gzip or lz4)";
+        }
+        ConvertError::data(path, reason)
+    }
+
     /// Returns the error of a Parquet file.
     pub(crate) fn parquet(path: &Path, e: ParquetError) -> ConvertError {
         match e {
             ParquetError::External(e) => ConvertError::external(path, e),
-            ParquetError::General(text) if text.contains("Disabled feature") => {
-                let hint = "write the file with snappy, gzip or lz4, or build with the feature zstd";
-                ConvertError::data(path, format!("{text} ({hint})"))
-            }
-            e => ConvertError::data(path, e.to_string()),
+            e => ConvertError::of_table(path, &e),
         }
     }
 
@@ -66,7 +71,7 @@ impl ConvertError {
         match e {
             ArrowError::IoError(_, e) => ConvertError::io(path, e),
             ArrowError::ExternalError(e) => ConvertError::external(path, e),
-            e => ConvertError::data(path, e.to_string()),
+            e => ConvertError::of_table(path, &e),
         }
     }
 

@@ -49,6 +49,7 @@ mod exact;
 mod format;
 mod guard;
 mod ipc;
+mod ipc_rows;
 mod json_lines;
 mod options;
 mod parquet_file;
@@ -81,7 +82,9 @@ pub fn export(
     let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
     let records = match format {
         FileFormat::JsonLines => json_lines::export(records, out, options, progress)?,
-        FileFormat::Parquet => parquet_file::write(&Table::new(records, options)?, out, progress)?,
+        FileFormat::Parquet => {
+            parquet_file::write(&Table::new(records, options)?, out, options.row_group_bytes, progress)?
+        }
         FileFormat::ArrowFile => ipc::write_file(&Table::new(records, options)?, out, progress)?,
         FileFormat::ArrowStream => ipc::write_stream(&Table::new(records, options)?, out, progress)?,
         FileFormat::TfRecord(_) => {

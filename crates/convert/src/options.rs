@@ -23,6 +23,8 @@ pub struct ExportOptions {
     pub schema: Option<Schema>,
     /// Names of the features of a table that are text in UTF-8, with wildcards. Default: none, so byte strings are binary.
     pub text: Vec<String>,
+    /// Encoded bytes after which a row group of a Parquet file ends; it is in memory until then. Default: 64 MiB.
+    pub row_group_bytes: Option<usize>,
     /// Number of threads that make the rows of a table. Default: one per processor.
     pub threads: Option<usize>,
 }

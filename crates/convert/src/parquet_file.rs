@@ -24,14 +24,19 @@ const BATCH_BYTES: u64 = 32 << 20;
 const BATCH_ROWS: u64 = 8192;
 
 /// Writes a table as a Parquet file, and returns the number of its rows.
-pub(crate) fn write(table: &Table, out: &Path, progress: &dyn Fn(u64)) -> Result<u64, ConvertError> {
+pub(crate) fn write(
+    table: &Table,
+    out: &Path,
+    row_group: Option<usize>,
+    progress: &dyn Fn(u64),
+) -> Result<u64, ConvertError> {
     let in_file = |e| ConvertError::io(out, e);
     let failed = |e| ConvertError::parquet(out, e);
     let properties = WriterProperties::builder()
         .set_created_by(format!("tfseek {}", env!("CARGO_PKG_VERSION")))
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(None)
-        .set_max_row_group_bytes(Some(ROW_GROUP))
+        .set_max_row_group_bytes(Some(row_group.unwrap_or(ROW_GROUP).max(1)))
         .build();
     let output = Output::create(out).map_err(in_file)?;
     let schema = table.schema().clone();

@@ -1,7 +1,7 @@
 //! Rows of tables as TFRecords.
 
 use crate::error::ConvertError;
-use crate::ipc::IpcRows;
+use crate::ipc_rows::IpcRows;
 use crate::options::ImportOptions;
 use crate::parquet_file::ParquetRows;
 use crate::table::FEATURE_LISTS;

@@ -1,10 +1,12 @@
 //! `Scan`: what to read, and how.
 
+use super::columns::{FoundColumns, SavedColumns};
 use crate::converter::Converter;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use tfseek::order::Subset;
 use tfseek::{Dataset, Filter, Part, Schema, Verify};
@@ -42,6 +44,10 @@ pub struct Scan {
     pub(super) is_sequence: bool,
     pub(super) subset: Option<Subset>,
     pub(super) listed: Option<Arc<[u64]>>,
+    /// The records of a dataset, if none are chosen.
+    pub(super) range: Option<Range<u64>>,
+    /// Column files that were loaded, for all scans made of this one.
+    pub(super) found: FoundColumns,
     pub(super) filter: Option<Filter>,
     pub(super) batch_rows: Option<usize>,
     pub(super) threads: Option<usize>,
@@ -53,6 +59,7 @@ pub struct Scan {
 pub(super) enum ScanSource {
     Dataset(Dataset),
     Parts(Arc<[Part]>),
+    Columns(Arc<SavedColumns>),
 }
 
 impl Scan {
@@ -78,8 +85,14 @@ impl Scan {
 
     fn of(source: ScanSource, schema: &Schema, options: &Options) -> Result<Scan> {
         let converter = Converter::new(schema, options)?;
+        let range = match &source {
+            ScanSource::Dataset(dataset) => Some(0..dataset.len()),
+            _ => None,
+        };
         Ok(Scan {
             source,
+            range,
+            found: FoundColumns::default(),
             schema: Arc::clone(converter.schema()),
             converter,
             has_record: false,

@@ -1,8 +1,10 @@
 //! `ScanReader`: the batches of a scan.
 
+use super::columns::SavedColumns;
 use super::options::{Scan, ScanSource};
 use super::part_rows::{PartRows, PlacedRow, ReadRows, RowLimits};
-use super::rows::{MAX_ROWS, batch_rows, together};
+use super::rows::{MAX_ROWS, ROWS_OF_COLUMNS, batch_rows, together};
+use super::selection::RecordNumbers;
 use crate::converter::Converter;
 use crate::error::{Error, Result};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, RecordBatchReader};
@@ -35,9 +37,10 @@ pub struct ScanReader {
 enum ScanWork {
     Loaded(LoadedBatches),
     Read(Box<ReadBatches>),
-    /// The numbers of the records, where there are no columns.
+    /// The numbers of the records, where none is read: there are no columns, or they are saved.
     Numbers {
-        numbers: Box<dyn Iterator<Item = u64> + Send>,
+        numbers: RecordNumbers,
+        columns: Option<Arc<SavedColumns>>,
         rows: usize,
     },
     Ended,
@@ -115,6 +118,11 @@ impl ScanReader {
                 let reason = "expected a scan of a dataset for chosen records, found a scan of parts";
                 return Err(Error::batch(reason));
             }
+            (ScanSource::Columns(columns), _) => ScanWork::Numbers {
+                numbers: scan.numbers(),
+                columns: Some(Arc::clone(columns)),
+                rows: scan.batch_rows.unwrap_or(ROWS_OF_COLUMNS),
+            },
             (ScanSource::Dataset(dataset), Some(numbers)) => {
                 let (dataset, numbers, together) = (dataset.clone(), Arc::clone(numbers), together(dataset));
                 read(RowSource::Listed { dataset, numbers, next: 0, together })
@@ -156,12 +164,13 @@ impl ScanReader {
                         read.bytes = rows.into_bytes();
                     }
                 }
-                ScanWork::Numbers { numbers, rows } => {
+                ScanWork::Numbers { numbers, columns, rows } => {
                     let numbers: Vec<u64> = numbers.take(*rows).collect();
+                    let columns = columns.as_ref().map(Arc::clone);
                     if numbers.is_empty() {
                         self.work = ScanWork::Ended;
                     } else {
-                        self.ready.push_back(self.form.assembled(Vec::new(), &numbers)?);
+                        self.form.saved(columns.as_deref(), &numbers, &mut self.ready)?;
                     }
                 }
             }
@@ -176,19 +185,26 @@ fn work_on(dataset: &Dataset, scan: &Scan, parser: BatchParser) -> Result<ScanWo
         Some(filter) => Some(Subset::from(&dataset.select(filter, &ColumnOptions::new())?)),
         None => None,
     };
-    let subset = match (selected, &scan.subset) {
+    let part = scan.range.clone().filter(|range| *range != (0..dataset.len()));
+    let chosen = match (&scan.subset, part) {
+        (Some(subset), _) => Some(subset.clone()),
+        (None, Some(range)) => Some(Subset::from_ids(range.collect::<Vec<_>>())?),
+        (None, None) => None,
+    };
+    let subset = match (selected, chosen) {
         (Some(selected), Some(subset)) => {
             let both: Vec<u64> = selected.iter().filter(|&id| subset.rank(id).is_some()).collect();
             Some(Subset::from_ids(both)?)
         }
-        (selected, subset) => selected.or_else(|| subset.clone()),
+        (selected, subset) => selected.or(subset),
     };
     if scan.converter.schema().fields().is_empty() {
-        let numbers: Box<dyn Iterator<Item = u64> + Send> = match subset {
-            Some(subset) => Box::new((0..).map_while(move |k| subset.iter().nth(k))),
-            None => Box::new(0..dataset.len()),
+        let numbers = match subset {
+            Some(subset) => RecordNumbers::Subset { subset, next: 0 },
+            None => RecordNumbers::Range(0..dataset.len()),
         };
-        return Ok(ScanWork::Numbers { numbers, rows: scan.batch_rows.unwrap_or(MAX_ROWS) });
+        let rows = scan.batch_rows.unwrap_or(ROWS_OF_COLUMNS);
+        return Ok(ScanWork::Numbers { numbers, columns: None, rows });
     }
     let rows = scan.batch_rows.unwrap_or_else(|| batch_rows(dataset));
     let mut options =
@@ -275,6 +291,26 @@ impl BatchForm {
             }
             made => {
                 ready.push_back(made?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends batches of these records to `ready`, with the values of saved columns if there are any.
+    fn saved(
+        &self,
+        columns: Option<&SavedColumns>,
+        numbers: &[u64],
+        ready: &mut VecDeque<RecordBatch>,
+    ) -> Result<()> {
+        match columns.map_or(Ok(Vec::new()), |columns| columns.arrays(numbers)) {
+            Err(e) if e.is_too_large() && numbers.len() > 1 => {
+                let (one, other) = numbers.split_at(numbers.len() / 2);
+                self.saved(columns, one, ready)?;
+                self.saved(columns, other, ready)
+            }
+            arrays => {
+                ready.push_back(self.assembled(arrays?, numbers)?);
                 Ok(())
             }
         }

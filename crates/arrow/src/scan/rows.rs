@@ -4,6 +4,8 @@ use tfseek::Dataset;
 
 /// Largest number of rows in a batch.
 pub(super) const MAX_ROWS: usize = 8192;
+/// Number of rows of a batch where no records are read.
+pub(super) const ROWS_OF_COLUMNS: usize = 64 << 10;
 /// Bytes of records that a batch has on average.
 pub(super) const BATCH_BYTES: u64 = 32 << 20;
 /// Bytes of records above which batches are made smaller.

@@ -199,8 +199,14 @@ fn absent_and_empty_lists() {
         .unwrap();
     let none = || SequenceExampleBuilder::new();
     let rows = [
-        none().int64("x", [1, 2]).int64("lengths", [2]).bytes("bytes", ["a"]).encode().unwrap(),
-        none().int64("x", [0i64; 0]).bytes("bytes", [""; 0]).encode().unwrap(),
+        none()
+            .int64("x", [1, 2])
+            .int64("lengths", [2])
+            .bytes("bytes", ["a"])
+            .feature_list("steps", [FeatureBuf::Int64(vec![1])])
+            .encode()
+            .unwrap(),
+        none().int64("x", [0i64; 0]).bytes("bytes", [""; 0]).feature_list("steps", []).encode().unwrap(),
         none().feature("x", FeatureBuf::None).feature("bytes", FeatureBuf::None).encode().unwrap(),
         none().encode().unwrap(),
         none().int64("lengths", [0, 0]).encode().unwrap(), // two rows without values
@@ -214,7 +220,7 @@ fn absent_and_empty_lists() {
     let parser = converter.parser();
     for _ in 0..3 {
         let lists = Some(vec![false, false, true, true, true]);
-        let want = [lists.clone(), lists, Some(vec![false, false, true, true, false]), None];
+        let want = [lists.clone(), lists.clone(), Some(vec![false, false, true, true, false]), lists];
         assert_eq!(nulls(&parser, &rows), want);
         assert_eq!(nulls(&parser, &rows[..2]), [const { None }; 4]);
     }

@@ -6,6 +6,7 @@ mod encode;
 mod errors;
 mod memory;
 mod same_values;
+mod saved_columns;
 mod scan;
 
 /// Counts the allocations of each thread.

@@ -13,7 +13,7 @@ use tfseek_testkit::agree_parse::Want;
 use tfseek_testkit::arrays::Arrays;
 use tfseek_testkit::hex::unhex;
 use tfseek_testkit::oracle::{answer, schema};
-use tfseek_testkit::presence::has_feature;
+use tfseek_testkit::presence::{has_feature, has_list};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shaped::{self, Style};
 use tfseek_testkit::twin_parse::Form;
@@ -50,8 +50,10 @@ fn check(
             let cells: Vec<Cell> = (0..array.len()).map(|row| of_arrow(array, row)).collect();
             let lengths = arrays.lengths.get(name).filter(|_| is_list);
             let want = of_column(column, spec, lengths, is_list, rows);
-            match want.map(|cells| with_nulls(cells, schema, name, payloads.filter(|_| field.is_nullable())))
-            {
+            let has = if is_list { has_list } else { has_feature };
+            let is_present = |payload: &[u8]| has(schema, name, payload);
+            let payloads = payloads.filter(|_| field.is_nullable());
+            match want.map(|cells| with_nulls(cells, payloads, is_present)) {
                 // A tensor has one list.
                 Some(want) if is_tensor => {
                     assert_eq!(cells, want.into_iter().map(flat).collect::<Vec<_>>(), "{what}: {name}");
@@ -67,11 +69,15 @@ fn check(
 }
 
 /// Makes empty lists of absent features null.
-fn with_nulls(cells: Vec<Cell>, schema: &Schema, name: &str, payloads: Option<&[Vec<u8>]>) -> Vec<Cell> {
+fn with_nulls(
+    cells: Vec<Cell>,
+    payloads: Option<&[Vec<u8>]>,
+    is_present: impl Fn(&[u8]) -> bool,
+) -> Vec<Cell> {
     let Some(payloads) = payloads else { return cells };
     let rows = cells.into_iter().zip(payloads);
     let cells = rows.map(|(cell, payload)| match cell {
-        Cell::List(items) if items.is_empty() && !has_feature(schema, name, payload) => Cell::Null,
+        Cell::List(items) if items.is_empty() && !is_present(payload) => Cell::Null,
         cell => cell,
     });
     cells.collect()

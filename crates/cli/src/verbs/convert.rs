@@ -92,7 +92,6 @@ pub(super) fn cat(args: &CatArgs, global: &GlobalArgs, console: &mut Console) ->
     let unfit = [
         ("--skip", args.skip > 0),
         ("--skip-errors", args.skip_errors),
-        ("--bare", args.bare),
         ("`-` (standard input)", args.paths.paths.iter().any(|path| path == Path::new(records::STDIN))),
     ];
     if let Some((found, _)) = unfit.iter().find(|(_, is_given)| *is_given) {

@@ -1,0 +1,158 @@
+//! Narrower scans: some of the columns, some of the records, and column files in place of records.
+
+use super::columns::{SavedColumn, SavedColumns};
+use super::options::{Scan, ScanSource};
+use crate::error::Result;
+use crate::plan::PlannedColumn;
+use std::ops::Range;
+use std::sync::Arc;
+use tfseek::column::DatasetColumn;
+use tfseek::order::Subset;
+use tfseek::{Dataset, Part};
+
+/// The numbers of records, in the order of a scan.
+#[derive(Clone)]
+pub(super) enum RecordNumbers {
+    Range(Range<u64>),
+    Subset { subset: Subset, next: u64 },
+    Listed { numbers: Arc<[u64]>, next: usize },
+}
+
+impl Iterator for RecordNumbers {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        match self {
+            RecordNumbers::Range(range) => range.next(),
+            RecordNumbers::Subset { subset, next } => {
+                let number = subset.select(*next)?;
+                *next = next.saturating_add(1);
+                Some(number)
+            }
+            RecordNumbers::Listed { numbers, next } => {
+                let number = *numbers.get(*next)?;
+                *next = next.saturating_add(1);
+                Some(number)
+            }
+        }
+    }
+}
+
+impl Scan {
+    /// Returns a scan of the columns with these names only, in the order of this scan. The column of record numbers stays.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Schema`](crate::ErrorKind::Schema) for a name that no column has.
+    pub fn project(&self, columns: &[impl AsRef<str>]) -> Result<Scan> {
+        let mut scan = self.clone();
+        scan.converter = self.converter.project(columns)?;
+        scan.schema = Arc::clone(scan.converter.schema());
+        match self.schema.fields().first() {
+            Some(number) if self.has_record => {
+                scan.has_record = false;
+                scan.record(number.name())
+            }
+            _ => Ok(scan),
+        }
+    }
+
+    /// Returns the number of records, before a condition is evaluated. `None` for parts that do not know theirs.
+    pub fn rows(&self) -> Option<u64> {
+        match (&self.source, &self.listed, &self.subset) {
+            (_, Some(numbers), _) => u64::try_from(numbers.len()).ok(),
+            (_, None, Some(subset)) => Some(subset.len()),
+            (ScanSource::Parts(parts), ..) => {
+                parts.iter().map(Part::records).try_fold(0u64, |sum, part| sum.checked_add(part?))
+            }
+            _ => self.range.as_ref().map(|range| range.end.saturating_sub(range.start)),
+        }
+    }
+
+    /// Returns a scan of the records at these positions of this one, before a condition is evaluated. Positions after the last record
+    /// are left out.
+    ///
+    /// # Errors
+    /// [`OrderError::Refused`](tfseek::error::OrderError::Refused) for records that cannot be numbered.
+    pub fn slice(&self, positions: Range<u64>) -> Result<Scan> {
+        let mut scan = self.clone();
+        if let Some(numbers) = &self.listed {
+            let at = |position| usize::try_from(position).unwrap_or(usize::MAX).min(numbers.len());
+            let chosen = numbers.get(at(positions.start)..at(positions.end).max(at(positions.start)));
+            scan.listed = Some(chosen.unwrap_or_default().into());
+        } else if let Some(subset) = &self.subset {
+            let chosen: Vec<u64> = positions.map_while(|position| subset.select(position)).collect();
+            scan.subset = Some(Subset::from_ids(chosen)?);
+        } else if let Some(range) = &self.range {
+            let at = |position| range.start.saturating_add(position).min(range.end);
+            scan.range = Some(at(positions.start)..at(positions.end).max(at(positions.start)));
+        }
+        Ok(scan)
+    }
+
+    /// Returns the numbers of the records, before a condition is evaluated.
+    pub(super) fn numbers(&self) -> RecordNumbers {
+        match (&self.listed, &self.subset, &self.range) {
+            (Some(numbers), ..) => RecordNumbers::Listed { numbers: Arc::clone(numbers), next: 0 },
+            (None, Some(subset), _) => RecordNumbers::Subset { subset: subset.clone(), next: 0 },
+            (None, None, range) => RecordNumbers::Range(range.clone().unwrap_or(0..0)),
+        }
+    }
+}
+
+impl Scan {
+    /// Adds columns of the dataset that are in memory, so that no files are searched for theirs.
+    #[must_use]
+    pub fn loaded_columns(self, columns: &[DatasetColumn]) -> Scan {
+        if let (ScanSource::Dataset(dataset), Ok(mut found)) = (&self.source, self.found.lock()) {
+            for column in columns.iter().filter(|column| column.len() == dataset.len()) {
+                found.insert(column.feature().into(), column.clone());
+            }
+        }
+        self
+    }
+
+    /// Returns the names of the columns whose values are in column files: those of scalar specs, whose column has the type of the
+    /// spec and a value wherever the spec needs one. Builds no column file.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::find_columns`](tfseek::Dataset::find_columns).
+    pub fn saved_columns(&self) -> Result<Vec<String>> {
+        let ScanSource::Dataset(dataset) = &self.source else { return Ok(Vec::new()) };
+        let mut names = Vec::new();
+        for column in self.converter.columns() {
+            if self.saved(dataset, column)?.is_some() {
+                names.push(column.field.name().clone());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Returns a scan of the same columns and records that reads column files in place of records. `None` if one of its columns is
+    /// not one of the [saved columns](Scan::saved_columns), or if the scan has a condition.
+    ///
+    /// Values are those of the specs. A damaged record is no error, and neither is an empty list where the spec has a default:
+    /// column files do not have them.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::find_columns`](tfseek::Dataset::find_columns).
+    pub fn over_columns(&self) -> Result<Option<Scan>> {
+        let ScanSource::Dataset(dataset) = &self.source else { return Ok(None) };
+        if self.filter.is_some() {
+            return Ok(None);
+        }
+        let mut columns = Vec::new();
+        for column in self.converter.columns() {
+            let Some(saved) = self.saved(dataset, column)? else { return Ok(None) };
+            columns.push(saved);
+        }
+        let saved = SavedColumns::new(dataset, columns);
+        Ok(Some(Scan { source: ScanSource::Columns(Arc::new(saved)), ..self.clone() }))
+    }
+
+    /// Returns the saved column of a column, if there is one.
+    fn saved(&self, dataset: &Dataset, column: &PlannedColumn) -> Result<Option<SavedColumn>> {
+        let features = self.converter.parser_schema().features();
+        let spec = features.get(&column.from).filter(|_| !column.is_list);
+        SavedColumn::find(dataset, column, spec, &self.found)
+    }
+}

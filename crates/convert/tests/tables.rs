@@ -1,0 +1,415 @@
+//! Parquet and Arrow IPC: there and back, files of other writers, damaged files.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int64Type};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, Int8Array, RecordBatch, RecordBatchReader, StringArray,
+    TimestampSecondArray,
+};
+use arrow_ipc::CompressionType;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_schema::{DataType, Field};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tfseek::example::MessageKind;
+use tfseek::{
+    DType, Dataset, DatasetOptions, ExampleBuilder, FeatureBuf, FeatureSpec, IndexMode, Schema,
+    SequenceExampleBuilder, Stream, Writer,
+};
+use tfseek_convert::{ConvertError, ExportOptions, ImportOptions, export, import, stream};
+use tfseek_testkit::rng::Rng;
+use tfseek_tools::{Content, digest};
+
+const FORMATS: [&str; 3] = ["t.parquet", "t.arrow", "t.arrows"];
+
+fn write(path: &Path, payloads: &[Vec<u8>]) {
+    let mut writer = Writer::create(path).unwrap();
+    payloads.iter().for_each(|payload| writer.write(payload).unwrap());
+    writer.close().unwrap();
+}
+
+fn read(path: &Path) -> Vec<Vec<u8>> {
+    let mut stream = Stream::open(path).unwrap();
+    let mut payloads = Vec::new();
+    while let Some(record) = stream.next().unwrap() {
+        payloads.push(record.payload().to_vec());
+    }
+    payloads
+}
+
+fn dataset(path: &Path) -> Dataset {
+    DatasetOptions::new().index(IndexMode::Memory).open(path).unwrap()
+}
+
+fn digests(payloads: &[Vec<u8>], kind: MessageKind) -> Vec<String> {
+    payloads
+        .iter()
+        .map(|payload| digest::content(&Content::decode(payload, kind).unwrap()).unwrap())
+        .collect()
+}
+
+/// Converts the records of a file to a table, and the table to records.
+fn there_and_back(dir: &Path, table: &str, options: &ExportOptions) -> Vec<Vec<u8>> {
+    let (table, back) = (dir.join(table), dir.join("back.tfrecord"));
+    let report = export(&dataset(&dir.join("a.tfrecord")), &table, options, &|_| {}).unwrap();
+    assert_eq!(report.bytes, fs::metadata(&table).unwrap().len());
+    let again = import(&[table], &back, &ImportOptions::new(), &|_| {}).unwrap();
+    assert_eq!(again.records, report.records);
+    read(&back)
+}
+
+/// The kind of a feature of generated records, and its numbers of values.
+#[derive(Clone, Copy)]
+struct Shape {
+    kind: usize,
+    always: bool,
+    min: usize,
+    max: usize,
+}
+
+fn value(rng: &mut Rng, shape: Shape) -> FeatureBuf {
+    let n = shape.min + rng.below(shape.max - shape.min + 1);
+    match shape.kind {
+        0 => FeatureBuf::Int64((0..n).map(|_| rng.pick(&[0, 1, -1, i64::MIN, i64::MAX])).collect()),
+        // The bits of a NaN, and both zeros.
+        1 => FeatureBuf::Float(
+            (0..n)
+                .map(|_| rng.pick(&[0.0, -0.0, 1.5, f32::from_bits(0x7fc0_1234), f32::INFINITY, 1e-45]))
+                .collect(),
+        ),
+        _ => FeatureBuf::Bytes(
+            (0..n).map(|_| vec![rng.below(256) as u8; rng.pick(&[0, 1, 13, 300])]).collect(),
+        ),
+    }
+}
+
+const NAMES: [&str; 7] = ["a", "a/b", "größe", "a.b", "with \"quotes\" and spaces", "", "item"];
+
+/// Returns records with the same features, of one kind each.
+fn records(rng: &mut Rng, sequence: bool) -> Vec<Vec<u8>> {
+    let shape = |rng: &mut Rng| {
+        let (min, max) = rng.pick(&[(1, 1), (1, 1), (0, 1), (0, 3), (2, 2), (0, 0)]);
+        Shape { kind: rng.below(3), always: rng.chance(2), min, max }
+    };
+    let shapes: Vec<Shape> = NAMES.iter().map(|_| shape(rng)).collect();
+    let lists: Vec<Shape> = (0..3).map(|_| shape(rng)).collect();
+    let mut payloads = Vec::new();
+    for _ in 0..1 + rng.below(30) {
+        let mut features: Vec<(&str, FeatureBuf)> = Vec::new();
+        for (name, &shape) in NAMES.iter().zip(&shapes) {
+            if shape.always || rng.chance(2) {
+                features.push((name, value(rng, shape)));
+            }
+        }
+        if !sequence {
+            let builder = ExampleBuilder::new().int64("id", [7]);
+            payloads.push(features.into_iter().fold(builder, |b, (k, v)| b.feature(k, v)).encode().unwrap());
+            continue;
+        }
+        let builder = SequenceExampleBuilder::new().int64("id", [7]);
+        let mut builder = features.into_iter().fold(builder, |b, (k, v)| b.feature(k, v));
+        for (k, &shape) in lists.iter().enumerate() {
+            if shape.always || rng.chance(2) {
+                let steps: Vec<FeatureBuf> = (0..rng.below(4)).map(|_| value(rng, shape)).collect();
+                builder = builder.feature_list(format!("list{k}"), steps);
+            }
+        }
+        payloads.push(builder.encode().unwrap());
+    }
+    payloads
+}
+
+#[test]
+fn records_of_one_writer_there_and_back() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..120 {
+        let mut rng = Rng::new(seed);
+        let sequence = seed % 3 == 0;
+        let payloads = records(&mut rng, sequence);
+        write(&dir.path().join("a.tfrecord"), &payloads);
+        let mut options = ExportOptions::new();
+        let kind = if sequence { MessageKind::SequenceExample } else { MessageKind::Example };
+        options.kind = Some(kind);
+        options.row_group_bytes = Some(rng.pick(&[1, 300, 1 << 20]));
+        options.threads = Some(rng.below(3));
+        for format in FORMATS {
+            let back = there_and_back(dir.path(), format, &options);
+            assert_eq!(digests(&back, kind), digests(&payloads, kind), "seed {seed}, {format}");
+            // The builder writes the bytes of Python's deterministic serialization, and so does the way back.
+            assert!(sequence || back == payloads, "seed {seed}, {format}");
+        }
+    }
+}
+
+#[test]
+fn other_encodings_and_features_without_a_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    // `a` = [1], packed and not packed; an absent `features`; a feature without a kind.
+    let payloads = [
+        &b"\x0a\x0c\x0a\x0a\x0a\x01a\x12\x05\x1a\x03\x0a\x01\x01"[..],
+        b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x1a\x02\x08\x01",
+        b"",
+        b"\x0a\x07\x0a\x05\x0a\x01a\x12\x00",
+    ];
+    let payloads = payloads.map(<[u8]>::to_vec);
+    write(&dir.path().join("a.tfrecord"), &payloads);
+    for format in FORMATS {
+        let back = there_and_back(dir.path(), format, &ExportOptions::new());
+        assert_eq!(digests(&back[..3], MessageKind::Example), digests(&payloads[..3], MessageKind::Example));
+        // It is absent after the way back.
+        assert_eq!(digests(&back[3..], MessageKind::Example), digests(&payloads[2..3], MessageKind::Example));
+        assert_eq!(back[0], payloads[0]);
+    }
+}
+
+#[test]
+fn columns_have_the_documented_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    let payloads = [
+        SequenceExampleBuilder::new()
+            .int64("always", [1])
+            .int64("some", [1])
+            .float("empty", [0f32; 0])
+            .bytes("name", ["ä"])
+            .int64("two", [1, 2])
+            .feature_list("steps", [FeatureBuf::Float(vec![0.5])]),
+        SequenceExampleBuilder::new()
+            .int64("always", [2])
+            .float("empty", [1f32])
+            .bytes("name", ["b"])
+            .int64("two", [3, 4]),
+    ];
+    write(&path, &payloads.map(|builder| builder.encode().unwrap()));
+    let mut options = ExportOptions::new();
+    options.text = vec!["na*".into()];
+    let table = dir.path().join("t.arrow");
+    export(&dataset(&path), &table, &options, &|_| {}).unwrap();
+    let reader = FileReader::try_new(File::open(&table).unwrap(), None).unwrap();
+    let schema = reader.schema();
+    let list = |inner| DataType::List(Arc::new(Field::new("item", inner, false)));
+    let column = |name: &str| {
+        (
+            schema.field_with_name(name).unwrap().data_type().clone(),
+            schema.field_with_name(name).unwrap().is_nullable(),
+        )
+    };
+    assert_eq!(column("always"), (DataType::Int64, false));
+    assert_eq!(column("some"), (DataType::Int64, true));
+    assert_eq!(column("empty"), (list(DataType::Float32), true));
+    assert_eq!(column("two"), (list(DataType::Int64), true));
+    assert_eq!(column("name"), (DataType::Utf8, false));
+    assert_eq!(column("steps"), (list(list(DataType::Float32)), true));
+    assert_eq!(schema.metadata()["tfseek.feature_lists"], "[\"steps\"]");
+    let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+    assert_eq!(batches[0]["always"].as_primitive::<Int64Type>().values(), &[1, 2]);
+
+    // The file, the stream and Parquet have the same rows.
+    export(&dataset(&path), &dir.path().join("t.arrows"), &options, &|_| {}).unwrap();
+    let reader = StreamReader::try_new(File::open(dir.path().join("t.arrows")).unwrap(), None).unwrap();
+    assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), batches);
+    let mut out = Vec::new();
+    assert_eq!(stream(&dataset(&path), &options, &mut out, &|_| {}).unwrap(), 2);
+    assert_eq!(out, fs::read(dir.path().join("t.arrows")).unwrap());
+    export(&dataset(&path), &dir.path().join("t.parquet"), &options, &|_| {}).unwrap();
+    let file = File::open(dir.path().join("t.parquet")).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    assert_eq!(reader.schema().metadata(), schema.metadata());
+    let columns = |batch: &RecordBatch| batch.columns().to_vec();
+    let rows: Vec<_> = reader.map(|batch| columns(&batch.unwrap())).collect();
+    assert_eq!(rows, batches.iter().map(columns).collect::<Vec<_>>());
+
+    // A given schema has the columns, and so have patterns.
+    options.text.clear();
+    let schema = Schema::example()
+        .feature("two", FeatureSpec::fixed_len(&[2], DType::Int64))
+        .feature("name", FeatureSpec::var_len(DType::Bytes));
+    options.schema = Some(schema.build().unwrap());
+    options.features = vec!["t*".into()];
+    export(&dataset(&path), &table, &options, &|_| {}).unwrap();
+    let schema = FileReader::try_new(File::open(&table).unwrap(), None).unwrap().schema();
+    assert_eq!(schema.fields().len(), 1);
+    assert!(matches!(schema.field_with_name("two").unwrap().data_type(), DataType::FixedSizeList(_, 2)));
+}
+
+#[test]
+fn row_groups_end_by_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    let mut rng = Rng::new(1);
+    let payloads: Vec<_> = (0..200)
+        .map(|_| {
+            let bytes: Vec<u8> = (0..1000).map(|_| rng.below(256) as u8).collect();
+            ExampleBuilder::new().bytes("b", [bytes]).encode().unwrap()
+        })
+        .collect();
+    write(&path, &payloads);
+    let mut options = ExportOptions::new();
+    options.row_group_bytes = Some(50_000);
+    let back = there_and_back(dir.path(), "t.parquet", &options);
+    assert!(back == payloads);
+    let file = File::open(dir.path().join("t.parquet")).unwrap();
+    let metadata = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().metadata().clone();
+    // The first group has all rows of a batch of records that are this small.
+    assert!(metadata.row_groups().iter().map(|group| group.num_rows()).sum::<i64>() == 200);
+    let by_default = there_and_back(dir.path(), "t.parquet", &ExportOptions::new());
+    assert!(by_default == payloads);
+}
+
+/// A table as other writers make it: a dictionary, narrow and wide numbers, nulls.
+fn foreign() -> (RecordBatch, Vec<Vec<u8>>) {
+    let words = DictionaryArray::<Int8Type>::new(
+        Int8Array::from(vec![Some(1), None, Some(0)]),
+        Arc::new(StringArray::from(vec!["ant", "bee"])),
+    );
+    let batch = RecordBatch::try_from_iter([
+        ("word", Arc::new(words) as ArrayRef),
+        ("small", Arc::new(Int8Array::from(vec![1, -2, 3]))),
+        ("wide", Arc::new(Float64Array::from(vec![Some(0.5), Some(f64::INFINITY), None]))),
+    ])
+    .unwrap();
+    let rows = [
+        ExampleBuilder::new().bytes("word", ["bee"]).int64("small", [1]).float("wide", [0.5f32]),
+        ExampleBuilder::new().int64("small", [-2]).float("wide", [f32::INFINITY]),
+        ExampleBuilder::new().bytes("word", ["ant"]).int64("small", [3]),
+    ];
+    (batch, rows.map(|builder| builder.encode().unwrap()).to_vec())
+}
+
+#[test]
+fn files_of_other_writers() {
+    let dir = tempfile::tempdir().unwrap();
+    let (batch, want) = foreign();
+    let back = dir.path().join("back.tfrecord");
+    let convert = |path: &PathBuf| {
+        import(std::slice::from_ref(path), &back, &ImportOptions::new(), &|_| {}).map(|_| read(&back))
+    };
+    for codec in [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::LZ4_RAW,
+        Compression::GZIP(Default::default()),
+    ] {
+        let path = dir.path().join("f.parquet");
+        let properties =
+            WriterProperties::builder().set_compression(codec).set_max_row_group_row_count(Some(2)).build();
+        let mut writer =
+            ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        assert_eq!(convert(&path).unwrap(), want);
+    }
+    // Streams also have the suffix of files.
+    for (name, codec) in [("f.feather", Some(CompressionType::LZ4_FRAME)), ("f.arrows", None)] {
+        let path = dir.path().join(name);
+        let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
+        let mut writer =
+            FileWriter::try_new_with_options(File::create(&path).unwrap(), &batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(convert(&path).unwrap(), [want.clone(), want.clone()].concat());
+    }
+
+    let fails = |path: &PathBuf, words: &[&str]| {
+        let e = convert(path).unwrap_err().to_string();
+        assert!(words.iter().all(|word| e.contains(word)), "{e}");
+    };
+    let path = dir.path().join("g.arrow");
+    let times =
+        RecordBatch::try_from_iter([("t", Arc::new(TimestampSecondArray::from(vec![1])) as ArrayRef)])
+            .unwrap();
+    let mut writer = FileWriter::try_new(File::create(&path).unwrap(), &times.schema()).unwrap();
+    writer.write(&times).unwrap();
+    writer.finish().unwrap();
+    fails(&path, &["g.arrow: column \"t\"", "Timestamp"]);
+    fs::write(&path, b"FEA1....").unwrap();
+    fails(&path, &["g.arrow: expected an Arrow IPC file or stream, found Feather version 1"]);
+    fs::write(&path, b"ARROW1").unwrap();
+    fails(&path, &["g.arrow: expected an Arrow IPC file or stream, found 6 bytes"]);
+    let path = dir.path().join("g.parquet");
+    fs::write(&path, b"PAR1 is not enough").unwrap();
+    fails(&path, &["g.parquet: "]);
+}
+
+/// Every file that is cut off is an error. Files with changed bytes are records or an error.
+#[test]
+fn damaged_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = Rng::new(5);
+    write(&dir.path().join("a.tfrecord"), &records(&mut rng, true));
+    let mut options = ExportOptions::new();
+    options.kind = Some(MessageKind::SequenceExample);
+    let mut read_again = [0; 3];
+    for (k, format) in FORMATS.into_iter().enumerate() {
+        there_and_back(dir.path(), format, &options);
+        let sound = fs::read(dir.path().join(format)).unwrap();
+        let path = dir.path().join(format!("damaged-{format}"));
+        let back = dir.path().join("new.tfrecord");
+        let convert = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            import(std::slice::from_ref(&path), &back, &ImportOptions::new(), &|_| {})
+        };
+        for len in (0..sound.len()).step_by(1 + sound.len() / 300) {
+            convert(&sound[..len]).unwrap_err();
+            assert!(!back.exists());
+        }
+        for _ in 0..2000 {
+            let mut bytes = sound.clone();
+            for _ in 0..1 + rng.below(3) {
+                let at = rng.below(bytes.len());
+                bytes[at] = rng.pick(&[0, 1, 0x7f, 0x80, 0xff, bytes[at] ^ 1, bytes[at] ^ 0x40]);
+            }
+            if convert(&bytes).is_ok() {
+                read_again[k] += 1;
+                fs::remove_file(&back).unwrap();
+            }
+        }
+    }
+    assert!(read_again.iter().all(|&n| n > 20), "{read_again:?}");
+}
+
+#[test]
+fn errors_name_feature_and_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    let table = dir.path().join("t.parquet");
+    let fails = |payloads: &[ExampleBuilder], options: &ExportOptions, words: &[&str]| {
+        let payloads: Vec<_> = payloads.iter().map(|builder| builder.encode().unwrap()).collect();
+        write(&path, &payloads);
+        let e = export(&dataset(&path), &table, options, &|_| {}).unwrap_err();
+        let text = e.to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert!(!table.exists());
+        e
+    };
+    let (one, other) = (ExampleBuilder::new().int64("a", [1]), ExampleBuilder::new().float("a", [1f32]));
+    let mut options = ExportOptions::new();
+    let e = fails(&[one.clone(), other], &options, &["\"a\"", "int64", "float", "leave the feature out"]);
+    assert!(matches!(e, ConvertError::Records(_)));
+    fails(&[ExampleBuilder::new()], &options, &["expected a feature with a kind"]);
+    fails(&[], &options, &["expected at least one record to infer a schema from"]);
+    options.text = vec!["a".into()];
+    fails(
+        &[one.clone()],
+        &options,
+        &["expected a feature of byte strings that matches a for text, found none"],
+    );
+    options.text = vec!["b".into()];
+    let (good, bad) = (ExampleBuilder::new().bytes("b", ["x"]), ExampleBuilder::new().bytes("b", [b"\xff"]));
+    fails(&[good.clone(), good, bad], &options, &["record 2", "\"b\"", "UTF-8"]);
+    let mut options = ExportOptions::new();
+    options.features = vec!["x*".into()];
+    fails(&[one.clone()], &options, &["expected a feature that matches x*, found none"]);
+    let mut options = ExportOptions::new();
+    options.schema =
+        Some(Schema::example().feature("c", FeatureSpec::fixed_len(&[], DType::Int64)).build().unwrap());
+    let e = fails(&[one], &options, &["a.tfrecord", "record 0", "\"c\""]);
+    assert!(matches!(e, ConvertError::Error(_)));
+}

@@ -1,0 +1,69 @@
+"""Polars over TFRecords: a LazyFrame that reads the columns and the records that a query needs.
+
+``import tfseek`` does not import this module. It requires the package ``polars``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Optional
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from ._features import Features
+from ._pruning import Predicate, PrunedScan
+from ._tfseek import Dataset, ScanCore
+
+__all__ = ["scan"]
+
+
+def scan(
+    ds: Dataset[Any],
+    columns: Optional[Iterable[str]] = None,
+    spec: Optional[Features] = None,
+    *,
+    text: Iterable[str] = (),
+    record: Optional[str] = None,
+    rename: Optional[Mapping[str, str]] = None,
+    threads: Optional[int] = None,
+    verify: Optional[str] = None,
+) -> pl.LazyFrame:
+    """Returns the records of a dataset as a ``polars.LazyFrame``.
+
+    A query reads only the columns that it needs. Polars evaluates its predicates: on column files if the dataset has them
+    (``tfseek index --column``), else on the predicate's columns of the records. Of the records that pass, the rest is read. Other records are not
+    verified, and cause no errors. A query builds no column files.
+
+    ds: a :class:`tfseek.Dataset` or a view of one.
+    columns, spec, text, record, rename, threads, verify: as for :meth:`Dataset.scan`.
+    """
+    records = ds.scan(columns, spec, text=text, record=record, rename=rename, threads=threads, verify=verify)
+    pruned: PrunedScan[pl.DataFrame] = PrunedScan(records, _read, _numbers)
+    schema = pl.DataFrame(records.take([])).schema
+
+    def source(
+        with_columns: Optional[list[str]],
+        predicate: Optional[pl.Expr],
+        n_rows: Optional[int],
+        batch_size: Optional[int],
+    ) -> Iterator[pl.DataFrame]:
+        names = list(schema) if with_columns is None else with_columns
+        chosen = pruned if n_rows is None else pruned.part(0, n_rows)
+        if predicate is None:
+            for frame in chosen.frames(names):
+                yield frame.select(names)
+            return
+        needed = [name for name in predicate.meta.root_names() if name in schema]
+        for frame in chosen.frames(names, Predicate(needed, lambda frame: frame.filter(predicate))):
+            yield frame.filter(predicate).select(names)
+
+    return register_io_source(source, schema=schema, is_pure=True)
+
+
+def _read(core: ScanCore) -> pl.DataFrame:
+    return pl.DataFrame(core)
+
+
+def _numbers(frame: pl.DataFrame, record: str) -> Any:
+    return frame[record].to_numpy()
