@@ -369,8 +369,8 @@ def test_real_files() -> None:
             for name in schema.feature_lists:
                 steps = record.feature_lists.get(name)  # type: ignore[attr-defined]
                 cell = columns[name][k]
-                assert len(cell) == len(steps or [])
-                for step, values in zip(cell, steps or []):
+                assert len(cell or []) == len(steps or [])
+                for step, values in zip(cell or [], steps or []):
                     same(step, values, f"{path.name} {k} {name}")
         texts = {name: repr(values) for name, values in columns.items()}
         frame = pl.DataFrame(scan)
