@@ -86,6 +86,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<loader::StepInfo>()?;
     m.add_class::<part::PyPart>()?;
     m.add_class::<scan::ScanCore>()?;
+    m.add_function(wrap_pyfunction!(scan::arrow_spec, m)?)?;
     m.add_class::<stream::StreamCore>()?;
     m.add_class::<stream::StreamIterator>()?;
     m.add_class::<stream::StreamBatches>()?;

@@ -11,7 +11,7 @@ from ._columns import Column
 from ._errors import Error
 from ._features import Features
 from ._progress import Progress
-from ._scan import Scan
+from ._scan import ArrowSchema, Scan
 
 __version__: str
 
@@ -178,7 +178,7 @@ class Dataset(Generic[Record]):
     def scan(
         self,
         columns: Optional[Iterable[str]] = None,
-        spec: Optional[Features] = None,
+        spec: Union[Features, ArrowSchema, None] = None,
         *,
         where: Optional[str] = None,
         text: Iterable[str] = (),
@@ -201,6 +201,8 @@ class Dataset(Generic[Record]):
     ) -> None: ...
     def _repr_html_(self) -> str: ...
     def _restore(self, fingerprint: str, ids: Any) -> Dataset[Record]: ...
+
+def arrow_spec(schema: Any) -> tuple[Schema, list[str], bool, bool]: ...
 
 class ScanCore:
     def __init__(self, arguments: dict[str, Any]) -> None: ...

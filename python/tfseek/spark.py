@@ -136,8 +136,7 @@ class PushingReader(Reader):
 
     def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:
         """Uses the filters, and returns all of them: Spark evaluates them again."""
-        known = {field.name for field in self._reading.schema if field.type == pa.int64()} - {self._reading.record}
-        conditions = [found for found in (_condition(each, known) for each in filters) if found]
+        conditions = [found for found in (_condition(each, self._reading) for each in filters) if found]
         self._reading = self._reading.where_also(conditions)
         return filters
 
@@ -151,12 +150,12 @@ _COMPARISONS = {
 }
 
 
-def _condition(of: datasource.Filter, known: set[str]) -> Optional[str]:
+def _condition(of: datasource.Filter, reading: Reading) -> Optional[str]:
     """Returns a condition that every record meets which meets a filter, or ``None``."""
     path: tuple[str, ...] = getattr(of, "attribute", ())
-    if len(path) != 1 or path[0] not in known:
+    if len(path) != 1 or path[0] not in reading.integers():
         return None
-    name = '"{}"'.format(path[0].replace("\\", "\\\\").replace('"', '\\"'))
+    name = reading.quoted(path[0])
     if isinstance(of, datasource.IsNotNull):
         return f"present({name})"
     if isinstance(of, datasource.In) and all(type(value) is int for value in of.value):

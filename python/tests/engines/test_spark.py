@@ -166,6 +166,9 @@ def test_pushdown(spark: Any, small: str) -> None:
         if " n " not in condition:
             assert pushed.where(condition).count() == plain.where(condition).count(), condition
     assert pushed.where("id >= 10 and id < 20 and n < 15").count() == 5
+    # A default is a value for Spark, and not for a condition.
+    spec = tfseek.Schema({"size": tfseek.FixedLenFeature([], "int64", default_value=7)}).to_json()
+    assert spark.read.format("tfseek").options(pushdown="true", spec=spec).load(small).where("size = 7").count() == 34 + 7
     # A reader that is given the filters reads fewer records.
     source = tfseek.spark.Source({"path": small, "pushdown": "true", "record": "n"})
     reader = source.reader(source.schema())
