@@ -6,7 +6,7 @@ FUZZ_TARGETS ?= $$($(CARGO) fuzz list)
 PYTHON ?= python3
 PYTHON_VENV := target/python
 # Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
-ENGINES ?= pyarrow polars duckdb datafusion nanoarrow pandas
+ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
 FRAMEWORKS ?= torch torchdata grain jax pandas
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
 	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_docs.py python/tests/test_cookbook.py
@@ -99,7 +99,7 @@ python:
 		if $(PYTHON_VENV)/bin/python -m pip install -q pyright && $(PYTHON_VENV)/bin/pyright --version >/dev/null 2>&1; then \
 			$(PYTHON_VENV)/bin/pyright -p python/pyproject.toml --pythonpath $(PYTHON_VENV)/bin/python; \
 		else echo "skipped: pip cannot install pyright, or pyright cannot install Node.js"; fi; \
-		for engine in $(ENGINES); do \
+		for engine in $(ARROW_READERS); do \
 			$(PYTHON_VENV)/bin/python -m pip install -q $$engine || echo "skipped: pip cannot install $$engine"; \
 		done; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \

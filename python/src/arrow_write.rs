@@ -1,4 +1,4 @@
-//! `tfseek.write` and the sinks of engines: record batches of any library as records.
+//! `tfseek.write`: record batches of any library as records.
 
 use crate::error::{BindingError, Result};
 use crate::foreign::ForeignStream;
@@ -15,16 +15,13 @@ use std::path::PathBuf;
 use tfseek::{Compression, ErrorKind};
 use tfseek_arrow::{Encoder, EncoderOptions};
 use tfseek_tools::reshard::{ReshardError, ReshardSet};
-use tfseek_tools::set::{self, SetOptions, SetWriter, TaskAttempt, TaskFile, TaskOptions, TaskWriter};
-
-/// A file of a task: name, numbers of records and bytes, digest.
-type File = (String, u64, u64, String);
+use tfseek_tools::set::{SetOptions, SetWriter};
 
 /// A set that was written: its path, its shards, and the numbers of records and bytes.
-type Written = (OsString, Vec<OsString>, u64, u64);
+pub(crate) type Written = (OsString, Vec<OsString>, u64, u64);
 
 /// The reason why a stream was not written.
-enum WriteFailure {
+pub(crate) enum WriteFailure {
     Stream(String),
     /// The error of a batch, and the number of rows before it.
     Row(tfseek_arrow::Error, u64),
@@ -44,7 +41,7 @@ impl From<tfseek::Error> for WriteFailure {
 }
 
 impl WriteFailure {
-    fn raise(self, py: Python<'_>) -> BindingError {
+    pub(crate) fn raise(self, py: Python<'_>) -> BindingError {
         match self {
             WriteFailure::Stream(text) => BindingError::error(py, format!("stream: {text}")),
             WriteFailure::Set(e) => reshard::failure(py, e),
@@ -71,13 +68,17 @@ fn row_error(py: Python<'_>, e: &tfseek_arrow::Error, before: u64) -> BindingErr
 }
 
 /// A stream with the encoder of its rows.
-struct StreamRows {
+pub(crate) struct StreamRows {
     stream: ForeignStream,
     encoder: Encoder,
 }
 
 impl StreamRows {
-    fn new(py: Python<'_>, stream: &Bound<'_, PyAny>, arguments: &Bound<'_, PyDict>) -> Result<StreamRows> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        stream: &Bound<'_, PyAny>,
+        arguments: &Bound<'_, PyDict>,
+    ) -> Result<StreamRows> {
         let mut options = EncoderOptions::new();
         for column in argument::<Vec<String>>(arguments, "feature_lists")? {
             options = options.feature_list(column);
@@ -97,7 +98,7 @@ impl StreamRows {
     }
 
     /// Calls `write` with the payload of each row. `advance` is called with the number of rows, and may end the work.
-    fn write(
+    pub(crate) fn write(
         &mut self,
         advance: &dyn Fn(u64) -> ControlFlow<()>,
         mut write: impl FnMut(&[u8]) -> tfseek::Result<()>,
@@ -153,61 +154,7 @@ pub(crate) fn write_stream(
     Ok(of_set(set))
 }
 
-fn of_set(set: ReshardSet) -> Written {
+/// Returns a set for Python.
+pub(crate) fn of_set(set: ReshardSet) -> Written {
     (set.path.into(), set.shards.into_iter().map(OsString::from).collect(), set.records, set.bytes)
-}
-
-/// Writes the rows of a stream to the file of an attempt of a task. `tfseek._sink` calls it and has the documentation.
-#[pyfunction]
-pub(crate) fn write_task(
-    py: Python<'_>,
-    stream: &Bound<'_, PyAny>,
-    arguments: &Bound<'_, PyDict>,
-) -> Result<File> {
-    let folder: PathBuf = argument(arguments, "folder")?;
-    let who = TaskAttempt {
-        job: argument(arguments, "job")?,
-        task: argument(arguments, "task")?,
-        attempt: argument(arguments, "attempt")?,
-    };
-    let mut options = TaskOptions::default();
-    let compression: Option<Choice<Compression>> = argument(arguments, "compression")?;
-    options.compression = compression.map_or(Compression::None, |choice| choice.0);
-    options.members = size_argument(arguments, "members")?;
-    options.index = argument(arguments, "index")?;
-    let mut rows = StreamRows::new(py, stream, arguments)?;
-    let written = wait::run(py, None, move |call| {
-        let advance = call.callback();
-        let mut write = || -> Result<TaskFile, WriteFailure> {
-            let mut writer = TaskWriter::create(&folder, &who, &options)?;
-            rows.write(&advance, |payload| writer.write(payload))?;
-            Ok(writer.close()?)
-        };
-        Ok(write())
-    })?;
-    let file = written.map_err(|e| e.raise(py))?;
-    Ok((file.name, file.records, file.bytes, file.digest))
-}
-
-/// Makes the files of a job a set. `tfseek._sink` calls it and has the documentation.
-#[pyfunction]
-pub(crate) fn commit_tasks(
-    py: Python<'_>,
-    out: PathBuf,
-    job: &str,
-    files: Vec<File>,
-    force: bool,
-) -> Result<Written> {
-    let files: Vec<TaskFile> = files
-        .into_iter()
-        .map(|(name, records, bytes, digest)| TaskFile::new(name, records, bytes, digest))
-        .collect();
-    let set = py.detach(|| set::commit(&out, job, &files, force)).map_err(|e| reshard::failure(py, e))?;
-    Ok(of_set(set))
-}
-
-/// Removes all files of a job. `tfseek._sink` calls it and has the documentation.
-#[pyfunction]
-pub(crate) fn abort_tasks(py: Python<'_>, folder: PathBuf, job: &str) -> Result<()> {
-    py.detach(|| set::abort(&folder, job)).map_err(|e| reshard::failure(py, e))
 }

@@ -1,10 +1,11 @@
-//! Streams of record batches that other libraries make.
+//! Streams of record batches, and schemas, that other libraries make.
 
 use crate::error::{BindingError, Result};
 use crate::rows::type_name;
 use arrow_array::RecordBatch;
+use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Schema as ArrowSchema, SchemaRef};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -53,6 +54,29 @@ impl ForeignStream {
     }
 }
 
+/// Returns the Arrow schema of an object that has the method `__arrow_c_schema__`.
+pub(crate) fn arrow_schema(object: &Bound<'_, PyAny>) -> Result<ArrowSchema> {
+    let capsule = object.call_method0(intern!(object.py(), "__arrow_c_schema__"))?;
+    let refused = |what: &str| {
+        let found = type_name(object);
+        BindingError::type_error(format!("spec: expected the schema of a table from {found}, found {what}"))
+    };
+    let capsule = capsule.cast::<PyCapsule>().map_err(|_| refused("another object"))?;
+    let schema = converted(capsule).map_err(|_| refused("a capsule of another name"))?;
+    schema.map_err(|e| refused(&text(e)))
+}
+
+/// Converts the schema in a capsule.
+#[allow(unsafe_code)]
+fn converted(capsule: &Bound<'_, PyCapsule>) -> PyResult<Result<ArrowSchema, ArrowError>> {
+    let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: by Arrow's PyCapsule interface, a capsule of this name holds a pointer to an initialized and aligned ArrowSchema, which lives as
+    // long as the capsule. The capsule is alive until this function returns, and was returned to this thread for this call, so nothing
+    // changes the schema meanwhile. It is only read: the capsule releases it.
+    let schema = unsafe { pointer.as_ref() };
+    Ok(guarded(|| ArrowSchema::try_from(schema)))
+}
+
 /// Takes the stream out of a capsule.
 #[allow(unsafe_code)]
 fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
@@ -63,7 +87,7 @@ fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
     Ok(unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_mut()) })
 }
 
-/// Calls `f`, which panics for a stream that fails without a message.
+/// Calls `f`, which panics for a stream that fails without a message, and for a schema without a format.
 fn guarded<T>(f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
         Err(ArrowError::CDataInterface("the stream failed, and stated no reason".to_owned()))

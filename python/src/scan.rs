@@ -5,6 +5,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
+use crate::foreign;
 use crate::hooks;
 use crate::ids::{self, Ids};
 use crate::options::{Choice, argument};
@@ -20,7 +21,20 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
 use std::{mem, process};
 use tfseek::{Part, Verify};
-use tfseek_arrow::{ByteStrings, ErrorKind, Options, Scan, ScanReader, Tensors};
+use tfseek_arrow::{ByteStrings, ErrorKind, Options, Scan, ScanReader, Tensors, spec_of};
+
+/// Returns the schema that reads the columns of an Arrow schema, the columns of text, and two answers: are byte strings copied, and are
+/// arrays tensors?
+#[pyfunction]
+pub(crate) fn arrow_spec(
+    py: Python<'_>,
+    schema: &Bound<'_, PyAny>,
+) -> Result<(PySchema, Vec<String>, bool, bool)> {
+    let (schema, options) = spec_of(&foreign::arrow_schema(schema)?).map_err(|e| failure(py, e))?;
+    let (copied, tensors) =
+        (options.bytes_type() == ByteStrings::Copy, options.tensors_type() == Tensors::Extension);
+    Ok((PySchema::of(schema), options.text_columns().to_vec(), copied, tensors))
+}
 
 /// The native part of `tfseek.Scan`.
 #[pyclass(frozen, module = "tfseek")]

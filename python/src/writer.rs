@@ -64,7 +64,7 @@ impl PyWriter {
 }
 
 /// Returns the payload of a record. A mapping of Python, such as a dict, becomes an Example.
-fn payload_of(py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<PyPayload> {
+pub(crate) fn payload_of(py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<PyPayload> {
     if record.is_instance_of::<PyDict>() {
         return Ok(PyPayload::Record(feature::encoded(py, record)?.into(), None));
     }

@@ -45,6 +45,9 @@ def test_columns_and_conditions(ds: tfseek.Dataset) -> None:
     fewer = reading.where_also(["id < 12 or id == 20", "present(size)"])
     assert sorted(table(fewer, ds, ["id"])["id"].to_pylist()) == [11] and reading.where == "id >= 10"
     assert _plan.Reading(ds).where_also([]).where is None
+    assert reading.integers() == {"id", "size"} and reading.quoted("title") == '"name"'
+    spec = {"id": tfseek.FixedLenFeature([], "int64", default_value=3), "size": tfseek.VarLenFeature("int64")}
+    assert _plan.Reading(ds, spec).integers() == set()
 
 
 def test_lists_and_a_context(tmp_path: pathlib.Path) -> None:
@@ -69,3 +72,13 @@ def test_pieces(ds: tfseek.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_plan, "MAX_PIECES", 2)
     assert len(_plan.pieces(ds)) <= 4
     assert _plan.share_records([tfseek.Part.of_shard(whole[0].shard)]) is None
+
+
+def test_names_that_conditions_quote(tmp_path: pathlib.Path) -> None:
+    odd = 'a "b" \\c'
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for i in range(6):
+            writer.write({odd: i})
+    ds = tfseek.open(tmp_path, index="memory")
+    reading = _plan.Reading(ds)
+    assert table(reading.where_also([f"{reading.quoted(odd)} > 3"]), ds)[odd].to_pylist() == [4, 5]

@@ -93,6 +93,24 @@ def test_columns_and_conditions(ds: tfseek.Dataset[tfseek.Example]) -> None:
     assert tensor == pa.fixed_shape_tensor(pa.float32(), (2, 2))
 
 
+def test_arrow_schemas_as_specs(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    scan = ds.scan(spec=SPEC, text=["name"])
+    again = ds.scan(spec=pa.schema(scan))
+    assert pa.schema(again) == pa.schema(scan)
+    assert rows(again.to_arrow()) == expected(range(200))
+    fields = pa.schema({"label": pa.int64(), "name": pa.string(), "tokens": pa.list_(pa.int64())})
+    table = ds.scan(spec=fields).to_arrow()
+    assert table.schema.field("name").type == pa.string()
+    assert table["label"].to_pylist() == [row(i).get("label") for i in range(200)]
+    assert ds.scan(["label"], fields).columns == ["label"]
+    tensors = ds.scan(["vec"], SPEC, tensors="extension")
+    assert pa.schema(ds.scan(spec=pa.schema(tensors))) == pa.schema(tensors)
+    with pytest.raises(tfseek.SpecError, match='column "label": expected int64, float32, .* found Float64'):
+        ds.scan(spec=pa.schema({"label": pa.float64()}))
+    with pytest.raises(TypeError, match="spec: expected the schema of a table"):
+        ds.scan(spec=pa.int64())
+
+
 def test_views_and_numbers(ds: tfseek.Dataset[tfseek.Example]) -> None:
     for view, numbers in (
         (ds[10:20], range(10, 20)),
@@ -351,8 +369,8 @@ def test_real_files() -> None:
             for name in schema.feature_lists:
                 steps = record.feature_lists.get(name)  # type: ignore[attr-defined]
                 cell = columns[name][k]
-                assert len(cell) == len(steps or [])
-                for step, values in zip(cell, steps or []):
+                assert len(cell or []) == len(steps or [])
+                for step, values in zip(cell or [], steps or []):
                     same(step, values, f"{path.name} {k} {name}")
         texts = {name: repr(values) for name, values in columns.items()}
         frame = pl.DataFrame(scan)

@@ -138,6 +138,18 @@ def test_a_scan_there_and_back(tmp_path: pathlib.Path) -> None:
     assert found(tfseek.write(some, tmp_path / "b.tfrecord").path) == want
 
 
+def test_a_scan_with_a_damaged_record(tmp_path: pathlib.Path) -> None:
+    scan = of_scan(tmp_path)
+    path = tmp_path / "scanned.tfrecord"
+    data = bytearray(path.read_bytes())
+    at = data.index("row 30 é".encode())
+    data[at] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(tfseek.Error, match="stream: .*scanned.tfrecord: record 30 at byte .*crc32c"):
+        tfseek.write(scan, tmp_path / "a@3")
+    assert files(tmp_path) == ["scanned.tfrecord"]
+
+
 def test_types(tmp_path: pathlib.Path) -> None:
     ints = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.bool_()]
     floats = [pa.float16(), pa.float32(), pa.float64()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
@@ -86,6 +87,24 @@ class Reading:
         # If a feature has the name of a list, the feature is renamed, and both are read if one is.
         self._feature_of.update({name if name in features else renamed.get(name, name): name for name in self._spec.feature_lists})
         self._renamed = renamed
+
+    def integers(self) -> set[str]:
+        """Returns the columns of integers whose values a condition compares as they are read: those without a default."""
+        import pyarrow
+
+        spec = json.loads(self._spec.to_json())
+        found = set()
+        for name, feature in (spec.get("features") or spec.get("context") or {}).items():
+            column = self._renamed.get(name, name)
+            kind = self.schema.field(column).type
+            if kind == pyarrow.int64() and feature.get("default") is None and feature.get("type") in ("fixed", "optional"):
+                found.add(column)
+        return found
+
+    def quoted(self, column: str) -> str:
+        """Returns the name of a column's feature as conditions quote it."""
+        name = self._feature_of[column].replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{name}"'
 
     @property
     def where(self) -> Optional[str]:

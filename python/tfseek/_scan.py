@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Protocol, Union, cast
 
+from . import _tfseek
 from ._errors import SpecError
 from ._features import Features, schema_of
 from ._tfseek import Dataset, Part, ScanCore, Schema
@@ -12,6 +13,12 @@ from ._tfseek import Dataset, Part, ScanCore, Schema
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+class ArrowSchema(Protocol):
+    """A schema of Arrow's C interface, such as a ``pyarrow.Schema``."""
+
+    def __arrow_c_schema__(self) -> object: ...
 
 
 class Scan:
@@ -77,7 +84,7 @@ class Scan:
 def scan(
     *,
     parts: Union[Part, Iterable[Part]],
-    spec: Features,
+    spec: Union[Features, ArrowSchema],
     columns: Optional[Iterable[str]] = None,
     where: Optional[str] = None,
     text: Iterable[str] = (),
@@ -93,7 +100,8 @@ def scan(
     A worker reads a share of :meth:`Dataset.shares` with it, without an index. :meth:`Dataset.scan` has the same arguments for a dataset.
 
     parts: a :class:`tfseek.Part` or a list of them. Exactly their records are read, in order; anything else is an error.
-    spec: a dict of feature specs or a :class:`tfseek.Schema`, which may have feature lists.
+    spec: a dict of feature specs; a :class:`tfseek.Schema`, which may have feature lists; or an Arrow schema, such as a ``pyarrow.Schema``. A
+        nullable value of that is :class:`tfseek.Optional`, a list any number of values, a string text.
     columns: names of features of the spec; by default all of them. Other features are not decoded.
     where: a condition as in :meth:`Dataset.filter`. A dataset finds the records first; parts evaluate it on each record.
     text: columns of byte strings that become strings. A value that is not UTF-8 is an error.
@@ -112,14 +120,14 @@ def scan(
     for item in listed:
         if not isinstance(item, Part):
             raise TypeError(f"parts: expected a tfseek.Part or a list of them, found {type(item).__name__}")
-    arguments = _arguments(schema_of(spec), columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
+    arguments = _arguments(spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
     return Scan({**arguments, "dataset": None, "parts": listed, "threads": None})
 
 
 def scan_dataset(
     ds: Dataset[Any],
     columns: Optional[Iterable[str]] = None,
-    spec: Optional[Features] = None,
+    spec: Union[Features, ArrowSchema, None] = None,
     *,
     where: Optional[str] = None,
     text: Iterable[str] = (),
@@ -132,13 +140,12 @@ def scan_dataset(
     verify: Optional[str] = None,
 ) -> Scan:
     """The method ``Dataset.scan``."""
-    schema = ds.schema if spec is None else schema_of(spec)
-    arguments = _arguments(schema, columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
+    arguments = _arguments(ds.schema if spec is None else spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
     return Scan({**arguments, "dataset": ds, "parts": None, "threads": threads})
 
 
 def _arguments(
-    schema: Schema,
+    spec: Union[Features, ArrowSchema],
     columns: Optional[Iterable[str]],
     where: Optional[str],
     text: Iterable[str],
@@ -150,6 +157,15 @@ def _arguments(
     verify: Optional[str],
 ) -> dict[str, Any]:
     """Returns the arguments of a scan, checked."""
+    own_text: list[str] = []
+    if isinstance(spec, Schema):
+        schema = spec
+    elif hasattr(type(spec), "__arrow_c_schema__"):
+        schema, own_text, is_copied, is_tensor = _tfseek.arrow_spec(spec)
+        bytes = "copy" if is_copied else bytes
+        tensors = "extension" if is_tensor else tensors
+    else:
+        schema = schema_of(cast(Features, spec))
     if columns is not None:
         names = _names("columns", columns)
         known = {*schema.features, *schema.feature_lists}
@@ -160,13 +176,14 @@ def _arguments(
                 error.feature = name
                 raise error
         schema = schema._of_columns(names)
+        own_text = [name for name in own_text if name in names]
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows: expected at least 1, found {batch_rows}")
     return {
         "schema": schema,
         "records": None,
         "where": where,
-        "text": _names("text", text),
+        "text": own_text + _names("text", text),
         "record": record,
         "rename": list((rename or {}).items()),
         "bytes": bytes,

@@ -1,173 +1,144 @@
-"""Output of several tasks that becomes visible at once.
+"""Sets that the tasks of an engine write.
 
-A task writes a hidden file, with its index next to it, and returns a :class:`Written`. :func:`commit` gives the returned files the names
-of a set, in the order of the tasks, and removes all others. So a task that ran twice counts once, and a job that ends early leaves no
-visible file.
+:func:`begin` checks the arguments in the driver. A task writes a hidden file, with its index next to it, by :func:`write_stream`,
+:func:`write_rows` or a :class:`RecordWriter`, and returns its :class:`TaskFile` to the driver. :func:`finish` gives these files the names of a set, in
+the order of the tasks, and removes all others. So a task that ran twice counts once, and a job that ends early leaves no visible
+file. All processes see the folder under the same path.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Optional, Union
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, Union
 
-from ._errors import Error
-from ._tfseek import Example, SequenceExample, Writer
+from . import _tfseek
+from ._tfseek import Example, SequenceExample
+from ._write_arrow import encoding
 
 #: A record as :meth:`tfseek.Writer.write` takes it.
 Record = Union[bytes, bytearray, Example, SequenceExample, Mapping[Any, Any]]
 
-
-@dataclass(frozen=True)
-class Job:
-    """A set of shards that is being written: ``path`` without numbers and suffix, and options. It can be pickled."""
-
-    path: str
-    compression: str
-    suffix: str
-    force: bool
-    id: str
-
-    @property
-    def folder(self) -> str:
-        """Folder of the set."""
-        return os.path.dirname(self.path) or "."
-
-    @property
-    def stem(self) -> str:
-        """File name of the set without numbers and suffix."""
-        return os.path.basename(self.path)
-
-    @property
-    def hidden(self) -> str:
-        """Beginning of the names of the files of tasks."""
-        return f".{self.stem}.tmp-{self.id}-"
+_ENDINGS = {"none": ".tfrecord", "gzip": ".tfrecord.gz", "zlib": ".tfrecord.zz"}
 
 
-@dataclass(frozen=True)
-class Written:
-    """The file of one task: its task, name, number of records, and the BLAKE2b-128 of all payloads in their order."""
+class TaskFile(TypedDict):
+    """A file that an attempt of a task wrote. It can be sent to other processes as JSON."""
 
-    task: Union[int, str]
+    #: name of the file in its folder
     name: str
+    #: number of records
     records: int
+    #: size of the file in bytes
+    bytes: int
+    #: SHA-256 of all payloads in hex; each is hashed as 8 bytes of length, little-endian, followed by its bytes
     digest: str
 
 
-def job(path: Union[str, "os.PathLike[str]"], compression: str = "none", force: bool = False) -> Job:
-    """Begins a set. Raises :class:`tfseek.Error` if a set of that name exists, unless ``force`` is true."""
-    suffixes = {"none": ".tfrecord", "gzip": ".tfrecord.gz", "zlib": ".tfrecord.zz"}
-    if compression not in suffixes:
+@dataclass(frozen=True)
+class Job:
+    """A set that is being written. It can be pickled."""
+
+    #: path of the set without numbers
+    out: str
+    compression: str
+    force: bool
+    #: options of the encoder: ``feature_lists`` and ``rename``
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def folder(self) -> str:
+        """Folder of the set and of the files of tasks."""
+        return os.path.dirname(self.out)
+
+
+def begin(path: Union[str, "os.PathLike[str]"], compression: str = "none", force: bool = False, **options: Any) -> Job:
+    """Begins a set ``PATH-00000-of-N``. Raises :class:`tfseek.Error` if a set of that name exists, unless ``force`` is true."""
+    if compression not in _ENDINGS:
         raise ValueError(f"compression: expected 'none', 'gzip' or 'zlib', found {compression!r}")
-    new = Job(os.path.abspath(os.fspath(path)), compression, suffixes[compression], force, uuid.uuid4().hex[:12])
-    if not new.stem:
+    if not os.path.basename(os.fspath(path)):
         raise ValueError(f"path: expected a folder and a name such as 'out/train', found {os.fspath(path)!r}")
-    old = [] if force else _visible(new)
-    if old:
-        raise Error(f"{os.path.join(new.folder, old[0])}: expected no such set, found one; force=True replaces it")
-    os.makedirs(new.folder, exist_ok=True)
-    return new
+    job = Job(os.path.abspath(os.fspath(path)) + _ENDINGS[compression], compression, force, options)
+    if not force:
+        _tfseek.check_job(job.out)
+    os.makedirs(job.folder, exist_ok=True)
+    return job
 
 
-class TaskWriter:
-    """The writer of one attempt of a task. Its file appears when it is closed, and is hidden."""
+def write_stream(job: Job, task: Union[int, str], stream: Any) -> TaskFile:
+    """Writes the rows of a table or a stream as the file of a task, as :func:`tfseek.write` does."""
+    arguments = {**encoding(**{"feature_lists": (), "rename": None, **job.encoding}), **_attempt(job, task)}
+    return _file(_tfseek.write_task(stream, arguments))
 
-    def __init__(self, of: Job, task: Union[int, str], attempt: Optional[str] = None) -> None:
-        self._task = task
-        self._name = f"{of.hidden}{task}-{attempt or uuid.uuid4().hex[:12]}"
-        # An index that a writer makes of a compressed shard has no checkpoints, so a reader would make another one.
-        self._writer = Writer(
-            os.path.join(of.folder, self._name), compression=of.compression, index=of.compression == "none"
-        )
-        self._digest = hashlib.blake2b(digest_size=16)
+
+def write_rows(job: Job, task: Union[int, str], batches: Iterable[Any]) -> TaskFile:
+    """Writes ``pyarrow.RecordBatch`` objects as the file of a task."""
+    import pyarrow
+
+    rest = iter(batches)
+    first = next(rest, None)
+    if first is None:
+        return RecordWriter(job, task).close()
+
+    def all_batches() -> Iterator[Any]:
+        yield first
+        yield from rest
+
+    return write_stream(job, task, pyarrow.RecordBatchReader.from_batches(first.schema, all_batches()))
+
+
+class RecordWriter:
+    """The writer of the file of a task, record by record. The file appears when it is closed.
+
+    ``task`` is a number, or a name of letters, digits, ``_`` and ``.``. Numbers come first in the order of the shards.
+    """
+
+    def __init__(self, job: Job, task: Union[int, str]) -> None:
+        self._core = _tfseek.TaskWriterCore(_attempt(job, task))
 
     def write(self, record: Record) -> None:
         """Writes a record."""
-        if isinstance(record, Mapping) and not isinstance(record, Example):
-            record = Example(record)
-        payload = record if isinstance(record, (bytes, bytearray)) else bytes(record)
-        self._digest.update(payload)
-        self._writer.write(payload)
+        self._core.write(record)
 
-    def close(self) -> Written:
-        """Completes the file and returns its description."""
-        records = self._writer.records_written
-        self._writer.close()
-        return Written(self._task, self._name, records, self._digest.hexdigest())
+    def close(self) -> TaskFile:
+        """Completes the file and its index. Returns its description."""
+        return _file(self._core.close())
 
     def abort(self) -> None:
         """Ends without a file."""
-        self._writer.__exit__(RuntimeError)
+        self._core.abort()
 
 
-def commit(of: Job, written: Iterable[Written]) -> list[str]:
-    """Gives the files their names and returns the paths. A second call does nothing.
+def finish(job: Job, files: Iterable[TaskFile]) -> list[str]:
+    """Makes a set of the files, in the order of their tasks, and returns the paths. It can be repeated after an interruption.
 
-    Files are in the order of their tasks, and files without records are left out. The last shard gets its name last: a set without it is
-    refused by all readers.
+    Files without records are left out. A job without files makes one shard without records. The last shard gets its name last: a set
+    without it is refused by all readers. Raises :class:`ValueError` for two files of one task, and for a file that is missing or has another
+    size.
     """
-    one_per_task = {each.task: each for each in written}
-    ordered = [one_per_task[task] for task in sorted(one_per_task, key=lambda task: (isinstance(task, str), task))]
-    files = [each for each in ordered if each.records] or ordered[:1]
-    if not files:
-        writer = TaskWriter(of, 0)
-        files = [writer.close()]
-    names = [f"{of.stem}-{k:05}-of-{len(files):05}{of.suffix}" for k in range(len(files))]
-    if _exists(of, files[-1].name):
-        for name in sorted(_visible(of), reverse=True) if of.force else []:
-            if name not in names or _exists(of, files[names.index(name)].name):
-                _remove(of, name)
-        taken = [name for name, each in zip(names, files) if _exists(of, each.name) and _exists(of, name)]
-        if taken:
-            raise Error(f"{os.path.join(of.folder, taken[0])}: expected no such file, found one that another process has made")
-        for name, each in zip(names, files):
-            if _exists(of, each.name):
-                _rename(of, each.name, name)
-    abort(of)
-    return [os.path.join(of.folder, name) for name in names]
+    listed = [(file["name"], file["records"], file["bytes"], file["digest"]) for file in files]
+    return _tfseek.commit_tasks(job.out, job.name, listed, job.compression, job.force)[1]
 
 
-def abort(of: Job) -> None:
-    """Removes the files of all tasks that have no names yet."""
-    for folder in (of.folder, os.path.join(of.folder, ".tfseek")):
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-        for name in names:
-            if name.startswith(of.hidden):
-                _unlink(os.path.join(folder, name))
+def cancel(job: Job) -> None:
+    """Removes all files of the job."""
+    _tfseek.abort_tasks(job.folder, job.name)
 
 
-def _visible(of: Job) -> list[str]:
-    """Returns the names of the shards of all sets with this stem and suffix."""
-    pattern = re.compile(re.escape(of.stem) + r"-\d+-of-\d+" + re.escape(of.suffix))
-    return sorted(filter(pattern.fullmatch, os.listdir(of.folder))) if os.path.isdir(of.folder) else []
+def _attempt(job: Job, task: Union[int, str]) -> dict[str, Any]:
+    """Returns the arguments of a new attempt of a task."""
+    return {
+        "folder": job.folder,
+        "job": job.name,
+        "task": str(task),
+        "attempt": uuid.uuid4().hex,
+        "compression": job.compression,
+    }
 
 
-def _sidecar(of: Job, name: str) -> str:
-    return os.path.join(of.folder, ".tfseek", name + ".tfri")
-
-
-def _exists(of: Job, name: str) -> bool:
-    return os.path.exists(os.path.join(of.folder, name))
-
-
-def _rename(of: Job, old: str, new: str) -> None:
-    # The index first: one without its shard is not used.
-    if os.path.exists(_sidecar(of, old)):
-        os.replace(_sidecar(of, old), _sidecar(of, new))
-    os.rename(os.path.join(of.folder, old), os.path.join(of.folder, new))
-
-
-def _remove(of: Job, name: str) -> None:
-    _unlink(os.path.join(of.folder, name))
-    _unlink(_sidecar(of, name))
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
+def _file(written: tuple[str, int, int, str]) -> TaskFile:
+    name, records, size, digest = written
+    return {"name": name, "records": records, "bytes": size, "digest": digest}

@@ -70,26 +70,20 @@ def write(
         "out": os.fspath(out),
         "shards": shards,
         "rows": known_rows(stream) if rows is None else rows,
+        "compression": compression,
+        "members": members,
+        "index": bool(index),
         "force": bool(force),
-        **encoding(feature_lists, rename, compression, members, index),
+        **encoding(feature_lists, rename),
     }
     return WrittenSet(*_tfseek.write_stream(stream, arguments, progress))
 
 
-def encoding(
-    feature_lists: Union[str, Iterable[str]],
-    rename: Optional[Mapping[str, str]],
-    compression: Optional[str],
-    members: Optional[Union[int, str]],
-    index: bool,
-) -> dict[str, Any]:
-    """Returns the arguments of an encoder and of files."""
+def encoding(feature_lists: Union[str, Iterable[str]], rename: Optional[Mapping[str, str]]) -> dict[str, Any]:
+    """Returns the arguments of an encoder."""
     return {
         "feature_lists": [feature_lists] if isinstance(feature_lists, str) else list(feature_lists),
         "rename": list((rename or {}).items()),
-        "compression": compression,
-        "members": members,
-        "index": bool(index),
     }
 
 

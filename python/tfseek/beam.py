@@ -96,7 +96,7 @@ class WriteExamples(beam.PTransform):
     ) -> None:
         super().__init__()
         # Checks the arguments, and that there is no such set.
-        _tasks.job(path, compression, force)
+        _tasks.begin(path, compression, force)
         self._sink = ExamplesSink(os.path.abspath(os.fspath(path)), shards, compression, force)
 
     def expand(self, pcoll: Any) -> Any:
@@ -192,7 +192,7 @@ class ExamplesSink(iobase.Sink):
         self._arguments = path, compression, force
 
     def initialize_write(self) -> _tasks.Job:
-        return _tasks.job(*self._arguments)
+        return _tasks.begin(*self._arguments)
 
     def open_writer(self, init_result: _tasks.Job, uid: str) -> Any:
         return BundleWriter(init_result, uid)
@@ -202,17 +202,18 @@ class ExamplesSink(iobase.Sink):
         return [None]
 
     def finalize_write(self, init_result: _tasks.Job, writer_results: Any, pre_finalize_result: Any) -> list[str]:
-        return _tasks.commit(init_result, writer_results)
+        return _tasks.finish(init_result, writer_results)
 
 
 class BundleWriter(iobase.Writer):
     """Writes a bundle."""
 
     def __init__(self, of: _tasks.Job, uid: str) -> None:
-        self._writer = _tasks.TaskWriter(of, uid)
+        # The id of a bundle is a UUID.
+        self._writer = _tasks.RecordWriter(of, uid.replace("-", ""))
 
     def write(self, value: _tasks.Record) -> None:
         self._writer.write(value)
 
-    def close(self) -> _tasks.Written:
+    def close(self) -> _tasks.TaskFile:
         return self._writer.close()

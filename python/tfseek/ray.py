@@ -1,24 +1,26 @@
-"""Ray Data: a datasource.
+"""Ray Data: a datasource and a datasink.
 
 ``import tfseek`` does not import this module. It requires the package ``ray[data]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import pyarrow as pa
 import ray.data
-from ray.data.block import BlockMetadata
-from ray.data.datasource import Datasource, ReadTask
+from ray.data.block import BlockAccessor, BlockMetadata
+from ray.data.datasource import Datasink, Datasource, ReadTask
 
+from . import _tasks
 from ._features import Features
 from ._plan import Reading, Source, dataset, share_bytes, share_records
 from ._tfseek import Part
 
-__all__ = ["TFRecordSource", "read"]
+__all__ = ["TFRecordSink", "TFRecordSource", "read", "write"]
 
 #: Column that Ray's own readers add to rows without columns, and that Ray hides.
 STUB = "__bsp_stub"
@@ -115,3 +117,63 @@ def read_share(reading: Reading, share: list[Part], schema: pa.Schema) -> Iterat
         table = pa.Table.from_batches([batch])
         # Ray counts the rows of a query without columns, and forgets those of a table that has none.
         yield table if schema.names else table.append_column(STUB, pa.nulls(table.num_rows))
+
+
+def write(
+    ds: ray.data.Dataset,
+    path: Union[str, "os.PathLike[str]"],
+    *,
+    compression: str = "none",
+    feature_lists: Iterable[str] = (),
+    rename: Optional[Mapping[str, str]] = None,
+    force: bool = False,
+    **options: Any,
+) -> list[str]:
+    """Writes a ``ray.data.Dataset`` as a set of shards ``PATH-00000-of-N.tfrecord``, with indexes, and returns their paths.
+
+    Each write task makes a shard. The files get their names when all of them are complete. A task that ran twice counts once, and a job that
+    fails leaves no visible file.
+
+    path: folder and name of the set, such as ``"out/train"``, on storage that all workers have.
+    compression: ``"none"``, ``"gzip"`` or ``"zlib"``.
+    feature_lists, rename: as of :func:`tfseek.write`, which describes the types of columns.
+    force: replaces a set of that name. By default it is an error.
+    options: options of ``ray.data.Dataset.write_datasink``, such as ``concurrency``.
+    """
+    sink = TFRecordSink(path, compression=compression, feature_lists=feature_lists, rename=rename, force=force)
+    ds.write_datasink(sink, **options)
+    return sink.paths
+
+
+class TFRecordSink(Datasink[_tasks.TaskFile]):
+    """The datasink of :func:`write`."""
+
+    def __init__(
+        self,
+        path: Union[str, "os.PathLike[str]"],
+        *,
+        compression: str = "none",
+        feature_lists: Iterable[str] = (),
+        rename: Optional[Mapping[str, str]] = None,
+        force: bool = False,
+    ) -> None:
+        self._job = _tasks.begin(path, compression, force, feature_lists=list(feature_lists), rename=dict(rename or {}))
+        #: paths of the shards, after writing
+        self.paths: list[str] = []
+
+    def get_name(self) -> str:
+        """Returns the name of the tasks."""
+        return "TFRecord"
+
+    def write(self, blocks: Iterable[Any], ctx: Any) -> _tasks.TaskFile:
+        """Writes the file of a task."""
+        tables = (BlockAccessor.for_block(block).to_arrow() for block in blocks)
+        return _tasks.write_rows(self._job, ctx.task_idx, (batch for table in tables for batch in table.to_batches()))
+
+    def on_write_complete(self, write_result: Any) -> None:
+        """Makes the set visible."""
+        self.paths = _tasks.finish(self._job, write_result.write_returns)
+
+    def on_write_failed(self, error: Exception) -> None:
+        """Removes all files."""
+        _tasks.cancel(self._job)

@@ -1,4 +1,4 @@
-"""Spark: a data source.
+"""Spark: a data source to read and write TFRecord files.
 
 ``import tfseek`` does not import this module. It requires the package ``pyspark[sql]``, 4.1 or later.
 """
@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import datasource
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition, WriterCommitMessage
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from . import _tasks
 from ._plan import Reading, dataset
 from ._tfseek import Part, Schema
 
@@ -37,6 +40,14 @@ class Source(DataSource):
     shares: number of partitions; by default one for 64 MiB.
     pushdown: ``"true"`` also skips records by the filters of a query on integers. It requires the setting
         ``spark.sql.python.filterPushdown.enabled``, without which Spark raises an error.
+
+    Options of ``df.write.format("tfseek")``, whose path is the folder and name of a set, such as ``"out/train"``:
+
+    compression: ``"none"``, ``"gzip"`` or ``"zlib"``.
+    feature_lists: names of columns of lists that become feature lists, with commas.
+
+    The mode is ``"overwrite"``, or ``"append"`` for a set that does not exist. Each task makes a shard. The files get their names when all of
+    them are complete. A task that ran twice counts once, and a job that fails leaves no visible file.
     """
 
     @classmethod
@@ -55,12 +66,18 @@ class Source(DataSource):
         kind = PushingReader if self.options.get("pushdown", "false").lower() == "true" else Reader
         return kind(self._paths(), reading, schema, None if shares is None else int(shares))
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Returns a writer of a set."""
+        (path,) = self._paths()
+        compression, lists = self.options.get("compression", "none"), _names(self.options.get("feature_lists"))
+        return ArrowWriter(_tasks.begin(path, compression, overwrite, feature_lists=lists))
+
     def _paths(self) -> list[str]:
         # Several paths are JSON.
         if "paths" in self.options:
             return list(json.loads(self.options["paths"]))
         if "path" not in self.options:
-            raise ValueError("path: expected a path in load(), found none")
+            raise ValueError("path: expected a path in load() or save(), found none")
         return [self.options["path"]]
 
     def _reading(self) -> Reading:
@@ -119,8 +136,7 @@ class PushingReader(Reader):
 
     def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:
         """Uses the filters, and returns all of them: Spark evaluates them again."""
-        known = {field.name for field in self._reading.schema if field.type == pa.int64()} - {self._reading.record}
-        conditions = [found for found in (_condition(each, known) for each in filters) if found]
+        conditions = [found for found in (_condition(each, self._reading) for each in filters) if found]
         self._reading = self._reading.where_also(conditions)
         return filters
 
@@ -134,15 +150,43 @@ _COMPARISONS = {
 }
 
 
-def _condition(of: datasource.Filter, known: set[str]) -> Optional[str]:
+def _condition(of: datasource.Filter, reading: Reading) -> Optional[str]:
     """Returns a condition that every record meets which meets a filter, or ``None``."""
     path: tuple[str, ...] = getattr(of, "attribute", ())
-    if len(path) != 1 or path[0] not in known:
+    if len(path) != 1 or path[0] not in reading.integers():
         return None
-    name = '"{}"'.format(path[0].replace("\\", "\\\\").replace('"', '\\"'))
+    name = reading.quoted(path[0])
     if isinstance(of, datasource.IsNotNull):
         return f"present({name})"
     if isinstance(of, datasource.In) and all(type(value) is int for value in of.value):
         return f"{name} in {', '.join(map(str, of.value))}"
     operator = _COMPARISONS.get(type(of))
     return f"{name} {operator} {of.value}" if operator and type(of.value) is int else None
+
+
+@dataclass
+class Message(WriterCommitMessage):
+    """The file of a task."""
+
+    file: _tasks.TaskFile
+
+
+class ArrowWriter(DataSourceArrowWriter):
+    """Writes a set of shards, one per task."""
+
+    def __init__(self, job: _tasks.Job) -> None:
+        self._job = job
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        """Writes the file of a task."""
+        context = TaskContext.get()
+        assert context is not None
+        return Message(_tasks.write_rows(self._job, context.partitionId(), iterator))
+
+    def commit(self, messages: list[Optional[WriterCommitMessage]]) -> None:
+        """Makes the set visible."""
+        _tasks.finish(self._job, [message.file for message in messages if isinstance(message, Message)])
+
+    def abort(self, messages: list[Optional[WriterCommitMessage]]) -> None:
+        """Removes all files."""
+        _tasks.cancel(self._job)

@@ -215,15 +215,16 @@ fn a_billion_records() {
         }
     }
     println!(
-        "\n| Record | Records of a block | Hosts | Blocks that a host fetches | Bytes of all hosts, in datasets |"
+        "\n| Records | Records of a block | Hosts | Blocks that a host fetches | Bytes of a host | All hosts fetch |"
     );
-    println!("| --- | --- | --- | --- | --- |");
-    for (record, n, block) in [("110 bytes", 1_000_000_000, 9_532), ("100 KB", 2_000_000, 10)] {
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for (len, n, block) in [(110, 1_000_000_000, 9_532), (100_000, 2_000_000, 10)] {
         for (hosts, share) in HOSTS.into_iter().zip(fetched(n, block, 4096, 1024)) {
             println!(
-                "| {record} | {block} | {hosts} | {:.1} % | {:.1} |",
+                "| {n} of {len} bytes | {block} | {hosts} | {:.1} % | {:.0} GB | {:.1} datasets |",
                 share * 100.0,
-                share * hosts as f64
+                share * (n * len) as f64 / 1e9,
+                share * hosts as f64,
             );
         }
     }

@@ -86,9 +86,9 @@
 //! | others, such as times, decimals, structs and lists of lists | an error that names the column |
 //!
 //! * A null is an absent feature, and an empty list is a feature with its kind and without values.
-//! * Columns of a [`Converter`] lead back to equal features, with two exceptions. Columns that are not nullable have a value for an absent
-//!   feature: the default, or `[]`. Partitions of ragged columns and indices of sparse ones do not state their features, so these columns
-//!   are errors.
+//! * Columns of a [`Converter`] lead back to equal features, with three exceptions. Columns that are not nullable have a value for an absent
+//!   feature: the default, or `[]`. An `Optional` column is null for a feature without values, which is then absent. Partitions of ragged
+//!   columns and indices of sparse ones do not state their features, so these columns are errors.
 //! * A batch is encoded column by column, so numbers of other types are cast once per batch, and rows allocate nothing.
 
 // No batch causes a panic.

@@ -70,4 +70,19 @@ impl Options {
         self.renamed_lists.push((list.into(), column.into()));
         self
     }
+
+    /// Returns the type of byte strings.
+    pub fn bytes_type(&self) -> ByteStrings {
+        self.bytes
+    }
+
+    /// Returns the type of `FixedLen` columns of numbers that are no scalars.
+    pub fn tensors_type(&self) -> Tensors {
+        self.tensors
+    }
+
+    /// Returns the columns of text.
+    pub fn text_columns(&self) -> &[String] {
+        &self.text
+    }
 }

@@ -405,7 +405,7 @@ fn errors_name_feature_and_record() {
     fails(&[], &options, &["expected at least one record to infer a schema from"]);
     options.text = vec!["a".into()];
     fails(
-        &[one.clone()],
+        std::slice::from_ref(&one),
         &options,
         &["expected a feature of byte strings that matches a for text, found none"],
     );
@@ -414,7 +414,7 @@ fn errors_name_feature_and_record() {
     fails(&[good.clone(), good, bad], &options, &["record 2", "\"b\"", "UTF-8"]);
     let mut options = ExportOptions::new();
     options.features = vec!["x*".into()];
-    fails(&[one.clone()], &options, &["expected a feature that matches x*, found none"]);
+    fails(std::slice::from_ref(&one), &options, &["expected a feature that matches x*, found none"]);
     let mut options = ExportOptions::new();
     options.schema =
         Some(Schema::example().feature("c", FeatureSpec::fixed_len(&[], DType::Int64)).build().unwrap());

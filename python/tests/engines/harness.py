@@ -80,6 +80,17 @@ def pairs(paths: Sequence[str]) -> list[Pair]:
     return [(i, digest_of(record)) for i, record in enumerate(ds)]
 
 
+def assert_written(folder: pathlib.Path, want: Sequence[Pair]) -> None:
+    """Checks that a folder has one set, with indexes, and exactly these records."""
+    ds = tfseek.open(folder, index="require", kind="example")
+    assert sorted((int(record["id"][0]), digest_of(record)) for record in ds) == want
+    # The bytes are those of the package's own encoder, and the kinds those of the source.
+    for record in ds[:: max(len(ds) // 50, 1)]:
+        assert bytes(record) == bytes(tfseek.Example(row(int(record["id"][0]))))
+    names = [path.name for path in folder.rglob("*") if path.is_file()]
+    assert not [name for name in names if name.startswith(".")], names
+
+
 def die_once(marker: Optional[str]) -> None:
     """Ends this process, unless a process has done so before. ``marker`` is the path of a file that does not exist yet."""
     if marker is None:

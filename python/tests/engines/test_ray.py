@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 import pytest
-from harness import RECORDS, SPEC, Pair, Suite, copy, die_once, pairs_of, paths, want
+from harness import RECORDS, SPEC, Pair, Suite, assert_written, copy, die_once, pairs_of, paths, want
 
 import tfseek
 
@@ -97,3 +97,37 @@ def test_tensors(tmp_path: pathlib.Path) -> None:
     spec = {"emb": tfseek.FixedLenFeature([2, 2], "float32"), "label": tfseek.FixedLenFeature([], "int64")}
     (batch,) = tfseek.ray.read(tmp_path, spec, override_num_blocks=1).iter_batches(batch_size=10)
     assert batch["emb"].shape == (10, 2, 2) and batch["emb"].dtype == np.float32 and batch["emb"][3, 1, 1] == 6.0
+
+
+def test_what_was_written_reads_back(paths: list[str], want: list[Pair], tmp_path: pathlib.Path) -> None:
+    ds = tfseek.ray.read(paths, SPEC, override_num_blocks=4)
+    out = tfseek.ray.write(ds, tmp_path / "out" / "train")
+    assert len(out) > 1 and out == sorted(map(str, (tmp_path / "out").glob("train-*")))
+    assert_written(tmp_path / "out", want)
+    with pytest.raises(tfseek.Error, match="already exists"):
+        tfseek.ray.write(ds, tmp_path / "out" / "train")
+    few = tfseek.ray.read(paths, SPEC, where="id < 10", override_num_blocks=2)
+    (shard,) = tfseek.ray.write(few, tmp_path / "out" / "train", force=True, compression="none")
+    assert os.path.basename(shard) == "train-00000-of-00001.tfrecord"
+    assert_written(tmp_path / "out", want[:10])
+
+
+def test_a_task_that_runs_twice_counts_once(paths: list[str], want: list[Pair], tmp_path: pathlib.Path) -> None:
+    ds = tfseek.ray.read(paths, SPEC, override_num_blocks=3)
+    ds = ds.map_batches(partial(pass_on, die=str(tmp_path / "died")), batch_format="pyarrow", batch_size=500)
+    tfseek.ray.write(ds, tmp_path / "out" / "train")
+    assert (tmp_path / "died").exists()
+    assert_written(tmp_path / "out", want)
+
+
+def refuse(table: Any) -> Any:
+    if 9_000 in table["id"].to_pylist():
+        raise ValueError("refused")
+    return table
+
+
+def test_a_job_that_fails_leaves_no_set(paths: list[str], tmp_path: pathlib.Path) -> None:
+    ds = tfseek.ray.read(paths, SPEC, override_num_blocks=3).map_batches(refuse, batch_format="pyarrow", batch_size=500)
+    with pytest.raises(Exception, match="refused"):
+        tfseek.ray.write(ds, tmp_path / "train")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -14,7 +14,7 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 import pytest
-from harness import SPEC, Pair, Suite, copy, die_once, pairs_of, paths, want
+from harness import SPEC, Pair, Suite, assert_written, copy, die_once, pairs_of, paths, want
 
 import tfseek
 
@@ -42,6 +42,25 @@ class Odd(tfseek.spark.Source):
         reader.__class__ = OddReader
         reader.die, reader.planned = self.options.get("die"), self.options.get("planned")
         return reader
+
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        writer: Any = super().writer(schema, overwrite)
+        writer.__class__ = OddWriter
+        writer.die = self.options.get("die")
+        return writer
+
+
+class OddWriter(tfseek.spark.ArrowWriter):
+    die: Optional[str]
+
+    def write(self, iterator: Iterator[Any]) -> Any:
+        def passed_on() -> Iterator[Any]:
+            for batch in iterator:
+                yield batch
+                die_once(self.die)
+
+        return super().write(passed_on())
 
 
 class OddReader(tfseek.spark.Reader):
@@ -147,6 +166,9 @@ def test_pushdown(spark: Any, small: str) -> None:
         if " n " not in condition:
             assert pushed.where(condition).count() == plain.where(condition).count(), condition
     assert pushed.where("id >= 10 and id < 20 and n < 15").count() == 5
+    # A default is a value for Spark, and not for a condition.
+    spec = tfseek.Schema({"size": tfseek.FixedLenFeature([], "int64", default_value=7)}).to_json()
+    assert spark.read.format("tfseek").options(pushdown="true", spec=spec).load(small).where("size = 7").count() == 34 + 7
     # A reader that is given the filters reads fewer records.
     source = tfseek.spark.Source({"path": small, "pushdown": "true", "record": "n"})
     reader = source.reader(source.schema())
@@ -155,3 +177,25 @@ def test_pushdown(spark: Any, small: str) -> None:
     filters = [GreaterThan(("id",), 90), In(("id",), (91, 92, 3)), LessThan(("n",), 95), IsNotNull(("size",)), Not(In(("id",), (91,)))]
     assert list(reader.pushFilters(filters)) == filters
     assert [batch.num_rows for batch in reader.read(reader.partitions()[0])] == [2]
+
+
+def test_what_was_written_reads_back(spark: Any, paths: list[str], want: list[Pair], tmp_path: pathlib.Path) -> None:
+    source = spark.read.format("tfseek").options(spec=tfseek.Schema(SPEC).to_json(), shares=4).load(paths)
+    out = str(tmp_path / "out" / "train")
+    # A task that runs twice counts once.
+    source.write.format("odd").option("die", str(tmp_path / "died")).mode("append").save(out)
+    assert (tmp_path / "died").exists() and len(list((tmp_path / "out").glob("train-*"))) > 1
+    assert_written(tmp_path / "out", want)
+    with pytest.raises(Exception, match="already exists"):
+        source.write.format("tfseek").mode("append").save(out)
+    source.where("id < 10").coalesce(1).write.format("tfseek").mode("overwrite").save(out)
+    assert [path.name for path in (tmp_path / "out").glob("train-*")] == ["train-00000-of-00001.tfrecord"]
+    assert_written(tmp_path / "out", want[:10])
+
+
+def test_a_job_that_fails_leaves_no_set(spark: Any, small: str, tmp_path: pathlib.Path) -> None:
+    source = spark.read.format("tfseek").option("shares", 3).load(small)
+    with pytest.raises(Exception, match="expected"):
+        # A double that is no float.
+        source.selectExpr("id", "if(id = 90, 0.1D, 0.5D) as x").write.format("tfseek").mode("append").save(str(tmp_path / "out" / "x"))
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]

@@ -134,19 +134,28 @@ impl SetNames {
     /// Returns a file of another set with this name in the folder: one of another number of shards, or with other digits.
     pub(crate) fn other_set(&self) -> Option<PathBuf> {
         self.count?;
-        let entries = std::fs::read_dir(self.folder()).ok()?;
-        let mut found: Vec<PathBuf> =
-            entries.filter_map(|entry| Some(self.folder.join(entry.ok()?.file_name()))).collect();
-        found.retain(|path| self.is_other(path).unwrap_or(false));
-        found.sort();
-        found.into_iter().next()
+        self.all().into_iter().find(|path| !self.has(path))
     }
 
-    fn is_other(&self, path: &Path) -> Option<bool> {
+    /// Returns all shards in the folder that have this name, of any number of shards.
+    pub(crate) fn all(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.folder()) else { return Vec::new() };
+        let mut found: Vec<PathBuf> =
+            entries.filter_map(|entry| Some(self.folder.join(entry.ok()?.file_name()))).collect();
+        found.retain(|path| self.is_named(path).unwrap_or(false));
+        found.sort();
+        found
+    }
+
+    /// Returns true for the path of a shard of this set.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        (0..self.len()).any(|shard| self.path(shard) == path)
+    }
+
+    fn is_named(&self, path: &Path) -> Option<bool> {
         let set = set_of(path)?;
         let (stem, _, suffix) = at_pattern(set.file_name()?.to_str()?)?;
-        let own = (stem, suffix) == (&self.stem, &self.suffix);
-        Some(own && !(0..self.len()).any(|shard| self.path(shard) == path))
+        Some((stem, suffix) == (&self.stem, &self.suffix))
     }
 }
 

@@ -14,5 +14,5 @@ mod tasks;
 mod tests;
 mod writer;
 
-pub use tasks::{TaskAttempt, TaskFile, TaskOptions, TaskWriter, abort, commit};
+pub use tasks::{TaskAttempt, TaskFile, TaskOptions, TaskWriter, abort, check_job, commit};
 pub use writer::{SetOptions, SetWriter};

@@ -1,7 +1,7 @@
 //! Sets that several tasks write, each its own file.
 //!
 //! ```text
-//! .tmp-JOB-TASK-ATTEMPT             a file of one attempt of a task, with five digits or more for the task
+//! .tmp-JOB-TASK-ATTEMPT               a file of one attempt of a task, with five digits or more for a number
 //! .tfseek/.tmp-JOB-TASK-ATTEMPT.tfri  its index
 //! ```
 //!
@@ -9,8 +9,8 @@
 
 use super::shards::{index_compressed, writer_options};
 use crate::digest;
-use crate::outputs;
-use crate::reshard::names::OutPattern;
+use crate::outputs::{self, OutputConflict};
+use crate::reshard::names::{OutPattern, SetNames};
 use crate::reshard::sets::{self, written_size};
 use crate::reshard::{ReshardError, ReshardSet, ShardCount};
 use sha2::{Digest, Sha256};
@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
-use tfseek::io::Output;
 use tfseek::{Compression, Error, Writer};
 
 /// Start of the names.
@@ -32,9 +31,9 @@ const INDEX_ENDING: &str = ".tfri";
 pub struct TaskAttempt {
     /// A name that no other job in the folder has: letters, digits, `_` and `.`.
     pub job: String,
-    /// Number of the task, which decides about the order of the shards.
-    pub task: u64,
-    /// A name that no other attempt of the task has, of the same characters.
+    /// Number or name of the task, which decides about the order of the shards: numbers first.
+    pub task: String,
+    /// A name that no other attempt of the task has.
     pub attempt: String,
 }
 
@@ -45,22 +44,33 @@ impl TaskAttempt {
     /// [`ReshardError::Options`] for other characters.
     pub fn file_name(&self) -> Result<String, ReshardError> {
         let TaskAttempt { job, task, attempt } = self;
-        for (what, name) in [("job", job), ("attempt", attempt)] {
+        for (what, name) in [("job", job), ("task", task), ("attempt", attempt)] {
             if !is_name(name) {
                 return Err(ReshardError::Options(format!(
                     "{what}: expected letters, digits, `_` or `.`, found {name:?}"
                 )));
             }
         }
-        Ok(format!("{TMP}{job}-{task:05}-{attempt}"))
+        Ok(match task.parse::<u64>() {
+            Ok(task) => format!("{TMP}{job}-{task:05}-{attempt}"),
+            Err(_) => format!("{TMP}{job}-{task}-{attempt}"),
+        })
     }
 
     /// Parses the name of an attempt's file.
     fn parse(name: &str) -> Option<TaskAttempt> {
         let (job, rest) = name.strip_prefix(TMP)?.split_once('-')?;
         let (task, attempt) = rest.split_once('-')?;
-        let found = TaskAttempt { job: job.into(), task: task.parse().ok()?, attempt: attempt.into() };
+        let found = TaskAttempt { job: job.into(), task: task.into(), attempt: attempt.into() };
         (found.file_name().ok()? == name).then_some(found)
+    }
+
+    /// Returns the place of the task among all tasks.
+    fn order(&self) -> (u64, String) {
+        match self.task.parse() {
+            Ok(number) => (number, String::new()),
+            Err(_) => (u64::MAX, self.task.clone()),
+        }
     }
 }
 
@@ -159,67 +169,83 @@ impl TaskWriter {
     }
 }
 
+/// Checks that there is no set with the name of `out`, which is a path of a set without a number of shards. A job calls it before its
+/// tasks begin.
+///
+/// # Errors
+/// [`ReshardError`].
+pub fn check_job(out: &Path) -> Result<(), ReshardError> {
+    let names = names_of(out, 1)?;
+    match names.all().into_iter().next() {
+        Some(output) => Err(OutputConflict::Exists { output }.into()),
+        None => Ok(()),
+    }
+}
+
+fn names_of(out: &Path, count: u64) -> Result<SetNames, ReshardError> {
+    Ok(OutPattern::parse(out, Some(ShardCount::Count(count)), false)?.set(None, Some(count)))
+}
+
 /// Makes the files of a job a set of shards `NAME-00000-of-N`, in the order of their tasks, and removes all other files of the job.
 ///
-/// `out` is the path of the set: `out/train` or `out/train@*.tfrecord`. Its folder is that of the files. The last shard gets its name last,
-/// so a set is refused until it is complete. A commit that was interrupted can be repeated.
+/// `out` is the path of the set: `out/train.tfrecord` or `out/train@*.tfrecord`. Its folder is that of the files. Files without records are
+/// left out, unless there are no others; without any file an empty one is written. The last shard gets its name last, so a set is refused
+/// until it is complete. `force` replaces sets of that name, also of other numbers of shards. A commit that was interrupted can be repeated.
 ///
 /// # Errors
 /// [`ReshardError`]: two files of one task, a file that is missing or has another size, and existing outputs without `force`. Files of the job
 /// remain then.
-pub fn commit(out: &Path, job: &str, files: &[TaskFile], force: bool) -> Result<ReshardSet, ReshardError> {
-    let invalid = |text: String| Err(ReshardError::Options(text));
-    let mut by_task = BTreeMap::new();
-    for file in files {
-        let name = &file.name;
-        let Some(attempt) = TaskAttempt::parse(name).filter(|attempt| attempt.job == job) else {
-            return invalid(format!("{name:?}: expected the name of a file of the job {job:?}"));
-        };
-        if let Some(other) = by_task.insert(attempt.task, file) {
-            let other = &other.name;
-            return invalid(format!(
-                "expected one file of task {}, found {other:?} and {name:?}",
-                attempt.task
-            ));
-        }
-    }
-    let count = by_task.len() as u64;
-    if count == 0 {
-        return invalid(format!("expected at least one file of the job {job:?}, found none"));
-    }
-    let names = OutPattern::parse(out, Some(ShardCount::Count(count)), false)?.set(None, Some(count));
+pub fn commit(
+    out: &Path,
+    job: &str,
+    files: &[TaskFile],
+    options: &TaskOptions,
+    force: bool,
+) -> Result<ReshardSet, ReshardError> {
+    let files = counted(job, files)?;
+    let names = names_of(out, files.len().max(1) as u64)?;
     let folder = names.folder().to_path_buf();
-    let moves: Vec<(PathBuf, PathBuf)> = (0..)
-        .zip(by_task.values())
-        .map(|(shard, file)| (folder.join(&file.name), names.path(shard)))
-        .collect();
+    let files = match files.is_empty() {
+        true => {
+            let attempt = TaskAttempt { job: job.into(), task: "0".into(), attempt: "empty".into() };
+            vec![TaskWriter::create(&folder, &attempt, options)?.close()?]
+        }
+        false => files,
+    };
+    let shards: Vec<PathBuf> = (0..names.len()).map(|shard| names.path(shard)).collect();
     // A shard whose file is gone was renamed by a commit that was interrupted.
     let mut left = Vec::new();
-    for ((from, to), file) in moves.iter().zip(by_task.values()) {
-        match (size(from)?, size(to)?) {
+    for (file, to) in files.iter().zip(&shards) {
+        let from = folder.join(&file.name);
+        match (size(&from)?, size(to)?) {
             (Some(found), _) if found == file.bytes => left.push((from, to)),
             (None, Some(found)) if found == file.bytes => {}
             (found, _) => {
                 let found = found.map_or("none".into(), |found| format!("one of {found} bytes"));
-                let name = &file.name;
-                return invalid(format!("{name:?}: expected a file of {} bytes, found {found}", file.bytes));
+                let TaskFile { name, bytes, .. } = file;
+                let text = format!("{name:?}: expected a file of {bytes} bytes, found {found}");
+                return Err(ReshardError::Options(text));
             }
         }
     }
-    if !force {
-        left.iter().try_for_each(|(_, to)| outputs::check_new(to))?;
+    if !left.is_empty() {
+        let is_left = |path: &PathBuf| left.iter().any(|(_, to)| *to == path);
+        if force {
+            let old = names.all().into_iter().filter(|path| !names.has(path) || is_left(path));
+            // The last shard first, so no other reader takes the rest for a whole set.
+            old.rev().try_for_each(|path| {
+                let _ = fs::remove_file(index_of(&path));
+                sets::remove(&path).map_err(|e| ReshardError::from(Error::from(e).in_file(&path)))
+            })?;
+        } else {
+            left.iter().try_for_each(|(_, to)| outputs::check_new(to))?;
+            sets::check_other(&names)?;
+        }
     }
-    sets::check_other(&names)?;
-    if count > 1
-        && let Some((_, last)) = left.iter().find(|(_, to)| **to == names.path(count - 1))
-        && Output::replaces(last)
-    {
-        sets::remove(last).map_err(|e| Error::from(e).in_file(last))?;
-    }
-    for (from, to) in left {
+    for (from, to) in &left {
         // An index that is not there can be built later, and one that does not fit is not used.
         let _ = fs::rename(index_of(from), index_of(to));
-        fs::rename(from, to).map_err(|e| Error::from(e).in_file(to))?;
+        fs::rename(from, to).map_err(|e| Error::from(e).in_file(to.as_path()))?;
     }
     sets::sync_folder(&folder).map_err(|e| Error::from(e).in_file(&folder))?;
     abort(&folder, job)?;
@@ -227,10 +253,30 @@ pub fn commit(out: &Path, job: &str, files: &[TaskFile], force: bool) -> Result<
     Ok(ReshardSet {
         split: None,
         path: names.name(),
-        shards: moves.into_iter().map(|(_, to)| to).collect(),
+        shards,
         records: total(|file| file.records),
         bytes: total(|file| file.bytes),
     })
+}
+
+/// Returns the files that become shards, in the order of their tasks.
+fn counted(job: &str, files: &[TaskFile]) -> Result<Vec<TaskFile>, ReshardError> {
+    let mut by_task: BTreeMap<_, &TaskFile> = BTreeMap::new();
+    for file in files {
+        let name = &file.name;
+        let Some(attempt) = TaskAttempt::parse(name).filter(|attempt| attempt.job == job) else {
+            let text = format!("{name:?}: expected the name of a file of the job {job:?}");
+            return Err(ReshardError::Options(text));
+        };
+        if let Some(other) = by_task.insert(attempt.order(), file) {
+            let (task, other) = (attempt.task, &other.name);
+            let text = format!("expected one file of the task {task}, found {other:?} and {name:?}");
+            return Err(ReshardError::Options(text));
+        }
+    }
+    let some = by_task.values().any(|file| file.records > 0);
+    let kept = by_task.into_values().filter(|file| file.records > 0 || !some).cloned();
+    Ok(kept.take(if some { usize::MAX } else { 1 }).collect())
 }
 
 /// Removes all files of a job from a folder.

@@ -39,7 +39,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn message(result: Result<ReshardSet, ReshardError>) -> String {
+fn message<T: std::fmt::Debug>(result: Result<T, ReshardError>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -157,7 +157,7 @@ fn refused_outputs() {
 }
 
 fn attempt(job: &str, task: u64, attempt: &str) -> TaskAttempt {
-    TaskAttempt { job: job.into(), task, attempt: attempt.into() }
+    TaskAttempt { job: job.into(), task: task.to_string(), attempt: attempt.into() }
 }
 
 /// Writes records of a task.
@@ -179,6 +179,8 @@ fn tasks_write_a_set() {
         let lost = run(folder, &attempt("j", 1, "a_1"), 0..5, &options);
         let first = run(folder, &attempt("j", 1, "b.2"), 0..10, &options);
         let empty = run(folder, &attempt("j", 3, "0"), 0..0, &options);
+        let named = TaskAttempt { task: "x".into(), ..attempt("j", 0, "0") };
+        let named = run(folder, &named, 17..20, &options);
         let other = run(folder, &attempt("jj", 1, "0"), 0..5, &options);
         // A task that died has no file.
         let mut died = TaskWriter::create(folder, &attempt("j", 2, "0"), &options).unwrap();
@@ -190,14 +192,17 @@ fn tasks_write_a_set() {
         assert_eq!(first.digest, digest::sha256(&payloads.collect::<Vec<_>>().concat()));
         assert!(DatasetOptions::new().open(folder.join(format!("{}*", compression.name()))).is_err());
 
-        let set = commit(&out, "j", &[last, first.clone(), empty], false).unwrap();
-        assert_eq!((set.records, set.shards.len()), (17, 3));
+        check_job(&out).unwrap();
+        let set = commit(&out, "j", &[last, named, empty, first.clone()], &options, false).unwrap();
+        assert!(message(check_job(&out)).ends_with("already exists"));
+        // The empty file is left out, and names come after numbers.
+        assert_eq!((set.records, set.shards.len()), (20, 3));
         assert_eq!(fs::metadata(&set.shards[0]).unwrap().len(), first.bytes);
         assert_eq!(set.path, folder.join(format!("{}@3.tfrecord", compression.name())));
-        assert_eq!(records(&set.path), (0..17).map(payload).collect::<Vec<_>>());
+        assert_eq!(records(&set.path), (0..20).map(payload).collect::<Vec<_>>());
         // The indexes belong to the shards.
         let ds = DatasetOptions::new().index(IndexMode::Require).open(&set.path).unwrap();
-        assert_eq!(ds.len(), 17);
+        assert_eq!(ds.len(), 20);
         let tmp =
             |folder: &Path| names(folder).into_iter().filter(|n| n.starts_with(".tmp")).collect::<Vec<_>>();
         assert_eq!(tmp(folder), [other.name.as_str()]);
@@ -221,10 +226,10 @@ fn an_interrupted_commit_can_be_repeated() {
     // The first shard has its name already.
     fs::rename(folder.join(&files[0].name), shard(0)).unwrap();
     assert!(DatasetOptions::new().open(folder.join("train@3.tfrecord")).is_err());
-    let set = commit(&out, "j", &files, false).unwrap();
+    let set = commit(&out, "j", &files, &options, false).unwrap();
     assert_eq!(records(&set.path).len(), 15);
     // A complete commit as well.
-    assert_eq!(commit(&out, "j", &files, false).unwrap(), set);
+    assert_eq!(commit(&out, "j", &files, &options, false).unwrap(), set);
 }
 
 #[test]
@@ -239,27 +244,37 @@ fn refused_commits() {
     let longer = TaskFile { bytes: a.bytes + 1, ..a.clone() };
     let outside = TaskFile { name: "../.tmp-j-00007-0".into(), ..a.clone() };
     for (files, words) in [
-        (vec![], "expected at least one file of the job \"j\", found none"),
-        (vec![a.clone(), b], "expected one file of task 0, found \".tmp-j-00000-0\" and \".tmp-j-00000-1\""),
+        (
+            vec![a.clone(), b],
+            "expected one file of the task 00000, found \".tmp-j-00000-0\" and \".tmp-j-00000-1\"",
+        ),
         (vec![a.clone(), other], "\".tmp-k-00001-0\": expected the name of a file of the job \"j\""),
         (vec![outside], "expected the name of a file"),
         (vec![a.clone(), gone], "\".tmp-j-00007-0\": expected a file of "),
         (vec![longer], "found one of "),
     ] {
-        let text = message(commit(&out, "j", &files, false));
+        let text = message(commit(&out, "j", &files, &options, false));
         assert!(text.contains(words), "{text}");
     }
     let file = std::slice::from_ref(&a);
     assert!(
-        message(commit(&folder.join("train@2.tfrecord"), "j", file, false)).contains("number of shards, 2")
+        message(commit(&folder.join("train@2.tfrecord"), "j", file, &options, false))
+            .contains("number of shards, 2")
     );
     fs::write(folder.join("train-00000-of-00001.tfrecord"), "old").unwrap();
-    assert!(message(commit(&out, "j", file, false)).contains("already exists"));
+    assert!(message(commit(&out, "j", file, &options, false)).contains("already exists"));
+    fs::remove_file(folder.join("train-00000-of-00001.tfrecord")).unwrap();
     fs::write(folder.join("train-00000-of-00002.tfrecord"), "old").unwrap();
-    assert!(message(commit(&out, "j", file, true)).contains("belongs to another set"));
-    fs::remove_file(folder.join("train-00000-of-00002.tfrecord")).unwrap();
+    assert!(message(commit(&out, "j", file, &options, false)).contains("belongs to another set"));
     assert!(folder.join(&a.name).exists());
-    assert_eq!(commit(&out, "j", file, true).unwrap().records, 5);
+    // With `force` it is replaced, whatever its number of shards. Empty sets have one shard.
+    assert_eq!(commit(&out, "j", file, &options, true).unwrap().records, 5);
+    let empty: Vec<_> = (0..3).map(|t| run(folder, &attempt("e", t, "0"), 0..0, &options)).collect();
+    for (job, files) in [("e", empty.as_slice()), ("none", &[])] {
+        let set = commit(&out, job, files, &options, true).unwrap();
+        assert_eq!((set.records, set.shards.len(), records(&set.path).len()), (0, 1, 0));
+    }
+    assert_eq!(names(folder).len(), 3, "{:?}", names(folder));
 
     for (job, name) in [("", "0"), ("a-b", "0"), ("a/b", "0"), ("a", "x y")] {
         let refused = TaskWriter::create(folder, &attempt(job, 0, name), &options).err().unwrap();
