@@ -85,7 +85,7 @@ fn several_files_are_one() {
     let ran = dir.run(&["convert", "x@2.tfrecord", "a.jsonl", "--json"]);
     let size = fs::metadata(dir.path("a.jsonl")).unwrap().len();
     ran.prints(&format!(
-        "{{\"bytes\":{size},\"format\":\"JSON lines\",\"path\":\"a.jsonl\",\"records\":5}}\n"
+        "{{\"bytes\":{size},\"format\":\"JSON lines\",\"path\":\"a.jsonl\",\"records\":5,\"shards\":[\"a.jsonl\"]}}\n"
     ));
     assert_eq!(
         fs::read_to_string(dir.path("a.jsonl")).unwrap(),
@@ -192,11 +192,17 @@ fn tables_there_and_back() {
     ]);
     let size = fs::metadata(dir.path("n.parquet")).unwrap().len();
     ran.prints(&format!(
-        "{{\"bytes\":{size},\"format\":\"Parquet\",\"path\":\"n.parquet\",\"records\":2}}\n"
+        "{{\"bytes\":{size},\"format\":\"Parquet\",\"path\":\"n.parquet\",\"records\":2,\"shards\":[\"n.parquet\"]}}\n"
     ));
     convert(&dir, &["n.parquet", "n.parquet", "o.tfrecord"]);
     let words = |name: &str| dir.run(&["cat", "-f", "json", "--features", "word", name]).out.lines().count();
     assert_eq!(words("o.tfrecord"), 4);
+
+    let ran = dir.run(&["convert", "n.parquet", "n@2.tfrecord"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "n@2.tfrecord: 2 records, 2 shards, 96 bytes\n"));
+    dir.run(&["convert", "n.parquet", "n@2.tfrecord"]).fails(2, &["already exists (--force replaces it)"]);
+    convert(&dir, &["n.parquet", "sized.tfrecord", "--shard-size", "1"]);
+    assert_eq!(words("sized@2.tfrecord"), 2);
 
     // Columns of a schema; text; feature lists by name.
     fs::write(dir.path("s.json"), r#"{"features": {"n": {"type": "varlen", "dtype": "int64"}}}"#).unwrap();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use tfseek_arrow::ErrorKind;
 use tfseek_tools::encode::JsonError;
 use tfseek_tools::outputs::OutputConflict;
+use tfseek_tools::reshard::ReshardError;
 
 /// The reason why files were not converted. No output has its name then.
 #[derive(Debug)]
@@ -142,6 +143,16 @@ impl From<ArrowError> for ConvertError {
         match e.downcast::<tfseek::Error>() {
             Ok(e) => ConvertError::Error(*e),
             Err(e) => ConvertError::Records(e.to_string()),
+        }
+    }
+}
+
+impl From<ReshardError> for ConvertError {
+    fn from(e: ReshardError) -> ConvertError {
+        match e {
+            ReshardError::Error(e) => ConvertError::Error(e),
+            ReshardError::Conflict(conflict) => ConvertError::Conflict(conflict),
+            e => ConvertError::Options(e.to_string()),
         }
     }
 }

@@ -1,41 +1,38 @@
 //! Arrow IPC files and streams, as outputs.
 
 use crate::error::ConvertError;
+use crate::out::{self, Written};
 use crate::table::Table;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::ArrowError;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
-use tfseek::io::Output;
 
-const BUFFER: usize = 256 << 10;
-
-/// Writes a table as a file, and returns the number of its rows.
-pub(crate) fn write_file(table: &Table, out: &Path, progress: &dyn Fn(u64)) -> Result<u64, ConvertError> {
-    let in_file = |e| ConvertError::io(out, e);
+/// Writes a table as a file, and returns the numbers of its rows and bytes.
+pub(crate) fn write_file(table: &Table, out: &Path, progress: &dyn Fn(u64)) -> Result<Written, ConvertError> {
     let failed = |e| ConvertError::arrow(out, e);
-    let file = BufWriter::with_capacity(BUFFER, Output::create(out).map_err(in_file)?);
+    let file = out::buffered(out)?;
     let mut writer = FileWriter::try_new(file, table.schema()).map_err(failed)?;
     let rows = table.for_each(|batch| {
         writer.write(batch).map_err(failed)?;
         progress(batch.num_rows() as u64);
         Ok(())
     })?;
-    let file = writer.into_inner().map_err(failed)?;
-    file.into_inner().map_err(|e| in_file(e.into_error()))?.commit().map_err(in_file)?;
-    Ok(rows)
+    out::commit_buffered(out, writer.into_inner().map_err(failed)?, rows)
 }
 
-/// Writes a table as a stream to a file, and returns the number of its rows.
-pub(crate) fn write_stream(table: &Table, out: &Path, progress: &dyn Fn(u64)) -> Result<u64, ConvertError> {
-    let in_file = |e| ConvertError::io(out, e);
-    let mut file = BufWriter::with_capacity(BUFFER, Output::create(out).map_err(in_file)?);
+/// Writes a table as a stream to a file, and returns the numbers of its rows and bytes.
+pub(crate) fn write_stream(
+    table: &Table,
+    out: &Path,
+    progress: &dyn Fn(u64),
+) -> Result<Written, ConvertError> {
+    let mut file = out::buffered(out)?;
     let rows = stream(table, &mut file, progress).map_err(|e| match e {
-        ConvertError::Sink(e) => in_file(e),
+        ConvertError::Sink(e) => ConvertError::io(out, e),
         e => e,
     })?;
-    file.into_inner().map_err(|e| in_file(e.into_error()))?.commit().map_err(in_file)?;
-    Ok(rows)
+    out::commit_buffered(out, file, rows)
 }
 
 /// Writes a table as a stream, and returns the number of its rows.

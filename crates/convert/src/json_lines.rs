@@ -2,20 +2,19 @@
 
 use crate::error::ConvertError;
 use crate::options::{ExportOptions, ImportOptions};
+use crate::out::{self, Written};
 use crate::records::SelectedRecords;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use tfseek::io::Output;
-use tfseek::{Error, Writer};
+use tfseek::Error;
 use tfseek_tools::encode::{FeatureKinds, JsonForm, JsonRecords, ObservedKinds};
 use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
 use tfseek_tools::salvage::MAX_RECORD;
+use tfseek_tools::set::SetWriter;
 use tfseek_tools::{Content, Map};
-
-const BUFFER: usize = 256 << 10;
 
 /// Writes records as JSON lines.
 pub(crate) fn export(
@@ -23,9 +22,8 @@ pub(crate) fn export(
     out: &Path,
     options: &ExportOptions,
     progress: &dyn Fn(u64),
-) -> Result<u64, ConvertError> {
-    let in_file = |e| ConvertError::io(out, e);
-    let mut file = BufWriter::with_capacity(BUFFER, Output::create(out).map_err(in_file)?);
+) -> Result<Written, ConvertError> {
+    let mut file = out::buffered(out)?;
     let has_many_files = records.ds.shards().len() > 1;
     let mut missing: BTreeSet<&str> = options.features.iter().map(String::as_str).collect();
     let mut written = 0;
@@ -52,9 +50,7 @@ pub(crate) fn export(
     if let Some(pattern) = missing.first().filter(|_| written > 0) {
         return Err(ConvertError::Options(format!("expected a feature that matches {pattern}, found none")));
     }
-    let file = file.into_inner().map_err(|e| in_file(e.into_error()))?;
-    file.commit().map_err(in_file)?;
-    Ok(written)
+    out::commit_buffered(out, file, written)
 }
 
 /// Removes the other features of a record, and from `missing` the patterns that one of its features matches.
@@ -80,7 +76,7 @@ fn select<'o>(content: &mut Content<'_>, options: &'o ExportOptions, missing: &m
 /// Writes the records of JSON files.
 pub(crate) fn import(
     inputs: &[PathBuf],
-    writer: &mut Writer,
+    writer: &mut SetWriter,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
 ) -> Result<(), ConvertError> {

@@ -52,6 +52,7 @@ mod ipc;
 mod ipc_rows;
 mod json_lines;
 mod options;
+mod out;
 mod parquet_file;
 mod records;
 mod rows;
@@ -61,14 +62,17 @@ pub use error::ConvertError;
 pub use format::FileFormat;
 pub use options::{ConvertReport, ExportOptions, ImportOptions};
 
+use out::Written;
 use records::SelectedRecords;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use table::Table;
 use tfseek::Dataset;
-use tfseek::writer::WriterOptions;
+use tfseek_tools::outputs;
+use tfseek_tools::set::{SetOptions, SetWriter};
 
-/// Converts the records of a dataset to a file, which is replaced if it exists. `progress` is called with numbers of records.
+/// Converts the records of a dataset to a file. `progress` is called with numbers of records.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -79,8 +83,11 @@ pub fn export(
     progress: &dyn Fn(u64),
 ) -> Result<ConvertReport, ConvertError> {
     let format = FileFormat::of_output(out)?;
+    if !options.force {
+        outputs::check_new(out)?;
+    }
     let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
-    let records = match format {
+    let written = match format {
         FileFormat::JsonLines => json_lines::export(records, out, options, progress)?,
         FileFormat::Parquet => {
             parquet_file::write(&Table::new(records, options)?, out, options.row_group_bytes, progress)?
@@ -94,7 +101,8 @@ pub fn export(
             )));
         }
     };
-    Ok(report(out, format, records))
+    let Written { records, bytes } = written;
+    Ok(ConvertReport { path: out.into(), shards: vec![out.into()], format, records, bytes })
 }
 
 /// Writes the records of a dataset as an Arrow IPC stream, and returns their number.
@@ -111,8 +119,8 @@ pub fn stream(
     ipc::stream(&Table::new(records, options)?, out, progress)
 }
 
-/// Makes a TFRecord file of files of another format, in their order. It is replaced if it exists. `progress` is called with numbers of bytes
-/// of the inputs.
+/// Makes a TFRecord file, or a set of shards such as `train@8.tfrecord`, of files of another format, in their order. `progress` is called with
+/// numbers of bytes of the inputs.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -123,7 +131,7 @@ pub fn import(
     progress: &dyn Fn(u64),
 ) -> Result<ConvertReport, ConvertError> {
     let format = FileFormat::of_output(out)?;
-    let FileFormat::TfRecord(compression) = format else {
+    let FileFormat::TfRecord(_) = format else {
         return Err(ConvertError::Options(format!(
             "{}: expected a TFRecord file for these inputs, found {format}",
             out.display()
@@ -144,7 +152,13 @@ pub fn import(
             return Err(ConvertError::Options(format!("{}: {reason}", path.display())));
         }
     }
-    let mut writer = WriterOptions::new().compression(compression).create(out)?;
+    let mut set = SetOptions::new(out);
+    set.shards = options.shards;
+    set.force = options.force;
+    if from == Some(FileFormat::Parquet) {
+        set.records = Some(rows::count_parquet(inputs)?);
+    }
+    let mut writer = SetWriter::new(&set)?;
     match from {
         Some(FileFormat::Parquet) => {
             for path in inputs {
@@ -158,11 +172,6 @@ pub fn import(
         }
         _ => json_lines::import(inputs, &mut writer, options, progress)?,
     }
-    writer.close()?;
-    Ok(report(out, format, writer.records_written()))
-}
-
-fn report(path: &Path, format: FileFormat, records: u64) -> ConvertReport {
-    let bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map_or(0, |meta| meta.len());
-    ConvertReport { path: path.into(), format, records, bytes }
+    let set = writer.close(&|_| ControlFlow::Continue(()))?;
+    Ok(ConvertReport { path: set.path, shards: set.shards, format, records: set.records, bytes: set.bytes })
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
 use tfseek::schema::Schema;
+use tfseek_tools::reshard::ShardCount;
 use tfseek_tools::wildcards::matches;
 
 /// Options of a conversion of TFRecords to another format.
@@ -17,6 +18,8 @@ pub struct ExportOptions {
     pub kind: Option<MessageKind>,
     /// Names of the features to convert, with the wildcards `*` and `?`. Default: all.
     pub features: Vec<String>,
+    /// Replace an existing file. Default: false.
+    pub force: bool,
     /// JSON lines in protobuf's JSON mapping.
     pub proto_json: bool,
     /// The schema of a table. Default: one with which the rows are equal records again; all records are read for it.
@@ -45,6 +48,10 @@ impl ExportOptions {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ImportOptions {
+    /// Replace existing files. Default: false.
+    pub force: bool,
+    /// Number or size of the shards, for a path without a number of shards. Default: one file.
+    pub shards: Option<ShardCount>,
     /// The kinds of the features in JSON. Default: those that the values show, for which the files are read twice.
     pub schema: Option<Schema>,
     /// JSON lines are in protobuf's JSON mapping. Default: the form is known from the first key of each record.
@@ -63,16 +70,18 @@ impl ImportOptions {
     }
 }
 
-/// A file that was written.
+/// A file or a set of shards that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConvertReport {
-    /// Path of the file.
+    /// Path of the file, or of the set: `train@8.tfrecord`.
     pub path: PathBuf,
-    /// Its format.
+    /// Paths of the files.
+    pub shards: Vec<PathBuf>,
+    /// Their format.
     pub format: FileFormat,
     /// Number of records.
     pub records: u64,
-    /// Size of the file in bytes, which is 0 for a device or a FIFO.
+    /// Size of the files in bytes, which is 0 for a device or a FIFO.
     pub bytes: u64,
 }

@@ -2,6 +2,7 @@
 
 use crate::error::ConvertError;
 use crate::guard::guarded;
+use crate::out::{self, Written};
 use crate::table::Table;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -23,14 +24,13 @@ const BATCH_BYTES: u64 = 32 << 20;
 /// Largest number of rows that are read at once.
 const BATCH_ROWS: u64 = 8192;
 
-/// Writes a table as a Parquet file, and returns the number of its rows.
+/// Writes a table as a Parquet file, and returns the numbers of its rows and bytes.
 pub(crate) fn write(
     table: &Table,
     out: &Path,
     row_group: Option<usize>,
     progress: &dyn Fn(u64),
-) -> Result<u64, ConvertError> {
-    let in_file = |e| ConvertError::io(out, e);
+) -> Result<Written, ConvertError> {
     let failed = |e| ConvertError::parquet(out, e);
     let properties = WriterProperties::builder()
         .set_created_by(format!("tfseek {}", env!("CARGO_PKG_VERSION")))
@@ -38,7 +38,7 @@ pub(crate) fn write(
         .set_max_row_group_row_count(None)
         .set_max_row_group_bytes(Some(row_group.unwrap_or(ROW_GROUP).max(1)))
         .build();
-    let output = Output::create(out).map_err(in_file)?;
+    let output = Output::create(out).map_err(|e| ConvertError::io(out, e))?;
     let schema = table.schema().clone();
     let mut writer = ArrowWriter::try_new(output, schema, Some(properties)).map_err(failed)?;
     let rows = table.for_each(|batch| {
@@ -46,8 +46,7 @@ pub(crate) fn write(
         progress(batch.num_rows() as u64);
         Ok(())
     })?;
-    writer.into_inner().map_err(failed)?.commit().map_err(in_file)?;
-    Ok(rows)
+    out::commit(out, writer.into_inner().map_err(failed)?, rows)
 }
 
 /// The rows of a Parquet file.
@@ -68,6 +67,13 @@ impl ParquetRows {
         self.metadata.schema()
     }
 
+    /// Returns the number of rows that the file states.
+    pub(crate) fn len(&self, path: &Path) -> Result<u64, ConvertError> {
+        let rows = self.metadata.metadata().file_metadata().num_rows();
+        u64::try_from(rows)
+            .map_err(|_| ConvertError::data(path, format!("expected a number of rows, found {rows}")))
+    }
+
     /// Calls a function with the rows, and with the share of the file that they are.
     pub(crate) fn for_each(
         &self,
@@ -75,7 +81,8 @@ impl ParquetRows {
         mut f: impl FnMut(&RecordBatch, f64) -> Result<(), ConvertError>,
     ) -> Result<(), ConvertError> {
         let failed = |e| ConvertError::parquet(path, e);
-        let total = self.metadata.metadata().file_metadata().num_rows().max(1) as f64;
+        let expected = self.len(path)?;
+        let total = expected.max(1) as f64;
         let mut read = 0u64;
         for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
             let file = self.file.try_clone().map_err(|e| ConvertError::io(path, e))?;
@@ -95,8 +102,7 @@ impl ParquetRows {
                 return Err(ConvertError::data(path, reason));
             }
         }
-        let expected = self.metadata.metadata().file_metadata().num_rows();
-        if u64::try_from(expected) != Ok(read) {
+        if expected != read {
             return Err(ConvertError::data(path, format!("expected {expected} rows, found {read}")));
         }
         Ok(())

@@ -7,15 +7,21 @@ use crate::parquet_file::ParquetRows;
 use crate::table::FEATURE_LISTS;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
-use std::path::Path;
-use tfseek::Writer;
+use std::path::{Path, PathBuf};
 use tfseek_arrow::{Encoder, EncoderOptions};
+use tfseek_tools::set::SetWriter;
 use tfseek_tools::wildcards::matches;
+
+/// Returns the number of rows of Parquet files, as they state it.
+pub(crate) fn count_parquet(paths: &[PathBuf]) -> Result<u64, ConvertError> {
+    let rows = |path: &PathBuf| ParquetRows::open(path)?.len(path);
+    paths.iter().try_fold(0u64, |sum, path| Ok(sum.saturating_add(rows(path)?)))
+}
 
 /// Writes the rows of a Parquet file.
 pub(crate) fn import_parquet(
     path: &Path,
-    writer: &mut Writer,
+    writer: &mut SetWriter,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
 ) -> Result<(), ConvertError> {
@@ -32,7 +38,7 @@ pub(crate) fn import_parquet(
 /// Writes the rows of an Arrow IPC file or stream.
 pub(crate) fn import_ipc(
     path: &Path,
-    writer: &mut Writer,
+    writer: &mut SetWriter,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
 ) -> Result<(), ConvertError> {
@@ -87,7 +93,7 @@ impl<'a> RowEncoder<'a> {
     }
 
     /// Writes the rows of a batch.
-    fn write(&mut self, batch: &RecordBatch, writer: &mut Writer) -> Result<(), ConvertError> {
+    fn write(&mut self, batch: &RecordBatch, writer: &mut SetWriter) -> Result<(), ConvertError> {
         let mut failed = None;
         let encoded = self.encoder.encode(batch, |payload| {
             writer.write(payload).map_err(|e| {

@@ -4,12 +4,13 @@ use super::{AccessArgs, PayloadArgs, WhereArgs};
 use crate::exit::{Failure, Outcome};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use tfseek_tools::sizes;
 
 /// The formats of `tfseek convert`.
 pub(crate) const AFTER_CONVERT: &str = "\
 The suffix of a name states its format: .parquet; .arrow and .feather (Arrow IPC file), .arrows (Arrow IPC stream); .jsonl and .ndjson (JSON \
 lines). One side is TFRecord: files, folders, patterns and sets \
-as IN, or a name such as train.tfrecord (also with .gz or .zz) as OUT. OUT gets its name when it is complete.";
+as IN, or a name such as train.tfrecord or train@8.tfrecord (also with .gz or .zz) as OUT. OUT gets its name when it is complete.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
@@ -34,6 +35,9 @@ pub(crate) struct ConvertArgs {
     /// Of Parquet and Arrow: columns that are feature lists of SequenceExamples [default: those that the metadata of a converted file name]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) feature_lists: Vec<String>,
+    /// Of TFRecords as OUT: size of a shard before compression, for example 200MB. A number of shards is in the name: 'train@8.tfrecord'
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    pub(crate) shard_size: Option<u64>,
     /// Continue if shards of a set are missing
     #[arg(long)]
     pub(crate) allow_missing: bool,

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use tfseek_convert::stream;
 use tfseek_convert::{ConvertError, ConvertReport, ExportOptions, FileFormat, ImportOptions, export, import};
 use tfseek_tools::outputs::OutputConflict;
+use tfseek_tools::reshard::ShardCount;
 
 pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
@@ -59,6 +60,9 @@ fn to_other(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> O
     if !args.feature_lists.is_empty() {
         return Err(Failure::usage("--feature-lists: expected Parquet or Arrow as an input"));
     }
+    if args.shard_size.is_some() {
+        return Err(Failure::usage("--shard-size: expected TFRecords as the output"));
+    }
     let resolved = tfseek::paths::resolve(inputs, args.allow_missing)?;
     check(args, &resolved)?;
     let paths = PathsArgs { paths: inputs.to_vec(), allow_missing: args.allow_missing };
@@ -67,6 +71,7 @@ fn to_other(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> O
     options.kind = args.payload.kind.specified();
     options.features.clone_from(&args.features);
     options.proto_json = args.proto_json;
+    options.force = args.force;
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
     options.text.clone_from(&args.text);
     options.threads = threads(args.access.jobs)?;
@@ -149,6 +154,8 @@ fn from_other(args: &ConvertArgs, global: &GlobalArgs) -> Outcome<ConvertReport>
     let mut options = ImportOptions::new();
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
     options.proto_json = args.proto_json;
+    options.force = args.force;
+    options.shards = args.shard_size.map(ShardCount::Size);
     options.feature_lists.clone_from(&args.feature_lists);
     options.max_record = Some(args.payload.limit.max_record());
     let bar = progress::bytes(global, "converting", progress::total_size(inputs));
@@ -187,11 +194,16 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
             "format": report.format.to_string(),
             "records": report.records,
             "bytes": report.bytes,
+            "shards": report.shards.iter().map(|shard| shard.to_string_lossy()).collect::<Vec<_>>(),
         });
         return console.print(format_args!("{line}\n"));
     }
     let size = Size { bytes: report.bytes, exact: global.bytes };
     let (path, records) = (report.path.display(), count(report.records, "record"));
-    console.note(format_args!("{path}: {records}, {size}"));
+    let shards = match report.shards.len() {
+        1 => String::new(),
+        n => format!(" {},", count(n as u64, "shard")),
+    };
+    console.note(format_args!("{path}: {records},{shards} {size}"));
     Ok(())
 }

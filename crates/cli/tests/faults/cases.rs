@@ -50,6 +50,9 @@ pub(crate) const WRITERS: &[Case] = &[
     writes("salvage --force a s", "s"),
     writes("encode --force -s schema json -o enc.gz", "enc.gz"),
     writes("encode --force --bare bare -o enc", "enc"),
+    Case { args: "convert --force a c.parquet", target: Some("c.parquet"), cold: false, code: 0 },
+    Case { args: "convert --force a c.arrow", target: Some("c.arrow"), cold: false, code: 0 },
+    Case { args: "convert --force a c.jsonl", target: Some("c.jsonl"), cold: false, code: 0 },
     Case { args: "reshard --force --shuffle a --out r", target: Some("r"), cold: false, code: 0 },
     Case {
         args: "reshard --force --shuffle --memory 5kB a u.gz --out r",
