@@ -38,15 +38,17 @@ pub(crate) fn write(
         .set_max_row_group_row_count(None)
         .set_max_row_group_bytes(Some(row_group.unwrap_or(ROW_GROUP).max(1)))
         .build();
-    let output = Output::create(out).map_err(|e| ConvertError::io(out, e))?;
+    let mut output = Output::create(out).map_err(|e| ConvertError::io(out, e))?;
     let schema = table.schema().clone();
-    let mut writer = ArrowWriter::try_new(output, schema, Some(properties)).map_err(failed)?;
+    let mut writer = ArrowWriter::try_new(&mut output, schema, Some(properties)).map_err(failed)?;
     let rows = table.for_each(|batch| {
         writer.write(batch).map_err(failed)?;
         progress(batch.num_rows() as u64);
         Ok(())
     })?;
-    out::commit(out, writer.into_inner().map_err(failed)?, rows)
+    // `into_inner` would turn an I/O error into a text.
+    writer.close().map_err(failed)?;
+    out::commit(out, output, rows)
 }
 
 /// The rows of a Parquet file.
