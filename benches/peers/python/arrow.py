@@ -1,6 +1,6 @@
 """Compares batches for Arrow: tfseek's scan, its loader, tfx_bsl's decoder, and a protobuf loop.
 
-    python arrow.py [--rounds 7] [--seconds 1] [--core 0] [--corpora tabular,wide,..] [--tasks peers,one,images,memory]
+    python arrow.py [--rounds 7] [--seconds 1] [--core 0] [--corpora tabular,wide,..] [--tasks peers,one,images,memory,ray]
 
 Requires the corpora of corpora.py, pyarrow, and for the peers tfx_bsl (`pip install --no-deps tfx-bsl tensorflow-metadata`, and absl-py) and
 protobuf. Everything runs in one process on one pinned core, in turn, with batches of 1024 rows. All values of all batches are read.
@@ -11,6 +11,7 @@ all sides are compared. Prints the best of all rounds, and ratios of the best.
     one      one feature of the wide corpus, beside all of its 200
     images   a table of the images as views, beside tfseek.verify of the same files
     memory   anonymous memory of a process that scans a corpus with two threads
+    ray      tfseek.ray.read beside ray.data.read_tfrecords, which requires TensorFlow; one shard, Ray with one CPU
 """
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def read(array: pa.Array) -> float:
         offsets = np.frombuffer(array.buffers()[1], np.int64 if pa.types.is_large_binary(kind) else np.int32)
         first, last = offsets[array.offset], offsets[array.offset + len(array)]
         return float(last - first) + summed(np.frombuffer(array.buffers()[2], np.uint8)[first:last])
-    return summed(array.to_numpy(zero_copy_only=True))
+    numbers = np.frombuffer(array.buffers()[1], np.int64 if pa.types.is_int64(kind) else np.float32)
+    return summed(numbers[array.offset:array.offset + len(array)])
 
 
 def summed(values: np.ndarray) -> float:
@@ -57,8 +59,8 @@ def summed(values: np.ndarray) -> float:
     return float(values.sum(dtype=np.float64 if values.dtype == np.float32 else values.dtype))
 
 
-def scanned(corpus: str, seconds: float):
-    """Yields sums of the batches of a scan, again and again."""
+def scanned(corpus: str):
+    """Yields the batches of a scan, again and again."""
     ds = tfseek.open(files(corpus))
     scan = ds.scan(spec=spec(corpus), bytes="copy", batch_rows=ROWS, threads=0)
     while True:
@@ -139,7 +141,7 @@ def rate(batches, seconds: float) -> float:
 
 
 def peers(corpora: list[str], rounds: int, seconds: float) -> None:
-    sides = {"scan": lambda c: scanned(c, seconds), "loader": loaded, "tfx_bsl": decoded, "protobuf": looped}
+    sides = {"scan": scanned, "loader": loaded, "tfx_bsl": decoded, "protobuf": looped}
     print("| corpus | scan, rows/s | over the loader | over tfx_bsl | over protobuf |\n| --- | --- | --- | --- | --- |")
     for corpus in corpora:
         running = {}
@@ -226,6 +228,31 @@ def memory(corpora: list[str]) -> None:
         subprocess.run([sys.executable, "-c", MEMORY, corpus, lent], check=True, cwd=os.path.dirname(os.path.abspath(__file__)))
 
 
+def ray_read(corpora: list[str], rounds: int) -> None:
+    import ray
+    import tfseek.ray
+
+    ray.init(num_cpus=1, log_to_driver=False, include_dashboard=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    print("| corpus | tfseek.ray.read, rows/s | over read_tfrecords |\n| --- | --- | --- |", flush=True)
+    for corpus in corpora:
+        path = files(corpus)[0]
+        rows = len(tfseek.open(path))
+        sides = {"tfseek": lambda: tfseek.ray.read(path, spec(corpus)), "ray": lambda: ray.data.read_tfrecords(path)}
+        best = dict.fromkeys(sides, 1e9)
+        for _ in range(rounds):
+            for name, make in sides.items():
+                start, found = time.perf_counter(), 0
+                for table in make().iter_batches(batch_size=ROWS, batch_format="pyarrow"):
+                    found += table.num_rows
+                    for column in table.columns:
+                        for chunk in column.chunks:
+                            read(chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk)
+                assert found == rows, (name, found, rows)
+                best[name] = min(best[name], time.perf_counter() - start)
+        print(f"| {corpus} | {rows / best['tfseek']:,.0f} | {best['ray'] / best['tfseek']:.1f} |", flush=True)
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=7)
@@ -238,10 +265,12 @@ def main() -> None:
     assert set(corpora) <= set(CORPORA)
     if "memory" in tasks:
         memory(corpora)
-    if hasattr(os, "sched_setaffinity"):
+    if hasattr(os, "sched_setaffinity") and "ray" not in tasks:
         os.sched_setaffinity(0, {args.core})
     if "peers" in tasks:
         peers(corpora, args.rounds, args.seconds)
+    if "ray" in tasks:
+        ray_read(corpora, rounds=min(args.rounds, 3))
     if "one" in tasks:
         one(args.rounds)
     if "images" in tasks:

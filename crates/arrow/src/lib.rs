@@ -67,7 +67,7 @@
 //!
 //! Byte strings of up to 12 bytes lie in their views. If the rows have regions (records of a [`tfseek::Mapped`]), strings from 16 KiB on
 //! are lent, each as a buffer of its own, and keep the map open. Shorter ones are copied together. Rows without regions are copied
-//! once, by the parser.
+//! once, by the parser. So are those of a [`Scan`] whose records have less than 16 KiB on average.
 //!
 //! # From record batches to records
 //!

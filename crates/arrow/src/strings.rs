@@ -13,7 +13,7 @@ const MAX_INLINE: usize = 12;
 
 /// Shortest string that is lent where the batch refers to the memory of the records. Shorter ones are copied together, so that an
 /// array has few buffers.
-const MIN_LENT: usize = 16 << 10;
+pub(crate) const MIN_LENT: usize = 16 << 10;
 
 /// Largest offset in a buffer, and largest number of offsets.
 pub(crate) const MAX_OFFSET: usize = i32::MAX as usize;

@@ -139,6 +139,10 @@ impl ReadRows {
         self.rows.push(RowPlace { payload, number, shard, ordinal, offset });
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

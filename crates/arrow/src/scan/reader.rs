@@ -7,6 +7,7 @@ use super::rows::{MAX_ROWS, ROWS_OF_COLUMNS, batch_rows, together};
 use super::selection::RecordNumbers;
 use crate::converter::Converter;
 use crate::error::{Error, Result};
+use crate::strings::MIN_LENT;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::collections::VecDeque;
@@ -156,7 +157,7 @@ impl ScanReader {
                     let rows = read.next()?;
                     if rows.is_empty() {
                         self.work = ScanWork::Ended;
-                    } else if read.lends {
+                    } else if read.lends && !is_small(rows.bytes.len() as u64, rows.len() as u64) {
                         let (rows, region) = rows.into_region();
                         self.form.parse(&self.parser, &rows.rows(Some(&region)), &mut self.ready)?;
                     } else {
@@ -177,6 +178,12 @@ impl ScanReader {
         }
         Ok(self.ready.pop_front())
     }
+}
+
+/// Returns true if records of this size have no byte strings that are lent. The parser then copies them while a record is in the cache: a
+/// string of each record in turn, as a column reads them, is a cache miss each.
+fn is_small(bytes: u64, records: u64) -> bool {
+    bytes < records.saturating_mul(MIN_LENT as u64)
 }
 
 /// Returns the work of a scan of a dataset. Finds the records that meet the condition.
@@ -207,6 +214,10 @@ fn work_on(dataset: &Dataset, scan: &Scan, parser: BatchParser) -> Result<ScanWo
         return Ok(ScanWork::Numbers { numbers, columns: None, rows });
     }
     let rows = scan.batch_rows.unwrap_or_else(|| batch_rows(dataset));
+    let parser = match dataset.known_bytes() {
+        Some(bytes) if is_small(bytes, dataset.len()) => parser.contiguous_bytes(true),
+        _ => parser,
+    };
     let mut options =
         dataset.loader(scan.converter.parser_schema()).parser(parser).batch_size(rows as u64).memory(MEMORY);
     if let Some(subset) = &subset {
