@@ -162,7 +162,7 @@ portable:
 		if ! [ -d "$$(rustc --print sysroot)/lib/rustlib/$$target" ]; then \
 			echo "skipped: rustup target add $$target"; continue; \
 		fi; \
-		(set -x; $(CARGO) check -p tfseek -p tfseek-tools -p tfseek-cli --target $$target) || exit 1; \
+		(set -x; $(CARGO) check -p tfseek -p tfseek-tools -p tfseek-arrow -p tfseek-cli --target $$target) || exit 1; \
 		if ! command -v $$gnu-gcc $$qemu >/dev/null; then \
 			echo "skipped: tests on $$target require $$gnu-gcc and $$qemu"; continue; \
 		fi; \

@@ -1,6 +1,6 @@
 //! Records in protobuf's JSON mapping.
 //!
-//! [`print`] equals Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted here and unordered there.
+//! [`print()`] equals Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted here and unordered there.
 
 use crate::record_json::{Base64, non_finite};
 use crate::{Content, Map};
