@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Optional, Protocol, Union, cast
 
 from . import _tfseek
@@ -64,9 +65,8 @@ class Scan:
 
     def to_polars(self) -> Any:
         """Returns a ``polars.DataFrame`` of all records."""
-        import polars
-
-        return polars.DataFrame(self)
+        # A type checker without Polars would take `import polars` for the module beside this one.
+        return import_module("polars").DataFrame(self)
 
     def __arrow_c_schema__(self) -> object:
         return self._core.__arrow_c_schema__()
