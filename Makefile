@@ -28,7 +28,7 @@ COVERAGE_TESTS ?= --lib --test bytes --test index --test order --test dataset --
 SANITIZER_TARGET ?= x86_64-unknown-linux-gnu
 
 .PHONY: miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
-	bench-peers fuzz mutants
+	bench-peers bench-gate fuzz mutants
 
 demo:
 	$(CARGO) run --release -- demo
@@ -212,6 +212,20 @@ bench-cold:
 	fi
 
 # Benches other libraries on the same work: protobuf libraries, and TensorFlow if TFSEEK_TF_PYTHON names a Python that has it.
+# Counts the instructions of the hottest functions in valgrind and compares them with benches/gate/counts.tsv. `make bench-gate WRITE=1` records
+# them. Counts do not depend on other work of the machine. Versions of gungraun and of its runner must be equal.
+bench-gate:
+	@version=$$(sed -n '/^name = "gungraun"/{n;s/version = "\(.*\)"/\1/p}' benches/gate/Cargo.lock); \
+	if ! command -v valgrind >/dev/null; then \
+		echo "skipped: valgrind is not installed"; \
+	elif ! command -v gungraun-runner >/dev/null; then \
+		echo "skipped: cargo install gungraun-runner --version $$version"; \
+	else \
+		set -ex; rm -rf benches/gate/target/gungraun; \
+		(cd benches/gate && $(CARGO) bench --bench counts -- --save-summary=json >target/counts.log); \
+		$(PYTHON) benches/gate/gate.py benches/gate/target/gungraun $(if $(WRITE),--write); \
+	fi
+
 bench-peers:
 	cd benches/peers && $(CARGO) bench && $(CARGO) build --release
 	@if [ -z "$(TFSEEK_TF_PYTHON)" ]; then \
