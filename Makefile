@@ -235,6 +235,13 @@ bench-peers:
 			"$$(cd benches/peers && $(CARGO) metadata --no-deps --format-version 1 | \
 			sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/release/parse"; \
 	fi
+	@if [ -z "$(TFSEEK_TF_PYTHON)" ] || [ -z "$(TFSEEK_PEERS_DATA)" ]; then \
+		echo "skipped: epochs in Python require TFSEEK_TF_PYTHON, with tfseek, and TFSEEK_PEERS_DATA, a folder for 13 GB"; \
+	else \
+		set -ex; export TFSEEK_PEERS_DATA="$(TFSEEK_PEERS_DATA)"; cd benches/peers/python; \
+		$(TFSEEK_TF_PYTHON) corpora.py; $(TFSEEK_TF_PYTHON) bench.py run --json ../target/peers.json; \
+		$(TFSEEK_TF_PYTHON) bench.py head --json ../target/peers.json; \
+	fi
 
 # Compares the results of tfseek and TensorFlow (docs/differential.md).
 differential:

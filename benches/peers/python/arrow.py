@@ -86,18 +86,13 @@ def kept(corpus: str) -> list[list[bytes]]:
 
 
 def decoded(corpus: str):
-    from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
+    from decoder import decoder
 
-    from google.protobuf import text_format
-    from tensorflow_metadata.proto.v0 import schema_pb2
-
-    names = {"int": "INT", "float": "FLOAT", "bytes": "BYTES"}
-    text = "".join(f'feature {{ name: "{key}" type: {names[kind]} }}\n' for key, (kind, _) in SCHEMA[corpus].items())
-    decoder = ExamplesToRecordBatchDecoder(text_format.Parse(text, schema_pb2.Schema()).SerializeToString())
+    decode = decoder(corpus)
     batches = kept(corpus)
     while True:
         for batch in batches:
-            yield decoder.DecodeBatch(batch)
+            yield decode(batch)
 
 
 def looped(corpus: str):

@@ -2,6 +2,7 @@
 
     python bench.py run [--rounds 7] [--tasks shuffled,..] [--corpora tabular,..] [--peers tfseek,DALI] [--json peers.json]
     python bench.py report [--json peers.json]          # tables in Markdown
+    python bench.py head [--json peers.json]            # the table of ratios in docs/performance.md
     python bench.py list
 
 Each cell is checked before it is timed. A timed run warms up and then runs for --seconds. Settings that are far slower than the best
@@ -26,11 +27,11 @@ import records  # noqa: F401
 from corpora import DATA, LABEL, expected, files, meta
 from process import environment, kill, memory, spent, tree, warm
 from registry import CORES, MAIN, PEERS, Peer
-from report import report
+from report import head, report
 from sums import Sums, row_hashes
 
-TASKS = ["rand_raw", "rand_example", "shuffled", "sums", "scaling", "first_batch"]
-PACKAGES = ["tfseek", "numpy", "tensorflow-cpu", "tensorflow", "array_record", "grain", "nvidia-dali-cuda120", "bagz", "protobuf"]
+TASKS = ["rand_raw", "rand_example", "shuffled", "sums", "scaling", "limit", "first_batch"]
+PACKAGES = ["tfseek", "numpy", "tensorflow-cpu", "tensorflow", "array_record", "grain", "nvidia-dali-cuda120", "bagz", "protobuf", "tfx-bsl"]
 
 
 def rows(batch: dict, corpus: str) -> int:
@@ -42,7 +43,7 @@ def rows(batch: dict, corpus: str) -> int:
 
 def address(batch: dict) -> int:
     """Returns the address of the largest array of a batch."""
-    columns = [c.data if isinstance(c, tuple) else c for c in batch.values() if not isinstance(c, list)]
+    columns = [np.asarray(c.data) if hasattr(c, "offsets") else c for c in batch.values() if not isinstance(c, list)]
     return max((c for c in columns if c.dtype.kind != "O"), key=lambda c: c.nbytes).__array_interface__["data"][0]
 
 
@@ -209,7 +210,7 @@ def save(doc: dict, path: str) -> None:
 
 def is_dropped(doc: dict, peer: Peer, corpus: str, keep: float) -> bool:
     """Tests whether a setting had two runs whose best is below `keep` times its family's best. tfseek's settings are always kept."""
-    if peer.task == "first_batch":
+    if peer.task in ("first_batch", "limit"):
         return False
     best = {c["peer"]: (max(r["rate"] for r in c["runs"]), len(c["runs"])) for c in doc["cells"].values()
             if (c["corpus"], c["task"], c["family"]) == (corpus, peer.task, peer.family) and c["runs"]}
@@ -239,6 +240,9 @@ def run(args: argparse.Namespace) -> None:
             if task == "first_batch":
                 warm(files(corpus, peer.form) if turn == 0 else [])
                 found = parts(start(["first_batch.py", corpus, peer.name], args.timeout))
+            elif task == "limit":
+                warm(files(corpus) if turn == 0 else [])
+                found = start(["limit.py", corpus, str(CORES), str(args.seconds)], args.timeout)
             else:
                 if one["check"] is None and task != "sums":
                     checked = start([*arguments, "--check"], args.timeout)
@@ -265,7 +269,7 @@ def run(args: argparse.Namespace) -> None:
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = p.add_subparsers(dest="command", required=True)
-    one, many, tell = (commands.add_parser(name) for name in ("cell", "run", "report"))
+    one, many, tell, top = (commands.add_parser(name) for name in ("cell", "run", "report", "head"))
     commands.add_parser("list")
     for name in ("task", "corpus", "peer"):
         one.add_argument(name)
@@ -280,7 +284,7 @@ def main() -> None:
     many.add_argument("--peers", type=lambda text: text.split(","), default=[], help="substrings of names")
     many.add_argument("--keep", type=float, default=0.7, help="fraction of its family's best that a setting must reach")
     many.add_argument("--timeout", type=float, default=240)
-    for each in (many, tell):
+    for each in (many, tell, top):
         each.add_argument("--json", default="peers.json")
     args = p.parse_args()
     if args.command == "cell":
@@ -289,6 +293,8 @@ def main() -> None:
         run(args)
     elif args.command == "report":
         print(report(args.json))
+    elif args.command == "head":
+        print(head(args.json))
     else:
         for peer in PEERS.values():
             print(f"{peer.task:14} {peer.name:75} {', '.join(peer.corpora)}")

@@ -8,6 +8,7 @@ import itertools
 import os
 import threading
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
@@ -156,6 +157,37 @@ def _(corpus, once=False):
     return (parse(source.many(ids)) for ids in id_batches(len(source), once))
 
 
+class Strings(NamedTuple):
+    """Byte strings in one array, as in the columns of tfseek with offsets."""
+
+    data: np.ndarray
+    offsets: np.ndarray
+
+
+def columns(batch):
+    """Returns the columns of a record batch of lists as arrays, without a copy."""
+    found = {}
+    for key, column in zip(batch.schema.names, batch.columns):
+        values = column.flatten()
+        buffers = values.buffers()
+        if str(values.type) in ("binary", "large_binary"):
+            offsets = np.frombuffer(buffers[1], np.int32 if str(values.type) == "binary" else np.int64)
+            offsets = offsets[values.offset:values.offset + len(values) + 1]
+            found[key] = Strings(np.frombuffer(buffers[2], np.uint8)[offsets[0]:offsets[-1]], offsets - offsets[0])
+        else:
+            array = np.frombuffer(buffers[1], np.int64 if str(values.type) == "int64" else np.float32)[values.offset:values.offset + len(values)]
+            found[key] = array if len(array) == len(batch) else array.reshape(len(batch), -1)
+    return found
+
+
+@peer("shuffled", "diy mmap + tfx_bsl", "strings as offsets", imports=["tfx_bsl.coders.example_coder"])
+def _(corpus, once=False):
+    from decoder import decoder
+
+    source, decode = Maps(corpus), decoder(corpus)
+    return (columns(decode(source.many(ids))) for ids in id_batches(len(source), once))
+
+
 # ---- grain and array_record
 
 GRAIN = ("grain", "array_record.python.array_record_data_source")
@@ -279,3 +311,11 @@ def _(corpus, once=False, queue=2, pad=False, **reading):
         # Strings of different lengths do not fit into one array, so each has its own.
         yield {key: [out.at(i) for i in range(BATCH)] if key in strings - padded else out.as_array()
                for key, out in zip(SCHEMA[corpus], made.run())}
+
+
+# ---- the machine
+
+
+@peer("limit", "limit", f"all bytes read in random order by {CORES} threads")
+def _(corpus):
+    """Not called: limit.py runs a program."""

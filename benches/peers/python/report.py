@@ -50,6 +50,31 @@ def rates(cells: list[dict], per: str) -> list[str]:
                   f"faults per {per}", "addresses", "checked"], rows)
 
 
+def head(path: str) -> str:
+    """Returns a table of ratios: tfseek's settings over the best setting of all other libraries, and as parts of the machine's limit."""
+    with open(path) as f:
+        doc = json.load(f)
+    tops: dict[tuple[str, str], dict[str, float]] = {}
+    for cell in doc["cells"].values():
+        if cell["runs"] and "rate" in cell["runs"][0]:
+            name = cell["peer"] if cell["family"] == OURS else cell["family"]
+            tops.setdefault((cell["task"], cell["corpus"]), {}).setdefault(name, 0)
+            tops[cell["task"], cell["corpus"]][name] = max(best(cell), tops[cell["task"], cell["corpus"]][name])
+    rows = []
+    for (task, corpus), found in tops.items():
+        ours = {name: rate for name, rate in found.items() if name.startswith(OURS)}
+        others = {name: rate for name, rate in found.items() if name not in ours}
+        if task == "limit" or not ours or not others:
+            continue
+        rival = max(others, key=others.__getitem__)
+        limit = max(tops.get(("limit", corpus), {}).values(), default=0)
+        for name, rate in ours.items():
+            rows.append([f"{task}, {corpus}", name.removeprefix(OURS + ", "), f"{rate / 1e3:,.1f}", f"{rate / others[rival]:.1f}", rival,
+                         f"{limit / 1e3:,.1f}" if limit else "-", f"{rate / limit:.2f}" if limit else "-"])
+    return "\n".join(table(["path", "tfseek", "thousand records/s", "over the best peer", "the best peer", "the machine's limit", "part of it"],
+                           rows))
+
+
 def first(cells: list[dict]) -> list[str]:
     rows = []
     for cell in sorted(cells, key=lambda c: min(run["total"] for run in c["runs"])):

@@ -1,7 +1,7 @@
 """Reads all values of all columns of a batch and sums them, with the same code for every peer.
 
-A batch is a dict of columns: an array of numbers; byte strings as an object array, a list, an array of padded bytes, or tfseek's
-Bytes(data, offsets).
+A batch is a dict of columns: an array of numbers; byte strings as an object array, a list, an array of padded bytes, or an
+object with `data` and `offsets`, such as `tfseek.Bytes`.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sums:
     """Sums a batch: integers, floats, and byte strings as words of eight bytes. The first batch determines the method."""
 
     def __init__(self, batch: dict) -> None:
-        self.offsets = [key for key, column in batch.items() if isinstance(column, tuple)]
+        self.offsets = [key for key, column in batch.items() if hasattr(column, "offsets")]
         self.padded, self.lists, self.objects, self.large, small = [], [], [], [], {}
         for key, column in batch.items():
             if key in self.offsets:
@@ -56,8 +56,7 @@ class Sums:
         for key in self.padded:
             words += word_sum(batch[key].ravel())
         for key in self.offsets:
-            data, offsets = batch[key]
-            words += word_sum(data) + int(add(offsets))
+            words += word_sum(batch[key].data) + int(add(batch[key].offsets))
         return total + words
 
 
@@ -73,7 +72,7 @@ def row_hashes(batch: dict) -> np.ndarray:
         total = np.uint64(0)
         for k, name in enumerate(sorted(batch)):
             column = batch[name]
-            if isinstance(column, tuple):
+            if hasattr(column, "offsets"):
                 at = column.offsets.tolist()
                 column = [column.data[a:b] for a, b in zip(at, at[1:])]
             elif isinstance(column, np.ndarray) and column.dtype.kind == "u":
