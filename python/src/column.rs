@@ -5,10 +5,10 @@ use crate::hooks;
 use crate::ids::Ids;
 use crate::memory::ArrayData;
 use crate::numpy;
+use crate::repeated::StringCache;
 use crate::shared::SharedDataset;
 use crate::wait::{self, Progress, TimeSlice};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use tfseek::column::Value;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::FeatureKind;
@@ -33,10 +33,11 @@ pub(crate) fn arrays<'py>(
     let values = match column.kind() {
         Some(FeatureKind::Bytes) => {
             let (mut slice, mut objects) = (TimeSlice::new(), Vec::with_capacity(present.len()));
+            let mut cache = StringCache::default();
             for i in ids.iter() {
                 slice.pause(py, TimeSlice::VALUE)?;
                 objects.push(match column.get(i) {
-                    Some(Value::Bytes(value)) => PyBytes::new(py, value).into_any().unbind(),
+                    Some(Value::Bytes(value)) => cache.bytes(py, value),
                     _ => py.None(),
                 });
             }

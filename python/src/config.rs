@@ -1,15 +1,18 @@
 //! The configuration of a loader, from which a forked child rebuilds it.
 
-use crate::columns::BytesAs;
+use crate::columns;
 use crate::dataset::{self, PyDataset};
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, FeatureName, Seed};
+use crate::repeated::StringCaches;
 use crate::schema::PySchema;
+use crate::strings::BytesAs;
 use crate::wait::{self, CallState, Progress};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Arc, OnceLock};
+use tfseek::batch::Batch;
 use tfseek::column::ColumnOptions;
 use tfseek::{BatchParser, LoaderOptions};
 
@@ -22,6 +25,8 @@ pub(crate) struct LoaderConfig {
     options: LoaderOptions,
     is_sequence: bool,
     bytes_as: BytesAs,
+    /// Strings of earlier batches.
+    strings: StringCaches,
     /// Fingerprint of the dataset, after its first use.
     fingerprint: OnceLock<String>,
 }
@@ -41,7 +46,10 @@ impl LoaderConfig {
         let options = match schema {
             Some(schema) => {
                 let schema = schema.schema();
-                let contiguous = bytes_as == BytesAs::Offsets || has_small_records(&dataset);
+                let contiguous = match bytes_as {
+                    BytesAs::Views => false,
+                    bytes_as => bytes_as.is_contiguous() || has_small_records(&dataset),
+                };
                 dataset.loader(schema).parser(BatchParser::new(schema).contiguous_bytes(contiguous))
             }
             None => dataset.record_loader(),
@@ -62,15 +70,13 @@ impl LoaderConfig {
             }
             Ok(options)
         })?;
-        Ok(LoaderConfig { dataset, options, is_sequence, bytes_as, fingerprint: OnceLock::new() })
+        let strings = StringCaches::default();
+        Ok(LoaderConfig { dataset, options, is_sequence, bytes_as, strings, fingerprint: OnceLock::new() })
     }
 
-    pub(crate) fn is_sequence(&self) -> bool {
-        self.is_sequence
-    }
-
-    pub(crate) fn bytes_as(&self) -> BytesAs {
-        self.bytes_as
+    /// Converts a batch of the loader.
+    pub(crate) fn batch<'py>(&self, py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyAny>> {
+        columns::batch(py, batch, self.is_sequence, false, self.bytes_as, Some(&self.strings))
     }
 
     /// Returns the dataset's fingerprint. The first call opens the shards of a pack. It handles signals, and does not hold the

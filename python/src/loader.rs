@@ -1,6 +1,5 @@
 //! The native part of `tfseek.Loader`: epochs in batches, produced by Rust threads.
 
-use crate::columns::{self, BytesAs};
 use crate::config::{LoaderArguments, LoaderConfig};
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result, message};
@@ -8,6 +7,7 @@ use crate::memory::ArrayData;
 use crate::options::Choice;
 use crate::payload;
 use crate::schema::PySchema;
+use crate::strings::BytesAs;
 use crate::wait::{Progress, SIGNAL_INTERVAL, Unit};
 use crate::warning::PyWarning;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -105,7 +105,7 @@ impl LoaderCore {
 
     fn batch<'py>(&self, py: Python<'py>, step: &Step) -> Result<Bound<'py, PyAny>> {
         if let Some(batch) = step.batch() {
-            return Ok(columns::batch(py, batch, self.config.is_sequence(), false, self.config.bytes_as())?);
+            return Ok(self.config.batch(py, batch)?);
         }
         let payloads = step.records().into_iter().flatten();
         let payloads: Result<Vec<_>> =

@@ -6,7 +6,6 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
 
 /// Imports NumPy and looks up the functions used later.
 pub(crate) fn import(py: Python<'_>) -> PyResult<()> {
@@ -28,9 +27,8 @@ pub(crate) fn objects<'py>(
     let objects = ArrayD::from_shape_vec(shape, objects)
         .map_err(|e| PyRuntimeError::new_err(format!("objects of shape {shape:?}: {e}")))?;
     let array = PyArrayDyn::from_owned_object_array(py, objects).into_any();
-    let flags = PyDict::new(py);
-    flags.set_item(intern!(py, "write"), false)?;
-    array.call_method(intern!(py, "setflags"), (), Some(&flags))?;
+    // The first argument is `write`.
+    array.call_method1(intern!(py, "setflags"), (false,))?;
     Ok(array)
 }
 

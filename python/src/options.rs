@@ -1,7 +1,7 @@
 //! Conversion of Python arguments: named choices (`verify="header"`), feature names, seeds.
 
-use crate::columns::BytesAs;
 use crate::error::BindingError;
+use crate::strings::BytesAs;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -136,6 +136,7 @@ impl KindOption {
 choices! {
     BytesAs: "bytes_as" {
         "objects" => BytesAs::Objects, "str" => BytesAs::Str, "offsets" => BytesAs::Offsets,
+        "views" => BytesAs::Views, "S" => BytesAs::FixedWidth,
     }
     ReadMode: "io" { "auto" => ReadMode::Auto, "map" => ReadMode::Map, "pread" => ReadMode::Pread }
     KindOption: "kind" {

@@ -1,15 +1,18 @@
 //! `tfseek.Schema`: validated specs and their parsers.
 
-use crate::columns::{self, BytesAs};
+use crate::columns;
 use crate::error::{BindingError, Result};
 use crate::hooks;
 use crate::options::Choice;
+use crate::repeated::StringCaches;
 use crate::rows::{PyPayload, type_name};
+use crate::strings::BytesAs;
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 use tfseek::BatchParser;
+use tfseek::batch::Batch;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::schema::Inference;
 
@@ -25,6 +28,8 @@ pub(crate) struct PySchema {
     schema: tfseek::Schema,
     /// Parsers for byte strings as objects and as offsets. Each is created at first use.
     parsers: (OnceLock<BatchParser>, OnceLock<BatchParser>),
+    /// Strings of earlier batches.
+    strings: StringCaches,
 }
 
 impl PartialEq for PySchema {
@@ -35,18 +40,31 @@ impl PartialEq for PySchema {
 
 impl PySchema {
     pub(crate) fn of(schema: tfseek::Schema) -> PySchema {
-        PySchema { schema, parsers: Default::default() }
+        PySchema { schema, parsers: Default::default(), strings: StringCaches::default() }
     }
 
     pub(crate) fn schema(&self) -> &tfseek::Schema {
         &self.schema
     }
 
-    /// Returns the parser. For offsets, the thread that parses a record copies its byte strings together.
+    /// Returns the parser. For [contiguous](BytesAs::is_contiguous) strings, the thread that parses a record copies them together.
     pub(crate) fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
-        let contiguous = bytes_as == BytesAs::Offsets;
+        let contiguous = bytes_as.is_contiguous();
         let parser = if contiguous { &self.parsers.1 } else { &self.parsers.0 };
         parser.get_or_init(|| BatchParser::new(&self.schema).contiguous_bytes(contiguous))
+    }
+
+    /// Converts a batch of one of the parsers.
+    pub(crate) fn batch<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Batch,
+        single: bool,
+        bytes_as: BytesAs,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // A single record is not worth the caches.
+        let strings = (!single).then_some(&self.strings);
+        columns::batch(py, batch, self.schema.is_sequence(), single, bytes_as, strings)
     }
 }
 
@@ -159,7 +177,7 @@ impl PySchema {
             let payloads = PyPayload::all(payloads)?;
             py.detach(|| parser.parse(&payloads))?
         };
-        Ok(columns::batch(py, &batch, sequence, single, bytes_as.0)?)
+        Ok(self.batch(py, &batch, single, bytes_as.0)?)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {

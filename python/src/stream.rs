@@ -3,7 +3,6 @@
 //! A [`RecordReader`] reads in the calling thread, without the GIL, in slices of [`TimeSlice`]. A single read may take longer: a pipe
 //! blocks, and a record may be large. So the file's reader checks for signals too ([`SignalReader`]).
 
-use crate::columns::{self, BytesAs};
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed, argument};
 use crate::part::PyPart;
@@ -11,6 +10,7 @@ use crate::payload::{self, RecordRef};
 use crate::rows::PyPayload;
 use crate::schema::PySchema;
 use crate::shared;
+use crate::strings::BytesAs;
 use crate::wait::{self, SIGNAL_INTERVAL, TimeSlice};
 use crate::warning::PyWarning;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -271,7 +271,7 @@ impl StreamBatches {
             let schema = self.schema.get();
             let parser = schema.parser(self.bytes_as);
             let batch = py.detach(|| parser.parse(&rows))?;
-            Ok(Some(columns::batch(py, &batch, schema.schema().is_sequence(), false, self.bytes_as)?))
+            Ok(Some(schema.batch(py, &batch, false, self.bytes_as)?))
         })
     }
 

@@ -92,6 +92,8 @@ def test_a_source_parses(ds: tfseek.Dataset, labels: list[int]) -> None:
         assert np.array_equal(item["emb"], want["emb"]) and np.array_equal(item["tokens"].values, want["tokens"])
     offsets = tfseek.grain.source(ds, SPEC, bytes_as="offsets")[5]["name"]
     assert bytes(offsets.data) == features(labels[5])["name"].encode()
+    view = pickle.loads(pickle.dumps(tfseek.grain.source(ds, SPEC, bytes_as="views")))[5]["name"][()]
+    assert view.dtype == np.uint8 and bytes(view) == features(labels[5])["name"].encode()
 
 
 def test_a_source_of_sequences(tmp_path: pathlib.Path) -> None:

@@ -62,7 +62,7 @@ def test_tfseek_alone_does_not_import_torch() -> None:
 
 
 def test_tensors_are_the_arrays(ds: tfseek.Dataset) -> None:
-    for bytes_as in ("objects", "offsets"):
+    for bytes_as in ("objects", "offsets", "views", "S"):
         arrays = tfseek.parse_example(ds[:50], SPEC, bytes_as=bytes_as)
         tensors = tft.as_tensors(arrays)
         assert list(tensors) == list(arrays) and tensors["label"].dtype == torch.int64
@@ -71,7 +71,7 @@ def test_tensors_are_the_arrays(ds: tfseek.Dataset) -> None:
             assert np.array_equal(tensors[name].numpy(), arrays[name])
         assert isinstance(tensors["tokens"], tfseek.Sparse)
         assert tensors["tokens"].indices.tolist() == arrays["tokens"].indices.tolist()
-        if bytes_as == "objects":
+        if bytes_as != "offsets":
             assert tensors["name"] is arrays["name"]
         else:
             assert bytes(tensors["name"].data.tolist()) == arrays["name"].data.tobytes()
@@ -80,6 +80,19 @@ def test_tensors_are_the_arrays(ds: tfseek.Dataset) -> None:
     assert isinstance(ragged, tfseek.Ragged) and [splits.dtype for splits in ragged.row_splits] == [torch.int32]
     assert tft.as_tensors(np.arange(3)[::-1]).tolist() == [2, 1, 0]
     assert tft.as_tensors([b"x", 1]) == [b"x", 1]
+
+
+def lengths(record: dict[str, Any]) -> dict[str, Any]:
+    assert record["name"].dtype == np.uint8
+    return {"label": record["label"], "size": len(record["name"])}
+
+
+def test_views_for_a_transform(ds: tfseek.Dataset) -> None:
+    records = tft.Dataset(ds, SPEC, transform=lengths, bytes_as="views")
+    want = [len(record["name"][0]) for record in ds]
+    for workers in (0, 2):
+        loader = torch.utils.data.DataLoader(records, batch_size=100, num_workers=workers)
+        assert [size for batch in loader for size in batch["size"].tolist()] == want
 
 
 def test_every_tensor_is_writable(shards: str) -> None:
@@ -126,7 +139,7 @@ for io in ("map", "pread"):
     ds = tfseek.open(sys.argv[1], io=io)
     before = [bytes(ex) for ex in ds]
     for s in (spec, others, dense):
-        for bytes_as in ("objects", "offsets"):
+        for bytes_as in ("objects", "offsets", "views", "S"):
             def batch(ids): return tfseek.parse_example(ds[ids], s, bytes_as=bytes_as)
             loader = tft.IterableDataset(ds, s, batch_size=50, seed=1, ids="id", mask="mask", bytes_as=bytes_as)
             for _ in range(2):

@@ -252,7 +252,7 @@ class Column(_Parts):
     ``len`` is the number of rows. ``column[i]`` is the value of row ``i``, or ``None``. ``column[a:b]`` is a ``Column``. NumPy and pandas
     convert it to floats with NaN for missing values, to integers if no value is missing, and to objects with ``None``.
 
-    values: int64, float32, or objects; a missing value is 0, or ``None`` in an array of objects.
+    values: int64, float32, objects, or strings of fixed width; a missing value is 0, ``None`` in an array of objects, or ``b""``.
     present: bool; true if the row has a value.
     """
 
@@ -424,22 +424,32 @@ def _length(length: Any) -> int:
 
 
 def _empty(values: Any) -> Any:
-    """Returns 0, or the empty string of the type of ``values``."""
+    """Returns 0, or the empty string of the type of ``values``. That of views is in an array, because an array is not one value."""
     if values.dtype != object:
-        return 0
-    return "" if _is_text(values) else b""
+        return b"" if values.dtype.kind == "S" else 0
+    if not isinstance(_first(values), np.ndarray):
+        return "" if _is_text(values) else b""
+    empty = np.empty((), dtype=object)
+    empty[()] = np.empty(0, dtype=np.uint8)
+    empty[()].setflags(write=False)
+    return empty
 
 
 def _is_text(values: Any) -> bool:
     """Returns true if the first object of an array, other than ``None``, is a ``str``."""
-    return isinstance(next((value for value in values.flat if value is not None), None), str)
+    return isinstance(_first(values), str)
+
+
+def _first(values: Any) -> Any:
+    """Returns the first object of an array, other than ``None``."""
+    return next((value for value in values.flat if value is not None), None)
 
 
 def _with_default(values: Any, default: Any) -> Any:
     """Returns the values followed by ``default``, which is then at index -1."""
     table = np.empty((len(values) + 1, *values.shape[1:]), dtype=values.dtype)
     table[:-1] = values
-    table[-1] = default
+    table[-1:] = default
     return table
 
 
@@ -455,11 +465,18 @@ def _kind(values: Any) -> str:
 def _rows(column: Any) -> str:
     """Returns the first rows as text."""
     n = len(column)
-    rows = [_short(row if row is None or isinstance(row, (bytes, str)) else _list(row)) for row in column[:_ROWS]]
+    rows = [_short(row if row is None or isinstance(row, (bytes, str)) or _is_view(row) else _list(row)) for row in column[:_ROWS]]
     return "[" + ", ".join(rows) + (", ..]" if n > _ROWS else "]")
 
 
+def _is_view(value: Any) -> bool:
+    """Returns true for a byte string of ``bytes_as="views"``."""
+    return isinstance(value, np.ndarray) and value.dtype == np.uint8
+
+
 def _short(value: Any) -> str:
+    if _is_view(value):
+        value = value[:41].tobytes()
     if isinstance(value, list):
         return "[" + ", ".join(_short(item) for item in value[:_VALUES]) + (", ..]" if len(value) > _VALUES else "]")
     if isinstance(value, (bytes, str)) and len(value) > 40:

@@ -91,8 +91,9 @@ class Loader(Generic[Batch]):
     verify: ``"payload"``, ``"header"`` or ``"first_epoch"``. Default: as the dataset.
     errors: ``"raise"``: an invalid record raises. ``"skip"``: it is left out and listed in ``skipped``.
     repeat: if true, an iterator continues with the next epoch and never ends. Keep the iterator or call ``next(loader)``.
-    bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``) or of ``str`` (``"str"``), or as :class:`tfseek.Bytes`
-        (``"offsets"``).
+    bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``), of ``str`` (``"str"``) or of uint8 arrays without a copy
+        (``"views"``), as :class:`tfseek.Bytes` (``"offsets"``), or as NumPy's strings of fixed width (``"S"``). See
+        :func:`tfseek.parse_example`.
     ids, mask: names of columns to add: the record numbers (int64), and a bool per row that is false for padding.
     transform: a function that is called with each batch, after ``ids`` and ``mask`` are added. The loader returns its result. It runs in
         the thread that asks for the batch, in the order of the batches. States do not depend on it. After an exception of it, the

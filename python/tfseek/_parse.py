@@ -18,7 +18,12 @@ def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: 
 
     A column is a read-only array (``[rows] + shape``) for ``FixedLenFeature`` and ``FixedLenSequenceFeature``, a
     :class:`tfseek.Sparse` for ``VarLenFeature`` and ``SparseFeature``, a :class:`tfseek.Ragged` for ``RaggedFeature``. For
-    :class:`tfseek.Optional` it is a :class:`tfseek.Column`, or an array if there is a default. Dtypes are int64 and float32. Byte strings are object arrays of ``bytes``, or with ``bytes_as="offsets"`` a :class:`tfseek.Bytes`.
+    :class:`tfseek.Optional` it is a :class:`tfseek.Column`, or an array if there is a default. Dtypes are int64 and float32.
+
+    bytes_as: form of byte strings. ``"objects"``: an object array of ``bytes``; values that repeat may be the same object. ``"str"``: an
+        object array of ``str``, from UTF-8. ``"offsets"``: :class:`tfseek.Bytes`. ``"views"``: an object array of read-only uint8 arrays
+        over the memory of the records, without a copy; each keeps that memory alive. ``"S"``: NumPy's strings of fixed width, as long as
+        the longest value of the column; a value that ends with a NUL is a :class:`tfseek.DataError`.
 
     Raises :class:`tfseek.DataError` for the first invalid row, with ``.row``, ``.feature`` and ``.category``, and
     :class:`tfseek.SpecError`. ``docs/parsing.md`` lists the differences from TensorFlow and their reasons.

@@ -203,7 +203,7 @@ def _flat(column: Any) -> tuple[Any, int]:
 def _steps(steps: Any) -> str:
     """Returns the first steps of a feature list as HTML. Images are shown without their steps."""
     first = next((step for step in steps if step is not None and len(step) > 0), None)
-    if first is None or _kind_of(first[0]) is None:
+    if first is None or _kind_of(_string(first[0])) is None:
         return _values(steps, len(steps))
     sizes = [0 if step is None else len(step) for step in steps]
     images = [value for step, size in zip(steps[:_WIDTH], sizes) if size for value in step[:_IMAGES]]
@@ -212,7 +212,7 @@ def _steps(steps: Any) -> str:
 
 def _values(values: Any, n: int) -> str:
     """Returns the first of ``n`` values as HTML: images, or text of limited length."""
-    first = [values[k] for k in range(min(len(values), _WIDTH))]
+    first = [_string(values[k]) for k in range(min(len(values), _WIDTH))]
     if first and _kind_of(first[0]) is not None:
         shown = [_value(value) for value in first[:_IMAGES]]
         return " ".join(shown) + (f" .. ({n} values)" if n > len(shown) else "")
@@ -226,6 +226,11 @@ def _values(values: Any, n: int) -> str:
         parts.append(text)
     more = f", .. ({n} values)" if n > len(parts) else ""
     return _text(", ".join(parts) + more)
+
+
+def _string(value: Any) -> Any:
+    """Returns ``bytes`` for a byte string of ``bytes_as="views"``, and other values unchanged."""
+    return value.tobytes() if isinstance(value, np.ndarray) and value.dtype == np.uint8 else value
 
 
 def _value(value: Any) -> str:

@@ -27,7 +27,7 @@ class DataSource:
     ds: a :class:`tfseek.Dataset` or a view of one.
     spec: a dict of feature specs or a :class:`tfseek.Schema`. Items are the results of :func:`tfseek.parse_single_example` or
         :func:`tfseek.parse_single_sequence_example`. Without a spec they are ``bytes``, which can be sent between processes.
-    bytes_as: byte strings as ``bytes`` in arrays of objects (``"objects"``) or as :class:`tfseek.Bytes` (``"offsets"``).
+    bytes_as: byte strings in one of the forms of :func:`tfseek.parse_example`, by default ``bytes`` in arrays of objects.
 
     A source can be used by several threads, and it can be pickled. An unpickled copy opens the files again, and raises an error if
     their content has changed. ``repr`` identifies the records by fingerprint, not by path, because grain compares it when it loads a

@@ -34,8 +34,8 @@ def as_tensors(batch: Any) -> Any:
     """Converts the arrays of a batch to tensors over the same memory.
 
     ``batch`` comes from :class:`tfseek.Loader` or from the functions ``parse_...``. Dicts, tuples, :class:`tfseek.Sparse`,
-    :class:`tfseek.Ragged`, :class:`tfseek.Column` and :class:`tfseek.Bytes` keep their types, with tensors as parts. Object arrays of ``bytes`` are not converted, because torch
-    has no such type. Arrays without memory of a batch, and memory shared by two columns, are copied. So writing to a tensor changes no
+    :class:`tfseek.Ragged`, :class:`tfseek.Column` and :class:`tfseek.Bytes` keep their types, with tensors as parts. Arrays of objects and of strings are not converted,
+    because torch has no such type. Arrays without memory of a batch, and memory shared by two columns, are copied. So writing to a tensor changes no
     other data.
     """
     return _tensors(batch, set())
@@ -43,7 +43,8 @@ def as_tensors(batch: Any) -> Any:
 
 def _tensors(value: Any, seen: set[int]) -> Any:
     if isinstance(value, np.ndarray):
-        return value if value.dtype.hasobject else _tensor(value, seen)
+        # torch has no type for objects and strings.
+        return value if value.dtype.kind in "OS" else _tensor(value, seen)
     if isinstance(value, dict):
         return {name: _tensors(column, seen) for name, column in value.items()}
     if isinstance(value, tuple):
@@ -81,7 +82,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
     ds: a :class:`tfseek.Dataset`, or any view of one.
     spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None``.
     transform: called with each record, or with each batch of ``d[[..]]``. Its result replaces the record or the batch.
-    bytes_as: byte strings as ``"objects"``, ``"str"`` or ``"offsets"``, as in :func:`tfseek.parse_example`.
+    bytes_as: byte strings as ``"objects"``, ``"str"``, ``"offsets"``, ``"views"`` or ``"S"``, as in :func:`tfseek.parse_example`. Views
+        need a ``transform`` that decodes them, because they differ in length.
 
     Fork and pickle work as for :class:`tfseek.Dataset`.
     """
@@ -89,8 +91,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
     def __init__(
         self, ds: Records, spec: Optional[Features] = None, *, transform: Transform = None, bytes_as: str = "objects"
     ) -> None:
-        if bytes_as not in ("objects", "str", "offsets"):
-            raise ValueError(f'bytes_as: expected "objects", "str" or "offsets", found {bytes_as!r}')
+        if bytes_as not in ("objects", "str", "offsets", "views", "S"):
+            raise ValueError(f'bytes_as: expected "objects", "str", "offsets", "views" or "S", found {bytes_as!r}')
         self.ds = ds
         self._schema = None if spec is None else schema_of(spec)
         self._transform = transform

@@ -296,6 +296,31 @@ impl BytesColumn {
         }
     }
 
+    /// Returns an iterator over the strings as regions, which share the memory of the column and keep it alive. Nothing is copied.
+    ///
+    /// The regions of a contiguous column keep all of its strings alive.
+    pub fn regions(&self) -> impl ExactSizeIterator<Item = Region> {
+        let copied = match &self.repr {
+            BytesRepr::Spans { .. } => None,
+            BytesRepr::Contiguous { data, .. } => Some(Region::new(data.clone())),
+        };
+        (0..self.len()).map(move |k| self.region(k, copied.as_ref()).unwrap_or_else(|| Vec::new().into()))
+    }
+
+    /// Returns string `k` as a region. `copied` has the bytes of a contiguous column.
+    fn region(&self, k: usize, copied: Option<&Region>) -> Option<Region> {
+        match &self.repr {
+            BytesRepr::Spans { spans, regions } => {
+                let RegionSpan { start, len, region } = *spans.get(k)?;
+                regions.get(region as usize)?.slice(start..start.checked_add(len as usize)?)
+            }
+            BytesRepr::Contiguous { offsets, .. } => {
+                let [from, to] = *offsets.get(k..)?.first_chunk()?;
+                copied?.slice(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
+            }
+        }
+    }
+
     /// Returns true if the strings are spans of the records' memory.
     pub fn is_borrowed(&self) -> bool {
         matches!(self.repr, BytesRepr::Spans { .. })

@@ -112,6 +112,13 @@ fn check_borrowed(column: &Column, want: bool) {
         assert_eq!(&data[offsets[k] as usize..offsets[k + 1] as usize], value);
     }
     assert_eq!(bytes.get(bytes.len()), None);
+    assert!(
+        bytes.regions().len() == bytes.len()
+            && bytes.regions().map(|region| region.to_vec()).eq(bytes.iter())
+    );
+    let spans: Vec<_> = bytes.iter().map(<[u8]>::as_ptr).collect();
+    // Regions of borrowed strings are the same memory.
+    assert!(!want || bytes.regions().map(|region| region.as_ptr()).eq(spans));
 }
 
 /// Checks that the naive twin gives the same arrays. Other tests use the twin as the reference.
