@@ -2,6 +2,7 @@
 
 use crate::error::{BindingError, Result};
 use crate::example::PyExample;
+use crate::get_many;
 use crate::hooks;
 use crate::ids::{self, Ids, PickledIds};
 use crate::iter::DatasetIterator;
@@ -11,11 +12,11 @@ use crate::payload;
 use crate::schema::{PySchema, infer_schema};
 use crate::sequence::PySequenceExample;
 use crate::shared::SharedDataset;
-use crate::wait::{self, Progress, TimeSlice, Unit};
+use crate::wait::{self, Progress, Unit};
 use crate::warning::PyWarning;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PySlice, PyTuple};
 use std::sync::Arc;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
@@ -109,38 +110,28 @@ impl PyDataset {
     /// Returns the records with these numbers as a list, in the given order. Records are prefetched, so this is faster than
     /// single accesses.
     ///
+    /// With ``out``, a writable buffer of bytes such as a uint8 array or a ``bytearray``, the payloads are copied into it one after the
+    /// other. The result are their offsets, an int64 array: payload ``k`` is ``out[offsets[k]:offsets[k + 1]]``. A buffer that is too
+    /// small raises ``ValueError``. An error may leave the first payloads in the buffer.
+    ///
     /// ``progress`` counts records; :func:`tfseek.open` describes it.
-    #[pyo3(signature = (ids, *, progress=None))]
+    #[pyo3(signature = (ids, *, out=None, progress=None))]
     fn get_many<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
         progress: Option<&Bound<'py, PyAny>>,
-    ) -> Result<Bound<'py, PyList>> {
-        let ids = ids::numbers(py, &self.ids, ids)?;
-        let shared = &self.shared;
-        let progress = Progress::new(py, progress, "reading", Unit::Records)?;
-        let mut found = Vec::with_capacity(ids.len());
-        wait::shown(progress, |progress| {
-            wait::in_slices(py, progress, 0, ids.len() as u64, |slice| {
-                shared.kind();
-                let left = ids.get(found.len()..).unwrap_or_default();
-                shared.payloads(left, slice, &mut found)?;
-                Ok(found.len() as u64)
-            })
-        })?;
-        let (mut slice, mut items) = (TimeSlice::new(), Vec::with_capacity(ids.len()));
-        for (&i, payload) in ids.iter().zip(found) {
-            // The payload may be copied.
-            slice.pause(py, TimeSlice::VALUE + payload.len() as u64)?;
-            items.push(shared.item(py, i, payload)?);
+    ) -> Result<Bound<'py, PyAny>> {
+        match out {
+            Some(out) => get_many::into(py, &self.shared, &self.ids, ids, out, progress),
+            None => get_many::list(py, &self.shared, &self.ids, ids, progress),
         }
-        Ok(PyList::new(py, items)?)
     }
 
     /// Does the same as :meth:`get_many`. PyTorch's ``DataLoader`` calls it for a batch.
-    fn __getitems__<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Result<Bound<'py, PyList>> {
-        self.get_many(py, ids, None)
+    fn __getitems__<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
+        get_many::list(py, &self.shared, &self.ids, ids, None)
     }
 
     fn __iter__(&self) -> DatasetIterator {

@@ -2,8 +2,10 @@
 
 use crate::error::Result;
 use crate::hooks;
+use ::numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyInt, PyList};
 use std::sync::Arc;
 use tfseek::ErrorKind;
 use tfseek::order::Subset;
@@ -82,9 +84,22 @@ impl Ids {
 
 /// Returns the record numbers of `ids` at the positions that `tfseek._ids.positions` returns for `key`.
 pub(crate) fn numbers(py: Python<'_>, ids: &Ids, key: &Bound<'_, PyAny>) -> Result<Vec<u64>> {
+    if let Some(positions) = plain_positions(key) {
+        return positions.into_iter().map(|position| ids.at_signed(position)).collect();
+    }
     let bytes: PyBackedBytes = hooks::positions(py)?.call1((key, ids.len()))?.extract()?;
     let (positions, _) = bytes.as_chunks::<8>();
     positions.iter().map(|position| ids.at_signed(i64::from_le_bytes(*position))).collect()
+}
+
+/// Returns the numbers of an int64 array or of a list of ints. `None` for everything else, such as masks.
+fn plain_positions(key: &Bound<'_, PyAny>) -> Option<Vec<i64>> {
+    if let Ok(list) = key.cast_exact::<PyList>() {
+        // The type `bool` is not exactly `int`.
+        return list.iter().map(|item| item.cast_exact::<PyInt>().ok()?.extract().ok()).collect();
+    }
+    let array = key.cast_exact::<PyArray1<i64>>().ok()?.try_readonly().ok()?;
+    Some(array.as_array().iter().copied().collect())
 }
 
 impl From<Vec<u64>> for Ids {

@@ -28,6 +28,7 @@ mod error;
 mod example;
 mod feature;
 mod foreign;
+mod get_many;
 mod hooks;
 mod ids;
 mod index;

@@ -5,7 +5,7 @@
 
 use crate::numpy;
 use ::numpy::npyffi::{NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NpyTypes, get_type_object, npy_intp};
-use ::numpy::{PY_ARRAY_API, PyArrayDescr, PyArrayDescrMethods, dtype};
+use ::numpy::{PY_ARRAY_API, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods, dtype};
 use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -251,7 +251,9 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     let outcome = py.detach(|| {
         let thread = std::thread::Builder::new().spawn(|| {
             Python::attach(|py| -> PyResult<()> {
-                ArrayData::Int64(vec![0].into()).flat(py)?;
+                let array = ArrayData::Int64(vec![0].into()).flat(py)?;
+                // Looks up the functions that guard borrowed arrays.
+                drop(array.cast::<PyArray1<i64>>()?.try_readonly());
                 numpy::objects(py, vec![py.None()], &[1])?;
                 Ok(())
             })

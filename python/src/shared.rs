@@ -152,7 +152,7 @@ pub(crate) fn item(
 }
 
 /// Returns the payload of a borrowed record as a part of the region that contains it.
-fn borrowed_payload(record: Record<'_>) -> tfseek::Result<Region> {
+pub(crate) fn borrowed_payload(record: Record<'_>) -> tfseek::Result<Region> {
     let payload = record.payload();
     let part =
         record.region().and_then(|(region, start)| region.slice(start..start.checked_add(payload.len())?));

@@ -37,6 +37,7 @@ def datasets(path: Union[str, PathLike[str]]) -> None:
     assert_type(ds[np.arange(3)], tfseek.Dataset[tfseek.Example])
     assert_type(ds.filter("label == 3")[0], tfseek.Example)
     assert_type(ds.get_many([1, 2]), list[tfseek.Example])
+    assert_type(ds.get_many([1, 2], out=bytearray(1 << 20)), npt.NDArray[np.int64])
     assert_type([record for record in ds], list[tfseek.Example])
     assert_type(ds.column("label"), tfseek.Column)
     with tfseek.open(path) as same:

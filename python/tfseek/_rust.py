@@ -1,5 +1,6 @@
 """The Python functions and classes that the native module calls. It imports no other module of the package."""
 
+from ._arrays import byte_buffer
 from ._columns import Bytes, Column, Ragged, Sparse
 from ._encode import feature_lists, features
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
@@ -23,6 +24,7 @@ __all__ = [
     "SidecarError",
     "Sparse",
     "SpecError",
+    "byte_buffer",
     "dataset_html",
     "example_html",
     "feature_lists",

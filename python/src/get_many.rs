@@ -1,0 +1,223 @@
+//! `ds.get_many`: records by number, in groups.
+//!
+//! A group is fetched and verified without the GIL, and then converted or copied while its bytes are in the processor's cache.
+
+use crate::error::{BindingError, Result};
+use crate::hooks;
+use crate::ids::{self, Ids};
+use crate::memory::ArrayData;
+use crate::payload;
+use crate::shared::{SharedDataset, borrowed_payload};
+use crate::wait::{self, Progress, TimeSlice, Unit};
+use ::numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use tfseek::example::MessageKind;
+use tfseek::io::Region;
+use tfseek::{ErrorKind, Mapped, Record};
+
+/// Maximum number of records of a group.
+const GROUP_RECORDS: usize = 256;
+/// Number of payload bytes after which no further record is added to a group: a part of the L2 cache.
+const GROUP_BYTES: usize = 128 << 10;
+
+/// Returns the records with these numbers in a view as a list. `Dataset.get_many` has the documentation.
+pub(crate) fn list<'py>(
+    py: Python<'py>,
+    shared: &SharedDataset,
+    view: &Ids,
+    numbers: &Bound<'py, PyAny>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> Result<Bound<'py, PyAny>> {
+    let ids = ids::numbers(py, view, numbers)?;
+    let kind = py.detach(|| shared.kind());
+    let mut items = Vec::with_capacity(ids.len());
+    let mut add = |first: usize, group: &[Payload<'_>]| {
+        let ids = ids.get(first..).unwrap_or_default();
+        for (payload, &i) in group.iter().zip(ids) {
+            items.push(match kind {
+                MessageKind::Other => payload::bytes(py, payload.bytes())?.into_any(),
+                _ => shared.item(py, i, payload.region()?)?,
+            });
+        }
+        Ok(())
+    };
+    each(py, shared, &ids, progress, &mut add)?;
+    Ok(PyList::new(py, items)?.into_any())
+}
+
+/// Copies the payloads of these records to `out`, one after the other, and returns their offsets.
+pub(crate) fn into<'py>(
+    py: Python<'py>,
+    shared: &SharedDataset,
+    view: &Ids,
+    numbers: &Bound<'py, PyAny>,
+    out: &Bound<'py, PyAny>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> Result<Bound<'py, PyAny>> {
+    let ids = ids::numbers(py, view, numbers)?;
+    let out = hooks::byte_buffer(py)?.call1((out,))?;
+    let refused = |found: String| {
+        BindingError::type_error(format!(
+            "out: expected a writable buffer of bytes, such as a uint8 array or a bytearray, found {found}"
+        ))
+    };
+    let array = out.cast::<PyArray1<u8>>().map_err(|e| refused(e.to_string()))?;
+    let (mut offsets, mut end) = (Vec::with_capacity(ids.len() + 1), 0usize);
+    offsets.push(0);
+    let mut full = None;
+    let mut add = |_: usize, group: &[Payload<'_>]| {
+        // Borrowed for one group only: a signal handler may use the buffer between two of them.
+        let mut array = array.try_readwrite().map_err(|e| refused(e.to_string()))?;
+        let bytes = array.as_slice_mut().map_err(|e| refused(e.to_string()))?;
+        let size = bytes.len();
+        for payload in group.iter().map(Payload::bytes) {
+            let to = bytes.get_mut(end..).and_then(|left| left.get_mut(..payload.len()));
+            let Some(to) = to else {
+                full = Some(size);
+                return Err(ErrorKind::Cancelled.into());
+            };
+            to.copy_from_slice(payload);
+            end += payload.len();
+            offsets.push(end as i64);
+        }
+        Ok(())
+    };
+    let copied = each(py, shared, &ids, progress, &mut add);
+    if let Some(size) = full {
+        return Err(too_small(py, shared, &ids, size));
+    }
+    copied?;
+    Ok(ArrayData::Int64(offsets.into()).flat(py)?)
+}
+
+/// Returns the error for a buffer of `found` bytes that the records do not fit into.
+#[cold]
+fn too_small(py: Python<'_>, shared: &SharedDataset, ids: &[u64], found: usize) -> BindingError {
+    let dataset = &shared.dataset;
+    let len = |i: u64| {
+        Ok::<_, tfseek::Error>({
+            let (shard, record) = dataset.shard_of(i)?;
+            dataset.index(shard)?.locate(record)?.payload_len
+        })
+    };
+    let sum = py.detach(|| ids.iter().try_fold(0u64, |sum, &i| Ok(sum.saturating_add(len(i)?))));
+    match sum {
+        Err(e) => BindingError::Tfseek(e),
+        Ok(sum) => BindingError::Python(PyValueError::new_err(format!(
+            "out: expected at least {sum} bytes for these {} records, found {found}",
+            ids.len()
+        ))),
+    }
+}
+
+/// A payload that is borrowed from a map, or was read into memory.
+enum Payload<'a> {
+    Borrowed(Record<'a>),
+    Read(Region),
+}
+
+impl Payload<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Borrowed(record) => record.payload(),
+            Payload::Read(region) => region,
+        }
+    }
+
+    fn region(&self) -> tfseek::Result<Region> {
+        match self {
+            Payload::Borrowed(record) => borrowed_payload(*record),
+            Payload::Read(region) => Ok(region.clone()),
+        }
+    }
+}
+
+/// Receives the payloads of a group, and the position of the first one in the list of numbers.
+type Receiver<'f> = &'f mut dyn FnMut(usize, &[Payload<'_>]) -> Result<()>;
+
+/// Calls `f` with the payloads of these records, in their order. Checks for signals periodically.
+fn each<'py>(
+    py: Python<'py>,
+    shared: &SharedDataset,
+    ids: &[u64],
+    progress: Option<&Bound<'py, PyAny>>,
+    f: Receiver<'_>,
+) -> Result<()> {
+    let progress = Progress::new(py, progress, "reading", Unit::Records)?;
+    wait::shown(progress, |progress| {
+        let total = Some(ids.len() as u64);
+        let report = |done: u64| progress.map_or(Ok(()), |progress| progress.report(done, total));
+        report(0)?;
+        match &shared.mapped {
+            Some(mapped) => each_borrowed(py, mapped, ids, &report, f)?,
+            None => each_read(py, shared, ids, &report, f)?,
+        }
+        Ok(report(ids.len() as u64)?)
+    })
+}
+
+fn each_borrowed(
+    py: Python<'_>,
+    mapped: &Mapped,
+    ids: &[u64],
+    report: &dyn Fn(u64) -> PyResult<()>,
+    f: Receiver<'_>,
+) -> Result<()> {
+    let mut records = mapped.get_many(ids);
+    let mut group = Vec::with_capacity(ids.len().min(GROUP_RECORDS));
+    let (mut slice, mut done) = (TimeSlice::new(), 0);
+    while done < ids.len() {
+        let over = py.detach(|| fill(&mut records, &mut group, &mut slice))?;
+        f(done, &group)?;
+        done += group.len();
+        group.clear();
+        if over {
+            slice = TimeSlice::new();
+            py.check_signals()?;
+            report(done as u64)?;
+        }
+    }
+    Ok(())
+}
+
+/// Fetches and verifies the records of the next group, at least one. Returns true if the time slice is over.
+fn fill<'a>(
+    records: &mut impl Iterator<Item = tfseek::Result<Record<'a>>>,
+    group: &mut Vec<Payload<'a>>,
+    slice: &mut TimeSlice,
+) -> tfseek::Result<bool> {
+    let mut bytes = 0;
+    while bytes < GROUP_BYTES && group.len() < GROUP_RECORDS {
+        let Some(record) = records.next().transpose()? else { break };
+        group.push(Payload::Borrowed(record));
+        bytes += record.payload().len();
+        if slice.is_over(TimeSlice::RECORD + record.payload().len() as u64) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn each_read(
+    py: Python<'_>,
+    shared: &SharedDataset,
+    ids: &[u64],
+    report: &dyn Fn(u64) -> PyResult<()>,
+    f: Receiver<'_>,
+) -> Result<()> {
+    let mut done = 0;
+    while done < ids.len() {
+        let group = py.detach(|| {
+            let mut found = Vec::new();
+            shared.payloads(ids.get(done..).unwrap_or_default(), &mut TimeSlice::new(), &mut found)?;
+            Ok::<_, tfseek::Error>(found.into_iter().map(Payload::Read).collect::<Vec<_>>())
+        })?;
+        f(done, &group)?;
+        done += group.len();
+        py.check_signals()?;
+        report(done as u64)?;
+    }
+    Ok(())
+}
