@@ -272,6 +272,27 @@ def test_threads_share_a_schema(path: str) -> None:
     assert not failed
 
 
+def test_a_finalizer_parses_with_the_same_schema(path: str) -> None:
+    schema, records = tfseek.Schema(SPEC), list(tfseek.open(path)[:200])
+    inner: list[bool] = []
+
+    def parse(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and len(inner) < 50:
+            inner.append(False)
+            inner[-1] = rows(tfseek.parse_example(records[:50], schema)) == ROWS[:50]
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(parse)
+    gc.set_threshold(1)
+    try:
+        for _ in range(20):
+            assert rows(tfseek.parse_example(records, schema)) == ROWS[:200]
+    finally:
+        gc.callbacks.remove(parse)
+        gc.set_threshold(*threshold)
+    assert inner and all(inner)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_the_strings(path: str) -> None:
     schema, ds = tfseek.Schema(SPEC), tfseek.open(path)
