@@ -22,6 +22,13 @@ pub(super) struct PlanPart {
     pub(super) columns: Vec<ColumnPlan>,
 }
 
+/// A map field of the message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MapField {
+    Features,
+    FeatureLists,
+}
+
 /// A feature to locate. Columns of the same feature share it.
 #[derive(Debug)]
 pub(super) struct PlanSlot {

@@ -4,10 +4,10 @@
 
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::{RegionSpan, Values};
-use super::compile::{DefaultValues, Need, PlanSlot};
-use super::locate::{MapField, SpanTable, ValueSpan};
+use super::compile::{DefaultValues, MapField, Need, PlanSlot};
 use super::pool::BufMut;
 use super::row::Row;
+use super::span::{ListContent, SpanTable, ValueSpan};
 use crate::error::{Error, FeatureError};
 use crate::example::{
     Feature, FeatureKind, FeatureList, FloatList, Int64List, VALUE_DEPTH, ValueMessage, packed, string,
@@ -87,10 +87,19 @@ pub(super) struct RowBlock<'a, R> {
     pub(super) context: bool,
 }
 
+impl<'a, R: Row> RowBlock<'a, R> {
+    /// Returns the rows with their positions in the block and their spans of a slot.
+    #[inline(always)]
+    fn column(&self, slot: usize) -> impl Iterator<Item = (usize, &'a R, ValueSpan)> {
+        let rows = self.rows.iter().enumerate();
+        rows.zip(self.spans.slot(slot)).map(|((k, row), span)| (k, row, *span))
+    }
+}
+
 /// A value type: finds, counts and decodes lists of its values.
 ///
 /// Functions with the suffix `_fast` accept the common encoding only, and return `None` for any other.
-trait ValueType: Copy {
+trait ValueType: Copy + 'static {
     const KIND: FeatureKind;
     type List<'a>: Copy;
 
@@ -101,16 +110,25 @@ trait ValueType: Copy {
     /// Initial value of new memory.
     const BLANK: Self;
 
+    /// Returns the content of a list in the common encoding.
+    fn content(message: &[u8]) -> Option<&[u8]>;
+
+    /// Returns the value of a row if it was located already.
+    fn located(span: ValueSpan, row: usize) -> Option<Self>;
+
+    /// Fills `to` with the values of rows that were all located already. Returns false if one was not.
+    fn all_located(spans: &[ValueSpan], first_row: usize, to: &mut [Self]) -> bool;
+
     /// Returns the value of a list of one value.
-    fn scalar_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>) -> Option<Self>;
+    fn scalar_fast(row: &RowBytes<'_>, content: ListContent) -> Option<Self>;
 
     /// Fills `to` with the values of a list of the same length.
-    fn fixed_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>, to: &mut [Self]) -> Option<()>;
+    fn fixed_fast(row: &RowBytes<'_>, content: ListContent, to: &mut [Self]) -> Option<()>;
 
     /// Writes the values of a list after the first `used` values. Returns their number.
     fn append_fast(
         row: &RowBytes<'_>,
-        message: ContiguousMessage<'_>,
+        content: ListContent,
         memory: &mut BufMut<Self>,
         used: usize,
     ) -> Option<usize>;
@@ -125,36 +143,25 @@ struct RowBytes<'a> {
     payload: &'a [u8],
 }
 
-/// The message of a feature, in one slice.
-#[derive(Clone, Copy)]
-struct ContiguousMessage<'a> {
-    bytes: &'a [u8],
-    /// Offset of the end of the message in the payload. The offsets of values at the end of the message are derived from it.
-    end: usize,
+impl RowBytes<'_> {
+    /// Returns the bytes of a list.
+    #[inline(always)]
+    fn get(&self, content: ListContent) -> Option<&[u8]> {
+        self.payload.get(content.start..)?.get(..content.len)
+    }
 }
 
-impl<'a> ContiguousMessage<'a> {
-    /// Returns the packed chunk of a list of numbers, and its offset in the payload.
-    #[inline(always)]
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the chunk is part of the message, which ends at `end` in its payload"
-    )]
-    fn packed(self, kind: FeatureKind) -> Option<(&'a [u8], usize)> {
-        let chunk = packed(self.bytes, kind)?;
-        Some((chunk, self.end - chunk.len()))
-    }
+/// Returns the content of the list of a feature in the common encoding.
+#[inline(always)]
+fn message_content<T: ValueType>(value: ValueMessage<'_>) -> Option<ListContent> {
+    let content = T::content(value.as_one()?)?;
+    Some(ListContent { start: value.start_of_tail(content), len: content.len() })
+}
 
-    /// Returns the only string of a list, and its offset in the payload.
-    #[inline(always)]
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the string is part of the message, which ends at `end` in its payload"
-    )]
-    fn string(self) -> Option<(&'a [u8], usize)> {
-        let value = string(self.bytes)?;
-        Some((value, self.end - value.len()))
-    }
+/// Returns the content of a located list in the common encoding.
+#[inline(always)]
+fn content<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Option<ListContent> {
+    span.as_content().or_else(|| message_content::<T>(span.message(payload)?))
 }
 
 /// Maximum length of a list that is decoded value by value.
@@ -178,20 +185,40 @@ impl ValueType for i64 {
         let _ = list.decode_into(to);
     }
 
-    #[inline]
-    fn scalar_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>) -> Option<i64> {
-        let (chunk, start) = message.packed(FeatureKind::Int64)?;
-        varint::decode_one(row.payload, start, chunk.len()).map(|value| value as i64)
+    #[inline(always)]
+    fn content(message: &[u8]) -> Option<&[u8]> {
+        packed(message, FeatureKind::Int64)
+    }
+
+    #[inline(always)]
+    fn located(span: ValueSpan, _: usize) -> Option<i64> {
+        span.as_number().map(|bytes| varint::join_sevens(bytes) as i64)
+    }
+
+    #[inline(always)]
+    fn all_located(spans: &[ValueSpan], _: usize, to: &mut [i64]) -> bool {
+        if !ValueSpan::are_numbers(spans) {
+            return false;
+        }
+        for (to, span) in to.iter_mut().zip(spans) {
+            *to = varint::join_sevens(span.number_bytes()) as i64;
+        }
+        true
     }
 
     #[inline]
-    fn fixed_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>, to: &mut [i64]) -> Option<()> {
-        let (chunk, start) = message.packed(FeatureKind::Int64)?;
+    fn scalar_fast(row: &RowBytes<'_>, content: ListContent) -> Option<i64> {
+        varint::decode_one(row.payload, content.start, content.len).map(|value| value as i64)
+    }
+
+    #[inline]
+    fn fixed_fast(row: &RowBytes<'_>, content: ListContent, to: &mut [i64]) -> Option<()> {
         if to.len() > SHORT_LIST {
+            let chunk = row.get(content)?;
             let count = varint::count(chunk).ok()?;
             return (count == to.len() && varint::decode(chunk, to) == count).then_some(());
         }
-        varint::decode_few(row.payload, start, chunk.len(), to)
+        varint::decode_few(row.payload, content.start, content.len, to)
     }
 
     #[inline]
@@ -200,12 +227,12 @@ impl ValueType for i64 {
         reason = "`used` values and a chunk of at least `count` bytes are in memory"
     )]
     fn append_fast(
-        _: &RowBytes<'_>,
-        message: ContiguousMessage<'_>,
+        row: &RowBytes<'_>,
+        content: ListContent,
         memory: &mut BufMut<i64>,
         used: usize,
     ) -> Option<usize> {
-        let (chunk, _) = message.packed(FeatureKind::Int64)?;
+        let chunk = row.get(content)?;
         let count = varint::count(chunk).ok()?;
         memory.grow(used + count, usize::MAX, 0);
         let to = memory.values.get_mut(used..used + count)?;
@@ -235,16 +262,35 @@ impl ValueType for f32 {
         let _ = list.copy_to(to);
     }
 
-    #[inline]
-    fn scalar_fast(_: &RowBytes<'_>, message: ContiguousMessage<'_>) -> Option<f32> {
-        let (value, _) = message.packed(FeatureKind::Float)?;
-        Some(f32::from_le_bytes(value.try_into().ok()?))
+    #[inline(always)]
+    fn content(message: &[u8]) -> Option<&[u8]> {
+        packed(message, FeatureKind::Float)
+    }
+
+    #[inline(always)]
+    fn located(span: ValueSpan, _: usize) -> Option<f32> {
+        span.as_number().map(|bytes| f32::from_bits(bytes as u32))
+    }
+
+    #[inline(always)]
+    fn all_located(spans: &[ValueSpan], _: usize, to: &mut [f32]) -> bool {
+        if !ValueSpan::are_numbers(spans) {
+            return false;
+        }
+        for (to, span) in to.iter_mut().zip(spans) {
+            *to = f32::from_bits(span.number_bytes() as u32);
+        }
+        true
     }
 
     #[inline]
-    fn fixed_fast(_: &RowBytes<'_>, message: ContiguousMessage<'_>, to: &mut [f32]) -> Option<()> {
-        let (chunk, _) = message.packed(FeatureKind::Float)?;
-        copy_floats(chunk, to)
+    fn scalar_fast(row: &RowBytes<'_>, content: ListContent) -> Option<f32> {
+        Some(f32::from_le_bytes(row.get(content)?.try_into().ok()?))
+    }
+
+    #[inline]
+    fn fixed_fast(row: &RowBytes<'_>, content: ListContent, to: &mut [f32]) -> Option<()> {
+        copy_floats(row.get(content)?, to)
     }
 
     #[inline]
@@ -253,12 +299,12 @@ impl ValueType for f32 {
         reason = "`used` values and a chunk of `4 * count` bytes are in memory"
     )]
     fn append_fast(
-        _: &RowBytes<'_>,
-        message: ContiguousMessage<'_>,
+        row: &RowBytes<'_>,
+        content: ListContent,
         memory: &mut BufMut<f32>,
         used: usize,
     ) -> Option<usize> {
-        let (chunk, _) = message.packed(FeatureKind::Float)?;
+        let chunk = row.get(content)?;
         let count = count_floats(chunk).ok()?;
         memory.grow(used + count, usize::MAX, 0.0);
         copy_floats(chunk, memory.values.get_mut(used..used + count)?)?;
@@ -293,10 +339,10 @@ fn copy_floats(chunk: &[u8], to: &mut [f32]) -> Option<()> {
 }
 
 impl RowBytes<'_> {
-    /// Returns the span of a string that starts at `start` in the payload.
+    /// Returns the span of a string of `len` bytes that starts at `start` in the payload.
     #[inline]
-    fn span(&self, value: &[u8], start: usize) -> RegionSpan {
-        RegionSpan { start, len: value.len() as u32, region: self.number as u32 }
+    fn span(&self, len: usize, start: usize) -> RegionSpan {
+        RegionSpan { start, len: len as u32, region: self.number as u32 }
     }
 }
 
@@ -317,18 +363,37 @@ impl ValueType for RegionSpan {
         let mut strings = list.iter();
         for to in to {
             let Some((value, start)) = strings.next_with_start() else { break };
-            *to = row.span(value, start);
+            *to = row.span(value.len(), start);
         }
     }
 
-    #[inline]
-    fn scalar_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>) -> Option<RegionSpan> {
-        let (value, start) = message.string()?;
-        Some(row.span(value, start))
+    #[inline(always)]
+    fn content(message: &[u8]) -> Option<&[u8]> {
+        string(message)
+    }
+
+    #[inline(always)]
+    fn located(span: ValueSpan, row: usize) -> Option<RegionSpan> {
+        let ListContent { start, len } = span.as_content()?;
+        Some(RegionSpan { start, len: len as u32, region: row as u32 })
+    }
+
+    #[inline(always)]
+    fn all_located(spans: &[ValueSpan], first_row: usize, to: &mut [RegionSpan]) -> bool {
+        for (row, (to, span)) in (first_row..).zip(to.iter_mut().zip(spans)) {
+            let Some(value) = RegionSpan::located(*span, row) else { return false };
+            *to = value;
+        }
+        true
     }
 
     #[inline]
-    fn fixed_fast(_: &RowBytes<'_>, _: ContiguousMessage<'_>, _: &mut [RegionSpan]) -> Option<()> {
+    fn scalar_fast(row: &RowBytes<'_>, content: ListContent) -> Option<RegionSpan> {
+        Some(row.span(content.len, content.start))
+    }
+
+    #[inline]
+    fn fixed_fast(_: &RowBytes<'_>, _: ListContent, _: &mut [RegionSpan]) -> Option<()> {
         None
     }
 
@@ -336,13 +401,12 @@ impl ValueType for RegionSpan {
     #[expect(clippy::arithmetic_side_effects, reason = "`used` spans of 16 bytes are in memory")]
     fn append_fast(
         row: &RowBytes<'_>,
-        message: ContiguousMessage<'_>,
+        content: ListContent,
         memory: &mut BufMut<RegionSpan>,
         used: usize,
     ) -> Option<usize> {
-        let (value, start) = message.string()?;
         memory.grow(used + 1, usize::MAX, RegionSpan::BLANK);
-        *memory.values.get_mut(used)? = row.span(value, start);
+        *memory.values.get_mut(used)? = row.span(content.len, content.start);
         Some(1)
     }
 
@@ -437,11 +501,10 @@ impl SlotValues {
 impl SlotValues {
     /// Records the presence of the feature, or of the feature list, of slot `index` in the rows of a block, which were decoded.
     pub(super) fn record_presence<R: Row>(&mut self, index: usize, map: MapField, block: &RowBlock<'_, R>) {
-        let spans = block.rows.iter().enumerate().map(|(k, row)| (block.spans.get(k, index), row.payload()));
-        self.presence.extend(spans.map(|(span, payload)| {
+        self.presence.extend(block.column(index).map(|(_, row, span)| {
             u8::from(match map {
-                MapField::Features => span.has_kind(payload),
-                MapField::FeatureLists => span.message(payload).is_some(),
+                MapField::Features => span.has_kind(row.payload()),
+                MapField::FeatureLists => span.is_present(),
             })
         }));
     }
@@ -489,32 +552,53 @@ fn fixed<T: ValueType, R: Row>(
 ) -> Result<(), BadRow> {
     let max = block.total.saturating_mul(count);
     if count == 1 {
-        memory.grow(block.first + block.rows.len(), max, T::BLANK);
+        return scalars(memory, index, slot, default, block);
     }
-    for (k, row) in block.rows.iter().enumerate() {
-        let span = block.spans.get(k, index);
+    for (k, row, span) in block.column(index) {
         let row = RowBytes { number: block.first + k, payload: row.payload() };
-        if let Some(bytes) = span.contiguous(row.payload) {
-            let message = ContiguousMessage { bytes, end: span.start_of_tail(&[]) };
-            if count == 1 {
-                if let Some(value) = T::scalar_fast(&row, message)
-                    && let Some(to) = memory.values.get_mut(row.number)
-                {
-                    *to = value;
-                    continue;
-                }
-            } else if T::fits(count, bytes.len()) {
-                let to = row_values(memory, &row, count, max);
-                if T::fixed_fast(&row, message, to).is_some() {
-                    continue;
-                }
-            }
+        if let Some(content) = content::<T>(span, row.payload)
+            && T::fits(count, content.len)
+            && T::fixed_fast(&row, content, row_values(memory, &row, count, max)).is_some()
+        {
+            continue;
         }
-        fixed_slow(memory, span, &row, count, slot, &default, block).map_err(|fault| BadRow {
-            row: k,
-            step: None,
-            fault,
-        })?;
+        let (memory, row) = (&mut *memory, &row);
+        fixed_slow(move || row_values(memory, row, count, max), span, row, count, slot, &default, block)
+            .map_err(|fault| BadRow { row: k, step: None, fault })?;
+    }
+    Ok(())
+}
+
+/// Decodes one value per row.
+#[inline]
+#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch")]
+fn scalars<T: ValueType, R: Row>(
+    memory: &mut BufMut<T>,
+    index: usize,
+    slot: &PlanSlot,
+    default: impl Fn(&mut [T]),
+    block: &RowBlock<'_, R>,
+) -> Result<(), BadRow> {
+    memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
+    let values = memory.values.get_mut(block.first..block.first + block.rows.len()).unwrap_or_default();
+    let spans = block.spans.slot(index).get(..values.len()).unwrap_or_default();
+    if T::all_located(spans, block.first, values) {
+        return Ok(());
+    }
+    for ((k, row, span), to) in block.column(index).zip(values) {
+        if let Some(value) = T::located(span, block.first + k) {
+            *to = value;
+            continue;
+        }
+        let row = RowBytes { number: block.first + k, payload: row.payload() };
+        if let Some(content) = content::<T>(span, row.payload)
+            && let Some(value) = T::scalar_fast(&row, content)
+        {
+            *to = value;
+            continue;
+        }
+        fixed_slow(move || slice::from_mut(to), span, &row, 1, slot, &default, block)
+            .map_err(|fault| BadRow { row: k, step: None, fault })?;
     }
     Ok(())
 }
@@ -537,10 +621,10 @@ fn row_values<'d, T: ValueType>(
     &mut memory.values[start..start + count]
 }
 
-/// Decodes one row in any encoding. The feature may be absent.
+/// Decodes one row in any encoding into `room`. The feature may be absent.
 #[inline(never)]
-fn fixed_slow<T: ValueType, R: Row>(
-    memory: &mut BufMut<T>,
+fn fixed_slow<'d, T: ValueType, R: Row>(
+    room: impl FnOnce() -> &'d mut [T],
     span: ValueSpan,
     row: &RowBytes<'_>,
     count: usize,
@@ -549,17 +633,16 @@ fn fixed_slow<T: ValueType, R: Row>(
     block: &RowBlock<'_, R>,
 ) -> Result<(), RowFault> {
     let has_default = matches!(slot.need, Need::Fixed { default: Some(_), .. });
-    let max = block.total.saturating_mul(count);
     match list_slow::<T>(span, row.payload)? {
-        Some(list) if T::len(list) == count => T::copy_all(list, row, row_values(memory, row, count, max)),
+        Some(list) if T::len(list) == count => T::copy_all(list, row, room()),
         Some(list) => return Err(FeatureError::Count { expected: count, found: T::len(list) }.into()),
         // In a context, a feature that is present without a kind is an empty list.
-        None if block.context && span.message(row.payload).is_some() => {
+        None if block.context && span.is_present() => {
             if count > 0 {
                 return Err(FeatureError::Count { expected: count, found: 0 }.into());
             }
         }
-        None if has_default => default(row_values(memory, row, count, max)),
+        None if has_default => default(room()),
         None => return Err(FeatureError::Missing { expected: DType::from(T::KIND).name() }.into()),
     }
     Ok(())
@@ -577,17 +660,19 @@ fn optional<T: ValueType, R: Row>(
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
     memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
-    let rows = block.rows.iter().enumerate();
-    for ((k, row), to) in rows.zip(memory.values.iter_mut().skip(block.first)) {
-        let span = block.spans.get(k, index);
+    for ((k, row, span), to) in block.column(index).zip(memory.values.iter_mut().skip(block.first)) {
+        if let Some(value) = T::located(span, block.first + k) {
+            *to = value;
+            counts.push(1);
+            continue;
+        }
         let row = RowBytes { number: block.first + k, payload: row.payload() };
-        if let Some(bytes) = span.contiguous(row.payload) {
-            let message = ContiguousMessage { bytes, end: span.start_of_tail(&[]) };
-            if let Some(value) = T::scalar_fast(&row, message) {
-                *to = value;
-                counts.push(1);
-                continue;
-            }
+        if let Some(content) = content::<T>(span, row.payload)
+            && let Some(value) = T::scalar_fast(&row, content)
+        {
+            *to = value;
+            counts.push(1);
+            continue;
         }
         let bad = |fault| BadRow { row: k, step: None, fault };
         let to = slice::from_mut(to);
@@ -618,7 +703,7 @@ fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<T::
     }
 }
 
-/// Appends the values of one message and returns their number, which is 0 without a kind.
+/// Appends the values of a list in the common encoding and returns their number.
 #[inline]
 #[expect(
     clippy::arithmetic_side_effects,
@@ -627,20 +712,15 @@ fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<T::
 fn append<T: ValueType>(
     memory: &mut BufMut<T>,
     used: &mut usize,
-    value: ValueMessage<'_>,
-    depth: u8,
+    content: Option<ListContent>,
     row: &RowBytes<'_>,
-) -> Result<usize, RowFault> {
-    if let Some(bytes) = value.as_one()
-        && let message = (ContiguousMessage { bytes, end: value.start_of_tail(&[]) })
-        && let Some(count) = T::append_fast(row, message, memory, *used)
-    {
-        *used += count;
-        return Ok(count);
-    }
-    append_slow(memory, used, value, depth, row)
+) -> Option<usize> {
+    let count = T::append_fast(row, content?, memory, *used)?;
+    *used += count;
+    Some(count)
 }
 
+/// Appends the values of one message and returns their number, which is 0 without a kind.
 #[inline(never)]
 #[expect(
     clippy::arithmetic_side_effects,
@@ -676,12 +756,15 @@ fn variable<T: ValueType, R: Row>(
     block_len: usize,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
-    for (k, row) in block.rows.iter().enumerate() {
+    for (k, row, span) in block.column(index) {
         let row = RowBytes { number: block.first + k, payload: row.payload() };
         let bad = |fault| BadRow { row: k, step: None, fault };
-        let count = match block.spans.get(k, index).message(row.payload) {
-            None => 0,
-            Some(value) => append(memory, used, value, VALUE_DEPTH, &row).map_err(bad)?,
+        let count = match append(memory, used, content::<T>(span, row.payload), &row) {
+            Some(count) => count,
+            None => match span.message(row.payload) {
+                None => 0,
+                Some(value) => append_slow(memory, used, value, VALUE_DEPTH, &row).map_err(bad)?,
+            },
         };
         if block_len > 1 && !count.is_multiple_of(block_len) {
             return Err(bad(FeatureError::Blocks { of: block_len, found: count }.into()));
@@ -705,13 +788,13 @@ fn lists<T: ValueType, R: Row>(
     slot: &PlanSlot,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
-    for (k, row) in block.rows.iter().enumerate() {
+    for (k, row, span) in block.column(index) {
         let row = RowBytes { number: block.first + k, payload: row.payload() };
         let (step_len, required) = match slot.need {
             Need::Blocks { block_len, required } => (Some(block_len), required),
             _ => (None, false),
         };
-        let Some(value) = block.spans.get(k, index).message(row.payload) else {
+        let Some(value) = span.message(row.payload) else {
             if required {
                 let fault = FeatureError::Missing { expected: slot.dtype.name() }.into();
                 return Err(BadRow { row: k, step: None, fault });
@@ -725,7 +808,12 @@ fn lists<T: ValueType, R: Row>(
                 let (1, WireValue::Len(message)) = field else { continue };
                 let step_value = ValueMessage::one(message, list.start_of(message));
                 let bad = |fault| BadRow { row: k, step: Some(step), fault };
-                let count = append(memory, used, step_value, FeatureList::STEP_DEPTH, &row).map_err(bad)?;
+                let count = match append(memory, used, message_content::<T>(step_value), &row) {
+                    Some(count) => count,
+                    None => {
+                        append_slow(memory, used, step_value, FeatureList::STEP_DEPTH, &row).map_err(bad)?
+                    }
+                };
                 if let Some(expected) = step_len.filter(|&expected| expected != count) {
                     return Err(bad(FeatureError::Count { expected, found: count }.into()));
                 }

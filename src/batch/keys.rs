@@ -2,12 +2,14 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::compile::PlanSlot;
-use crate::example::entry_head;
+use super::compile::{MapField, Need, PlanSlot};
+use super::span::{RowSpans, ValueSpan, first_span};
+use crate::example::{EntryForm, EntryValue, FeatureKind, MapEntries, Taken, entry_head};
+use crate::schema::DType;
 use crate::wire::keys_equal;
 
 /// The slot of a key that the schema does not name.
-pub(super) const NO_SLOT: usize = usize::MAX;
+pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// A predictor and hash table of keys: the keys of a schema, and other keys that are learned so that they are skipped quickly.
 ///
@@ -18,6 +20,7 @@ pub(super) const NO_SLOT: usize = usize::MAX;
 /// Key numbers: 0 is the start of a record, 1 to `slots` are the keys of the schema, higher numbers are learned keys.
 pub(super) struct KeyPredictor {
     known: Vec<KnownKey>,
+    forms: Vec<KeyForm>,
     numbers: KeyTable,
     slots: usize,
     /// Number of the last key.
@@ -35,9 +38,22 @@ pub(super) struct KeyPredictor {
 struct KnownKey {
     /// The [`entry_head`] of this key. Empty for number 0.
     head: Box<[u8]>,
+    /// The kind of its values, if `content` is taken from its entries.
+    kind: FeatureKind,
+    content: bool,
+}
+
+/// The predictions for one key. They are one cache line.
+struct KeyForm {
+    /// The usual encoding of an entry with this key.
+    form: EntryForm,
+    /// The first span of the slot of this key in a [`SpanTable`](super::span::SpanTable), or [`NO_SLOT`].
+    slot: u32,
     /// Number of the key that followed this key last time; 0 if none did.
     next: u32,
 }
+
+const _: () = assert!(size_of::<KeyForm>() <= 64);
 
 impl KnownKey {
     #[inline(always)]
@@ -48,6 +64,34 @@ impl KnownKey {
     fn key(&self) -> &[u8] {
         self.head.get(2..self.head.len().saturating_sub(1)).unwrap_or_default()
     }
+
+    /// Takes the next entry, if it has this key and the usual encoding.
+    #[inline(always)]
+    fn next_long(&self, entries: &mut MapEntries<'_>) -> Option<ValueSpan> {
+        let value = entries.next_long(&self.head, self.kind, self.content)?;
+        Some(located(if self.content { Taken::Content } else { Taken::Message }, value))
+    }
+}
+
+/// Returns the kind of the values of a slot, and what is taken from its entries.
+fn taken(slot: &PlanSlot, map: MapField) -> (FeatureKind, Taken) {
+    let kind = match slot.dtype {
+        DType::Bytes => FeatureKind::Bytes,
+        DType::Float32 => FeatureKind::Float,
+        DType::Int64 => FeatureKind::Int64,
+    };
+    let taken = match slot.need {
+        _ if map == MapField::FeatureLists => Taken::Message,
+        Need::Fixed { count: 1, .. } | Need::Optional { .. } if kind != FeatureKind::Bytes => Taken::Number,
+        _ => Taken::Content,
+    };
+    (kind, taken)
+}
+
+/// Returns the located value of an entry in its usual encoding.
+#[inline(always)]
+fn located(taken: Taken, value: EntryValue) -> ValueSpan {
+    ValueSpan::usual(taken, value.start, value.len, value.word)
 }
 
 /// Maximum number of learned keys. It bounds the memory for a file that uses keys as data.
@@ -63,9 +107,11 @@ const SAMPLE_INTERVAL: u32 = 32;
 const MISS_PENALTY: u32 = 4;
 
 impl KeyPredictor {
-    pub(super) fn new(slots: &[PlanSlot]) -> KeyPredictor {
+    pub(super) fn new(slots: &[PlanSlot], map: MapField) -> KeyPredictor {
+        let none = KnownKey { head: Box::default(), kind: FeatureKind::Bytes, content: false };
         let mut keys = KeyPredictor {
-            known: vec![KnownKey { head: Box::default(), next: 0 }],
+            known: vec![none],
+            forms: vec![KeyForm { form: EntryForm::NONE, slot: NO_SLOT, next: 0 }],
             numbers: KeyTable::default(),
             slots: slots.len(),
             last: 0,
@@ -75,14 +121,18 @@ impl KeyPredictor {
             records: 0,
         };
         for slot in slots {
-            keys.add(slot.key.as_bytes());
+            keys.add(slot.key.as_bytes(), taken(slot, map));
         }
         keys
     }
 
-    fn add(&mut self, key: &[u8]) -> u32 {
+    fn add(&mut self, key: &[u8], (kind, taken): (FeatureKind, Taken)) -> u32 {
         let number = self.known.len() as u32;
-        self.known.push(KnownKey { head: entry_head(key), next: 0 });
+        // Key 1 has slot 0.
+        let slot =
+            if self.known.len() <= self.slots { first_span(number.saturating_sub(1)) } else { NO_SLOT };
+        self.known.push(KnownKey { head: entry_head(key), kind, content: taken != Taken::Message });
+        self.forms.push(KeyForm { form: EntryForm::new(key, kind, taken), slot, next: 0 });
         if self.known.len() > self.numbers.slots.len() / 4 {
             self.numbers = KeyTable::new(&self.known);
         } else {
@@ -99,19 +149,89 @@ impl KeyPredictor {
         self.advance(0);
     }
 
-    /// Returns the first bytes of the predicted next entry; `None` without a prediction.
-    #[inline(always)]
-    pub(super) fn expected(&self) -> Option<&[u8]> {
-        let head = &*self.known.get(self.predicted as usize)?.head;
-        (self.confidence > 0 && !head.is_empty()).then_some(head)
+    /// Takes entries as long as they have the predicted keys and the usual encoding, and stores their spans. Returns early with the slot
+    /// and the span of an entry that repeats a key, and, unless `skip`, of one that has no slot.
+    // Not inlined, so that the state of the loop is in registers.
+    #[inline(never)]
+    pub(super) fn take_predicted(
+        &mut self,
+        entries: &mut MapEntries<'_>,
+        spans: &mut RowSpans<'_>,
+        skip: bool,
+    ) -> Option<(u32, ValueSpan)> {
+        if self.confidence == 0 {
+            return None;
+        }
+        let start = self.predicted;
+        let (forms, mut last, mut number) = (&*self.forms, self.last, start);
+        let mut rest = *entries;
+        let mut returned = None;
+        while let Some(KeyForm { form, slot, next }) = forms.get(number as usize) {
+            let value = match rest.next_of_form(form) {
+                Some(value) => located(form.taken(), value),
+                None => match self.known.get(number as usize).and_then(|known| known.next_long(&mut rest)) {
+                    Some(value) => value,
+                    None => break,
+                },
+            };
+            last = number;
+            number = *next;
+            match spans.slot(*slot) {
+                Some(span) if *span == ValueSpan::ABSENT => *span = value,
+                None if skip => {}
+                _ => {
+                    returned = Some((*slot, value));
+                    break;
+                }
+            }
+        }
+        if number != start {
+            self.confidence = MAX_CONFIDENCE;
+        }
+        (*entries, self.last, self.predicted) = (rest, last, number);
+        returned
     }
 
-    /// Advances to the expected key, after a match. Returns its slot, or [`NO_SLOT`].
-    #[inline(always)]
-    pub(super) fn accept_expected(&mut self) -> usize {
-        self.gain_confidence();
-        self.advance(self.predicted);
-        self.slot_of(self.last)
+    /// Takes entries as long as their keys are known and they have the usual encoding, without prediction. Returns early as
+    /// [`take_predicted`](KeyPredictor::take_predicted) does.
+    #[inline(never)]
+    pub(super) fn take_by_hash(
+        &self,
+        entries: &mut MapEntries<'_>,
+        spans: &mut RowSpans<'_>,
+        skip: bool,
+    ) -> Option<(u32, ValueSpan)> {
+        let mut rest = *entries;
+        let mut returned = None;
+        while let Some(key) = rest.peek_key() {
+            let number = self.numbers.first(key);
+            let Some(KeyForm { form, slot, .. }) = self.forms.get(number as usize) else { break };
+            let (slot, value) = match rest.next_of_form(form) {
+                Some(value) => (*slot, located(form.taken(), value)),
+                None => {
+                    match self.find(key).and_then(|(known, slot)| Some((slot, known.next_long(&mut rest)?))) {
+                        Some(found) => found,
+                        None => break,
+                    }
+                }
+            };
+            match spans.slot(slot) {
+                Some(span) if *span == ValueSpan::ABSENT => *span = value,
+                None if skip => {}
+                _ => {
+                    returned = Some((slot, value));
+                    break;
+                }
+            }
+        }
+        *entries = rest;
+        returned
+    }
+
+    #[inline(never)]
+    fn find(&self, key: &[u8]) -> Option<(&KnownKey, u32)> {
+        let number = self.numbers.find(key, &self.known)?;
+        Some((self.known.get(number as usize)?, self.slot_of(number)))
     }
 
     /// Returns true if the keys of this record are looked up with [`slot_by_hash`](KeyPredictor::slot_by_hash) only.
@@ -122,29 +242,27 @@ impl KeyPredictor {
 
     /// Returns the slot of the next key of the record, or [`NO_SLOT`].
     #[inline(always)]
-    pub(super) fn slot(&mut self, key: &[u8]) -> usize {
+    pub(super) fn slot(&mut self, key: &[u8]) -> u32 {
         let number = self.predict_or_find(key);
         self.slot_of(number)
     }
 
     /// Returns the slot of the next key, or [`NO_SLOT`]. For records without prediction.
     #[inline(always)]
-    pub(super) fn slot_by_hash(&mut self, key: &[u8]) -> usize {
+    pub(super) fn slot_by_hash(&mut self, key: &[u8]) -> u32 {
         let number = self.numbers.find(key, &self.known).unwrap_or_else(|| self.predict_or_find(key));
         self.slot_of(number)
     }
 
     #[inline(always)]
-    fn slot_of(&self, number: u32) -> usize {
-        // Number 0 wraps around to a value that is not a slot either.
-        let slot = (number as usize).wrapping_sub(1);
-        if slot < self.slots { slot } else { NO_SLOT }
+    fn slot_of(&self, number: u32) -> u32 {
+        self.forms.get(number as usize).map_or(NO_SLOT, |form| form.slot)
     }
 
     #[inline(always)]
     fn advance(&mut self, number: u32) {
         self.last = number;
-        self.predicted = self.known.get(number as usize).map_or(0, |known| known.next);
+        self.predicted = self.forms.get(number as usize).map_or(0, |form| form.next);
     }
 
     #[inline(always)]
@@ -164,7 +282,7 @@ impl KeyPredictor {
                 return self.last;
             }
             // The predicted key may be missing in this record.
-            let second = predicted.next;
+            let second = self.forms.get(self.predicted as usize).map_or(0, |form| form.next);
             if self.predicted != 0 && self.known.get(second as usize).is_some_and(|known| known.matches(key))
             {
                 self.advance(second);
@@ -178,7 +296,7 @@ impl KeyPredictor {
     fn find_or_learn(&mut self, key: &[u8]) -> u32 {
         let number = match self.numbers.find(key, &self.known) {
             Some(number) => number,
-            None if self.is_learnable(key) => self.add(key),
+            None if self.is_learnable(key) => self.add(key, (FeatureKind::Bytes, Taken::Message)),
             // The key is ignored, and the prediction stays the same.
             None => return 0,
         };
@@ -187,7 +305,7 @@ impl KeyPredictor {
         } else {
             self.confidence = self.confidence.saturating_sub(MISS_PENALTY);
         }
-        if let Some(last) = self.known.get_mut(self.last as usize) {
+        if let Some(last) = self.forms.get_mut(self.last as usize) {
             last.next = number;
         }
         self.advance(number);
@@ -248,6 +366,12 @@ impl KeyTable {
         None
     }
 
+    /// Returns the number that is probably that of this key, or 0.
+    #[inline(always)]
+    fn first(&self, key: &[u8]) -> u32 {
+        self.slots.get(self.first_slot(key)).copied().unwrap_or(0)
+    }
+
     /// Returns the number of occupied slots before the first free slot for this key.
     fn probe_len(&self, key: &[u8]) -> usize {
         let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
@@ -301,13 +425,11 @@ fn mix(hash: u64, low: u64, high: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::compile::Need;
-    use crate::schema::DType;
 
     fn keys(names: &[&str]) -> KeyPredictor {
         let slot =
             |&key: &&str| PlanSlot { key: key.into(), dtype: DType::Int64, need: Need::Any, fallback: None };
-        KeyPredictor::new(&names.iter().map(slot).collect::<Vec<_>>())
+        KeyPredictor::new(&names.iter().map(slot).collect::<Vec<_>>(), MapField::Features)
     }
 
     #[test]
@@ -317,7 +439,7 @@ mod tests {
         for order in orders.iter().cycle().take(500) {
             keys.start();
             for key in order.bytes() {
-                let expected = if key < b'e' { usize::from(key - b'a') } else { NO_SLOT };
+                let expected = if key < b'e' { first_span(u32::from(key - b'a')) } else { NO_SLOT };
                 assert_eq!(keys.slot(&[key]), expected, "{order}");
             }
         }
@@ -332,7 +454,7 @@ mod tests {
         for step in [1, 7, 999] {
             keys.start();
             for k in (0..1000).map(|k| k * step % 1000) {
-                assert_eq!(keys.slot(names[k].as_bytes()), k);
+                assert_eq!(keys.slot(names[k].as_bytes()), first_span(k as u32));
             }
         }
         // Column names of a table, which differ only in their last bytes.

@@ -22,6 +22,7 @@ mod pool;
 mod ragged;
 mod row;
 mod slots;
+mod span;
 mod sparse;
 
 pub use column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};

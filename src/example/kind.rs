@@ -23,6 +23,16 @@ impl FeatureKind {
         }
     }
 
+    /// Returns the tag of the kind's list in a feature.
+    #[inline]
+    pub(crate) const fn tag(self) -> u8 {
+        match self {
+            FeatureKind::Bytes => 0x0a,
+            FeatureKind::Float => 0x12,
+            FeatureKind::Int64 => 0x1a,
+        }
+    }
+
     #[inline]
     pub(super) fn of_field(number: u32) -> Option<FeatureKind> {
         match number {

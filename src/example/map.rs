@@ -1,5 +1,7 @@
 //! The entries of a map field, in wire order.
 
+use super::entry_form::{EntryForm, EntryValue, take_long};
+use super::kind::FeatureKind;
 use super::source::ValueMessage;
 use crate::error::WireErrorKind;
 use crate::wire::{Fault, WireReader, WireValue};
@@ -42,10 +44,32 @@ impl<'a> MapEntries<'a> {
         MapEntries { payload, message: payload.nested(message), field, rules }
     }
 
-    /// Returns the value of the next entry, if the entry is short and starts with `head`, the [`entry_head`] of a key in UTF-8.
+    /// Takes the next entry, if it has this form.
     #[inline(always)]
-    pub(crate) fn next_expected(&mut self, head: &[u8]) -> Option<&'a [u8]> {
-        self.message.take_field_with_head(0x0a, head)
+    pub(crate) fn next_of_form(&mut self, form: &EntryForm) -> Option<EntryValue> {
+        form.take(&mut self.message)
+    }
+
+    /// Takes the next entry, if it has the key of `head`, its [`entry_head`], and the usual encoding, of any length. If `content`, the
+    /// result is the content of a list of this kind, otherwise the message that is the entry's value.
+    #[inline(always)]
+    pub(crate) fn next_long(&mut self, head: &[u8], kind: FeatureKind, content: bool) -> Option<EntryValue> {
+        // The reader is passed by value, so that loops over entries keep it in registers.
+        let (value, after) = take_long(self.message, head, kind, content)?;
+        self.message = after;
+        Some(value)
+    }
+
+    /// Returns the bytes of the key of the next entry, if it starts like a short one. The entry is not consumed.
+    #[inline(always)]
+    pub(crate) fn peek_key(&self) -> Option<&'a [u8]> {
+        let (head, body) = self.message.rest().split_first_chunk()?;
+        let [_, _, _, key_len] = *head;
+        // `0a len 0a len`, compared as one word.
+        if u32::from_le_bytes(*head) & 0x80ff_80ff != 0x000a_000a {
+            return None;
+        }
+        body.get(..usize::from(key_len))
     }
 
     /// Returns key and value of the next entry, if it has the form that every encoder writes, and the reader after it.
@@ -86,7 +110,7 @@ impl<'a> MapEntries<'a> {
         }
     }
 
-    /// Returns the offset in the payload of the value that [`next_expected`](MapEntries::next_expected) or
+    /// Returns the offset in the payload of the value that [`next_of_form`](MapEntries::next_of_form) or
     /// [`next_fast`](MapEntries::next_fast) returned last. The value is the last field of its entry.
     #[inline(always)]
     pub(crate) fn start_of(&self, value: &[u8]) -> usize {
@@ -154,12 +178,6 @@ fn long_pair(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut entry = WireReader::new(entry);
     let pair = (entry.take_field(0x0a)?, entry.take_field(0x12)?);
     entry.is_empty().then_some(pair)
-}
-
-/// Returns the bytes before the value's length in an entry with this key: `0a klen key 12`. If `klen` needs more than one byte the
-/// result is meaningless, but longer than any entry that [`next_expected`](MapEntries::next_expected) accepts.
-pub(crate) fn entry_head(key: &[u8]) -> Box<[u8]> {
-    [&[0x0a, key.len() as u8], key, &[0x12]].concat().into()
 }
 
 /// Returns a key as text. `start` is its offset in the payload.

@@ -21,6 +21,7 @@
 
 mod build;
 mod encode;
+mod entry_form;
 mod feature;
 mod feature_buf;
 mod feature_slice;
@@ -50,6 +51,7 @@ pub use values::{IntoBytes, ToFloat, ToInt64};
 pub use view::{Example, Features};
 
 // Used by `batch`.
+pub(crate) use entry_form::{EntryForm, EntryValue, Taken, content_offset, entry_head};
 pub(crate) use feature::{packed, string};
-pub(crate) use map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH, entry_head};
+pub(crate) use map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH};
 pub(crate) use source::ValueMessage;

@@ -96,6 +96,13 @@ impl<'a> WireReader<'a> {
         self.rest
     }
 
+    /// Skips to `rest`, a suffix of the bytes that are left.
+    #[inline(always)]
+    pub(crate) fn skip_to(&mut self, rest: &'a [u8]) {
+        debug_assert!(self.rest.as_ptr_range().end == rest.as_ptr_range().end, "expected a suffix");
+        self.rest = rest;
+    }
+
     /// Returns the offset of the next byte in the payload.
     #[inline]
     pub(crate) fn position(self) -> usize {
@@ -149,24 +156,6 @@ impl<'a> WireReader<'a> {
             _ => return None,
         };
         let (bytes, rest) = body.split_at_checked(len)?;
-        self.rest = rest;
-        Some(bytes)
-    }
-
-    /// Returns the last part of the next field, if the field has this tag and consists of `head`, a length, and that many bytes. Both
-    /// lengths must be one byte. Otherwise nothing is consumed.
-    #[inline(always)]
-    pub(crate) fn take_field_with_head(&mut self, tag: u8, head: &[u8]) -> Option<&'a [u8]> {
-        let (&[first, len], body) = self.rest.split_first_chunk()?;
-        if first != tag || len >= 0x80 {
-            return None;
-        }
-        let (field, rest) = body.split_at_checked(usize::from(len))?;
-        let (start, field) = field.split_at_checked(head.len())?;
-        let (&len, bytes) = field.split_first()?;
-        if usize::from(len) != bytes.len() || !keys_equal(start, head) {
-            return None;
-        }
         self.rest = rest;
         Some(bytes)
     }

@@ -5,5 +5,6 @@ mod lowest_row;
 mod optional;
 mod parse_cases;
 mod parse_errors;
+mod predicted;
 mod presence;
 mod schema;

@@ -15,7 +15,7 @@ mod avx2;
 mod short;
 mod slow;
 
-pub(crate) use short::{decode_few, decode_one};
+pub(crate) use short::{decode_few, decode_one, join_sevens};
 pub(crate) use slow::{MAX_VARINT, first};
 
 #[cfg(target_arch = "x86_64")]

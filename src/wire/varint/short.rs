@@ -66,7 +66,7 @@ fn leading(word: u64) -> Option<(u64, usize)> {
 
 /// Joins the low seven bits of each byte.
 #[inline]
-fn join_sevens(word: u64) -> u64 {
+pub(crate) fn join_sevens(word: u64) -> u64 {
     let x = word & 0x7f7f_7f7f_7f7f_7f7f;
     let x = (x & 0x007f_007f_007f_007f) | (x & 0x7f00_7f00_7f00_7f00) >> 1;
     let x = (x & 0x0000_3fff_0000_3fff) | (x & 0x3fff_0000_3fff_0000) >> 2;
