@@ -4,6 +4,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use std::hint::black_box;
 use std::path::Path;
 use tfseek::index::{Index, IndexOptions, open_shards};
+use tfseek::io::Region;
 use tfseek::{DatasetOptions, IndexMode, Mapped};
 use tfseek_testkit::bench;
 
@@ -49,12 +50,24 @@ fn bench(c: &mut Criterion) {
                 black_box(bare_hop(&map))
             })
         });
-        group.bench_function(BenchmarkId::new("map", shape), |b| b.iter(|| mapped(&path, &memory).len()));
-        group.bench_function(BenchmarkId::new("pread", shape), |b| b.iter(|| open(&path, &memory).len()));
         let payloads = memory.clone().check_payloads(true);
-        group.bench_function(BenchmarkId::new("payloads", shape), |b| {
-            b.iter(|| mapped(&path, &payloads).len())
+        for threads in [1, 2] {
+            let id = |name: &str| BenchmarkId::new(format!("{name}_{threads}"), shape);
+            let (memory, payloads) = (memory.clone().jobs(threads), payloads.clone().jobs(threads));
+            group.bench_function(id("map"), |b| b.iter(|| mapped(&path, &memory).len()));
+            group.bench_function(id("payloads"), |b| b.iter(|| mapped(&path, &payloads).len()));
+        }
+        group.bench_function(BenchmarkId::new("pread", shape), |b| b.iter(|| open(&path, &memory).len()));
+        // The same bytes in memory: no page faults.
+        let region = Region::from(std::fs::read(&path).unwrap());
+        group.bench_function(BenchmarkId::new("bare_hop_in_memory", shape), |b| {
+            b.iter(|| black_box(bare_hop(&region)))
         });
+        for threads in [1, 2] {
+            let options = DatasetOptions::new().index(memory.clone().jobs(threads));
+            let id = BenchmarkId::new(format!("in_memory_{threads}"), shape);
+            group.bench_function(id, |b| b.iter(|| options.open_regions([region.clone()]).unwrap().len()));
+        }
     }
     group.finish();
 

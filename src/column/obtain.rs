@@ -301,7 +301,7 @@ impl ShardFiles for ColumnFiles<'_> {
     }
 
     /// Builds the missing columns of a shard in one scan, and saves the new ones.
-    fn build(&self, s: usize, found: FoundColumns) -> Result<Obtained<ShardColumns>> {
+    fn build(&self, s: usize, found: FoundColumns, _: usize) -> Result<Obtained<ShardColumns>> {
         self.work.report(0)?;
         let FoundColumns { stamp, search } = found;
         let shard = &self.shards[s];

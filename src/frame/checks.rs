@@ -1,6 +1,6 @@
 //! Pure checks of a header and a footer, and an iterator over the records of a slice.
 
-use crate::crc;
+use crate::crc::{self, LenCrc};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use byteorder::{LE, WriteBytesExt};
 use std::hint::black_box;
@@ -49,6 +49,32 @@ pub(crate) fn split_header(header: &[u8; HEADER_LEN]) -> (u64, u32) {
     let len = header.first_chunk().copied().unwrap_or_default();
     let crc = header.last_chunk().copied().unwrap_or_default();
     (u64::from_le_bytes(len), u32::from_le_bytes(crc))
+}
+
+/// Returns the length of the payload of the record at the start of `bytes`, if its header is sound and all of its bytes are present.
+#[inline(always)]
+pub(crate) fn whole_len(bytes: &[u8], crc: impl LenCrc) -> Option<usize> {
+    let (header, body) = bytes.split_first_chunk::<HEADER_LEN>()?;
+    let (len, stored) = split_header(header);
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the condition before the last `||` excludes fewer bytes than a footer"
+    )]
+    if crc::mask(crc.crc(len)) != stored || body.len() < FOOTER_LEN || len > (body.len() - FOOTER_LEN) as u64
+    {
+        return None;
+    }
+    // The payload is inside the slice, so its length fits a usize.
+    Some(len as usize)
+}
+
+/// Returns true if the record at the start of `bytes` has a payload of `len` bytes that matches its footer.
+#[inline(always)]
+pub(crate) fn payload_is_sound(bytes: &[u8], len: usize) -> bool {
+    let parts = bytes.get(HEADER_LEN..).and_then(|body| body.split_at_checked(len));
+    parts.is_some_and(|(payload, rest)| {
+        rest.first_chunk().is_some_and(|footer| u32::from_le_bytes(*footer) == crc::masked(payload))
+    })
 }
 
 /// Checks a payload against the footer that follows it.

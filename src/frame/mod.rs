@@ -18,10 +18,14 @@ mod parser;
 mod salvage;
 #[cfg(test)]
 mod salvage_tests;
+mod search;
 
 #[cfg(test)]
 pub(crate) use checks::put_header;
 pub use checks::{FOOTER_LEN, Frame, Frames, HEADER_LEN, OVERHEAD, put_record};
-pub(crate) use checks::{RecordHeader, payload_at, payload_fault, split_header, truncated};
+pub(crate) use checks::{
+    RecordHeader, payload_at, payload_fault, payload_is_sound, split_header, truncated, whole_len,
+};
 pub(crate) use parser::{Event, Parser, Torn};
 pub use salvage::{Salvage, SalvageStep};
+pub(crate) use search::find_chain;

@@ -1,9 +1,7 @@
 //! A search for sound records in a damaged record stream. It does no I/O: the caller supplies the bytes.
 
-use super::checks::{
-    FirstRecord, HEADER_LEN, OVERHEAD, RecordHeader, first_record, needed_len, split_header, truncated,
-};
-use crate::crc::{self, LenCrc, WithLenCrc};
+use super::checks::{FirstRecord, HEADER_LEN, OVERHEAD, RecordHeader, first_record, needed_len, truncated};
+use super::search::{find_header, sound_len};
 use crate::error::{At, Error, ErrorKind};
 
 /// A parser of a record stream that goes on after damage.
@@ -310,15 +308,6 @@ enum After {
     Unknown(usize),
 }
 
-/// Returns the length of the record at the start of `bytes`, if its header is sound.
-fn sound_len(bytes: &[u8]) -> Option<usize> {
-    let (len, stored) = split_header(bytes.first_chunk()?);
-    if crc::masked_len(len) != stored {
-        return None;
-    }
-    usize::try_from(RecordHeader { payload_len: len }.record_len()).ok()
-}
-
 /// Returns true if a sound header, or the end of the stream, is at `at`.
 fn header_follows(bytes: &[u8], at: usize, more: bool) -> Result<bool, Needed> {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -327,41 +316,4 @@ fn header_follows(bytes: &[u8], at: usize, more: bool) -> Result<bool, Needed> {
         return if more { Err(Needed(need)) } else { Ok(rest.is_empty()) };
     }
     Ok(sound_len(rest).is_some())
-}
-
-/// Returns the first offset from `from` on and below `to` with a sound header of a payload of at most `max` bytes.
-fn find_header(bytes: &[u8], from: usize, to: usize, max: u64) -> Option<usize> {
-    struct Find<'a> {
-        bytes: &'a [u8],
-        max: u64,
-    }
-    impl WithLenCrc for Find<'_> {
-        type Out = Option<usize>;
-        #[inline(always)]
-        fn run(self, crc: impl LenCrc) -> Option<usize> {
-            // A byte that makes a length too large as its most significant one does so for these next offsets too.
-            let stride = (self.max.leading_zeros() / u8::BITS).max(1) as usize;
-            let mut at = 0_usize;
-            loop {
-                let (header, rest) = self.bytes.get(at..)?.split_first_chunk()?;
-                let (len, stored) = split_header(header);
-                // A branch and not a choice of the step: the next load does not wait for this one.
-                if stride > 1 && len >> (u64::BITS - u8::BITS) != 0 {
-                    at = at.saturating_add(stride);
-                    continue;
-                }
-                if len == 0 && stored == 0 {
-                    // Zeros are no header.
-                    let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
-                    at = at.saturating_add(zeros);
-                } else if len <= self.max && crc::mask(crc.crc(len)) == stored {
-                    return Some(at);
-                }
-                at = at.saturating_add(1);
-            }
-        }
-    }
-    let last = to.saturating_add(HEADER_LEN).saturating_sub(1).min(bytes.len());
-    let found = crc::with_len_crc(Find { bytes: bytes.get(from..last)?, max });
-    found.map(|i| from.saturating_add(i))
 }

@@ -1,29 +1,31 @@
 //! Scanning one shard into an index.
 
 use super::checkpoints::CheckpointTable;
+use super::chunks::scan_chunks;
 use super::identity::{Stamp, fingerprints};
 use super::layout::{self, CHECKED, GAPS, IndexHeader, TORN};
 use super::lookup::Index;
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::salvage::{salvage_file, salvage_inflated};
-use super::scan::{FileReader, ScanOutcome, ScanStart, scan_file, scan_inflated, scan_slice};
+use super::scan::{FileReader, ScanOutcome, ScanStart, scan_file, scan_inflated};
 use super::sidecar::Sidecar;
 use super::store::NamedShard;
 use super::table::{Table, TableBuilder};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::deflate::{CheckpointScan, Checkpoints};
-use crate::io::{Compression, FileId, Map, open_regular, sniff};
+use crate::io::{Compression, FileId, Map, open_regular, sniff, threads};
 use crate::policy::Damage;
 use std::path::Path;
 
-/// Scans a shard from its beginning, or from the end of the part that `old` covers.
+/// Scans a shard from its beginning, or from the end of the part that `old` covers. The scan of a map uses up to `threads` threads.
 pub(super) fn scan(
     shard: NamedShard<'_>,
     expected: Stamp,
     old: Option<&Sidecar>,
     options: &IndexOptions,
+    threads: usize,
     work: &Work,
 ) -> Result<Sidecar> {
     work.report(0)?;
@@ -57,7 +59,7 @@ pub(super) fn scan(
         (Compression::None, Some(promise)) => {
             let map = Map::open(&file, promise)?;
             let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
-            let scan = scan_slice(bytes, start, payloads, work)?;
+            let scan = scan_chunks(bytes, start, payloads, threads, work)?;
             let fps = fingerprints(bytes, scan.end)?;
             (scan, fps)
         }
@@ -151,7 +153,9 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
         (salvaged.outcome, salvaged.lengths)
     } else {
         let payloads = options.checks_payloads();
-        (scan_slice(bytes, ScanStart::default(), payloads, work).map_err(hint)?, None)
+        let threads = threads::threads(options.jobs)?;
+        let scan = scan_chunks(bytes, ScanStart::default(), payloads, threads, work);
+        (scan.map_err(hint)?, None)
     };
     let fps = fingerprints(bytes, scan.end)?;
     let sidecar = assemble(scan, lengths, Compression::None, stamp, fps, options.checks_payloads());
@@ -195,6 +199,7 @@ pub(crate) fn from_offsets(
 mod tests {
     use super::super::lookup::Index;
     use super::super::open::{open_all, sidecar_for_written};
+    use super::super::scan::scan_slice;
     use super::super::store;
     use super::super::store::Save;
     use super::*;

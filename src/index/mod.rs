@@ -24,7 +24,11 @@
 //! ```
 
 mod build;
+mod chains;
 mod checkpoints;
+mod chunks;
+#[cfg(test)]
+mod chunks_tests;
 mod dali;
 mod file;
 mod identity;

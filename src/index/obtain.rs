@@ -34,8 +34,8 @@ pub(crate) trait ShardFiles: Sync {
     /// Prepares the scans. Called once, before any shard is scanned.
     fn begin(&self) {}
 
-    /// Builds the missing files of shard `s` by a scan, and saves new ones.
-    fn build(&self, s: usize, found: Self::Found) -> Result<Obtained<Self::Files>>;
+    /// Builds the missing files of shard `s` by a scan, which may use `threads` threads, and saves new ones.
+    fn build(&self, s: usize, found: Self::Found, threads: usize) -> Result<Obtained<Self::Files>>;
 
     /// Completes the files. Called once with the shards that succeeded and their numbers. `all` is false if a shard failed; an error of
     /// this call takes precedence over the error of that shard.
@@ -71,7 +71,7 @@ pub(crate) fn obtain<K: ShardFiles>(
     work: &Work,
 ) -> Result<(Vec<K::Files>, Vec<Warning>)> {
     check_names(shards, options)?;
-    threads::threads(options.jobs)?;
+    let threads = threads::threads(options.jobs)?;
     // Starting a thread pool takes about 100 us, a search about 20 us.
     let search_jobs = if shards.len() < 64 { 1 } else { options.jobs };
     let mut searched = threads::each(search_jobs, shards.len(), true, |s| {
@@ -101,9 +101,11 @@ pub(crate) fn obtain<K: ShardFiles>(
     let obtained: Vec<_> = shards.iter().map(|_| Mutex::new(None)).collect();
     // Scanning a MiB also takes less time than starting a thread pool.
     let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
+    // With fewer shards than threads, a shard has several threads.
+    let each = (threads / missing.max(1)).max(1);
     let done = threads::each(jobs, shards.len(), true, |s| {
         let found = take(&found[s]).ok_or(IndexError::Missing)?;
-        let files = kind.build(s, found)?;
+        let files = kind.build(s, found, each)?;
         *obtained[s].lock().unwrap_or_else(|e| e.into_inner()) = Some(files);
         Ok(())
     });

@@ -76,7 +76,9 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Result<Indexes>>> {
     let shards = detected(paths);
     store::check_names(&shards, options)?;
-    let (one, work) = (options.clone().jobs(1), Work::new(options.progress.as_ref()));
+    // With fewer shards than threads, a shard has several threads.
+    let each = threads::threads(options.jobs)? / shards.len().max(1);
+    let (one, work) = (options.clone().jobs(each.max(1)), Work::new(options.progress.as_ref()));
     let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Required, &work));
     let built = threads::each(options.jobs, shards.len(), false, build);
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
@@ -180,14 +182,14 @@ impl ShardFiles for IndexFiles<'_> {
         Ok(SearchResult { found, scan, warnings })
     }
 
-    fn build(&self, s: usize, found: FoundIndex) -> Result<Obtained<Index>> {
-        self.complete(self.shards[s], found).map_err(|e| explain(e, self.shards[s]))
+    fn build(&self, s: usize, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
+        self.complete(self.shards[s], found, threads).map_err(|e| explain(e, self.shards[s]))
     }
 }
 
 impl IndexFiles<'_> {
     /// Scans the part of a shard that is not indexed, saves a new index, and checks the result against the options.
-    fn complete(&self, shard: NamedShard<'_>, found: FoundIndex) -> Result<Obtained<Index>> {
+    fn complete(&self, shard: NamedShard<'_>, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
         let IndexFiles { options, work, .. } = *self;
         let FoundIndex { stamp, id, search } = found;
         let (mut sidecar, fresh) = match search {
@@ -196,8 +198,8 @@ impl IndexFiles<'_> {
                 old.header.mtime_ns = stamp.mtime_ns;
                 (Sidecar { shard_id: id, ..old }, false)
             }
-            IndexSearch::Partial(old) => (scan(shard, stamp, Some(&old), options, work)?, false),
-            IndexSearch::Nothing(_) => (scan(shard, stamp, None, options, work)?, false),
+            IndexSearch::Partial(old) => (scan(shard, stamp, Some(&old), options, threads, work)?, false),
+            IndexSearch::Nothing(_) => (scan(shard, stamp, None, options, threads, work)?, false),
         };
         let known = Stamp { size: sidecar.header.data_size, mtime_ns: sidecar.header.mtime_ns };
         // A fresh index was compared with the shard a moment ago, and nothing was scanned since.

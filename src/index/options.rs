@@ -148,7 +148,7 @@ impl IndexOptions {
     }
 
     /// Sets the number of threads. 0, the default: one per core. More than [`MAX_THREADS`](crate::MAX_THREADS) is an error when the
-    /// options are used.
+    /// options are used. With fewer shards than threads, plain shards that are mapped or in memory are scanned by several threads each.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> IndexOptions {
         self.jobs = jobs;
@@ -156,7 +156,7 @@ impl IndexOptions {
     }
 
     /// Sets a callback for progress. It receives the number of bytes of files scanned since its last call, about once per MiB, and 0 before
-    /// each shard. The scan of a compressed shard also calls it with 0 in between. Any thread may call it.
+    /// each shard. Scans of compressed shards and of maps also call it with 0 in between. Any thread may call it.
     ///
     /// [`ControlFlow::Break`] stops all threads with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled). Complete files stay, and no
     /// partial file is left. `f` is not called again, except by threads that have already started a call.

@@ -14,7 +14,7 @@ use super::progress::{REPORT, Work};
 use super::table::TableBuilder;
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{Error, Result};
-use crate::frame::{Event, FOOTER_LEN, HEADER_LEN, OVERHEAD, Parser, Torn, split_header};
+use crate::frame::{Event, HEADER_LEN, OVERHEAD, Parser, Torn, payload_is_sound, split_header, whole_len};
 use crate::io::{ReadAt, ReadRange};
 use std::io::Read;
 use std::ops::Range;
@@ -62,29 +62,15 @@ impl<const PAYLOADS: bool> WithLenCrc for WholeRecords<'_, PAYLOADS> {
 
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "the length of `body` is checked first; `pos` is a position in the slice; the offset of a byte fits a u64"
+        reason = "`pos` is a position in the slice; the offset of a byte fits a u64"
     )]
     #[inline(always)]
     fn run(self, crc: impl LenCrc) -> usize {
         let mut pos = 0;
-        while let Some((header, body)) =
-            self.bytes.get(pos..).and_then(|b| b.split_first_chunk::<HEADER_LEN>())
+        while let Some(bytes) = self.bytes.get(pos..)
+            && let Some(len) = whole_len(bytes, crc)
+            && (!PAYLOADS || payload_is_sound(bytes, len))
         {
-            let (len, stored) = split_header(header);
-            if crc::mask(crc.crc(len)) != stored
-                || body.len() < FOOTER_LEN
-                || len > (body.len() - FOOTER_LEN) as u64
-            {
-                break;
-            }
-            // The payload is inside the slice, so its length fits a usize.
-            let len = len as usize;
-            if PAYLOADS {
-                let (payload, rest) = body.split_at(len);
-                if rest.first_chunk().is_none_or(|f| u32::from_le_bytes(*f) != crc::masked(payload)) {
-                    break;
-                }
-            }
             self.offsets.push(self.offset + pos as u64);
             pos += OVERHEAD + len;
         }
@@ -114,16 +100,36 @@ trait ScanBytes {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Scans to the end of the stream. [`WholeRecords`] handles whole records in the buffer; the parser handles the next one, which is torn,
-/// corrupt or not fully buffered.
+/// The place where a scan stopped.
+pub(super) enum Reached {
+    /// The end of the stream.
+    End(ScanOutcome),
+    /// A record that another scan starts with.
+    Record(ScanStart),
+}
+
+/// Scans to the end of the stream.
+fn scan(bytes: impl ScanBytes, start: ScanStart, payloads: bool) -> Result<ScanOutcome> {
+    Ok(match scan_until(bytes, start, payloads, u64::MAX)? {
+        Reached::End(outcome) => outcome,
+        Reached::Record(ScanStart { offsets, at }) => ScanOutcome { offsets, end: at, torn: None },
+    })
+}
+
+/// Scans to the first record at byte `until` or behind it, or to the end of the stream. [`WholeRecords`] handles whole records in the
+/// buffer; the parser handles the next one, which is torn, corrupt or not fully buffered.
 #[expect(clippy::arithmetic_side_effects, reason = "the table of offsets only grows")]
-fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<ScanOutcome> {
+fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool, until: u64) -> Result<Reached> {
     let ScanStart { mut offsets, at } = start;
     let mut parser = Parser::scanning(payloads, offsets.len(), at);
     let mut more = true;
     let located = |e: Error, parser: &Parser| if B::LOCATES_ERRORS { e.at(parser.at()) } else { e };
     loop {
         let (buffered, offset) = (bytes.buffered(), parser.offset());
+        if offset >= until && !parser.is_inside() {
+            bytes.finish()?;
+            return Ok(Reached::Record(ScanStart { offsets, at: offset }));
+        }
         if buffered.len() >= OVERHEAD && !parser.is_inside() {
             let before = offsets.len();
             let scanned = if payloads {
@@ -174,24 +180,43 @@ fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<
             Event::End => None,
         };
         bytes.finish()?;
-        return Ok(ScanOutcome { offsets, end: offset, torn });
+        return Ok(Reached::End(ScanOutcome { offsets, end: offset, torn }));
     }
 }
 
-/// Scans a shard in memory.
+/// Scans a shard in memory by one chain of headers.
 pub(crate) fn scan_slice(bytes: &[u8], start: ScanStart, payloads: bool, work: &Work) -> Result<ScanOutcome> {
-    let pos = usize::try_from(start.at).unwrap_or(usize::MAX).min(bytes.len());
-    scan(SliceBytes { bytes, pos, end: pos, reported: pos, work }, start, payloads)
+    scan(SliceBytes::new(bytes, start.at, usize::MAX, work), start, payloads)
+}
+
+/// Scans a shard in memory like [`scan_slice`], and stops at the first record at byte `until` or behind it.
+pub(super) fn scan_slice_until(
+    bytes: &[u8],
+    start: ScanStart,
+    payloads: bool,
+    until: usize,
+    work: &Work,
+) -> Result<Reached> {
+    scan_until(SliceBytes::new(bytes, start.at, until, work), start, payloads, until as u64)
 }
 
 /// A slice with a window of [`REPORT`] bytes. Progress is reported between two windows.
 struct SliceBytes<'a> {
     bytes: &'a [u8],
     pos: usize,
+    /// A window that begins before this byte ends there, but has a header if there is one.
+    until: usize,
     /// End of the window.
     end: usize,
     reported: usize,
     work: &'a Work,
+}
+
+impl<'a> SliceBytes<'a> {
+    fn new(bytes: &'a [u8], at: u64, until: usize, work: &'a Work) -> SliceBytes<'a> {
+        let pos = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+        SliceBytes { bytes, pos, until, end: pos, reported: pos, work }
+    }
 }
 
 impl ScanBytes for SliceBytes<'_> {
@@ -208,7 +233,11 @@ impl ScanBytes for SliceBytes<'_> {
             self.work.report((self.pos - self.reported) as u64)?;
             self.reported = self.pos;
         }
-        self.end = self.pos.saturating_add(REPORT).min(self.bytes.len());
+        let border = match self.pos < self.until {
+            true => self.until.max(self.pos.saturating_add(HEADER_LEN)),
+            false => usize::MAX,
+        };
+        self.end = self.pos.saturating_add(REPORT).min(border).min(self.bytes.len());
         Ok(self.end - self.pos >= n)
     }
 

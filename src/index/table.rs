@@ -28,6 +28,8 @@ pub(crate) const BLOCK_ENTRY: usize = 8 + 4 + 4;
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     bases: Vec<u64>,
+    /// The CRCs of the first blocks of a narrow table, computed while their values are in the cache.
+    crcs: Vec<u32>,
     rel: RelEntries,
     len: u64,
     /// True if the base of a block is its first value, false if it is 0.
@@ -46,6 +48,7 @@ impl TableBuilder {
     pub(crate) fn offsets() -> TableBuilder {
         TableBuilder {
             bases: Vec::new(),
+            crcs: Vec::new(),
             rel: RelEntries { bytes: Vec::new(), wide: false },
             len: 0,
             relative: true,
@@ -71,6 +74,7 @@ impl TableBuilder {
             return self.push_wide(value);
         }
         if self.len.is_multiple_of(BLOCK) {
+            self.complete_block();
             self.bases.push(if self.relative { value } else { 0 });
         }
         let base = self.bases.last().copied().unwrap_or_default();
@@ -80,6 +84,53 @@ impl TableBuilder {
                 self.len += 1;
             }
             Err(_) => self.push_wide(value),
+        }
+    }
+
+    /// Computes the CRC of the last block of a narrow table, which is full.
+    #[inline(never)]
+    fn complete_block(&mut self) {
+        if let (Some(base), Some(rel)) =
+            (self.bases.last(), self.rel.bytes.last_chunk::<{ 4 << BLOCK_BITS }>())
+        {
+            self.crcs.push(crc32c_append(crc32c(&base.to_le_bytes()), rel));
+        }
+    }
+
+    /// Pushes the values `start + delta`, which are in ascending order. The memory of `deltas` is used for the entries of the table.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the table holds at least four bytes in memory per value"
+    )]
+    pub(crate) fn extend(&mut self, start: u64, deltas: &mut [u32]) {
+        let mut rest = deltas;
+        while let Some(&first) = rest.first() {
+            let value = start.wrapping_add(first.into());
+            // The first value of a block is its base.
+            let room = match self.len % BLOCK {
+                0 => 0,
+                pushed => (BLOCK - pushed) as usize,
+            };
+            if self.rel.wide || room == 0 {
+                self.push(value);
+                rest = rest.split_at_mut(1).1;
+                continue;
+            }
+            let here = room.min(rest.len());
+            let (block, after) = rest.split_at_mut(here);
+            let base = self.bases.last().copied().unwrap_or_default();
+            let last = start.wrapping_add(block.last().copied().unwrap_or_default().into());
+            let fits = |value: u64| u32::try_from(value.wrapping_sub(base)).is_ok();
+            if fits(value) && fits(last) {
+                // Both ends fit, so all sums fit.
+                let shift = start.wrapping_sub(base) as u32;
+                block.iter_mut().for_each(|delta| *delta = shift.wrapping_add(*delta).to_le());
+                self.rel.bytes.extend_from_slice(bytemuck::cast_slice(block));
+                self.len += here as u64;
+            } else {
+                block.iter().for_each(|&delta| self.push(start.wrapping_add(delta.into())));
+            }
+            rest = after;
         }
     }
 
@@ -99,12 +150,13 @@ impl TableBuilder {
             };
             let bytes = self.rel.bytes.as_chunks().0.iter().enumerate().flat_map(absolute).collect();
             self.rel = RelEntries { bytes, wide: true };
+            self.crcs.clear();
         }
         self.rel.bytes.extend_from_slice(&value.to_le_bytes());
         self.len += 1;
     }
 
-    /// Computes the CRCs. The values are not copied.
+    /// Computes the remaining CRCs. The values are not copied.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "16 bytes per block of 1024 values, which takes at least as many in memory"
@@ -116,10 +168,12 @@ impl TableBuilder {
         }
         let width = if wide { 8 } else { 4 };
         let mut blocks = Vec::with_capacity(self.bases.len() * BLOCK_ENTRY);
+        let mut crcs = self.crcs.iter().copied();
         for (base, rel) in self.bases.iter().zip(self.rel.bytes.chunks(width << BLOCK_BITS)) {
             let base = base.to_le_bytes();
+            let crc = crcs.next().unwrap_or_else(|| crc32c_append(crc32c(&base), rel));
             blocks.extend(base);
-            blocks.extend(crc32c_append(crc32c(&base), rel).to_le_bytes());
+            blocks.extend(crc.to_le_bytes());
             blocks.extend([0; 4]);
         }
         let bytes = TableBytes::Own { blocks, rel: self.rel.bytes };
@@ -393,6 +447,28 @@ mod tests {
             }
         }
         assert_eq!(build([]).section_len(), 0);
+    }
+
+    #[test]
+    fn extended_tables_are_those_of_single_values() {
+        for (start, step, pieces) in
+            [(0, 17, 1), (1 << 40, 16, 7), (5, 3_000_000, 3), (u64::MAX - 90_000, 30, 2)]
+        {
+            let deltas: Vec<u32> = (0..3000).map(|i: u32| i.wrapping_mul(step)).collect();
+            let (mut one, mut many) = (TableBuilder::offsets(), TableBuilder::offsets());
+            for piece in 0..pieces {
+                // Pieces of other lengths than a block, the last ones farther away than a narrow block reaches.
+                let at = start + ((piece * piece) << 31) * u64::from(start < 1 << 41);
+                let mut deltas = deltas[..deltas.len() - 100 * piece as usize].to_vec();
+                deltas.iter().for_each(|&delta| one.push(at.wrapping_add(delta.into())));
+                many.extend(at, &mut deltas);
+            }
+            assert_eq!((one.len, &one.bases), (many.len, &many.bases));
+            assert_eq!((one.rel.wide, &one.rel.bytes), (many.rel.wide, &many.rel.bytes));
+            let (one, many) = (one.finish(), many.finish());
+            assert_eq!(one.parts(), many.parts());
+            assert_eq!(reopen(&many).verify_all(), Ok(()));
+        }
     }
 
     #[test]

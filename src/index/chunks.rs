@@ -1,0 +1,264 @@
+//! The scan of a shard in memory by several chains of headers, on one thread or more.
+//!
+//! The shard is cut into chunks. A search finds the first chain of headers in each, chains are walked in turn, and their records are
+//! joined in the order of the file. A chunk's records count from the place where those before it end. If its chain does not pass there,
+//! for example because the search found a TFRecord inside a payload, the chunk is scanned again by one chain. So do damaged and torn
+//! records: the result, errors included, is always that of [`scan_slice`].
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use super::chains::{Chain, walk};
+use super::progress::{REPORT, Work};
+use super::scan::{Reached, ScanOutcome, ScanStart, scan_slice, scan_slice_until};
+use crate::error::{ErrorKind, Result};
+use crate::io::threads;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// Bytes that one chain scans first, to learn the length of records.
+const FIRST: usize = 64 << 10;
+/// Bytes of a chunk, at least. Its starts stay in the cache until they are joined.
+const MIN_CHUNK: usize = 512 << 10;
+/// Bytes of a chunk, at most. Starts are kept in 32 bits.
+const MAX_CHUNK: usize = 1 << 30;
+/// Mean length from which records are scanned by one chain, unless payloads are verified. The search for a chain reads half a record, and
+/// the chain one header per record.
+const MAX_MEAN: usize = 16 << 10;
+/// Nanoseconds of work below which a second thread does not pay.
+const ALONE: u64 = 2_000_000;
+
+/// The way to scan a shard: sizes of its chunks, and numbers of chains and threads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkPlan {
+    pub(super) chunk: usize,
+    /// Bytes at the start of a chunk that are searched for a chain.
+    pub(super) search: usize,
+    /// Chains that a thread walks in turn.
+    pub(super) chains: usize,
+    /// Turns between two tests for cancellation.
+    pub(super) turns: usize,
+    pub(super) threads: usize,
+}
+
+impl ChunkPlan {
+    /// Plans the scan of `left` bytes with records of `mean` bytes. Returns `None` if one chain is as fast.
+    #[expect(clippy::arithmetic_side_effects, reason = "divisors are at least 1")]
+    pub(super) fn new(left: usize, mean: usize, payloads: bool, threads: usize) -> Option<ChunkPlan> {
+        let mean = mean.max(1);
+        // A search should take a small part of the time of its chunk. The time is 1/8 ns for a byte, or 6 to 40 ns for a header.
+        let (chunk, time) = if payloads {
+            (mean.saturating_mul(32), left / 8)
+        } else if mean <= MAX_MEAN {
+            (mean.saturating_mul(mean) / 8, (left / mean).saturating_mul((mean / 12).clamp(6, 40)))
+        } else {
+            return None;
+        };
+        let chunk = chunk.clamp(MIN_CHUNK, MAX_CHUNK);
+        let threads = if (time as u64) < ALONE { 1 } else { threads.max(1) };
+        // Small records are read almost completely, and the processor prefetches only a few sequences at once.
+        let chains = match mean {
+            _ if payloads => 1,
+            ..1024 => 6,
+            _ => 8,
+        };
+        let turns = (REPORT / mean / chains).max(1);
+        let search = mean.saturating_mul(16).max(FIRST);
+        let worth = left / 2 >= chunk && (chains > 1 || threads > 1);
+        worth.then_some(ChunkPlan { chunk, search, chains, turns, threads })
+    }
+}
+
+/// Scans a shard in memory on at most `threads` threads. The result is that of [`scan_slice`].
+#[expect(clippy::arithmetic_side_effects, reason = "divisors are at least 1")]
+pub(super) fn scan_chunks(
+    bytes: &[u8],
+    start: ScanStart,
+    payloads: bool,
+    threads: usize,
+    work: &Work,
+) -> Result<ScanOutcome> {
+    let (at, known) = (start.at, start.offsets.len());
+    let from = usize::try_from(at).unwrap_or(usize::MAX);
+    if from.saturating_add(MIN_CHUNK) >= bytes.len() {
+        return scan_slice(bytes, start, payloads, work);
+    }
+    let start = match scan_slice_until(bytes, start, payloads, from.saturating_add(FIRST), work)? {
+        Reached::End(outcome) => return Ok(outcome),
+        Reached::Record(start) => start,
+    };
+    let mean = start.at.saturating_sub(at) / start.offsets.len().saturating_sub(known).max(1);
+    let left = (bytes.len() as u64).saturating_sub(start.at);
+    let here = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    match ChunkPlan::new(here(left), here(mean), payloads, threads) {
+        Some(plan) => scan_planned(bytes, start, payloads, plan, work),
+        None => scan_slice(bytes, start, payloads, work),
+    }
+}
+
+/// Scans a shard in memory by a plan. The result is that of [`scan_slice`].
+pub(super) fn scan_planned(
+    bytes: &[u8],
+    start: ScanStart,
+    payloads: bool,
+    plan: ChunkPlan,
+    work: &Work,
+) -> Result<ScanOutcome> {
+    let scan = PlannedScan { bytes, payloads, plan, work };
+    let joint = Mutex::new(Joint {
+        scan,
+        next: 0,
+        so_far: SoFar::Records(start),
+        waiting: VecDeque::new(),
+        spare: Vec::new(),
+        joined: 0,
+        missed: 0,
+        stopped: false,
+    });
+    threads::each(plan.threads, plan.threads, true, |_| scan.some(&joint))?;
+    match joint.into_inner().unwrap_or_else(|e| e.into_inner()).so_far {
+        SoFar::Records(start) => scan_slice(bytes, start, payloads, work),
+        SoFar::All(outcome) => Ok(outcome),
+        // Every error is returned above.
+        SoFar::Failed => Err(ErrorKind::Cancelled.into()),
+    }
+}
+
+/// A scan by a plan.
+#[derive(Clone, Copy)]
+struct PlannedScan<'a> {
+    bytes: &'a [u8],
+    payloads: bool,
+    plan: ChunkPlan,
+    work: &'a Work,
+}
+
+impl PlannedScan<'_> {
+    /// Scans chunks until none is left: the work of one thread.
+    fn some(self, joint: &Mutex<Joint<'_>>) -> Result<()> {
+        let PlannedScan { bytes, payloads, plan, work } = self;
+        let lock = || joint.lock().unwrap_or_else(|e| e.into_inner());
+        let mut chains = Vec::with_capacity(plan.chains);
+        loop {
+            while chains.len() < plan.chains {
+                let Some((chunk, starts)) = lock().next_chunk() else { break };
+                chains.push(Chain::find(bytes, chunk, plan.search, starts));
+            }
+            if chains.is_empty() {
+                return Ok(());
+            }
+            match walk(bytes, &mut chains, plan.turns, payloads) {
+                None => work.report(0)?,
+                Some(k) => {
+                    let chain = chains.swap_remove(k);
+                    if !lock().put(chain)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The state that the threads of a scan share.
+struct Joint<'a> {
+    scan: PlannedScan<'a>,
+    /// The start of the next chunk.
+    next: usize,
+    so_far: SoFar,
+    /// The starts of the chunks that are not joined, in order, with their chains if these are complete.
+    waiting: VecDeque<(usize, Option<Chain>)>,
+    /// Memory of chains that are joined.
+    spare: Vec<Vec<u32>>,
+    /// Number of chunks whose chains had the right records.
+    joined: usize,
+    /// Number of the others.
+    missed: usize,
+    /// No chunks follow.
+    stopped: bool,
+}
+
+/// The result of the chunks that are joined.
+enum SoFar {
+    /// Their records.
+    Records(ScanStart),
+    /// The last record, or a torn tail.
+    All(ScanOutcome),
+    /// An error.
+    Failed,
+}
+
+impl Joint<'_> {
+    /// Returns the next chunk, and memory for its chain.
+    #[expect(clippy::arithmetic_side_effects, reason = "divisors are at least 1")]
+    fn next_chunk(&mut self) -> Option<(Range<usize>, Vec<u32>)> {
+        let SoFar::Records(ScanStart { at, .. }) = &self.so_far else { return None };
+        let ChunkPlan { chunk, chains, threads, .. } = self.scan.plan;
+        // A long record may end after the chunks so far.
+        let start = usize::try_from(*at).ok()?.max(self.next);
+        let left = self.scan.bytes.len().checked_sub(start)?;
+        if self.stopped || left == 0 {
+            return None;
+        }
+        // The last chunks are smaller, so that all threads and chains end at the same time.
+        let share = left / chains.saturating_mul(threads).saturating_mul(4).max(1);
+        let len = share.clamp(chunk.div_ceil(4), chunk);
+        let len = if left / 2 < len { left } else { len };
+        self.next = start.saturating_add(len);
+        self.waiting.push_back((start, None));
+        Some((start..self.next, self.spare.pop().unwrap_or_default()))
+    }
+
+    /// Takes a complete chain, and joins those whose turn it is. Returns false if no more chains are needed.
+    fn put(&mut self, chain: Chain) -> Result<bool> {
+        let start = chain.chunk().start;
+        let place = self.waiting.partition_point(|(other, _)| *other < start);
+        if let Some((_, slot)) = self.waiting.get_mut(place) {
+            *slot = Some(chain);
+        }
+        while let Some((_, slot)) = self.waiting.front_mut()
+            && let Some(mut chain) = slot.take()
+        {
+            self.waiting.pop_front();
+            self.join(&mut chain).inspect_err(|_| self.stopped = true)?;
+            self.spare.push(chain.into_starts());
+        }
+        // Many chains that are of no use, as in a shard whose payloads are TFRecords.
+        let plan = self.scan.plan;
+        let in_flight = plan.chains.saturating_mul(plan.threads);
+        self.stopped |= self.missed > in_flight.saturating_mul(2).saturating_add(self.joined / 4)
+            || !matches!(self.so_far, SoFar::Records(_));
+        Ok(!self.stopped)
+    }
+
+    /// Adds the records of a chunk, from the place on where those before it end.
+    fn join(&mut self, chain: &mut Chain) -> Result<()> {
+        let SoFar::Records(start) = &mut self.so_far else { return Ok(()) };
+        let (chunk, from) = (chain.chunk(), start.at);
+        let at = usize::try_from(from).unwrap_or(usize::MAX);
+        match chain.records_from(at) {
+            Some((starts, end)) => {
+                start.offsets.extend(chunk.start as u64, starts);
+                start.at = end as u64;
+                self.joined = self.joined.saturating_add(1);
+                let mut unreported = start.at.saturating_sub(from);
+                while unreported > 0 {
+                    let bytes = unreported.min(REPORT as u64);
+                    self.scan.work.report(bytes)?;
+                    unreported = unreported.saturating_sub(bytes);
+                }
+            }
+            None => self.missed = self.missed.saturating_add(1),
+        }
+        if start.at >= chunk.end as u64 {
+            return Ok(());
+        }
+        let SoFar::Records(start) = std::mem::replace(&mut self.so_far, SoFar::Failed) else { return Ok(()) };
+        let PlannedScan { bytes, payloads, work, .. } = self.scan;
+        self.so_far = match scan_slice_until(bytes, start, payloads, chunk.end, work)? {
+            Reached::Record(start) => SoFar::Records(start),
+            Reached::End(outcome) => SoFar::All(outcome),
+        };
+        Ok(())
+    }
+}
