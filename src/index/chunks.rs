@@ -25,6 +25,9 @@ const MAX_CHUNK: usize = 1 << 30;
 /// Mean length from which records are scanned by one chain, unless payloads are verified. The search for a chain reads half a record, and
 /// the chain one header per record.
 const MAX_MEAN: usize = 16 << 10;
+/// Mean length of small records. They are read almost completely, and the processor prefetches only a few sequences at once. The headers of
+/// longer ones take little time, but the system reads ahead badly if several threads load chunks of them from a disk.
+const SMALL: usize = 1 << 10;
 /// Nanoseconds of work below which a second thread does not pay.
 const ALONE: u64 = 2_000_000;
 
@@ -55,13 +58,13 @@ impl ChunkPlan {
             return None;
         };
         let chunk = chunk.clamp(MIN_CHUNK, MAX_CHUNK);
-        let threads = if (time as u64) < ALONE { 1 } else { threads.max(1) };
-        // Small records are read almost completely, and the processor prefetches only a few sequences at once.
         let chains = match mean {
             _ if payloads => 1,
-            ..1024 => 6,
+            ..SMALL => 6,
             _ => 8,
         };
+        let alone = (time as u64) < ALONE || mean >= SMALL && !payloads;
+        let threads = if alone { 1 } else { threads.max(1) };
         let turns = (REPORT / mean / chains).max(1);
         let search = mean.saturating_mul(16).max(FIRST);
         let worth = left / 2 >= chunk && (chains > 1 || threads > 1);

@@ -244,6 +244,7 @@ fn plans() {
     // Little work is done by one thread, and large records by one chain.
     assert_eq!(plan(8, 90, false).unwrap().threads, 1);
     assert_eq!(plan(256, 90, false).unwrap().threads, 4);
+    assert_eq!(plan(512, 4096, false).unwrap().threads, 1);
     assert!(plan(1 << 10, 100 << 10, false).is_none());
     assert_eq!(plan(1 << 10, 100 << 10, true).unwrap().threads, 4);
     assert!(ChunkPlan::new(1 << 30, 4096, true, 1).is_none() && plan(4, 90, true).is_none());

@@ -148,7 +148,8 @@ impl IndexOptions {
     }
 
     /// Sets the number of threads. 0, the default: one per core. More than [`MAX_THREADS`](crate::MAX_THREADS) is an error when the
-    /// options are used. With fewer shards than threads, plain shards that are mapped or in memory are scanned by several threads each.
+    /// options are used. With fewer shards than threads, several threads scan each plain shard that is mapped or in memory, if its records
+    /// are small or its payloads are verified.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> IndexOptions {
         self.jobs = jobs;
