@@ -1,7 +1,7 @@
 //! Byte strings that repeat: equal values of a column become the same `bytes` object.
 //!
 //! A [`StringCache`] keeps at most 1,024 objects of at most 64 bytes. It first samples the hashes of a column, without keeping objects, and
-//! is used only while most values are found in it, as those of a few hundred classes are. A new object takes recently freed memory, which
+//! is used only while nearly all values are found in it, as those of up to 200 classes are. A new object takes recently freed memory, which
 //! is in the processor's cache, so it costs less than a reference to one of thousands of objects. Columns of names and ids cost a few
 //! samples.
 
@@ -17,9 +17,9 @@ const MAX_LEN: usize = 64;
 /// Number of values between two decisions about the use of a cache.
 const BLOCK: u32 = 256;
 /// A block that begins the use of a cache has at least this number of values that occurred before.
-const MANY: u32 = BLOCK / 8 * 7;
+const MANY: u32 = BLOCK / 32 * 31;
 /// A block that ends its use has fewer. So does one that ends a sample early.
-const FEW: u32 = BLOCK / 4 * 3;
+const FEW: u32 = BLOCK / 16 * 15;
 const HARDLY_ANY: u32 = BLOCK / 4;
 /// Maximum number of blocks of a sample. Classes need a few blocks until most of them have occurred.
 const SAMPLE_BLOCKS: u32 = 8;

@@ -137,7 +137,7 @@ def test_a_column_of_a_dataset(tmp_path: pathlib.Path) -> None:
             writer.write({"name": b"class %d" % (k % 50)} if k % 7 else {})
     column = tfseek.open(tmp_path / "a.tfrecord").column("name")
     assert column.to_list() == [b"class %d" % (k % 50) if k % 7 else None for k in range(5000)]
-    assert len({id(value) for value in column.values[2048:]}) <= 60
+    assert len({id(value) for value in column.values[2048:]}) < 500
 
 
 def views(path: str, mode: str) -> tuple[Any, list[bytes]]:
