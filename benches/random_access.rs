@@ -83,12 +83,14 @@ fn random_access(c: &mut Criterion) {
                 });
             });
         }
-        group.bench_function(BenchmarkId::from_parameter("get_many/header"), |b| {
-            b.iter(|| {
-                let records = header.get_many(windows.next().unwrap());
-                records.map(|r| sum(r.unwrap().payload())).fold(0, u64::wrapping_add)
+        for (mode, ds) in [("get_many/header", &header), ("get_many/payload", &payload)] {
+            group.bench_function(BenchmarkId::from_parameter(mode), |b| {
+                b.iter(|| {
+                    let records = ds.get_many(windows.next().unwrap());
+                    records.map(|r| sum(r.unwrap().payload())).fold(0, u64::wrapping_add)
+                });
             });
-        });
+        }
         let mut buf = Vec::new();
         group.bench_function(BenchmarkId::from_parameter("read/header"), |b| {
             b.iter(|| {

@@ -102,6 +102,8 @@
 
 #[cfg(feature = "dataset")]
 pub mod batch;
+#[cfg(target_arch = "x86_64")]
+mod cache;
 #[cfg(feature = "dataset")]
 pub mod column;
 #[cfg(all(doctest, feature = "dataset"))]

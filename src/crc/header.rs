@@ -1,18 +1,32 @@
-//! The CRC32C of the eight length bytes of a header.
+//! The CRC32C of the eight length bytes of a header, and of the payload that follows it.
 
-/// An implementation of the CRC32C of eight little-endian bytes. It is `Copy`, so that a loop can carry it.
-pub(crate) trait LenCrc: Copy {
-    fn crc(self, len: u64) -> u32;
+/// The bytes that are read after a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Those that follow it. They may be prefetched.
+    Adjacent,
+    /// Others.
+    Unknown,
 }
 
-/// A loop that checks many headers. Its `run` must be `#[inline(always)]`: it is then compiled once per [`LenCrc`], with the
-/// instruction inside the loop.
+/// An implementation of the CRC32C of headers and payloads. It is `Copy`, so that a loop can carry it.
+pub(crate) trait LenCrc: Copy {
+    /// Returns the CRC of eight little-endian bytes.
+    fn crc(self, len: u64) -> u32;
+
+    /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second.
+    fn append(self, crc: u32, bytes: &[u8], next: Next) -> u32;
+}
+
+/// A loop that checks many records. Its `run` must be `#[inline(always)]`: it is then compiled once per [`LenCrc`], with the
+/// instructions inside the loop.
 pub(crate) trait WithLenCrc {
     type Out;
     fn run(self, crc: impl LenCrc) -> Self::Out;
 }
 
-/// The safe twin, for processors without the instruction: eight lookups in tables of 256 entries (*slicing by 8*).
+/// The safe twin, for processors without the instruction: eight lookups in tables of 256 entries (*slicing by 8*), and the `crc32c`
+/// crate for payloads.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables;
 
@@ -30,6 +44,11 @@ impl LenCrc for Tables {
             crc ^= TABLES[7 - k][byte as usize];
         }
         !crc
+    }
+
+    #[inline(always)]
+    fn append(self, crc: u32, bytes: &[u8], _: Next) -> u32 {
+        ::crc32c::crc32c_append(crc, bytes)
     }
 }
 

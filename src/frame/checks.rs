@@ -1,6 +1,6 @@
 //! Pure checks of a header and a footer, and an iterator over the records of a slice.
 
-use crate::crc::{self, LenCrc};
+use crate::crc::{self, LenCrc, Next, WithLenCrc, with_len_crc};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use byteorder::{LE, WriteBytesExt};
 use std::hint::black_box;
@@ -27,8 +27,14 @@ impl RecordHeader {
     /// [`ErrorKind::CorruptLength`].
     #[inline]
     pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Result<RecordHeader> {
+        let (len, _) = split_header(bytes);
+        RecordHeader::check(bytes, crc::masked_len(len))
+    }
+
+    /// Compares a header with the masked crc of its length.
+    #[inline(always)]
+    fn check(bytes: &[u8; HEADER_LEN], computed: u32) -> Result<RecordHeader> {
         let (len, stored) = split_header(bytes);
-        let computed = crc::masked_len(len);
         if computed != stored {
             return Err(ErrorKind::CorruptLength { computed, stored }.into());
         }
@@ -70,20 +76,12 @@ pub(crate) fn whole_len(bytes: &[u8], crc: impl LenCrc) -> Option<usize> {
 
 /// Returns true if the record at the start of `bytes` has a payload of `len` bytes that matches its footer.
 #[inline(always)]
-pub(crate) fn payload_is_sound(bytes: &[u8], len: usize) -> bool {
+pub(crate) fn payload_is_sound(bytes: &[u8], len: usize, crc: impl LenCrc) -> bool {
     let parts = bytes.get(HEADER_LEN..).and_then(|body| body.split_at_checked(len));
     parts.is_some_and(|(payload, rest)| {
-        rest.first_chunk().is_some_and(|footer| u32::from_le_bytes(*footer) == crc::masked(payload))
+        let computed = crc::mask(crc.append(0, payload, Next::Adjacent));
+        rest.first_chunk().is_some_and(|footer| u32::from_le_bytes(*footer) == computed)
     })
-}
-
-/// Checks a payload against the footer that follows it.
-///
-/// # Errors
-/// [`ErrorKind::CorruptData`].
-#[inline]
-fn check_payload(payload: &[u8], footer: [u8; FOOTER_LEN]) -> Result<()> {
-    check_footer(crc::crc32c(payload), footer)
 }
 
 /// Checks a footer against the unmasked CRC32C of its payload.
@@ -217,12 +215,29 @@ pub(crate) fn needed_len(header: Option<RecordHeader>) -> u64 {
 /// payload crc.
 #[inline(always)]
 pub(crate) fn first_record(bytes: &[u8], check: bool, max_payload: u64) -> Result<FirstRecord<'_>> {
+    struct First<'a> {
+        bytes: &'a [u8],
+        check: bool,
+        max_payload: u64,
+    }
+    impl<'a> WithLenCrc for First<'a> {
+        type Out = Result<FirstRecord<'a>>;
+        #[inline(always)]
+        fn run(self, crc: impl LenCrc) -> Self::Out {
+            first_record_by(crc, self.bytes, self.check, self.max_payload)
+        }
+    }
+    with_len_crc(First { bytes, check, max_payload })
+}
+
+#[inline(always)]
+fn first_record_by(crc: impl LenCrc, bytes: &[u8], check: bool, max_payload: u64) -> Result<FirstRecord<'_>> {
     let Some((header, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
         return Ok(FirstRecord::Partial(None));
     };
     // The crc of the length is checked before the presence of the payload: a flipped bit in the length is then a corrupt length,
     // and not a file that seems to end too early.
-    let header = RecordHeader::parse(header)?;
+    let header = RecordHeader::check(header, crc::mask(crc.crc(split_header(header).0)))?;
     if header.payload_len > max_payload {
         return Ok(FirstRecord::TooLong(header));
     }
@@ -239,7 +254,7 @@ pub(crate) fn first_record(bytes: &[u8], check: bool, max_payload: u64) -> Resul
         return Ok(FirstRecord::Partial(Some(header)));
     };
     if check {
-        check_payload(payload, footer)?;
+        check_footer(crc.append(0, payload, Next::Adjacent), footer)?;
     }
     Ok(FirstRecord::Whole(payload))
 }
@@ -249,26 +264,30 @@ pub(crate) fn first_record(bytes: &[u8], check: bool, max_payload: u64) -> Resul
 /// [`payload_fault`] returns the reason.
 #[inline(always)]
 pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: bool) -> Option<&[u8]> {
-    let (header, payload, footer) = record_parts(bytes, offset, payload_len)?;
-    let (len, stored) = split_header(header);
-    // Compared with an opaque copy. From a plain equality the compiler could take the payload's length from the header, and the use
-    // of the payload would then wait for the header's bytes.
-    if crc::masked_len(len) != stored || len != black_box(payload_len) {
-        return None;
+    struct Sound<'a>(RecordParts<'a>, bool);
+    impl WithLenCrc for Sound<'_> {
+        type Out = bool;
+        #[inline(always)]
+        fn run(self, crc: impl LenCrc) -> bool {
+            let Sound((header, payload, footer), check) = self;
+            let (len, stored) = split_header(header);
+            // Compared with an opaque copy. From a plain equality the compiler could take the payload's length from the header, and the
+            // use of the payload would then wait for the header's bytes.
+            crc::mask(crc.crc(len)) == stored
+                && len == black_box(payload.len() as u64)
+                && (!check || crc::mask(crc.append(0, payload, Next::Unknown)) == u32::from_le_bytes(*footer))
+        }
     }
-    if check && crc::masked(payload) != u32::from_le_bytes(*footer) {
-        return None;
-    }
-    Some(payload)
+    let parts = record_parts(bytes, offset, payload_len)?;
+    with_len_crc(Sound(parts, check)).then_some(parts.1)
 }
+
+/// The header, payload and footer of a record.
+type RecordParts<'a> = (&'a [u8; HEADER_LEN], &'a [u8], &'a [u8; FOOTER_LEN]);
 
 /// Returns the header, payload and footer of a record, if they are present.
 #[inline(always)]
-fn record_parts(
-    bytes: &[u8],
-    offset: u64,
-    payload_len: u64,
-) -> Option<(&[u8; HEADER_LEN], &[u8], &[u8; FOOTER_LEN])> {
+fn record_parts(bytes: &[u8], offset: u64, payload_len: u64) -> Option<RecordParts<'_>> {
     let start = usize::try_from(offset).ok()?;
     let len = usize::try_from(payload_len).ok()?.checked_add(OVERHEAD)?;
     let (header, rest) = bytes.get(start..start.checked_add(len)?)?.split_first_chunk()?;

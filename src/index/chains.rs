@@ -55,7 +55,7 @@ impl Chain {
         }
         let Some(rest) = bytes.get(self.pos..) else { return false };
         let Some(len) = whole_len(rest, crc) else { return false };
-        if PAYLOADS && (len > MAX_VERIFIED || !payload_is_sound(rest, len)) {
+        if PAYLOADS && (len > MAX_VERIFIED || !payload_is_sound(rest, len, crc)) {
             return false;
         }
         self.starts.push(self.pos.wrapping_sub(self.chunk.start) as u32);

@@ -69,7 +69,7 @@ impl<const PAYLOADS: bool> WithLenCrc for WholeRecords<'_, PAYLOADS> {
         let mut pos = 0;
         while let Some(bytes) = self.bytes.get(pos..)
             && let Some(len) = whole_len(bytes, crc)
-            && (!PAYLOADS || payload_is_sound(bytes, len))
+            && (!PAYLOADS || payload_is_sound(bytes, len, crc))
         {
             self.offsets.push(self.offset + pos as u64);
             pos += OVERHEAD + len;
