@@ -162,13 +162,13 @@ impl KeyPredictor {
         if self.confidence == 0 {
             return None;
         }
-        let start = self.predicted;
-        let (forms, mut last, mut number) = (&*self.forms, self.last, start);
+        let (forms, mut last, mut number, mut hits) = (&*self.forms, self.last, self.predicted, 0u32);
         let mut rest = *entries;
         let mut returned = None;
         while let Some(KeyForm { form, slot, next }) = forms.get(number as usize) {
             let value = match rest.next_of_form(form) {
                 Some(value) => located(form.taken(), value),
+                None if number == 0 => break,
                 None => match self.known.get(number as usize).and_then(|known| known.next_long(&mut rest)) {
                     Some(value) => value,
                     None => break,
@@ -176,6 +176,7 @@ impl KeyPredictor {
             };
             last = number;
             number = *next;
+            hits = hits.wrapping_add(1);
             match spans.slot(*slot) {
                 Some(span) if *span == ValueSpan::ABSENT => *span = value,
                 None if skip => {}
@@ -185,9 +186,7 @@ impl KeyPredictor {
                 }
             }
         }
-        if number != start {
-            self.confidence = MAX_CONFIDENCE;
-        }
+        self.confidence = self.confidence.saturating_add(hits).min(MAX_CONFIDENCE);
         (*entries, self.last, self.predicted) = (rest, last, number);
         returned
     }

@@ -79,14 +79,14 @@ impl EntryForm {
 
     /// A form that no entry has.
     pub(crate) const NONE: EntryForm = EntryForm {
-        // Both are the same bytes of a prefix of this length.
         first: 0,
-        last: u64::MAX,
+        last: 0,
         last_lens: 0,
-        middle: [0; 2],
+        // Both are the same bytes.
+        middle: [0, u64::MAX],
         middle_at: [0; 2],
         varint: 0,
-        prefix_len: 8,
+        prefix_len: MAX_PREFIX as u8,
         min: 0,
         range: 0,
         taken: Taken::Message,
@@ -142,6 +142,7 @@ impl EntryForm {
         let prefix_len = usize::from(self.prefix_len);
         let (len, word) = match rest.first_chunk() {
             Some(window) => self.compare(window)?,
+            None if rest.len() < prefix_len => return None,
             None => self.compare_at_end(rest)?,
         };
         let (_, after) = rest.split_at_checked(prefix_len.wrapping_add(len))?;
@@ -153,9 +154,33 @@ impl EntryForm {
     #[inline(always)]
     fn compare(&self, window: &[u8; WINDOW]) -> Option<(usize, u64)> {
         // The masks change nothing, and tell the compiler that all bytes are inside of the window.
-        let word = |at: usize| word(window, at % (MAX_PREFIX + 1));
+        let inside = |at: usize| at % (MAX_PREFIX + 1);
         let prefix_len = usize::from(self.prefix_len);
-        let len = *window.get(prefix_len.wrapping_sub(1) % (MAX_PREFIX + 1))?;
+        let len = *window.get(inside(prefix_len.wrapping_sub(1)))?;
+        let value = |unused| Some(word(window, inside(prefix_len))? & u64::MAX.wrapping_shr(unused));
+        self.compare_words(len, |at| word(window, inside(at)), value)
+    }
+
+    /// Compares an entry near the end of the message.
+    #[inline(never)]
+    fn compare_at_end(&self, rest: &[u8]) -> Option<(usize, u64)> {
+        let prefix_len = usize::from(self.prefix_len);
+        let len = *rest.get(prefix_len.wrapping_sub(1))?;
+        let entry = rest.get(..prefix_len.wrapping_add(usize::from(len)))?;
+        // The last word of the entry ends with the value.
+        let value = |unused| Some(u64::from_le_bytes(*entry.last_chunk()?).wrapping_shr(unused));
+        self.compare_words(len, |at| word(entry, at), value)
+    }
+
+    /// Compares the words of a prefix that ends with `len`. `value` returns the value, given the number of bits that it does not have.
+    #[inline(always)]
+    fn compare_words(
+        &self,
+        len: u8,
+        word: impl Fn(usize) -> Option<u64>,
+        value: impl Fn(u32) -> Option<u64>,
+    ) -> Option<(usize, u64)> {
+        let prefix_len = usize::from(self.prefix_len);
         if len.wrapping_sub(self.min) > self.range {
             return None;
         }
@@ -172,18 +197,10 @@ impl EntryForm {
         }
         // Shifts by 64 and more only concern values that are not used.
         let unused = 64u32.wrapping_sub(u32::from(len).wrapping_mul(8));
-        let value = word(prefix_len)? & u64::MAX.wrapping_shr(unused);
+        let value = value(unused)?;
         // All bytes of a varint except the last have the high bit.
         differences |= (value & self.varint) ^ (self.varint >> 8).wrapping_shr(unused);
         (differences == 0).then_some((usize::from(len), value))
-    }
-
-    /// Compares an entry near the end of the message.
-    #[inline(never)]
-    fn compare_at_end(&self, rest: &[u8]) -> Option<(usize, u64)> {
-        let mut window = [0; WINDOW];
-        window.get_mut(..rest.len())?.copy_from_slice(rest);
-        self.compare(&window)
     }
 }
 
