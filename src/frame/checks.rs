@@ -264,22 +264,33 @@ fn first_record_by(crc: impl LenCrc, bytes: &[u8], check: bool, max_payload: u64
 /// [`payload_fault`] returns the reason.
 #[inline(always)]
 pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: bool) -> Option<&[u8]> {
-    struct Sound<'a>(RecordParts<'a>, bool);
+    struct Sound<'a>(RecordParts<'a>);
     impl WithLenCrc for Sound<'_> {
         type Out = bool;
         #[inline(always)]
         fn run(self, crc: impl LenCrc) -> bool {
-            let Sound((header, payload, footer), check) = self;
-            let (len, stored) = split_header(header);
-            // Compared with an opaque copy. From a plain equality the compiler could take the payload's length from the header, and the
-            // use of the payload would then wait for the header's bytes.
-            crc::mask(crc.crc(len)) == stored
-                && len == black_box(payload.len() as u64)
-                && (!check || crc::mask(crc.append(0, payload, Next::Unknown)) == u32::from_le_bytes(*footer))
+            let Sound((header, payload, footer)) = self;
+            is_header_of(header, crc::mask(crc.crc(split_header(header).0)), payload.len())
+                && crc::mask(crc.append(0, payload, Next::Unknown)) == u32::from_le_bytes(*footer)
         }
     }
     let parts = record_parts(bytes, offset, payload_len)?;
-    with_len_crc(Sound(parts, check)).then_some(parts.1)
+    let (header, payload, _) = parts;
+    let sound = if check {
+        with_len_crc(Sound(parts))
+    } else {
+        is_header_of(header, crc::masked_len(split_header(header).0), payload.len())
+    };
+    sound.then_some(payload)
+}
+
+/// Compares a header with the length of its record's payload, and with the masked crc of its length.
+#[inline(always)]
+fn is_header_of(header: &[u8; HEADER_LEN], computed: u32, payload_len: usize) -> bool {
+    let (len, stored) = split_header(header);
+    // Compared with an opaque copy. From a plain equality the compiler could take the payload's length from the header, and the use of
+    // the payload would then wait for the header's bytes.
+    computed == stored && len == black_box(payload_len as u64)
 }
 
 /// The header, payload and footer of a record.
