@@ -43,6 +43,7 @@ ours("shuffled", "payload, threads=1", threads=1)
 ours("shuffled", "header", verify="header")
 ours("shuffled", "payload, offsets", bytes_as="offsets")
 ours("shuffled", "header, offsets", verify="header", bytes_as="offsets")
+ours("shuffled", "payload, views", corpora=["image"], bytes_as="views")
 for n in (1, 2, 4, 8, 16):
     if n <= 2 * CORES:
         ours("scaling", f"payload, threads={n}", threads=n)
