@@ -250,11 +250,13 @@ fn first_record_by(crc: impl LenCrc, bytes: &[u8], check: bool, max_payload: u64
     }
     // The length fits into the slice, so it fits into a usize.
     let (payload, rest) = body.split_at(header.payload_len as usize);
-    let Some(&footer) = rest.first_chunk::<FOOTER_LEN>() else {
+    let Some(footer) = rest.first_chunk::<FOOTER_LEN>() else {
         return Ok(FirstRecord::Partial(Some(header)));
     };
     if check {
-        check_footer(crc.append(0, payload, Next::Adjacent), footer)?;
+        // The footer is loaded after the payload. It is not in the caches before, and an earlier load would stop the processor until it is.
+        let computed = crc.append(0, payload, Next::Adjacent);
+        check_footer(computed, *footer)?;
     }
     Ok(FirstRecord::Whole(payload))
 }
