@@ -13,9 +13,9 @@ use super::slow::{MAX_VARINT, decode_slow};
 use std::arch::x86_64::*;
 
 /// Bytes that are decoded together, and the most values that they contain.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 /// Bytes of a block and of the bytes after it that a load may touch, for a value that starts in the block.
-const WINDOW: usize = BLOCK + 16;
+pub(super) const WINDOW: usize = BLOCK + 16;
 
 /// Mask of a value's bits in its first word (bytes 0 to 7), by the value's length.
 static LOW: [u64; 16] = payload_bits(0);
@@ -77,7 +77,7 @@ static PAIRS: [u64; 256] = {
 #[derive(Clone, Copy)]
 pub(super) struct Avx2 {
     /// True if `pext` is fast, and not microcode that takes some 250 cycles.
-    pext: bool,
+    pub(super) pext: bool,
 }
 
 impl Avx2 {
@@ -120,28 +120,51 @@ impl Avx2 {
 /// Returns the mask of the bytes of a block that do not end a value.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn continuations(block: &[u8; BLOCK]) -> u64 {
+pub(super) fn continuations(block: &[u8; BLOCK]) -> u64 {
     let [low, high]: [__m256i; 2] = bytemuck::cast(*block);
     u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
+    let block = |window: &[u8; WINDOW], ends, out: &mut [i64; BLOCK]| {
+        match longest(ends)? {
+            Longest::One => one_byte(window, out),
+            Longest::Four => short(window, ends, out),
+            Longest::Eight => long::<PEXT, false>(window, ends, out),
+            Longest::Ten => long::<PEXT, true>(window, ends, out),
+        }
+        Some(())
+    };
+    decode_blocks::<3>(chunk, out, |block| continuations(block), block)
+}
+
+/// Decodes a chunk block by block. `block` decodes the values that end in a block, by the mask of their last bytes. It returns `None`
+/// if the bytes have changed since they were counted. Up to `SPILL` elements of its output after the last value are unspecified.
+///
+/// Inlined, so that it is compiled with the instructions of its caller.
+#[inline(always)]
 #[expect(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
-    reason = "`done` counts values that were written, so it is at most `out.len()`; `block` has returned true, so `ends` has a set \
+    reason = "`done` counts values that were written, so it is at most `out.len()`; `block` has returned `Some`, so `ends` has a set \
               bit, and all set bits belong to bytes of `rest`; a copy is made only of fewer bytes than WINDOW"
 )]
-fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
+pub(super) fn decode_blocks<const SPILL: usize>(
+    chunk: &[u8],
+    out: &mut [i64],
+    continuations: impl Fn(&[u8; BLOCK]) -> u64,
+    block: impl Fn(&[u8; WINDOW], u64, &mut [i64; BLOCK]) -> Option<()>,
+) -> usize {
     let (mut rest, mut done) = (chunk, 0);
-    // Whole blocks, with room in `out` for as many values as a block can contain. At least three values follow each block, and
+    // Whole blocks, with room in `out` for as many values as a block can contain. At least `SPILL` values follow each block, and
     // overwrite the elements of `out` that are unspecified after its last value.
-    while rest.len() >= BLOCK + 3 * MAX_VARINT
+    while rest.len() >= BLOCK + SPILL * MAX_VARINT
         && let Some(window) = rest.first_chunk::<WINDOW>()
         && let Some(to) = out[done..].first_chunk_mut::<BLOCK>()
     {
         let ends = !continuations(block_of(window));
-        if !block::<PEXT>(window, ends, to) {
+        if block(window, ends, to).is_none() {
             return done + decode_slow(rest, &mut out[done..]);
         }
         done += ends.count_ones() as usize;
@@ -157,7 +180,7 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
         });
         let padding = if rest.len() < BLOCK { u64::MAX << rest.len() } else { 0 };
         let ends = !continuations(block_of(window)) & !padding;
-        if !block::<PEXT>(window, ends, &mut to) {
+        if block(window, ends, &mut to).is_none() {
             return done + decode_slow(rest, &mut out[done..]);
         }
         let values = &to[..ends.count_ones() as usize];
@@ -170,36 +193,42 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
     done
 }
 
-/// Decodes the values that end in a block. Returns false if no value ends there or one is too long, which means that the bytes have
-/// changed since they were counted. `out` is then unspecified.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn block<const PEXT: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) -> bool {
+/// The length of the longest value of a block, rounded up.
+pub(super) enum Longest {
+    One,
+    Four,
+    Eight,
+    Ten,
+}
+
+/// Returns the length of the longest value of a block. `None` if no value ends there or one is too long, which means that the bytes
+/// have changed since they were counted.
+#[inline(always)]
+pub(super) fn longest(ends: u64) -> Option<Longest> {
     if ends == u64::MAX {
-        for (to, &byte) in out.iter_mut().zip(window) {
-            *to = i64::from(byte);
-        }
-        return true;
+        return Some(Longest::One);
     }
     // Bit i of `runs_n`: bytes i to i + n - 1 do not end a value. Bytes after the last end belong to the next block.
-    let Some(shift) = 63u32.checked_sub(ends.leading_zeros()) else { return false };
+    let shift = 63u32.checked_sub(ends.leading_zeros())?;
     let runs_1 = !ends & !(u64::MAX << shift);
     let runs_2 = runs_1 & runs_1 >> 1;
     let runs_4 = runs_2 & runs_2 >> 2;
     if runs_4 == 0 {
-        short(window, ends, out);
-        return true;
+        return Some(Longest::Four);
     }
     let runs_8 = runs_4 & runs_4 >> 4;
     if runs_8 == 0 {
-        long::<PEXT, false>(window, ends, out);
-        return true;
+        return Some(Longest::Eight);
     }
-    if runs_8 & runs_2 >> 8 != 0 {
-        return false;
+    (runs_8 & runs_2 >> 8 == 0).then_some(Longest::Ten)
+}
+
+/// Decodes a block of values of one byte.
+#[inline(always)]
+pub(super) fn one_byte(window: &[u8; WINDOW], out: &mut [i64; BLOCK]) {
+    for (to, &byte) in out.iter_mut().zip(window) {
+        *to = i64::from(byte);
     }
-    long::<PEXT, true>(window, ends, out);
-    true
 }
 
 /// Returns the first block of a window. A window is longer than a block, so the compiler removes the other branch.
@@ -267,7 +296,11 @@ const EIGHTS: i64 = 0x0808_0808_0808_0808;
     reason = "`len` is a remainder by 16, the length of both tables; a word has at most 64 trailing zeros, and a remainder by BLOCK \
               plus 8 is small"
 )]
-fn long<const PEXT: bool, const TEN: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
+pub(super) fn long<const PEXT: bool, const TEN: bool>(
+    window: &[u8; WINDOW],
+    ends: u64,
+    out: &mut [i64; BLOCK],
+) {
     let (mut left, mut start) = (ends, 0);
     for to in out.as_chunks_mut::<2>().0 {
         if left == 0 {

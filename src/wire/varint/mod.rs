@@ -5,13 +5,15 @@
 //! | [`first`] | the first varint of some bytes | | a byte at a time |
 //! | [`WireReader::varint`](super::WireReader::varint) | the same, with errors | one or two bytes, inlined | [`first`] |
 //! | [`decode_one`], [`decode_few`] | chunks of one or a few values | `short.rs`: a word at a time, no branch on a length | [`first`] |
-//! | [`decode`] | all values of a chunk | `avx2.rs`: blocks of 64 bytes | [`decode_slow`]: eight values of one byte, otherwise [`first`] |
+//! | [`decode`] | all values of a chunk | `avx512.rs`, `avx2.rs`: blocks of 64 bytes | [`decode_slow`]: eight values of one byte, otherwise [`first`] |
 //! | [`count`] | the number of values of a chunk, validated | `avx2.rs` | [`count_slow`]: a word at a time |
 //!
 //! A packed chunk is counted and validated in one pass. It can then be decoded without errors.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod short;
 mod slow;
 
@@ -20,6 +22,8 @@ pub(crate) use slow::{MAX_VARINT, first};
 
 #[cfg(target_arch = "x86_64")]
 use self::avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+use self::avx512::Avx512;
 use self::slow::{count_slow, decode_slow};
 use super::fault::Fault;
 
@@ -51,10 +55,13 @@ pub(crate) fn count(chunk: &[u8]) -> Result<usize, Fault> {
 #[inline]
 pub(crate) fn decode(chunk: &[u8], out: &mut [i64]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if chunk.len() >= AVX2_MIN_DECODE
-        && let Some(avx2) = Avx2::detect()
-    {
-        return avx2.decode(chunk, out);
+    if chunk.len() >= AVX2_MIN_DECODE {
+        if let Some(avx512) = Avx512::detect() {
+            return avx512.decode(chunk, out);
+        }
+        if let Some(avx2) = Avx2::detect() {
+            return avx2.decode(chunk, out);
+        }
     }
     decode_slow(chunk, out)
 }
@@ -101,6 +108,9 @@ mod tests {
         #[cfg(target_arch = "x86_64")]
         if Avx2::detect().is_some() {
             all.push(("avx2", |chunk, out| Avx2::detect().unwrap().decode(chunk, out)));
+            if Avx512::detect().is_some() {
+                all.push(("avx512", |chunk, out| Avx512::detect().unwrap().decode(chunk, out)));
+            }
             all.push(("no pext", |chunk, out| Avx2::detect().unwrap().without_pext().decode(chunk, out)));
         }
         all
