@@ -102,7 +102,6 @@
 
 #[cfg(feature = "dataset")]
 pub mod batch;
-#[cfg(target_arch = "x86_64")]
 mod cache;
 #[cfg(feature = "dataset")]
 pub mod column;

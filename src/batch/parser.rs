@@ -110,6 +110,21 @@ impl PartScratch {
     }
 }
 
+/// Maximum bytes of the payloads of a block of more than one row. They stay in the cache from their verification until their values
+/// are copied.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// Returns the end of the block of rows that starts at `first`.
+fn block_end<R: Row>(rows: &[R], first: usize) -> usize {
+    let rows = rows.get(first..).unwrap_or_default();
+    let mut bytes = 0usize;
+    let fitting = rows.iter().take(BLOCK_ROWS).take_while(|row| {
+        bytes = bytes.saturating_add(row.payload().len());
+        bytes <= BLOCK_BYTES
+    });
+    first + fitting.count().max(1)
+}
+
 /// The rows of one `parse` call.
 struct Rows<'a, R> {
     rows: &'a [R],
@@ -351,7 +366,7 @@ impl BatchParser {
         let mut refused: Option<RowError> = None;
         let mut first = 0;
         while first < end {
-            let block = first..end.min(first + BLOCK_ROWS);
+            let block = first..block_end(&rows.rows[..end], first);
             let decoded = self.decode(MapField::Features, features, spans, rows.rows, first, block.len());
             if let Err(error) = decoded {
                 end = error.row;
@@ -413,12 +428,14 @@ impl BatchParser {
         // Number of rows before the first refused one.
         let mut valid = len;
         for (k, row) in rows[first..first + len].iter().enumerate() {
-            let payload = row.payload();
-            let located = if payload.len() as u64 > MAX_LEN {
-                Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into())
-            } else {
+            let located = if map == MapField::Features { row.verify() } else { Ok(()) };
+            let located = located.and_then(|()| {
+                let payload = row.payload();
+                if payload.len() as u64 > MAX_LEN {
+                    return Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into());
+                }
                 locate(payload, map, validation, &mut scratch.keys, spans, k).map_err(Error::from)
-            };
+            });
             if let Err(error) = located {
                 (valid, refused) = (k, Some(RowError { row: first + k, error }));
                 break;

@@ -1,6 +1,6 @@
 //! `Row`: the input of a parser.
 
-use crate::error::At;
+use crate::error::{At, Result};
 use crate::io::Region;
 use crate::record::Record;
 
@@ -22,6 +22,15 @@ pub trait Row {
     /// If the payload is not at that offset, its bytes are copied.
     fn region(&self) -> Option<(&Region, usize)> {
         None
+    }
+
+    /// Verifies the payload. A parser calls this shortly before it reads the payload, so that long payloads are loaded from memory
+    /// once. By default nothing is verified.
+    ///
+    /// # Errors
+    /// The reason for which the row is refused.
+    fn verify(&self) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -78,5 +87,9 @@ impl<R: Row + ?Sized> Row for &R {
 
     fn region(&self) -> Option<(&Region, usize)> {
         (**self).region()
+    }
+
+    fn verify(&self) -> Result<()> {
+        (**self).verify()
     }
 }

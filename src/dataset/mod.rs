@@ -20,4 +20,4 @@ pub(crate) use inflated::INFLATED_BYTES;
 pub use iter::MappedIter;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
-pub(crate) use shards::RecordLocation;
+pub(crate) use shards::{RecordLocation, ShardSet};

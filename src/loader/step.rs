@@ -1,10 +1,12 @@
 //! A step of a loader: one batch, or its unparsed records.
 
 use crate::batch::{Batch, Row};
-use crate::dataset::{Dataset, RecordLocation};
+use crate::cache::prefetch_start;
+use crate::dataset::{Dataset, RecordLocation, ShardSet};
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::io::Region;
 use crate::order::{Run, Sample};
+use crate::policy::Verify;
 use crate::record::Record;
 use std::fmt;
 use std::ops::Range;
@@ -149,6 +151,58 @@ impl StepRecords {
 impl fmt::Debug for StepRecords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// A record that is borrowed from a map or a region.
+pub(super) struct LentRow<'a> {
+    record: Record<'a>,
+    /// The location of a record whose payload is not verified yet.
+    unverified: Option<(&'a ShardSet, RecordLocation)>,
+    /// A record that the parser reads soon after this one.
+    later: &'a [u8],
+}
+
+impl<'a> LentRow<'a> {
+    /// Borrows the record at a location. If `parsed` is set, its payload is verified by [`Row::verify`].
+    pub(super) fn new(
+        set: &'a ShardSet,
+        at: &RecordLocation,
+        verify: Verify,
+        parsed: bool,
+    ) -> Result<LentRow<'a>> {
+        let deferred = parsed && verify == Verify::Payload;
+        let record = set.lend(at, if deferred { Verify::Header } else { verify })?;
+        Ok(LentRow { record, unverified: deferred.then_some((set, *at)), later: &[] })
+    }
+
+    /// Tells each row which record the parser reads soon after it.
+    pub(super) fn link(rows: &mut [LentRow<'a>]) {
+        for k in 0..rows.len().saturating_sub(DISTANCE) {
+            rows[k].later = rows[k + DISTANCE].record.payload();
+        }
+    }
+}
+
+/// Number of records between one that is verified and one that is prefetched meanwhile.
+const DISTANCE: usize = 2;
+
+impl Row for LentRow<'_> {
+    fn payload(&self) -> &[u8] {
+        self.record.payload()
+    }
+
+    fn at(&self) -> At<'_> {
+        self.record.at()
+    }
+
+    fn region(&self) -> Option<(&Region, usize)> {
+        self.record.region()
+    }
+
+    fn verify(&self) -> Result<()> {
+        prefetch_start(self.later);
+        self.unverified.map_or(Ok(()), |(set, at)| set.lend(&at, Verify::Payload).map(drop))
     }
 }
 

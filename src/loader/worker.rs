@@ -1,7 +1,7 @@
 //! From a plan to a step: read, verify, parse.
 
 use super::plan::StepPlan;
-use super::step::{ReadRow, Skipped, Step, StepContent, StepRecords};
+use super::step::{LentRow, ReadRow, Skipped, Step, StepContent, StepRecords};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
@@ -117,7 +117,7 @@ impl BatchWorker {
         Ok(())
     }
 
-    /// Makes the content from records that are borrowed from maps.
+    /// Makes the content from records that are borrowed from maps. The parser verifies payloads shortly before it reads them.
     fn borrow_records(
         &self,
         plan: &StepPlan,
@@ -127,17 +127,17 @@ impl BatchWorker {
     ) -> Result<StepContent> {
         let mut rows = Vec::with_capacity(plan.ids.len());
         for (index, at) in plan.located.iter().enumerate() {
-            let Some(borrowed) = if_located(at, faults, |at| self.dataset.set().lend(at, verify)) else {
-                continue;
-            };
+            let borrow = |at: &_| LentRow::new(self.dataset.set(), at, verify, self.parser.is_some());
+            let Some(borrowed) = if_located(at, faults, borrow) else { continue };
             match borrowed {
-                Ok(record) => {
-                    rows.push(record);
+                Ok(row) => {
+                    rows.push(row);
                     outcome.kept.push(index as u32);
                 }
                 Err(e) => self.skip(plan, index, e, &mut outcome.skipped)?,
             }
         }
+        LentRow::link(&mut rows);
         self.content(plan, rows, None, outcome)
     }
 

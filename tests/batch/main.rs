@@ -8,3 +8,4 @@ mod parse_errors;
 mod predicted;
 mod presence;
 mod schema;
+mod verified;

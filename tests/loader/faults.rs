@@ -3,6 +3,7 @@
 use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tfseek::error::Category;
 use tfseek::loader::{ErrorPolicy, LoaderVerify};
 use tfseek::{Error, LoaderOptions};
 
@@ -125,6 +126,35 @@ fn skipped_records_are_listed_and_their_positions_consumed() {
             assert_eq!(skipped, [BAD]);
         });
     }
+}
+
+#[test]
+fn records_of_one_batch_are_skipped_for_different_reasons() {
+    let mut bytes = of_another_kind();
+    let flipped = BAD + 2;
+    let len = |i| {
+        if i == BAD {
+            ExampleBuilder::new().float("i", [1.0f32]).encode().unwrap().len()
+        } else {
+            payload(i).len()
+        }
+    };
+    let start = (0..flipped).map(|i| len(i) + 16).sum::<usize>() + 12;
+    bytes[start + len(flipped)] ^= 1;
+    with_every_source(&bytes, |options| {
+        let steps = options().batch_size(N).errors(ErrorPolicy::Skip).build().unwrap();
+        let [step] = &steps.map(Result::unwrap).collect::<Vec<_>>()[..] else { panic!() };
+        check(step);
+        let mut skipped: Vec<_> = step.skipped().iter().map(|s| (s.record, s.error.category())).collect();
+        skipped.sort_unstable_by_key(|&(record, _)| record);
+        assert_eq!(
+            skipped,
+            [(BAD, Some(Category::KindMismatch)), (flipped, Some(Category::ChecksumMismatch))]
+        );
+        let mut kept = step.ids().to_vec();
+        kept.sort_unstable();
+        assert_eq!(kept, (0..N).filter(|&i| i != BAD && i != flipped).collect::<Vec<_>>());
+    });
 }
 
 #[test]
