@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const LINE: u64 = 64;
 /// Maximum length of a record of which all cache lines are loaded. For a longer one, the hardware prefetcher loads the rest.
 const SHORT: u64 = 4 * LINE;
+/// Speed at which a warm record is read and verified, at least, in bytes per nanosecond.
+const WARM_BYTES_PER_NS: u64 = 2;
 /// Maximum number of records whose ranges are passed to a source in one call.
 const MAX_RANGES: usize = 64;
 
@@ -23,7 +25,7 @@ pub(crate) fn announce(set: &ShardSet, ahead: &ReadAhead, records: &[Option<Reco
     match announced {
         Announced::Nothing => {}
         Announced::All => request(set, records),
-        Announced::AllButLast => request(set, records.split_last().map_or(&[], |(_, others)| others)),
+        Announced::AllButFirst => request(set, records.get(1..).unwrap_or_default()),
     }
     announced
 }
@@ -43,7 +45,7 @@ pub(crate) fn is_cold(
         match announced {
             // Even a late announcement is faster than waiting for one record after the other.
             Announced::Nothing => request(set, records),
-            Announced::AllButLast => request(set, records.last().map_or(&[], std::slice::from_ref)),
+            Announced::AllButFirst => request(set, records.get(..1).unwrap_or_default()),
             Announced::All => {}
         }
     }
@@ -56,6 +58,62 @@ pub(crate) fn fetch(set: &ShardSet, at: &RecordLocation) -> Result<()> {
     let Some(range) = file.range(at.span) else { return Ok(()) };
     let fetched = file.source()?.fetch(range, &mut Vec::new());
     fetched.map(drop).map_err(|e| e.at(set.location(at)))
+}
+
+/// Calls `read` with parts of the records of the current batch, which together are all of them in order. For shards that do not lend.
+///
+/// Reads are timed to find out whether records are cold. If they are, those that are left are announced before they are read.
+pub(crate) fn read_all(
+    set: &ShardSet,
+    ahead: &ReadAhead,
+    announced: Announced,
+    records: &[Option<RecordLocation>],
+    mut read: impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    if !set.is_plain() {
+        // The time of a read is mostly that of decompression.
+        return read(0..records.len());
+    }
+    let part = |range: Range<usize>| records.get(range).unwrap_or_default();
+    let timed = |range: Range<usize>| {
+        let start = Instant::now();
+        read(range.clone())?;
+        let bytes = part(range).iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
+        Ok(start.elapsed().saturating_sub(Duration::from_nanos(bytes / WARM_BYTES_PER_NS)))
+    };
+    read_timed(ahead, announced, records.len(), timed, |range| request(set, part(range)))
+}
+
+/// [`read_all`] without a clock and records: `read` returns the time that it took, and `request` announces.
+fn read_timed(
+    ahead: &ReadAhead,
+    announced: Announced,
+    len: usize,
+    mut read: impl FnMut(Range<usize>) -> Result<Duration>,
+    request: impl FnOnce(Range<usize>),
+) -> Result<()> {
+    let mut next = 0;
+    let mut failed = None;
+    let cold = ahead.is_cold(announced, len, |_, range| {
+        if failed.is_some() {
+            return Duration::ZERO;
+        }
+        next = range.end;
+        read(range).unwrap_or_else(|e| {
+            failed = Some(e);
+            Duration::ZERO
+        })
+    });
+    if let Some(e) = failed {
+        return Err(e);
+    }
+    if next < len {
+        if cold && announced == Announced::Nothing {
+            request(next..len);
+        }
+        read(next..len)?;
+    }
+    Ok(())
 }
 
 /// Announces records to their sources.
@@ -193,5 +251,146 @@ mod tests {
         }
         assert!(batches >= 8);
         forget(set, &records);
+    }
+
+    /// Positional reads of a simulated disk: announced records and those that were read before are fast.
+    #[derive(Default)]
+    struct Disk {
+        warm: RefCell<std::collections::BTreeSet<usize>>,
+        /// The announced records, in order.
+        wanted: RefCell<Vec<usize>>,
+        /// The records that were read, in order.
+        read: RefCell<Vec<usize>>,
+        /// Number of records whose read had to wait for the disk.
+        waits: std::cell::Cell<usize>,
+    }
+
+    impl Disk {
+        fn want(&self, records: Range<usize>) {
+            self.wanted.borrow_mut().extend(records.clone());
+            self.warm.borrow_mut().extend(records);
+        }
+
+        /// Announces the batch `records` as the loader does when it plans it.
+        fn plan(&self, ahead: &ReadAhead, records: Range<usize>) -> Announced {
+            let announced = ahead.announce(records.len());
+            match announced {
+                Announced::Nothing => {}
+                Announced::All => self.want(records),
+                Announced::AllButFirst => self.want(records.start + 1..records.end),
+            }
+            announced
+        }
+
+        /// Reads the batch `records`.
+        fn make(&self, ahead: &ReadAhead, announced: Announced, records: Range<usize>) -> Result<()> {
+            let at = |range: Range<usize>| records.start + range.start..records.start + range.end;
+            let read = |range: Range<usize>| {
+                let mut took = Duration::ZERO;
+                for record in at(range) {
+                    self.read.borrow_mut().push(record);
+                    if self.warm.borrow_mut().insert(record) {
+                        self.waits.set(self.waits.get() + 1);
+                        took += Duration::from_micros(100);
+                    } else {
+                        took += Duration::from_micros(1);
+                    }
+                }
+                Ok(took)
+            };
+            read_timed(ahead, announced, records.len(), read, |range| self.want(at(range)))
+        }
+
+        /// Reads `batches` batches of `len` records, planned `depth` batches ahead. Every record must be read once, in order.
+        fn epoch(&self, ahead: &ReadAhead, batches: usize, len: usize, depth: usize) {
+            let batch = |k: usize| k * len..(k + 1) * len;
+            let mut plans = std::collections::VecDeque::new();
+            self.read.borrow_mut().clear();
+            for k in 0..batches + depth {
+                if k < batches {
+                    plans.push_back(self.plan(ahead, batch(k)));
+                }
+                if let Some(made) = k.checked_sub(depth) {
+                    self.make(ahead, plans.pop_front().unwrap(), batch(made)).unwrap();
+                }
+            }
+            assert!(self.read.borrow().iter().copied().eq(0..batches * len));
+        }
+    }
+
+    #[test]
+    fn cold_positional_reads_are_announced_and_warm_ones_never() {
+        for (len, depth) in [(1, 1), (1, 40), (5, 3), (32, 0), (64, 16), (256, 4), (1000, 2)] {
+            let (disk, ahead) = (Disk::default(), ReadAhead::default());
+            let batches = 4000usize.div_ceil(len).max(20);
+            disk.epoch(&ahead, batches, len, depth);
+            // Three records to detect that the disk is cold, and a probe in 256 records. Each record is announced at most once.
+            let probes = batches * len / 256 + 1;
+            assert!(disk.waits.get() <= 3 + probes, "{len} {depth}: {}", disk.waits.get());
+            let mut wanted = disk.wanted.take();
+            assert_eq!(wanted.len() + disk.waits.get(), batches * len);
+            wanted.dedup();
+            assert_eq!(wanted.len() + disk.waits.get(), batches * len);
+            // In the second epoch eight warm probes end the announcements.
+            disk.epoch(&ahead, batches, len, depth);
+            assert_eq!(disk.waits.get() + wanted.len(), batches * len, "no record waited twice");
+            assert!(disk.wanted.take().len() <= (9 * 256).max(9 * len) + depth * len, "{len} {depth}");
+            disk.epoch(&ahead, batches, len, depth);
+            assert!(disk.wanted.take().is_empty(), "warm records were announced");
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_timed_read_ends_the_batch() {
+        for bad in 0..70 {
+            let (ahead, mut read) = (ReadAhead::default(), Vec::new());
+            let done = read_timed(
+                &ahead,
+                Announced::Nothing,
+                70,
+                |range| {
+                    for k in range {
+                        if k == bad {
+                            return Err(crate::ErrorKind::TooLarge { len: 1, limit: 0 }.into());
+                        }
+                        read.push(k);
+                    }
+                    Ok(Duration::ZERO)
+                },
+                |_| panic!("no record is cold"),
+            );
+            assert!(done.is_err());
+            assert!(read.into_iter().eq(0..bad));
+        }
+    }
+
+    #[test]
+    fn reads_are_timed_only_without_decompression() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut bytes = Vec::new();
+        (0..8).for_each(|_| put_record(&mut bytes, &[7; 100]).unwrap());
+        for compressed in [false, true] {
+            let path = dir.path().join(format!("{compressed}.tfrecord"));
+            let mut file = std::fs::File::create(&path).unwrap();
+            if compressed {
+                let mut gzip = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+                std::io::Write::write_all(&mut gzip, &bytes).unwrap();
+                gzip.finish().unwrap();
+            } else {
+                std::io::Write::write_all(&mut file, &bytes).unwrap();
+            }
+            let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
+            let records: Vec<_> = (0..8).map(|i| ds.set().locate(i).ok()).collect();
+            let ahead = ReadAhead::default();
+            let mut read = 0;
+            read_all(ds.set(), &ahead, announce(ds.set(), &ahead, &records), &records, |part| {
+                std::thread::sleep(Duration::from_millis(1) * part.len() as u32);
+                read += part.len();
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(read, 8);
+            assert_eq!(announce(ds.set(), &ahead, &records) == Announced::Nothing, compressed);
+        }
     }
 }

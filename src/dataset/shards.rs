@@ -18,6 +18,8 @@ pub(crate) struct ShardSet {
     starts: Vec<u64>,
     /// True if every shard is mapped or in memory.
     lends: bool,
+    /// True if no shard is compressed.
+    plain: bool,
     verify: Verify,
 }
 
@@ -53,7 +55,8 @@ impl ShardSet {
             starts.push(len);
         }
         let lends = files.iter().all(ShardFile::lends);
-        Ok(ShardSet { files, len, starts, lends, verify })
+        let plain = files.iter().all(|file| file.span_cache().is_none());
+        Ok(ShardSet { files, len, starts, lends, plain, verify })
     }
 
     /// Returns the number of records.
@@ -75,6 +78,11 @@ impl ShardSet {
     /// Returns true if records borrow from the shards, false for positional reads.
     pub(crate) fn lends(&self) -> bool {
         self.lends
+    }
+
+    /// Returns true if no shard is compressed.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// Returns which checksums are verified on each access.

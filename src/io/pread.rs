@@ -3,7 +3,7 @@
 use super::file_state::FileState;
 use super::memory::grow;
 use super::open::{Budget, KeptFile, open_regular};
-use super::source::{Fetched, Source};
+use super::source::{Fetched, Source, for_each_piece};
 use crate::error::{ErrorKind, Result};
 use crate::frame;
 use std::fmt;
@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A source of bytes that can be read at any offset.
 pub(crate) trait ReadAt {
@@ -124,9 +125,16 @@ impl<R: ReadAt + ?Sized> Read for ReadRange<'_, R> {
     }
 }
 
-/// A regular file that is read with positional reads. It keeps its descriptor open. If the budget of descriptors is used up, it is
-/// reopened for each read and must be unchanged.
-pub(crate) enum PositionalFile {
+/// A regular file that is read with positional reads.
+#[derive(Debug)]
+pub(crate) struct PositionalFile {
+    handle: FileHandle,
+    /// The size when it was last read. A range inside it is read without asking for the size again.
+    known_size: AtomicU64,
+}
+
+/// A file that keeps its descriptor open. If the budget of descriptors is used up, it is reopened for each read and must be unchanged.
+enum FileHandle {
     Kept(KeptFile),
     Reopened {
         path: PathBuf,
@@ -150,13 +158,14 @@ impl PositionalFile {
         budget: &Budget,
         same: impl Fn(&File) -> Result<()> + Send + Sync + 'static,
     ) -> io::Result<PositionalFile> {
-        match budget.keep_shard(file) {
-            Ok(kept) => Ok(PositionalFile::Kept(kept)),
+        let handle = match budget.keep_shard(file) {
+            Ok(kept) => FileHandle::Kept(kept),
             Err(file) => {
                 let state = Mutex::new(FileState::of(&file)?);
-                Ok(PositionalFile::Reopened { path: path.into(), state, same: Box::new(same) })
+                FileHandle::Reopened { path: path.into(), state, same: Box::new(same) }
             }
-        }
+        };
+        Ok(PositionalFile { handle, known_size: AtomicU64::new(0) })
     }
 
     /// Calls `f` with the open file.
@@ -164,10 +173,21 @@ impl PositionalFile {
     /// # Errors
     /// Errors of `f`, and of opening the file again.
     pub(crate) fn with<T>(&self, f: impl FnOnce(&File) -> Result<T>) -> Result<T> {
-        match self {
-            PositionalFile::Kept(file) => f(file),
-            PositionalFile::Reopened { path, state, same } => f(&reopen(path, state, same)?),
+        match &self.handle {
+            FileHandle::Kept(file) => f(file),
+            FileHandle::Reopened { path, state, same } => f(&reopen(path, state, same)?),
         }
+    }
+
+    /// Returns a size that the file has or had, which is at least `end` unless the file is shorter now.
+    fn size(&self, file: &impl ReadAt, end: u64) -> io::Result<u64> {
+        let known = self.known_size.load(Relaxed);
+        if end <= known {
+            return Ok(known);
+        }
+        let size = file.size()?;
+        self.known_size.store(size, Relaxed);
+        Ok(size)
     }
 }
 
@@ -184,25 +204,35 @@ fn reopen(path: &Path, state: &Mutex<FileState>, same: &SameContent) -> Result<F
     Ok(file)
 }
 
-impl fmt::Debug for PositionalFile {
+impl fmt::Debug for FileHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PositionalFile::Kept(file) => f.debug_tuple("Kept").field(file).finish(),
-            PositionalFile::Reopened { path, .. } => f.debug_tuple("Reopened").field(path).finish(),
+            FileHandle::Kept(file) => f.debug_tuple("Kept").field(file).finish(),
+            FileHandle::Reopened { path, .. } => f.debug_tuple("Reopened").field(path).finish(),
         }
     }
 }
 
 impl Source for PositionalFile {
-    /// Does nothing. The reading threads provide the readahead.
-    fn want(&self, _: &[Range<u64>]) {}
+    /// Advises the system to read the ranges into the page cache. Does nothing if the file cannot be opened again: that is an error of
+    /// [`fetch`](Source::fetch).
+    fn want(&self, ranges: &[Range<u64>]) {
+        let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
+        let _ = self.with(|file| {
+            let size = self.size(file, end)?;
+            for_each_piece(ranges, size, |piece| file.will_need(piece));
+            Ok(())
+        });
+    }
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
         self.with(|file| {
-            let (size, len) = (file.size()?, range.end.saturating_sub(range.start));
+            let len = range.end.saturating_sub(range.start);
+            let truncated = |size: u64| frame::truncated(len, size.saturating_sub(range.start));
             // The range may come from a damaged index, so it is checked against the file size before the buffer grows.
+            let size = self.size(file, range.end)?;
             if range.end > size {
-                return Err(frame::truncated(len, size.saturating_sub(range.start)));
+                return Err(truncated(size));
             }
             let start = buf.len();
             let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
@@ -212,7 +242,11 @@ impl Source for PositionalFile {
             let rest = buf.get_mut(start..).unwrap_or_default();
             if let Err(e) = file.read_exact_at(rest, range.start) {
                 buf.truncate(start);
-                return Err(e.into());
+                // The file may have become shorter than the known size.
+                return Err(match file.size()? {
+                    size if size < range.end => truncated(size),
+                    _ => e.into(),
+                });
             }
             Ok(Fetched::Appended)
         })
@@ -237,5 +271,30 @@ mod tests {
             assert_eq!(source.read_exact_at(&mut buf, 241).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
             assert_eq!(source.read_at(&mut buf, 256).unwrap(), 0);
         }
+    }
+
+    #[test]
+    fn a_file_that_becomes_shorter_or_longer_is_read_up_to_its_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, [7; 1000]).unwrap();
+        let file =
+            PositionalFile::new(&path, File::open(&path).unwrap(), &Budget::new(), |_| Ok(())).unwrap();
+        let fetch = |range| {
+            let mut buf = b"before".to_vec();
+            let done = file.fetch(range, &mut buf);
+            (done.map_err(|e| e.to_string()).map(drop), buf.len() - 6)
+        };
+        let cut = |have| Err(frame::truncated(900, have).to_string());
+        let resize = |len| File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+        assert_eq!(fetch(100..1000), (Ok(()), 900));
+        resize(500);
+        assert_eq!(fetch(100..1000), (cut(400), 0));
+        assert_eq!(fetch(100..500), (Ok(()), 400));
+        resize(2000);
+        assert_eq!(fetch(1100..2000), (Ok(()), 900));
+        resize(50);
+        file.want(&[0..2000, 3..u64::MAX]);
+        assert_eq!(fetch(100..1000), (cut(0), 0));
     }
 }

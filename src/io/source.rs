@@ -47,20 +47,28 @@ pub(crate) enum Fetched {
     Appended,
 }
 
-/// Maximum number of bytes that the system reads per call of `madvise`.
-const ADVICE: usize = 128 << 10;
+/// Maximum number of bytes per call of `madvise` or `posix_fadvise`. One call reads no more than the device accepts at once.
+const ADVICE: u64 = 128 << 10;
+
+/// Calls `advise` with the parts of `ranges` inside the first `size` bytes, in pieces of at most [`ADVICE`] bytes.
+pub(super) fn for_each_piece(ranges: &[Range<u64>], size: u64, mut advise: impl FnMut(Range<u64>)) {
+    for range in ranges {
+        let (mut start, end) = (range.start, range.end.min(size));
+        while start < end {
+            let piece = start..end.min(start.saturating_add(ADVICE));
+            start = piece.end;
+            advise(piece);
+        }
+    }
+}
 
 /// Maps are prefetched by the system. Bytes in memory are always available.
 impl Source for Region {
     fn want(&self, ranges: &[Range<u64>]) {
-        for range in ranges {
-            let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
-            let end = end.min(self.len());
-            // One call reads no more than the device accepts at once.
-            for start in (start..end).step_by(ADVICE) {
-                self.will_need(start..end.min(start + ADVICE));
-            }
-        }
+        for_each_piece(ranges, self.len() as u64, |piece| {
+            let [start, end] = [piece.start, piece.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+            self.will_need(start..end);
+        });
     }
 
     /// Makes the whole range resident, which turns a failing disk into an error instead of a signal.
@@ -82,6 +90,24 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::io::{Budget, Map, PositionalFile, Promise};
     use std::fs::File;
+
+    #[test]
+    fn pieces_cover_the_ranges_up_to_the_size() {
+        let pieces = |ranges: &[Range<u64>], size| {
+            let mut all = Vec::new();
+            for_each_piece(ranges, size, |piece| all.push(piece));
+            all
+        };
+        assert_eq!(pieces(&[5..7, 0..1, 3..3], 100), [5..7, 0..1]);
+        assert_eq!(pieces(&[98..200, 100..200, 7..u64::MAX, u64::MAX..u64::MAX], 100), [98..100, 7..100]);
+        let long = 10..10 + 2 * ADVICE + 1;
+        let cut = [10 + ADVICE, 10 + 2 * ADVICE];
+        assert_eq!(
+            pieces(std::slice::from_ref(&long), u64::MAX),
+            [long.start..cut[0], cut[0]..cut[1], cut[1]..long.end]
+        );
+        assert_eq!(pieces(&[0..1, 2..3], 0), []);
+    }
 
     #[test]
     #[allow(unsafe_code)]

@@ -5,7 +5,7 @@ use super::step::{LentRow, ReadRow, Skipped, Step, StepContent, StepRecords};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
-use crate::io::{Announced, ReadAhead, Region};
+use crate::io::{Announced, ReadAhead, Region, grow};
 use crate::policy::Verify;
 use std::ops::Range;
 
@@ -19,6 +19,9 @@ pub enum ErrorPolicy {
     /// The record is left out of the batch and listed in [`Step::skipped`]. Its position counts as delivered.
     Skip,
 }
+
+/// Maximum number of bytes of a new buffer that are accessed before records are read into it.
+const NEW_BYTES: usize = 4 << 20;
 
 /// Makes batches. Shared by all workers.
 pub(super) struct BatchWorker {
@@ -150,18 +153,28 @@ impl BatchWorker {
         outcome: &mut BatchOutcome,
     ) -> Result<StepContent> {
         let mut buffer = self.buffers.take();
-        let mut ranges = Vec::with_capacity(plan.ids.len());
-        for (index, at) in plan.located.iter().enumerate() {
-            let read = |at: &_| self.dataset.set().append(at, self.block, verify, &mut buffer);
-            let Some(read) = if_located(at, faults, read) else { continue };
-            match read {
-                Ok(range) => {
-                    ranges.push(range);
-                    outcome.kept.push(index as u32);
-                }
-                Err(e) => self.skip(plan, index, e, &mut outcome.skipped)?,
-            }
+        if buffer.capacity() == 0 {
+            // The first reads are timed, to find cold records. Page faults of new memory must not count.
+            grow(&mut buffer, usize::try_from(plan.cost.bytes).unwrap_or(usize::MAX).min(NEW_BYTES))?;
+            buffer.clear();
         }
+        let mut ranges = Vec::with_capacity(plan.ids.len());
+        let set = self.dataset.set();
+        prefetch::read_all(set, &self.ahead, plan.announced, &plan.located, |part| {
+            for index in part {
+                let Some(at) = plan.located.get(index) else { continue };
+                let read = |at: &_| set.append(at, self.block, verify, &mut buffer);
+                let Some(read) = if_located(at, faults, read) else { continue };
+                match read {
+                    Ok(range) => {
+                        ranges.push(range);
+                        outcome.kept.push(index as u32);
+                    }
+                    Err(e) => self.skip(plan, index, e, &mut outcome.skipped)?,
+                }
+            }
+            Ok(())
+        })?;
         let buffer = self.buffers.lend(buffer);
         let mut rows = Vec::with_capacity(ranges.len());
         for (range, &index) in ranges.iter().zip(&outcome.kept) {
