@@ -20,6 +20,8 @@ ENGINE_dask := 'dask[dataframe]' distributed pyarrow
 MIRI_TESTS ?= crc:: frame:: wire:: example:: tensor:: batch::
 PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu
 PORTABLE_TESTS ?= --lib --test bytes --test batch --test order --test index
+# x86-64 processors without SSE 4.2, without PCLMULQDQ, without AVX2 and without AVX-512, in this order.
+PORTABLE_CPUS ?= qemu64 Nehalem Westmere Haswell
 
 # The modules that decode bytes of files or decide which record is returned, and the tests whose coverage of them is measured.
 COVERAGE_MODULES ?= frame|wire|example|index|order
@@ -156,6 +158,7 @@ miri:
 	else echo "skipped: there is no nightly toolchain with miri"; fi
 
 # Compiles for 32-bit and big-endian targets. Runs the tests PORTABLE_TESTS on those with a cross linker and the user mode of qemu.
+# Runs the tests of checksums and varints on older x86-64 processors, which lack some of the instructions.
 portable:
 	@for target in $(PORTABLE_TARGETS); do \
 		arch=$${target%%-*}; gnu=$$(echo $$target | sed s/-unknown//); qemu=qemu-$$(echo $$arch | sed s/i686/i386/)-static; \
@@ -169,6 +172,14 @@ portable:
 		name=CARGO_TARGET_$$(echo $$target | tr a-z- A-Z_); \
 		(set -x; env $${name}_LINKER=$$gnu-gcc "$${name}_RUNNER=$$qemu -L /usr/$$gnu" \
 			$(CARGO) test -p tfseek $(PORTABLE_TESTS) --target $$target) || exit 1; \
+	done
+	@qemu=$$(command -v qemu-x86_64 || command -v qemu-x86_64-static); \
+	if [ -z "$$qemu" ] || [ "$$(uname -m)" != x86_64 ]; then \
+		echo "skipped: older processors require qemu-x86_64"; exit 0; \
+	fi; \
+	for cpu in $(PORTABLE_CPUS); do \
+		(set -x; env CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$$qemu -cpu $$cpu" \
+			$(CARGO) test -p tfseek --lib -- crc:: varint::) || exit 1; \
 	done
 
 # Measures the lines that tests cover, per module and together. Lines of unit tests are not counted. COVERAGE_LINES=1 prints the lines
