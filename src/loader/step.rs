@@ -158,34 +158,40 @@ impl fmt::Debug for StepRecords {
 pub(super) struct LentRow<'a> {
     record: Record<'a>,
     /// The location of a record whose payload is not verified yet.
-    unverified: Option<(&'a ShardSet, RecordLocation)>,
+    unverified: Option<(&'a ShardSet, &'a RecordLocation)>,
     /// A record that the parser reads soon after this one.
     later: &'a [u8],
 }
 
+/// Maximum length of a payload that is verified when it is borrowed. All its cache lines were loaded together with those of other
+/// records.
+const SHORT: u64 = 256;
+/// Number of records between one that is verified and one that is prefetched meanwhile.
+const DISTANCE: usize = 2;
+
 impl<'a> LentRow<'a> {
-    /// Borrows the record at a location. If `parsed` is set, its payload is verified by [`Row::verify`].
+    /// Borrows the record at a location. If `parsed` is set, a payload that is not short is verified by [`Row::verify`].
     pub(super) fn new(
         set: &'a ShardSet,
-        at: &RecordLocation,
+        at: &'a RecordLocation,
         verify: Verify,
         parsed: bool,
     ) -> Result<LentRow<'a>> {
-        let deferred = parsed && verify == Verify::Payload;
+        let deferred = parsed && verify == Verify::Payload && at.payload_len() > SHORT;
         let record = set.lend(at, if deferred { Verify::Header } else { verify })?;
-        Ok(LentRow { record, unverified: deferred.then_some((set, *at)), later: &[] })
+        Ok(LentRow { record, unverified: deferred.then_some((set, at)), later: &[] })
     }
 
-    /// Tells each row which record the parser reads soon after it.
+    /// Adds to each row the record that is prefetched while it is verified.
     pub(super) fn link(rows: &mut [LentRow<'a>]) {
-        for k in 0..rows.len().saturating_sub(DISTANCE) {
-            rows[k].later = rows[k + DISTANCE].record.payload();
+        for k in DISTANCE..rows.len() {
+            let later = rows[k].record.payload();
+            if later.len() as u64 > SHORT {
+                rows[k - DISTANCE].later = later;
+            }
         }
     }
 }
-
-/// Number of records between one that is verified and one that is prefetched meanwhile.
-const DISTANCE: usize = 2;
 
 impl Row for LentRow<'_> {
     fn payload(&self) -> &[u8] {
@@ -202,7 +208,7 @@ impl Row for LentRow<'_> {
 
     fn verify(&self) -> Result<()> {
         prefetch_start(self.later);
-        self.unverified.map_or(Ok(()), |(set, at)| set.lend(&at, Verify::Payload).map(drop))
+        self.unverified.map_or(Ok(()), |(set, at)| set.lend(at, Verify::Payload).map(drop))
     }
 }
 

@@ -53,10 +53,10 @@ struct BatchOutcome {
 type Faults = std::vec::IntoIter<Error>;
 
 /// Applies `f` to the location of a record. If it has none, returns its error.
-fn if_located<T>(
-    at: &Option<RecordLocation>,
+fn if_located<'a, T>(
+    at: &'a Option<RecordLocation>,
     faults: &mut Faults,
-    f: impl FnOnce(&RecordLocation) -> Result<T>,
+    f: impl FnOnce(&'a RecordLocation) -> Result<T>,
 ) -> Option<Result<T>> {
     match at {
         Some(at) => Some(f(at)),
@@ -130,7 +130,7 @@ impl BatchWorker {
     ) -> Result<StepContent> {
         let mut rows = Vec::with_capacity(plan.ids.len());
         for (index, at) in plan.located.iter().enumerate() {
-            let borrow = |at: &_| LentRow::new(self.dataset.set(), at, verify, self.parser.is_some());
+            let borrow = |at| LentRow::new(self.dataset.set(), at, verify, self.parser.is_some());
             let Some(borrowed) = if_located(at, faults, borrow) else { continue };
             match borrowed {
                 Ok(row) => {
