@@ -30,7 +30,7 @@ from registry import CORES, MAIN, PEERS, Peer
 from report import head, report
 from sums import Sums, row_hashes
 
-TASKS = ["rand_raw", "rand_example", "shuffled", "sums", "scaling", "limit", "first_batch"]
+TASKS = ["rand_raw", "rand_example", "shuffled", "sums", "scaling", "limit", "disk", "first_batch"]
 PACKAGES = ["tfseek", "numpy", "tensorflow-cpu", "tensorflow", "array_record", "grain", "nvidia-dali-cuda120", "bagz", "protobuf", "tfx-bsl"]
 
 
@@ -210,7 +210,7 @@ def save(doc: dict, path: str) -> None:
 
 def is_dropped(doc: dict, peer: Peer, corpus: str, keep: float) -> bool:
     """Tests whether a setting had two runs whose best is below `keep` times its family's best. tfseek's settings are always kept."""
-    if peer.task in ("first_batch", "limit"):
+    if peer.task in ("first_batch", "limit", "disk"):
         return False
     best = {c["peer"]: (max(r["rate"] for r in c["runs"]), len(c["runs"])) for c in doc["cells"].values()
             if (c["corpus"], c["task"], c["family"]) == (corpus, peer.task, peer.family) and c["runs"]}
@@ -243,6 +243,8 @@ def run(args: argparse.Namespace) -> None:
             elif task == "limit":
                 warm(files(corpus) if turn == 0 else [])
                 found = start(["limit.py", corpus, str(CORES), str(args.seconds)], args.timeout)
+            elif task == "disk":
+                found = start(["disk.py", peer.family, corpus, str(args.seconds)], args.timeout)
             else:
                 if one["check"] is None and task != "sums":
                     checked = start([*arguments, "--check"], args.timeout)

@@ -320,3 +320,12 @@ def _(corpus, once=False, queue=2, pad=False, **reading):
 @peer("limit", "limit", f"all bytes read in random order by {CORES} threads")
 def _(corpus):
     """Not called: limit.py runs a program."""
+
+
+# ---- the disk
+
+
+@peer("disk", "cp", "of the files, warm page cache")
+@peer("disk", "fio", "random reads of 8 KB, depth 64, not cached")
+def _(corpus):
+    """Not called: disk.py runs a program."""

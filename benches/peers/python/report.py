@@ -37,6 +37,12 @@ def against(cells: list[dict]) -> list[str]:
     return table(["ratio by best runs (by medians)", *families], rows) if families and rows else []
 
 
+def limits(cells: list[dict]) -> list[str]:
+    """Returns the rates of programs of which nothing else is measured."""
+    rows = [[cell["peer"], str(len(cell["runs"])), f"{best(cell):,.0f}", f"{median(cell, 'rate'):,.0f}"] for cell in cells]
+    return table(["", "runs", "records/s, best", "median"], rows)
+
+
 def rates(cells: list[dict], per: str) -> list[str]:
     top = max((best(c) for c in cells if c["family"] != OURS), default=0)
     rows = []
@@ -51,28 +57,38 @@ def rates(cells: list[dict], per: str) -> list[str]:
 
 
 def head(path: str) -> str:
-    """Returns a table of ratios: tfseek's settings over the best setting of all other libraries, and as parts of the machine's limit."""
+    """Returns a table of ratios: tfseek over the best setting of all other libraries, and as a part of the machine's limit.
+
+    For shuffled epochs it has a row for each form of byte strings, with the best setting that verifies payloads."""
     with open(path) as f:
         doc = json.load(f)
-    tops: dict[tuple[str, str], dict[str, float]] = {}
+    tops: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for cell in doc["cells"].values():
         if cell["runs"] and "rate" in cell["runs"][0]:
-            name = cell["peer"] if cell["family"] == OURS else cell["family"]
-            tops.setdefault((cell["task"], cell["corpus"]), {}).setdefault(name, 0)
-            tops[cell["task"], cell["corpus"]][name] = max(best(cell), tops[cell["task"], cell["corpus"]][name])
+            ours = cell["family"] == OURS
+            setting = cell["peer"].removeprefix(OURS + ", ") if ours else cell["family"]
+            parts = setting.split(", ")
+            if ours and cell["task"] == "shuffled" and "header" in parts:
+                continue
+            form = next((part for part in parts if part in ("offsets", "views")), "bytes")
+            if ours:
+                setting = ", ".join(part for part in parts if part != form)
+            found = tops.setdefault((cell["task"], cell["corpus"]), {}).setdefault(form if ours else "", {})
+            found[setting] = max(best(cell), found.get(setting, 0))
     rows = []
-    for (task, corpus), found in tops.items():
-        ours = {name: rate for name, rate in found.items() if name.startswith(OURS)}
-        others = {name: rate for name, rate in found.items() if name not in ours}
-        if task == "limit" or not ours or not others:
+    for (task, corpus), forms in tops.items():
+        others = forms.pop("", {})
+        if task == "limit" or not forms or not others:
             continue
         rival = max(others, key=others.__getitem__)
-        limit = max(tops.get(("limit", corpus), {}).values(), default=0)
-        for name, rate in ours.items():
-            rows.append([f"{task}, {corpus}", name.removeprefix(OURS + ", "), f"{rate / 1e3:,.1f}", f"{rate / others[rival]:.1f}", rival,
+        limit = max(tops.get(("limit", corpus), {}).get("", {}).values(), default=0)
+        for form, settings in forms.items():
+            setting = max(settings, key=settings.__getitem__)
+            rate = settings[setting]
+            rows.append([f"{task}, {corpus}", form, setting, f"{rate / 1e3:,.1f}", f"{rate / others[rival]:.1f}", rival,
                          f"{limit / 1e3:,.1f}" if limit else "-", f"{rate / limit:.2f}" if limit else "-"])
-    return "\n".join(table(["path", "tfseek", "thousand records/s", "over the best peer", "the best peer", "the machine's limit", "part of it"],
-                           rows))
+    return "\n".join(table(["path", "byte strings", "setting", "thousand records/s", "over the best peer", "the best peer", "the machine's limit",
+                            "part of it"], rows))
 
 
 def first(cells: list[dict]) -> list[str]:
@@ -98,7 +114,11 @@ def report(path: str) -> str:
         ran = [cell for cell in cells if cell["runs"]]
         if ran:
             out += [f"### {task}, {corpus}", ""]
-            out += first(ran) if task == "first_batch" else [
-                *against(ran), *rates(ran, "record" if task.startswith("rand") else "batch")]
+            if task == "first_batch":
+                out += first(ran)
+            elif task in ("limit", "disk"):
+                out += limits(ran)
+            else:
+                out += [*against(ran), *rates(ran, "record" if task.startswith("rand") else "batch")]
         out += [f"Failed: {cell['peer']}: {cell['errors'][-1].splitlines()[-1]}\n" for cell in cells if cell["errors"]]
     return "\n".join(out)
