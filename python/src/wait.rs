@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 
 /// Interval between checks for signals.
 pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
-/// Time for cancelled work to clean up before its call returns. The thread continues to clean up afterwards.
-const CLEANUP_LIMIT: Duration = Duration::from_millis(100);
+/// Time for cancelled work to clean up before its call returns. A slow disk takes that long to sync a file. The thread continues to clean up
+/// afterwards, but the process may end before it is done.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(1);
 
 /// Progress display selected by the argument `progress`. `tfseek._progress` creates its two callables.
 pub(crate) struct Progress<'py> {
