@@ -232,7 +232,7 @@ bench-gate:
 	elif ! command -v gungraun-runner >/dev/null; then \
 		echo "skipped: cargo install gungraun-runner --version $$version"; \
 	else \
-		set -ex; rm -rf benches/gate/target/gungraun; \
+		set -ex; rm -rf benches/gate/target/gungraun; mkdir -p benches/gate/target; \
 		(cd benches/gate && $(CARGO) bench --bench counts -- --save-summary=json >target/counts.log); \
 		$(PYTHON) benches/gate/gate.py benches/gate/target/gungraun $(if $(WRITE),--write); \
 	fi
