@@ -32,7 +32,8 @@ pub(crate) fn prefetch_start(bytes: &[u8]) {
 /// Maximum number of bytes of a record that are prefetched. Hardware prefetchers load the rest of a longer one. With 4.5 KB, records of
 /// 4 KB are slower, because the processor has to wait for prefetches too.
 const NEXT_BYTES: usize = 1024;
-const LINE: usize = 64;
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)]
 
-use super::folded::{self, AHEAD, partial_word};
+use super::folded::{self, AHEAD, append_words};
 use super::header::{LenCrc, Next, WithLenCrc};
 use std::arch::x86_64::_mm_crc32_u64;
 
@@ -44,13 +44,8 @@ impl Sse42 {
 
     /// Moves a CRC, without its inversions, over the bytes of a short slice.
     #[inline(always)]
-    fn short(self, mut state: u64, bytes: &[u8]) -> u64 {
-        let (words, tail) = bytes.as_chunks::<8>();
-        for word in words {
-            state = self.word(state, u64::from_le_bytes(*word));
-        }
-        let (word, rest) = partial_word(state, bytes, tail.len());
-        self.word(0, word) ^ rest
+    fn short(self, state: u64, bytes: &[u8]) -> u64 {
+        append_words(state, bytes, |state, word| self.word(state, word))
     }
 
     #[inline(never)]

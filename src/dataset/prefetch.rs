@@ -3,6 +3,7 @@
 
 use super::shards::{RecordLocation, ShardSet};
 use super::touch::Loads;
+use crate::cache;
 use crate::error::Result;
 use crate::frame::OVERHEAD;
 use crate::io::read_ahead::Touch;
@@ -10,8 +11,7 @@ use crate::io::{Announced, ReadAhead, Source};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Bytes of a cache line.
-const LINE: u64 = 64;
+const LINE: u64 = cache::LINE as u64;
 /// Maximum length of a record of which all cache lines are loaded. For a longer one, the hardware prefetcher loads the rest.
 const SHORT: u64 = 4 * LINE;
 /// Speed at which a warm record is read and verified, at least, in bytes per nanosecond.
@@ -178,6 +178,11 @@ fn touch(set: &ShardSet, how: Touch, records: &[Option<RecordLocation>]) -> Dura
     start.elapsed()
 }
 
+/// Returns true for the payload of a short record, of which [`is_cold`] has loaded all cache lines if it is warm.
+pub(crate) fn is_short(payload_len: u64) -> bool {
+    payload_len.saturating_add(OVERHEAD as u64) <= SHORT
+}
+
 /// Loads the header of each record, and all bytes of short records. Records must be mapped or in memory.
 pub(super) fn touch_together<'a>(set: &ShardSet, records: impl IntoIterator<Item = &'a RecordLocation>) {
     let mut loads = Loads::new();
@@ -186,7 +191,7 @@ pub(super) fn touch_together<'a>(set: &ShardSet, records: impl IntoIterator<Item
         let (start, stored) = (at.span.offset, at.span.payload_len.saturating_add(OVERHEAD as u64));
         let byte = |offset: u64| usize::try_from(offset).ok().and_then(|offset| bytes.get(offset));
         loads.push(byte(start));
-        if stored <= SHORT {
+        if is_short(at.span.payload_len) {
             let (first, last) = (start / LINE, start.saturating_add(stored - 1) / LINE);
             (first + 1..=last).for_each(|line| loads.push(byte(line * LINE)));
         }

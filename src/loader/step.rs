@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, Row};
 use crate::cache::prefetch_start;
-use crate::dataset::{Dataset, RecordLocation, ShardSet};
+use crate::dataset::{Dataset, RecordLocation, ShardSet, prefetch};
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::io::Region;
 use crate::order::{Run, Sample};
@@ -163,9 +163,6 @@ pub(super) struct LentRow<'a> {
     later: &'a [u8],
 }
 
-/// Maximum length of a payload that is verified when it is borrowed. All its cache lines were loaded together with those of other
-/// records.
-const SHORT: u64 = 256;
 /// Number of records between one that is verified and one that is prefetched meanwhile.
 const DISTANCE: usize = 2;
 
@@ -177,7 +174,7 @@ impl<'a> LentRow<'a> {
         verify: Verify,
         parsed: bool,
     ) -> Result<LentRow<'a>> {
-        let deferred = parsed && verify == Verify::Payload && at.payload_len() > SHORT;
+        let deferred = parsed && verify == Verify::Payload && !prefetch::is_short(at.payload_len());
         let record = set.lend(at, if deferred { Verify::Header } else { verify })?;
         Ok(LentRow { record, unverified: deferred.then_some((set, at)), later: &[] })
     }
@@ -186,7 +183,7 @@ impl<'a> LentRow<'a> {
     pub(super) fn link(rows: &mut [LentRow<'a>]) {
         for k in DISTANCE..rows.len() {
             let later = rows[k].record.payload();
-            if later.len() as u64 > SHORT {
+            if !prefetch::is_short(later.len() as u64) {
                 rows[k - DISTANCE].later = later;
             }
         }

@@ -128,15 +128,31 @@ pub(super) fn continuations(block: &[u8; BLOCK]) -> u64 {
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
     let block = |window: &[u8; WINDOW], ends, out: &mut [i64; BLOCK]| {
-        match longest(ends)? {
-            Longest::One => one_byte(window, out),
-            Longest::Four => short(window, ends, out),
-            Longest::Eight => long::<PEXT, false>(window, ends, out),
-            Longest::Ten => long::<PEXT, true>(window, ends, out),
-        }
+        block::<PEXT>(longest(ends)?, window, ends, out);
         Some(())
     };
     decode_blocks::<3>(chunk, out, |block| continuations(block), block)
+}
+
+/// Decodes the values that end in a block. Up to three elements of `out` after the last value are unspecified.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn block<const PEXT: bool>(
+    longest: Longest,
+    window: &[u8; WINDOW],
+    ends: u64,
+    out: &mut [i64; BLOCK],
+) {
+    match longest {
+        Longest::One => {
+            for (to, &byte) in out.iter_mut().zip(window) {
+                *to = i64::from(byte);
+            }
+        }
+        Longest::Four => short(window, ends, out),
+        Longest::Eight => long::<PEXT, false>(window, ends, out),
+        Longest::Ten => long::<PEXT, true>(window, ends, out),
+    }
 }
 
 /// Decodes a chunk block by block. `block` decodes the values that end in a block, by the mask of their last bytes. It returns `None`
@@ -223,14 +239,6 @@ pub(super) fn longest(ends: u64) -> Option<Longest> {
     (runs_8 & runs_2 >> 8 == 0).then_some(Longest::Ten)
 }
 
-/// Decodes a block of values of one byte.
-#[inline(always)]
-pub(super) fn one_byte(window: &[u8; WINDOW], out: &mut [i64; BLOCK]) {
-    for (to, &byte) in out.iter_mut().zip(window) {
-        *to = i64::from(byte);
-    }
-}
-
 /// Returns the first block of a window. A window is longer than a block, so the compiler removes the other branch.
 #[inline]
 fn block_of(window: &[u8; WINDOW]) -> &[u8; BLOCK] {
@@ -296,11 +304,7 @@ const EIGHTS: i64 = 0x0808_0808_0808_0808;
     reason = "`len` is a remainder by 16, the length of both tables; a word has at most 64 trailing zeros, and a remainder by BLOCK \
               plus 8 is small"
 )]
-pub(super) fn long<const PEXT: bool, const TEN: bool>(
-    window: &[u8; WINDOW],
-    ends: u64,
-    out: &mut [i64; BLOCK],
-) {
+fn long<const PEXT: bool, const TEN: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
     let (mut left, mut start) = (ends, 0);
     for to in out.as_chunks_mut::<2>().0 {
         if left == 0 {

@@ -3,12 +3,13 @@
 //! All first bytes of the values of a block are moved together by one instruction, then all second bytes, and so on. Each step after
 //! that works on 16 or 32 values at once. Longer values are decoded by [`avx2`](super::avx2).
 //!
-//! Measured (`benches/varint.rs`, Zen 4): 1.4 to 1.6 times as fast as the form with AVX2 on ids of one to three bytes. Memory is read and written through slices and arrays only.
-//! The unsafe part is to execute these instructions at all. The safe twin is [`decode_slow`](super::slow::decode_slow).
+//! Measured (`benches/varint.rs`, Zen 4): 1.4 to 1.6 times as fast as the form with AVX2 on ids of one to three
+//! bytes. Memory is read and written through slices and arrays only. The unsafe part is to execute these instructions at all. The safe
+//! twin is [`decode_slow`](super::slow::decode_slow).
 
 #![allow(unsafe_code)]
 
-use super::avx2::{Avx2, BLOCK, Longest, WINDOW, continuations, decode_blocks, long, longest, one_byte};
+use super::avx2::{self, Avx2, BLOCK, Longest, WINDOW, continuations, decode_blocks, longest};
 use std::arch::x86_64::*;
 
 /// Proof that this processor has the instructions below and a fast `pext`. Only `detect` creates a value.
@@ -38,10 +39,8 @@ impl Avx512 {
 fn decode(chunk: &[u8], out: &mut [i64]) -> usize {
     let block = |window: &[u8; WINDOW], ends, out: &mut [i64; BLOCK]| {
         match longest(ends)? {
-            Longest::One => one_byte(window, out),
             Longest::Four => short(window, ends, out),
-            Longest::Eight => long::<true, false>(window, ends, out),
-            Longest::Ten => long::<true, true>(window, ends, out),
+            other => avx2::block::<true>(other, window, ends, out),
         }
         Some(())
     };
