@@ -175,6 +175,6 @@ pub use schema::{DType, FeatureSpec, Schema};
 pub use stream::Stream;
 pub use tensor::{Tensor, TensorDType, parse_tensor, serialize_tensor};
 #[cfg(feature = "dataset")]
-pub use warning::Warning;
+pub use warning::{Gap, Warning};
 #[cfg(feature = "dataset")]
 pub use writer::{ShardedWriter, Writer};

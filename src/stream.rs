@@ -10,6 +10,7 @@ use crate::paths;
 use crate::policy::Tail;
 use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record};
+use crate::warning::Warning;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read, Seek, SeekFrom};
@@ -179,6 +180,7 @@ impl StreamOptions {
             more: true,
             ended: false,
             torn: None,
+            warnings: Vec::new(),
             begin: 0,
             end: None,
         }
@@ -215,6 +217,14 @@ impl StreamInflate {
         match self {
             StreamInflate::Strict(_) => None,
             StreamInflate::Tolerant(scan) => scan.left_out(),
+        }
+    }
+
+    /// Returns the number of bytes of the file that were consumed, if the decoder counts them.
+    fn consumed(&self) -> Option<u64> {
+        match self {
+            StreamInflate::Strict(_) => None,
+            StreamInflate::Tolerant(scan) => Some(scan.consumed()),
         }
     }
 }
@@ -261,6 +271,8 @@ pub struct Stream {
     ended: bool,
     /// Bytes after the last complete record, if the end was reached and the tail is torn.
     torn: Option<u64>,
+    /// What was left out so far.
+    warnings: Vec<Warning>,
     /// Ordinal of the first record.
     begin: u64,
     /// End of the part that is read. `None` for a whole file.
@@ -302,9 +314,7 @@ impl Stream {
             }
             Ok(None) => {
                 self.ended = true;
-                if let Some(left) = self.source.left_out() {
-                    self.torn = Some(self.torn_tail_bytes().saturating_add(left));
-                }
+                self.end_torn();
                 Ok(None)
             }
             Err(e) => {
@@ -318,6 +328,27 @@ impl Stream {
                 })
             }
         }
+    }
+
+    /// Adds the bytes behind a compressed stream to the torn tail, and the warning about it, at the end of the file.
+    #[cold]
+    fn end_torn(&mut self) {
+        let (inflated, left) = (self.torn, self.source.left_out());
+        if inflated.is_none() && left.is_none() {
+            return;
+        }
+        let (inflated, bytes) = (inflated.unwrap_or(0), left.unwrap_or(0));
+        self.torn = Some(inflated.saturating_add(bytes));
+        let (path, records) = (self.name.clone(), self.records_read());
+        self.warnings.push(match self.compression {
+            Compression::None => {
+                Warning::TornTail { path, records, offset: self.offset(), bytes: inflated, inflated_bytes: 0 }
+            }
+            _ => {
+                let offset = self.source.consumed().unwrap_or(0).saturating_sub(bytes);
+                Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
+            }
+        });
     }
 
     /// Checks the number of records of a part, and its end. `next` is the length of the record that was just read, if there is one.
@@ -383,6 +414,11 @@ impl Stream {
     /// compressed file they are decompressed bytes, and the bytes of the file behind the last whole member or stream.
     pub fn torn_tail_bytes(&self) -> u64 {
         self.torn.unwrap_or(0)
+    }
+
+    /// Returns the warnings so far: at the end of a file that was read with [`Tail::Tolerate`], a torn tail ([`Warning::TornTail`]).
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Returns true if the end was reached with [`Tail::Tolerate`], and the tail is torn. There may be no bytes after the last complete

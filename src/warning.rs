@@ -31,18 +31,30 @@ pub enum Warning {
         /// Path of the shard.
         path: PathBuf,
     },
-    /// Damaged records of a shard are left out of the dataset, as [`Damage::Skip`](crate::policy::Damage::Skip) allows.
+    /// Damaged records of a shard or stream are left out, as [`Damage::Skip`](crate::policy::Damage::Skip) allows.
     DamageSkipped {
         /// Path of the shard.
         path: PathBuf,
-        /// Number of damaged ranges. 0 if the only one is at the end of a compressed shard that another process scanned.
-        gaps: u64,
-        /// Bytes in these ranges, in the record stream.
+        /// All ranges without a sound record, in order.
+        gaps: Vec<Gap>,
+        /// Bytes in these ranges.
         bytes: u64,
-        /// Offset of the first range in the record stream.
-        offset: u64,
-        /// Number of sound records before it.
+        /// Number of sound records, which are kept.
         records: u64,
+    },
+    /// The end of a shard or stream is left out, as [`Tail::Tolerate`](crate::policy::Tail::Tolerate) allows: an incomplete record, bytes
+    /// behind a compressed file, or a trailer of a compressed file that is cut or missing.
+    TornTail {
+        /// Path of the shard.
+        path: PathBuf,
+        /// Number of complete records, which are kept. In a part of a shard, those of the part.
+        records: u64,
+        /// Offset in the file of the first byte that is left out. In a compressed file it is behind the compressed data that are used.
+        offset: u64,
+        /// Bytes of the file that are left out from there on. 0 if the trailer of a compressed file is missing.
+        bytes: u64,
+        /// Decompressed bytes of an incomplete record that are left out. 0 in a file that is not compressed.
+        inflated_bytes: u64,
     },
     /// A folder contains TFRecord files that are not part of the dataset, because a folder yields only files with a TFRecord extension.
     OtherNames {
@@ -67,15 +79,43 @@ pub enum Warning {
     },
 }
 
+/// A range of bytes without a sound record.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Offset of the first byte: in the record stream, or in the file if the bytes are [`compressed`](Gap::compressed).
+    pub start: u64,
+    /// Offset behind the last byte.
+    pub end: u64,
+    /// Number of sound records before it.
+    pub records: u64,
+    /// True if these are bytes of a compressed file that cannot be decompressed.
+    pub compressed: bool,
+}
+
+impl Gap {
+    /// Returns the number of bytes.
+    pub fn bytes(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
 impl Warning {
+    /// Returns a warning about these gaps. `records` is the number of sound records.
+    pub(crate) fn damage_skipped(path: &Path, gaps: Vec<Gap>, records: u64) -> Warning {
+        let bytes = gaps.iter().fold(0u64, |sum, gap| sum.saturating_add(gap.bytes()));
+        Warning::DamageSkipped { path: path.into(), gaps, bytes, records }
+    }
+
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`,
-    /// `damage_skipped`, `other_names`, `scattered_reads` or `scattered_inflation`.
+    /// `damage_skipped`, `torn_tail`, `other_names`, `scattered_reads` or `scattered_inflation`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
             Warning::NotSaved { .. } => "not_saved",
             Warning::ShardChanged { .. } => "shard_changed",
             Warning::DamageSkipped { .. } => "damage_skipped",
+            Warning::TornTail { .. } => "torn_tail",
             Warning::OtherNames { .. } => "other_names",
             Warning::ScatteredReads { .. } => "scattered_reads",
             Warning::ScatteredInflation { .. } => "scattered_inflation",
@@ -89,6 +129,7 @@ impl Warning {
             | Warning::NotSaved { path, .. }
             | Warning::ShardChanged { path }
             | Warning::DamageSkipped { path, .. }
+            | Warning::TornTail { path, .. }
             | Warning::OtherNames { path, .. } => Some(path),
             Warning::ScatteredReads { .. } | Warning::ScatteredInflation { .. } => None,
         }
@@ -110,17 +151,30 @@ impl fmt::Display for Warning {
             Warning::ShardChanged { .. } => {
                 f.write_str("the shard changed while it was scanned, so its index or column is not saved")
             }
-            Warning::DamageSkipped { gaps, bytes, offset, records, .. } => {
-                let (ranges, bytes) = (Count(*gaps, "damaged range"), Count(*bytes, "byte"));
-                match gaps {
-                    0 => f.write_str("damaged bytes at the end are left out")?,
+            Warning::DamageSkipped { gaps, bytes, .. } => {
+                let (ranges, bytes) = (Count(gaps.len() as u64, "damaged range"), Count(*bytes, "byte"));
+                let Some(first) = gaps.first() else { return write!(f, "{ranges} are left out") };
+                match gaps.len() {
                     1 => write!(f, "{ranges} is left out, {bytes}; it begins")?,
                     _ => write!(f, "{ranges} are left out, {bytes}; the first one begins")?,
                 }
-                match gaps {
-                    0 => Ok(()),
-                    _ => write!(f, " at byte {offset}, after {}", Count(*records, "record")),
+                let of = if first.compressed { " of the compressed file" } else { "" };
+                write!(f, " at byte {}{of}, after {}", first.start, Count(first.records, "record"))
+            }
+            Warning::TornTail { records, offset, bytes, inflated_bytes, .. } => {
+                f.write_str("the end is torn: ")?;
+                match (inflated_bytes, bytes) {
+                    (0, 0) => f.write_str("the trailer of the compressed file is missing")?,
+                    (0, _) => write!(f, "{} from byte {offset} on left out", Count(*bytes, "byte"))?,
+                    (_, 0) => write!(f, "{} left out", Count(*inflated_bytes, "decompressed byte"))?,
+                    _ => write!(
+                        f,
+                        "{} left out, and {} from byte {offset} on",
+                        Count(*inflated_bytes, "decompressed byte"),
+                        Count(*bytes, "byte")
+                    )?,
                 }
+                write!(f, ", after {}", Count(*records, "record"))
             }
             Warning::OtherNames { found, .. } => {
                 let (files, pronoun) = match found.len() {
@@ -163,14 +217,37 @@ mod tests {
             changed.to_string(),
             "a/x.tfri: the shard changed while it was scanned, so its index or column is not saved"
         );
-        let skipped =
-            |gaps| Warning::DamageSkipped { path: "a".into(), gaps, bytes: 9, offset: 19, records: 1 };
+        let gap = |start, end| Gap { start, end, records: 1, compressed: start > 50 };
+        let skipped = |gaps: &[Gap]| Warning::damage_skipped(Path::new("a"), gaps.to_vec(), 7);
         let message = "a: 1 damaged range is left out, 9 bytes; it begins at byte 19, after 1 record";
-        assert_eq!((skipped(1).kind(), skipped(1).to_string()), ("damage_skipped", message.into()));
+        let one = skipped(&[gap(19, 28)]);
+        assert_eq!((one.kind(), one.to_string()), ("damage_skipped", message.into()));
+        assert!(matches!(one, Warning::DamageSkipped { bytes: 9, records: 7, .. }));
         let message =
             "a: 2 damaged ranges are left out, 9 bytes; the first one begins at byte 19, after 1 record";
-        assert_eq!(skipped(2).to_string(), message);
-        assert_eq!(skipped(0).to_string(), "a: damaged bytes at the end are left out");
+        assert_eq!(skipped(&[gap(19, 22), gap(30, 36)]).to_string(), message);
+        let message = "a: 1 damaged range is left out, 5 bytes; it begins at byte 60 of the compressed file, after 1 record";
+        assert_eq!(skipped(&[gap(60, 65)]).to_string(), message);
+        let torn = |bytes, inflated_bytes| Warning::TornTail {
+            path: "a".into(),
+            records: 99,
+            offset: 2400,
+            bytes,
+            inflated_bytes,
+        };
+        let messages = [
+            (7, 0, "7 bytes from byte 2400 on left out"),
+            (0, 1, "1 decompressed byte left out"),
+            (3, 9, "9 decompressed bytes left out, and 3 bytes from byte 2400 on"),
+            (0, 0, "the trailer of the compressed file is missing"),
+        ];
+        for (bytes, inflated, message) in messages {
+            let message = format!("a: the end is torn: {message}, after 99 records");
+            assert_eq!(
+                (torn(bytes, inflated).kind(), torn(bytes, inflated).to_string()),
+                ("torn_tail", message)
+            );
+        }
         let scattered = Warning::ScatteredReads { record_bytes: 90, dataset_bytes: 900, memory_bytes: 800 };
         assert!(
             scattered

@@ -9,8 +9,8 @@ use super::progress::Work;
 use super::store::named_with;
 use crate::error::{Error, Result};
 use crate::io::{Compression, Output, ReadAt, SalvagePart, SalvageReader, folder, open_regular};
-use crate::policy::Damage;
-use crate::warning::Warning;
+use crate::policy::{Damage, Tail};
+use crate::warning::{Gap, Warning};
 use crate::wire::MAX_LEN;
 use std::fs;
 use std::io::{self, Write};
@@ -21,8 +21,8 @@ const REST: &str = ".rest";
 /// Bytes per read.
 const BUFFER: u64 = 256 << 10;
 
-/// Returns a warning about the damage that the index of a shard leaves out, and writes the damaged bytes if `options` have a folder for
-/// them. `None` if there is no damage, or if damage is an error.
+/// Returns a warning about the bytes that the index of a shard leaves out, and writes them if they are damage and `options` have a folder for
+/// them. `None` if nothing is left out, or if that is an error.
 ///
 /// # Errors
 /// Errors of reading the index; I/O errors.
@@ -33,7 +33,7 @@ pub(crate) fn report(
     work: &Work,
 ) -> Result<Option<Warning>> {
     let warning = warning(path, index, options)?;
-    if let (Some(_), Some(dir)) = (&warning, &options.rest) {
+    if let (Some(Warning::DamageSkipped { .. }), Some(dir)) = (&warning, &options.rest) {
         write_rest(path, index, &named_with(dir, path, REST), work)?;
     }
     Ok(warning)
@@ -45,19 +45,31 @@ pub(crate) fn report(
 /// Errors of reading the index.
 pub(crate) fn warning(path: &Path, index: &Index, options: &IndexOptions) -> Result<Option<Warning>> {
     let header = index.header();
-    if options.damage == Damage::Raise || !(header.has(GAPS) || header.has(TORN)) {
+    if !header.has(GAPS) && !header.has(TORN) {
         return Ok(None);
     }
-    let (mut gaps, mut bytes, mut first) = (0u64, 0u64, None);
-    for gap in index.gaps_after() {
-        let (gap, before) = gap?;
-        gaps = gaps.saturating_add(1);
-        bytes = bytes.saturating_add(gap.end.saturating_sub(gap.start));
-        first.get_or_insert((gap.start, before));
+    // Without other damage a torn tail is what the caller tolerates, or else damage.
+    if !header.has(GAPS) && options.tail == Tail::Tolerate {
+        return Ok(Some(torn_tail(path, index)));
     }
-    // Damage at the end of a compressed shard has an unknown length.
-    let (offset, records) = first.unwrap_or((index.stream_end(), index.len()));
-    Ok(Some(Warning::DamageSkipped { path: path.into(), gaps, bytes, offset, records }))
+    if options.damage == Damage::Raise {
+        return Ok(None);
+    }
+    let gaps = index.gaps_after().map(|gap| {
+        let (gap, records) = gap?;
+        Ok(Gap { start: gap.start, end: gap.end, records, compressed: false })
+    });
+    Ok(Some(Warning::damage_skipped(path, gaps.collect::<Result<_>>()?, index.len())))
+}
+
+/// Returns the warning about a torn tail that is tolerated.
+fn torn_tail(path: &Path, index: &Index) -> Warning {
+    let (records, offset, bytes) = (index.len(), index.indexed_end(), index.torn_tail_bytes().unwrap_or(0));
+    let path = path.into();
+    match index.compression() {
+        Compression::None => Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 },
+        _ => Warning::TornTail { path, records, offset, bytes: 0, inflated_bytes: bytes },
+    }
 }
 
 /// Writes the damaged bytes of a shard to `target`.

@@ -254,7 +254,7 @@ impl<R: Read> CheckpointScan<R> {
     }
 
     /// Returns the number of bytes of the file that were consumed.
-    pub(super) fn consumed(&self) -> u64 {
+    pub(crate) fn consumed(&self) -> u64 {
         self.input.consumed
     }
 

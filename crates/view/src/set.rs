@@ -133,7 +133,7 @@ impl ViewSet {
     pub(crate) fn damage(&self) -> (u64, u64) {
         self.dataset.warnings().iter().fold((0, 0), |(ranges, sum), warning| match warning {
             Warning::DamageSkipped { gaps, bytes, .. } => {
-                (ranges + (*gaps).max(1), sum.saturating_add(*bytes))
+                (ranges + gaps.len() as u64, sum.saturating_add(*bytes))
             }
             _ => (ranges, sum),
         })
