@@ -20,6 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PySlice, PyTuple};
 use std::sync::Arc;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
+use tfseek::order::Subset;
 
 /// A sequence of the records of all shards, opened by :func:`tfseek.open`.
 ///
@@ -161,7 +162,13 @@ impl PyDataset {
             if !loaded || filter.reads_records() {
                 call.expect(dataset.known_bytes());
             }
-            let options = ColumnOptions::new().progress(call.callback());
+            let mut options = ColumnOptions::new().progress(call.callback());
+            if !ids.is_all(dataset.len()) {
+                let mut tested: Vec<u64> = ids.iter().collect();
+                tested.sort_unstable();
+                tested.dedup();
+                options = options.among(Subset::from_ids(tested)?);
+            }
             let selection = if loaded {
                 dataset.select_from(&filter, &columns, &options)?
             } else {

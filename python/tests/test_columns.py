@@ -323,3 +323,17 @@ def test_jax_trees(imported: str) -> None:
     pytest.importorskip("jax")
     script = "import jax\n" + JAX if imported == "before" else JAX
     subprocess.run([sys.executable, "-c", script, imported], check=True)
+
+
+def test_a_view_tests_its_own_records_only(tmp_path: Path) -> None:
+    """A record of another kind, or with several values, is no error of a view without it."""
+    path = str(tmp_path / "a.tfrecord")
+    values: list[Any] = [0, 1, 2, 3, 4, "x", [1, 2]]
+    tfseek.write(path, [{"m": value} for value in values])
+    ds = tfseek.open(path, index="memory")
+    assert list(ds[:5].filter("m > 2").ids) == [3, 4]
+    assert list(ds[[4, 0, 4]].filter("m > 2").ids) == [4, 4]
+    assert list(ds[5:6].filter("m == 'x'").ids) == [5]
+    assert list(ds.filter("present(m)").ids) == list(range(7))
+    with pytest.raises(tfseek.Error, match="has values of bytes"):
+        ds.filter("m > 2")

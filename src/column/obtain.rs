@@ -13,6 +13,7 @@ use crate::index::{
     IndexOptions, NamedShard, Obtained, ProgressCallback, REPORT, Save, SearchResult, ShardFiles, Stamp,
     Work, build_advice, obtain, refused_file,
 };
+use crate::order::Subset;
 use crate::policy::{IndexMode, Verify};
 use crate::record::Record;
 use std::io;
@@ -25,6 +26,7 @@ pub struct ColumnOptions {
     rebuild: bool,
     unknown: bool,
     beside: bool,
+    among: Option<Subset>,
     progress: Option<ProgressCallback>,
 }
 
@@ -66,6 +68,27 @@ impl ColumnOptions {
         self
     }
 
+    /// Restricts [`Dataset::select`](crate::Dataset::select) to these records: a condition is not tested on others, so they cause no
+    /// errors. Columns are those of all records, regardless.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i]).encode()?)?; }
+    /// # writer.close()?;
+    /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// use tfseek::{column::ColumnOptions, order::Subset};
+    /// let options = ColumnOptions::new().among(Subset::from_ids([1, 3, 5])?);
+    /// assert_eq!(ds.select(&"label > 2".parse()?, &options)?.iter().collect::<Vec<_>>(), [3, 5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn among(mut self, records: Subset) -> ColumnOptions {
+        self.among = Some(records);
+        self
+    }
+
     /// Sets a progress callback in place of that of [`DatasetOptions::progress`](crate::DatasetOptions::progress). It follows the
     /// rules of [`IndexOptions::progress`]: `f` receives the number of bytes scanned since its last call, and may cancel the work.
     #[must_use]
@@ -77,6 +100,11 @@ impl ColumnOptions {
     /// Returns true if a feature that no record has is accepted.
     pub(super) fn accepts_unknown(&self) -> bool {
         self.unknown
+    }
+
+    /// Returns the records to which a selection is restricted.
+    pub(super) fn tested(&self) -> Option<&Subset> {
+        self.among.as_ref()
     }
 
     /// Returns the progress of a call: that of these options, or of the dataset.

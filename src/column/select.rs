@@ -5,7 +5,7 @@ use super::obtain::ColumnOptions;
 use super::selection::Selection;
 use super::undecided::UndecidedScan;
 use crate::dataset::Dataset;
-use crate::error::{Error, ErrorKind, FeatureError, OptionsError, Result};
+use crate::error::{Error, ErrorKind, OptionsError, Result, escaped};
 use crate::filter::{Filter, Node, Test, number_meets};
 
 impl Dataset {
@@ -28,28 +28,41 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`columns`](Dataset::columns), and of reading records. [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a record
-    /// has values of another kind than the filter compares with, or several values where one is compared. A kind is checked in
-    /// columns and in the records that are read.
-    pub fn select(&self, filter: &Filter, columns: &ColumnOptions) -> Result<Selection> {
-        match self.columns(&filter.column_features(), columns) {
-            Ok(found) => self.select_from(filter, &found, columns),
-            // There is no column of lists, or of strings without bound. The records decide, or the error names the test.
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    ErrorKind::Feature(FeatureError::Count { .. }) | ErrorKind::TooLarge { .. }
-                ) =>
-            {
-                self.select_with(filter, &[], columns)
+    /// The errors of [`columns`](Dataset::columns), and of reading records. A feature that has no column, because a record has several
+    /// values or two records have values of different kinds, is read from the records. The errors of
+    /// [`RecordFilter::accepts`](crate::filter::RecordFilter::accepts): a condition has the same result for a record here as there.
+    pub fn select(&self, filter: &Filter, options: &ColumnOptions) -> Result<Selection> {
+        let mut features = filter.column_features();
+        loop {
+            match self.columns(&features, options) {
+                Ok(found) => return self.select_with(filter, &found, options),
+                // A feature of lists, of two kinds, or of strings without bound has no column. The records decide, or the error names
+                // the test.
+                Err(e) if features.is_empty() => return Err(e),
+                Err(e) if matches!(e.kind(), ErrorKind::Feature(_) | ErrorKind::TooLarge { .. }) => {
+                    let known = features.len();
+                    features
+                        .retain(|name| e.location().feature.as_deref() != Some(&*escaped(name.as_bytes())));
+                    if features.len() == known {
+                        features.clear();
+                    }
+                }
+                // Damage may be in a record that is not tested. A damaged column file is an error.
+                Err(e)
+                    if e.is_data()
+                        && !matches!(e.kind(), ErrorKind::Index(_))
+                        && options.tested().is_some() =>
+                {
+                    features.clear();
+                }
+                Err(e) => return Err(e),
             }
-            Err(e) => Err(e),
         }
     }
 
     /// Returns the records that meet `filter`, from the given columns of its [`column_features`](Filter::column_features). Searches for
     /// and builds no files. Reads records as [`select`](Dataset::select) does. From `options` it takes
-    /// [`progress`](ColumnOptions::progress) and [`unknown`](ColumnOptions::unknown).
+    /// [`progress`](ColumnOptions::progress), [`unknown`](ColumnOptions::unknown) and [`among`](ColumnOptions::among).
     ///
     /// # Errors
     /// [`OptionsError::ColumnNotGiven`] if `columns` lacks a feature, or its column has another number of records. The errors of
@@ -78,7 +91,13 @@ impl Dataset {
         let columns: Vec<&DatasetColumn> =
             columns.iter().filter(|column| column.len() == self.len()).collect();
         let bounds = Evaluation { filter, columns: &columns, len: self.len() }.of(filter.root())?;
-        let SelectionBounds { lower: mut selected, upper } = bounds;
+        let SelectionBounds { lower: mut selected, mut upper } = bounds;
+        if let Some(records) = options.tested() {
+            let mut tested = Selection::none(self.len())?;
+            records.iter().take_while(|&i| i < self.len()).for_each(|i| tested.insert(i));
+            selected = selected.zip(&tested, |selected, tested| selected & tested);
+            upper = upper.zip(&tested, |upper, tested| upper & tested);
+        }
         let undecided = upper.zip(&selected, |upper, lower| upper & !lower);
         let known: Vec<&str> = columns.iter().map(|column| column.feature()).collect();
         if undecided.count() > 0 || filter.features().iter().any(|feature| !known.contains(feature)) {
@@ -127,10 +146,14 @@ impl Evaluation<'_> {
                 let Some(column) = column.filter(|_| test.has_column()) else {
                     return SelectionBounds::unknown(self.len);
                 };
-                if let Some(kind) = column.kind() {
-                    self.filter.check(test, kind)?;
-                }
                 let mut found = Selection::none(self.len)?;
+                if column.kind().is_some_and(|kind| self.filter.check(test, kind).is_err()) {
+                    // The test fails for each record with a value. The records tell whether the other tests decide.
+                    for (start, data) in column.loaded() {
+                        data.matching(|_| true, |i| found.insert(start + i));
+                    }
+                    return Ok(SelectionBounds { lower: Selection::none(self.len)?, upper: found });
+                }
                 for (start, data) in column.loaded() {
                     data.matching(|value| test.test().meets(value), |i| found.insert(start + i));
                 }

@@ -197,7 +197,7 @@ impl Error {
 }
 
 /// Escapes the characters of a key that are not printable, or all bytes outside ASCII if the key is not UTF-8.
-fn escaped(key: &[u8]) -> String {
+pub(crate) fn escaped(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(key) => key.escape_debug().to_string(),
         Err(_) => key.escape_ascii().to_string(),

@@ -56,8 +56,8 @@ impl RecordFilter {
     ///
     /// # Errors
     /// They have no path and record; [`Error::at`](crate::Error::at) adds them. [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a feature has values of another kind than the
-    /// condition compares with, or several values where one is compared, or if the condition names features and the payload is
-    /// another message. The errors of [`Example::get`].
+    /// condition compares with, or several values where one is compared, and the other tests do not decide the result; or if the
+    /// condition names features and the payload is another message. The errors of [`Example::get`].
     pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
         let RecordFilter { filter, seen } = self;
         if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
@@ -70,9 +70,6 @@ impl RecordFilter {
             found.example.find_all(filter.names(), &mut found.kept)?;
             for (seen, k) in seen.iter_mut().zip(0..) {
                 *seen = *seen || found.feature(k)?.is_some();
-            }
-            for test in filter.tests() {
-                found.check(test)?;
             }
         }
         found.holds(filter.root(), number, payload)
@@ -99,46 +96,49 @@ impl<'a> Found<'_, 'a> {
         }
     }
 
-    /// Checks the kind and the number of values, whether or not the test decides the result.
-    fn check(&self, test: &FeatureTest) -> Result<()> {
-        let Some(feature) = self.feature(test.feature)? else { return Ok(()) };
-        let (Some(kind), len @ 1..) = (feature.kind(), feature.len()) else { return Ok(()) };
-        if matches!(test.test, Test::Present | Test::Absent) || test.quantity == Quantity::Len {
-            return Ok(());
+    /// Returns true if the feature of a test meets it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) for values of another kind, and for several values where one is tested.
+    fn meets(&self, test: &FeatureTest) -> Result<bool> {
+        let feature = self.feature(test.feature)?.unwrap_or_default();
+        if let (Some(kind), len @ 1..) = (feature.kind(), feature.len())
+            && !matches!(test.test, Test::Present | Test::Absent)
+            && test.quantity != Quantity::Len
+        {
+            let checked = self.filter.check(test, kind).and_then(|()| match test.quantifier {
+                Quantifier::Only if len > 1 => Err(self.filter.several(test, len)),
+                _ => Ok(()),
+            });
+            checked.map_err(|e| e.feature(self.filter.name(test.feature).as_bytes()))?;
         }
-        let checked = self.filter.check(test, kind).and_then(|()| match test.quantifier {
-            Quantifier::Only if len > 1 => Err(self.filter.several(test, len)),
-            _ => Ok(()),
-        });
-        checked.map_err(|e| e.feature(self.filter.name(test.feature).as_bytes()))
+        Ok(test.holds(feature))
     }
 
+    /// Evaluates a node. A test that fails is the result of the record only if the other tests leave it undecided, whatever their
+    /// order: columns and records then decide alike, and a record that columns decide need not be read.
     fn holds(&self, node: &Node, number: u64, payload: &[u8]) -> Result<bool> {
         match node {
-            Node::And(nodes) => {
-                for node in nodes {
-                    if !self.holds(node, number, payload)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            Node::Or(nodes) => {
-                for node in nodes {
-                    if self.holds(node, number, payload)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
+            Node::And(nodes) => self.decide(nodes, false, number, payload),
+            Node::Or(nodes) => self.decide(nodes, true, number, payload),
             Node::Not(node) => Ok(!self.holds(node, number, payload)?),
-            Node::Feature(k) => match self.filter.test(*k) {
-                Some(test) => Ok(test.holds(self.feature(test.feature)?.unwrap_or_default())),
-                None => Ok(false),
-            },
+            Node::Feature(k) => self.filter.test(*k).map_or(Ok(false), |test| self.meets(test)),
             Node::Number(test) => Ok(number_meets(test, number)),
             Node::Split(split) => Ok(split.holds(payload)),
         }
+    }
+
+    /// Returns `decisive` if one of the nodes has this result, whether or not others fail. Otherwise the first error, or the opposite.
+    fn decide(&self, nodes: &[Node], decisive: bool, number: u64, payload: &[u8]) -> Result<bool> {
+        let mut failed = None;
+        for node in nodes {
+            match self.holds(node, number, payload) {
+                Ok(found) if found == decisive => return Ok(decisive),
+                Ok(_) => {}
+                Err(e) => failed = failed.or(Some(e)),
+            }
+        }
+        failed.map_or(Ok(!decisive), Err)
     }
 }
 

@@ -156,6 +156,76 @@ fn tests_of_lists_strings_and_images_read_records() {
     assert_eq!(val, (0..20).filter(|&i| split.part(hash(i)) == Some(0)).collect::<Vec<_>>());
 }
 
+/// Returns ten records, of which the values of `m` have two kinds, and record 9 has two values of `id`.
+fn two_kinds() -> Dataset {
+    let record = |i: i64| {
+        let record = ExampleBuilder::new().int64("id", if i == 9 { vec![9, 9] } else { vec![i] });
+        match i % 3 {
+            0 => record.int64("m", [i]),
+            1 => record.bytes("m", [format!("{i}")]),
+            _ => record,
+        }
+        .encode()
+        .unwrap()
+    };
+    let mut bytes = Vec::new();
+    (0..10).for_each(|i| put_record(&mut bytes, &record(i)).unwrap());
+    memory(&bytes)
+}
+
+#[test]
+fn a_condition_has_one_result_for_columns_and_records() {
+    let ds = two_kinds();
+    let by_records = |text: &str| {
+        let mut records = text.parse::<Filter>().unwrap().for_records();
+        let mut buf = Vec::new();
+        (0..ds.len())
+            .map(|i| records.accepts(i, ds.read(i, &mut buf).unwrap().payload(), MessageKind::Example).ok())
+            .collect::<Option<Vec<bool>>>()
+    };
+    let by_columns = |text: &str| {
+        let found = ds.select(&text.parse().unwrap(), &Default::default());
+        found.ok().map(|found| (0..ds.len()).map(|i| found.contains(i)).collect::<Vec<bool>>())
+    };
+    for (text, is_error) in [
+        ("present(m)", false),
+        ("absent(m)", false),
+        ("not present(m) or id == 3 and record < 9", false),
+        ("len(m) == 1", false),
+        ("m == 3", true),
+        ("m == 3 and record in 0, 3, 6", false),
+        ("record in 0, 3, 6 and m == 3", false),
+        ("m == 3 or present(m) and record < 9", false),
+        ("id < 5", true),
+        ("id < 5 and record < 9", false),
+        ("record == 9 or id < 5", false),
+        ("id == 'x' and absent(id)", false),
+        ("any(id) == 'x' and record > 20", false),
+        ("any(m) == 3 and record in 0, 3", false),
+        ("record in 0, 3 and any(m) contains 'x' or m == 3", true),
+    ] {
+        let records = by_records(text);
+        assert_eq!(records.is_none(), is_error, "{text}");
+        assert_eq!(by_columns(text), records, "{text}");
+    }
+    // Only the records that are asked for are tested.
+    for (text, ids, expected) in [
+        ("id < 3", vec![0, 1, 2, 3, 4], vec![0, 1, 2]),
+        ("m == 3", vec![0, 2, 3, 5], vec![3]),
+        ("m == '4'", vec![4, 5, 7, 8], vec![4]),
+    ] {
+        let options = ColumnOptions::new().among(tfseek::order::Subset::from_ids(ids).unwrap());
+        let found = ds.select(&text.parse().unwrap(), &options).unwrap();
+        assert_eq!(Vec::from_iter(found.iter()), expected, "{text}");
+        assert!(ds.select(&text.parse().unwrap(), &Default::default()).is_err(), "{text}");
+    }
+    let strings = ds.select(
+        &"id == 'x'".parse().unwrap(),
+        &ColumnOptions::new().among(tfseek::order::Subset::from_ids(Vec::new()).unwrap()),
+    );
+    assert_eq!(strings.unwrap().count(), 0);
+}
+
 #[test]
 fn errors_of_tests_that_read_records() {
     let ds = lists();
@@ -163,7 +233,7 @@ fn errors_of_tests_that_read_records() {
     let e = error("id > 3 and objects == 5");
     assert_eq!(
         e.to_string(),
-        "<memory 0>: record 2 at byte 228: feature \"objects\": invalid filter: at byte 11: feature \"objects\" has 2 values: \
+        "<memory 0>: record 6 at byte 690: feature \"objects\": invalid filter: at byte 11: feature \"objects\" has 2 values: \
          expected one; `any(..)`, `all(..)` and `len(..)` test lists"
     );
     let ErrorKind::Filter(filter) = e.kind() else { panic!("{e:?}") };

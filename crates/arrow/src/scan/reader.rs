@@ -188,22 +188,19 @@ fn is_small(bytes: u64, records: u64) -> bool {
 
 /// Returns the work of a scan of a dataset. Finds the records that meet the condition.
 fn work_on(dataset: &Dataset, scan: &Scan, parser: BatchParser) -> Result<ScanWork> {
-    let selected = match &scan.filter {
-        Some(filter) => Some(Subset::from(&dataset.select(filter, &ColumnOptions::new())?)),
-        None => None,
-    };
     let part = scan.range.clone().filter(|range| *range != (0..dataset.len()));
     let chosen = match (&scan.subset, part) {
         (Some(subset), _) => Some(subset.clone()),
         (None, Some(range)) => Some(Subset::from_ids(range.collect::<Vec<_>>())?),
         (None, None) => None,
     };
-    let subset = match (selected, chosen) {
-        (Some(selected), Some(subset)) => {
-            let both: Vec<u64> = selected.iter().filter(|&id| subset.rank(id).is_some()).collect();
-            Some(Subset::from_ids(both)?)
+    let subset = match (&scan.filter, chosen) {
+        (Some(filter), chosen) => {
+            let options = ColumnOptions::new();
+            let options = chosen.into_iter().fold(options, ColumnOptions::among);
+            Some(Subset::from(&dataset.select(filter, &options)?))
         }
-        (selected, subset) => selected.or(subset),
+        (None, chosen) => chosen,
     };
     if scan.converter.schema().fields().is_empty() {
         let numbers = match subset {

@@ -152,16 +152,10 @@ impl SampleRecords {
         self.rows.iter().zip(0..).map(accepts).collect()
     }
 
-    /// Checks that the selection has the records of these outcomes. An error is allowed if a record has one. A record that has an error
-    /// may be decided by a column.
+    /// Checks that the selection has the records of these outcomes, or is an error if one of them is.
     fn check_selection(&self, filter: &Filter, outcomes: &[Option<bool>], text: &str) {
-        match self.select(filter) {
-            None => assert!(outcomes.contains(&None), "{text}"),
-            Some(found) => {
-                let same = |(found, outcome): (&bool, &Option<bool>)| outcome.is_none_or(|one| one == *found);
-                assert!(found.iter().zip(outcomes).all(same), "{text}: {found:?}, {outcomes:?}");
-            }
-        }
+        let expected: Option<Vec<bool>> = outcomes.iter().copied().collect();
+        assert_eq!(self.select(filter), expected, "{text}: {outcomes:?}");
     }
 
     /// Returns the selected records. `None` if the filter does not fit the values, or names a feature that no record has.
