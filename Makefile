@@ -195,11 +195,13 @@ coverage:
 			-f crates/testkit/coverage.awk target/coverage.lcov; \
 	fi
 
-# Tests threads (the loader, and the shared state of datasets) under ThreadSanitizer, which requires the source of the standard library.
+# Tests threads (the loader, the shared state of datasets, and exported Arrow streams) under ThreadSanitizer, which requires the source of the standard library.
 tsan:
 	@if [ -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; then \
 		set -x; RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std --target-dir target/tsan \
 			--target $(SANITIZER_TARGET) -p tfseek --lib --test loader --test dataset; \
+		RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std --target-dir target/tsan \
+			--target $(SANITIZER_TARGET) -p tfseek-arrow --lib; \
 	else echo "skipped: there is no nightly toolchain with rust-src"; fi
 
 # Tests the code that reads untrusted bytes, and all unsafe code of the library, under AddressSanitizer and its leak detector. An allocation

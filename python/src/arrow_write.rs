@@ -1,6 +1,7 @@
 //! `tfseek.write`: record batches of any library as records.
 
 use crate::error::{BindingError, Result};
+use crate::exit;
 use crate::foreign::ForeignStream;
 use crate::hooks;
 use crate::options::{Choice, argument};
@@ -104,17 +105,18 @@ impl StreamRows {
         mut write: impl FnMut(&[u8]) -> tfseek::Result<()>,
     ) -> Result<(), WriteFailure> {
         let mut before = 0u64;
-        while let Some(batch) = self.stream.next().map_err(WriteFailure::Stream)? {
-            let encoded = self.encoder.encode(&batch, |payload| {
+        let StreamRows { stream, encoder } = self;
+        while let Some(batch) = stream.next().map_err(WriteFailure::Stream)? {
+            let encoded = encoder.encode(&batch, |payload| {
                 write(payload)?;
-                match advance(1) {
-                    ControlFlow::Continue(()) => Ok(()),
-                    ControlFlow::Break(()) => Err(ErrorKind::Cancelled.into()),
+                if advance(1).is_break() || stream.is_cancelled() {
+                    return Err(ErrorKind::Cancelled.into());
                 }
+                Ok(())
             });
             encoded.map_err(|e| WriteFailure::Row(e, before))?;
             before = before.saturating_add(batch.num_rows() as u64);
-            if advance(0).is_break() {
+            if advance(0).is_break() || stream.is_cancelled() {
                 return Err(tfseek::Error::from(ErrorKind::Cancelled).into());
             }
         }
@@ -149,8 +151,9 @@ pub(crate) fn write_stream(
             Ok(writer.close(&|_| advance(0))?)
         };
         Ok(write())
-    })?;
-    let set = written.map_err(|e| e.raise(py))?;
+    });
+    exit::stop_at_exit(py);
+    let set = written?.map_err(|e| e.raise(py))?;
     Ok(of_set(set))
 }
 

@@ -1,6 +1,7 @@
 //! Streams of record batches, and schemas, that other libraries make.
 
 use crate::error::{BindingError, Result};
+use crate::exit::StreamCall;
 use crate::rows::type_name;
 use arrow_array::RecordBatch;
 use arrow_array::ffi::FFI_ArrowSchema;
@@ -10,11 +11,14 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 
 /// A stream of another library, or of a [`Scan`](tfseek_arrow::Scan). It is read and dropped in any thread, without the GIL: a library whose
 /// functions need the GIL takes it itself.
 pub(crate) struct ForeignStream {
     reader: ArrowArrayStreamReader,
+    /// Ends after the stream is released: fields are dropped in this order.
+    call: StreamCall,
 }
 
 impl ForeignStream {
@@ -27,6 +31,7 @@ impl ForeignStream {
                 "stream: expected an object with the method __arrow_c_stream__, such as a table or a data frame, found {found}"
             ))
         })?;
+        let call = StreamCall::begin(py);
         let capsule = method.call0()?;
         let not_a_stream = |what: String| {
             BindingError::type_error(format!(
@@ -39,13 +44,18 @@ impl ForeignStream {
         let stream = taken(capsule).map_err(|_| not_a_stream("a capsule of another name".to_owned()))?;
         // The stream may wait for a thread that needs the GIL. It may be in its last state, or fail to state its schema.
         match py.detach(|| guarded(|| ArrowArrayStreamReader::try_new(stream))) {
-            Ok(reader) => Ok(ForeignStream { reader }),
+            Ok(reader) => Ok(ForeignStream { reader, call }),
             Err(e) => Err(not_a_stream(format!("an error: {}", text(e)))),
         }
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
         arrow_array::RecordBatchReader::schema(&self.reader)
+    }
+
+    /// Returns true if no further batch is needed because the interpreter ends.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.call.is_cancelled()
     }
 
     /// Returns the next record batch. `None` at the end.
@@ -77,12 +87,14 @@ fn converted(capsule: &Bound<'_, PyCapsule>) -> PyResult<Result<ArrowSchema, Arr
     Ok(guarded(|| ArrowSchema::try_from(schema)))
 }
 
-/// Takes the stream out of a capsule.
+/// Takes the stream out of a capsule. One thread does so at a time, because two may have the same capsule in an interpreter without the GIL.
 #[allow(unsafe_code)]
 fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
+    static TAKING: Mutex<()> = Mutex::new(());
+    let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: by Arrow's PyCapsule interface, a capsule of this name holds a pointer to an initialized and aligned ArrowArrayStream, which
-    // lives as long as the capsule, and one consumer takes it. The capsule is alive here, and was returned to this thread for this call. The
+    // lives as long as the capsule, and one consumer takes it. The capsule is alive here, and this function is not run by two threads at once. The
     // stream is moved out, and the one in the capsule is marked as released, so the capsule does not release it a second time.
     Ok(unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_mut()) })
 }

@@ -26,6 +26,7 @@ mod dataset;
 mod dense;
 mod error;
 mod example;
+mod exit;
 mod feature;
 mod foreign;
 mod get_many;
@@ -118,5 +119,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tensor::serialize_strings, m)?)?;
     m.add_function(wrap_pyfunction!(command::run, m)?)?;
     m.add_function(wrap_pyfunction!(_panic, m)?)?;
+    let at_exit = wrap_pyfunction!(exit::finish_streams, m)?;
+    m.py().import("atexit")?.call_method1("register", (at_exit,))?;
     Ok(())
 }

@@ -13,15 +13,11 @@ use crate::part::PyPart;
 use crate::schema::PySchema;
 use crate::wait;
 use arrow_array::ffi::FFI_ArrowSchema;
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
-use std::{mem, process};
 use tfseek::{Part, Verify};
-use tfseek_arrow::{ByteStrings, ErrorKind, Options, Scan, ScanReader, Tensors, spec_of};
+use tfseek_arrow::{ByteStrings, ErrorKind, Options, Scan, Tensors, c_stream, spec_of};
 
 /// Returns the schema that reads the columns of an Arrow schema, the columns of text, and two answers: are byte strings copied, and are
 /// arrays tensors?
@@ -175,9 +171,7 @@ impl ScanCore {
         drop(requested_schema);
         let scan = self.scan.clone();
         let reader = wait::run(py, None, move |_| Ok(scan.reader()))?.map_err(|e| failure(py, e))?;
-        let reader = OwnedReader { schema: reader.schema(), reader: Some(reader), process: process::id() };
-        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
-        Ok(PyCapsule::new_with_value(py, stream, c"arrow_array_stream")?)
+        Ok(PyCapsule::new_with_value(py, c_stream(reader), c"arrow_array_stream")?)
     }
 }
 
@@ -197,38 +191,5 @@ pub(crate) fn failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
             Ok(e) => e.into(),
             Err(e) => BindingError::error(py, e.to_string()),
         },
-    }
-}
-
-/// A reader that belongs to one process. Its threads do not exist in a forked child, where it can neither be read nor dropped.
-struct OwnedReader {
-    reader: Option<ScanReader>,
-    schema: SchemaRef,
-    process: u32,
-}
-
-impl Iterator for OwnedReader {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
-        if process::id() != self.process {
-            let message = "expected the process that began this stream, found a fork of it: begin a new stream in each process";
-            return Some(Err(ArrowError::InvalidArgumentError(message.to_owned())));
-        }
-        self.reader.as_mut()?.next()
-    }
-}
-
-impl RecordBatchReader for OwnedReader {
-    fn schema(&self) -> SchemaRef {
-        SchemaRef::clone(&self.schema)
-    }
-}
-
-impl Drop for OwnedReader {
-    fn drop(&mut self) {
-        if process::id() != self.process {
-            mem::forget(self.reader.take());
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::arrow_write::{StreamRows, WriteFailure, Written, of_set};
 use crate::error::Result;
+use crate::exit;
 use crate::options::{Choice, argument};
 use crate::reshard;
 use crate::wait;
@@ -97,8 +98,9 @@ pub(crate) fn write_task(
             Ok(writer.close()?)
         };
         Ok(write())
-    })?;
-    Ok(of_file(written.map_err(|e| e.raise(py))?))
+    });
+    exit::stop_at_exit(py);
+    Ok(of_file(written?.map_err(|e| e.raise(py))?))
 }
 
 /// Checks that there is no set of a name.

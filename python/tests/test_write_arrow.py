@@ -6,6 +6,8 @@ import ctypes
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, Callable
@@ -367,3 +369,57 @@ def test_a_stream_that_fails_without_a_reason_is_released_once(tmp_path: pathlib
     with pytest.raises(TypeError, match="released"):
         tfseek.write(Once(capsule), tmp_path / "a")
     assert len(released) == 1
+
+
+# Ends while a daemon thread writes a stream whose batches need the interpreter, or is in a loop of writes.
+DAEMON = """
+import pathlib, sys, threading, time
+import pyarrow as pa
+import tfseek
+
+out, kind = sys.argv[1:]
+schema, begun = pa.schema([("i", pa.int64())]), threading.Event()
+
+
+def batches():
+    for k in range(10 if kind == "loop" else 10**9):
+        yield pa.record_batch([pa.array([k])], schema=schema)
+        begun.set()
+        if kind == "blocked":
+            threading.Event().wait()
+
+
+def write():
+    tfseek.write(pa.RecordBatchReader.from_batches(schema, batches()), out, force=True)
+    while kind == "loop":
+        tfseek.write(pa.RecordBatchReader.from_batches(schema, batches()), out, force=True)
+
+
+threading.Thread(target=write, daemon=True).start()
+begun.wait()
+if kind == "fork":
+    import os
+
+    child = os.fork()
+    if child:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["endless", "loop", "blocked", "fork"])
+def test_a_daemon_thread_writes_at_exit(tmp_path: pathlib.Path, kind: str) -> None:
+    if kind == "fork" and not hasattr(os, "fork"):
+        pytest.skip("no fork on this platform")
+    for k in range(1 if kind == "blocked" else 5):
+        run = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", DAEMON, str(tmp_path / "a.tfrecord"), kind],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        want = "done\n" * (2 if kind == "fork" else 1)
+        assert (run.returncode, run.stdout, run.stderr) == (0, want, ""), k
+    if kind != "blocked":
+        # Files are complete or removed.
+        assert all(len(tfseek.open(tmp_path / name, index="memory")) == 10 for name in files(tmp_path))

@@ -105,6 +105,7 @@
 )]
 
 mod arrays;
+mod c_stream;
 mod converter;
 mod encode;
 mod error;
@@ -116,6 +117,7 @@ mod spec;
 mod strings;
 mod tensor;
 
+pub use c_stream::c_stream;
 pub use converter::{Converter, schema_of};
 pub use encode::{Encoder, EncoderOptions};
 pub use error::{Error, ErrorKind, Result};
