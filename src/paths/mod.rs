@@ -33,6 +33,7 @@ mod folder;
 mod natural;
 mod pattern;
 mod set;
+mod walk;
 
 pub use folder::{EXTENSIONS, has_extension};
 pub use pattern::MAX_NAMES;

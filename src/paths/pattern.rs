@@ -2,9 +2,8 @@
 
 use super::folder::{existing, exists};
 use super::set::{AtPattern, FoundShard, padded_to};
+use super::walk::{has_wildcard, matches};
 use crate::error::{Error, PathsError, Result};
-use glob::{MatchOptions, Pattern};
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -17,14 +16,6 @@ const MAX_TEXT: usize = 256 << 20;
 const MAX_DEPTH: usize = 16;
 /// Maximum number of missing names in an error, which contains the number of all.
 const MAX_LISTED: usize = 1000;
-
-/// The rules of a shell: `*` and `?` match neither `/` nor a leading dot, so no pattern matches files in `.tfseek/`.
-const SHELL: MatchOptions =
-    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
-
-fn has_wildcard(s: &str) -> bool {
-    s.contains(['*', '?', '['])
-}
 
 fn at_pattern(path: &Path) -> Option<AtPattern<'_>> {
     AtPattern::parse(path.file_name()?.to_str()?)
@@ -67,7 +58,8 @@ pub(super) fn resolve(
             }
             all.append(&mut searched(&path, at.resolve(path.parent().unwrap_or(base))?, allow_missing)?);
         } else if has_wildcard(word) {
-            all.append(&mut searched(&path, matches(base, word)?, allow_missing)?);
+            let found = matches(base, word)?.into_iter().map(|path| FoundShard { path, searched: true });
+            all.append(&mut searched(&path, found.collect(), allow_missing)?);
         } else {
             missing_count += 1;
             if missing.len() < MAX_LISTED {
@@ -91,46 +83,6 @@ fn searched(path: &Path, found: Vec<FoundShard>, allow_missing: bool) -> Result<
         return Err(PathsError::NoMatch { pattern: path.display().to_string().into() }.into());
     }
     Ok(found)
-}
-
-fn matches(base: &Path, word: &str) -> Result<Vec<FoundShard>> {
-    let path = base.join(word);
-    let bad = |reason: &str| {
-        let pattern = path.display().to_string().into();
-        Error::from(PathsError::BadPattern { pattern, reason: reason.into() })
-    };
-    let base = base.to_str().ok_or_else(|| bad("expected UTF-8"))?;
-    let mut found = Vec::new();
-    for path in glob(base, word).map_err(bad)? {
-        let path = path?;
-        if !path.is_dir() {
-            found.push(FoundShard { path, searched: true });
-        }
-    }
-    // `glob` silently leaves out a name after a wildcard if the file cannot be examined. It may be a shard.
-    let parts: Vec<&str> = word.split('/').collect();
-    for (k, name) in parts.iter().enumerate().filter(|(_, name)| !has_wildcard(name)) {
-        let folders = parts.get(..k).unwrap_or_default().join("/");
-        if has_wildcard(&folders) {
-            for folder in glob(base, &folders).map_err(bad)? {
-                exists(&folder?.join(name))?;
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// Returns the paths that match a pattern in the folder `base`, which is taken literally. A folder that cannot be read is an error,
-/// because it may contain shards.
-fn glob(base: &str, word: &str) -> Result<impl Iterator<Item = Result<PathBuf>>, &'static str> {
-    let pattern = Path::new(&Pattern::escape(base)).join(word);
-    let paths = glob::glob_with(pattern.to_str().ok_or("expected UTF-8")?, SHELL).map_err(|e| e.msg)?;
-    Ok(paths.map(|path| {
-        path.map_err(|e| {
-            let path = e.path().to_path_buf();
-            Error::from(io::Error::from(e)).in_file(&path)
-        })
-    }))
 }
 
 /// Expands braces: `{a,b}`, `{00..10}`, `{0..10..2}`, several in a row and nested. Braces of another form and unmatched braces are text.

@@ -1,0 +1,140 @@
+//! Files that match wildcards, found folder by folder.
+
+use super::folder::exists;
+use crate::error::{Error, PathsError, Result};
+use glob::{MatchOptions, Pattern};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The rules of a shell: `*` and `?` match no leading dot, so no pattern matches files in `.tfseek/`.
+const SHELL: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// Returns true for text with the characters of wildcards.
+pub(super) fn has_wildcard(s: &str) -> bool {
+    s.contains(['*', '?', '['])
+}
+
+/// Returns the files that match a pattern in the folder `base`, which is taken literally.
+///
+/// Reads each folder at most once for each name in the pattern: the matches of its first names are a set. Otherwise several `**` would
+/// reach a deep folder in a number of ways that grows exponentially.
+///
+/// # Errors
+/// An invalid pattern. A folder that cannot be read, or a file that cannot be examined, because it may be or contain a shard.
+pub(super) fn matches(base: &Path, word: &str) -> Result<BTreeSet<PathBuf>> {
+    let mut folders = Folders { read: 0 };
+    folders.matches(base, word)
+}
+
+/// The folders that a search reads.
+struct Folders {
+    /// Number of folders read. Tests bound it.
+    read: u64,
+}
+
+impl Folders {
+    fn matches(&mut self, base: &Path, word: &str) -> Result<BTreeSet<PathBuf>> {
+        let mut found = BTreeSet::from([base.to_path_buf()]);
+        for name in Path::new(word).components() {
+            let name = name.as_os_str().to_str().unwrap_or_default();
+            found = match name {
+                "**" => self.with_all_below(found)?,
+                _ if has_wildcard(name) => {
+                    let pattern = Pattern::new(name).map_err(|e| {
+                        let pattern = base.join(word).display().to_string().into();
+                        Error::from(PathsError::BadPattern { pattern, reason: e.msg.into() })
+                    })?;
+                    self.entries(&found, |name| pattern.matches_with(name, SHELL))?
+                }
+                _ => existing_entries(found, name)?,
+            };
+        }
+        // A pattern that ends in `/` matches folders only.
+        found.retain(|path| !word.ends_with('/') && !path.is_dir());
+        Ok(found)
+    }
+
+    /// Returns the entries of folders whose names are `wanted`. Paths that are not folders have none.
+    fn entries(
+        &mut self,
+        folders: &BTreeSet<PathBuf>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<BTreeSet<PathBuf>> {
+        let mut found = BTreeSet::new();
+        for folder in folders {
+            let in_folder = |e: io::Error| Error::from(e).in_file(folder);
+            // The empty path is the current folder.
+            let opened = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            if !opened.is_dir() {
+                continue;
+            }
+            self.read += 1;
+            for entry in fs::read_dir(opened).map_err(in_folder)? {
+                let name = entry.map_err(in_folder)?.file_name();
+                if wanted(&name.to_string_lossy()) {
+                    found.insert(folder.join(name));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns folders, and all folders in them at any depth whose paths have no hidden name.
+    fn with_all_below(&mut self, folders: BTreeSet<PathBuf>) -> Result<BTreeSet<PathBuf>> {
+        let mut all = BTreeSet::new();
+        let mut new = folders;
+        while !new.is_empty() {
+            let mut below = self.entries(&new, |name| !name.starts_with('.'))?;
+            below.retain(|path| path.is_dir() && !all.contains(path) && !new.contains(path));
+            all.append(&mut new);
+            new = below;
+        }
+        Ok(all)
+    }
+}
+
+/// Returns the paths of the entry `name` of folders, where it exists.
+fn existing_entries(folders: BTreeSet<PathBuf>, name: &str) -> Result<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    for folder in folders {
+        let path = folder.join(name);
+        if exists(&path)? {
+            found.insert(path);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With nine `**/*` there are millions of ways through 18 folders.
+    #[test]
+    fn each_folder_is_read_once_for_each_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep: PathBuf = (0..18).map(|_| "d").collect();
+        fs::create_dir_all(dir.path().join(&deep)).unwrap();
+        fs::write(dir.path().join(&deep).join("x"), "").unwrap();
+        for wildcard in ["**/", "**/*/", "**/d/"] {
+            let mut folders = Folders { read: 0 };
+            let found = folders.matches(dir.path(), &(wildcard.repeat(9) + "x")).unwrap();
+            assert_eq!(found.into_iter().collect::<Vec<_>>(), [dir.path().join(&deep).join("x")]);
+            assert!(folders.read <= 18 * 19, "{wildcard}: {} folders", folders.read);
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn names_that_are_not_utf8() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(OsStr::from_bytes(b"a\xff"));
+        fs::write(&path, "").unwrap();
+        assert_eq!(matches(dir.path(), "a*").unwrap(), BTreeSet::from([path]));
+    }
+}
