@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::options::Choice;
-use crate::reading::bytes_of;
+use crate::reading::{self, bytes_of};
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -27,8 +27,8 @@ pub(crate) fn build_index(
 ) -> Result<u64> {
     let progress = Progress::new(py, progress, "indexing", Unit::Bytes)?;
     let shown = progress.is_some();
+    let paths = reading::resolve(py, paths, allow_missing)?;
     wait::run(py, progress, move |call| {
-        let paths = tfseek::paths::resolve(paths, allow_missing)?;
         let mut options = IndexOptions::new().jobs(jobs).progress(call.callback());
         if rebuild {
             options = options.mode(IndexMode::Rebuild);

@@ -13,9 +13,12 @@ use crate::warning::PyWarning;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use tfseek::ErrorKind;
 use tfseek::batch::Buf;
 use tfseek::loader::Step;
@@ -31,6 +34,8 @@ pub(crate) struct LoaderCore {
     /// Number of the newest iteration. Earlier iterations have ended. Changed under the lock.
     iteration: AtomicU64,
     running: Mutex<Option<tfseek::Loader>>,
+    /// Number of skipped records of each file, in all steps that were returned.
+    skipped: Mutex<BTreeMap<PathBuf, u64>>,
 }
 
 impl LoaderCore {
@@ -103,6 +108,18 @@ impl LoaderCore {
         self.with(py, |loader| loader.cursor().clone())
     }
 
+    fn count_skipped(&self, step: &Step) {
+        if step.skipped().is_empty() {
+            return;
+        }
+        let mut counts = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        for skipped in step.skipped() {
+            let path = skipped.error.location().path.as_deref().unwrap_or(Path::new(""));
+            let count = counts.entry(path.to_owned()).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
     fn batch<'py>(&self, py: Python<'py>, step: &Step) -> Result<Bound<'py, PyAny>> {
         if let Some(batch) = step.batch() {
             return Ok(self.config.batch(py, batch)?);
@@ -138,6 +155,7 @@ impl LoaderCore {
             pid: AtomicU32::new(std::process::id()),
             iteration: AtomicU64::new(0),
             running: Mutex::new(Some(loader)),
+            skipped: Mutex::default(),
         })
     }
 
@@ -166,6 +184,7 @@ impl LoaderCore {
             py.check_signals()?;
         };
         let Some(step) = next.transpose()? else { return Ok(None) };
+        self.count_skipped(&step);
         let batch = self.batch(py, &step)?;
         // The step is dropped, and its memory released, without the GIL.
         let info = py.detach(|| StepInfo::of(step));
@@ -191,6 +210,13 @@ impl LoaderCore {
     #[getter]
     fn warnings(&self, py: Python<'_>) -> Result<Vec<PyWarning>> {
         self.with(py, |loader| loader.warnings().iter().map(PyWarning::of).collect())
+    }
+
+    /// Number of skipped records of each file since the loader was created.
+    #[getter]
+    fn skipped_by_file(&self) -> BTreeMap<OsString, u64> {
+        let counts = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().map(|(path, count)| (path.into(), *count)).collect()
     }
 
     fn describe(&self, py: Python<'_>) -> Result<String> {

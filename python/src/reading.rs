@@ -4,7 +4,9 @@ use crate::error::Result;
 use crate::options::argument;
 use crate::shared::SharedDataset;
 use crate::wait::{self, CallState, Progress, Unit};
+use crate::warning;
 use pyo3::prelude::*;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::column::{ColumnOptions, DatasetColumn};
@@ -45,6 +47,14 @@ pub(crate) fn load_columns(
     let features: Vec<&str> = features.iter().map(String::as_str).collect();
     call.expect(dataset.known_bytes());
     Ok(dataset.columns(&features, &ColumnOptions::new())?)
+}
+
+/// Returns the shards that paths match, and raises warnings about folders with other TFRecord files. For functions whose results have no
+/// warnings.
+pub(crate) fn resolve(py: Python<'_>, paths: Vec<OsString>, allow_missing: bool) -> Result<Vec<PathBuf>> {
+    let found = wait::run(py, None, move |_| Ok(paths::resolve_with_warnings(paths, allow_missing)?))?;
+    warning::raise(py, &found.warnings)?;
+    Ok(found.paths)
 }
 
 /// Returns the size of the shards that paths match, in bytes. `None` for a pack, or if it is unknown.

@@ -3,7 +3,7 @@
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed};
-use crate::reading::bytes_of;
+use crate::reading::{self, bytes_of};
 use crate::unpack::ReportingReader;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
@@ -61,8 +61,8 @@ pub(crate) fn stats(
         }
         StatsInput::Paths(paths) => {
             let progress = Progress::new(py, progress, "reading", Unit::Bytes)?;
+            let paths = reading::resolve(py, paths, false)?;
             wait::run(py, progress, move |call| {
-                let paths = tfseek::paths::resolve(paths, false)?;
                 call.expect(bytes_of(&paths));
                 let report = call.callback();
                 if sample.is_some() {

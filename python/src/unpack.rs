@@ -1,7 +1,7 @@
 //! `tfseek.unpack`: decompresses files to plain ones, with the rules of the command `tfseek unpack`.
 
 use crate::error::{BindingError, Result};
-use crate::reading::bytes_of;
+use crate::reading::{self, bytes_of};
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -42,6 +42,7 @@ pub(crate) fn unpack(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Vec<OsString>> {
     let progress = Progress::new(py, progress, "unpacking", Unit::Bytes)?;
+    let paths = reading::resolve(py, paths, false)?;
     let written = wait::run(py, progress, move |call| {
         let report = call.callback();
         Ok(unpack_all(&paths, &out_dir, force, |total| call.expect(total), report))
@@ -57,13 +58,12 @@ pub(crate) fn unpack(
 
 /// Unpacks all files, and returns the error of the first one that failed.
 fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + 'static>(
-    paths: &[OsString],
+    paths: &[PathBuf],
     out_dir: &Path,
     force: bool,
     expect: impl FnOnce(Option<u64>),
     report: F,
 ) -> Result<Vec<OsString>, Refused> {
-    let paths = tfseek::paths::resolve(paths, false)?;
     let destination = Destination::Folder(out_dir);
     let compressed: Vec<PathBuf> = paths.iter().filter(|path| tools::is_compressed(path)).cloned().collect();
     let targets: Vec<_> =
@@ -73,7 +73,7 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + 'static>(
     std::fs::create_dir_all(out_dir).map_err(|e| Error::from(e).in_file(out_dir))?;
     expect(bytes_of(&compressed));
     let (mut written, mut failed) = (Vec::new(), None);
-    for path in &paths {
+    for path in paths {
         if report(0).is_break() {
             return Err(Error::from(ErrorKind::Cancelled).into());
         }

@@ -2,7 +2,7 @@
 
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption};
-use crate::reading::bytes_of;
+use crate::reading::{self, bytes_of};
 use crate::unpack::ReportingReader;
 use crate::wait::{self, Progress, Unit};
 use pyo3::exceptions::PyRuntimeError;
@@ -35,8 +35,8 @@ pub(crate) fn verify<'py>(
     // Without decoding the kind does not matter, and no record is read for a guess.
     let kind = if decode { kind.0.given() } else { Some(MessageKind::Other) };
     let progress = Progress::new(py, progress, "verifying", Unit::Bytes)?;
+    let paths = reading::resolve(py, paths, false)?;
     let found = wait::run(py, progress, move |call| {
-        let paths = tfseek::paths::resolve(paths, false)?;
         call.expect(bytes_of(&paths));
         verify_all(&paths, kind, tfseek::threads(jobs)?, call.callback())
     })?;

@@ -1,5 +1,7 @@
 //! `tfseek.Warning`: an observation that is not an error.
 
+use crate::error::Result;
+use pyo3::intern;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
@@ -50,4 +52,19 @@ impl PyWarning {
     fn __repr__(&self) -> String {
         format!("tfseek.Warning(kind={:?}, message={:?})", self.kind, self.message)
     }
+}
+
+/// Raises warnings through `warnings.warn`, at the line of Python code that is running.
+///
+/// # Errors
+/// The exception of a filter that makes errors of warnings.
+pub(crate) fn raise(py: Python<'_>, warnings: &[tfseek::Warning]) -> Result<()> {
+    if warnings.is_empty() {
+        return Ok(());
+    }
+    let warn = py.import(intern!(py, "warnings"))?.getattr(intern!(py, "warn"))?;
+    for warning in warnings {
+        warn.call1((warning.to_string(),))?;
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import pickle
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -289,6 +290,29 @@ def test_a_folder_names_tfrecord_files_with_other_names(shards: str, tmp_path: p
     assert tfseek.stream(tmp_path).warnings == [warning]
     assert "2 files have other names but are TFRecord files and were not opened: a.bin, part-0" in warning.message
     assert len(tfseek.open([tmp_path / "part-*", tmp_path / "a.bin"]).shards) == 2
+
+
+def test_functions_without_warnings_in_their_result_raise_them(shards: str, tmp_path: pathlib.Path) -> None:
+    shard = pathlib.Path(tfseek.open(shards).shards[0]).read_bytes()
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (folder / "x.tfrecord").write_bytes(shard)
+    text = "1 file has another name but is a TFRecord file and was not opened: part-0"
+    calls: list[Any] = [
+        lambda: tfseek.verify(folder),
+        lambda: tfseek.build_index(folder),
+        lambda: tfseek.unpack(folder, out),
+        lambda: tfseek.stats(folder),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for call in calls:
+            call()
+    (folder / "part-0").write_bytes(shard)
+    for call in calls:
+        with pytest.warns(UserWarning) as raised:
+            call()
+        assert [text in str(warning.message) for warning in raised] == [True], raised
 
 
 def test_warnings_have_fields(tmp_path: pathlib.Path) -> None:

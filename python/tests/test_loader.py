@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+import warnings
 from typing import Any, Optional
 
 import numpy as np
@@ -407,6 +409,50 @@ def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -
         seen.append(batch["label"].tolist())
         assert [record for record, _ in loader.skipped] == ([5] if seen[-1] == [4] else [])
     assert seen == [[0, 1], [2, 3], [4], [6, 7], [8, 9]]
+
+
+def test_skipped_records_are_counted_by_file(tmp_path: pathlib.Path) -> None:
+    for name, bad in (("a", {1}), ("b", set()), ("c", {0, 4})):
+        with tfseek.Writer(tmp_path / f"{name}.tfrecord") as writer:
+            for i in range(6):
+                writer.write(tfseek.Example({"label": "word" if i in bad else i}))
+    ds = tfseek.open(tmp_path, index="memory")
+    loader = tfseek.Loader(ds, {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=4, seed=1, errors="skip", threads=2)
+    assert (loader.skipped_total, loader.skipped_by_file) == (0, {})
+    counted = 0
+    for epoch in range(1, 4):
+        for _ in loader:
+            counted += len(loader.skipped)
+            assert loader.skipped_total == counted
+        assert loader.skipped_by_file == {str(tmp_path / "a.tfrecord"): epoch, str(tmp_path / "c.tfrecord"): 2 * epoch}
+
+
+def test_a_state_of_another_run_says_what_differs(ds: tfseek.Dataset, tmp_path: pathlib.Path) -> None:
+    paths = [tmp_path / f"{k}.tfrecord" for k in range(3)]
+    for path, size in zip(paths, (10, 10, 11)):
+        with tfseek.Writer(path) as writer:
+            for i in range(size):
+                writer.write(tfseek.Example({"i": i, "name": path.name * size}))
+    one, same_size, longer = (tfseek.open(path, index="memory") for path in paths)
+    saved = tfseek.Loader(one, batch_size=4, seed=1).state_dict()
+    for other, options, text in [
+        (longer, {"seed": 1}, "of another dataset: expected 11 records, found 10"),
+        (same_size, {"seed": 1}, "of another dataset, with as many records in other shards: expected fingerprint"),
+        (one, {"shuffle": False}, "of another order: expected file order (no shuffling), found a global shuffle"),
+        (one, {"shuffle": "block", "seed": 1}, "of another order: expected a block shuffle, found a global shuffle"),
+        (one[2:], {"seed": 1}, "of another order: expected the records that a filter selects, found all"),
+    ]:
+        loader = tfseek.Loader(other, batch_size=4, **options)  # type: ignore[call-overload]
+        with pytest.raises(tfseek.OrderError, match=re.escape(text)):
+            loader.load_state_dict(saved)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfseek.Loader(one, batch_size=4, seed=1).load_state_dict(saved)
+        tfseek.Loader(one, batch_size=4, shuffle=True).load_state_dict(saved)
+    loader = tfseek.Loader(one, batch_size=4, seed=2)
+    with pytest.warns(UserWarning, match="the state has seed=1, which is used in place of seed=2") as raised:
+        loader.load_state_dict(saved)
+    assert raised[0].filename == __file__ and loader.state_dict() == saved
 
 
 def test_close(ds: tfseek.Dataset) -> None:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -740,3 +741,35 @@ def test_a_copy_is_reset(shards: str) -> None:
         dataset.reset()
         next(iter(dataset))
         assert dataset.epoch == 0
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_the_state_of_workers_is_not_the_parents(ds: tfseek.Dataset, persistent: bool) -> None:
+    train = tft.IterableDataset(ds, DENSE, batch_size=20, seed=5)
+    start = train.state_dict()
+    batches = DataLoader(train, batch_size=None, num_workers=2, persistent_workers=persistent)
+    iterator = iter(batches)
+    for _ in range(5):
+        next(iterator)
+    with pytest.raises(RuntimeError, match="StatefulDataLoader"):
+        train.state_dict()
+    # The epoch of the next iteration is known, and so is the position of an iteration in this process.
+    train.set_epoch(1)
+    assert (train.state_dict()["epoch"], train.state_dict()["pos"]) == (1, 0)
+    del iterator, batches
+    train.load_state_dict(start)
+    assert train.state_dict() == start
+    next(iter(train))
+    assert train.state_dict()["pos"] == 20
+    assert pickle.loads(pickle.dumps(train)).state_dict()["pos"] == 20
+
+
+def test_another_seed_than_the_states_is_told(ds: tfseek.Dataset) -> None:
+    one, other = (tft.IterableDataset(ds, DENSE, batch_size=20, seed=seed) for seed in (5, 6))
+    with pytest.warns(UserWarning, match="seed=5, which is used in place of seed=6"):
+        other.load_state_dict(one.state_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pickle.loads(pickle.dumps(other))
+    with pytest.warns(UserWarning, match="seed=7, which is used in place of seed=8"):
+        tft.Sampler(ds, seed=8).load_state_dict(tft.Sampler(ds, seed=7).state_dict())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, overload
 
@@ -89,7 +90,7 @@ class Loader(Generic[Batch]):
     threads: number of threads that produce batches. Default: one per processor. 0: none. Batches do not depend on it.
     batches_ahead, memory, look_ahead: limits of prepared batches, of payload bytes in flight, and of bytes requested in advance.
     verify: ``"payload"``, ``"header"`` or ``"first_epoch"``. Default: as the dataset.
-    errors: ``"raise"``: an invalid record raises. ``"skip"``: it is left out and listed in ``skipped``.
+    errors: ``"raise"``: an invalid record raises. ``"skip"``: it is left out, listed in ``skipped``, and counted in ``skipped_total``.
     repeat: if true, an iterator continues with the next epoch and never ends. Keep the iterator or call ``next(loader)``.
     bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``), of ``str`` (``"str"``) or of uint8 arrays without a copy
         (``"views"``), as :class:`tfseek.Bytes` (``"offsets"``), or as NumPy's strings of fixed width (``"S"``). See
@@ -185,6 +186,7 @@ class Loader(Generic[Batch]):
         self._names = (ids, mask)
         self._transform = transform
         self._sizes = (global_batch_size, batch_size, world_size)
+        self._seed = seed
         options["shuffle"] = shuffle_name(seed is not None if shuffle is None else shuffle)
         options["tail"] = tail_name(drop_last, tail)
         self._core = LoaderCore(ds, schema, bytes_as, options, progress)
@@ -257,8 +259,21 @@ class Loader(Generic[Batch]):
 
     @property
     def skipped(self) -> list[tuple[int, str]]:
-        """Record numbers and errors of the records skipped in the last batch, with ``errors="skip"``."""
+        """Record numbers and errors of the records skipped in the last batch, with ``errors="skip"``.
+
+        :attr:`skipped_total` and :attr:`skipped_by_file` count those of all batches.
+        """
         return self._last.skipped
+
+    @property
+    def skipped_total(self) -> int:
+        """Number of records skipped in all batches that this loader returned, over all epochs."""
+        return sum(self.skipped_by_file.values())
+
+    @property
+    def skipped_by_file(self) -> dict[str, int]:
+        """The same number for each file that has such records, by its path."""
+        return self._core.skipped_by_file
 
     @property
     def warnings(self) -> list[Warning]:
@@ -309,8 +324,14 @@ class Loader(Generic[Batch]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resumes the next iteration at a state. The number of ranks, threads and the batch size may differ.
 
-        Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
+        The seed is that of the state. A :class:`UserWarning` tells if it is not the ``seed`` of this loader. Raises
+        :class:`tfseek.OrderError` for the state of another dataset or another kind of order, which says what differs.
         """
+        self._seek(state)
+        warn_of_seed(state, self._seed)
+
+    def _seek(self, state: dict[str, Any]) -> None:
+        """Does the same without the warning."""
         self._core.seek(state_text(state))
 
     def close(self) -> None:
@@ -366,6 +387,15 @@ def state_text(state: Any) -> str:
     if not isinstance(state, dict) or not state:
         raise OrderError(f"state: expected a dict from state_dict(), found {_short(state)}")
     return json.dumps(state)
+
+
+def warn_of_seed(state: dict[str, Any], seed: Optional[int]) -> None:
+    """Warns the caller of the caller if a loaded state has another seed than the one that was chosen."""
+    found = state.get("seed")
+    # A negative seed is the unsigned number with the same bits.
+    if seed is not None and found != int(seed) % 2**64:
+        message = f"the state has seed={found}, which is used in place of seed={seed}: create a new loader for another order"
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _short(value: Any) -> str:

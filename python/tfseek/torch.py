@@ -19,7 +19,7 @@ import torch.utils.data
 
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features, schema_of
-from ._loader import Loader, shuffle_name, tail_name
+from ._loader import Loader, shuffle_name, tail_name, warn_of_seed
 from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator
 from ._tfseek import Dataset as Records
 
@@ -273,6 +273,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._options = {**options, "rank": rank, "world_size": world_size}
         # Shared with persistent workers: the number of calls of set_epoch, and the last epoch that was set.
         self._epoch_requests = torch.zeros(2, dtype=torch.int64).share_memory_()
+        # Set by a worker that begins an iteration: the position is then in the workers.
+        self._in_workers = torch.zeros(1, dtype=torch.bool).share_memory_()
         self._requests_seen = 0
         self._build(None, None)
 
@@ -289,7 +291,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         #: State at which the next iteration begins, in a copy of a dataset that was iterated over.
         self._next_start: Optional[dict[str, Any]] = None
         if state is not None:
-            self._loader.load_state_dict(state)
+            self._loader._seek(state)
 
     def __iter__(self) -> Iterator[Any]:
         info = torch.utils.data.get_worker_info()
@@ -307,6 +309,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             elif not self._loader._core.fresh:
                 self._loader.set_epoch(self._epoch + 1)
         self._requests_seen = count
+        self._in_workers.fill_(worker_of is not None)
         batches = iter(self._loader)
         self._epoch = self._loader.epoch
         return map(self._converted, batches)
@@ -314,7 +317,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def _seek_start(self) -> None:
         """Moves the loader of a copy to the state at which the next iteration begins."""
         if self._next_start is not None:
-            self._loader.load_state_dict(self._next_start)
+            self._loader._seek(self._next_start)
             self._next_start = None
 
     def _converted(self, batch: Any) -> Any:
@@ -346,6 +349,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._request_epoch(self._loader.epoch)
 
     def _request_epoch(self, epoch: int) -> None:
+        self._in_workers.fill_(False)
         self._requests_seen += 1
         # The tensor has signed integers.
         self._epoch_requests.copy_(torch.tensor([self._requests_seen, epoch - 2**64 if epoch >= 2**63 else epoch]))
@@ -355,27 +359,44 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
         It is the state of a :class:`tfseek.Loader`, and counts the batches that were returned. After the last batch of an epoch it is
         that epoch's end, until the iteration has ended.
+
+        Raises :class:`RuntimeError` if worker processes of a ``DataLoader`` iterate over copies of this object. They have the position,
+        until :meth:`set_epoch`, :meth:`reset` or :meth:`load_state_dict` is called.
         """
+        if self._worker_of is None and self._in_workers.item():
+            raise RuntimeError(
+                "expected to be asked for the state of this iteration, which is in the workers of a DataLoader: use "
+                "torchdata's StatefulDataLoader and its state_dict(), or num_workers=0"
+            )
+        return self._state()
+
+    def _state(self) -> dict[str, Any]:
+        """Returns the state of this process."""
         state: dict[str, Any] = json.loads(self._loader._core.state_in_epoch())
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resumes the next iteration at a state. The number of ranks, threads and the batch size may differ.
 
-        Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
+        The seed is that of the state, and a :class:`UserWarning` tells if ``seed=`` is another one. Raises :class:`tfseek.OrderError` for
+        the state of another dataset or another kind of order.
         """
-        self._loader.load_state_dict(state)
+        self._loader._seek(state)
         self._next_start = None
+        if self._worker_of is None and torch.utils.data.get_worker_info() is None:
+            self._in_workers.fill_(False)
+            warn_of_seed(state, self._options.get("seed"))
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy has no iterator. Its first iteration begins where the original's next one would.
         start = self._next_start if self._loader._core.fresh else self._loader._upcoming()
-        return {**self.__dict__, "_loader": None, "_next_start": None, "_saved": (self.state_dict(), start)}
+        return {**self.__dict__, "_loader": None, "_next_start": None, "_saved": (self._state(), start)}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         state, start = fields.pop("_saved")
         self.__dict__.update(fields)
         self._epoch_requests.share_memory_()
+        self._in_workers.share_memory_()
         self._build(None, state)
         self._next_start = start
 
@@ -392,6 +413,7 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers. The sampled numbers are indexes of ``ds``.
     shuffle: ``True`` or ``"global"``, ``"block"`` for blocks of adjacent records, ``False``.
+    seed: default: 0.
     rank, world_size: as for :class:`IterableDataset`.
     batch_size: number of samples per batch of one rank. With the batch size of the ``DataLoader``, its batches are those of a loader.
         On one rank it affects only ``drop_last``.
@@ -408,7 +430,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         ds: Records,
         *,
         shuffle: Union[bool, str] = True,
-        seed: int = 0,
+        seed: Optional[int] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         batch_size: int = 1,
@@ -421,11 +443,12 @@ class Sampler(torch.utils.data.Sampler[int]):
         options = {
             "batch_size": batch_size,
             "shuffle": shuffle_name(shuffle),
-            "seed": seed,
+            "seed": 0 if seed is None else seed,
             "rank": rank,
             "world_size": world_size,
             "tail": tail_name(drop_last, tail),
         }
+        self._seed = seed
         self._arguments = (ds, options, batch_size)
         self._core = SamplerCore(*self._arguments)
 
@@ -463,9 +486,11 @@ class Sampler(torch.utils.data.Sampler[int]):
         A state at the end of an epoch begins the next epoch. If :meth:`set_epoch` then selects the finished epoch, the iteration is
         empty.
 
-        Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
+        The seed is that of the state, and a :class:`UserWarning` tells if ``seed=`` is another one. Raises :class:`tfseek.OrderError` for
+        the state of another dataset or another kind of order.
         """
         self._core.load(json.dumps(state))
+        warn_of_seed(state, self._seed)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy has no iterator. Its position is the start of the next iteration.

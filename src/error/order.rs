@@ -50,7 +50,7 @@ pub enum OrderError {
         /// Largest window that fits, in blocks. 0 if not even one block fits.
         largest_window: u64,
     },
-    /// A saved state is invalid, or belongs to another order.
+    /// A saved state is invalid.
     State {
         /// Name of the field.
         field: Box<str>,
@@ -58,6 +58,15 @@ pub enum OrderError {
         expected: Box<str>,
         /// Found value.
         found: Box<str>,
+    },
+    /// A saved state belongs to another dataset or to another order.
+    OtherState {
+        /// Name of the field that differs.
+        field: &'static str,
+        /// Value of this run, as in JSON. `None` if it has no such field.
+        expected: Option<Box<str>>,
+        /// Value of the state, as in JSON. `None` if it has no such field.
+        found: Option<Box<str>>,
     },
     /// The options of an order are invalid.
     Refused {
@@ -94,7 +103,70 @@ impl fmt::Display for OrderError {
             OrderError::State { field, expected, found } => {
                 write!(f, "invalid saved state: {field}: expected {expected}, found {found}")
             }
+            OrderError::OtherState { field, expected, found } => {
+                other_state(f, field, expected.as_deref(), found.as_deref())
+            }
             OrderError::Refused { reason } => write!(f, "invalid order: {reason}"),
         }
+    }
+}
+
+/// Writes what differs between a run and the saved state of another one.
+fn other_state(
+    f: &mut fmt::Formatter<'_>,
+    field: &str,
+    expected: Option<&str>,
+    found: Option<&str>,
+) -> fmt::Result {
+    let (run, state) = (expected.unwrap_or("none"), found.unwrap_or("none"));
+    match field {
+        "n" => write!(f, "the saved state is of another dataset: expected {run} records, found {state}"),
+        "fp" => write!(
+            f,
+            "the saved state is of another dataset, with as many records in other shards: expected fingerprint {run}, found {state}"
+        ),
+        "kind" => write!(
+            f,
+            "the saved state is of another order: expected {}, found {}",
+            order_name(run),
+            order_name(state)
+        ),
+        "ids" if expected.is_none() => {
+            write!(
+                f,
+                "the saved state is of another order: expected all records, found those that a filter selected"
+            )
+        }
+        "ids" if found.is_none() => {
+            write!(
+                f,
+                "the saved state is of another order: expected the records that a filter selects, found all"
+            )
+        }
+        "ids" => write!(f, "the saved state is of another order: a filter selected other records"),
+        "weights" => {
+            write!(f, "the saved state is of another order: expected the weights {run}, found {state}")
+        }
+        "parts" => {
+            write!(
+                f,
+                "the saved state is of another order: the parts of the mixture have other records or orders"
+            )
+        }
+        field => {
+            write!(f, "the saved state is of another order: {field}: expected {run}, found {state}")
+        }
+    }
+}
+
+/// Returns the words for the kind of an order in a saved state.
+fn order_name(kind: &str) -> &str {
+    match kind {
+        "\"none\"" => "file order (no shuffling)",
+        "\"global\"" => "a global shuffle",
+        "\"block\"" => "a block shuffle",
+        "\"weighted\"" => "a weighted draw",
+        "\"mixture\"" => "a mixture",
+        kind => kind,
     }
 }

@@ -10,6 +10,7 @@ fn refused(e: tfseek::Error) -> String {
     let text = e.to_string();
     match e.into_kind() {
         ErrorKind::Order(OrderError::State { field, .. }) => field.into(),
+        ErrorKind::Order(OrderError::OtherState { field, .. }) => field.into(),
         _ => panic!("{text}"),
     }
 }
@@ -141,19 +142,25 @@ fn states_of_other_datasets_and_orders_are_refused() {
     let why = |e: tfseek::Error| e.to_string();
     assert_eq!(
         why(state.resume(&Spec::Global, 1001, FP).unwrap_err()),
-        "invalid saved state: n: expected 1001, found 1000"
+        "the saved state is of another dataset: expected 1001 records, found 1000"
     );
     let other = "00aa06d3014798d86001c324468d497f";
     assert_eq!(
         why(state.resume(&Spec::Global, 1000, other).unwrap_err()),
-        format!("invalid saved state: fp: expected {other}, found {FP}")
+        format!(
+            "the saved state is of another dataset, with as many records in other shards: expected fingerprint {other}, found {FP}"
+        )
     );
     assert_eq!(
         why(state.resume(&Spec::Sequential, 1000, FP).unwrap_err()),
-        r#"invalid saved state: kind: expected "none", found "global""#
+        "the saved state is of another order: expected file order (no shuffling), found a global shuffle"
     );
     let filtered = Spec::Global.filtered(every_third(1000));
     assert_eq!(refused(state.resume(&filtered, 1000, FP).unwrap_err()), "ids");
+    assert_eq!(
+        why(state.resume(&filtered, 1000, FP).unwrap_err()),
+        "the saved state is of another order: expected the records that a filter selects, found all"
+    );
     // Mixtures of the same weights, of other parts.
     let mixture = |part: Spec| {
         Spec::Mixture(vec![

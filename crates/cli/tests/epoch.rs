@@ -201,8 +201,12 @@ fn a_run_is_stopped_and_resumed() {
     };
     refused(&["state.json", "x-*", "--seed", "5"], 2, &["--seed"]);
     fs::write(dir.path("state.json"), &state).unwrap();
-    refused(&["state.json", "x-*", "--order", "none"], 2, &["invalid saved state: kind", "none", "global"]);
-    refused(&["state.json", "x-0*"], 2, &["invalid saved state: n: expected 100, found 200"]);
+    refused(
+        &["state.json", "x-*", "--order", "none"],
+        2,
+        &["another order: expected file order", "found a global shuffle"],
+    );
+    refused(&["state.json", "x-0*"], 2, &["another dataset: expected 100 records, found 200"]);
     refused(&["nowhere.json", "x-*"], 3, &["nowhere.json"]);
     refused(&["s.json", "x-*"], 2, &["s.json: invalid saved state"]);
 }

@@ -29,7 +29,7 @@ const LISTED: usize = 16;
 /// let again = state.resume(&Spec::Global, 1000, fingerprint)?;
 /// assert_eq!(again.get(state.position())?, order.get(640)?);
 /// let refused = state.resume(&Spec::Global, 1001, fingerprint).unwrap_err();
-/// assert_eq!(refused.to_string(), "invalid saved state: n: expected 1001, found 1000");
+/// assert_eq!(refused.to_string(), "the saved state is of another dataset: expected 1001 records, found 1000");
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -98,13 +98,13 @@ impl State {
     /// the batch size changes.
     ///
     /// # Errors
-    /// [`OrderError::State`], with the name of a field in which the state differs from this run, and the errors of [`Order::new`].
+    /// [`OrderError::OtherState`], with the name of a field in which the state differs from this run, and the errors of [`Order::new`].
     pub fn resume(&self, spec: &Spec, n: u64, fingerprint: &str) -> Result<Order> {
         if self.n != n {
-            return Err(refused("n", n, self.n));
+            return Err(other_state("n", Some(n.to_string()), Some(self.n.to_string())));
         }
         if self.fingerprint != fingerprint {
-            return Err(refused("fp", fingerprint, &self.fingerprint));
+            return Err(other_state("fp", Some(fingerprint.to_owned()), Some(self.fingerprint.clone())));
         }
         let spec = self.with_sizes(spec);
         self.order.check(&SpecSummary::new(&spec, n)?)?;
@@ -171,8 +171,7 @@ impl SpecSummary {
         for field in ["kind", "b", "W", "weights", "parts", "ids"] {
             let (want, found) = (want.field(field), self.field(field));
             if want != found {
-                let text = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
-                return Err(refused(field, text(want), text(found)));
+                return Err(other_state(field, want, found));
             }
         }
         Ok(())
@@ -238,6 +237,12 @@ fn words_of(part: &OrderPart) -> [u64; 9] {
     let halves = |digest: u128| ((digest >> 64) as u64, digest as u64);
     let ((ids, ids_low), (weights, weights_low)) = (halves(ids), halves(weights));
     [kind, block, window, part.first, part.len, ids, ids_low, weights, weights_low]
+}
+
+#[cold]
+fn other_state(field: &'static str, expected: Option<String>, found: Option<String>) -> Error {
+    let (expected, found) = (expected.map(Box::from), found.map(Box::from));
+    OrderError::OtherState { field, expected, found }.into()
 }
 
 #[cold]
