@@ -4,9 +4,10 @@
 
 use crate::error::{Error, PartError, Result};
 use crate::frame::OVERHEAD;
-use crate::index::{IndexHeader, Stamp, check_start, fingerprints};
+use crate::index::{IndexHeader, Stamp, check_start, compression_flags, fingerprints};
 use crate::io::{Compression, open_regular, sniff};
 use crate::paths;
+use crate::policy::Tail;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::ops::Range;
@@ -16,6 +17,8 @@ use std::path::{Path, absolute};
 const VERSION: u64 = 1;
 /// Largest number in a part: sizes of files are below 2^63.
 const MAX: u64 = i64::MAX as u64;
+/// The value of the field `tail`, which a part has only if a torn tail is no error.
+const TOLERATE: &str = "tolerate";
 /// Maximum number of characters of a refused value in an error.
 const SHOWN: usize = 60;
 
@@ -58,6 +61,8 @@ pub struct Part {
     ordinal: u64,
     first: u64,
     records: Option<u64>,
+    /// The treatment of a torn tail of a compressed shard.
+    tail: Tail,
 }
 
 /// The records of a part: bytes of the file, ordinal in the shard, number in the dataset, number of records.
@@ -70,8 +75,8 @@ pub(crate) struct PartRecords {
 }
 
 impl Part {
-    /// Returns a part of the shard at `path` with this index.
-    pub(crate) fn new(path: &Path, known: &IndexHeader, of: PartRecords) -> Result<Part> {
+    /// Returns a part of the shard at `path` with this index, which was opened with this policy.
+    pub(crate) fn new(path: &Path, known: &IndexHeader, of: PartRecords, tail: Tail) -> Result<Part> {
         let shard = absolute(path)?;
         let part = Part {
             shard: shard.to_str().ok_or(PartError::NotUtf8)?.into(),
@@ -85,6 +90,7 @@ impl Part {
             ordinal: of.ordinal,
             first: of.first,
             records: of.records,
+            tail,
         };
         part.check()?;
         Ok(part)
@@ -112,7 +118,7 @@ impl Part {
             };
             let of = PartRecords { bytes: 0..size, ordinal: 0, first, records: None };
             let compression = sniff::compression(&sniff::first_bytes(&file)?);
-            Ok(Part { compression, ..Part::new(path, &known, of)? })
+            Ok(Part { compression, ..Part::new(path, &known, of, Tail::Strict)? })
         };
         open().map_err(|e: Error| e.in_file(path))
     }
@@ -162,6 +168,11 @@ impl Part {
         self.records
     }
 
+    /// Returns the treatment of a torn tail of the shard: that of the dataset, which a reader of the part applies too.
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
     /// Returns the part as JSON, one object without line breaks.
     pub fn to_json(&self) -> String {
         let [head, tail] = self.fingerprints;
@@ -179,7 +190,9 @@ impl Part {
             ("first", self.first.into()),
             ("records", self.records.into()),
         ];
-        Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()).to_string()
+        let tail = (self.tail == Tail::Tolerate).then(|| ("tail", TOLERATE.into()));
+        let fields = fields.into_iter().chain(tail).map(|(name, value)| (name.to_owned(), value));
+        Value::Object(fields.collect()).to_string()
     }
 
     /// Parses a part from JSON. The shard is not opened.
@@ -212,6 +225,11 @@ impl Part {
             Some(Value::Null) => take(&mut fields, "records").map(|_| None)?,
             _ => Some(number(&mut fields, "records")?),
         };
+        let tail = match fields.remove("tail") {
+            None => Tail::Strict,
+            Some(Value::String(name)) if name == TOLERATE => Tail::Tolerate,
+            Some(other) => return Err(invalid("tail", TOLERATE, other)),
+        };
         let part = Part {
             shard,
             compression,
@@ -224,6 +242,7 @@ impl Part {
             ordinal: number(&mut fields, "ordinal")?,
             first: number(&mut fields, "first")?,
             records,
+            tail,
         };
         if let Some(other) = fields.keys().next() {
             return Err(invalid("json", "no other fields", other));
@@ -294,6 +313,7 @@ impl Part {
             indexed_end: self.end,
             fp_head: self.fingerprints[0],
             fp_tail: self.fingerprints[1],
+            flags: compression_flags(self.compression),
             ..IndexHeader::default()
         };
         check_start(&known, file)

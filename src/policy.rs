@@ -21,12 +21,12 @@ pub enum IndexMode {
 /// The tail of a compressed shard is also torn if the trailer of its last member or stream is cut or missing, or if other bytes follow.
 /// Deflate data that are cut or corrupt, and wrong checksums, are errors in any case.
 #[non_exhaustive]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tail {
     /// They are an error: the file was truncated, or is still being written.
     #[default]
     Strict,
-    /// They are ignored, as in TensorFlow. [`Index::torn_tail_bytes`](crate::index::Index::torn_tail_bytes) returns their number.
+    /// They are left out, as in TensorFlow, with the warning [`Warning::TornTail`](crate::Warning::TornTail).
     Tolerate,
 }
 

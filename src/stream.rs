@@ -23,6 +23,7 @@ pub struct StreamOptions {
     verify: Verify,
     tail: Tail,
     max_record: u64,
+    on_warning: Option<fn(&Warning)>,
 }
 
 impl Default for StreamOptions {
@@ -32,6 +33,7 @@ impl Default for StreamOptions {
             verify: Verify::default(),
             tail: Tail::default(),
             max_record: MAX_RECORD,
+            on_warning: None,
         }
     }
 }
@@ -68,6 +70,13 @@ impl StreamOptions {
     #[must_use]
     pub fn max_record(mut self, bytes: u64) -> StreamOptions {
         self.max_record = bytes;
+        self
+    }
+
+    /// Sets a function that is called with each warning, besides [`Stream::warnings`]: for streams that are read by other code.
+    #[must_use]
+    pub fn on_warning(mut self, report: fn(&Warning)) -> StreamOptions {
+        self.on_warning = Some(report);
         self
     }
 
@@ -111,10 +120,11 @@ impl StreamOptions {
     /// has, and end where it ends.
     ///
     /// The shard must have the bytes that were indexed, by the fingerprints of its head and tail. A copy is accepted, and so is a shard
-    /// that has grown. The part of a compressed shard with a torn tail requires [`Tail::Tolerate`].
+    /// that has grown. A torn tail is treated as the dataset of the part did, or as these options tell if they tolerate it.
     ///
     /// # Errors
-    /// [`IndexError::Stale`](crate::error::IndexError::Stale), if the shard was replaced; [`CompressionError::Mismatch`], if the part
+    /// [`IndexError::Stale`](crate::error::IndexError::Stale), if the shard was replaced; the first damage of a shard of the same size whose
+    /// head or tail differs; [`CompressionError::Mismatch`], if the part
     /// does not have the specified compression; I/O errors. [`Stream::next`] also returns [`PartError::Records`] and
     /// [`PartError::End`].
     pub fn part(&self, part: &Part) -> Result<Stream> {
@@ -141,6 +151,9 @@ impl StreamOptions {
             }
         }
         let mut options = *self;
+        if part.tail() == Tail::Tolerate {
+            options.tail = Tail::Tolerate;
+        }
         if compression == Compression::None && part.records().is_some() {
             // These bytes end after a record, whatever follows in the shard.
             options.tail = Tail::Strict;
@@ -340,7 +353,7 @@ impl Stream {
         let (inflated, bytes) = (inflated.unwrap_or(0), left.unwrap_or(0));
         self.torn = Some(inflated.saturating_add(bytes));
         let (path, records) = (self.name.clone(), self.records_read());
-        self.warnings.push(match self.compression {
+        let warning = match self.compression {
             Compression::None => {
                 Warning::TornTail { path, records, offset: self.offset(), bytes: inflated, inflated_bytes: 0 }
             }
@@ -348,7 +361,11 @@ impl Stream {
                 let offset = self.source.consumed().unwrap_or(0).saturating_sub(bytes);
                 Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
             }
-        });
+        };
+        if let Some(report) = self.options.on_warning {
+            report(&warning);
+        }
+        self.warnings.push(warning);
     }
 
     /// Checks the number of records of a part, and its end. `next` is the length of the record that was just read, if there is one.

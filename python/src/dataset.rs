@@ -13,7 +13,7 @@ use crate::schema::{PySchema, infer_schema};
 use crate::sequence::PySequenceExample;
 use crate::shared::SharedDataset;
 use crate::wait::{self, Progress, Unit};
-use crate::warning::PyWarning;
+use crate::warning::{self, PyWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PySlice, PyTuple};
@@ -258,6 +258,10 @@ impl PyDataset {
     #[pyo3(signature = (*, progress=None))]
     fn refresh(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> Result<PyDataset> {
         let new = PyDataset::whole(crate::reading::refresh(py, &self.shared, progress)?);
+        let known = self.shared.dataset.warnings();
+        let found = new.shared.dataset.warnings().iter().filter(|warning| !known.contains(warning));
+        let found: Vec<_> = found.cloned().collect();
+        warning::raise(py, &found)?;
         Ok(match self.view_ids() {
             Some(ids) => new.view(ids),
             None => new,

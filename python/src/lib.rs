@@ -95,7 +95,6 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<stream::StreamIterator>()?;
     m.add_class::<stream::StreamBatches>()?;
     m.add_class::<writer::PyWriter>()?;
-    m.add_class::<warning::PyWarning>()?;
     m.add_function(wrap_pyfunction!(open::open, m)?)?;
     m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
     m.add_function(wrap_pyfunction!(index::build_index, m)?)?;

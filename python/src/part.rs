@@ -4,7 +4,7 @@ use crate::error::Result;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use tfseek::{Dataset, Part};
+use tfseek::{Dataset, Part, Tail};
 
 /// A range of whole records in one shard of a dataset, made by :meth:`Dataset.shares`.
 ///
@@ -100,6 +100,15 @@ impl PyPart {
     #[getter]
     fn records(&self) -> Option<u64> {
         self.0.records()
+    }
+
+    /// Treatment of a torn tail of the shard, as the dataset was opened: ``"strict"`` or ``"tolerate"``. A reader of the part applies it.
+    #[getter]
+    fn tail(&self) -> &'static str {
+        match self.0.tail() {
+            Tail::Tolerate => "tolerate",
+            _ => "strict",
+        }
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, PyPart>) -> (Bound<'py, PyAny>, (String,)) {

@@ -12,7 +12,7 @@ use crate::schema::PySchema;
 use crate::shared;
 use crate::strings::BytesAs;
 use crate::wait::{self, SIGNAL_INTERVAL, TimeSlice};
-use crate::warning::PyWarning;
+use crate::warning::{self, PyWarning};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -42,13 +42,49 @@ struct Source {
     options: StreamOptions,
     /// Kind of the records. The first iteration guesses it if it is not given.
     kind: OnceLock<MessageKind>,
+    warnings: Mutex<StreamWarnings>,
+}
+
+/// What iterations have left out, each once.
+#[derive(Default)]
+struct StreamWarnings {
+    found: Vec<tfseek::Warning>,
+    /// Number of them that were raised.
+    raised: usize,
+}
+
+impl Source {
+    fn warnings(&self) -> MutexGuard<'_, StreamWarnings> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the warnings of a file that was read.
+    fn add_warnings(&self, of: &Stream) {
+        let mut warnings = self.warnings();
+        for warning in of.warnings() {
+            if !warnings.found.contains(warning) {
+                warnings.found.push(warning.clone());
+            }
+        }
+    }
+
+    /// Raises the warnings that were not raised before.
+    fn raise_warnings(&self, py: Python<'_>) -> Result<()> {
+        let new = {
+            let mut warnings = self.warnings();
+            let (from, found) = (warnings.raised, warnings.found.len());
+            warnings.raised = found;
+            warnings.found.get(from..).unwrap_or_default().to_vec()
+        };
+        // Filters are Python code, which may use the stream.
+        warning::raise(py, &new)
+    }
 }
 
 /// The native part of `tfseek.Stream`.
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct StreamCore {
     source: Arc<Source>,
-    warnings: Vec<tfseek::Warning>,
 }
 
 #[pymethods]
@@ -74,14 +110,16 @@ impl StreamCore {
         if let Some(parts) = parts {
             let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
             let paths = parts.iter().map(|part| Arc::from(Path::new(part.shard()))).collect();
-            let source = Source { paths, parts: Some(parts), options, kind };
-            return Ok(StreamCore { source: Arc::new(source), warnings: Vec::new() });
+            let source = Source { paths, parts: Some(parts), options, kind, warnings: Mutex::default() };
+            return Ok(StreamCore { source: Arc::new(source) });
         }
         let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
         let resolved = wait::run(py, None, move |_| Ok(tfseek::paths::resolve_with_warnings(paths, false)?))?;
-        let warnings = resolved.warnings;
+        // The caller of this constructor raises them.
+        let warnings = StreamWarnings { raised: resolved.warnings.len(), found: resolved.warnings };
+        let warnings = Mutex::new(warnings);
         let paths = resolved.paths.into_iter().map(Arc::from).collect();
-        Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, kind }), warnings })
+        Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, kind, warnings }) })
     }
 
     fn __iter__(&self) -> StreamIterator {
@@ -130,6 +168,7 @@ impl StreamCore {
                 })
             })?;
         }
+        self.source.raise_warnings(py)?;
         let (kind, mut slice) = (*self.source.kind.get_or_init(|| guess.kind()), TimeSlice::new());
         let mut items = Vec::new();
         for (payload, record) in reservoir.into_items().flatten() {
@@ -141,7 +180,7 @@ impl StreamCore {
 
     #[getter]
     fn warnings(&self) -> Vec<PyWarning> {
-        self.warnings.iter().map(PyWarning::of).collect()
+        self.source.warnings().found.iter().map(PyWarning::of).collect()
     }
 
     #[getter]
@@ -322,6 +361,7 @@ impl Window {
             }
             py.check_signals()?;
             py.detach(|| self.fill())?;
+            self.source.raise_warnings(py)?;
         }
     }
 
@@ -391,7 +431,10 @@ impl RecordReader {
                         return Ok(true);
                     }
                 }
-                Ok(None) => self.current = None,
+                Ok(None) => {
+                    self.source.add_warnings(stream);
+                    self.current = None;
+                }
                 Err(e) => return Err(self.signals.error(e)),
             }
         }

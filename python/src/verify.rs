@@ -17,6 +17,7 @@ use std::thread;
 use tfseek::Error;
 use tfseek::example::MessageKind;
 use tfseek::stream::StreamOptions;
+use tfseek_tools::salvage::MAX_RECORD;
 use tfseek_tools::{KindedStream, Verification};
 
 /// Numbers of files, of sound files, of records, of payload bytes and of malformed records, and the errors in the order of the files.
@@ -100,5 +101,7 @@ fn verify_file(
         Some(kind) => KindedStream::new(stream, kind),
         None => KindedStream::guess(stream),
     };
-    Ok(tfseek_tools::verify(stream, |_| ()))
+    let mut found = tfseek_tools::verify(stream, |_| ());
+    found.count_behind_damage(path, MAX_RECORD);
+    Ok(found)
 }

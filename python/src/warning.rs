@@ -1,56 +1,29 @@
-//! `tfseek.Warning`: an observation that is not an error.
+//! Conversion of warnings to `tfseek.Warning`, and raising them.
 
 use crate::error::Result;
 use pyo3::intern;
 use pyo3::prelude::*;
-use std::ffi::OsString;
+use tfseek::Warning;
 
-/// An observation that is not an error. ``str()`` returns the message.
-#[pyclass(frozen, eq, module = "tfseek", name = "Warning")]
-#[derive(PartialEq)]
-pub(crate) struct PyWarning {
-    kind: &'static str,
-    path: Option<OsString>,
-    message: String,
-}
+/// A warning that becomes a `tfseek.Warning`.
+pub(crate) struct PyWarning(Warning);
 
 impl PyWarning {
-    pub(crate) fn of(warning: &tfseek::Warning) -> PyWarning {
-        PyWarning {
-            kind: warning.kind(),
-            path: warning.path().map(|path| path.as_os_str().to_owned()),
-            message: warning.to_string(),
-        }
+    pub(crate) fn of(warning: &Warning) -> PyWarning {
+        PyWarning(warning.clone())
     }
 }
 
-#[pymethods]
-impl PyWarning {
-    /// Kind: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``,
-    /// ``"scattered_reads"`` or ``"scattered_inflation"``. Later versions may add others.
-    #[getter]
-    fn kind(&self) -> &'static str {
-        self.kind
-    }
+impl<'py> IntoPyObject<'py> for PyWarning {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
 
-    /// Path of the file that caused the warning, or ``None``.
-    #[getter]
-    fn path(&self) -> Option<OsString> {
-        self.path.clone()
-    }
-
-    /// Message, which begins with the path.
-    #[getter]
-    fn message(&self) -> &str {
-        &self.message
-    }
-
-    fn __str__(&self) -> &str {
-        &self.message
-    }
-
-    fn __repr__(&self) -> String {
-        format!("tfseek.Warning(kind={:?}, message={:?})", self.kind, self.message)
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let PyWarning(warning) = self;
+        let path = warning.path().map(|path| path.as_os_str().to_owned());
+        let fields = tfseek_cli::warning_json(&warning);
+        py.import(intern!(py, "tfseek._rust"))?.getattr(intern!(py, "warning_of"))?.call1((fields, path))
     }
 }
 
@@ -58,13 +31,13 @@ impl PyWarning {
 ///
 /// # Errors
 /// The exception of a filter that makes errors of warnings.
-pub(crate) fn raise(py: Python<'_>, warnings: &[tfseek::Warning]) -> Result<()> {
+pub(crate) fn raise(py: Python<'_>, warnings: &[Warning]) -> Result<()> {
     if warnings.is_empty() {
         return Ok(());
     }
     let warn = py.import(intern!(py, "warnings"))?.getattr(intern!(py, "warn"))?;
     for warning in warnings {
-        warn.call1((warning.to_string(),))?;
+        warn.call1((PyWarning::of(warning),))?;
     }
     Ok(())
 }

@@ -38,7 +38,8 @@ from ._show import show
 from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
-from ._tfseek import Dataset, Example, FeatureLists, Part, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
+from ._tfseek import Dataset, Example, FeatureLists, Part, Schema, SequenceExample, Writer, __version__, infer_schema
+from ._warnings import Gap, Warning
 from ._view import View, view
 from ._write_arrow import WrittenSet, write
 
@@ -89,6 +90,7 @@ __all__ = [
     "VarLenFeature",
     "Verification",
     "View",
+    "Gap",
     "Warning",
     "Writer",
     "WrittenSet",

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from ._errors import OrderError
 from ._features import Features, schema_of
 from ._progress import Progress
-from ._tfseek import Dataset, LoaderCore, StepInfo, Warning
+from ._tfseek import Dataset, LoaderCore, StepInfo
+from ._warnings import Warning, raise_all
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, TypeVar, Unpack
@@ -190,6 +191,7 @@ class Loader(Generic[Batch]):
         options["shuffle"] = shuffle_name(seed is not None if shuffle is None else shuffle)
         options["tail"] = tail_name(drop_last, tail)
         self._core = LoaderCore(ds, schema, bytes_as, options, progress)
+        raise_all(self._core.warnings)
         self._last = StepInfo()
 
     def __iter__(self) -> Iterator[Batch]:

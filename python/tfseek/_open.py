@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 from . import _tfseek
 from ._progress import Progress
 from ._tfseek import Dataset, Example, SequenceExample
+from ._warnings import raise_all
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
@@ -96,7 +97,7 @@ def open(
     Raises :class:`tfseek.NotFoundError`, :class:`tfseek.IoError`, :class:`tfseek.SidecarError`, and :class:`tfseek.DataError` for the
     first damage in a shard that is scanned.
     """
-    return _tfseek.open(
+    opened = _tfseek.open(
         {
             "paths": path_list(paths),
             "index": index,
@@ -114,6 +115,8 @@ def open(
         },
         progress,
     )
+    raise_all(opened.warnings)
+    return opened
 
 
 def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any) -> Dataset[Any]:

@@ -10,6 +10,7 @@ from ._open import reopen
 from ._progress import progress_of
 from ._scan import scan_dataset
 from ._show import dataset_html, example_html, sequence_html
+from ._warnings import warning_of
 
 __all__ = [
     "Bytes",
@@ -35,4 +36,5 @@ __all__ = [
     "scan_dataset",
     "sequence_html",
     "to_json",
+    "warning_of",
 ]

@@ -12,7 +12,8 @@ from ._errors import Error
 from ._features import Features, schema_of
 from ._open import Paths, path_list
 from ._progress import Progress
-from ._tfseek import Example, Part, Schema, SequenceExample, StreamCore, Warning
+from ._tfseek import Example, Part, Schema, SequenceExample, StreamCore
+from ._warnings import Warning, raise_all
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, TypeVar, Unpack
@@ -62,8 +63,8 @@ def stream(
         another compression is an error.
     verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``.
     kind: type of the records: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records.
-    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the file ends at its last whole record. A cut trailer of a gzip or zlib
-        file, and other bytes after its end, are a torn tail too.
+    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the file ends at its last whole record, with a :class:`tfseek.Warning`. A cut
+        trailer of a gzip or zlib file, and other bytes after its end, are a torn tail too.
     max_record: largest payload of a record in bytes; by default 2**31 - 1. A longer record raises :class:`tfseek.DataError` before
         memory is allocated.
 
@@ -75,7 +76,7 @@ def stream(
     for item in parts or []:
         if not isinstance(item, Part):
             raise TypeError(f"part: expected a tfseek.Part or a list of them, found {type(item).__name__}")
-    return Stream(
+    opened: Stream[Any] = Stream(
         {
             "paths": [] if paths is None else path_list(paths),
             "parts": parts,
@@ -86,6 +87,8 @@ def stream(
             "max_record": max_record,
         }
     )
+    raise_all(opened.warnings)
+    return opened
 
 
 class Stream(Generic[Record]):
@@ -142,7 +145,9 @@ class Stream(Generic[Record]):
 
     @property
     def warnings(self) -> list[Warning]:
-        """Observations that are not errors: TFRecord files in a folder that were left out because of their names."""
+        """Observations that are not errors: TFRecord files in a folder that were left out because of their names, and what iterations so far have
+        left out at the ends of files. Each is raised once, by :func:`stream` or by the first iteration that finds it.
+        """
         return self._core.warnings
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::index::{self, IndexOptions, Pack, Work};
 use crate::io::{Compression, Map, Promise, Region, open_regular, threads};
 use crate::paths::{self, IntoPaths, Resolved};
-use crate::policy::Damage;
+use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -190,10 +190,13 @@ impl DatasetOptions {
         }
         check_budget(pack.len(), promise)?;
         let (pack, mut warnings) = (Arc::new(pack), Vec::new());
-        if options.damage == Damage::Skip {
-            // The caller learns of the damage now, so the shards are opened now.
+        if options.damage == Damage::Skip || options.tail == Tail::Tolerate {
+            // The caller learns now of what is left out, so those shards are opened now.
             let work = Work::new(options.progress.as_ref());
             for (slot, (path, _)) in pack.shards().enumerate() {
+                if options.damage == Damage::Raise && !pack.header(slot)?.is_torn() {
+                    continue;
+                }
                 let opened = open_regular(&path)
                     .map_err(Error::from)
                     .and_then(|file| pack.index(slot, pack.stream(slot).0, &file));

@@ -11,6 +11,7 @@ use crate::error::{At, Error, PartError, Result};
 use crate::index::{IndexHeader, Span};
 use crate::io::Compression;
 use crate::part::{Part, PartRecords};
+use crate::policy::Tail;
 
 impl Dataset {
     /// Divides the records into at most `n` shares of nearly equal size in bytes. Each share is a list of [`Part`]s that can be read
@@ -67,6 +68,8 @@ struct Unit<'d> {
 struct Axis<'d> {
     units: Vec<Unit<'d>>,
     len: u64,
+    /// The treatment of torn tails, for the reader of a part.
+    tail: Tail,
 }
 
 /// A border between records: before record `i` of a unit, which begins at byte `offset` of its file. The first record of the next unit
@@ -95,7 +98,8 @@ impl<'d> Axis<'d> {
                 len = end;
             }
         }
-        Ok(Axis { units, len })
+        let tail = if ds.index_options().allows_torn() { Tail::Tolerate } else { Tail::Strict };
+        Ok(Axis { units, len, tail })
     }
 
     fn shares(&self, n: u64) -> Result<Vec<Vec<Part>>> {
@@ -160,7 +164,7 @@ impl<'d> Axis<'d> {
             let first = unit.first.saturating_add(i);
             let of = PartRecords { bytes: from..to, ordinal: i, first, records: Some(records) };
             let path = unit.file.path();
-            parts.push(Part::new(path, &unit.header, of).map_err(|e| e.in_file(path))?);
+            parts.push(Part::new(path, &unit.header, of, self.tail).map_err(|e| e.in_file(path))?);
         }
         Ok(parts)
     }

@@ -5,6 +5,7 @@ use super::chunks::scan_chunks;
 use super::identity::{Stamp, fingerprints};
 use super::layout::{self, CHECKED, GAPS, IndexHeader, TORN};
 use super::lookup::Index;
+use super::losses::Losses;
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::salvage::{salvage_file, salvage_inflated};
@@ -48,7 +49,7 @@ pub(super) fn scan(
     let (start, known) = resumed.map_or_else(Default::default, |(old, (start, points))| {
         (start, points.map(|points| (points, old.header.data_size)))
     });
-    let (mut checkpoints, mut lengths) = (None, None);
+    let (mut checkpoints, mut lengths, mut losses) = (None, None, Losses::default());
     let (scan, fps) = match (compression, options.may_map) {
         (Compression::None, _) if options.damage == Damage::Skip => {
             let salvaged = salvage_file(&file, stamp.size, start, old, work)?;
@@ -72,7 +73,7 @@ pub(super) fn scan(
             let spacing = options.checkpoint_every;
             let (salvaged, found) = salvage_inflated(&file, stamp.size, compression, spacing, work)?;
             checkpoints = Some(CheckpointTable::build(&found, spacing));
-            lengths = salvaged.lengths;
+            (lengths, losses) = (salvaged.lengths, salvaged.losses);
             (salvaged.outcome, fingerprints(&file, stamp.size)?)
         }
         (compression, _) => {
@@ -84,7 +85,9 @@ pub(super) fn scan(
             };
             let mut inflated = inflated.tolerant(options.allows_torn());
             let mut scan = scan_inflated(&mut inflated, start, payloads, work)?;
+            losses.inflated = scan.torn.map_or(0, |torn| torn.have);
             if let Some(left) = inflated.left_out() {
+                losses.bytes = left;
                 let have = scan.torn.map_or(0, |torn| torn.have).saturating_add(left);
                 scan.torn = Some(Torn { need: have.saturating_add(1), have });
             }
@@ -94,7 +97,7 @@ pub(super) fn scan(
     };
     let sidecar = assemble(scan, lengths, compression, stamp, fps, checked);
     let sidecar = match checkpoints {
-        Some(checkpoints) => sidecar.with_checkpoints(checkpoints),
+        Some(checkpoints) => sidecar.with_checkpoints(checkpoints).with_losses(&losses),
         None => sidecar,
     };
     Ok(Sidecar { shard_id: FileId::known(&meta), ..sidecar })
@@ -268,14 +271,14 @@ mod tests {
             // An index of a shard with another compression counts as missing.
             let e = open(&path, Compression::None, &options.clone().mode(IndexMode::Require)).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
-            // A torn tail. The scan reports its length; an index file stores only a flag.
+            // A torn tail.
             std::fs::write(&path, pack(&stream[..stream.len() - 5], compression)).unwrap();
             let e = open(&path, compression, &options).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Truncated { .. }), "{e}");
             let e = open(&path, compression, &options).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Index(IndexError::TornTail)) && e.is_data(), "{e}");
             let index = open(&path, compression, &options.clone().tail(Tail::Tolerate)).unwrap();
-            assert_eq!((index.len(), index.torn_tail_bytes()), (2999, None));
+            assert_eq!((index.len(), index.torn_tail_bytes()), (2999, Some(60)));
             // Corrupt compressed bytes.
             let mut bad = packed.clone();
             bad[packed.len() / 3] ^= 0x55;

@@ -3,18 +3,17 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 use super::layout::{GAPS, IndexHeader};
-use crate::error::{Error, IndexError, Result};
+use crate::error::{Error, IndexError};
 pub(crate) use crate::io::Stamp;
-use crate::io::{Compression, FileState, ReadAt};
-use std::fs::File;
+use crate::io::{Compression, ReadAt};
 use std::io;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// Maximum number of bytes that a fingerprint covers.
 const FINGERPRINT: u64 = 64 << 10;
 
-const SHORTER: &str = "the shard is shorter than its indexed part";
-const OTHER_CONTENT: &str = "the content of the shard has changed";
+pub(super) const SHORTER: &str = "the shard is shorter than its indexed part";
+pub(super) const OTHER_CONTENT: &str = "the content of the shard has changed";
 
 /// The result of comparing an index with its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,18 +61,6 @@ pub(crate) fn compare(
 /// changed without having grown.
 pub(crate) fn why_partial(known: &IndexHeader, now: Stamp) -> &'static str {
     if now.size > known.data_size { "the shard has grown" } else { "the shard has changed" }
-}
-
-/// Checks that the indexed bytes are still at the start of a shard, which may have grown. Always compares the fingerprints.
-pub(crate) fn check_start(known: &IndexHeader, file: &File) -> Result<()> {
-    let now = FileState::of(file)?.stamp;
-    if now.size < known.indexed_end {
-        return Err(stale(known, now, SHORTER));
-    }
-    if fingerprints(file, known.indexed_end)? != (known.fp_head, known.fp_tail) {
-        return Err(stale(known, now, OTHER_CONTENT));
-    }
-    Ok(())
 }
 
 /// Returns true if two indexes describe the same records: their number, and the bytes that the fingerprints cover.

@@ -125,6 +125,11 @@ impl IndexHeader {
         self.has(GAPS)
     }
 
+    /// Returns true if the end of the shard was left out when it was indexed.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.has(TORN)
+    }
+
     pub(crate) fn compression(&self) -> Compression {
         match self.flags & (GZIP | ZLIB) {
             0 => Compression::None,

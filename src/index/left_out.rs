@@ -4,13 +4,14 @@
 
 use super::layout::{GAPS, TORN};
 use super::lookup::Index;
+use super::losses::Losses;
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::named_with;
 use crate::error::{Error, Result};
 use crate::io::{Compression, Output, ReadAt, SalvagePart, SalvageReader, folder, open_regular};
 use crate::policy::{Damage, Tail};
-use crate::warning::{Gap, Warning};
+use crate::warning::Warning;
 use crate::wire::MAX_LEN;
 use std::fs;
 use std::io::{self, Write};
@@ -50,26 +51,33 @@ pub(crate) fn warning(path: &Path, index: &Index, options: &IndexOptions) -> Res
     }
     // Without other damage a torn tail is what the caller tolerates, or else damage.
     if !header.has(GAPS) && options.tail == Tail::Tolerate {
-        return Ok(Some(torn_tail(path, index)));
+        return torn_tail(path, index).map(Some);
     }
     if options.damage == Damage::Raise {
         return Ok(None);
     }
-    let gaps = index.gaps_after().map(|gap| {
-        let (gap, records) = gap?;
-        Ok(Gap { start: gap.start, end: gap.end, records, compressed: false })
-    });
-    Ok(Some(Warning::damage_skipped(path, gaps.collect::<Result<_>>()?, index.len())))
+    let gaps = index.gaps().collect::<Result<_>>()?;
+    Ok(Some(Warning::damage_skipped(path, gaps, index.len())))
 }
 
 /// Returns the warning about a torn tail that is tolerated.
-fn torn_tail(path: &Path, index: &Index) -> Warning {
-    let (records, offset, bytes) = (index.len(), index.indexed_end(), index.torn_tail_bytes().unwrap_or(0));
-    let path = path.into();
-    match index.compression() {
-        Compression::None => Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 },
-        _ => Warning::TornTail { path, records, offset, bytes: 0, inflated_bytes: bytes },
-    }
+///
+/// # Errors
+/// Errors of reading the index.
+fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
+    let (path, records) = (path.into(), index.len());
+    Ok(match index.compression() {
+        Compression::None => {
+            let (offset, size) = (index.indexed_end(), index.data_size());
+            let bytes = size.saturating_sub(offset);
+            Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 }
+        }
+        _ => {
+            let Losses { inflated, bytes, .. } = index.losses()?;
+            let offset = index.data_size().saturating_sub(bytes);
+            Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
+        }
+    })
 }
 
 /// Writes the damaged bytes of a shard to `target`.
@@ -85,9 +93,9 @@ fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<
             let mut buf = Vec::new();
             for gap in index.gaps() {
                 let mut gap = gap?;
-                while !gap.is_empty() {
+                while gap.bytes() > 0 {
                     work.report(0)?;
-                    let len = gap.end.saturating_sub(gap.start).min(BUFFER);
+                    let len = gap.bytes().min(BUFFER);
                     buf.resize(usize::try_from(len).unwrap_or_default(), 0);
                     file.read_exact_at(&mut buf, gap.start)?;
                     put(&buf)?;

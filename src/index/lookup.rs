@@ -2,17 +2,19 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+use super::changed::{changed, check_start};
 use super::checkpoints::CheckpointTable;
-use super::identity::{self, Staleness, Stamp, stale};
+use super::identity::{self, Staleness, Stamp};
 use super::layout::{self, CHECKED, GAPS, TORN, refused};
+use super::losses::{Losses, NotInflatedRange};
 use super::sidecar::{Sidecar, Span};
 use super::table::BadBlock;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::{Compression, FileId, FileState, Region};
+use crate::warning::Gap;
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -114,16 +116,24 @@ impl Index {
         self.0.header.stream_end
     }
 
-    /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. `None` if a compressed shard has a torn
-    /// tail and another process scanned it: index files do not store this number. In a compressed shard they are decompressed bytes, and the
-    /// bytes of the file behind the last whole member or stream. If only its trailer is missing, the number is 0.
+    /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. In a compressed shard they are decompressed bytes, and
+    /// the bytes of the file behind the last whole member or stream. If only its trailer is missing, the number is 0. `None` if a pack of
+    /// version 0.1 contains the index of a compressed shard with a torn tail, or if the index cannot be read.
     pub fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
         match header.compression() {
             _ if !header.has(TORN) => Some(0),
             Compression::None => header.data_size.checked_sub(header.indexed_end),
-            _ => self.0.torn.map(|torn| torn.have),
+            _ => {
+                let losses = self.0.tells_losses().then(|| self.losses().ok()).flatten()?;
+                Some(losses.inflated.saturating_add(losses.bytes))
+            }
         }
+    }
+
+    /// Returns what is left out of a compressed shard besides the gaps between its records.
+    pub(super) fn losses(&self) -> Result<Losses> {
+        self.0.losses()
     }
 
     /// Returns true if damaged records were skipped, so that there are gaps between records.
@@ -131,20 +141,51 @@ impl Index {
         self.0.header.has(GAPS)
     }
 
-    /// Returns the byte ranges of the record stream without a sound record, in order. A torn tail is one of them, if its length is known
-    /// ([`torn_tail_bytes`](Index::torn_tail_bytes)). Without gaps nothing is read; otherwise all spans are.
+    /// Returns the ranges without a sound record, in the order of the records. A torn tail is one of them. Without flag *gaps* little is read;
+    /// otherwise all spans are.
     ///
     /// # Errors
     /// Errors of [`locate`](Index::locate). The first error ends the iterator.
-    pub fn gaps(&self) -> impl Iterator<Item = Result<Range<u64>>> + '_ {
-        self.gaps_after().map(|gap| gap.map(|(gap, _)| gap))
+    pub fn gaps(&self) -> impl Iterator<Item = Result<Gap>> + '_ {
+        let (losses, error) = match self.losses() {
+            Ok(losses) => (losses, None),
+            Err(e) => (Losses::default(), Some(e)),
+        };
+        let (torn, ranges) = match self.compression() {
+            Compression::None => (self.torn_tail_bytes().unwrap_or(0), Vec::new()),
+            _ => (losses.inflated, losses.ranges),
+        };
+        let in_file = (losses.bytes > 0).then(|| {
+            let end = self.data_size();
+            NotInflatedRange { records: self.len(), start: end.saturating_sub(losses.bytes), end }
+        });
+        let compressed = |range: NotInflatedRange| {
+            let NotInflatedRange { records, start, end } = range;
+            Gap { start, end, records, compressed: true }
+        };
+        let mut in_file = ranges.into_iter().chain(in_file).map(compressed).peekable();
+        let has_failed = error.is_some();
+        let mut between = (!has_failed).then(|| self.gaps_between(torn)).into_iter().flatten().peekable();
+        let mut error = error;
+        std::iter::from_fn(move || {
+            if let Some(e) = error.take() {
+                return Some(Err(e));
+            }
+            let before = |gap: &Gap| match between.peek() {
+                Some(Ok(next)) => gap.records < next.records,
+                Some(Err(_)) => false,
+                None => true,
+            };
+            in_file.next_if(before).map(Ok).or_else(|| between.next())
+        })
     }
 
-    /// Returns the [`gaps`](Index::gaps), each with the number of records before it.
-    pub(crate) fn gaps_after(&self) -> impl Iterator<Item = Result<(Range<u64>, u64)>> + '_ {
+    /// Returns the gaps in the record stream. `torn`: the number of its bytes after the last whole record.
+    fn gaps_between(&self, torn: u64) -> impl Iterator<Item = Result<Gap>> + '_ {
         let records = if self.has_gaps() { self.len() } else { 0 };
         let (mut i, mut at) = (0, if records > 0 { 0 } else { self.stream_end() });
-        let mut tail = Some(self.stream_end().saturating_add(self.torn_tail_bytes().unwrap_or(0)));
+        let mut tail = Some(self.stream_end().saturating_add(torn));
+        let gap = |start, end, records| Gap { start, end, records, compressed: false };
         std::iter::from_fn(move || {
             while i < records {
                 let span = match self.locate(i) {
@@ -154,14 +195,14 @@ impl Index {
                         return Some(Err(e));
                     }
                 };
-                let (gap, before) = (at..span.offset, i);
+                let found = gap(at, span.offset, i);
                 (i, at) = (i.saturating_add(1), span.end());
-                if !gap.is_empty() {
-                    return Some(Ok((gap, before)));
+                if found.bytes() > 0 {
+                    return Some(Ok(found));
                 }
             }
-            let gap = at..tail.take()?;
-            (!gap.is_empty()).then_some(Ok((gap, self.len())))
+            let last = gap(at, tail.take()?, self.len());
+            (last.bytes() > 0).then_some(Ok(last))
         })
     }
 
@@ -234,11 +275,11 @@ impl Index {
             Staleness::Fresh | Staleness::Moved | Staleness::Grown => return Ok(now.stamp),
             // Other records may be sound now, but the indexed ones have not moved.
             Staleness::Stale(_) if may_have_grown && self.has_gaps() && now.stamp.size > known.data_size => {
-                return identity::check_start(known, file).map(|()| now.stamp);
+                return check_start(known, file).map(|()| now.stamp);
             }
             Staleness::Stale(why) => why,
         };
-        Err(stale(known, now.stamp, why))
+        Err(changed(known, now.stamp, file, why))
     }
 
     /// Verifies every block now, instead of each on first use, and validates every span.
@@ -253,6 +294,7 @@ impl Index {
         if let Some(checkpoints) = &tables.checkpoints {
             checkpoints.verify_all().map_err(|bad| self.0.corrupt(bad, None))?;
         }
+        self.losses()?;
         (0..self.len()).try_for_each(|i| self.locate(i).map(drop))
     }
 

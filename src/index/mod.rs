@@ -25,6 +25,7 @@
 
 mod build;
 mod chains;
+mod changed;
 mod checkpoints;
 mod chunks;
 #[cfg(test)]
@@ -35,6 +36,7 @@ mod identity;
 pub(crate) mod layout;
 mod left_out;
 mod lookup;
+mod losses;
 mod obtain;
 mod open;
 mod options;
@@ -54,9 +56,12 @@ pub use pack::write_pack;
 pub use sidecar::Span;
 
 pub(crate) use build::index_bytes;
+pub(crate) use changed::check_start;
 pub(crate) use file::{OpenedFile, open_file, read_section, reopen, slice};
-pub(crate) use identity::{Stamp, check_start, fingerprints, hex128, same_records};
-pub(crate) use layout::{CHECKED, HEADER_LEN, IndexHeader, MAX_PREFIX, Refusal, Section, refused};
+pub(crate) use identity::{Stamp, fingerprints, hex128, same_records};
+pub(crate) use layout::{
+    CHECKED, HEADER_LEN, IndexHeader, MAX_PREFIX, Refusal, Section, compression_flags, refused,
+};
 pub(crate) use left_out::{report, warning};
 pub(crate) use lookup::dataset_fingerprint;
 pub(crate) use obtain::{Obtained, SearchResult, ShardFiles, build_advice, obtain, refused_file};

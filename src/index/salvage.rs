@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+use super::losses::{Losses, NotInflatedRange};
 use super::progress::{REPORT, Work};
 use super::scan::{ScanOutcome, ScanStart};
 use super::sidecar::Sidecar;
@@ -17,6 +18,8 @@ pub(super) struct SalvagedScan {
     pub(super) outcome: ScanOutcome,
     /// The payload lengths, if there is damage other than a torn tail.
     pub(super) lengths: Option<Table>,
+    /// What is left out of a compressed shard besides the gaps between records.
+    pub(super) losses: Losses,
 }
 
 /// Scans the first `size` bytes of a plain file. All payloads are verified. The records before the start are those of `old`.
@@ -70,6 +73,7 @@ fn salvage(
     let (mut end, mut gaps, mut reported) = (at, false, at);
     // The error at the start of the damage at the end, and the number of its bytes.
     let (mut tail, mut left) = (None, 0);
+    let mut losses = Losses::default();
     while let Some(part) = reader.next()? {
         match part {
             SalvagePart::Record { offset, bytes, .. } => {
@@ -83,8 +87,10 @@ fn salvage(
                 left += bytes.len() as u64;
                 tail = tail.or(error);
             }
-            SalvagePart::NotInflated { offset, record, error, .. } => {
+            SalvagePart::NotInflated { offset, record, error, file } => {
                 gaps = true;
+                let range = NotInflatedRange { records: offsets.len(), start: file.start, end: file.end };
+                losses.ranges.push(range);
                 tail = tail.or(Some(error.at(At { path: None, record, offset: Some(offset) })));
             }
         }
@@ -110,6 +116,7 @@ fn salvage(
     }
     // The end of a compressed stream is known to this process only.
     let torn = torn.or(damaged.then_some(Torn { need: left + 1, have: left }));
+    losses.inflated = left;
     let lengths = gaps.then(|| lengths.finish());
-    Ok(SalvagedScan { outcome: ScanOutcome { offsets, end, torn }, lengths })
+    Ok(SalvagedScan { outcome: ScanOutcome { offsets, end, torn }, lengths, losses })
 }

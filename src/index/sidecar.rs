@@ -5,8 +5,9 @@
 use super::checkpoints::CheckpointTable;
 use super::file::{read_section, reopen, slice};
 use super::layout::{
-    self, GAPS, IndexHeader, Refusal, Section, TFRI, decode_file, encode_file, refused, unknown,
+    self, GAPS, IndexHeader, Refusal, Section, TFRI, TORN, decode_file, encode_file, refused, unknown,
 };
+use super::losses::{LossTable, Losses};
 use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
 use crate::error::{At, Error, IndexError, Result};
 use crate::frame::Torn;
@@ -52,6 +53,7 @@ pub(super) struct SidecarTables {
     pub(super) offsets: Table,
     pub(super) lengths: Option<Table>,
     pub(super) checkpoints: Option<CheckpointTable>,
+    pub(super) losses: Option<LossTable>,
 }
 
 /// The source of tables that are read on first use.
@@ -79,7 +81,7 @@ impl Sidecar {
         lengths: Option<Table>,
         torn: Option<Torn>,
     ) -> Sidecar {
-        let tables = OnceLock::from(SidecarTables { offsets, lengths, checkpoints: None });
+        let tables = OnceLock::from(SidecarTables { offsets, lengths, checkpoints: None, losses: None });
         Sidecar { tables, torn, ..Sidecar::without_tables(header) }
     }
 
@@ -89,6 +91,36 @@ impl Sidecar {
             tables.checkpoints = Some(checkpoints);
         }
         self
+    }
+
+    /// Adds what is left out of a compressed shard, if anything is, to a sidecar that this process built.
+    pub(super) fn with_losses(mut self, losses: &Losses) -> Sidecar {
+        if self.needs_losses()
+            && let Some(tables) = self.tables.get_mut()
+        {
+            tables.losses = Some(losses.encode());
+        }
+        self
+    }
+
+    /// Returns true if the index of this shard must tell what is left out in a section of its own.
+    fn needs_losses(&self) -> bool {
+        let header = &self.header;
+        header.compression() != Compression::None && (header.has(TORN) || header.has(GAPS))
+    }
+
+    /// Returns true if the index tells what it leaves out. Those of version 0.1 do not if the shard is compressed.
+    pub(super) fn tells_losses(&self) -> bool {
+        let in_file = || self.source.as_ref().is_some_and(|source| source.sections.losses.is_some());
+        !self.needs_losses() || self.tables.get().map_or_else(in_file, |tables| tables.losses.is_some())
+    }
+
+    /// Returns what is left out of a compressed shard besides the gaps between its records.
+    pub(super) fn losses(&self) -> Result<Losses> {
+        let Some(table) = (if self.needs_losses() { self.load()?.losses.as_ref() } else { None }) else {
+            return Ok(Losses::default());
+        };
+        table.decode(self.header.data_size, self.header.n_records).map_err(|bad| self.corrupt(bad, None))
     }
 
     /// Returns true if the records of the shard can be accessed in any order: it is not compressed, or has checkpoints.
@@ -191,6 +223,9 @@ impl Sidecar {
         if let Some(checkpoints) = &tables.checkpoints {
             sections.push((CHECKPOINTS, 0, checkpoints.bytes().len() as u64));
         }
+        if let Some(losses) = &tables.losses {
+            sections.push((LOSSES, 0, losses.bytes().len() as u64));
+        }
         encode(&self.header, &sections)
     }
 
@@ -222,8 +257,12 @@ impl Sidecar {
             for part in table.into_iter().flat_map(Table::parts) {
                 w.write_all(part)?;
             }
-            if let (CHECKPOINTS, Some(checkpoints)) = (section.kind, &tables.checkpoints) {
-                w.write_all(checkpoints.bytes())?;
+            match section.kind {
+                CHECKPOINTS => {
+                    tables.checkpoints.as_ref().map_or(Ok(()), |table| w.write_all(table.bytes()))?
+                }
+                LOSSES => tables.losses.as_ref().map_or(Ok(()), |table| w.write_all(table.bytes()))?,
+                _ => {}
             }
             at = section.offset + section.len;
         }
@@ -256,7 +295,11 @@ impl SidecarTables {
             Some(s) => Some(CheckpointTable::open(bytes(s)?)?),
             None => None,
         };
-        Some(SidecarTables { offsets, lengths, checkpoints })
+        let losses = match &sections.losses {
+            Some(s) => Some(LossTable::open(bytes(s)?)?),
+            None => None,
+        };
+        Some(SidecarTables { offsets, lengths, checkpoints, losses })
     }
 
     /// Reads the tables of the sidecar that begins at byte `at` of `file`.
@@ -265,9 +308,11 @@ impl SidecarTables {
         let offsets = section(&sections.offsets)?;
         let lengths = sections.lengths.as_ref().map(section).transpose()?;
         let checkpoints = sections.checkpoints.as_ref().map(section).transpose()?;
+        let losses = sections.losses.as_ref().map(section).transpose()?;
         let pick = |s: &Section| match s.kind {
             OFFSETS => Some(offsets.clone()),
             LENGTHS => lengths.clone(),
+            LOSSES => losses.clone(),
             _ => checkpoints.clone(),
         };
         SidecarTables::open(header, sections, pick)
@@ -279,7 +324,9 @@ impl SidecarTables {
         let tables = [Some(&self.offsets), self.lengths.as_ref()];
         tables.into_iter().flatten().try_for_each(Table::populate)?;
         let checkpoints = self.checkpoints.as_ref().map(CheckpointTable::bytes);
-        Ok(checkpoints.map_or(Ok(()), |bytes| bytes.populate(0..bytes.len()))?)
+        let losses = self.losses.as_ref().map(LossTable::bytes);
+        let sections = [checkpoints, losses].into_iter().flatten();
+        Ok(sections.map(|bytes| bytes.populate(0..bytes.len())).collect::<std::io::Result<()>>()?)
     }
 
     /// Returns the span of record `i` on the fast path. `None` means only that [`span`](SidecarTables::span) must take the slow path.
@@ -327,6 +374,8 @@ pub(crate) const LENGTHS: u32 = 2;
 /// Type of the section with the checkpoints of a compressed shard. It is not mandatory: versions that do not know it skip it, because
 /// they read compressed shards in order.
 pub(crate) const CHECKPOINTS: u32 = 3;
+/// Type of the section with what the index of a compressed shard leaves out. It is not mandatory: the records are the same without it.
+pub(crate) const LOSSES: u32 = 5;
 
 /// The sections of a sidecar that this version knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -334,13 +383,14 @@ pub(crate) struct SidecarSections {
     pub(crate) offsets: Section,
     pub(crate) lengths: Option<Section>,
     pub(crate) checkpoints: Option<Section>,
+    pub(crate) losses: Option<Section>,
 }
 
 /// Lays out the sections of a sidecar, given as (type, param, length). Returns the header with the section table, and the
 /// sections with their offsets.
 pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
     let section = |&(kind, param, len)| {
-        let mandatory = kind != CHECKPOINTS;
+        let mandatory = !matches!(kind, CHECKPOINTS | LOSSES);
         Section { kind, mandatory, param, offset: 0, len, crc: 0 }
     };
     encode_file(&TFRI, header, sections.iter().map(section).collect())
@@ -350,12 +400,13 @@ pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec
 /// [`MAX_PREFIX`] bytes. Reads nothing else, so the cost does not depend on the number of records.
 pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, SidecarSections), Refusal> {
     let (header, all) = decode_file(prefix, file_len, &TFRI)?;
-    let (mut offsets, mut lengths, mut checkpoints) = (None, None, None);
+    let (mut offsets, mut lengths, mut checkpoints, mut losses) = (None, None, None, None);
     for section in all {
         match section.kind {
             OFFSETS => offsets = Some(section),
             LENGTHS => lengths = Some(section),
             CHECKPOINTS => checkpoints = Some(section),
+            LOSSES => losses = Some(section),
             _ => unknown(&section)?,
         }
     }
@@ -380,7 +431,15 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Sidec
             return Err("the section of checkpoints is truncated".into());
         }
     }
-    Ok((header, SidecarSections { offsets, lengths, checkpoints }))
+    if let Some(losses) = &losses {
+        if header.compression() == Compression::None || !(header.has(TORN) || header.has(GAPS)) {
+            return Err("a shard without losses, or an uncompressed one, has a section of losses".into());
+        }
+        if !LossTable::has_valid_len(losses.len) {
+            return Err("the section of losses has a wrong size".into());
+        }
+    }
+    Ok((header, SidecarSections { offsets, lengths, checkpoints, losses }))
 }
 
 /// Returns the length of the sidecar of a plain shard of `n` records without gaps, if its offsets are narrow.
@@ -430,7 +489,10 @@ mod tests {
         let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24)]);
         let (got, sections) = decode(&bytes, 192 + 24).unwrap();
         assert_eq!(got, header());
-        assert_eq!(sections, SidecarSections { offsets: placed[0], lengths: None, checkpoints: None });
+        assert_eq!(
+            sections,
+            SidecarSections { offsets: placed[0], lengths: None, checkpoints: None, losses: None }
+        );
     }
 
     #[test]

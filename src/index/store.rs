@@ -160,6 +160,11 @@ fn classify(
     if !sidecar.allows_access() {
         return Ok(IndexSearch::Nothing(Some(NO_CHECKPOINTS)));
     }
+    if !sidecar.tells_losses() {
+        return Ok(IndexSearch::Nothing(Some(
+            "the index does not tell what it leaves out of a compressed shard",
+        )));
+    }
     let staleness = compare(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
         .map_err(|e| Error::from(e).in_file(shard.path))?;
     Ok(match staleness {

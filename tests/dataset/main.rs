@@ -8,3 +8,4 @@ mod parts;
 mod refresh;
 mod replaced;
 mod torn_compressed;
+mod warnings;

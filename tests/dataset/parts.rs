@@ -289,6 +289,73 @@ fn a_shard_that_changed_is_stale_unless_its_records_are_the_same() {
     assert!(shares.iter().flatten().all(|part| matches!(failed(part).kind(), ErrorKind::Io(_))));
 }
 
+/// The fingerprints cover these bytes, so damage there is no other shard.
+#[test]
+fn damage_near_the_ends_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    for compression in [Compression::None, Compression::Gzip] {
+        let path = dir.path().join(compression.name());
+        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        let mut rng = Rng::new(2);
+        (0..250).for_each(|_| writer.write(&rng.bytes(1000)).unwrap());
+        writer.close().unwrap();
+        set_mtime(&path, 1_600_000_000_000_000_000);
+        let bytes = fs::read(&path).unwrap();
+        let index = options().index_dir(dir.path().join("i"));
+        let open = || DatasetOptions::new().index(index.clone()).open(&path).unwrap();
+        let shares = open().shares(4).unwrap();
+        for (record, at) in [(0, 500), (3, 4 * 1016 - 2), (246, 246 * 1016 + 12), (249, bytes.len() - 8)] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, &damaged).unwrap();
+            for time in [1_600_000_000_000_000_000, 1_600_000_000_000_000_001] {
+                set_mtime(&path, time);
+                for part in shares.iter().flatten() {
+                    let e = failed(part);
+                    assert!(e.is_data() && !is_stale(&e), "{compression:?} {at}: {e}");
+                    if compression == Compression::None {
+                        assert_eq!(
+                            (e.location().record, e.location().offset),
+                            (Some(record), Some(record * 1016))
+                        );
+                    }
+                }
+            }
+            // The index has the size and time, so it is used, and its parts know the old bytes.
+            set_mtime(&path, 1_600_000_000_000_000_000);
+            let e = open().shares(4).unwrap().iter().flatten().map(failed).next().unwrap();
+            assert!(e.is_data() && !is_stale(&e), "{e}");
+        }
+    }
+}
+
+/// The dataset tolerates the end, so readers of its parts do.
+#[test]
+fn the_tail_policy_travels_in_the_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
+    (0..200u8).for_each(|i| writer.write(&[i; 30]).unwrap());
+    writer.close().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    let tolerant = memory().tail(Tail::Tolerate);
+    let ds = DatasetOptions::new().index(tolerant).open(&path).unwrap();
+    let shares = ds.shares(2).unwrap();
+    let part = Part::from_json(&shares[0][0].to_json()).unwrap();
+    assert_eq!((part.tail(), &part), (Tail::Tolerate, &shares[0][0]));
+    check_records(&ds, &shares);
+    let mut stream = StreamOptions::new().part(&part).unwrap();
+    while stream.next().unwrap().is_some() {}
+    assert_eq!(stream.warnings(), ds.warnings());
+    assert!(with(&part, "tail", "strict".into()).is_err() && with(&part, "tail", 1.into()).is_err());
+    // A part of another dataset does not have the field.
+    let strict = with(&part, "tail", serde_json::Value::Null);
+    assert!(strict.is_err());
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(open(&[path]).shares(2).unwrap()[0][0].tail(), Tail::Strict);
+}
+
 /// Damage between the first and the last 64 KiB, which the fingerprints do not cover.
 #[test]
 fn damage_is_reported_by_the_part_that_contains_it() {

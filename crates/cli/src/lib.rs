@@ -38,6 +38,7 @@ mod verbs;
 mod warnings;
 
 pub use exit::{common_hint, excerpt, index_command};
+pub use warnings::warning_json;
 
 use args::{Cli, Verb};
 use clap::Parser;
@@ -90,5 +91,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::View(args) => verbs::view::run(&args, &global, console_ref),
         Verb::Completions(args) => verbs::completions::run(&args, console_ref),
     };
+    warnings::print_kept(&mut console);
     ExitCode::from(console.finish(outcome))
 }

@@ -2,13 +2,38 @@
 
 use crate::console::Console;
 use serde_json::{Value, json};
-use tfseek::Warning;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tfseek::column::DatasetColumn;
+use tfseek::{Gap, Warning};
 
-/// Prints warnings as messages.
+/// The warnings of this run: of streams, which are printed at its end, and those that were printed.
+static KEPT: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
+static PRINTED: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
+
+fn lock(warnings: &Mutex<Vec<Warning>>) -> MutexGuard<'_, Vec<Warning>> {
+    warnings.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps a warning of a stream until [`print_kept`].
+pub(crate) fn keep(warning: &Warning) {
+    lock(&KEPT).push(warning.clone());
+}
+
+/// Prints the warnings of streams, at the end of a run.
+pub(crate) fn print_kept(console: &mut Console) {
+    let kept = std::mem::take(&mut *lock(&KEPT));
+    print(&kept, console);
+    lock(&PRINTED).clear();
+}
+
+/// Prints warnings as messages, each once in a run.
 pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
     for warning in warnings {
-        console.note(format_args!("tfseek: {warning}"));
+        let mut printed = lock(&PRINTED);
+        if !printed.contains(warning) {
+            printed.push(warning.clone());
+            console.note(format_args!("tfseek: {warning}"));
+        }
     }
 }
 
@@ -19,14 +44,54 @@ pub(crate) fn print_of_columns(columns: &[DatasetColumn], console: &mut Console)
 
 /// Returns warnings as JSON objects, for `--json`.
 pub(crate) fn as_json<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Value {
-    let object = |warning: &Warning| {
-        json!({
-            "kind": warning.kind(),
-            "path": warning.path().map(|path| path.to_string_lossy()),
-            "message": warning.to_string(),
-        })
-    };
     warnings.into_iter().map(object).collect()
+}
+
+/// Returns a warning as a JSON object: `kind`, `path`, `message`, and the fields of its kind.
+pub fn warning_json(warning: &Warning) -> String {
+    object(warning).to_string()
+}
+
+fn object(warning: &Warning) -> Value {
+    let mut fields = json!({
+        "kind": warning.kind(),
+        "path": warning.path().map(|path| path.to_string_lossy()),
+        "message": warning.to_string(),
+    });
+    let own = match warning {
+        Warning::DamageSkipped { gaps, bytes, records, .. } => json!({
+            "gaps": gaps.iter().map(gap).collect::<Value>(),
+            "bytes": bytes,
+            "records": records,
+        }),
+        Warning::TornTail { records, offset, bytes, inflated_bytes, .. } => json!({
+            "records": records,
+            "offset": offset,
+            "bytes": bytes,
+            "inflated_bytes": inflated_bytes,
+        }),
+        Warning::FileRefused { reason, .. } => json!({ "reason": reason }),
+        Warning::NotSaved { shards, reason, .. } => json!({ "shards": shards, "reason": reason }),
+        Warning::OtherNames { found, .. } => {
+            json!({ "found": found.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>() })
+        }
+        Warning::ScatteredReads { record_bytes, dataset_bytes, memory_bytes } => json!({
+            "record_bytes": record_bytes,
+            "dataset_bytes": dataset_bytes,
+            "memory_bytes": memory_bytes,
+        }),
+        Warning::ScatteredInflation { inflated_bytes } => json!({ "inflated_bytes": inflated_bytes }),
+        _ => json!({}),
+    };
+    if let (Value::Object(fields), Value::Object(mut own)) = (&mut fields, own) {
+        fields.append(&mut own);
+    }
+    fields
+}
+
+/// Returns a gap as a JSON object.
+pub(crate) fn gap(gap: &Gap) -> Value {
+    json!({ "start": gap.start, "end": gap.end, "records": gap.records, "compressed": gap.compressed })
 }
 
 #[cfg(test)]

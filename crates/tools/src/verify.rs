@@ -1,8 +1,11 @@
 //! Verification of whole streams.
 
 use crate::KindedStream;
-use tfseek::Error;
+use crate::salvage::{self, Gap, is_damage};
+use std::path::Path;
 use tfseek::example::MessageKind;
+use tfseek::frame::OVERHEAD;
+use tfseek::{Error, Warning};
 
 /// The result of [`verify`].
 #[derive(Debug, Default)]
@@ -16,11 +19,9 @@ pub struct Verification {
     pub malformed: u64,
     /// Error of the first record that does not decode.
     pub first_malformed: Option<Error>,
-    /// Bytes after the last whole record, which are left out with [`Tail::Tolerate`](tfseek::Tail::Tolerate).
-    pub torn_tail_bytes: u64,
-    /// The tail is torn. Without such bytes, the trailer of a compressed file is missing.
-    pub is_torn: bool,
-    /// Error that ended the stream. No record after this damage can be read.
+    /// What the stream left out: a torn tail, with [`Tail::Tolerate`](tfseek::Tail::Tolerate).
+    pub warnings: Vec<Warning>,
+    /// Error that ended the stream.
     pub damage: Option<Error>,
 }
 
@@ -28,6 +29,18 @@ impl Verification {
     /// Returns true if the stream was read to its end and all records decode.
     pub fn is_sound(&self) -> bool {
         self.damage.is_none() && self.malformed == 0
+    }
+
+    /// If the file is damaged, counts the sound records behind the damage too, and returns the damaged ranges. They are not decoded.
+    pub fn count_behind_damage(&mut self, path: &Path, max_record: u64) -> Vec<Gap> {
+        if !self.damage.as_ref().is_some_and(is_damage) {
+            return Vec::new();
+        }
+        // The file could be read before, so the damage found then is the result if this fails.
+        let Ok(report) = salvage::scan(path, max_record, &mut |_| ()) else { return Vec::new() };
+        self.records = report.records;
+        self.payload_bytes = report.bytes.saturating_sub(report.records.saturating_mul(OVERHEAD as u64));
+        report.gaps
     }
 }
 
@@ -61,8 +74,7 @@ pub fn verify(mut stream: KindedStream, mut progress: impl FnMut(u64)) -> Verifi
                 }
             }
             Ok(None) => {
-                let stream = stream.stream();
-                (found.torn_tail_bytes, found.is_torn) = (stream.torn_tail_bytes(), stream.is_torn());
+                found.warnings = stream.stream().warnings().to_vec();
                 return found;
             }
             Err(e) => {

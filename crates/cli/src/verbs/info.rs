@@ -12,13 +12,14 @@ use crate::progress;
 use crate::records::{self, Records};
 use crate::text::count;
 use crate::tfds::{self, Splits};
+use crate::warnings;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::index;
 use tfseek::paths::set_of;
-use tfseek::{Damage, ErrorKind, Feature, FeatureList, IndexMode};
+use tfseek::{Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warning};
 use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
 use tfseek_tools::tfds::FileSplit;
 use tfseek_tools::{Content, Map};
@@ -47,8 +48,10 @@ struct FileSummary {
     inflated: Option<Inflated>,
     /// Number of records; in a damaged file, the number before the damage, or that of an index with gaps.
     records: Option<u64>,
-    /// Number of damaged ranges that the index leaves out, and their bytes.
-    gaps: Option<(u64, u64)>,
+    /// The damaged ranges that the index leaves out.
+    gaps: Option<Vec<Gap>>,
+    /// What the index or the reading left out.
+    warnings: Vec<Warning>,
     first: Option<RecordKeys>,
     /// The split of a `dataset_info.json` that the file belongs to.
     split: Option<FileSplit>,
@@ -93,6 +96,7 @@ pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Cons
             Err((_, failure)) if single && !args.json => (None, Err(failure)),
             Err((path, failure)) => (Some(FileSummary::failed(&path, &failure)), Err(failure)),
         };
+        let shown = summary.as_ref().map_or(Vec::new(), |s| s.warnings.clone());
         let difference = summary.as_ref().and_then(|s| s.split.as_ref()?.difference.clone());
         if let Some(summary) = summary {
             if args.json {
@@ -105,6 +109,7 @@ pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Cons
         }
         bar.suspend(|| {
             difference.into_iter().for_each(|text| console.note(format_args!("tfseek: {text}")));
+            warnings::print(&shown, console);
             console.report_and_continue(outcome)
         })?;
         bar.inc(read);
@@ -150,6 +155,7 @@ impl FileSummary {
             inflated: None,
             records: None,
             gaps: None,
+            warnings: Vec::new(),
             first: None,
             split: None,
             payloads: None,
@@ -158,20 +164,22 @@ impl FileSummary {
     }
 
     /// Adds the state of the file's index, and returns the index if it is fresh.
-    fn add_index(&mut self, path: &Path, limit: LimitArgs) -> tfseek::Result<Option<index::Index>> {
-        let (state, index) = open_index(path, limit)?;
-        self.index = Some(state);
-        if let Some(index) = &index {
+    fn add_index(&mut self, path: &Path, limit: LimitArgs) -> tfseek::Result<KnownIndex> {
+        let known = open_index(path, limit)?;
+        self.index = Some(known.state.clone());
+        self.warnings.extend(known.warnings.iter().cloned());
+        let index = &known.index;
+        if let Some(index) = index {
             let file = index.file().and_then(|file| std::fs::metadata(file).ok());
             self.index_bytes = file.map(|file| file.len());
             let checkpoints = index.checkpoint_spacing()?;
             self.inflated =
                 checkpoints.map(|checkpoints| Inflated { bytes: index.stream_end(), checkpoints });
             if index.has_gaps() {
-                self.gaps = Some(gaps(index)?);
+                self.gaps = Some(index.gaps().collect::<tfseek::Result<_>>()?);
             }
         }
-        Ok(index)
+        Ok(known)
     }
 
     /// Returns the type of payloads that are neither Examples nor SequenceExamples.
@@ -220,8 +228,8 @@ fn count_records(
     let (plain, regular) = (summary.compression == Some("none"), records::is_regular(path));
     let kind = records.kind.name();
     let Some(first) = records.next()? else {
-        if regular {
-            summary.add_index(path, limit)?;
+        if regular && let Some(e) = summary.add_index(path, limit)?.torn {
+            return Err(e);
         }
         return Ok(());
     };
@@ -235,20 +243,24 @@ fn count_records(
     summary.records = Some(n);
     summary.payloads = is_other.then_some(seen);
     if regular {
-        let index = match summary.add_index(path, limit)? {
+        let known = summary.add_index(path, limit)?;
+        let index = match known.index {
             Some(index) => index,
             None if !plain => return read.and_then(|()| read_all(n, records, summary)),
             None => {
                 let scan = limit.index().mode(IndexMode::Memory).jobs(1);
                 // The scan of a damaged file fails without a count. Reading the file counts the records before the damage.
                 match index::open_shards(&[path.to_path_buf()], &scan) {
-                    Ok(mut opened) if opened.indexes.len() == 1 => opened.indexes.remove(0),
+                    Ok(mut opened) if opened.indexes.len() == 1 => {
+                        summary.warnings.extend(opened.warnings);
+                        opened.indexes.remove(0)
+                    }
                     _ => return read.and_then(|()| read_all(n, records, summary)),
                 }
             }
         };
         summary.records = Some(index.len());
-        return Ok(());
+        return known.torn.map_or(Ok(()), Err);
     }
     read.and_then(|()| read_all(n, records, summary))
 }
@@ -274,34 +286,60 @@ fn read_all(mut count: u64, records: &mut Records, summary: &mut FileSummary) ->
     Ok(())
 }
 
-/// Returns the number of gaps of an index, and their bytes.
-fn gaps(index: &index::Index) -> tfseek::Result<(u64, u64)> {
-    index.gaps().try_fold((0, 0), |(gaps, bytes), gap| {
-        let gap = gap?;
-        Ok((gaps + 1, bytes + (gap.end - gap.start)))
-    })
+/// Returns the bytes in gaps.
+fn gap_bytes(gaps: &[Gap]) -> u64 {
+    gaps.iter().map(Gap::bytes).sum()
 }
 
-/// Returns a description of the file's index, and the index if it is fresh. An index with gaps is used if there is no other.
-fn open_index(path: &Path, limit: LimitArgs) -> tfseek::Result<(String, Option<index::Index>)> {
+/// The index of a file, as far as it is known.
+struct KnownIndex {
+    /// Description of the index.
+    state: String,
+    /// The index if it is fresh.
+    index: Option<index::Index>,
+    /// The error of a torn tail that is not tolerated. The index then has the records before it.
+    torn: Option<tfseek::Error>,
+    /// What the index leaves out.
+    warnings: Vec<Warning>,
+}
+
+impl KnownIndex {
+    fn missing(state: String) -> KnownIndex {
+        KnownIndex { state, index: None, torn: None, warnings: Vec::new() }
+    }
+}
+
+/// Finds the file's index. One with a torn tail, or with gaps, is used if there is no other.
+fn open_index(path: &Path, limit: LimitArgs) -> tfseek::Result<KnownIndex> {
     let options = limit.index().mode(IndexMode::Require).jobs(1);
-    let opened = index::open_shards(&[path.to_path_buf()], &options).or_else(|e| {
-        let skipping = index::open_shards(&[path.to_path_buf()], &options.damage(Damage::Skip)).ok();
+    let open = |options: &index::IndexOptions| index::open_shards(&[path.to_path_buf()], options);
+    let mut torn = None;
+    let opened = open(&options).or_else(|e| {
+        if let Ok(opened) = open(&options.clone().tail(Tail::Tolerate)) {
+            torn = Some(e);
+            return Ok(opened);
+        }
         let with_gaps = |opened: &index::Indexes| opened.indexes.iter().all(index::Index::has_gaps);
-        skipping.filter(with_gaps).ok_or(e)
+        open(&options.damage(Damage::Skip)).ok().filter(with_gaps).ok_or(e)
     });
     match opened {
         Ok(mut opened) if opened.indexes.len() == 1 => {
             let index = opened.indexes.remove(0);
             let file = index.file().map_or(String::new(), |file| format!(" {}", file.display()));
-            Ok((format!("fresh{file}"), Some(index)))
+            let mut warnings = opened.warnings;
+            let told = ["damage_skipped", "torn_tail"];
+            // An end that is not tolerated is an error.
+            warnings.retain(|warning| told.contains(&warning.kind()) && torn.is_none());
+            Ok(KnownIndex { state: format!("fresh{file}"), index: Some(index), torn, warnings })
         }
         Err(e) => match e.kind() {
-            ErrorKind::Index(tfseek::error::IndexError::Missing) => Ok(("none".to_owned(), None)),
-            ErrorKind::Index(why) => Ok((why.to_string(), None)),
+            ErrorKind::Index(tfseek::error::IndexError::Missing) => {
+                Ok(KnownIndex::missing("none".to_owned()))
+            }
+            ErrorKind::Index(why) => Ok(KnownIndex::missing(why.to_string())),
             _ => Err(e),
         },
-        Ok(_) => Ok(("none".to_owned(), None)),
+        Ok(_) => Ok(KnownIndex::missing("none".to_owned())),
     }
 }
 
@@ -360,8 +398,9 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
         ("checkpoints", checkpoints),
         (
             "damage",
-            summary.gaps.map(|(gaps, bytes)| {
-                format!("{}, {}, left out of the index", count(gaps, "range"), count(bytes, "byte"))
+            summary.gaps.as_ref().map(|gaps| {
+                let (ranges, bytes) = (count(gaps.len() as u64, "range"), count(gap_bytes(gaps), "byte"));
+                format!("{ranges}, {bytes}, left out of the index")
             }),
         ),
         ("kind", summary.records.map(|_| summary.kind.to_owned())),
@@ -536,8 +575,9 @@ fn as_json(summary: &FileSummary) -> Value {
         "checkpoints": summary.inflated.as_ref().map(|inflated| inflated.checkpoints.0),
         "checkpoint_spacing": summary.inflated.as_ref().map(|inflated| inflated.checkpoints.1),
         // Null without an index with gaps.
-        "gaps": summary.gaps.map(|(gaps, _)| gaps),
-        "gap_bytes": summary.gaps.map(|(_, bytes)| bytes),
+        "gaps": summary.gaps.as_ref().map(|gaps| gaps.iter().map(warnings::gap).collect::<Value>()),
+        "gap_bytes": summary.gaps.as_deref().map(gap_bytes),
+        "warnings": warnings::as_json(&summary.warnings),
         "kind": summary.kind,
         "looks_like": summary.looks_like,
         // By the dataset_info.json of TensorFlow Datasets.

@@ -8,13 +8,13 @@ use crate::progress::FileProgress;
 use crate::records::{self, RecordNumbers};
 use crate::text::count;
 use crate::tfds::{self, Splits};
-use crate::{progress, threads, verbs::salvage};
+use crate::{progress, threads, verbs::salvage, warnings};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::Path;
 use tfseek::{Compression, Error};
 use tfseek_tools::Verification;
-use tfseek_tools::salvage::{Gap, is_damage};
+use tfseek_tools::salvage::Gap;
 use tfseek_tools::tfds::FileSplit;
 
 pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -55,15 +55,13 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
 
 /// Verifies a file. If it is damaged, the sound records after the damage are searched to list its damaged ranges.
 fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> (Verification, Vec<Gap>) {
-    let found = verify(path, args, bar);
-    let searched = found.damage.as_ref().is_some_and(is_damage);
+    let mut found = verify(path, args, bar);
     // A pipe cannot be read again.
-    if !searched || !records::is_regular(path) {
+    if !records::is_regular(path) {
         return (found, Vec::new());
     }
-    let scanned = tfseek_tools::salvage::scan(path, args.payload.limit.max_record(), &mut |_| ());
-    // The file could be read before, so the damage found then is the report if this fails.
-    (found, scanned.map(|report| report.gaps).unwrap_or_default())
+    let gaps = found.count_behind_damage(path, args.payload.limit.max_record());
+    (found, gaps)
 }
 
 fn verify(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
@@ -100,6 +98,7 @@ fn report(
             "records": found.records,
             "payload_bytes": found.payload_bytes,
             "malformed": found.malformed,
+            "warnings": warnings::as_json(&found.warnings),
             "error": error.map(Error::to_string).or_else(|| difference.clone()),
             // By the dataset_info.json of TensorFlow Datasets.
             "split": tfds::as_json(split),
@@ -122,17 +121,7 @@ fn report(
             console.note(format_args!("{}: {more} more {text} not decode", name.display()));
         }
     }
-    if found.is_torn {
-        let name = records::name(path);
-        let name = name.display();
-        match found.torn_tail_bytes {
-            0 => console.note(format_args!("{name}: the trailer of the compressed file is missing")),
-            n => {
-                let bytes = count(n, "byte");
-                console.note(format_args!("{name}: {bytes} after the last whole record left out"));
-            }
-        }
-    }
+    warnings::print(&found.warnings, console);
     if let Some(e) = found.damage {
         console.report(&Failure::Error(e));
     }

@@ -1,0 +1,80 @@
+"""The class ``Warning``, and how warnings are raised."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Optional
+
+
+class Gap(NamedTuple):
+    """A range of bytes without a sound record."""
+
+    start: int
+    """Offset of the first byte: in the record stream, or in the file if the bytes are ``compressed``."""
+    end: int
+    """Offset behind the last byte."""
+    records: int
+    """Number of sound records before it."""
+    compressed: bool
+    """True if these are bytes of a compressed file that cannot be decompressed."""
+
+
+class Warning(UserWarning):
+    """An observation that is not an error. ``str()`` returns the message.
+
+    Warnings are raised once per dataset, stream or loader through :func:`warnings.warn`, so that Python's filters apply, and are listed in the
+    attribute ``warnings`` of that object.
+
+    Attributes, each ``None`` if a kind does not have it: ``path`` (of the file or folder); ``gaps`` (all ranges without a sound record, a
+    list of :class:`Gap`); ``bytes`` (that are left out); ``records`` (sound records that are kept); ``offset`` and ``inflated_bytes`` of
+    ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
+    ``found``, ``record_bytes``, ``dataset_bytes`` and ``memory_bytes`` of the other kinds.
+    """
+
+    #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"torn_tail"``,
+    #: ``"scattered_reads"`` or ``"scattered_inflation"``. Later versions may add others.
+    kind: str = ""
+    #: Message, which begins with the path.
+    message: str = ""
+    path: Optional[str] = None
+    gaps: Optional[list[Gap]] = None
+    bytes: Optional[int] = None
+    records: Optional[int] = None
+    offset: Optional[int] = None
+    inflated_bytes: Optional[int] = None
+    reason: Optional[str] = None
+    shards: Optional[int] = None
+    found: Optional[list[str]] = None
+    record_bytes: Optional[int] = None
+    dataset_bytes: Optional[int] = None
+    memory_bytes: Optional[int] = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Warning):
+            return NotImplemented
+        return self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.message))
+
+    def __repr__(self) -> str:
+        return f"tfseek.Warning(kind={self.kind!r}, message={self.message!r})"
+
+
+def warning_of(fields: str, path: Optional[str]) -> Warning:
+    """Returns the warning of the native module with these fields, as JSON."""
+    named: dict[str, Any] = json.loads(fields)
+    found = Warning(named["message"])
+    found.__dict__.update(named)
+    found.path = path
+    if found.gaps is not None:
+        found.gaps = [Gap(gap["start"], gap["end"], gap["records"], gap["compressed"]) for gap in named["gaps"]]
+    return found
+
+
+def raise_all(found: Iterable[Warning], stacklevel: int = 1) -> None:
+    """Raises warnings through :func:`warnings.warn`. ``stacklevel`` is 1 for the caller of the function that calls this one."""
+    for each in found:
+        warnings.warn(each, stacklevel=stacklevel + 2)

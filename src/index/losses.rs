@@ -1,0 +1,126 @@
+//! What the index of a compressed shard leaves out: section 5 of a sidecar, which section 5 of `docs/index.md` defines. The losses of a plain
+//! shard follow from its other sections.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use super::table::BadBlock;
+use crate::crc::crc32c;
+use crate::io::Region;
+
+/// Bytes before the entries: CRC, zero, decompressed bytes, bytes of the file.
+const HEAD: usize = 4 + 4 + 8 + 8;
+/// Bytes of an entry: records before the range, its start, its end.
+const ENTRY: usize = 8 + 8 + 8;
+/// Offset of the bytes that the CRC covers.
+const CHECKED_AT: usize = 8;
+
+/// The bytes of a compressed shard that its index leaves out, besides the gaps between its records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Decompressed bytes behind the last record.
+    pub(crate) inflated: u64,
+    /// Bytes at the end of the file, behind the compressed data.
+    pub(crate) bytes: u64,
+    /// Ranges of the file that could not be decompressed, in order.
+    pub(crate) ranges: Vec<NotInflatedRange>,
+}
+
+/// A range of a compressed file that could not be decompressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotInflatedRange {
+    /// Number of sound records before it.
+    pub(crate) records: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl Losses {
+    pub(crate) fn encode(&self) -> LossTable {
+        let mut bytes = vec![0; CHECKED_AT];
+        let entries = self.ranges.iter().flat_map(|range| [range.records, range.start, range.end]);
+        for field in [self.inflated, self.bytes].into_iter().chain(entries) {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
+        let crc = crc32c(bytes.get(CHECKED_AT..).unwrap_or_default()).to_le_bytes();
+        if let Some(to) = bytes.first_chunk_mut() {
+            *to = crc;
+        }
+        LossTable(Region::from(bytes))
+    }
+}
+
+/// The section. It is verified at each use.
+#[derive(Clone, Debug)]
+pub(crate) struct LossTable(Region);
+
+impl LossTable {
+    /// Returns true if a section can have this length.
+    pub(super) fn has_valid_len(len: u64) -> bool {
+        len.checked_sub(HEAD as u64).is_some_and(|entries| entries.is_multiple_of(ENTRY as u64))
+    }
+
+    pub(super) fn open(bytes: Region) -> Option<LossTable> {
+        LossTable::has_valid_len(bytes.len() as u64).then_some(LossTable(bytes))
+    }
+
+    pub(super) fn bytes(&self) -> &Region {
+        &self.0
+    }
+
+    /// Decodes the section for a shard of `size` bytes and `records` records.
+    pub(super) fn decode(&self, size: u64, records: u64) -> Result<Losses, BadBlock> {
+        let bad = |reason| BadBlock { block: 0, reason };
+        let truncated = || bad("the section of losses is truncated");
+        let (crc, rest) = self.0.split_first_chunk::<4>().ok_or_else(truncated)?;
+        let rest = rest.get(4..).ok_or_else(truncated)?;
+        if u32::from_le_bytes(*crc) != crc32c(rest) {
+            return Err(bad("the section of losses has a wrong checksum"));
+        }
+        let fields = |bytes: &[u8; ENTRY]| {
+            let [a, b, c] = *bytes.as_chunks::<8>().0 else { return [0; 3] };
+            [a, b, c].map(u64::from_le_bytes)
+        };
+        let (head, entries) = rest.split_first_chunk::<16>().ok_or_else(truncated)?;
+        let [inflated, bytes] = *head.as_chunks::<8>().0 else { return Err(truncated()) };
+        let (inflated, bytes) = (u64::from_le_bytes(inflated), u64::from_le_bytes(bytes));
+        let (mut ranges, mut last) = (Vec::new(), 0);
+        for [before, start, end] in entries.as_chunks::<ENTRY>().0.iter().map(fields) {
+            if before < last || before > records || start > end || end > size {
+                return Err(bad("a range in the section of losses is not inside the shard"));
+            }
+            last = before;
+            ranges.push(NotInflatedRange { records: before, start, end });
+        }
+        if bytes > size {
+            return Err(bad("the section of losses has more bytes than the shard"));
+        }
+        Ok(Losses { inflated, bytes, ranges })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_is_read_as_written_and_every_flipped_bit_is_detected() {
+        let ranges = vec![
+            NotInflatedRange { records: 3, start: 40, end: 60 },
+            NotInflatedRange { records: 7, start: 90, end: 90 },
+        ];
+        let losses = Losses { inflated: 5, bytes: 2, ranges };
+        let table = losses.encode();
+        assert_eq!(table.decode(100, 7).unwrap(), losses);
+        assert!(table.decode(89, 7).is_err() && table.decode(100, 6).is_err());
+        let bytes = table.bytes().to_vec();
+        assert_eq!(bytes.len(), HEAD + 2 * ENTRY);
+        for bit in (0..bytes.len() * 8).filter(|bit| !(32..64).contains(bit)) {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(LossTable::open(Region::from(bad)).unwrap().decode(100, 7).is_err(), "bit {bit}");
+        }
+        for len in (0..bytes.len()).filter(|len| *len != HEAD && *len != HEAD + ENTRY) {
+            assert!(LossTable::open(Region::from(bytes[..len].to_vec())).is_none());
+        }
+    }
+}
