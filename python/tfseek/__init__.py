@@ -39,8 +39,8 @@ from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Part, Schema, SequenceExample, Writer, __version__, infer_schema
-from ._warnings import Gap, Warning
 from ._view import View, view
+from ._warnings import Gap, Warning
 from ._write_arrow import WrittenSet, write
 
 #: Names of dtypes, so that feature specs written for ``tf.io`` work.
@@ -60,6 +60,7 @@ __all__ = [
     "FeatureLists",
     "FixedLenFeature",
     "FixedLenSequenceFeature",
+    "Gap",
     "IoError",
     "Loader",
     "NotFoundError",
@@ -90,7 +91,6 @@ __all__ = [
     "VarLenFeature",
     "Verification",
     "View",
-    "Gap",
     "Warning",
     "Writer",
     "WrittenSet",

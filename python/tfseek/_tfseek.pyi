@@ -13,6 +13,7 @@ from ._errors import Error
 from ._features import Features
 from ._progress import Progress
 from ._scan import ArrowSchema, Scan
+from ._warnings import Warning
 
 __version__: str
 
