@@ -12,7 +12,7 @@ use tfseek::example::MessageKind;
 use tfseek::index::{self, IndexOptions};
 use tfseek::paths::IntoPaths;
 use tfseek::stream::Stream;
-use tfseek::{At, Error, ErrorKind, IndexMode, Record, Tail};
+use tfseek::{At, Error, ErrorKind, IndexMode, Record, Tail, Warning};
 use tfseek_tools::{KindedStream, SkippingReader};
 
 /// The path that means standard input.
@@ -48,6 +48,11 @@ impl Records {
     /// Returns the name of the file in messages.
     pub(crate) fn name(&self) -> PathBuf {
         self.reader.path().to_path_buf()
+    }
+
+    /// Returns what was left out at the end of the file.
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        self.reader.warnings()
     }
 
     /// Returns `none`, `gzip` or `zlib`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::stream::{Stream, StreamOptions};
-use tfseek::{At, Compression, Error, ErrorKind, Record, Result};
+use tfseek::{At, Compression, Error, ErrorKind, Record, Result, Warning};
 
 /// The records of a file in order. After a damaged payload of a plain file, reading can go on with the next record.
 pub struct SkippingReader {
@@ -79,6 +79,11 @@ impl SkippingReader {
             }
             _ => record,
         }))
+    }
+
+    /// Returns what was left out at the end of the file.
+    pub fn warnings(&self) -> &[Warning] {
+        self.stream.stream().warnings()
     }
 
     /// Returns the compression of the stream.

@@ -206,7 +206,13 @@ fn summarize(path: &Path, payloads: PayloadArgs) -> (FileSummary, Outcome) {
     let read = Records::open(path, payloads).and_then(|mut records| {
         summary.compression = Some(records.compression());
         summary.records = Some(0);
-        count_records(path, payloads.limit, &mut records, &mut summary)
+        let counted = count_records(path, payloads.limit, &mut records, &mut summary);
+        for warning in records.warnings() {
+            if !summary.warnings.contains(warning) {
+                summary.warnings.push(warning.clone());
+            }
+        }
+        counted
     });
     let Err(e) = read else { return (summary, Ok(())) };
     let failure = Failure::Error(e);
