@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+import signal
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,20 @@ import tfseek
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"
 RECORDS = 1000
+
+# A script's `&` makes its commands ignore SIGINT, and their children inherit that. A handler of Python is not inherited: children begin with
+# the default.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_run = subprocess.run
+
+
+def _bounded_run(*args: Any, **options: Any) -> subprocess.CompletedProcess[Any]:
+    """``subprocess.run`` with a time limit. Only a process that hangs takes this long, even on a slow machine."""
+    return _run(*args, **{"timeout": 600, **options})
+
+
+subprocess.run = _bounded_run  # type: ignore[assignment]
 
 
 def import_keras(monkeypatch: pytest.MonkeyPatch) -> Any:

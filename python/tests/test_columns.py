@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -325,11 +326,13 @@ def test_jax_trees(imported: str) -> None:
     subprocess.run([sys.executable, "-c", script, imported], check=True)
 
 
-def test_a_view_tests_its_own_records_only(tmp_path: Path) -> None:
+def test_a_view_tests_its_own_records_only(tmp_path: pathlib.Path) -> None:
     """A record of another kind, or with several values, is no error of a view without it."""
     path = str(tmp_path / "a.tfrecord")
     values: list[Any] = [0, 1, 2, 3, 4, "x", [1, 2]]
-    tfseek.write(path, [{"m": value} for value in values])
+    with tfseek.Writer(path) as writer:
+        for value in values:
+            writer.write(tfseek.Example({"m": value}))
     ds = tfseek.open(path, index="memory")
     assert list(ds[:5].filter("m > 2").ids) == [3, 4]
     assert list(ds[[4, 0, 4]].filter("m > 2").ids) == [4, 4]

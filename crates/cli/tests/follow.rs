@@ -19,7 +19,7 @@ struct Running {
 
 impl Running {
     fn start(dir: &Folder, args: &[&str]) -> Running {
-        let mut command = dir.command(&[&["tail", "--follow"], args].concat());
+        let mut command = dir.interruptible(&[&["tail", "--follow"], args].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = child.stdout.take().unwrap();
         let (send, lines) = channel();
@@ -54,15 +54,17 @@ impl Running {
     /// Kills the command and returns the labels of the other records that it printed.
     fn kill(mut self) -> Vec<i64> {
         self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        ended(&mut self.child);
         self.lines.iter().map(|line| label_of(&line)).collect()
     }
 
     /// Waits until the command ends by itself.
     fn end(&mut self) -> (ExitStatus, String) {
+        // Its messages fit into a pipe.
+        let status = ended(&mut self.child);
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (self.child.wait().unwrap(), err)
+        (status, err)
     }
 
     fn fails(mut self, words: &[&str]) {
@@ -330,6 +332,20 @@ fn usage() {
     run(&["-F", "b.tfrecord"]).fails(4, &["found Parquet"]);
 }
 
+/// A script's `&` makes its commands ignore SIGINT, and their children inherit that.
+#[test]
+#[cfg(unix)]
+fn an_interrupt_ends_the_command_where_the_tests_ignore_it() {
+    if !resets_signals() {
+        return println!("skipped: `env` cannot reset signals");
+    }
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' INT; exec \"$0\" --exact an_interrupt_and_a_closed_pipe_end_the_command"]);
+    let shell = shell.arg(std::env::current_exe().unwrap()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let ran = Ran::of(output_of(shell.spawn().unwrap()));
+    assert!(ran.code == 0 && ran.out.contains("1 passed"), "{ran:?}");
+}
+
 #[test]
 #[cfg(unix)]
 fn an_interrupt_and_a_closed_pipe_end_the_command() {
@@ -353,7 +369,7 @@ fn an_interrupt_and_a_closed_pipe_end_the_command() {
     }
     drop(out);
     append(&path).write_all(&framed(5..6)).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = output_of(child);
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
     assert_eq!(state(&dir)["record"], 5, "a record that was not read is not part of the state");
 }

@@ -316,7 +316,7 @@ fn a_closed_pipe_is_not_an_error() {
         let mut stdout = child.stdout.take().unwrap();
         stdout.read_exact(&mut [0; 10]).unwrap();
         drop(stdout);
-        let output = child.wait_with_output().unwrap();
+        let output = output_of(child);
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
     }
 }

@@ -20,7 +20,7 @@ struct RunningView {
 
 impl RunningView {
     fn start(dir: &Folder, args: &[&str]) -> RunningView {
-        let mut command = dir.command(&[&["view", "--port", "0"], args].concat());
+        let mut command = dir.interruptible(&[&["view", "--port", "0"], args].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -54,7 +54,7 @@ impl RunningView {
     fn interrupt(mut self) {
         let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
         assert!(killed.success());
-        self.child.wait().unwrap();
+        ended(&mut self.child);
         assert!(TcpStream::connect(("127.0.0.1", self.port)).is_err());
     }
 }
@@ -111,7 +111,7 @@ fn the_command_ends_after_the_last_tab() {
         view.ask(target);
         staying.ask(target);
     }
-    assert_eq!(view.child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut view.child).code(), Some(0));
     assert_eq!(staying.ask("dataset")["records"], 100);
     staying.interrupt();
 }

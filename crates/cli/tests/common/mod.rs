@@ -3,9 +3,11 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tfseek::writer::WriterOptions;
@@ -60,8 +62,26 @@ impl Folder {
         command
     }
 
+    /// Returns a command that SIGINT ends, also where the tests ignore it, as a script's `&` makes them do. Children inherit that.
+    pub(crate) fn interruptible(&self, args: &[&str]) -> Command {
+        let command = self.command(args);
+        if !resets_signals() {
+            return command;
+        }
+        let mut reset = Command::new("env");
+        reset.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
+        reset.current_dir(self.0.path()).stdin(Stdio::null());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => reset.env(name, value),
+                None => reset.env_remove(name),
+            };
+        }
+        reset
+    }
+
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        Ran::of(self.command(args).output().unwrap())
+        Ran::of(output_of(self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 
     /// Runs the command with these bytes on standard input.
@@ -73,10 +93,55 @@ impl Folder {
         let stdin = stdin.to_vec();
         // The command may stop reading before the end.
         let feeder = std::thread::spawn(move || drop(pipe.write_all(&stdin)));
-        let output = child.wait_with_output().unwrap();
+        let output = output_of(child);
         feeder.join().unwrap();
         Ran::of(output)
     }
+}
+
+/// Returns true if `env` can reset a signal, as that of GNU coreutils since 8.31.
+pub(crate) fn resets_signals() -> bool {
+    static RESETS: OnceLock<bool> = OnceLock::new();
+    *RESETS.get_or_init(|| {
+        let tried = Command::new("env").args(["--default-signal=INT", "true"]).stderr(Stdio::null()).status();
+        tried.is_ok_and(|status| status.success())
+    })
+}
+
+/// Waits for the end of a process. One that hangs is killed and fails the test.
+#[track_caller]
+pub(crate) fn ended(child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return status,
+            None if start.elapsed() > TIMEOUT => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("the process {} hangs", child.id());
+            }
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Waits for the end of a process with pipes, and reads them. One that hangs is killed and fails the test.
+#[track_caller]
+pub(crate) fn output_of(mut child: Child) -> Output {
+    let (stdout, stderr) = (rest_of(child.stdout.take()), rest_of(child.stderr.take()));
+    let status = ended(&mut child);
+    Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+/// Reads a pipe to its end.
+fn rest_of(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_end(&mut bytes).unwrap();
+        }
+        bytes
+    })
 }
 
 impl Ran {
@@ -85,18 +150,7 @@ impl Ran {
     pub(crate) fn limited(mut command: Command, dir: &Folder) -> Ran {
         let (out, err) = (dir.path("stdout"), dir.path("stderr"));
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
-        let mut child = command.spawn().unwrap();
-        let start = Instant::now();
-        let status = loop {
-            match child.try_wait().unwrap() {
-                Some(status) => break status,
-                None if start.elapsed() > TIMEOUT => {
-                    child.kill().unwrap();
-                    panic!("{command:?} hangs");
-                }
-                None => std::thread::sleep(Duration::from_millis(1)),
-            }
-        };
+        let status = ended(&mut command.spawn().unwrap());
         Ran {
             code: status.code().unwrap_or(-1),
             out: String::from_utf8(fs::read(out).unwrap()).unwrap(),

@@ -131,7 +131,9 @@ fn commands_of_the_table_of_the_readme() {
     for command in &commands {
         // A viewer that does not end by itself is ended as Ctrl-C ends it, after its link.
         let serves = command.starts_with("tfseek view ") && !command.contains("--html");
-        let line = if serves { &format!("timeout --preserve-status -s INT 2 {command}") } else { *command };
+        // The shell would inherit an ignored SIGINT, so a second signal follows.
+        let line =
+            if serves { &format!("timeout --preserve-status -s INT -k 5 2 {command}") } else { *command };
         let ran = Ran::of(in_folder(&dir, "sh", &["-c", line]).output().unwrap());
         if serves {
             assert!(ran.out.contains(": open http://127.0.0.1:"), "$ {command}\n{}{}", ran.out, ran.err);

@@ -42,7 +42,7 @@ fn check_kills(verb: &str, kills: usize) {
         let wait = took.mul_f64((random >> 40) as f64 / (1u64 << 24) as f64);
         std::thread::sleep(wait + Duration::from_micros(100));
         run.kill().unwrap();
-        run.wait().unwrap();
+        ended(&mut run);
         // A killed run leaves a hidden file with a temporary name: that of an index, or of an output that had to have a name.
         let temporary = temporary_files(&prepared.dir.path(""));
         left += temporary.len();
@@ -96,7 +96,7 @@ fn an_interrupted_run_leaves_nothing() {
                 if let Some(old) = old {
                     fs::write(dir.path("out/x"), old).unwrap();
                 }
-                let mut command = dir.command(args);
+                let mut command = dir.interruptible(args);
                 command.args(old.map(|_| "--force"));
                 let mut run = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
                 // The pipe stays open, so the run waits for more.
@@ -109,7 +109,7 @@ fn an_interrupted_run_leaves_nothing() {
                 let named = !names().is_empty();
                 let kill = Command::new("kill").args([signal, &run.id().to_string()]).status().unwrap();
                 assert!(kill.success());
-                let status = run.wait().unwrap();
+                let status = ended(&mut run);
                 assert_eq!(status.signal(), Some(number), "{args:?} {status}");
                 assert_eq!(fs::read(dir.path("out/x")).ok().as_deref(), old, "{args:?}");
                 if named {

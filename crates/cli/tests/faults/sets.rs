@@ -46,7 +46,7 @@ fn check_kills(kills: usize) {
                         .wrapping_mul(6_364_136_223_846_793_005)
                         .wrapping_add(1_442_695_040_888_963_407);
                     restore(&folder, &before);
-                    let mut run = dir.command(&args(out, "2", memory));
+                    let mut run = dir.interruptible(&args(out, "2", memory));
                     let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
                     // Most kills are near the end, where files get their names.
                     let part = 1.0 - ((random >> 40) as f64 / (1u64 << 24) as f64).powi(2);
@@ -54,7 +54,7 @@ fn check_kills(kills: usize) {
                     let signal = if kill % 2 == 0 { "-KILL" } else { "-INT" };
                     let id = run.id().to_string();
                     let _ = Command::new("kill").args([signal, &id]).stderr(Stdio::null()).status();
-                    run.wait().unwrap();
+                    ended(&mut run);
                     let left = temporary_files(&folder);
                     temporary += left.len();
                     assert!(with_old || left.is_empty(), "{left:?}");
