@@ -325,8 +325,8 @@ impl SidecarTables {
         tables.into_iter().flatten().try_for_each(Table::populate)?;
         let checkpoints = self.checkpoints.as_ref().map(CheckpointTable::bytes);
         let losses = self.losses.as_ref().map(LossTable::bytes);
-        let sections = [checkpoints, losses].into_iter().flatten();
-        Ok(sections.map(|bytes| bytes.populate(0..bytes.len())).collect::<std::io::Result<()>>()?)
+        let mut sections = [checkpoints, losses].into_iter().flatten();
+        Ok(sections.try_for_each(|bytes| bytes.populate(0..bytes.len()))?)
     }
 
     /// Returns the span of record `i` on the fast path. `None` means only that [`span`](SidecarTables::span) must take the slow path.
