@@ -1,7 +1,7 @@
 //! Reading records in file order without an index: from plain, gzip and zlib files, standard input, or any reader.
 
-use crate::error::{At, CompressionError, Error, PartError, Result};
-use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
+use crate::error::{At, CompressionError, Error, ErrorKind, PartError, Result};
+use crate::frame::{self, Event, OVERHEAD, Parser, RecordHeader, Torn};
 use crate::io::deflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{Compression, Inflate, ReadBuffer, open_regular};
@@ -192,6 +192,7 @@ impl StreamOptions {
             parser: Parser::whole(self.verify == Verify::Payload, self.max_record),
             more: true,
             ended: false,
+            damaged: false,
             torn: None,
             warnings: Vec::new(),
             begin: 0,
@@ -254,7 +255,8 @@ impl Read for StreamInflate {
 /// A reader of records in file order. It has one buffer, about as large as the largest record so far, which grows only as bytes arrive:
 /// a corrupt length does not allocate memory.
 ///
-/// Records before damage are returned, then the error, once. After the error the stream has ended.
+/// Records before damage are returned, then the error, once. After the error the stream has ended, unless
+/// [`skip_damaged`](Stream::skip_damaged) moves past a damaged payload.
 ///
 /// ```
 /// use tfseek::{frame::put_record, stream::StreamOptions};
@@ -282,6 +284,8 @@ pub struct Stream {
     /// True until the end of the reader.
     more: bool,
     ended: bool,
+    /// The last call of [`next`](Stream::next) found a record with a sound header and a damaged payload, which the buffer holds.
+    damaged: bool,
     /// Bytes after the last complete record, if the end was reached and the tail is torn.
     torn: Option<u64>,
     /// What was left out so far.
@@ -332,6 +336,7 @@ impl Stream {
             }
             Err(e) => {
                 self.ended = true;
+                self.damaged = matches!(e.kind(), ErrorKind::CorruptData { .. });
                 let e = e.at(At::new(&self.name, i, offset));
                 // For a compressed file, detect the format of the decompressed bytes.
                 let inflated = self.buffer.bytes();
@@ -341,6 +346,25 @@ impl Stream {
                 })
             }
         }
+    }
+
+    /// Moves past a record with a damaged payload after [`next`](Stream::next) has returned its error. Returns false after any other error, and
+    /// if there was none: the start of the next record is not known then.
+    ///
+    /// The stream goes on where it was, with the same reader. The record's header was verified, and the record counts in
+    /// [`records_read`](Stream::records_read).
+    pub fn skip_damaged(&mut self) -> bool {
+        if !std::mem::take(&mut self.damaged) {
+            return false;
+        }
+        let header = self.buffer.bytes().first_chunk().map(RecordHeader::parse);
+        let Some(Ok(header)) = header else { return false };
+        let record_len = header.record_len();
+        let Ok(len) = usize::try_from(record_len) else { return false };
+        self.buffer.consume(len);
+        self.parser.advance(1, record_len);
+        self.ended = false;
+        true
     }
 
     /// Adds the bytes behind a compressed stream to the torn tail, and the warning about it, at the end of the file.

@@ -508,3 +508,44 @@ fn files_and_folders() {
     let e = Stream::open(dir.path().join("none")).unwrap_err();
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.to_string().contains("none"));
 }
+
+#[test]
+fn damaged_payloads_are_skipped_in_the_same_stream() {
+    let (payloads, damaged) = (payloads(), [0, 2]);
+    let mut file = plain();
+    let mut start = 0;
+    for (i, payload) in payloads.iter().enumerate() {
+        if damaged.contains(&i) {
+            file[start + 12 + payload.len()] ^= 1; // the footer
+        }
+        start += payload.len() + 16;
+    }
+    for file in [file.clone(), gzip(&file), zlib(&file)] {
+        let mut stream = StreamOptions::new().read(Cursor::new(file), "memory").unwrap();
+        let (mut found, mut errors) = (Vec::new(), Vec::new());
+        assert!(!stream.skip_damaged());
+        loop {
+            match stream.next() {
+                Ok(Some(record)) => {
+                    found.push((record.at().record.unwrap() as usize, record.payload().to_vec()))
+                }
+                Ok(None) => break,
+                Err(e) => {
+                    errors.push(e.location().record.unwrap() as usize);
+                    assert!(stream.skip_damaged() && !stream.skip_damaged());
+                }
+            }
+        }
+        let sound = payloads.iter().cloned().enumerate().filter(|(i, _)| !damaged.contains(i));
+        assert_eq!((found, errors), (sound.collect(), damaged.to_vec()));
+        assert_eq!(stream.records_read(), payloads.len() as u64);
+    }
+}
+
+#[test]
+fn a_damaged_length_cannot_be_skipped() {
+    let mut file = plain();
+    file[0] ^= 1;
+    let mut stream = StreamOptions::new().read(Cursor::new(file), "memory").unwrap();
+    assert!(stream.next().is_err() && !stream.skip_damaged() && stream.next().unwrap().is_none());
+}

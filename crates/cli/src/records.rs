@@ -12,8 +12,8 @@ use tfseek::example::MessageKind;
 use tfseek::index::{self, IndexOptions};
 use tfseek::paths::IntoPaths;
 use tfseek::stream::Stream;
-use tfseek::{At, Error, ErrorKind, IndexMode, Record, Tail, Warning};
-use tfseek_tools::{KindedStream, SkippingReader};
+use tfseek::{At, ErrorKind, IndexMode, Record, Tail, Warning};
+use tfseek_tools::KindedStream;
 
 /// The path that means standard input.
 pub(crate) const STDIN: &str = "-";
@@ -23,7 +23,7 @@ pub(crate) const STDIN_NAME: &str = "<stdin>";
 
 /// The records of a stream, with their numbers over all files.
 pub(crate) struct Records {
-    reader: SkippingReader,
+    reader: KindedStream,
     /// Number of records in the preceding files, if it is known.
     before: Option<u64>,
     pub(crate) kind: MessageKind,
@@ -34,9 +34,7 @@ impl Records {
     /// Opens a file or standard input. The first records are read if the kind is to be guessed.
     pub(crate) fn open(path: &Path, payloads: PayloadArgs) -> tfseek::Result<Records> {
         let kind = payloads.kind.specified();
-        let stream = stream(path, payloads.limit)?;
-        let file = is_regular(path).then_some(path);
-        let reader = SkippingReader::new(stream, file, payloads.limit.stream(), kind);
+        let reader = kinded(path, payloads)?;
         Ok(Records { before: None, kind: reader.kind(), strict: kind.is_some(), reader })
     }
 
@@ -52,12 +50,12 @@ impl Records {
 
     /// Returns what was left out at the end of the file.
     pub(crate) fn warnings(&self) -> &[Warning] {
-        self.reader.warnings()
+        self.reader.stream().warnings()
     }
 
     /// Returns `none`, `gzip` or `zlib`.
     pub(crate) fn compression(&self) -> &'static str {
-        self.reader.compression().name()
+        self.reader.stream().compression().name()
     }
 
     /// Returns the number of records if the file was read to its end, by `next` or to guess the kind.
@@ -65,16 +63,11 @@ impl Records {
         self.reader.total()
     }
 
-    /// Returns true if [`skip_damaged`](Records::skip_damaged) can find the record after a damaged payload.
-    pub(crate) fn can_skip(&self) -> bool {
-        self.reader.can_skip()
-    }
-
-    /// Continues after the record of an error; see [`SkippingReader::skip_damaged`].
-    pub(crate) fn skip_damaged(&mut self, e: &Error) -> tfseek::Result<bool> {
-        let goes_on = self.reader.skip_damaged(e)?;
+    /// Moves past a record with a damaged payload; see [`KindedStream::skip_damaged`].
+    pub(crate) fn skip_damaged(&mut self) -> bool {
+        let goes_on = self.reader.skip_damaged();
         self.kind = self.reader.kind();
-        Ok(goes_on)
+        goes_on
     }
 
     /// Returns the next record. Damage is returned as an error after the records that precede it.

@@ -117,13 +117,17 @@ fn damage_and_misuse() {
 
     let content = fs::read(&path).unwrap();
     let ran = dir.run_on(&content, &["stats", "--skip-errors", "-"]);
+    assert!(ran.out.starts_with("9 Examples, 1 feature; 1 record skipped\n"), "{}", ran.out);
+    assert!(ran.code == 1 && ran.err.contains("1 record skipped; the first: <stdin>"), "{}", ran.err);
+    let mut content = content;
+    content[34 * 5] ^= 1;
+    let ran = dir.run_on(&content, &["stats", "--skip-errors", "-"]);
     assert!(
-        ran.out.starts_with("3 Examples, 1 feature; 1 record skipped, and the rest of 1 file\n"),
+        ran.out.starts_with("4 Examples, 1 feature; 2 records skipped, and the rest of 1 file\n"),
         "{}",
         ran.out
     );
-    let words =
-        "1 record skipped, and the rest of 1 file, where the next record cannot be found; the first: <stdin>";
+    let words = "2 records skipped, and the rest of 1 file, where the next record cannot be found; the first: <stdin>";
     assert!(ran.code == 1 && ran.err.contains(words), "{}", ran.err);
 
     dir.shard("b.tfrecord", labels(0..10));

@@ -15,7 +15,7 @@
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`tfds`] compares record counts with the `dataset_info.json` of TensorFlow Datasets.
 //! * The module [`stats`] computes statistics of records and features.
-//! * [`SkippingReader`] goes on after damaged records. [`thousands`] groups the digits of a number.
+//! * [`thousands`] groups the digits of a number.
 //! * [`NumberedRecords`] reads the records of a dataset by number, for statistics and searches.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
@@ -59,7 +59,6 @@ mod npz;
 mod numbered;
 pub mod outputs;
 pub mod proto_json;
-mod reader;
 pub mod record_json;
 pub mod reshard;
 pub mod salvage;
@@ -82,6 +81,5 @@ pub use digits::thousands;
 pub use joined::{JoinError, JoinedNpzWriter};
 pub use npz::NpzWriter;
 pub use numbered::{NumberedRecords, guess_kind};
-pub use reader::SkippingReader;
 pub use stream::KindedStream;
 pub use verify::{Verification, verify};

@@ -1,7 +1,7 @@
 //! Streams of records of one kind.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::stream::Stream;
 use tfseek::{At, Error, Record, Result};
@@ -20,19 +20,23 @@ pub struct KindedStream {
     path: PathBuf,
     ended: bool,
     kind: MessageKind,
+    /// The kind is guessed, and no record has been returned yet.
+    guesses: bool,
 }
 
 impl KindedStream {
     /// Creates a stream of records of the given kind. Nothing is read.
     pub fn new(stream: Stream, kind: MessageKind) -> KindedStream {
         let path = stream.name().to_path_buf();
-        KindedStream { stream, ahead: VecDeque::new(), error: None, current: None, path, ended: false, kind }
+        let ahead = VecDeque::new();
+        KindedStream { stream, ahead, error: None, current: None, path, ended: false, kind, guesses: false }
     }
 
     /// Reads the first records of a stream and guesses the kind of its records from them.
     pub fn guess(stream: Stream) -> KindedStream {
         let mut records = KindedStream::new(stream, MessageKind::Other);
         records.kind = records.read_ahead();
+        records.guesses = true;
         records
     }
 
@@ -70,6 +74,7 @@ impl KindedStream {
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if let Some(first) = self.ahead.pop_front() {
+            self.guesses = false;
             let (payload, i, offset) = self.current.insert(first);
             return Ok(Some(Record::new(payload, At::new(&self.path, *i, *offset))));
         }
@@ -79,6 +84,16 @@ impl KindedStream {
         let record = self.stream.next()?;
         self.ended |= record.is_none();
         Ok(record)
+    }
+
+    /// Moves past a record with a damaged payload after [`next`](KindedStream::next) has returned its error, as [`Stream::skip_damaged`]
+    /// does. If no record was returned before, a guess of the kind begins again.
+    pub fn skip_damaged(&mut self) -> bool {
+        let skipped = self.stream.skip_damaged();
+        if skipped && self.guesses {
+            self.kind = self.read_ahead();
+        }
+        skipped
     }
 
     /// Returns the kind of the records.
@@ -91,7 +106,12 @@ impl KindedStream {
         &self.stream
     }
 
-    /// Returns the number of records, if the stream was read to its end without an error.
+    /// Returns the name of the stream, which errors have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the number of records, with those that were skipped, if the stream was read to its end.
     pub fn total(&self) -> Option<u64> {
         self.ended.then_some(self.stream.records_read())
     }

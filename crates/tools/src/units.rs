@@ -76,12 +76,9 @@ pub trait UnitSource: Send {
     /// Returns the number of records, if the shard was read to its end.
     fn total(&self) -> Option<u64>;
 
-    /// Continues after the damaged record of an error. Returns false if the start of the next record is not known.
-    ///
-    /// # Errors
-    /// I/O errors.
-    fn skip_damaged(&mut self, _: &Error) -> Result<bool> {
-        Ok(false)
+    /// Continues after the damaged record of the last error. Returns false if the start of the next record is not known.
+    fn skip_damaged(&mut self) -> bool {
+        false
     }
 }
 
@@ -461,20 +458,13 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
                             (end.is_last, self.total) = (true, source.total());
                             break;
                         }
-                        Err(e) => match self.options.skip_errors.then(|| source.skip_damaged(&e)) {
-                            Some(Ok(true)) => {
-                                end.skipped.push((e.location().record.unwrap_or(u64::MAX), e));
-                            }
-                            // Damage that cannot be skipped, or an I/O error of skipping it.
-                            Some(Ok(false)) | None => {
+                        Err(e) => {
+                            if !(self.options.skip_errors && source.skip_damaged()) {
                                 end.error = Some(e);
                                 break;
                             }
-                            Some(Err(e)) => {
-                                end.error = Some(e);
-                                break;
-                            }
-                        },
+                            end.skipped.push((e.location().record.unwrap_or(u64::MAX), e));
+                        }
                     }
                 }
             }
@@ -592,9 +582,9 @@ mod tests {
             self.ended.then_some(self.read)
         }
 
-        fn skip_damaged(&mut self, _: &Error) -> Result<bool> {
+        fn skip_damaged(&mut self) -> bool {
             self.read += u64::from(self.skippable);
-            Ok(self.skippable)
+            self.skippable
         }
     }
 

@@ -242,8 +242,8 @@ impl UnitSource for GrepSource<'_> {
         self.records.total()
     }
 
-    fn skip_damaged(&mut self, e: &Error) -> tfseek::Result<bool> {
-        self.records.skip_damaged(e)
+    fn skip_damaged(&mut self) -> bool {
+        self.records.skip_damaged()
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn file(
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
-    let reading = Reading::InOrder { can_skip: records.can_skip() };
+    let reading = Reading::InOrder { can_skip: true };
     print_records(records, (skip, n), condition, skipped, printer, console)
         .map_err(|e| damage::explain(e, reading))
 }
@@ -93,7 +93,7 @@ fn print_records(
                 Err(e) => Err(e),
             },
             Err(e) => match &mut skipped {
-                Some(_) if records.skip_damaged(&e)? => Err(e.into()),
+                Some(_) if records.skip_damaged() => Err(e.into()),
                 _ => return Err(e.into()),
             },
         };

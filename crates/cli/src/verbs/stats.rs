@@ -105,8 +105,7 @@ fn computed(
         .filter(args.condition.clone())
         .kind(args.payload.kind.specified())
         .jobs(tfseek::threads(args.jobs.jobs)?)
-        .skip_errors(args.skip_errors)
-        .stream(limit.stream());
+        .skip_errors(args.skip_errors);
     if let Some(bytes) = args.memory {
         options = options.memory(bytes);
     }

@@ -81,7 +81,7 @@ fn file(
             return printed;
         }
     };
-    let reading = Reading::InOrder { can_skip: records.can_skip() };
+    let reading = Reading::InOrder { can_skip: true };
     let mut last: VecDeque<KeptRecord> = VecDeque::new();
     let mut spare = KeptRecord::default();
     let end = loop {

@@ -31,11 +31,11 @@ pub(crate) trait FoldWork: Sync {
     /// The work ends.
     fn add(&self, unit: &mut Self::Unit, record: UnitRecord<'_>) -> Result<(), Self::Error>;
 
-    /// Counts a damaged record that is to be skipped. Its error is returned.
+    /// Counts a damaged record that is to be skipped.
     ///
     /// # Errors
     /// The record is not to be skipped. The work ends.
-    fn skip(&self, unit: &mut Self::Unit, e: tfseek::Error) -> Result<tfseek::Error, Self::Error>;
+    fn skip(&self, unit: &mut Self::Unit, e: tfseek::Error) -> Result<(), Self::Error>;
 
     /// Counts a shard that damage ends: the records after it cannot be found.
     fn cut(&self, unit: &mut Self::Unit);
@@ -248,8 +248,8 @@ impl<W: FoldWork> FoldRun<'_, W> {
                 }
                 Ok(None) => return Ok(false),
                 Err(e) => {
-                    let e = self.work.skip(unit, e)?;
-                    if !source.skip_damaged(&e)? {
+                    self.work.skip(unit, e)?;
+                    if !source.skip_damaged() {
                         self.work.cut(unit);
                         return Ok(false);
                     }
@@ -420,7 +420,7 @@ mod tests {
             Ok(())
         }
 
-        fn skip(&self, _: &mut (Vec<u64>, u64), e: Error) -> Result<Error, FailedAt> {
+        fn skip(&self, _: &mut (Vec<u64>, u64), e: Error) -> Result<(), FailedAt> {
             Err(e.into())
         }
 

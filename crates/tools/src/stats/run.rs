@@ -5,11 +5,11 @@ use super::fold::{self, FoldWork};
 use super::group::{Selection, UnitStats};
 use super::statistics::Statistics;
 use crate::units::{UnitRecord, UnitSource, unknown_number};
-use crate::{NumberedRecords, SkippingReader, sample};
+use crate::{KindedStream, NumberedRecords, sample};
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
-use tfseek::stream::{Stream, StreamOptions};
+use tfseek::stream::Stream;
 use tfseek::{Dataset, Error, Filter, Record};
 
 /// The default limit on the memory of the sketches in bytes.
@@ -26,7 +26,6 @@ pub struct StatsOptions {
     jobs: usize,
     memory: u64,
     skip_errors: bool,
-    stream: StreamOptions,
 }
 
 impl Default for StatsOptions {
@@ -38,7 +37,6 @@ impl Default for StatsOptions {
             jobs: 1,
             memory: MEMORY,
             skip_errors: false,
-            stream: StreamOptions::new(),
         }
     }
 }
@@ -101,13 +99,6 @@ impl StatsOptions {
         self
     }
 
-    /// Sets the options for the rest of a file after damage.
-    #[must_use]
-    pub fn stream(mut self, options: StreamOptions) -> StatsOptions {
-        self.stream = options;
-        self
-    }
-
     /// Computes the statistics of files, each of which is opened once by `open` and read in order.
     ///
     /// # Errors
@@ -120,8 +111,10 @@ impl StatsOptions {
         let open = |k: usize| -> tfseek::Result<StatsSource> {
             let path = paths.get(k).map_or(Path::new(""), PathBuf::as_path);
             let stream = open(path)?;
-            let file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file()).then_some(path);
-            let reader = SkippingReader::new(stream, file, self.stream, self.kind);
+            let reader = match self.kind {
+                Some(kind) => KindedStream::new(stream, kind),
+                None => KindedStream::guess(stream),
+            };
             Ok(StatsSource::File { reader: Box::new(reader), is_first: k == 0 })
         };
         let shards = paths.len();
@@ -197,7 +190,7 @@ impl<F: Fn(u64) -> tfseek::Result<()> + Sync> StatsProgress for F {
 /// The records of a shard.
 enum StatsSource {
     File {
-        reader: Box<SkippingReader>,
+        reader: Box<KindedStream>,
         /// No shard precedes it.
         is_first: bool,
     },
@@ -237,10 +230,10 @@ impl UnitSource for StatsSource {
         }
     }
 
-    fn skip_damaged(&mut self, e: &Error) -> tfseek::Result<bool> {
+    fn skip_damaged(&mut self) -> bool {
         match self {
-            StatsSource::File { reader, .. } => reader.skip_damaged(e),
-            StatsSource::Numbered(records) => records.skip_damaged(e),
+            StatsSource::File { reader, .. } => reader.skip_damaged(),
+            StatsSource::Numbered(records) => records.skip_damaged(),
         }
     }
 }
@@ -353,12 +346,12 @@ impl FoldWork for StatsRun<'_> {
         }
     }
 
-    fn skip(&self, unit: &mut StatsUnit, e: Error) -> Result<Error, StatsError> {
+    fn skip(&self, unit: &mut StatsUnit, e: Error) -> Result<(), StatsError> {
         if !self.options.skip_errors || !e.is_data() {
             return Err(e.into());
         }
         unit.count_skipped(&e);
-        Ok(e)
+        Ok(())
     }
 
     fn cut(&self, unit: &mut StatsUnit) {
