@@ -100,7 +100,7 @@ fn verify_lists_the_damaged_ranges() {
         "a.tfrecord: damaged: bytes 102..136 (34 bytes): payload crc32c; record 4 follows\n\
          a.tfrecord: damaged: bytes 204..238 (34 bytes): length crc32c\n\
          a.tfrecord: damaged: bytes 306..339 (33 bytes): truncated\n\
-         0 of 1 file sound: 3 records, 54 bytes of payload\n"
+         0 of 1 file sound: 7 records, 126 bytes of payload\n"
     );
     let report = json(&dir.run(&["verify", "--json", "a.tfrecord"]).out);
     assert_eq!(report["gaps"].as_array().unwrap().len(), 3);

@@ -194,7 +194,7 @@ fn each_damaged_shard_is_named() {
         ran.out,
         "x-1.tfrecord: damaged: bytes 1700..1734 (34 bytes): length crc32c\n\
          x-3.tfrecord: damaged: bytes 1700..1734 (34 bytes): length crc32c\n\
-         2 of 4 files sound: 300 records, 5.4 kB of payload\n"
+         2 of 4 files sound: 398 records, 7.2 kB of payload\n"
     );
     assert!(
         ran.err.contains(&format!("x-1.tfrecord: {at}")) && ran.err.contains(&format!("x-3.tfrecord: {at}"))
