@@ -2,24 +2,24 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+use super::spans::{SpanCache, SpanKey};
 use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
-use crate::io::{Fetched, InflateFrom, PositionalFile, Process, ReadAt, Region, Source};
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use crate::io::{Fetched, InflateFrom, PausableInflate, PositionalFile, ReadAt, Region, Source};
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 /// A compressed shard. Its bytes are those of the record stream.
 ///
-/// A *span* is the part of the stream between two checkpoints. Spans are kept in a cache that all shards of a dataset share. A single access
+/// A *span* is the part of the stream between two checkpoints. Spans are kept in a cache that all shards of the process share. A single access
 /// decompresses a span only as far as it needs, and keeps nothing; a second access to the span, or one of many records, decompresses all of it.
 /// The blocks of a block order are kept instead of spans, so each block is decompressed once, and from the checkpoint before it to its end.
+///
+/// A span of more than [`SpanCache::LARGEST`] bytes is kept in pieces. Decompression of a piece begins at the last paused decoder before it.
+/// Decoders are paused at regular distances in the span when it is decompressed for the first time, and behind the last piece.
 pub(crate) struct InflatedFile {
     file: PositionalFile,
     index: Index,
@@ -29,6 +29,11 @@ pub(crate) struct InflatedFile {
 }
 
 impl InflatedFile {
+    /// Bytes of a piece of a long span.
+    const PIECE: u64 = 1 << 20;
+    /// Maximum number of paused decoders at regular distances in a span.
+    const PAUSES: u64 = 128;
+
     pub(super) fn new(file: PositionalFile, index: Index, cache: &Arc<SpanCache>) -> InflatedFile {
         if let Ok(table) = index.checkpoints() {
             table.will_need_entries();
@@ -45,7 +50,8 @@ impl InflatedFile {
     ) -> Result<Fetched> {
         let inside = block.start <= range.start && range.start <= range.end && range.end <= block.end;
         let len = block.end.saturating_sub(block.start);
-        if !inside || block.end > self.index.stream_end() || len > SpanCache::LARGEST {
+        let kept = len <= SpanCache::LARGEST && !self.has_long_span(&block)?;
+        if !inside || block.end > self.index.stream_end() || !kept {
             return self.fetch(range, buf);
         }
         let inflate = || {
@@ -56,6 +62,14 @@ impl InflatedFile {
         let bytes = self.cache.get(self.key(&block), || false, inflate)?;
         let part = length(block.start, range.start)..length(block.start, range.end);
         Ok(Fetched::Shared(bytes.slice(part).ok_or_else(no_record)?))
+    }
+
+    /// Returns true if a part of this range is in a long span.
+    fn has_long_span(&self, range: &Range<u64>) -> Result<bool> {
+        let table = self.index.checkpoints()?;
+        let first = table.find(range.start).unwrap_or(0);
+        let spans = (first..table.len()).map_while(|k| table.span(k, self.index.stream_end()));
+        Ok(spans.take_while(|span| span.start < range.end).any(|span| is_long(&span)))
     }
 
     /// Decompresses the bytes of the stream from `at` on, until `to` is full.
@@ -138,24 +152,76 @@ impl InflatedFile {
     /// Decompresses bytes of span `k`, from `offset` on, until `to` is full.
     fn fill(&self, k: usize, span: &Range<u64>, offset: u64, to: &mut [u8]) -> Result<()> {
         let part = offset..offset.saturating_add(to.len() as u64);
+        #[cfg(test)]
+        self.cache.count(length(span.start, part.end));
         self.inflate(k, span, part, |bytes| if bytes.fill(to)? { Ok(()) } else { Err(self.cut()) })
     }
 
-    /// Decompresses `part` of span `k`, which may be long, and appends it to `to`. The memory grows with the bytes.
+    /// Decompresses `part` of span `k`, which is not long, and appends it to `to`.
     fn append(&self, k: usize, span: &Range<u64>, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
-        let mut left = part.end.saturating_sub(part.start);
-        self.inflate(k, span, part, |bytes| {
-            while left > 0 {
-                let piece = left.min(SpanCache::LARGEST);
-                let before = to.len();
-                to.resize(before.saturating_add(usize::try_from(piece).unwrap_or(usize::MAX)), 0);
-                if !bytes.fill(to.get_mut(before..).unwrap_or_default())? {
+        let before = to.len();
+        to.resize(before.saturating_add(length(part.start, part.end)), 0);
+        self.fill(k, span, part.start, to.get_mut(before..).unwrap_or_default())
+    }
+
+    /// Returns the piece with byte `at` of span `k`, which is long, from the cache, or decompresses it.
+    fn piece(&self, k: usize, span: &Range<u64>, at: u64) -> Result<(Range<u64>, Region)> {
+        let piece = piece_of(span, at);
+        let bytes = self.cache.get(self.key(&piece), || false, || self.inflate_piece(k, span, &piece))?;
+        Ok((piece, bytes))
+    }
+
+    /// Decompresses a piece of span `k`. Pieces that are passed on the way are kept too, if they are near.
+    fn inflate_piece(&self, k: usize, span: &Range<u64>, piece: &Range<u64>) -> Result<Region> {
+        if let Some(last) = piece.start.checked_sub(1).filter(|last| span.contains(last)) {
+            // A thread that decompresses the piece before this one leaves its decoder here.
+            self.cache.wait_for(&self.key(&piece_of(span, last)));
+        }
+        let table = self.index.checkpoints()?;
+        let compression = self.index.compression();
+        let len = span.end.saturating_sub(span.start);
+        let distance = (len / InflatedFile::PAUSES).next_multiple_of(InflatedFile::PIECE);
+        let paused = self.cache.paused(self.shard, span.start..piece.start);
+        let is_regular = |at: u64| at.saturating_sub(span.start).is_multiple_of(distance);
+        let done = self.file.with(|file| {
+            let mut bytes = match &paused {
+                Some(paused) => PausableInflate::resume(file, compression, paused),
+                None => {
+                    let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
+                    if from.out != span.start {
+                        return Err(no_record().into());
+                    }
+                    PausableInflate::new(file, compression, from)
+                }
+            };
+            loop {
+                let passed = piece_of(span, bytes.out());
+                let mut to = vec![0; length(passed.start, passed.end)];
+                if passed.is_empty() || !bytes.fill(&mut to)? {
                     return Err(self.cut());
                 }
-                left = left.saturating_sub(piece);
+                #[cfg(test)]
+                self.cache.count(to.len());
+                let (is_last, at) = (passed.start >= piece.start, passed.end);
+                if at < span.end && (is_last || is_regular(at)) && !self.cache.is_paused(self.shard, at) {
+                    self.cache.keep_paused(self.shard, bytes.pause());
+                }
+                if is_last {
+                    return Ok(Region::from(to));
+                }
+                if piece.start.saturating_sub(at) < SpanCache::LARGEST
+                    && let Some(pending) = self.cache.begin(self.key(&passed))
+                {
+                    pending.finish(Region::from(to));
+                }
             }
-            Ok(())
-        })
+        });
+        // The decoder behind the piece replaces the one before it.
+        if let Some(paused) = paused.filter(|paused| !is_regular(paused.out())) {
+            self.cache.remove_paused(self.shard, paused.out());
+        }
+        let next = k.saturating_add(1);
+        done.map_err(|e| self.corrupt_entry(next..next.saturating_add(1)).unwrap_or(e))
     }
 
     /// Returns the error of a file that has fewer bytes than its index.
@@ -219,24 +285,42 @@ impl InflatedFile {
             if !span.contains(&at) {
                 return Err(self.astray(k));
             }
-            let end = range.end.min(span.end);
-            let too_long = span.end.saturating_sub(span.start) > SpanCache::LARGEST;
-            if too_long || (alone && !self.cache.used_before(self.key(&span))) {
+            let (mut end, mut next) = (range.end.min(span.end), k.saturating_add(1));
+            if !is_long(&span) && alone && !self.cache.used_before(self.key(&span)) {
                 self.append(k, &span, at..end, buf)?;
             } else {
-                let bytes = self.cached(k, &span, alone)?;
-                let part = length(span.start, at)..length(span.start, end);
+                let (kept, bytes) = if is_long(&span) {
+                    let (piece, bytes) = self.piece(k, &span, at)?;
+                    if piece.end < end {
+                        (end, next) = (piece.end, k);
+                    }
+                    (piece, bytes)
+                } else {
+                    (span.clone(), self.cached(k, &span, alone)?)
+                };
+                let part = length(kept.start, at)..length(kept.start, end);
                 let part = bytes.slice(part).ok_or_else(no_record)?;
                 if (at, end) == (range.start, range.end) {
                     return Ok(Fetched::Shared(part));
                 }
                 buf.extend_from_slice(&part);
             }
-            at = end;
-            k = k.saturating_add(1);
+            (at, k) = (end, next);
         }
         Ok(Fetched::Appended)
     }
+}
+
+/// Returns true if a span is kept in pieces.
+fn is_long(span: &Range<u64>) -> bool {
+    span.end.saturating_sub(span.start) > SpanCache::LARGEST
+}
+
+/// Returns the piece of a span that contains byte `at`.
+fn piece_of(span: &Range<u64>, at: u64) -> Range<u64> {
+    let inside = at.saturating_sub(span.start);
+    let start = span.start.saturating_add(inside.saturating_sub(inside % InflatedFile::PIECE));
+    start..start.saturating_add(InflatedFile::PIECE).min(span.end)
 }
 
 /// Returns the number of bytes between two offsets.
@@ -263,398 +347,14 @@ impl Source for InflatedFile {
     }
 }
 
+impl Drop for InflatedFile {
+    fn drop(&mut self) {
+        self.cache.remove_shard(self.shard);
+    }
+}
+
 impl fmt::Debug for InflatedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InflatedFile").field("file", &self.file).field("index", &self.index).finish()
-    }
-}
-
-/// Maximum number of decompressed bytes that a dataset keeps, except for a block order with larger windows.
-pub(crate) const INFLATED_BYTES: u64 = 128 << 20;
-
-/// Decompressed spans of all compressed shards of a dataset, or blocks of a block order, the most recently used ones.
-///
-/// If several threads need a span, one decompresses it, and the others wait.
-#[derive(Debug, Default)]
-pub(crate) struct SpanCache {
-    first: ProcessSpans,
-    shards: AtomicU64,
-    /// Number of bytes above [`INFLATED_BYTES`] that are kept.
-    more: AtomicU64,
-    #[cfg(test)]
-    pub(crate) before_inflate: BeforeInflate,
-}
-
-/// The spans of one process. A forked child starts with none: a thread of its parent may have held the lock, and threads that decompress
-/// do not exist in the child.
-#[derive(Debug)]
-struct ProcessSpans {
-    process: Process,
-    spans: Mutex<CachedSpans>,
-    done: Condvar,
-    /// The spans of a forked child. The parent never accesses it.
-    child: OnceLock<Box<ProcessSpans>>,
-}
-
-impl Default for ProcessSpans {
-    fn default() -> ProcessSpans {
-        let (spans, done) = Default::default();
-        ProcessSpans { process: Process::this(), spans, done, child: OnceLock::new() }
-    }
-}
-
-impl ProcessSpans {
-    fn lock(&self) -> MutexGuard<'_, CachedSpans> {
-        self.spans.lock().unwrap_or_else(|e| e.into_inner())
-    }
-}
-
-/// A function that a test calls before each decompression, with the number of the span.
-#[cfg(test)]
-#[derive(Default)]
-pub(crate) struct BeforeInflate(pub(crate) OnceLock<Box<dyn Fn(usize) + Send + Sync>>);
-
-#[cfg(test)]
-impl BeforeInflate {
-    fn call(&self, k: usize) {
-        self.0.get().into_iter().for_each(|f| f(k));
-    }
-}
-
-#[cfg(test)]
-impl fmt::Debug for BeforeInflate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BeforeInflate")
-    }
-}
-
-/// A shard, by its number in the cache, and the start and end of a span or block in its stream.
-type SpanKey = (u64, u64, u64);
-
-#[derive(Debug, Default)]
-struct CachedSpans {
-    spans: HashMap<SpanKey, CachedSpan>,
-    /// Bytes of all spans.
-    bytes: u64,
-    /// Number of uses so far.
-    uses: u64,
-    /// Spans of the last single accesses that the cache does not contain, the latest last.
-    single: VecDeque<SpanKey>,
-}
-
-#[derive(Debug)]
-enum CachedSpan {
-    /// A thread decompresses the span.
-    Pending,
-    Ready {
-        bytes: Region,
-        /// Number of the last use.
-        used: u64,
-    },
-}
-
-impl SpanCache {
-    /// Maximum number of bytes of a span in the cache. A longer span is decompressed at each use. Deflate blocks can be of any length.
-    const LARGEST: u64 = INFLATED_BYTES / 8;
-    /// Maximum number of bytes that are decompressed ahead.
-    const AHEAD: u64 = INFLATED_BYTES / 8;
-    /// Number of single accesses that are remembered.
-    const SINGLE: usize = 256;
-
-    /// Raises the limit of the cache to this number of bytes, for the window of a block order.
-    pub(super) fn keep(&self, bytes: u64) {
-        self.more.fetch_max(bytes.saturating_sub(INFLATED_BYTES), Ordering::Relaxed);
-    }
-
-    /// Returns the maximum number of bytes of all spans.
-    fn limit(&self) -> u64 {
-        INFLATED_BYTES.saturating_add(self.more.load(Ordering::Relaxed))
-    }
-
-    fn next_shard(&self) -> u64 {
-        self.shards.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Returns the spans of this process.
-    fn own(&self) -> &ProcessSpans {
-        let (this, mut own) = (Process::this(), &self.first);
-        while own.process != this {
-            own = own.child.get_or_init(Box::default);
-        }
-        own
-    }
-
-    /// Returns true if a span is in the cache, or is being decompressed.
-    fn contains(&self, key: &SpanKey) -> bool {
-        self.own().lock().spans.contains_key(key)
-    }
-
-    /// Returns true if a span is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as
-    /// used from now on.
-    fn used_before(&self, key: SpanKey) -> bool {
-        let mut spans = self.own().lock();
-        if spans.spans.contains_key(&key) || spans.single.contains(&key) {
-            return true;
-        }
-        if spans.single.len() >= SpanCache::SINGLE {
-            spans.single.pop_front();
-        }
-        spans.single.push_back(key);
-        false
-    }
-
-    /// Begins the decompression of a span, unless the cache contains it.
-    fn begin(&self, key: SpanKey) -> Option<PendingSpan<'_>> {
-        match self.own().lock().spans.entry(key) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(vacant) => {
-                vacant.insert(CachedSpan::Pending);
-                Some(PendingSpan { cache: self, key })
-            }
-        }
-    }
-
-    /// Returns a span. `inflate` makes it if the cache does not contain it.
-    ///
-    /// While another thread makes it, `help` is called. It returns true if it found other work.
-    fn get(
-        &self,
-        key: SpanKey,
-        mut help: impl FnMut() -> bool,
-        inflate: impl FnOnce() -> Result<Region>,
-    ) -> Result<Region> {
-        let own = self.own();
-        let mut spans = own.lock();
-        loop {
-            spans.uses = spans.uses.saturating_add(1);
-            let now = spans.uses;
-            match spans.spans.get_mut(&key) {
-                Some(CachedSpan::Ready { bytes, used }) => {
-                    *used = now;
-                    return Ok(bytes.clone());
-                }
-                Some(CachedSpan::Pending) => {
-                    drop(spans);
-                    let helped = help();
-                    spans = own.lock();
-                    if helped || !matches!(spans.spans.get(&key), Some(CachedSpan::Pending)) {
-                        continue;
-                    }
-                    let waited = own.done.wait_timeout(spans, Duration::from_millis(100));
-                    spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
-                }
-                None => break,
-            }
-        }
-        spans.spans.insert(key, CachedSpan::Pending);
-        drop(spans);
-        let pending = PendingSpan { cache: self, key };
-        let bytes = inflate()?;
-        pending.finish(bytes.clone());
-        Ok(bytes)
-    }
-}
-
-impl CachedSpans {
-    /// Adds a span, and removes those that were not used for the longest time.
-    fn insert(&mut self, key: SpanKey, bytes: Region, limit: u64) {
-        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
-        let used = self.uses;
-        self.spans.insert(key, CachedSpan::Ready { bytes, used });
-        while self.bytes > limit {
-            let ready = self.spans.iter().filter_map(|(&other, span)| match span {
-                CachedSpan::Ready { bytes, used } if other != key => Some((*used, other, bytes.len() as u64)),
-                _ => None,
-            });
-            let Some((_, oldest, len)) = ready.min() else { return };
-            self.spans.remove(&oldest);
-            self.bytes = self.bytes.saturating_sub(len);
-        }
-    }
-}
-
-/// Removes a pending span when its decompression has failed or panicked, so that another thread tries.
-struct PendingSpan<'a> {
-    cache: &'a SpanCache,
-    key: SpanKey,
-}
-
-impl PendingSpan<'_> {
-    fn finish(self, bytes: Region) {
-        let PendingSpan { cache, key } = self;
-        std::mem::forget(self);
-        let own = cache.own();
-        own.lock().insert(key, bytes, cache.limit());
-        own.done.notify_all();
-    }
-}
-
-impl Drop for PendingSpan<'_> {
-    fn drop(&mut self) {
-        let own = self.cache.own();
-        own.lock().spans.remove(&self.key);
-        own.done.notify_all();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::ErrorKind;
-    use crate::index::IndexOptions;
-    use crate::writer::WriterOptions;
-    use crate::{Compression, Dataset, DatasetOptions, IndexMode, Verify};
-    use std::path::Path;
-    use std::sync::atomic::AtomicUsize;
-
-    fn region(len: usize) -> Region {
-        Region::from(vec![7; len])
-    }
-
-    fn payload(i: usize) -> Vec<u8> {
-        (0..900 + i % 7).map(|k| (i * i * 31 + k * k) as u8).collect()
-    }
-
-    /// Returns a dataset of one gzip shard of 500 records, with checkpoints every 16 KiB.
-    fn made(dir: &Path) -> Dataset {
-        let path = dir.join("a.gz");
-        let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
-        (0..500).for_each(|i| writer.write(&payload(i)).unwrap());
-        writer.close().unwrap();
-        let index = IndexOptions::new().mode(IndexMode::Memory).checkpoint_every(16 << 10);
-        DatasetOptions::new().index(index).open(&path).unwrap()
-    }
-
-    #[test]
-    fn the_second_use_of_a_span_is_known() {
-        let cache = SpanCache::default();
-        let key = |k| (0, k, 9);
-        assert!(!cache.used_before(key(0)));
-        assert!(cache.used_before(key(0)));
-        // Only the last ones are remembered.
-        for k in 1..=SpanCache::SINGLE as u64 {
-            assert!(!cache.used_before(key(k)));
-        }
-        assert!(!cache.used_before(key(0)));
-        cache.get(key(700), || false, || Ok(region(5))).unwrap();
-        assert!(cache.used_before(key(700)));
-    }
-
-    /// The first single access to a span keeps nothing, the second one keeps the span.
-    #[test]
-    fn single_accesses() {
-        let dir = tempfile::tempdir().unwrap();
-        let ds = made(dir.path());
-        let cache = ds.set().files()[0].span_cache().unwrap();
-        let read = |i: u64| {
-            let mut buf = Vec::new();
-            assert_eq!(ds.read(i, &mut buf).unwrap().payload(), payload(i as usize));
-            cache.own().lock().bytes
-        };
-        assert_eq!((read(7), read(400)), (0, 0));
-        let one = read(7);
-        assert!(one >= 16 << 10);
-        assert_eq!((read(8), read(7)), (one, one));
-    }
-
-    #[test]
-    fn an_error_is_not_kept() {
-        let cache = SpanCache::default();
-        let failed = cache.get((0, 0, 9), || false, || Err(ErrorKind::Cancelled.into()));
-        assert!(failed.is_err() && cache.own().lock().spans.is_empty());
-        assert_eq!(cache.get((0, 0, 9), || false, || Ok(region(5))).unwrap().len(), 5);
-    }
-
-    #[test]
-    fn the_oldest_spans_are_removed() {
-        let cache = SpanCache::default();
-        let len = usize::try_from(SpanCache::LARGEST).unwrap();
-        let inflated = AtomicUsize::new(0);
-        let get = |k: usize| {
-            cache.get(
-                (1, k as u64, 99),
-                || false,
-                || {
-                    inflated.fetch_add(1, Ordering::Relaxed);
-                    Ok(region(len))
-                },
-            )
-        };
-        let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap();
-        (0..fits).for_each(|k| drop(get(k).unwrap()));
-        // Span 0 becomes the newest, so span 1 is removed.
-        for k in [0, fits, 0] {
-            get(k).unwrap();
-        }
-        assert_eq!(inflated.load(Ordering::Relaxed), fits + 1);
-        get(1).unwrap();
-        assert_eq!(inflated.load(Ordering::Relaxed), fits + 2);
-        assert!(cache.own().lock().bytes <= INFLATED_BYTES);
-    }
-
-    #[test]
-    fn a_larger_window_is_kept() {
-        let cache = SpanCache::default();
-        cache.keep(INFLATED_BYTES + SpanCache::LARGEST);
-        cache.keep(1);
-        let len = usize::try_from(SpanCache::LARGEST).unwrap();
-        let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap() + 1;
-        (0..fits + 2).for_each(|k| drop(cache.get((1, k as u64, 99), || false, || Ok(region(len))).unwrap()));
-        assert_eq!(cache.own().lock().spans.len(), fits);
-    }
-
-    #[test]
-    fn a_block_is_decompressed_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let ds = made(dir.path());
-        let set = ds.set();
-        // Every record, in an order that jumps between blocks.
-        for i in (0..500).map(|k| k * 77 % 500) {
-            let (at, mut buf) = (set.locate(i as u64).unwrap(), Vec::new());
-            let range = set.append(&at, Some(33), Verify::Payload, &mut buf).unwrap();
-            assert!(buf[range] == payload(i));
-        }
-        let cache = set.files()[0].span_cache().unwrap();
-        let mut kept: Vec<_> = cache.own().lock().spans.keys().copied().collect();
-        kept.sort_unstable();
-        let offset = |i: u64| set.locate(i).unwrap().span.offset;
-        let blocks: Vec<_> = (0..500).step_by(33).map(|i| (kept[0].0, offset(i))).collect();
-        assert_eq!(kept.iter().map(|&(shard, start, _)| (shard, start)).collect::<Vec<_>>(), blocks);
-    }
-
-    #[test]
-    fn threads_wait_for_one_that_decompresses() {
-        let (cache, inflated) = (SpanCache::default(), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    let bytes = cache.get(
-                        (0, 0, 9),
-                        || false,
-                        || {
-                            std::thread::sleep(Duration::from_millis(20));
-                            inflated.fetch_add(1, Ordering::Relaxed);
-                            Ok(region(9))
-                        },
-                    );
-                    assert_eq!(bytes.unwrap().len(), 9);
-                });
-            }
-        });
-        assert_eq!(inflated.load(Ordering::Relaxed), 1);
-    }
-
-    /// A forked child finds the lock as a thread of its parent held it, and spans of threads that it does not have.
-    #[test]
-    fn a_forked_child_has_spans_of_its_own() {
-        let first = ProcessSpans { process: Process::other(), ..ProcessSpans::default() };
-        let cache = SpanCache { first, ..SpanCache::default() };
-        let mut held = cache.first.lock();
-        held.spans.insert((0, 0, 9), CachedSpan::Pending);
-        for made in [Some(4), None] {
-            let bytes = cache.get((0, 0, 9), || false, || Ok(region(made.unwrap())));
-            assert_eq!(bytes.unwrap().len(), 4);
-        }
-        assert_eq!(held.bytes, 0);
     }
 }

@@ -13,11 +13,12 @@ mod refresh;
 pub(crate) mod shard;
 mod shards;
 mod shares;
+mod spans;
 mod touch;
 
 pub use dataset::{Dataset, ShardEntry};
-pub(crate) use inflated::INFLATED_BYTES;
 pub use iter::MappedIter;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
 pub(crate) use shards::{RecordLocation, ShardSet};
+pub(crate) use spans::INFLATED_BYTES;

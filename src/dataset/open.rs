@@ -3,7 +3,6 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 use super::dataset::{Dataset, Origin};
-use super::inflated::SpanCache;
 use super::mapped::Mapped;
 use super::options::DatasetOptions;
 use super::shard::{Access, IndexSource, ShardFile};
@@ -136,11 +135,11 @@ impl DatasetOptions {
             Some(promise) => options.may_map(promise),
             None => options,
         };
-        let cache = Arc::new(SpanCache::default());
+        let cache = &self.spans;
         let access = |compression| match (compression, promise) {
             (Compression::None, Some(promise)) => Access::Map(promise),
             (Compression::None, None) => Access::Read(options.budget()),
-            _ => Access::Inflate(options.budget(), Arc::clone(&cache)),
+            _ => Access::Inflate(options.budget(), Arc::clone(cache)),
         };
         if let [pack] = paths.as_slice()
             && paths::is_pack(pack)

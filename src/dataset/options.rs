@@ -2,11 +2,13 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
+use super::spans::SpanCache;
 use crate::index::IndexOptions;
 use crate::policy::Verify;
 use crate::record::MAX_RECORD;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Options for opening a dataset. [`IndexOptions`] are the options of its indexes.
 ///
@@ -24,6 +26,8 @@ pub struct DatasetOptions {
     pub(super) verify: Verify,
     pub(super) max_record: u64,
     pub(super) allow_missing: bool,
+    /// The cache of decompressed bytes. Tests have their own.
+    pub(crate) spans: Arc<SpanCache>,
 }
 
 impl Default for DatasetOptions {
@@ -33,6 +37,7 @@ impl Default for DatasetOptions {
             verify: Verify::default(),
             max_record: MAX_RECORD,
             allow_missing: false,
+            spans: SpanCache::of_process(),
         }
     }
 }
@@ -99,7 +104,7 @@ impl DatasetOptions {
 
 impl fmt::Debug for DatasetOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DatasetOptions { index, verify, max_record, allow_missing } = self;
+        let DatasetOptions { index, verify, max_record, allow_missing, spans: _ } = self;
         let mut s = f.debug_struct("DatasetOptions");
         s.field("index", index)
             .field("verify", verify)

@@ -2,7 +2,8 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::inflated::{InflatedFile, SpanCache};
+use super::inflated::InflatedFile;
+use super::spans::SpanCache;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
@@ -121,7 +122,7 @@ impl ShardFile {
     }
 
     /// Returns the cache of the decompressed spans of a compressed shard.
-    pub(crate) fn span_cache(&self) -> Option<&SpanCache> {
+    pub(crate) fn span_cache(&self) -> Option<&Arc<SpanCache>> {
         match &self.access {
             Access::Inflate(_, cache) => Some(cache),
             _ => None,

@@ -1,6 +1,7 @@
 //! The shards of a dataset as one array of records.
 
 use super::shard::{ShardFile, stored_range};
+use super::spans::OrderWindow;
 use super::touch::Loads;
 use crate::error::{At, ErrorKind, Result};
 use crate::frame::HEADER_LEN;
@@ -18,9 +19,9 @@ pub(crate) struct ShardSet {
     starts: Vec<u64>,
     /// True if every shard is mapped or in memory.
     lends: bool,
-    /// True if no shard is compressed.
-    plain: bool,
     verify: Verify,
+    /// The share of the set in the cache of decompressed bytes. `None` if no shard is compressed.
+    window: Option<OrderWindow>,
 }
 
 /// The location of a record according to the index.
@@ -55,8 +56,8 @@ impl ShardSet {
             starts.push(len);
         }
         let lends = files.iter().all(ShardFile::lends);
-        let plain = files.iter().all(|file| file.span_cache().is_none());
-        Ok(ShardSet { files, len, starts, lends, plain, verify })
+        let window = files.iter().find_map(ShardFile::span_cache).cloned().map(OrderWindow::new);
+        Ok(ShardSet { files, len, starts, lends, verify, window })
     }
 
     /// Returns the number of records.
@@ -82,7 +83,7 @@ impl ShardSet {
 
     /// Returns true if no shard is compressed.
     pub(crate) fn is_plain(&self) -> bool {
-        self.plain
+        self.window.is_none()
     }
 
     /// Returns which checksums are verified on each access.
@@ -144,11 +145,12 @@ impl ShardSet {
 
     /// Keeps the decompressed bytes of at least this number of records, for the window of a block order.
     pub(crate) fn keep_inflated(&self, records: u64) {
+        let Some(share) = &self.window else { return };
         // Records of a window may be longer than the mean. They are allowed a quarter more.
-        for file in self.files.iter().filter(|file| file.len() > 0) {
-            if let (Some(cache), Some(bytes)) = (file.span_cache(), file.known_bytes()) {
+        for file in self.files.iter().filter(|file| file.len() > 0 && file.span_cache().is_some()) {
+            if let Some(bytes) = file.known_bytes() {
                 let window = u128::from(bytes) * u128::from(records.min(self.len)) / u128::from(file.len());
-                cache.keep(u64::try_from(window.saturating_mul(5) / 4).unwrap_or(u64::MAX));
+                share.keep(u64::try_from(window.saturating_mul(5) / 4).unwrap_or(u64::MAX));
             }
         }
     }

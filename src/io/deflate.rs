@@ -127,6 +127,20 @@ pub(crate) struct CheckpointScan<R> {
     tolerant: bool,
     /// Number of bytes at the end of the file that a tolerant reader left out.
     left_out: Option<u64>,
+    /// No byte from this offset of the decompressed stream on is decompressed.
+    stop: u64,
+}
+
+/// The state of a decoder between two bytes of the decompressed stream, about 43 KiB.
+///
+/// Decompression can go on from it, as from a checkpoint. It may be inside a deflate block.
+pub(super) struct PausedScan {
+    decoder: Box<DecompressorOxide>,
+    /// The bytes before `out` that the decoder may refer to.
+    window: Box<[u8]>,
+    part: StreamPart,
+    /// Offset in the decompressed stream.
+    pub(super) out: u64,
 }
 
 /// The part of a file that comes next.
@@ -195,6 +209,7 @@ impl<R: Read> CheckpointScan<R> {
             failed: None,
             tolerant: false,
             left_out: None,
+            stop: u64::MAX,
         }
     }
 
@@ -227,6 +242,28 @@ impl<R: Read> CheckpointScan<R> {
             to.copy_from_slice(window);
         }
         (scan.end, scan.out) = (window, from.out);
+        scan
+    }
+
+    /// Ends the stream before the offset `stop`, until the next call.
+    pub(super) fn stop_at(&mut self, stop: u64) {
+        self.stop = stop;
+    }
+
+    /// Returns the state of the decoder behind the last byte that was decompressed, and the number of bytes that were read and not
+    /// decompressed. All decompressed bytes must have been returned.
+    pub(super) fn pause(&self) -> (PausedScan, usize) {
+        let start = self.end.saturating_sub(WINDOW);
+        let window = self.decoded.get(start..self.end).unwrap_or_default().into();
+        let paused = PausedScan { decoder: self.decoder.clone(), window, part: self.part, out: self.out };
+        (paused, self.input.buffered().len())
+    }
+
+    /// Returns a reader of the bytes behind a paused decoder. `inner` begins with the first byte that was not decompressed.
+    pub(super) fn resume(inner: R, format: Compression, from: &PausedScan) -> CheckpointScan<R> {
+        let start = Checkpoint { out: from.out, bit: 0, window: &from.window };
+        let mut scan = CheckpointScan::from_block(inner, format, start);
+        (scan.decoder, scan.part) = (from.decoder.clone(), from.part);
         scan
     }
 
@@ -394,7 +431,10 @@ impl<R: Read> CheckpointScan<R> {
         let at = self.block.max(self.input.consumed.saturating_sub(LOOK_AHEAD));
         let input = self.input.buffered();
         let input = input.get(..CALL).unwrap_or(input);
-        let (status, taken, made) = decompress(&mut self.decoder, input, &mut self.decoded, self.end, flags);
+        let room = usize::try_from(self.stop.saturating_sub(self.out)).unwrap_or(OUTPUT);
+        let most = self.end.saturating_add(room).min(OUTPUT);
+        let decoded = self.decoded.get_mut(..most).unwrap_or_default();
+        let (status, taken, made) = decompress(&mut self.decoder, input, decoded, self.end, flags);
         self.input.consume(taken);
         let decoded = self.end..self.end.saturating_add(made);
         self.end = decoded.end;
@@ -463,7 +503,7 @@ impl<R: Read> CheckpointScan<R> {
 
 impl<R: Read> Read for CheckpointScan<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if buf.is_empty() || !self.advance()? {
+        if buf.is_empty() || self.pending == 0 && self.out >= self.stop || !self.advance()? {
             return Ok(0);
         }
         let start = self.end.saturating_sub(self.pending);

@@ -5,7 +5,9 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::deflate::{BufferedInput, Checkpoint, CheckpointScan, INPUT, TRAILER, corrupt, cut, gzip_header};
+use super::deflate::{
+    BufferedInput, Checkpoint, CheckpointScan, INPUT, PausedScan, TRAILER, corrupt, cut, gzip_header,
+};
 use super::inflate::Compression;
 use super::pread::ReadAt;
 use crate::error::Result;
@@ -80,6 +82,66 @@ impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
             }
         }
         Ok(true)
+    }
+}
+
+/// A reader of the decompressed bytes behind a checkpoint that can be paused at any byte, and resumed as often as needed.
+///
+/// Its decoder is miniz_oxide, whose state can be copied, also inside a deflate block.
+pub(crate) struct PausableInflate<'a, F: ?Sized>(CheckpointScan<ResumedBytes<'a, F>>);
+
+/// A paused decoder, about 43 KiB.
+pub(crate) struct PausedInflate {
+    scan: PausedScan,
+    /// Offset of the file at which the decoder goes on reading.
+    at: u64,
+}
+
+impl PausedInflate {
+    /// Bytes that a paused decoder takes, about.
+    pub(crate) const BYTES: u64 = 43 << 10;
+
+    /// Returns the offset of the next byte in the decompressed stream.
+    pub(crate) fn out(&self) -> u64 {
+        self.scan.out
+    }
+}
+
+impl<'a, F: ReadAt + ?Sized> PausableInflate<'a, F> {
+    pub(crate) fn new(file: &'a F, format: Compression, from: Checkpoint<'_>) -> PausableInflate<'a, F> {
+        let bytes = ResumedBytes::new(file, from.bit, u64::MAX);
+        PausableInflate(CheckpointScan::from_block(bytes, format, from))
+    }
+
+    pub(crate) fn resume(file: &'a F, format: Compression, paused: &PausedInflate) -> PausableInflate<'a, F> {
+        let bytes = ResumedBytes::new(file, paused.at.saturating_mul(8), u64::MAX);
+        PausableInflate(CheckpointScan::resume(bytes, format, &paused.scan))
+    }
+
+    /// Returns the offset of the next byte in the decompressed stream.
+    pub(crate) fn out(&self) -> u64 {
+        self.0.returned()
+    }
+
+    /// Decompresses bytes until `out` is full. Returns false if the stream ends before.
+    ///
+    /// # Errors
+    /// Errors of [`InflateFrom::read`].
+    pub(crate) fn fill(&mut self, mut out: &mut [u8]) -> Result<bool> {
+        self.0.stop_at(self.out().saturating_add(out.len() as u64));
+        while !out.is_empty() {
+            match self.0.read(out)? {
+                0 => return Ok(false),
+                n => out = out.get_mut(n..).unwrap_or_default(),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the state of the decoder. [`fill`](PausableInflate::fill) was called before.
+    pub(crate) fn pause(&mut self) -> PausedInflate {
+        let (scan, buffered) = self.0.pause();
+        PausedInflate { scan, at: self.0.inner().at.saturating_sub(buffered as u64) }
     }
 }
 

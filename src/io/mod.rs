@@ -32,7 +32,7 @@ pub use atomic::NameNotSynced;
 pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
 pub(crate) use file_state::{FileId, FileState, Stamp};
 pub(crate) use inflate::{Compression, Inflate};
-pub(crate) use inflate_from::InflateFrom;
+pub(crate) use inflate_from::{InflateFrom, PausableInflate, PausedInflate};
 pub(crate) use map::{Map, Promise};
 pub(crate) use memory::{grow, memory_limit, zeroed};
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, file_type_name, open_regular};

@@ -257,7 +257,9 @@ fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<Atomic
     (0..20_000).for_each(|i| writer.write(&payload(i)).unwrap());
     writer.close().unwrap();
     let index = crate::index::IndexOptions::from(crate::IndexMode::Memory).checkpoint_every(16 << 10);
-    let ds = crate::DatasetOptions::new().index(index).open(&path).unwrap();
+    let mut options = crate::DatasetOptions::new().index(index);
+    options.spans = Arc::default();
+    let ds = options.open(&path).unwrap();
     let most = Arc::new(AtomicUsize::new(0));
     let (inside, seen) = ((Mutex::new(0), std::sync::Condvar::new()), Arc::clone(&most));
     let before = move |_| {

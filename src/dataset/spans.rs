@@ -1,0 +1,603 @@
+//! The cache of the decompressed bytes of compressed shards, one for the process.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use crate::error::Result;
+use crate::io::{PausedInflate, Process, Region};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+
+/// Maximum number of decompressed bytes that the process keeps, unless the windows of its block orders are larger together.
+pub(crate) const INFLATED_BYTES: u64 = 128 << 20;
+
+/// Decompressed bytes of the compressed shards of all datasets of the process, the most recently used ones: spans, pieces of long spans,
+/// and blocks of block orders. Also the paused decoders of long spans.
+///
+/// If several threads need a span, one decompresses it, and the others wait.
+#[derive(Default)]
+pub(crate) struct SpanCache {
+    first: ProcessSpans,
+    shards: AtomicU64,
+    /// Bytes of the windows of all block orders.
+    windows: AtomicU64,
+    /// Number of bytes that were decompressed.
+    #[cfg(test)]
+    pub(super) inflated: AtomicU64,
+    #[cfg(test)]
+    pub(crate) before_inflate: BeforeInflate,
+}
+
+/// The spans of one process. A forked child starts with none: a thread of its parent may have held the lock, and threads that decompress
+/// do not exist in the child.
+struct ProcessSpans {
+    process: Process,
+    spans: Mutex<CachedSpans>,
+    done: Condvar,
+    /// The spans of a forked child. The parent never accesses it.
+    child: OnceLock<Box<ProcessSpans>>,
+}
+
+impl Default for ProcessSpans {
+    fn default() -> ProcessSpans {
+        let (spans, done) = Default::default();
+        ProcessSpans { process: Process::this(), spans, done, child: OnceLock::new() }
+    }
+}
+
+impl ProcessSpans {
+    fn lock(&self) -> MutexGuard<'_, CachedSpans> {
+        self.spans.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// A function that a test calls before each decompression, with the number of the span.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct BeforeInflate(pub(crate) OnceLock<Box<dyn Fn(usize) + Send + Sync>>);
+
+#[cfg(test)]
+impl BeforeInflate {
+    pub(super) fn call(&self, k: usize) {
+        self.0.get().into_iter().for_each(|f| f(k));
+    }
+}
+
+impl fmt::Debug for SpanCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SpanCache")
+    }
+}
+
+/// The share of a dataset in the limit of the cache: the bytes of the largest window of its block orders. The cache has room for the windows
+/// of all datasets that exist.
+#[derive(Debug)]
+pub(super) struct OrderWindow {
+    cache: Arc<SpanCache>,
+    bytes: AtomicU64,
+}
+
+impl OrderWindow {
+    pub(super) fn new(cache: Arc<SpanCache>) -> OrderWindow {
+        OrderWindow { cache, bytes: AtomicU64::new(0) }
+    }
+
+    /// Raises the share to this number of bytes.
+    pub(super) fn keep(&self, bytes: u64) {
+        // A sum of any number of windows does not overflow.
+        let bytes = bytes.min(1 << 48);
+        let before = self.bytes.fetch_max(bytes, Ordering::Relaxed);
+        self.cache.windows.fetch_add(bytes.saturating_sub(before), Ordering::Relaxed);
+    }
+}
+
+impl Drop for OrderWindow {
+    fn drop(&mut self) {
+        self.cache.windows.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+/// A shard, by its number in the cache, and the start and end of a span or block in its stream.
+pub(super) type SpanKey = (u64, u64, u64);
+
+#[derive(Default)]
+struct CachedSpans {
+    spans: HashMap<SpanKey, CachedSpan>,
+    /// Bytes of all spans.
+    bytes: u64,
+    /// Number of uses so far.
+    uses: u64,
+    /// Spans of the last single accesses that the cache does not contain, the latest last.
+    single: VecDeque<SpanKey>,
+    /// Paused decoders by shard and offset in its stream.
+    paused: BTreeMap<(u64, u64), Paused>,
+}
+
+#[derive(Clone)]
+struct Paused {
+    decoder: Arc<PausedInflate>,
+    /// Number of the last use.
+    used: u64,
+}
+
+enum CachedSpan {
+    /// A thread decompresses the span.
+    Pending,
+    Ready {
+        bytes: Region,
+        /// Number of the last use.
+        used: u64,
+    },
+}
+
+impl SpanCache {
+    /// Maximum number of bytes of a span that is kept as a whole. A longer one is decompressed and kept in pieces. Deflate blocks can be of
+    /// any length.
+    pub(super) const LARGEST: u64 = INFLATED_BYTES / 8;
+    /// Maximum number of bytes that are decompressed ahead.
+    pub(super) const AHEAD: u64 = INFLATED_BYTES / 8;
+    /// Number of single accesses that are remembered.
+    const SINGLE: usize = 256;
+    /// Maximum number of paused decoders.
+    const PAUSED: usize = (INFLATED_BYTES / 4 / PausedInflate::BYTES) as usize;
+
+    /// Returns the cache of the process.
+    pub(super) fn of_process() -> Arc<SpanCache> {
+        static CACHE: OnceLock<Arc<SpanCache>> = OnceLock::new();
+        Arc::clone(CACHE.get_or_init(Arc::default))
+    }
+
+    /// Returns the maximum number of bytes of all spans.
+    fn limit(&self) -> u64 {
+        INFLATED_BYTES.max(self.windows.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn next_shard(&self) -> u64 {
+        self.shards.fetch_add(1, Ordering::Relaxed)
+    }
+
+    #[cfg(test)]
+    pub(super) fn count(&self, bytes: usize) {
+        self.inflated.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Removes everything of a shard.
+    pub(super) fn remove_shard(&self, shard: u64) {
+        // A child that was forked while another thread held the lock has spans of its own.
+        let mut spans = self.own().lock();
+        let mut removed = 0u64;
+        spans.spans.retain(|&(other, ..), span| match span {
+            CachedSpan::Ready { bytes, .. } if other == shard => {
+                removed = removed.saturating_add(bytes.len() as u64);
+                false
+            }
+            _ => true,
+        });
+        spans.bytes = spans.bytes.saturating_sub(removed);
+        spans.paused.retain(|&(other, _), _| other != shard);
+    }
+
+    /// Keeps a paused decoder of a shard, instead of those that were not used for the longest time.
+    pub(super) fn keep_paused(&self, shard: u64, decoder: PausedInflate) {
+        let mut spans = self.own().lock();
+        let used = spans.uses;
+        spans.paused.insert((shard, decoder.out()), Paused { decoder: Arc::new(decoder), used });
+        while spans.paused.len() > SpanCache::PAUSED {
+            let oldest = spans.paused.iter().map(|(&key, paused)| (paused.used, key)).min();
+            let Some((_, oldest)) = oldest else { return };
+            spans.paused.remove(&oldest);
+        }
+    }
+
+    /// Removes the paused decoder of a shard at an offset.
+    pub(super) fn remove_paused(&self, shard: u64, at: u64) {
+        self.own().lock().paused.remove(&(shard, at));
+    }
+
+    /// Returns the last paused decoder of a shard in a range of its stream, which includes its end.
+    pub(super) fn paused(&self, shard: u64, range: Range<u64>) -> Option<Arc<PausedInflate>> {
+        let mut spans = self.own().lock();
+        let now = spans.uses;
+        let (_, paused) = spans.paused.range_mut((shard, range.start)..=(shard, range.end)).next_back()?;
+        paused.used = now;
+        Some(Arc::clone(&paused.decoder))
+    }
+
+    /// Returns true if there is a paused decoder at this offset.
+    pub(super) fn is_paused(&self, shard: u64, at: u64) -> bool {
+        self.own().lock().paused.contains_key(&(shard, at))
+    }
+
+    /// Waits until no thread decompresses this span any more.
+    pub(super) fn wait_for(&self, key: &SpanKey) {
+        let own = self.own();
+        let mut spans = own.lock();
+        while matches!(spans.spans.get(key), Some(CachedSpan::Pending)) {
+            let waited = own.done.wait_timeout(spans, Duration::from_millis(100));
+            spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
+        }
+    }
+
+    /// Returns the spans of this process.
+    fn own(&self) -> &ProcessSpans {
+        let (this, mut own) = (Process::this(), &self.first);
+        while own.process != this {
+            own = own.child.get_or_init(Box::default);
+        }
+        own
+    }
+
+    /// Returns true if a span is in the cache, or is being decompressed.
+    pub(super) fn contains(&self, key: &SpanKey) -> bool {
+        self.own().lock().spans.contains_key(key)
+    }
+
+    /// Returns true if a span is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as
+    /// used from now on.
+    pub(super) fn used_before(&self, key: SpanKey) -> bool {
+        let mut spans = self.own().lock();
+        if spans.spans.contains_key(&key) || spans.single.contains(&key) {
+            return true;
+        }
+        if spans.single.len() >= SpanCache::SINGLE {
+            spans.single.pop_front();
+        }
+        spans.single.push_back(key);
+        false
+    }
+
+    /// Begins the decompression of a span, unless the cache contains it.
+    pub(super) fn begin(&self, key: SpanKey) -> Option<PendingSpan<'_>> {
+        match self.own().lock().spans.entry(key) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(vacant) => {
+                vacant.insert(CachedSpan::Pending);
+                Some(PendingSpan { cache: self, key })
+            }
+        }
+    }
+
+    /// Returns a span. `inflate` makes it if the cache does not contain it.
+    ///
+    /// While another thread makes it, `help` is called. It returns true if it found other work.
+    pub(super) fn get(
+        &self,
+        key: SpanKey,
+        mut help: impl FnMut() -> bool,
+        inflate: impl FnOnce() -> Result<Region>,
+    ) -> Result<Region> {
+        let own = self.own();
+        let mut spans = own.lock();
+        loop {
+            spans.uses = spans.uses.saturating_add(1);
+            let now = spans.uses;
+            match spans.spans.get_mut(&key) {
+                Some(CachedSpan::Ready { bytes, used }) => {
+                    *used = now;
+                    return Ok(bytes.clone());
+                }
+                Some(CachedSpan::Pending) => {
+                    drop(spans);
+                    let helped = help();
+                    spans = own.lock();
+                    if helped || !matches!(spans.spans.get(&key), Some(CachedSpan::Pending)) {
+                        continue;
+                    }
+                    let waited = own.done.wait_timeout(spans, Duration::from_millis(100));
+                    spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
+                }
+                None => break,
+            }
+        }
+        spans.spans.insert(key, CachedSpan::Pending);
+        drop(spans);
+        let pending = PendingSpan { cache: self, key };
+        let bytes = inflate()?;
+        pending.finish(bytes.clone());
+        Ok(bytes)
+    }
+}
+
+impl CachedSpans {
+    /// Adds a span, and removes those that were not used for the longest time.
+    fn insert(&mut self, key: SpanKey, bytes: Region, limit: u64) {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        let used = self.uses;
+        self.spans.insert(key, CachedSpan::Ready { bytes, used });
+        while self.bytes > limit {
+            let ready = self.spans.iter().filter_map(|(&other, span)| match span {
+                CachedSpan::Ready { bytes, used } if other != key => Some((*used, other, bytes.len() as u64)),
+                _ => None,
+            });
+            let Some((_, oldest, len)) = ready.min() else { return };
+            self.spans.remove(&oldest);
+            self.bytes = self.bytes.saturating_sub(len);
+        }
+    }
+}
+
+/// Removes a pending span when its decompression has failed or panicked, so that another thread tries.
+pub(super) struct PendingSpan<'a> {
+    cache: &'a SpanCache,
+    key: SpanKey,
+}
+
+impl PendingSpan<'_> {
+    pub(super) fn finish(self, bytes: Region) {
+        let PendingSpan { cache, key } = self;
+        std::mem::forget(self);
+        let own = cache.own();
+        own.lock().insert(key, bytes, cache.limit());
+        own.done.notify_all();
+    }
+}
+
+impl Drop for PendingSpan<'_> {
+    fn drop(&mut self) {
+        let own = self.cache.own();
+        own.lock().spans.remove(&self.key);
+        own.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::index::IndexOptions;
+    use crate::writer::WriterOptions;
+    use crate::{Compression, Dataset, DatasetOptions, IndexMode, Verify};
+    use std::path::Path;
+    use std::sync::atomic::AtomicUsize;
+
+    fn region(len: usize) -> Region {
+        Region::from(vec![7; len])
+    }
+
+    fn payload(i: usize) -> Vec<u8> {
+        (0..900 + i % 7).map(|k| (i * i * 31 + k * k) as u8).collect()
+    }
+
+    /// Returns a dataset of one gzip shard of 500 records, with checkpoints every 16 KiB.
+    fn made(dir: &Path) -> Dataset {
+        let path = dir.join("a.gz");
+        let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
+        (0..500).for_each(|i| writer.write(&payload(i)).unwrap());
+        writer.close().unwrap();
+        let index = IndexOptions::new().mode(IndexMode::Memory).checkpoint_every(16 << 10);
+        let mut options = DatasetOptions::new().index(index);
+        options.spans = Arc::default();
+        options.open(&path).unwrap()
+    }
+
+    #[test]
+    fn the_second_use_of_a_span_is_known() {
+        let cache = SpanCache::default();
+        let key = |k| (0, k, 9);
+        assert!(!cache.used_before(key(0)));
+        assert!(cache.used_before(key(0)));
+        // Only the last ones are remembered.
+        for k in 1..=SpanCache::SINGLE as u64 {
+            assert!(!cache.used_before(key(k)));
+        }
+        assert!(!cache.used_before(key(0)));
+        cache.get(key(700), || false, || Ok(region(5))).unwrap();
+        assert!(cache.used_before(key(700)));
+    }
+
+    /// The first single access to a span keeps nothing, the second one keeps the span.
+    #[test]
+    fn single_accesses() {
+        let dir = tempfile::tempdir().unwrap();
+        let ds = made(dir.path());
+        let cache = ds.set().files()[0].span_cache().unwrap();
+        let read = |i: u64| {
+            let mut buf = Vec::new();
+            assert_eq!(ds.read(i, &mut buf).unwrap().payload(), payload(i as usize));
+            cache.own().lock().bytes
+        };
+        assert_eq!((read(7), read(400)), (0, 0));
+        let one = read(7);
+        assert!(one >= 16 << 10);
+        assert_eq!((read(8), read(7)), (one, one));
+    }
+
+    #[test]
+    fn an_error_is_not_kept() {
+        let cache = SpanCache::default();
+        let failed = cache.get((0, 0, 9), || false, || Err(ErrorKind::Cancelled.into()));
+        assert!(failed.is_err() && cache.own().lock().spans.is_empty());
+        assert_eq!(cache.get((0, 0, 9), || false, || Ok(region(5))).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn the_oldest_spans_are_removed() {
+        let cache = SpanCache::default();
+        let len = usize::try_from(SpanCache::LARGEST).unwrap();
+        let inflated = AtomicUsize::new(0);
+        let get = |k: usize| {
+            cache.get(
+                (1, k as u64, 99),
+                || false,
+                || {
+                    inflated.fetch_add(1, Ordering::Relaxed);
+                    Ok(region(len))
+                },
+            )
+        };
+        let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap();
+        (0..fits).for_each(|k| drop(get(k).unwrap()));
+        // Span 0 becomes the newest, so span 1 is removed.
+        for k in [0, fits, 0] {
+            get(k).unwrap();
+        }
+        assert_eq!(inflated.load(Ordering::Relaxed), fits + 1);
+        get(1).unwrap();
+        assert_eq!(inflated.load(Ordering::Relaxed), fits + 2);
+        assert!(cache.own().lock().bytes <= INFLATED_BYTES);
+    }
+
+    #[test]
+    fn a_larger_window_is_kept() {
+        let cache = Arc::new(SpanCache::default());
+        let window = OrderWindow::new(Arc::clone(&cache));
+        window.keep(INFLATED_BYTES + SpanCache::LARGEST);
+        window.keep(1);
+        let len = usize::try_from(SpanCache::LARGEST).unwrap();
+        let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap() + 1;
+        (0..fits + 2).for_each(|k| drop(cache.get((1, k as u64, 99), || false, || Ok(region(len))).unwrap()));
+        assert_eq!(cache.own().lock().spans.len(), fits);
+        // The limit is the sum of the windows of all datasets that exist.
+        let other = OrderWindow::new(Arc::clone(&cache));
+        other.keep(5);
+        assert_eq!(cache.limit(), INFLATED_BYTES + SpanCache::LARGEST + 5);
+        drop((window, other));
+        assert_eq!(cache.limit(), INFLATED_BYTES);
+    }
+
+    #[test]
+    fn data_sets_share_the_cache_of_the_process_and_leave_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let [a, b] = [made(dir.path()), made(dir.path())].map(|ds| ds.set().files()[0].span_cache().cloned());
+        assert!(!Arc::ptr_eq(&a.unwrap(), &b.unwrap()), "tests have a cache each");
+        let cache = |options: DatasetOptions| {
+            let index = IndexOptions::new().mode(IndexMode::Memory);
+            let ds = options.index(index).open(dir.path().join("a.gz")).unwrap();
+            Arc::clone(ds.set().files()[0].span_cache().unwrap())
+        };
+        assert!(Arc::ptr_eq(&cache(DatasetOptions::new()), &cache(DatasetOptions::default())));
+        let ds = made(dir.path());
+        let cache = Arc::clone(ds.set().files()[0].span_cache().unwrap());
+        ds.read_many(&[0, 499], |_| Ok(())).unwrap();
+        assert!(cache.own().lock().bytes > 0);
+        drop(ds);
+        let left = cache.own().lock();
+        assert_eq!((left.bytes, left.spans.len()), (0, 0));
+    }
+
+    /// Returns a gzip file whose content is one deflate block of literals with fixed codes (RFC 1951, 3.2.6).
+    fn one_block(stream: &[u8]) -> Vec<u8> {
+        let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+        // The last block, with fixed codes.
+        let (mut bits, mut held) = (0b011u64, 3);
+        let mut put = |code: u16, len: u32, last: bool| {
+            bits |= u64::from(code.reverse_bits() >> (16 - len)) << held;
+            held += len;
+            while held >= 8 || last && held > 0 {
+                file.push(bits as u8);
+                (bits, held) = (bits >> 8, held.saturating_sub(8));
+            }
+        };
+        for &byte in stream {
+            match u16::from(byte) {
+                byte @ 0..=143 => put(0x30 + byte, 8, false),
+                byte => put(0x190 + byte - 144, 9, false),
+            }
+        }
+        put(0, 7, true);
+        let mut crc = flate2::Crc::new();
+        crc.update(stream);
+        file.extend(crc.sum().to_le_bytes());
+        file.extend((stream.len() as u32).to_le_bytes());
+        file
+    }
+
+    /// A span that is longer than all pieces that are kept around an access. Orders that jump decompress a piece and the way from a paused
+    /// decoder, not everything from the checkpoint.
+    #[test]
+    fn a_long_deflate_block_is_read_in_any_order() {
+        const N: usize = 300;
+        let payload = |i: usize| (0..80_000 + i % 7).map(|k| (i * 31 + k * k) as u8).collect::<Vec<_>>();
+        let mut stream = Vec::new();
+        (0..N).for_each(|i| crate::frame::put_record(&mut stream, &payload(i)).unwrap());
+        assert!(stream.len() as u64 > SpanCache::LARGEST + (4 << 20));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.gz");
+        std::fs::write(&path, one_block(&stream)).unwrap();
+        let index = IndexOptions::new().mode(IndexMode::Memory);
+        let jumps: Vec<usize> = (0..N).map(|k| k * 77 % N).collect();
+        let orders = [(0..N).collect(), (0..N).rev().collect(), jumps];
+        for (order, block) in orders.iter().flat_map(|order: &Vec<usize>| [(order, None), (order, Some(7))]) {
+            let mut options = DatasetOptions::new().index(index.clone());
+            options.spans = Arc::default();
+            let ds = options.open(&path).unwrap();
+            let set = ds.set();
+            let mut buf = Vec::new();
+            for &i in order {
+                buf.clear();
+                match block {
+                    Some(_) => {
+                        let at = set.locate(i as u64).unwrap();
+                        let range = set.append(&at, block, Verify::Payload, &mut buf).unwrap();
+                        assert!(buf[range] == payload(i));
+                    }
+                    None => assert!(ds.read(i as u64, &mut buf).unwrap().payload() == payload(i)),
+                }
+            }
+            let cache = set.files()[0].span_cache().unwrap();
+            let inflated = cache.inflated.load(Ordering::Relaxed);
+            // The first access may have decompressed all of it.
+            assert!(inflated <= 3 * stream.len() as u64, "{inflated} of {} bytes", stream.len());
+            assert!(cache.own().lock().paused.len() <= SpanCache::PAUSED);
+        }
+    }
+
+    #[test]
+    fn a_block_is_decompressed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let ds = made(dir.path());
+        let set = ds.set();
+        // Every record, in an order that jumps between blocks.
+        for i in (0..500).map(|k| k * 77 % 500) {
+            let (at, mut buf) = (set.locate(i as u64).unwrap(), Vec::new());
+            let range = set.append(&at, Some(33), Verify::Payload, &mut buf).unwrap();
+            assert!(buf[range] == payload(i));
+        }
+        let cache = set.files()[0].span_cache().unwrap();
+        let mut kept: Vec<_> = cache.own().lock().spans.keys().copied().collect();
+        kept.sort_unstable();
+        let offset = |i: u64| set.locate(i).unwrap().span.offset;
+        let blocks: Vec<_> = (0..500).step_by(33).map(|i| (kept[0].0, offset(i))).collect();
+        assert_eq!(kept.iter().map(|&(shard, start, _)| (shard, start)).collect::<Vec<_>>(), blocks);
+    }
+
+    #[test]
+    fn threads_wait_for_one_that_decompresses() {
+        let (cache, inflated) = (SpanCache::default(), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let bytes = cache.get(
+                        (0, 0, 9),
+                        || false,
+                        || {
+                            std::thread::sleep(Duration::from_millis(20));
+                            inflated.fetch_add(1, Ordering::Relaxed);
+                            Ok(region(9))
+                        },
+                    );
+                    assert_eq!(bytes.unwrap().len(), 9);
+                });
+            }
+        });
+        assert_eq!(inflated.load(Ordering::Relaxed), 1);
+    }
+
+    /// A forked child finds the lock as a thread of its parent held it, and spans of threads that it does not have.
+    #[test]
+    fn a_forked_child_has_spans_of_its_own() {
+        let first = ProcessSpans { process: Process::other(), ..ProcessSpans::default() };
+        let cache = SpanCache { first, ..SpanCache::default() };
+        let mut held = cache.first.lock();
+        held.spans.insert((0, 0, 9), CachedSpan::Pending);
+        for made in [Some(4), None] {
+            let bytes = cache.get((0, 0, 9), || false, || Ok(region(made.unwrap())));
+            assert_eq!(bytes.unwrap().len(), 4);
+        }
+        assert_eq!(held.bytes, 0);
+    }
+}
