@@ -29,7 +29,7 @@ def _bounded_run(*args: Any, **options: Any) -> subprocess.CompletedProcess[Any]
     return _run(*args, **{"timeout": 600, **options})
 
 
-subprocess.run = _bounded_run  # type: ignore[assignment]
+subprocess.run = _bounded_run
 
 
 def import_keras(monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -435,14 +436,15 @@ def test_a_state_of_another_run_says_what_differs(ds: tfseek.Dataset, tmp_path: 
                 writer.write(tfseek.Example({"i": i, "name": path.name * size}))
     one, same_size, longer = (tfseek.open(path, index="memory") for path in paths)
     saved = tfseek.Loader(one, batch_size=4, seed=1).state_dict()
-    for other, options, text in [
+    cases: list[tuple[tfseek.Dataset, dict[str, Any], str]] = [
         (longer, {"seed": 1}, "of another dataset: expected 11 records, found 10"),
         (same_size, {"seed": 1}, "of another dataset, with as many records in other shards: expected fingerprint"),
         (one, {"shuffle": False}, "of another order: expected file order (no shuffling), found a global shuffle"),
         (one, {"shuffle": "block", "seed": 1}, "of another order: expected a block shuffle, found a global shuffle"),
         (one[2:], {"seed": 1}, "of another order: expected the records that a filter selects, found all"),
-    ]:
-        loader = tfseek.Loader(other, batch_size=4, **options)  # type: ignore[call-overload]
+    ]
+    for other, options, text in cases:
+        loader = tfseek.Loader(other, batch_size=4, **options)
         with pytest.raises(tfseek.OrderError, match=re.escape(text)):
             loader.load_state_dict(saved)
     with warnings.catch_warnings():

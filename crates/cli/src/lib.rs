@@ -21,6 +21,7 @@ mod damage;
 mod dataset;
 mod epoch;
 mod exit;
+mod kept;
 mod kind;
 mod output;
 mod outputs;

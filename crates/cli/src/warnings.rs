@@ -1,37 +1,24 @@
 //! Warnings as messages and as JSON.
 
 use crate::console::Console;
+use crate::kept::{OF_STREAMS, WarningList};
 use serde_json::{Value, json};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tfseek::column::DatasetColumn;
 use tfseek::{Gap, Warning};
 
-/// The warnings of this run: of streams, which are printed at its end, and those that were printed.
-static KEPT: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
-static PRINTED: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
-
-fn lock(warnings: &Mutex<Vec<Warning>>) -> MutexGuard<'_, Vec<Warning>> {
-    warnings.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Keeps a warning of a stream until [`print_kept`].
-pub(crate) fn keep(warning: &Warning) {
-    lock(&KEPT).push(warning.clone());
-}
+/// The warnings that were printed in this run.
+static PRINTED: WarningList = WarningList::new();
 
 /// Prints the warnings of streams, at the end of a run.
 pub(crate) fn print_kept(console: &mut Console) {
-    let kept = std::mem::take(&mut *lock(&KEPT));
-    print(&kept, console);
-    lock(&PRINTED).clear();
+    print(&OF_STREAMS.take(), console);
+    PRINTED.take();
 }
 
 /// Prints warnings as messages, each once in a run.
 pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
     for warning in warnings {
-        let mut printed = lock(&PRINTED);
-        if !printed.contains(warning) {
-            printed.push(warning.clone());
+        if PRINTED.add(warning) {
             console.note(format_args!("tfseek: {warning}"));
         }
     }

@@ -115,8 +115,10 @@ fn columns_next_to_the_data() {
     assert_eq!(fs::read_to_string(dir.path("x-1.tfrecord.idx")).unwrap(), "68 34\n102 34\n3366 34\n");
     dir.run(&["index", "--format", "dali", "--filter", "label = 2", "x-1.tfrecord"])
         .fails(2, &["expected `==`, found `=`"]);
-    dir.run(&["index", "--format", "dali", "--filter", "label == 'x'", "x-1.tfrecord"])
-        .fails(2, &["x-1.tfrecord: invalid filter", "expected a 64-bit integer"]);
+    dir.run(&["index", "--format", "dali", "--filter", "label == 'x'", "x-1.tfrecord"]).fails(
+        2,
+        &["x-1.tfrecord: record 0 at byte 0: feature \"label\": invalid filter", "expected a 64-bit integer"],
+    );
     dir.run(&["index", "--filter", "label == 2", "--format", "tfri", "x-1.tfrecord"]).fails(2, &["dali"]);
 
     dir.shard("y.tfrecord", [tfseek::ExampleBuilder::new().int64("label", [1, 2]).encode().unwrap()]);

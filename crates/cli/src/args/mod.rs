@@ -19,7 +19,7 @@ pub(crate) use view::ViewArgs;
 pub(crate) use words::{prepare, unmarked};
 
 use crate::exit::{Failure, Outcome};
-use crate::warnings;
+use crate::kept;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -221,7 +221,7 @@ impl LimitArgs {
 
     /// Returns the options of a stream.
     pub(crate) fn stream(self) -> StreamOptions {
-        let options = StreamOptions::new().tail(self.tail.into()).on_warning(warnings::keep);
+        let options = StreamOptions::new().tail(self.tail.into()).on_warning(kept::of_stream);
         match self.max_record {
             Some(bytes) => options.max_record(bytes),
             None => options,

@@ -252,7 +252,19 @@ impl Condition {
 
     /// Returns true if a record meets the condition. `None` if its values do not fit.
     pub(super) fn outcome(&self, row: &Row, number: i64) -> Option<bool> {
-        self.fits(row).then(|| self.holds(row, number))
+        let decided = |inner: &[Condition], decisive: bool| {
+            let outcomes: Vec<_> = inner.iter().map(|one| one.outcome(row, number)).collect();
+            match outcomes.contains(&Some(decisive)) {
+                true => Some(decisive),
+                false => (!outcomes.contains(&None)).then_some(!decisive),
+            }
+        };
+        match self {
+            Condition::All(all) => decided(all, false),
+            Condition::Any(any) => decided(any, true),
+            Condition::Not(one) => one.outcome(row, number).map(|one| !one),
+            leaf => leaf.fits(row).then(|| leaf.holds(row, number)),
+        }
     }
 
     /// Returns true if the values of a record fit all literals, and no list is compared as a value.
