@@ -8,8 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The rules of a shell: `*` and `?` match no leading dot, so no pattern matches files in `.tfseek/`.
-const SHELL: MatchOptions =
+/// The rules for one name, which is not hidden.
+const NAME: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// Returns true for text with the characters of wildcards.
@@ -47,7 +47,7 @@ impl Folders {
                         let pattern = base.join(word).display().to_string().into();
                         Error::from(PathsError::BadPattern { pattern, reason: e.msg.into() })
                     })?;
-                    self.entries(&found, |name| pattern.matches_with(name, SHELL))?
+                    self.entries(&found, |name| pattern.matches_with(name, NAME))?
                 }
                 _ => existing_entries(found, name)?,
             };
@@ -57,7 +57,8 @@ impl Folders {
         Ok(found)
     }
 
-    /// Returns the entries of folders whose names are `wanted`. Paths that are not folders have none.
+    /// Returns the entries of folders whose names are `wanted` and not hidden: no pattern with a wildcard in its name matches `.tfseek`. Paths
+    /// that are not folders have none.
     fn entries(
         &mut self,
         folders: &BTreeSet<PathBuf>,
@@ -74,7 +75,8 @@ impl Folders {
             self.read += 1;
             for entry in fs::read_dir(opened).map_err(in_folder)? {
                 let name = entry.map_err(in_folder)?.file_name();
-                if wanted(&name.to_string_lossy()) {
+                let text = name.to_string_lossy();
+                if !text.starts_with('.') && wanted(&text) {
                     found.insert(folder.join(name));
                 }
             }
@@ -87,7 +89,7 @@ impl Folders {
         let mut all = BTreeSet::new();
         let mut new = folders;
         while !new.is_empty() {
-            let mut below = self.entries(&new, |name| !name.starts_with('.'))?;
+            let mut below = self.entries(&new, |_| true)?;
             below.retain(|path| path.is_dir() && !all.contains(path) && !new.contains(path));
             all.append(&mut new);
             new = below;
