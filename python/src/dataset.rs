@@ -179,6 +179,14 @@ impl PyDataset {
         Ok(self.view(ids.into()))
     }
 
+    /// Checks the names in a condition that workers will evaluate, and returns those that none of the first records has.
+    fn _check_names(&self, py: Python<'_>, condition: &str) -> Result<Vec<String>> {
+        let (filter, dataset) = (condition.parse::<tfseek::Filter>()?, self.shared.dataset.clone());
+        wait::run(py, None, move |_| {
+            Ok(dataset.check_names(&filter)?.into_iter().map(str::to_owned).collect())
+        })
+    }
+
     /// Returns one feature's value for each record, as :class:`tfseek.Column`. The values are read from column files. Missing
     /// column files are built first, in one scan of the records. A record must have one value or none. For SequenceExamples the
     /// feature is a context feature.

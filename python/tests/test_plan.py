@@ -82,3 +82,11 @@ def test_names_that_conditions_quote(tmp_path: pathlib.Path) -> None:
     ds = tfseek.open(tmp_path, index="memory")
     reading = _plan.Reading(ds)
     assert table(reading.where_also([f"{reading.quoted(odd)} > 3"]), ds)[odd].to_pylist() == [4, 5]
+
+
+def test_a_misspelt_name_is_told_by_the_planner(ds: tfseek.Dataset) -> None:
+    with pytest.raises(tfseek.Error, match='nearest name is "size"'):
+        _plan.Reading(ds, where="not sise > 3")
+    with pytest.warns(UserWarning, match="none of the first records has the feature 'label'"):
+        reading = _plan.Reading(ds, where="label == 3")
+    assert table(reading, ds).num_rows == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
@@ -75,6 +76,11 @@ class Reading:
         import pyarrow
 
         # Batches are sent to other processes: lent byte strings would be sent with all bytes around them.
+        if where is not None:
+            # Workers see some of the records each, so none of them can tell that a name occurs nowhere.
+            for name in ds._check_names(where):
+                message = f"none of the first records has the feature {name!r} of the condition, so each of them fails its comparisons"
+                warnings.warn(message, stacklevel=3)
         self._options: dict[str, Any] = {"where": where, "text": list(text), "bytes": "copy", "tensors": tensors}
         found = ds.scan(columns, spec, record=record, rename=rename, **self._options)
         self.record = record

@@ -4,6 +4,7 @@ use super::feature::FeatureColumn;
 use crate::dataset::{Dataset, ShardEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::SequenceExample;
+use crate::filter::{Filter, nearest};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -79,6 +80,27 @@ impl KnownFeatures {
     }
 }
 
+impl Dataset {
+    /// Checks the names in a condition against the features of the first records of each shard, before other processes evaluate it on
+    /// parts. Returns the names that none of these records has.
+    ///
+    /// [`select`](Dataset::select) needs no check: it reads all records, and refuses a name that occurs nowhere.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Filter`] for a name that none of these records has, if one of their features has a similar name or if it is that
+    /// of a feature list. I/O errors.
+    pub fn check_names<'f>(&self, filter: &'f Filter) -> Result<Vec<&'f str>> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = FirstKeys::read(self)?;
+        let unseen = filter.features().into_iter().filter(|name| !keys.features.contains(*name));
+        let unseen: Vec<&str> = unseen.collect();
+        filter.check_names(unseen.iter().copied(), &keys.features, &keys.lists)?;
+        Ok(unseen)
+    }
+}
+
 impl FirstKeys {
     /// Reads the keys of the first records of each shard.
     fn read(dataset: &Dataset) -> Result<FirstKeys> {
@@ -130,50 +152,5 @@ impl FirstKeys {
 fn collect(keys: &mut BTreeSet<Box<str>>, key: &str) {
     if keys.len() < MAX_KEYS && !keys.contains(key) {
         keys.insert(key.into());
-    }
-}
-
-/// Returns the nearest key: one that differs only in case, has the same last part (`image/class/label` for `label`), or is a few
-/// edits away.
-fn nearest(feature: &str, keys: &BTreeSet<Box<str>>) -> Option<Box<str>> {
-    let requested = feature.to_lowercase();
-    let last = |key: &str| key.rsplit('/').next().unwrap_or_default().to_owned();
-    let rank = |key: &str| {
-        let key = key.to_lowercase();
-        if key == requested {
-            return Some((0, 0));
-        }
-        if last(&key) == last(&requested) {
-            return Some((1, key.chars().count()));
-        }
-        let edits = strsim::osa_distance(&key, &requested);
-        (edits <= (requested.chars().count() / 3).max(1)).then_some((2, edits))
-    };
-    let ranked = keys.iter().filter_map(|key| Some((rank(key)?, key)));
-    ranked.min().map(|(_, key)| key.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nearest_key() {
-        let keys = ["image/class/label", "image/class/text", "image/encoded", "Label", "tokens", "id"];
-        let keys: BTreeSet<Box<str>> = keys.into_iter().map(Box::from).collect();
-        for (feature, want) in [
-            ("label", Some("Label")),
-            ("text", Some("image/class/text")),
-            ("image/tokens", Some("tokens")),
-            ("imgae/encoded", Some("image/encoded")),
-            ("IMAGE/ENCODED", Some("image/encoded")),
-            ("token", Some("tokens")),
-            ("ids", Some("id")),
-            ("nope", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest(feature, &keys).as_deref(), want, "{feature}");
-        }
-        assert_eq!(nearest("label", &BTreeSet::new()), None);
     }
 }

@@ -8,11 +8,17 @@ use super::image;
 use super::value::Value;
 use crate::error::Result;
 use crate::example::{Example, Feature, MessageKind};
+use std::collections::BTreeSet;
 
 /// Number of features whose views are kept on the stack. Further features are searched for in each test.
 const KEPT: usize = 8;
 
-/// An evaluation of a [`Filter`] on records. It reads only the features that the condition names, and allocates nothing per record.
+/// Number of records whose keys are kept while a feature of the condition is missing, and the largest number of keys.
+const FIRST: usize = 16;
+const MAX_KEYS: usize = 4096;
+
+/// An evaluation of a [`Filter`] on records. It reads only the features that the condition names, and allocates nothing per record,
+/// except among the first 16 records for as long as they lack one of these features.
 ///
 /// ```
 /// use tfseek::example::MessageKind;
@@ -29,6 +35,10 @@ pub struct RecordFilter {
     filter: Filter,
     /// True for each feature that occurred.
     seen: Vec<bool>,
+    /// Keys of the first records, from which a misspelt name is told.
+    keys: BTreeSet<Box<str>>,
+    /// Number of records that `keys` are from.
+    first: usize,
 }
 
 /// The named features of a record.
@@ -41,7 +51,12 @@ struct Found<'f, 'a> {
 impl Filter {
     /// Returns an evaluation of the condition on records.
     pub fn for_records(&self) -> RecordFilter {
-        RecordFilter { filter: self.clone(), seen: vec![false; self.names().len()] }
+        RecordFilter {
+            filter: self.clone(),
+            seen: vec![false; self.names().len()],
+            keys: BTreeSet::new(),
+            first: 0,
+        }
     }
 }
 
@@ -59,7 +74,7 @@ impl RecordFilter {
     /// condition compares with, or several values where one is compared, and the other tests do not decide the result; or if the
     /// condition names features and the payload is another message. The errors of [`Example::get`].
     pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
-        let RecordFilter { filter, seen } = self;
+        let RecordFilter { filter, seen, keys, first } = self;
         if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
             let name = filter.name(test.feature).escape_debug();
             let reason = format!("feature \"{name}\": expected an Example, found another message");
@@ -71,6 +86,10 @@ impl RecordFilter {
             for (seen, k) in seen.iter_mut().zip(0..) {
                 *seen = *seen || found.feature(k)?.is_some();
             }
+            if *first < FIRST && seen.contains(&false) {
+                *first = first.saturating_add(1);
+                collect(keys, found.example);
+            }
         }
         found.holds(filter.root(), number, payload)
     }
@@ -80,10 +99,39 @@ impl RecordFilter {
         self.seen.iter().zip(0..).filter(|(seen, _)| !**seen).map(|(_, k)| self.filter.name(k))
     }
 
+    /// Returns true once no further record adds to the answer of [`check_names`](RecordFilter::check_names): all features of the
+    /// condition occurred, or sixteen records were read.
+    pub fn knows_names(&self) -> bool {
+        self.first >= FIRST || !self.seen.contains(&false)
+    }
+
+    /// Refuses a feature of the condition that no record had so far, if one of the first records has a feature with a similar name.
+    ///
+    /// For readers whose answer begins before all records are known: they call it before they return a record, or at the end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter), which names the nearest feature.
+    pub fn check_names(&self) -> Result<()> {
+        self.filter.check_names(self.unseen(), &self.keys, &BTreeSet::new())
+    }
+
     /// Adds the features that `other` has seen, an evaluation of the same condition on other records.
     pub fn merge(&mut self, other: &RecordFilter) {
         for (seen, other) in self.seen.iter_mut().zip(&other.seen) {
             *seen |= other;
+        }
+        let room = MAX_KEYS.saturating_sub(self.keys.len());
+        self.keys.extend(other.keys.iter().take(room).cloned());
+        self.first = self.first.saturating_add(other.first);
+    }
+}
+
+/// Adds the keys of a record.
+#[cold]
+fn collect(keys: &mut BTreeSet<Box<str>>, example: Example<'_>) {
+    for (key, _) in example.entries().map_while(Result::ok) {
+        if keys.len() < MAX_KEYS && !keys.contains(key) {
+            keys.insert(key.into());
         }
     }
 }

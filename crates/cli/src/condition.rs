@@ -14,6 +14,8 @@ pub(crate) struct Condition {
     one_file: bool,
     /// A record was tested.
     tested: bool,
+    /// The names were compared with those of the first records.
+    checked: bool,
 }
 
 impl Condition {
@@ -22,6 +24,7 @@ impl Condition {
             records: args.condition.as_ref().map(Filter::for_records),
             one_file: files == 1,
             tested: false,
+            checked: false,
         }
     }
 
@@ -48,11 +51,22 @@ impl Condition {
             None => 0,
         };
         self.tested = true;
-        Ok(records.accepts(number, item.record.payload(), item.kind).map_err(|e| e.at(at))?)
+        let accepted = records.accepts(number, item.record.payload(), item.kind).map_err(|e| e.at(at))?;
+        // Nothing is printed before a name that is probably misspelt was refused.
+        if !self.checked && (accepted || records.knows_names()) {
+            self.checked = true;
+            records.check_names()?;
+        }
+        Ok(accepted)
     }
 
-    /// Ends the output of a verb: names the features of the condition that no record had.
+    /// Ends the output of a verb: names the features of the condition that no record had. Fewer than 16 records were not yet compared.
     pub(crate) fn finish(&self, console: &mut Console) {
+        if let (Some(records), true, false) = (&self.records, self.tested, self.checked)
+            && let Err(e) = records.check_names()
+        {
+            return console.report(&e.into());
+        }
         for feature in self.records.iter().filter(|_| self.tested).flat_map(RecordFilter::unseen) {
             unseen(feature, console);
         }

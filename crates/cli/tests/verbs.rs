@@ -610,3 +610,28 @@ fn checkpoints_of_compressed_files() {
     assert_eq!((&found["index_file"], &found["records"]), (&"none".into(), &3000.into()));
     assert_eq!(found["inflated"], serde_json::Value::Null);
 }
+
+#[test]
+fn a_misspelt_name_in_a_condition_is_an_error_before_the_first_record() {
+    let dir = Folder::new();
+    let records = (0..40).map(|i| tfseek::ExampleBuilder::new().int64("age", [i]).encode().unwrap());
+    dir.shard("a.tfrecord", records);
+    for verb in ["head", "tail", "cat", "get", "sample", "digest", "stats", "grep"] {
+        for (condition, quiet) in [("agee > 20", false), ("not agee > 20", true)] {
+            let mut args = vec![verb, "a.tfrecord"];
+            match verb {
+                "grep" => args = vec![verb, condition, "a.tfrecord"],
+                "get" => args.extend(["0:40", "--where", condition]),
+                _ => args.extend(["--where", condition]),
+            }
+            args.extend(quiet.then_some("-q"));
+            dir.run(&args).fails(2, &["has a feature \"agee\"; the nearest name is \"age\""]);
+        }
+    }
+    // A name without a similar one may occur in a later record.
+    let ran = dir.run(&["cat", "a.tfrecord", "--where", "weight > 20"]);
+    assert!(ran.code == 0 && ran.err.contains("no record that was read has a feature \"weight\""), "{ran:?}");
+    assert_eq!(dir.run(&["cat", "-q", "a.tfrecord", "--where", "weight > 20"]).err, "");
+    let few = dir.run(&["head", "a.tfrecord", "--where", "record == 3 or agee == 3"]);
+    few.fails(2, &["nearest name is \"age\""]);
+}

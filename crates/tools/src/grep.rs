@@ -38,6 +38,8 @@ pub struct GrepOptions {
     pub payloads: bool,
     /// Find one match per shard.
     pub first: bool,
+    /// Before the first match, refuse a feature of the condition whose name is similar to one of the first records, which lack it.
+    pub check_names: bool,
     /// Skip damaged records and records that do not decode.
     pub skip_errors: bool,
     /// Number of threads; 0: one per processor.
@@ -128,10 +130,15 @@ impl Grep {
             idle: Mutex::new(filter.clone().into_iter().collect()),
         };
         let (mut totals, mut all, mut first) = (GrepTotals::default(), filter, None);
+        let mut checked = !self.options.check_names;
         for_each_unit(shards, options, open, &work, |mut unit: MergedUnit<GrepUnit>| {
             totals.records += unit.records;
             if let (Some(all), Some(records)) = (&mut all, unit.result.records.take()) {
                 all.merge(&records);
+                if !checked && (!unit.result.matches.is_empty() || all.knows_names()) {
+                    checked = true;
+                    all.check_names()?;
+                }
                 work.idle.lock().unwrap_or_else(PoisonError::into_inner).push(records);
             }
             if self.options.first {
@@ -145,6 +152,9 @@ impl Grep {
             }
             found(unit)
         })?;
+        if let (Some(all), false) = (&all, checked) {
+            all.check_names()?;
+        }
         if totals.records > 0 {
             totals.unseen = all.iter().flat_map(|all| all.unseen().map(str::to_owned)).collect();
         }

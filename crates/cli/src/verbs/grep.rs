@@ -29,6 +29,7 @@ pub(crate) fn run(args: &args::GrepArgs, global: &GlobalArgs, console: &mut Cons
         invert: args.invert,
         payloads: prints,
         first: args.shards,
+        check_names: true,
         skip_errors: args.skip_errors,
         jobs: args.jobs.jobs,
     };

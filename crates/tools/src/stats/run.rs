@@ -269,6 +269,8 @@ struct StatsRun<'a> {
 impl StatsRun<'_> {
     fn fold(&self) -> Result<Statistics, StatsError> {
         let total = fold::run(self, self.shards, self.options.jobs)?;
+        // The answer begins here, after all records.
+        total.filter.iter().try_for_each(RecordFilter::check_names)?;
         Ok(self.statistics(total))
     }
 
