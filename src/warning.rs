@@ -139,7 +139,7 @@ impl Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = self.path() {
-            write!(f, "{}: ", path.display())?;
+            write!(f, "{}: ", crate::error::printable(path))?;
         }
         match self {
             Warning::FileRefused { reason, .. } => write!(f, "file is not used: {reason}"),

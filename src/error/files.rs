@@ -1,6 +1,6 @@
 //! Errors about files: compression, indexes, paths.
 
-use super::text::{Count, FileNames};
+use super::text::{Count, FileNames, printable};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -213,17 +213,17 @@ impl fmt::Display for IndexError {
             IndexError::Missing => f.write_str("no usable index, and building one is not allowed"),
             IndexError::Stale { reason } => write!(f, "stale index: {reason}"),
             IndexError::StalePack { pack, reason } => {
-                write!(f, "stale index in the pack {}: {reason}", pack.display())
+                write!(f, "stale index in the pack {}: {reason}", printable(&**pack))
             }
             IndexError::NotRegular { found } => {
                 write!(f, "expected a regular file, found {found}: its records can only be read in order")
             }
             IndexError::Refused { reason } => write!(f, "invalid index: {reason}"),
             IndexError::CorruptBlock { file, block, reason } => {
-                write!(f, "corrupt index {}: block {block}: {reason}", file.display())
+                write!(f, "corrupt index {}: block {block}: {reason}", printable(&**file))
             }
             IndexError::CorruptSection { file, section, reason } => {
-                write!(f, "corrupt column file {}: section {section}: {reason}", file.display())
+                write!(f, "corrupt column file {}: section {section}: {reason}", printable(&**file))
             }
             IndexError::NoColumn { found, .. } => {
                 f.write_str("no usable column file, and building one is not allowed")?;
@@ -244,7 +244,7 @@ impl fmt::Display for IndexError {
                 "truncated: the shard does not end after the last whole record, according to the index",
             ),
             IndexError::NameClash { other } => {
-                write!(f, "the index file would be the same as that of {}", other.display())
+                write!(f, "the index file would be the same as that of {}", printable(&**other))
             }
         }
     }
@@ -253,31 +253,39 @@ impl fmt::Display for IndexError {
 impl fmt::Display for PathsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PathsError::NoMatch { pattern } => write!(f, "no file matches {pattern}"),
+            PathsError::NoMatch { pattern } => write!(f, "no file matches {}", printable(&**pattern)),
             PathsError::OtherNames { folder, found } => {
                 let (files, pronoun) = match found.len() {
                     1 => ("1 file with another name is a TFRecord file".to_owned(), "it"),
                     n => (format!("{n} files with other names are TFRecord files"), "them"),
                 };
-                let (folder, names) = (folder.display(), FileNames(found));
+                let (folder, names) = (printable(&**folder), FileNames(found));
                 write!(
                     f,
                     "{folder}: no file has a TFRecord extension, and {files}: {names}; name {pronoun}, or use a pattern"
                 )
             }
-            PathsError::BadPattern { pattern, reason } => write!(f, "{pattern}: invalid pattern: {reason}"),
+            PathsError::BadPattern { pattern, reason } => {
+                write!(f, "{}: invalid pattern: {reason}", printable(&**pattern))
+            }
             PathsError::NotLocal { address, scheme } if scheme.eq_ignore_ascii_case("file") => {
-                write!(f, "{address}: expected a path, found a {scheme}:// address: remove the {scheme}://")
+                write!(
+                    f,
+                    "{}: expected a path, found a {scheme}:// address: remove the {scheme}://",
+                    printable(&**address)
+                )
             }
             PathsError::NotLocal { address, scheme } => write!(
                 f,
-                "{address}: expected a local path, found a {scheme}:// address: copy the files to a disk, or mount the store"
+                "{}: expected a local path, found a {scheme}:// address: copy the files to a disk, or mount the store",
+                printable(&**address)
             ),
             PathsError::MissingShards { set, total, missing, missing_count } => {
                 let verb = if *missing_count == 1 { "is" } else { "are" };
-                write!(f, "{set}: {missing_count} of {} {verb} missing:", Count(*total, "shard"))?;
+                let (set, shards) = (printable(&**set), Count(*total, "shard"));
+                write!(f, "{set}: {missing_count} of {shards} {verb} missing:")?;
                 for path in missing.iter().take(8) {
-                    write!(f, " {}", path.display())?;
+                    write!(f, " {}", printable(path))?;
                 }
                 if *missing_count > missing.len().min(8) as u64 {
                     write!(f, " ..")?;

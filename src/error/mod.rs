@@ -23,6 +23,7 @@ pub use part::PartError;
 pub use payload::{EncodeError, FeatureError, TensorError, WireError, WireErrorKind};
 pub use remedy::Remedy;
 pub(crate) use text::{Count, FileNames};
+pub use text::{Printable, printable};
 
 use std::fmt;
 use std::path::Path;
@@ -266,7 +267,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = self.location();
         if let Some(path) = &location.path {
-            write!(f, "{}: ", path.display())?;
+            write!(f, "{}: ", printable(&**path))?;
         }
         match (location.record, location.offset) {
             (Some(i), Some(o)) => write!(f, "record {i} at byte {o}: ")?,

@@ -5,6 +5,8 @@ use crate::exit::{Failure, Outcome};
 use anstyle::Style;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::path::Path;
+use tfseek::error::printable;
 
 /// Standard output and standard error, with the user's options for both.
 pub(crate) struct Console {
@@ -70,10 +72,15 @@ impl Console {
         if self.color { style } else { Style::new() }
     }
 
+    /// Returns a file name for a list that a script may read: escaped on a terminal only.
+    pub(crate) fn listed(&self, path: &Path) -> String {
+        if self.live { printable(path).to_string() } else { path.display().to_string() }
+    }
+
     /// Prints a message, unless the run is quiet.
     pub(crate) fn note(&mut self, message: impl Display) {
         if !self.quiet {
-            let _ = writeln!(io::stderr(), "{message}");
+            let _ = writeln!(io::stderr(), "{}", lines(&message.to_string()));
         }
     }
 
@@ -86,7 +93,7 @@ impl Console {
         } else {
             Style::new()
         };
-        let _ = writeln!(io::stderr(), "{red}tfseek:{red:#} {failure}");
+        let _ = writeln!(io::stderr(), "{red}tfseek:{red:#} {}", lines(&failure.to_string()));
         self.exit_code = self.exit_code.max(failure.code());
     }
 
@@ -122,6 +129,11 @@ impl Console {
         }
         self.exit_code
     }
+}
+
+/// Returns a message of one or more lines that controls no terminal: names in it may be those of files from elsewhere.
+fn lines(message: &str) -> String {
+    message.split('\n').map(|line| printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
 impl ColorChoice {

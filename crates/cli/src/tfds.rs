@@ -60,7 +60,10 @@ impl Splits {
         let (bold, dim) = (console.style(BOLD), console.style(DIM));
         for checked in self.check.infos() {
             let (title, path) = (checked.info.title(), checked.path());
-            console.print(format_args!("{bold}{title}{bold:#}  {dim}{}{dim:#}\n", path.display()))?;
+            console.print(format_args!(
+                "{bold}{title}{bold:#}  {dim}{}{dim:#}\n",
+                tfseek::error::printable(&path)
+            ))?;
             let mut rows = vec![["records", "expected", "shards", "split"].map(str::to_owned)];
             for (split, found) in checked.info.splits.iter().zip(&checked.splits) {
                 let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
@@ -96,7 +99,7 @@ impl Splits {
                 .map(|(split, found)| format!("{} {}", Key(&split.name), found.records.unwrap_or(0)))
                 .collect();
             let (path, counts) = (checked.path(), counts.join(", "));
-            console.print(format_args!("records as in {}: {counts}\n", path.display()))?;
+            console.print(format_args!("records as in {}: {counts}\n", tfseek::error::printable(&path)))?;
         }
         Ok(())
     }

@@ -385,3 +385,35 @@ fn info_shows_the_fields_of_other_messages() {
     assert!(ran.code == 1 && json["payloads"] == "event", "{ran:?}");
     assert_eq!(json["fields_records"], json["records"], "{ran:?}");
 }
+
+/// A file from elsewhere may have a name that clears the screen, hides what follows, or looks like another line.
+#[test]
+#[cfg(unix)]
+fn names_of_files_control_no_terminal() {
+    let dir = Folder::new();
+    let name = "a\u{1b}[2J\u{7}\n\u{202e}x.tfrecord";
+    let mut damaged = std::fs::read(dir.shard(name, labels(0..3))).unwrap();
+    dir.shard("b.tfrecord", labels(0..3));
+    let raw = ['\u{1b}', '\u{7}', '\u{202e}'];
+    let check = |args: &[&str], code: i32| {
+        let ran = dir.run(args);
+        assert_eq!(ran.code, code, "{args:?}: {ran:?}");
+        let all = ran.out + &ran.err;
+        assert!(
+            !all.contains(raw) && all.contains(r"a\u{1b}[2J\u{7}\n\u{202e}x.tfrecord"),
+            "{args:?}: {all:?}"
+        );
+    };
+    check(&["head", "--color", "never", name, "b.tfrecord"], 0);
+    check(&["info", "--color", "never", name], 0);
+    check(&["head", &format!("{name}s")], 3);
+    let json = dir.run(&["info", "--json", name]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert!(json.to_string().contains(r"a\u001b[2J\u0007\n"), "{json}");
+    damaged.truncate(70);
+    std::fs::write(dir.path(name), damaged).unwrap();
+    check(&["cat", name], 1);
+    check(&["verify", name], 1);
+    check(&["get", name, "0", "--index-dir", "i"], 1);
+    assert_eq!(dir.run(&["grep", "-l", "label == 0", name]).out, format!("{name}\n"), "a list for scripts");
+}

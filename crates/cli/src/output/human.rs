@@ -40,7 +40,7 @@ pub(super) fn print(
     let size = Size { bytes: payload.len() as u64, exact: limits.bytes.exact };
     let at = item.record.at();
     let in_file = |i: u64| match at.path {
-        Some(path) => format!("record {i} of {}", path.display()),
+        Some(path) => format!("record {i} of {}", tfseek::error::printable(path)),
         None => format!("record {i}"),
     };
     match (item.index, at.record) {

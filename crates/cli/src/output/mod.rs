@@ -70,7 +70,7 @@ impl Printer {
         }
         let bold = console.style(crate::console::BOLD);
         let gap = if first { "" } else { "\n" };
-        console.print(format_args!("{gap}{bold}==> {} <=={bold:#}\n", path.display()))
+        console.print(format_args!("{gap}{bold}==> {} <=={bold:#}\n", tfseek::error::printable(path)))
     }
 
     /// Prints a record.

@@ -261,7 +261,10 @@ fn dali(
     {
         check_features(paths, &written, &filter, args)?;
     }
-    written.iter().try_for_each(|target| console.print(format_args!("{}\n", target.display())))
+    written.iter().try_for_each(|target| {
+        let target = console.listed(target);
+        console.print(format_args!("{target}\n"))
+    })
 }
 
 /// Returns an error for a filter on a feature that no record of any shard has, and removes the files written with that filter.

@@ -130,14 +130,14 @@ fn mention_folders(path: &Path, console: &mut Console) {
     let mut names: Vec<_> = entries
         .flatten()
         .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.file_name().display().to_string())
+        .map(|entry| tfseek::error::printable(&entry.file_name()).to_string())
         .filter(|name| !name.starts_with('.'))
         .collect();
     names.sort();
     let (n, more) = (names.len() as u64, if names.len() > MAX_FOLDERS { ", .." } else { "" });
     names.truncate(MAX_FOLDERS);
     if n > 0 {
-        let (path, names) = (path.display(), names.join(", "));
+        let (path, names) = (tfseek::error::printable(path), names.join(", "));
         console.note(format_args!("tfseek: {path}: {} in it left out: {names}{more}", count(n, "folder")));
     }
 }
@@ -331,7 +331,8 @@ fn open_index(path: &Path, limit: LimitArgs) -> tfseek::Result<KnownIndex> {
     match opened {
         Ok(mut opened) if opened.indexes.len() == 1 => {
             let index = opened.indexes.remove(0);
-            let file = index.file().map_or(String::new(), |file| format!(" {}", file.display()));
+            let file =
+                index.file().map_or(String::new(), |file| format!(" {}", tfseek::error::printable(file)));
             let mut warnings = opened.warnings;
             let told = ["damage_skipped", "torn_tail"];
             // An end that is not tolerated is an error.
@@ -382,7 +383,7 @@ fn shape(feature: Feature<'_>) -> String {
 
 fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
-    console.print(format_args!("{bold}{}{bold:#}\n", summary.path.display()))?;
+    console.print(format_args!("{bold}{}{bold:#}\n", tfseek::error::printable(&summary.path)))?;
     let size_of = |bytes| Size { bytes, exact: global.bytes }.to_string();
     let size = summary.size.map(size_of);
     let inflated = summary.inflated.as_ref();
@@ -494,7 +495,7 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
     };
     let mut rows = vec![["records", "size", "compression", "index", "kind", "file"].map(str::to_owned)];
     for f in all {
-        let file = f.path.display().to_string();
+        let file = tfseek::error::printable(&f.path).to_string();
         let records = f.records.map_or("-".to_owned(), |n| n.to_string());
         let compression = f.compression.unwrap_or("-").to_owned();
         let kind = match f.looks_like {
@@ -515,7 +516,7 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
     // A single set is the total.
     if sets.len() > 1 {
         rows.extend(sets.iter().filter_map(|(set, files)| {
-            let (set, n) = (set.as_ref()?.display(), count(files.len() as u64, "file"));
+            let (set, n) = (tfseek::error::printable(set.as_ref()?), count(files.len() as u64, "file"));
             Some(sum(files, format!("{set} ({n})")))
         }));
     }

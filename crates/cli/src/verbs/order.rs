@@ -83,7 +83,7 @@ fn steps(
                 let (file, i) = locations.locate(record)?;
                 let mut remark = String::new();
                 if i != record {
-                    remark = format!("  record {i} of {}", file.display());
+                    remark = format!("  record {i} of {}", tfseek::error::printable(file));
                 }
                 if sample.padding {
                     remark += "  padding";

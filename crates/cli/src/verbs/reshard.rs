@@ -121,7 +121,8 @@ fn print(
     for set in &report.sets {
         let size = Size { bytes: set.bytes, exact: global.bytes };
         let (records, shards) = (count(set.records, "record"), count(set.shards.len() as u64, "shard"));
-        console.print(format_args!("{}: {records}, {shards}, {size}\n", set.path.display()))?;
+        console
+            .print(format_args!("{}: {records}, {shards}, {size}\n", tfseek::error::printable(&set.path)))?;
     }
     Ok(())
 }

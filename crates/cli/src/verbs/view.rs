@@ -37,7 +37,8 @@ pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Cons
     if let Some(path) = &args.html {
         let bytes = write_report(path, set, &options, args, global)?;
         let size = Size { bytes, exact: global.bytes };
-        return console.print(format_args!("{summary}: {size} written to {}\n", path.display()));
+        return console
+            .print(format_args!("{summary}: {size} written to {}\n", tfseek::error::printable(path)));
     }
     let mut sets = vec![set.view];
     if !args.against.is_empty() {
