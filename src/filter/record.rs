@@ -35,7 +35,7 @@ pub struct RecordFilter {
     filter: Filter,
     /// True for each feature that occurred.
     seen: Vec<bool>,
-    /// Keys of the first records, from which a misspelt name is told.
+    /// Keys of the first records, which show that a name is misspelt.
     keys: BTreeSet<Box<str>>,
     /// Number of records that `keys` are from.
     first: usize,

@@ -149,8 +149,10 @@ fn errors_show_their_place() {
         );
     }
     let ran = dir.run(&["grep", "idd > 1 or id == 3", "a-0.tfrecord", "--ids"]);
+    ran.fails(2, &["\"idd\"", "\"id\""]);
+    let ran = dir.run(&["grep", "weather > 1 or id == 3", "a-0.tfrecord", "--ids"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "3\n"));
-    assert!(ran.err.contains("no record that was read has a feature \"idd\""), "{}", ran.err);
+    assert!(ran.err.contains("no record that was read has a feature \"weather\""), "{}", ran.err);
 }
 
 #[test]

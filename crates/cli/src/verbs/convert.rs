@@ -9,6 +9,7 @@ use crate::{dataset, outputs, progress, records};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use tfseek::error::printable;
 use tfseek_convert::stream;
 use tfseek_convert::{ConvertError, ConvertReport, ExportOptions, FileFormat, ImportOptions, export, import};
 use tfseek_tools::outputs::OutputConflict;
@@ -199,7 +200,7 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
         return console.print(format_args!("{line}\n"));
     }
     let size = Size { bytes: report.bytes, exact: global.bytes };
-    let (path, records) = (report.path.display(), count(report.records, "record"));
+    let (path, records) = (printable(&report.path), count(report.records, "record"));
     let shards = match report.shards.len() {
         1 => String::new(),
         n => format!(" {},", count(n as u64, "shard")),

@@ -156,7 +156,7 @@ impl GrepReport<'_> {
     fn found(&mut self, unit: &GrepUnit, found: &tfseek_tools::grep::GrepMatch, name: &Path) -> Outcome {
         let record = unit.record(found, name);
         if self.args.shards {
-            let name = self.console.listed(&name);
+            let name = self.console.listed(name);
             self.console.print(format_args!("{name}\n"))?;
             return self.console.end_record();
         }

@@ -10,6 +10,7 @@ use crate::text::count;
 use crate::{outputs, progress, records};
 use serde_json::{Value, json};
 use std::path::Path;
+use tfseek::error::printable;
 use tfseek_tools::salvage::{self, Gap};
 
 pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut C
             let size = Size { bytes: report.bytes, exact: global.bytes };
             console.print(format_args!(
                 "{}: {}, {size}\n",
-                args.output.display(),
+                printable(&args.output),
                 count(report.records, "record")
             ))?;
         }
@@ -79,7 +80,7 @@ pub(crate) fn print(path: &Path, gaps: &[Gap], console: &mut Console) -> Outcome
         let (size, reason) = (count(gap.len, "byte"), gap.reason.name());
         console.print(format_args!(
             "{}: damaged: bytes {}..{end} ({size}): {reason}",
-            name.display(),
+            printable(&name),
             gap.offset
         ))?;
         if let Some(file) = &gap.file {
