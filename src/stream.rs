@@ -66,7 +66,7 @@ impl StreamOptions {
     }
 
     /// Sets the maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the
-    /// error [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), returned before memory is allocated for it.
+    /// error [`ErrorKind::RecordTooLarge`], returned before memory is allocated for it.
     #[must_use]
     pub fn max_record(mut self, bytes: u64) -> StreamOptions {
         self.max_record = bytes;
@@ -317,7 +317,7 @@ impl Stream {
     ///
     /// # Errors
     /// Damage, with path, record and the offset of its header in the record stream;
-    /// [`ErrorKind::NotTfRecord`](crate::ErrorKind::NotTfRecord) if the first bytes are those of another format; I/O errors of the reader.
+    /// [`ErrorKind::NotTfRecord`] if the first bytes are those of another format; I/O errors of the reader.
     #[allow(clippy::should_implement_trait, reason = "the record borrows from the stream")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if self.ended {
