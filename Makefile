@@ -144,6 +144,7 @@ test-slow:
 	$(CARGO) test --release --test memory -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
 	$(CARGO) test -p tfseek-cli --test faults -- --ignored --nocapture
+	$(CARGO) test --release -p tfseek-cli --test claims -- --ignored
 	@$(call with_package,$(PYTHON_VENV),$(PYTHON)) \
 		$(PYTHON_VENV)/bin/python -m pip install -q protobuf==7.36.2 || echo "skipped: pip cannot install protobuf"; \
 		TFSEEK_SLOW=1 $(PYTHON_VENV)/bin/python -m pytest -q -s python/tests/test_faults.py python/tests/test_train_oracle.py; \

@@ -5,7 +5,7 @@
 use crate::error::{EncodeError, Error, IndexError, OptionsError, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};
-use crate::io::{Compression, NameNotSynced, Output, Process};
+use crate::io::{Compression, Existing, NameNotSynced, Output, Process};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use flate2::{Compression as Level, GzBuilder};
 use std::fmt;
@@ -29,12 +29,20 @@ pub struct WriterOptions {
     /// Minimum size of a gzip member in uncompressed bytes. `None` for one member.
     members: Option<u64>,
     atomic: bool,
+    existing: Existing,
     index: Option<IndexOptions>,
 }
 
 impl Default for WriterOptions {
     fn default() -> WriterOptions {
-        WriterOptions { compression: Compression::None, level: 6, members: None, atomic: true, index: None }
+        WriterOptions {
+            compression: Compression::None,
+            level: 6,
+            members: None,
+            atomic: true,
+            existing: Existing::Replace,
+            index: None,
+        }
     }
 }
 
@@ -77,6 +85,13 @@ impl WriterOptions {
         self
     }
 
+    /// Sets the treatment of an existing file. Default: [`Existing::Replace`]. With [`Existing::Keep`] writing is always atomic.
+    #[must_use]
+    pub fn existing(mut self, existing: Existing) -> WriterOptions {
+        self.existing = existing;
+        self
+    }
+
     /// Writes an index to `.tfseek/` in the folder of the file when the file is closed. Default: false. Takes four bytes of memory per
     /// record.
     #[must_use]
@@ -102,7 +117,11 @@ impl WriterOptions {
         if let Some(refused) = self.refused() {
             return Err(refused.into());
         }
-        let output = if self.atomic { Output::create(path) } else { Output::in_place(path) };
+        let output = if self.atomic || self.existing == Existing::Keep {
+            Output::open(path, self.existing)
+        } else {
+            Output::in_place(path)
+        };
         let in_file = |e| Error::from(e).in_file(path);
         let output = output.map_err(in_file)?;
         if self.index.is_some()

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use tfseek::io::Existing;
 use tfseek::stream::StreamOptions;
 use tfseek::{Compression, Error, ErrorKind};
 use tfseek_tools::outputs::{self, OutputConflict};
@@ -107,7 +108,7 @@ fn unpack_file(
     if !force {
         outputs::check_new(&target)?;
     }
-    tools::unpack(&mut stream, &target, |_| {})?;
+    tools::unpack(&mut stream, &target, Existing::replace_if(force), |_| {})?;
     Ok(Some(target))
 }
 

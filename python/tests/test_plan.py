@@ -19,7 +19,8 @@ def table(reading: _plan.Reading, ds: tfseek.Dataset, *names: Any) -> Any:
     # As in a worker: without the dataset.
     copy = pickle.loads(pickle.dumps(reading))
     parts = [part for share in ds.shares(3) for part in share]
-    return pa.Table.from_batches(list(copy.batches(parts, *names)))
+    batches = list(copy.batches(parts, *names))
+    return pa.Table.from_batches(batches) if batches else pa.table({})
 
 
 @pytest.fixture

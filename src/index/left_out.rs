@@ -9,7 +9,7 @@ use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::named_with;
 use crate::error::{Error, Result};
-use crate::io::{Compression, Output, ReadAt, SalvagePart, SalvageReader, folder, open_regular};
+use crate::io::{Compression, Existing, Output, ReadAt, SalvagePart, SalvageReader, folder, open_regular};
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use crate::wire::MAX_LEN;
@@ -86,7 +86,7 @@ fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<
     index.check_file(&file, true)?;
     let to_target = |e: io::Error| Error::from(e).in_file(target);
     fs::create_dir_all(folder(target)).map_err(to_target)?;
-    let mut out = Output::create(target).map_err(to_target)?;
+    let mut out = Output::open(target, Existing::Keep).map_err(to_target)?;
     let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(to_target);
     match index.compression() {
         Compression::None => {

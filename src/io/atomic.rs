@@ -1,5 +1,6 @@
 //! Files that appear whole or not at all.
 
+use super::existing::Existing;
 use super::file_state::FileId;
 use super::open::check_regular;
 #[cfg(unix)]
@@ -32,6 +33,7 @@ pub(crate) struct AtomicFile {
     tmp: PathBuf,
     /// Path after the rename.
     target: PathBuf,
+    existing: Existing,
     process: Process,
 }
 
@@ -51,17 +53,19 @@ impl AtomicFile {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             Err(_) => {}
         }
-        AtomicFile::create_at(target.into())
+        AtomicFile::create_at(target.into(), Existing::Replace)
     }
 
     /// Creates a temporary file next to `target`. If `target` is a link, it is not followed.
-    pub(super) fn create_at(target: PathBuf) -> io::Result<AtomicFile> {
+    pub(super) fn create_at(target: PathBuf, existing: Existing) -> io::Result<AtomicFile> {
         loop {
             let tmp = temporary_name(&target);
             match OpenOptions::new().write(true).create_new(true).open(&tmp) {
                 Ok(file) => {
                     let process = Process::this();
-                    return Ok(AtomicFile { file: Some(file), tmp, target, process });
+                    let created = AtomicFile { file: Some(file), tmp, target, existing, process };
+                    created.keep_mode()?;
+                    return Ok(created);
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
@@ -73,6 +77,7 @@ impl AtomicFile {
     pub(super) fn link(
         file: &File,
         target: &Path,
+        existing: Existing,
         link: impl Fn(&File, &Path) -> io::Result<()>,
     ) -> Option<AtomicFile> {
         let file = file.try_clone().ok()?;
@@ -81,7 +86,8 @@ impl AtomicFile {
             match link(&file, &tmp) {
                 Ok(()) => {
                     let process = Process::this();
-                    return Some(AtomicFile { file: Some(file), tmp, target: target.into(), process });
+                    let target = target.into();
+                    return Some(AtomicFile { file: Some(file), tmp, target, existing, process });
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(_) => return None,
@@ -110,8 +116,12 @@ impl AtomicFile {
     /// Renames the file, whose bytes are on the disk, to its target.
     pub(super) fn commit_synced(mut self) -> io::Result<()> {
         self.process.check()?;
+        self.keep_mode()?;
         let file = self.file.take().ok_or_else(committed)?;
-        let renamed = rename(&self.tmp, &self.target, &file);
+        let renamed = match self.existing {
+            Existing::Replace => rename(&self.tmp, &self.target, &file),
+            Existing::Keep => rename_new(&self.tmp, &self.target),
+        };
         if renamed.is_err() {
             let _ = fs::remove_file(&self.tmp);
             return renamed;
@@ -119,6 +129,40 @@ impl AtomicFile {
         drop(file);
         sync_folder(&self.target).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
     }
+}
+
+impl AtomicFile {
+    /// Gives the file the mode of the file that it replaces, and its owner and group where the process may set them.
+    #[cfg(unix)]
+    fn keep_mode(&self) -> io::Result<()> {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let Ok(old) = self.target.symlink_metadata() else { return Ok(()) };
+        if !old.is_file() || self.existing == Existing::Keep {
+            return Ok(());
+        }
+        let file = self.file()?;
+        let new = file.metadata()?;
+        if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+            // Only root may set the owner. A process may set a group that it belongs to.
+            let _ = fchown(file, Some(old.uid()), Some(old.gid()))
+                .or_else(|_| fchown(file, None, Some(old.gid())));
+        }
+        // A change of the owner may clear bits of the mode.
+        if file.metadata()?.mode() != old.mode() { file.set_permissions(old.permissions()) } else { Ok(()) }
+    }
+
+    #[cfg(not(unix))]
+    fn keep_mode(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the error of an output whose name was given to another file meanwhile.
+pub(super) fn already_exists() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        "the file was made meanwhile by another writer, and is not replaced",
+    )
 }
 
 /// Returns a random temporary name next to `target`.
@@ -207,6 +251,33 @@ fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
             }
             done => return done,
         }
+    }
+}
+
+/// Renames a file to a name that must be new.
+///
+/// Without such a rename in the system or the file system, the file gets the name as a second one. Only where neither works, a file that
+/// is made between the question and the rename is replaced.
+pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    let is_taken = |e: &io::Error| e.kind() == io::ErrorKind::AlreadyExists;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from) {
+            Ok(()) => return Ok(()),
+            Err(e) if is_taken(&e) => return Err(already_exists()),
+            Err(_) => {}
+        }
+    }
+    match fs::hard_link(from, to) {
+        Ok(()) => {
+            // The file is complete. Without this, it has its temporary name as well.
+            let _ = fs::remove_file(from);
+            Ok(())
+        }
+        Err(e) if is_taken(&e) => Err(already_exists()),
+        Err(_) if to.symlink_metadata().is_ok() => Err(already_exists()),
+        Err(_) => fs::rename(from, to),
     }
 }
 

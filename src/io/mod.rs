@@ -8,6 +8,7 @@ mod atomic;
 pub(crate) mod deflate;
 #[cfg(test)]
 mod deflate_tests;
+mod existing;
 mod file_state;
 pub(crate) mod inflate;
 mod inflate_from;
@@ -30,6 +31,7 @@ pub(crate) mod threads;
 
 pub use atomic::NameNotSynced;
 pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
+pub use existing::Existing;
 pub(crate) use file_state::{FileId, FileState, Stamp};
 pub(crate) use inflate::{Compression, Inflate};
 pub(crate) use inflate_from::{InflateFrom, PausableInflate, PausedInflate};

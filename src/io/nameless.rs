@@ -1,6 +1,7 @@
 //! Files that have no name while they are written (Linux).
 
-use super::atomic::{AtomicFile, NameNotSynced, sync_folder};
+use super::atomic::{AtomicFile, NameNotSynced, already_exists, sync_folder};
+use super::existing::Existing;
 use super::process::Process;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -13,14 +14,15 @@ use std::path::{Path, PathBuf};
 pub(super) struct NamelessFile {
     file: File,
     target: PathBuf,
+    existing: Existing,
     process: Process,
 }
 
 impl NamelessFile {
     /// Creates a file. `None` if the system or the file system has no files without a name, or on any error.
-    pub(super) fn create(target: &Path) -> Option<NamelessFile> {
+    pub(super) fn create(target: &Path, existing: Existing) -> Option<NamelessFile> {
         let file = system::create(super::folder(target)).ok()?;
-        Some(NamelessFile { file, target: target.into(), process: Process::this() })
+        Some(NamelessFile { file, target: target.into(), existing, process: Process::this() })
     }
 
     /// Returns the open file.
@@ -32,18 +34,25 @@ impl NamelessFile {
         Ok(&self.file)
     }
 
-    /// Syncs the bytes to the disk, then gives the file its name. An existing target is replaced by a rename.
+    /// Syncs the bytes to the disk, then gives the file its name. An existing target is replaced by a rename, if it may be.
     ///
     /// # Errors
-    /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`], after which the target is the new file.
+    /// I/O errors, and an existing target that is to be kept; the target is then unchanged. The exception is [`NameNotSynced`], after which the target is the new file.
     pub(super) fn commit(self) -> io::Result<()> {
         self.process.check()?;
         self.file.sync_all()?;
-        if system::link(&self.file, &self.target).is_ok() {
-            return sync_folder(&self.target).map_err(|e| io::Error::new(e.kind(), NameNotSynced::new(e)));
+        match system::link(&self.file, &self.target) {
+            Ok(()) => {
+                return sync_folder(&self.target)
+                    .map_err(|e| io::Error::new(e.kind(), NameNotSynced::new(e)));
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.existing == Existing::Keep => {
+                return Err(already_exists());
+            }
+            // The target exists, or the file cannot be linked.
+            Err(_) => {}
         }
-        // The target exists, or the file cannot be linked.
-        match AtomicFile::link(&self.file, &self.target, system::link) {
+        match AtomicFile::link(&self.file, &self.target, self.existing, system::link) {
             Some(named) => named.commit_synced(),
             None => self.copy()?.commit(),
         }
@@ -51,7 +60,7 @@ impl NamelessFile {
 
     /// Copies the file to one with a temporary name.
     fn copy(mut self) -> io::Result<AtomicFile> {
-        let mut named = AtomicFile::create_at(self.target)?;
+        let mut named = AtomicFile::create_at(self.target, self.existing)?;
         self.file.rewind()?;
         io::copy(&mut self.file, &mut named)?;
         Ok(named)
@@ -118,7 +127,7 @@ mod tests {
         // The second time the target exists.
         for text in ["one", "two"] {
             let before = fs::read(&target).ok();
-            let Some(mut f) = NamelessFile::create(&target) else { return };
+            let Some(mut f) = NamelessFile::create(&target, Existing::Replace) else { return };
             f.file.write_all(text.as_bytes()).unwrap();
             assert_eq!(
                 (names(dir.path()).len(), fs::read(&target).ok()),
@@ -127,7 +136,7 @@ mod tests {
             f.commit().unwrap();
             assert_eq!(fs::read_to_string(&target).unwrap(), text);
             assert_eq!(names(dir.path()), ["a"]);
-            drop(NamelessFile::create(&target).unwrap());
+            drop(NamelessFile::create(&target, Existing::Replace).unwrap());
             assert_eq!(names(dir.path()), ["a"]);
         }
     }
@@ -137,30 +146,50 @@ mod tests {
     fn a_file_that_cannot_be_linked_is_copied() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
-        let Some(mut f) = NamelessFile::create(&target) else { return };
+        let Some(mut f) = NamelessFile::create(&target, Existing::Replace) else { return };
         f.file.write_all(b"one").unwrap();
         f.copy().unwrap().commit().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"one");
         assert_eq!(names(dir.path()), ["a"]);
         let refused = |_: &File, _: &Path| -> io::Result<()> { Err(io::ErrorKind::PermissionDenied.into()) };
-        assert!(AtomicFile::link(&File::open(&target).unwrap(), &target, refused).is_none());
+        assert!(
+            AtomicFile::link(&File::open(&target).unwrap(), &target, Existing::Replace, refused).is_none()
+        );
     }
 
     #[test]
     fn a_failed_commit_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
-        let Some(f) = NamelessFile::create(&target) else { return };
+        let Some(f) = NamelessFile::create(&target, Existing::Replace) else { return };
         fs::create_dir(&target).unwrap();
         assert!(f.commit().is_err());
         assert_eq!(names(dir.path()), ["a"]);
-        assert!(NamelessFile::create(&dir.path().join("none/a")).is_none());
+        assert!(NamelessFile::create(&dir.path().join("none/a"), Existing::Keep).is_none());
+    }
+
+    #[test]
+    fn a_file_that_was_made_meanwhile_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        for copies in [false, true] {
+            let _ = fs::remove_file(&target);
+            let Some(mut f) = NamelessFile::create(&target, Existing::Keep) else { return };
+            f.file.write_all(b"mine").unwrap();
+            fs::write(&target, "theirs").unwrap();
+            let done = if copies { f.copy().unwrap().commit() } else { f.commit() };
+            assert_eq!(done.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(
+                (fs::read_to_string(&target).unwrap(), names(dir.path())),
+                ("theirs".into(), vec!["a".into()])
+            );
+        }
     }
 
     #[test]
     fn in_another_process_calls_fail() {
         let dir = tempfile::tempdir().unwrap();
-        let Some(mut f) = NamelessFile::create(&dir.path().join("a")) else { return };
+        let Some(mut f) = NamelessFile::create(&dir.path().join("a"), Existing::Replace) else { return };
         f.process = Process::other();
         assert!(f.file().is_err() && f.commit().is_err());
         assert!(names(dir.path()).is_empty());

@@ -1,6 +1,8 @@
 //! Output files, FIFOs and devices that a user specifies.
 
 use super::AtomicFile;
+use super::atomic::rename_new;
+use super::existing::Existing;
 use super::file_state::FileId;
 use super::nameless::NamelessFile;
 use super::path::{OutputTarget, folder};
@@ -23,6 +25,8 @@ use std::path::{Path, PathBuf};
 /// killed. The exception is a kill in `commit`, after the file got a temporary name and before it replaces an existing file. Elsewhere its
 /// temporary name remains.
 ///
+/// A file that replaces another keeps its mode, and on Unix its owner and group where the process may set them.
+///
 /// The file belongs to the process that created it: in a forked child every call returns an error.
 #[derive(Debug)]
 pub struct Output {
@@ -39,16 +43,27 @@ enum OutputSink {
 }
 
 impl Output {
-    /// Opens `path` by the rules above. Opening a FIFO blocks until it has a reader.
+    /// Opens `path` by the rules above. An existing file is replaced. Opening a FIFO blocks until it has a reader.
     ///
     /// # Errors
     /// I/O errors; a path that is a folder.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
+        Output::open(path, Existing::Replace)
+    }
+
+    /// Opens `path` by the rules above. Opening a FIFO blocks until it has a reader.
+    ///
+    /// # Errors
+    /// I/O errors; a path that is a folder; an existing file that is to be kept.
+    pub fn open(path: impl AsRef<Path>, existing: Existing) -> io::Result<Output> {
         let path = path.as_ref();
+        if existing == Existing::Keep && Output::replaces(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         let sink = match OutputTarget::of(path)? {
-            OutputTarget::File(resolved) => match NamelessFile::create(&resolved) {
+            OutputTarget::File(resolved) => match NamelessFile::create(&resolved, existing) {
                 Some(file) => OutputSink::Nameless(file),
-                None => OutputSink::Atomic(AtomicFile::create_at(resolved)?),
+                None => OutputSink::Atomic(AtomicFile::create_at(resolved, existing)?),
             },
             OutputTarget::Special(path) => OutputSink::Direct(OpenOptions::new().write(true).open(path)?),
             OutputTarget::Descriptor(path) => OutputSink::Direct(OpenOptions::new().append(true).open(path)?),
@@ -67,6 +82,17 @@ impl Output {
             path: path.into(),
             process: Process::this(),
         })
+    }
+
+    /// Gives a complete file another name in its folder.
+    ///
+    /// # Errors
+    /// I/O errors; an existing file that is to be kept.
+    pub fn rename(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
+        match existing {
+            Existing::Replace => fs::rename(from, to),
+            Existing::Keep => rename_new(from, to),
+        }
     }
 
     /// Returns true if [`create`](Output::create) and [`commit`](Output::commit) would replace an existing file.
@@ -112,7 +138,7 @@ impl Output {
     ///
     /// # Errors
     /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`](super::NameNotSynced), after which the target is the
-    /// new file. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
+    /// new file. A file that was made meanwhile and is to be kept. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
             OutputSink::Nameless(file) => file.commit(),

@@ -9,9 +9,13 @@ use std::io::Write;
 use std::path::Path;
 
 /// Writes a table as a file, and returns the numbers of its rows and bytes.
-pub(crate) fn write_file(table: &Table, out: &Path, progress: &dyn Fn(u64)) -> Result<Written, ConvertError> {
+pub(crate) fn write_file(
+    table: &Table,
+    (out, force): (&Path, bool),
+    progress: &dyn Fn(u64),
+) -> Result<Written, ConvertError> {
     let failed = |e| ConvertError::arrow(out, e);
-    let file = out::buffered(out)?;
+    let file = out::buffered(out, force)?;
     let mut writer = FileWriter::try_new(file, table.schema()).map_err(failed)?;
     let rows = table.for_each(|batch| {
         writer.write(batch).map_err(failed)?;
@@ -24,10 +28,10 @@ pub(crate) fn write_file(table: &Table, out: &Path, progress: &dyn Fn(u64)) -> R
 /// Writes a table as a stream to a file, and returns the numbers of its rows and bytes.
 pub(crate) fn write_stream(
     table: &Table,
-    out: &Path,
+    (out, force): (&Path, bool),
     progress: &dyn Fn(u64),
 ) -> Result<Written, ConvertError> {
-    let mut file = out::buffered(out)?;
+    let mut file = out::buffered(out, force)?;
     let rows = stream(table, &mut file, progress).map_err(|e| match e {
         ConvertError::Sink(e) => ConvertError::io(out, e),
         e => e,

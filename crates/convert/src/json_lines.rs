@@ -23,7 +23,7 @@ pub(crate) fn export(
     options: &ExportOptions,
     progress: &dyn Fn(u64),
 ) -> Result<Written, ConvertError> {
-    let mut file = out::buffered(out)?;
+    let mut file = out::buffered(out, options.force)?;
     let has_many_files = records.ds.shards().len() > 1;
     let mut missing: BTreeSet<&str> = options.features.iter().map(String::as_str).collect();
     let mut written = 0;

@@ -86,14 +86,15 @@ pub fn export(
     if !options.force {
         outputs::check_new(out)?;
     }
+    let target = (out, options.force);
     let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
     let written = match format {
         FileFormat::JsonLines => json_lines::export(records, out, options, progress)?,
         FileFormat::Parquet => {
-            parquet_file::write(&Table::new(records, options)?, out, options.row_group_bytes, progress)?
+            parquet_file::write(&Table::new(records, options)?, target, options.row_group_bytes, progress)?
         }
-        FileFormat::ArrowFile => ipc::write_file(&Table::new(records, options)?, out, progress)?,
-        FileFormat::ArrowStream => ipc::write_stream(&Table::new(records, options)?, out, progress)?,
+        FileFormat::ArrowFile => ipc::write_file(&Table::new(records, options)?, target, progress)?,
+        FileFormat::ArrowStream => ipc::write_stream(&Table::new(records, options)?, target, progress)?,
         FileFormat::TfRecord(_) => {
             return Err(ConvertError::Options(format!(
                 "{}: expected another format than that of the inputs, found {format}",

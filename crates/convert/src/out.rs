@@ -3,7 +3,7 @@
 use crate::error::ConvertError;
 use std::io::{self, BufWriter};
 use std::path::Path;
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 
 const BUFFER: usize = 256 << 10;
 
@@ -16,8 +16,8 @@ pub(crate) struct Written {
 }
 
 /// Creates an output with a buffer.
-pub(crate) fn buffered(path: &Path) -> Result<BufWriter<Output>, ConvertError> {
-    let output = Output::create(path).map_err(|e| ConvertError::io(path, e))?;
+pub(crate) fn buffered(path: &Path, force: bool) -> Result<BufWriter<Output>, ConvertError> {
+    let output = Output::open(path, Existing::replace_if(force)).map_err(|e| ConvertError::io(path, e))?;
     Ok(BufWriter::with_capacity(BUFFER, output))
 }
 

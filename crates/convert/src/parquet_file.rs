@@ -15,7 +15,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::properties::WriterProperties;
 use std::fs::File;
 use std::path::Path;
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 
 /// Encoded bytes after which a row group ends. A group is in memory until then.
 const ROW_GROUP: usize = 64 << 20;
@@ -27,7 +27,7 @@ const BATCH_ROWS: u64 = 8192;
 /// Writes a table as a Parquet file, and returns the numbers of its rows and bytes.
 pub(crate) fn write(
     table: &Table,
-    out: &Path,
+    (out, force): (&Path, bool),
     row_group: Option<usize>,
     progress: &dyn Fn(u64),
 ) -> Result<Written, ConvertError> {
@@ -38,7 +38,7 @@ pub(crate) fn write(
         .set_max_row_group_row_count(None)
         .set_max_row_group_bytes(Some(row_group.unwrap_or(ROW_GROUP).max(1)))
         .build();
-    let mut output = Output::create(out).map_err(|e| ConvertError::io(out, e))?;
+    let mut output = Output::open(out, Existing::replace_if(force)).map_err(|e| ConvertError::io(out, e))?;
     let schema = table.schema().clone();
     let mut writer = ArrowWriter::try_new(&mut output, schema, Some(properties)).map_err(failed)?;
     let rows = table.for_each(|batch| {

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 use tfseek::{Error, Result};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -24,9 +24,9 @@ pub(crate) struct Archive {
 
 impl Archive {
     /// Creates an archive. Until [`finish`](Archive::finish), `path` does not exist or keeps its old content.
-    pub(crate) fn create(path: &Path) -> Result<Archive> {
+    pub(crate) fn create(path: &Path, existing: Existing) -> Result<Archive> {
         let create = || {
-            let output = Output::create(path)?;
+            let output = Output::open(path, existing)?;
             let file = if output.is_whole() { output.file()?.try_clone()? } else { tempfile::tempfile()? };
             Ok(Archive { zip: ZipWriter::new(ArchiveFile::new(file)), output, progress: Box::new(|_| ()) })
         };

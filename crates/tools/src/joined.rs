@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, Column, Values};
+use tfseek::io::Existing;
 use tfseek::schema::FeatureSpec;
 use tfseek::{Error, FeatureBuf, Schema};
 
@@ -110,13 +111,18 @@ impl JoinedNpzWriter {
     ///
     /// # Errors
     /// I/O errors, with the path.
-    pub fn create(path: &Path, schema: &Schema) -> tfseek::Result<JoinedNpzWriter> {
-        JoinedNpzWriter::with_budget(path, schema, Spill::BUDGET)
+    pub fn create(path: &Path, schema: &Schema, existing: Existing) -> tfseek::Result<JoinedNpzWriter> {
+        JoinedNpzWriter::with_budget(path, schema, existing, Spill::BUDGET)
     }
 
     /// Creates an archive that keeps at most `budget` bytes of values in memory.
-    fn with_budget(path: &Path, schema: &Schema, budget: usize) -> tfseek::Result<JoinedNpzWriter> {
-        let archive = Archive::create(path)?;
+    fn with_budget(
+        path: &Path,
+        schema: &Schema,
+        existing: Existing,
+        budget: usize,
+    ) -> tfseek::Result<JoinedNpzWriter> {
+        let archive = Archive::create(path, existing)?;
         let folder = match path.parent() {
             // A FIFO or a device. Its folder may be read-only.
             _ if !archive.is_whole() => None,
@@ -391,7 +397,7 @@ mod tests {
         budget: usize,
     ) -> Vec<(String, Vec<u8>)> {
         let parser = BatchParser::new(schema);
-        let mut npz = JoinedNpzWriter::with_budget(path, schema, budget).unwrap();
+        let mut npz = JoinedNpzWriter::with_budget(path, schema, Existing::Replace, budget).unwrap();
         let mut rest = rows;
         loop {
             let (batch, after) = rest.split_at(sizes().min(rest.len()));
@@ -411,7 +417,7 @@ mod tests {
     /// Returns the archive of one batch.
     fn one_batch(path: &Path, schema: &Schema, rows: &[Vec<u8>]) -> Option<Vec<(String, Vec<u8>)>> {
         let batch = BatchParser::new(schema).parse(rows).ok()?;
-        let mut npz = NpzWriter::create(path).unwrap();
+        let mut npz = NpzWriter::create(path, Existing::Replace).unwrap();
         npz.batch(0, &batch, schema.is_sequence()).unwrap();
         npz.finish().unwrap();
         let named = members(path).into_iter();
@@ -504,7 +510,7 @@ mod tests {
         let (ragged, dense) =
             (schema(FeatureSpec::ragged(DType::Int64)), schema(FeatureSpec::fixed_len(&[], DType::Int64)));
         let row = ExampleBuilder::new().int64("a", [7]).encode().unwrap();
-        let mut npz = JoinedNpzWriter::create(&path, &ragged).unwrap();
+        let mut npz = JoinedNpzWriter::create(&path, &ragged, Existing::Replace).unwrap();
         npz.batch(&BatchParser::new(&ragged).parse(&[&row]).unwrap()).unwrap();
         let Err(JoinError::Write(e)) = npz.batch(&BatchParser::new(&dense).parse(&[&row]).unwrap()) else {
             panic!("batches of two schemas were joined")

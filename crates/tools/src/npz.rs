@@ -4,6 +4,7 @@ use crate::archive::{Archive, BOOL, BYTES, FLOAT32, INT32};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, Column, RowSplits, Values};
+use tfseek::io::Existing;
 use tfseek::{Error, Result};
 
 /// A writer of batches to a NumPy archive (`.npz`). The archive gets its name only when it is complete.
@@ -29,8 +30,8 @@ impl NpzWriter {
     ///
     /// # Errors
     /// I/O errors, with the path.
-    pub fn create(path: &Path) -> Result<NpzWriter> {
-        Ok(NpzWriter { archive: Archive::create(path)? })
+    pub fn create(path: &Path, existing: Existing) -> Result<NpzWriter> {
+        Ok(NpzWriter { archive: Archive::create(path, existing)? })
     }
 
     /// Writes the columns of batch `k`. `is_sequence` is true if the batch was parsed from SequenceExamples.
@@ -125,6 +126,7 @@ mod tests {
     use std::io::Read;
     use tfseek::ExampleBuilder;
     use tfseek::batch::BatchParser;
+    use tfseek::io::Existing;
     use tfseek::schema::{DType, FeatureSpec, Schema};
 
     #[test]
@@ -135,7 +137,7 @@ mod tests {
             Schema::example().feature("a", FeatureSpec::fixed_len(&[], DType::Int64)).build().unwrap();
         let payload = ExampleBuilder::new().int64("a", [7]).encode().unwrap();
         let batch = BatchParser::new(&schema).parse(&[payload.as_slice(), &payload]).unwrap();
-        let mut npz = NpzWriter::create(&path).unwrap();
+        let mut npz = NpzWriter::create(&path, Existing::Replace).unwrap();
         npz.batch(0, &batch, false).unwrap();
         assert!(!path.exists());
         assert_eq!(npz.finish().unwrap(), path);
@@ -144,7 +146,7 @@ mod tests {
         zip.by_name("b0::a.npy").unwrap().read_to_end(&mut bytes).unwrap();
         assert_eq!(bytes, [header("<i8", &[2]), 7i64.to_le_bytes().repeat(2)].concat());
 
-        let e = NpzWriter::create(&dir.path().join("none/x.npz")).err().unwrap();
+        let e = NpzWriter::create(&dir.path().join("none/x.npz"), Existing::Keep).err().unwrap();
         assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.location().path.is_some(), "{e}");
     }
 }

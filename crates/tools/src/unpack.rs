@@ -2,8 +2,10 @@
 
 use crate::outputs::SUFFIXES;
 use std::path::{Path, PathBuf};
+use tfseek::io::Existing;
 use tfseek::paths::has_extension;
-use tfseek::{Compression, Result, Stream, Writer};
+use tfseek::writer::WriterOptions;
+use tfseek::{Compression, Result, Stream};
 
 /// Destination of plain files.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +55,13 @@ pub fn is_compressed(path: &Path) -> bool {
 ///
 /// # Errors
 /// Damage of the stream, I/O errors.
-pub fn unpack(stream: &mut Stream, target: &Path, mut progress: impl FnMut(u64)) -> Result<u64> {
-    let mut writer = Writer::create(target)?;
+pub fn unpack(
+    stream: &mut Stream,
+    target: &Path,
+    existing: Existing,
+    mut progress: impl FnMut(u64),
+) -> Result<u64> {
+    let mut writer = WriterOptions::new().existing(existing).create(target)?;
     while let Some(record) = stream.next()? {
         writer.write(record.payload())?;
         progress(record.payload().len() as u64);
@@ -99,12 +106,15 @@ mod tests {
         writer.close().unwrap();
         assert!(is_compressed(&packed));
         let mut bytes = 0;
-        assert_eq!(unpack(&mut Stream::open(&packed).unwrap(), &plain, |len| bytes += len).unwrap(), 2);
+        assert_eq!(
+            unpack(&mut Stream::open(&packed).unwrap(), &plain, Existing::Keep, |len| bytes += len).unwrap(),
+            2
+        );
         assert!(!is_compressed(&plain) && bytes == 6);
         let whole = std::fs::read(&packed).unwrap();
         std::fs::write(&packed, &whole[..whole.len() / 2]).unwrap();
         let other = dir.path().join("b");
-        unpack(&mut Stream::open(&packed).unwrap(), &other, |_| {}).unwrap_err();
+        unpack(&mut Stream::open(&packed).unwrap(), &other, Existing::Keep, |_| {}).unwrap_err();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

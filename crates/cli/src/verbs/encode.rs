@@ -14,6 +14,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use tfseek::Writer;
 use tfseek::frame::{OVERHEAD, put_record};
+use tfseek::io::Existing;
 use tfseek::writer::WriterOptions;
 use tfseek_tools::bare::{BareError, BareReader};
 use tfseek_tools::encode::{FeatureKinds, JsonError, JsonForm, JsonRecords};
@@ -36,7 +37,15 @@ pub(crate) fn run(args: &args::EncodeArgs, global: &GlobalArgs, console: &mut Co
         outputs::check_distinct([(out, input)], inputs.into_iter().flatten())?;
         outputs::check_replace(out, args.force)?;
         let compression = tfseek_tools::outputs::compression(&out.to_string_lossy());
-        RecordOutput::File(Box::new(WriterOptions::new().compression(compression).create(out)?), 0)
+        RecordOutput::File(
+            Box::new(
+                WriterOptions::new()
+                    .compression(compression)
+                    .existing(Existing::replace_if(args.force))
+                    .create(out)?,
+            ),
+            0,
+        )
     };
     let (reader, size): (Box<dyn BufRead>, u64) = if input == Path::new(STDIN) {
         (Box::new(BufReader::with_capacity(BUFFER, io::stdin().lock())), 0)

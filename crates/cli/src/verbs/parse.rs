@@ -14,6 +14,7 @@ use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, BatchParser, Row};
 use tfseek::frame::OVERHEAD;
+use tfseek::io::Existing;
 use tfseek::{At, Compression, Schema};
 use tfseek_tools::{JoinError, JoinedNpzWriter, NpzWriter};
 
@@ -30,10 +31,11 @@ pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Con
             let inputs = paths.iter().chain([&args.schema]).map(PathBuf::as_path);
             outputs::check_distinct([(out.as_path(), out.as_path())], inputs)?;
             outputs::check_replace(out, args.force)?;
+            let existing = Existing::replace_if(args.force);
             if args.batches {
-                BatchOutput::Batches(Box::new(NpzWriter::create(out)?))
+                BatchOutput::Batches(Box::new(NpzWriter::create(out, existing)?))
             } else {
-                BatchOutput::Joined(Box::new(JoinedNpzWriter::create(out, &schema)?))
+                BatchOutput::Joined(Box::new(JoinedNpzWriter::create(out, &schema, existing)?))
             }
         }
         None => BatchOutput::Stdout(console),

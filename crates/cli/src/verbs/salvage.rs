@@ -11,6 +11,7 @@ use crate::{outputs, progress, records};
 use serde_json::{Value, json};
 use std::path::Path;
 use tfseek::error::printable;
+use tfseek::io::Existing;
 use tfseek_tools::salvage::{self, Gap};
 
 pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -24,8 +25,10 @@ pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut C
     }
     let bar = progress::bytes(global, "salvaging", progress::total_size(std::slice::from_ref(&args.input)));
     let limit = args.max_record.unwrap_or(salvage::MAX_RECORD);
-    let report =
-        salvage::salvage(input, &args.output, args.rest.as_deref(), limit, &mut |read| bar.inc(read));
+    let existing = Existing::replace_if(args.force);
+    let report = salvage::salvage(input, &args.output, args.rest.as_deref(), existing, limit, &mut |read| {
+        bar.inc(read)
+    });
     bar.finish_and_clear();
     let report = report?;
     match args.format {

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tfseek::frame::put_record;
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 use tfseek::{Error, Filter};
 use tfseek_tools::stats::{Statistics, StatsError, StatsOptions, TableStyle};
 
@@ -22,7 +22,8 @@ pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Con
     outputs::check_distinct(written.iter().map(|path| (*path, *path)), inputs)?;
     written.iter().try_for_each(|path| outputs::check_replace(path, args.force))?;
     // A folder that does not exist is an error before all records are read.
-    let (saved, tfdv) = (create(args.save.as_deref())?, create(args.tfdv.as_deref())?);
+    let (saved, tfdv) =
+        (create(args.save.as_deref(), args.force)?, create(args.tfdv.as_deref(), args.force)?);
     let stats = if args.merge { merged(&paths)? } else { computed(&paths, args, global, console)? };
     if let Some(by) = args.by.as_ref().filter(|by| stats.records() > 0 && !stats.has_feature(by)) {
         return Err(Failure::usage(format!("--by: no record has the feature {}", Key(by))));
@@ -186,9 +187,11 @@ fn failure(e: StatsError) -> Failure {
 }
 
 /// Creates a file, which gets its name when it is complete.
-fn create(path: Option<&Path>) -> Outcome<Option<(&Path, Output)>> {
+fn create(path: Option<&Path>, force: bool) -> Outcome<Option<(&Path, Output)>> {
     let Some(path) = path else { return Ok(None) };
-    Output::create(path).map(|output| Some((path, output))).map_err(|e| Failure::io(path, e))
+    Output::open(path, Existing::replace_if(force))
+        .map(|output| Some((path, output)))
+        .map_err(|e| Failure::io(path, e))
 }
 
 /// Writes a file and gives it its name.

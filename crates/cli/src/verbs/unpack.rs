@@ -10,6 +10,7 @@ use crate::records::{self, STDIN};
 use crate::{outputs, progress, text};
 use std::path::{Path, PathBuf};
 use tfseek::Compression;
+use tfseek::io::Existing;
 use tfseek_tools::unpack::{self, Destination};
 
 pub(crate) fn run(args: &args::UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -51,7 +52,8 @@ fn file(
     let target = target(destination, path)?;
     outputs::check_replace(&target, args.force)?;
     let bar = progress::byte_count(global, "unpacking");
-    let unpacked = unpack::unpack(&mut stream, &target, |bytes| bar.inc(bytes));
+    let unpacked =
+        unpack::unpack(&mut stream, &target, Existing::replace_if(args.force), |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let count = unpacked?;
     let size = Size { bytes: stream.offset(), exact: global.bytes };

@@ -10,7 +10,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use tfseek::Dataset;
 use tfseek::example::MessageKind;
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 use tfseek_tools::salvage::is_damage;
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
@@ -78,7 +78,8 @@ fn write_report(
     outputs::check_distinct([(path, path)], set.dataset.shards().map(|shard| shard.path))?;
     outputs::check_replace(path, args.force)?;
     // A folder that does not exist is an error before all records are read.
-    let mut output = Output::create(path).map_err(|e| Failure::io(path, e))?;
+    let mut output =
+        Output::open(path, Existing::replace_if(args.force)).map_err(|e| Failure::io(path, e))?;
     let bar = progress::records(global, "reading", set.dataset.len());
     let report = |records| {
         bar.inc(records);

@@ -48,6 +48,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::index::IndexOptions;
+use tfseek::io::Existing;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, Dataset, Result};
 
@@ -135,7 +136,7 @@ pub fn reshard(
     if let Some(rewrite) = rewrite.as_ref().filter(|_| plan.records() > 0) {
         rewrite.check_patterns()?;
     }
-    sets::close(plan.files(), writers)?;
+    sets::close(plan.files(), writers, Existing::replace_if(options.force))?;
     folders.keep();
     let sets = plan.report()?;
     if options.index && compression != Compression::None {
@@ -153,7 +154,7 @@ pub fn fits(bytes: u64, memory: u64) -> bool {
 }
 
 fn writer_options(options: &ReshardOptions, compression: Compression) -> Result<WriterOptions, ReshardError> {
-    let writer = WriterOptions::new().compression(compression);
+    let writer = WriterOptions::new().compression(compression).existing(Existing::replace_if(options.force));
     // The index of a compressed file has checkpoints, which a writer does not know.
     let writer = writer.index(options.index && compression == Compression::None);
     match options.members {

@@ -7,7 +7,7 @@ use crate::outputs;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 use tfseek::{Error, ShardedWriter, Writer};
 
 /// Number of open files that reading a dataset may take.
@@ -97,10 +97,12 @@ impl Drop for Folders {
 /// Gives all files their names and writes their indexes. `files` are the numbers of the shards in their sets, and `writers` are finished.
 ///
 /// Each set of several shards lacks its last shard until all others are new, so it is never a mixture of an old and a new set. An old last
-/// shard is removed first.
+/// shard is removed first, if it may be replaced. Otherwise the first shard whose name is taken is an error. Writers of one set give
+/// names in the same order, so of two writers only one gets the first name, and the other changes nothing.
 pub(crate) fn close<'n>(
     files: impl IntoIterator<Item = (&'n SetNames, u64)>,
     writers: Vec<Writer>,
+    existing: Existing,
 ) -> Result<(), ReshardError> {
     let many = writers.len() > 1;
     let (mut ordered, mut last) = (Vec::new(), Vec::new());
@@ -110,7 +112,7 @@ pub(crate) fn close<'n>(
             continue;
         }
         let path = names.path(shard);
-        if many && Output::replaces(&path) {
+        if many && existing == Existing::Replace && Output::replaces(&path) {
             remove(&path).map_err(|e| Error::from(e).in_file(&path))?;
         }
         last.push(writer);

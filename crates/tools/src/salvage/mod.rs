@@ -6,7 +6,7 @@ mod tests;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use tfseek::io::{Output, SalvagePart, SalvageReader};
+use tfseek::io::{Existing, Output, SalvagePart, SalvageReader};
 use tfseek::{Error, ErrorKind, Result};
 
 /// The default maximum payload length in bytes, the longest message that protobuf parses.
@@ -108,10 +108,11 @@ pub fn salvage(
     input: &Path,
     output: &Path,
     rest: Option<&Path>,
+    existing: Existing,
     max_record: u64,
     progress: &mut dyn FnMut(u64),
 ) -> Result<SalvageReport> {
-    let create = |path: &Path| Output::create(path).map_err(|e| Error::from(e).in_file(path));
+    let create = |path: &Path| Output::open(path, existing).map_err(|e| Error::from(e).in_file(path));
     let mut out = BufWriter::with_capacity(BUFFER, create(output)?);
     let mut left =
         rest.map(|path| create(path).map(|file| BufWriter::with_capacity(BUFFER, file))).transpose()?;

@@ -26,7 +26,7 @@ impl Folder {
         let (input, out, rest) = (self.path("in"), self.path("out"), self.path("rest"));
         fs::write(&input, bytes).unwrap();
         let mut read = 0;
-        let report = salvage(&input, &out, Some(&rest), MAX, &mut |n| read += n).unwrap();
+        let report = salvage(&input, &out, Some(&rest), Existing::Replace, MAX, &mut |n| read += n).unwrap();
         assert!(read >= bytes.len() as u64 || report.gaps.iter().any(|gap| gap.file.is_some()), "{read}");
         assert_eq!(fs::read(&input).unwrap(), bytes);
         assert_eq!(scan(&input, MAX, &mut |_| ()).unwrap(), report);
@@ -92,13 +92,14 @@ fn a_file_without_records_produces_no_output() {
         [(&b"{\"a\": [1, 2, 3]}\n"[..], "JSON"), (&[0; 100], "zeros"), (&[7; 100], "length crc32c")]
     {
         fs::write(&input, bytes).unwrap();
-        let e = salvage(&input, &out, Some(&rest), MAX, &mut |_| ()).unwrap_err().to_string();
+        let e =
+            salvage(&input, &out, Some(&rest), Existing::Replace, MAX, &mut |_| ()).unwrap_err().to_string();
         assert!(e.contains(found) && e.contains("in: "), "{e}");
         assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
     }
     let (report, out, _) = folder.run(b"");
     assert_eq!((report, out.len()), (SalvageReport::default(), 0));
-    salvage(&folder.path("none"), &folder.path("x"), None, MAX, &mut |_| ()).unwrap_err();
+    salvage(&folder.path("none"), &folder.path("x"), None, Existing::Replace, MAX, &mut |_| ()).unwrap_err();
     assert!(!folder.path("x").exists());
 }
 
@@ -203,7 +204,9 @@ fn flips(copies: usize, mean: usize) {
             let mut want: Vec<u8> = Vec::new();
             (0..200).filter(|&i| !touched[i]).for_each(|i| want.extend(&file[starts[i]..starts[i + 1]]));
             fs::write(folder.path("in"), &bad).unwrap();
-            let report = salvage(&folder.path("in"), &folder.path("out"), None, MAX, &mut |_| ()).unwrap();
+            let report =
+                salvage(&folder.path("in"), &folder.path("out"), None, Existing::Replace, MAX, &mut |_| ())
+                    .unwrap();
             assert!(fs::read(folder.path("out")).unwrap() == want);
             assert_eq!(report.gap_bytes() + report.bytes, bad.len() as u64);
         }

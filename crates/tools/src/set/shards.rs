@@ -6,6 +6,7 @@ use crate::reshard::names::SetNames;
 use crate::reshard::sets::{self, written_size};
 use std::path::PathBuf;
 use tfseek::index::{IndexOptions, build_beside};
+use tfseek::io::Existing;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, Writer};
 
@@ -47,12 +48,12 @@ impl Shards {
     }
 
     /// Gives all files their names.
-    pub(super) fn close(mut self) -> Result<ReshardSet, ReshardError> {
+    pub(super) fn close(mut self, existing: Existing) -> Result<ReshardSet, ReshardError> {
         let count = self.names.len();
         self.at(count.saturating_sub(1))?;
         self.end()?;
         let Shards { names, done, records, .. } = self;
-        sets::close((0..count).map(|shard| (&names, shard)), done)?;
+        sets::close((0..count).map(|shard| (&names, shard)), done, existing)?;
         let shards: Vec<PathBuf> = (0..count).map(|shard| names.path(shard)).collect();
         let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
         Ok(ReshardSet { split: None, path: names.name(), shards, records, bytes })

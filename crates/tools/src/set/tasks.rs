@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
+use tfseek::io::{Existing, Output};
 use tfseek::{Compression, Error, Writer};
 
 /// Start of the names.
@@ -245,7 +246,8 @@ pub fn commit(
     for (from, to) in &left {
         // An index that is not there can be built later, and one that does not fit is not used.
         let _ = fs::rename(index_of(from), index_of(to));
-        fs::rename(from, to).map_err(|e| Error::from(e).in_file(to.as_path()))?;
+        Output::rename(from, to, Existing::replace_if(force))
+            .map_err(|e| Error::from(e).in_file(to.as_path()))?;
     }
     sets::sync_folder(&folder).map_err(|e| Error::from(e).in_file(&folder))?;
     abort(&folder, job)?;

@@ -8,6 +8,7 @@ use crate::reshard::{ReshardError, ReshardSet, ShardCount};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tfseek::Compression;
+use tfseek::io::Existing;
 use tfseek::writer::WriterOptions;
 
 /// Options of a [`SetWriter`].
@@ -88,7 +89,8 @@ impl SetWriter {
     pub fn new(options: &SetOptions) -> Result<SetWriter, ReshardError> {
         let pattern = OutPattern::parse(&options.out, options.shards, false)?;
         let compression = options.compression.unwrap_or_else(|| pattern.compression());
-        let writer = writer_options(compression, options.members, options.index);
+        let writer = writer_options(compression, options.members, options.index)
+            .existing(Existing::replace_if(options.force));
         let count = match pattern.shards {
             None => Some(None),
             Some(ShardCount::Count(count)) => Some(Some(count)),
@@ -180,7 +182,7 @@ impl SetWriter {
                 shards
             }
         };
-        let set = shards.close()?;
+        let set = shards.close(Existing::replace_if(options.force))?;
         folders.keep();
         index_compressed(&set.shards, compression, options.index)?;
         Ok(set)
