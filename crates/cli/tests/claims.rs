@@ -87,10 +87,7 @@ fn races(rounds: usize) {
             if verb == "reshard" {
                 let found = dir.run(&["cat", "-f", "json", "new@5.tfrecord"]);
                 assert_eq!((found.code, found.out.lines().count()), (0, 300), "{}", found.err);
-                let of_b = found.out.lines().filter(|line| {
-                    let line: serde_json::Value = serde_json::from_str(line).unwrap();
-                    line["features"]["label"][0].as_i64().unwrap() >= 1000
-                });
+                let of_b = found.out.lines().filter(|line| number(line) >= 1000);
                 assert!([0, 300].contains(&of_b.count()), "a mixture in round {round}");
             }
             for entry in fs::read_dir(dir.path("")).unwrap().map(Result::unwrap) {
@@ -102,6 +99,37 @@ fn races(rounds: usize) {
             }
         }
     }
+}
+
+/// With `--force` one set replaces the other as a whole.
+fn forced_races(rounds: usize) {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..300));
+    dir.shard("b.tfrecord", labels(1000..1300));
+    let args = |input| vec!["reshard", "--force", input, "-o", "new@5.tfrecord"];
+    for round in 0..rounds {
+        assert_eq!(race(&dir, [&args("a.tfrecord"), &args("b.tfrecord")]), [0, 0]);
+        let found = dir.run(&["cat", "-f", "json", "new@5.tfrecord"]);
+        let of_b = found.out.lines().filter(|line| number(line) >= 1000).count();
+        assert_eq!((found.code, found.out.lines().count(), of_b % 300), (0, 300, 0), "round {round}: {of_b}");
+    }
+}
+
+/// Returns the label of a record in JSON.
+fn number(line: &str) -> i64 {
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    line["features"]["label"][0].as_i64().unwrap()
+}
+
+#[test]
+fn of_two_forced_writers_one_set_remains() {
+    forced_races(20);
+}
+
+#[test]
+#[ignore = "takes minutes; `make test-slow`"]
+fn of_two_forced_writers_one_set_remains_in_a_thousand_rounds() {
+    forced_races(1000);
 }
 
 #[test]

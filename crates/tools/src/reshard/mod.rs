@@ -136,7 +136,7 @@ pub fn reshard(
     if let Some(rewrite) = rewrite.as_ref().filter(|_| plan.records() > 0) {
         rewrite.check_patterns()?;
     }
-    sets::close(plan.files(), writers, Existing::replace_if(options.force))?;
+    let _locks = sets::close(plan.files(), writers, Existing::replace_if(options.force))?;
     folders.keep();
     let sets = plan.report()?;
     if options.index && compression != Compression::None {

@@ -53,7 +53,7 @@ impl Shards {
         self.at(count.saturating_sub(1))?;
         self.end()?;
         let Shards { names, done, records, .. } = self;
-        sets::close((0..count).map(|shard| (&names, shard)), done, existing)?;
+        let _locks = sets::close((0..count).map(|shard| (&names, shard)), done, existing)?;
         let shards: Vec<PathBuf> = (0..count).map(|shard| names.path(shard)).collect();
         let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
         Ok(ReshardSet { split: None, path: names.name(), shards, records, bytes })

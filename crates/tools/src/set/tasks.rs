@@ -11,7 +11,7 @@ use super::shards::{index_compressed, writer_options};
 use crate::digest;
 use crate::outputs::{self, OutputConflict};
 use crate::reshard::names::{OutPattern, SetNames};
-use crate::reshard::sets::{self, written_size};
+use crate::reshard::sets::{self, FolderLocks, written_size};
 use crate::reshard::{ReshardError, ReshardSet, ShardCount};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -214,6 +214,7 @@ pub fn commit(
         false => files,
     };
     let shards: Vec<PathBuf> = (0..names.len()).map(|shard| names.path(shard)).collect();
+    let _locks = FolderLocks::of([folder.as_path()]);
     // A shard whose file is gone was renamed by a commit that was interrupted.
     let mut left = Vec::new();
     for (file, to) in files.iter().zip(&shards) {
