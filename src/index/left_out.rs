@@ -13,8 +13,8 @@ use crate::io::{Compression, Existing, Output, ReadAt, SalvagePart, SalvageReade
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use crate::wire::MAX_LEN;
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// File name extension of a file with damaged bytes.
@@ -80,14 +80,64 @@ fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
     })
 }
 
+/// A file of damaged bytes.
+enum RestFile {
+    New(Output),
+    /// An earlier call wrote it. The bytes are compared, and the file is kept.
+    Written(File),
+}
+
+impl RestFile {
+    fn open(target: &Path) -> io::Result<RestFile> {
+        // A link is not followed: it may have been put here to be written through.
+        match target.symlink_metadata() {
+            Ok(found) if found.is_file() => Ok(RestFile::Written(open_regular(target)?)),
+            Ok(_) => Err(RestFile::other()),
+            Err(_) => Output::open(target, Existing::Keep).map(RestFile::New),
+        }
+    }
+
+    fn other() -> io::Error {
+        let text = "another file has the name of the damaged bytes, and is not replaced";
+        io::Error::new(io::ErrorKind::AlreadyExists, text)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let file = match self {
+            RestFile::New(output) => return output.write_all(bytes),
+            RestFile::Written(file) => file,
+        };
+        let mut found = [0; 4096];
+        for piece in bytes.chunks(found.len()) {
+            let Some(found) = found.get_mut(..piece.len()) else { continue };
+            match file.read_exact(found) {
+                Ok(()) if found == piece => {}
+                Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => return Err(e),
+                _ => return Err(RestFile::other()),
+            }
+        }
+        Ok(())
+    }
+
+    fn end(self) -> io::Result<()> {
+        match self {
+            RestFile::New(output) => output.commit(),
+            RestFile::Written(mut file) => match file.read(&mut [0])? {
+                0 => Ok(()),
+                _ => Err(RestFile::other()),
+            },
+        }
+    }
+}
+
 /// Writes the damaged bytes of a shard to `target`.
 fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<()> {
     let file = open_regular(path)?;
     index.check_file(&file, true)?;
     let to_target = |e: io::Error| Error::from(e).in_file(target);
     fs::create_dir_all(folder(target)).map_err(to_target)?;
-    let mut out = Output::open(target, Existing::Keep).map_err(to_target)?;
-    let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(to_target);
+    let mut out = RestFile::open(target).map_err(to_target)?;
+    let mut put = |bytes: &[u8]| out.put(bytes).map_err(to_target);
     match index.compression() {
         Compression::None => {
             let mut buf = Vec::new();
@@ -115,5 +165,5 @@ fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<
             }
         }
     }
-    out.commit().map_err(to_target)
+    out.end().map_err(to_target)
 }

@@ -138,7 +138,7 @@ fn records_are_those_that_salvage_finds() {
             file.truncate(file.len() - (rng.u64() % 60) as usize);
         }
         let path = write(dir.path(), "x", &file);
-        let rest = dir.path().join("rest");
+        let rest = dir.path().join(format!("rest-{case}"));
         let options = skip().index_dir(dir.path().join("i")).rest(&rest);
         let built = open(&path, &options).unwrap();
         let found = open(&path, &options.clone().mode(IndexMode::Require)).unwrap();
