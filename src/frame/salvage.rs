@@ -9,10 +9,12 @@ use crate::error::{At, Error, ErrorKind};
 /// [`step`](Salvage::step) takes all bytes that the caller has from the position on, and a flag that more may follow. It moves the
 /// position when it returns [`SalvageStep::Record`] or [`SalvageStep::Damage`].
 ///
-/// After damage it goes on in one of two ways:
+/// After damage it goes on in one of three ways:
 ///
 /// * A record with a sound header and a damaged payload is skipped if a sound header, or the end of the stream, follows it. TFRecords
 ///   inside such a payload are not taken for records.
+/// * If neither follows, bytes of the record may be missing. A chain of sound records inside the stated length counts if it passes over the
+///   stated end or ends with the stream, and so do two or more sound records before another torn one.
 /// * Otherwise the parser searches the next offset with a sound record: the checksums of its header and its payload are correct. In
 ///   random bytes an offset passes with probability 2^-64. The search finds TFRecords inside a payload whose record has a damaged length.
 ///
@@ -58,6 +60,9 @@ pub struct Salvage {
 
 /// Maximum of `searched`, in multiples of the bytes of the stream up to the end of the payload.
 pub(super) const SEARCH_LIMIT: u64 = 8;
+
+/// Number of sound records that are not part of a payload if a torn record follows them.
+const CHAIN: u32 = 2;
 
 /// The result of [`Salvage::step`].
 #[derive(Debug)]
@@ -163,20 +168,35 @@ impl Salvage {
         if len as u64 == end && header_follows(bytes, len, more)? {
             return Ok(After::Record(len));
         }
-        // Bytes of the record may be missing, so that other records begin before its end. A chain of sound records that passes
-        // over the end is not part of the payload.
+        // Bytes of the record may be missing, so that other records begin before its end. A chain of sound records is not part of the
+        // payload if it passes over the end, ends with the stream before it, or is followed by a record that is torn as well. The
+        // records of chains before that one are then real too.
         let payload_end = end.saturating_sub(super::FOOTER_LEN as u64);
-        let mut from = HEADER_LEN;
+        let (mut from, mut first) = (HEADER_LEN, None);
         while let Some(start) = find_header(bytes, from, len, self.max_payload) {
-            let mut at = start;
-            while let Checked::Sound(next) = self.check(bytes, at, more)? {
-                at = next;
-                if at as u64 > payload_end {
-                    return Ok(After::Inside(start));
+            let (mut at, mut sound) = (start, 0);
+            let is_torn = loop {
+                match self.check(bytes, at, more)? {
+                    Checked::Sound(next) => (at, sound) = (next, sound + 1),
+                    // A damaged payload between two sound headers.
+                    Checked::Damaged(next)
+                        if sound > 0 && next <= bytes.len() && header_follows(bytes, next, more)? =>
+                    {
+                        at = next;
+                    }
+                    Checked::Damaged(_) => break true,
+                    // The end of the stream may be a torn header.
+                    Checked::NoHeader => break bytes.len().saturating_sub(at) < HEADER_LEN,
                 }
-            }
-            if at == bytes.len() && (at as u64) < end && at > start {
-                return Ok(After::Inside(start));
+                if at as u64 > payload_end {
+                    return Ok(After::Inside(first.unwrap_or(start)));
+                }
+            };
+            if sound > 0 {
+                let first = *first.get_or_insert(start);
+                if at == bytes.len() && (at as u64) < end || is_torn && sound >= CHAIN {
+                    return Ok(After::Inside(first));
+                }
             }
             from = at.max(start.saturating_add(1));
         }

@@ -240,6 +240,42 @@ fn records_after_missing_bytes_are_found() {
     assert_eq!(salvage(&bad).records.len(), 20);
 }
 
+/// A writer that died, was started again and died again: a chain of sound records between two torn ones.
+#[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
+fn records_between_torn_ones_are_found() {
+    let torn = |stated: usize, left: usize| {
+        let mut record = Vec::new();
+        put_record(&mut record, &vec![9; stated]).unwrap();
+        record.truncate(left);
+        record
+    };
+    for n in [2, 3, 60] {
+        let (sound, starts) = file(n, |i| vec![i as u8; 30 + i]);
+        // The first record states an end behind the file.
+        for first in [torn(100_000, 12), torn(100_000, 90)] {
+            // Cut in the header, behind it, in the payload, and in the footer.
+            for cut in [1, 11, 12, 40, 214] {
+                let end = torn(200, cut);
+                let bad = [&first[..], &sound, &end].concat();
+                assert_eq!(salvage(&bad).records.len(), n, "{n}, {cut}");
+                // The writer was started once more.
+                let bad = [&bad[..], &sound].concat();
+                assert_eq!(salvage(&bad).records.len(), 2 * n, "{n}, {cut}");
+            }
+            // A payload, or a length, with a flipped bit in the chain.
+            for at in [HEADER_LEN + 2, 0] {
+                if (n, at) == (2, 0) {
+                    continue; // one sound record, and nothing behind it
+                }
+                let mut bad = [&first[..], &sound].concat();
+                bad[first.len() + starts[n / 2] + at] ^= 1;
+                assert_eq!(salvage(&bad).records.len(), n - 1, "{n}, {at}");
+            }
+        }
+    }
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "too slow under Miri")]
 fn noise_and_zeros_contain_no_records() {
