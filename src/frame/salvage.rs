@@ -174,10 +174,10 @@ impl Salvage {
         let payload_end = end.saturating_sub(super::FOOTER_LEN as u64);
         let (mut from, mut first) = (HEADER_LEN, None);
         while let Some(start) = find_header(bytes, from, len, self.max_payload) {
-            let (mut at, mut sound) = (start, 0);
+            let (mut at, mut sound) = (start, 0u32);
             let is_torn = loop {
                 match self.check(bytes, at, more)? {
-                    Checked::Sound(next) => (at, sound) = (next, sound + 1),
+                    Checked::Sound(next) => (at, sound) = (next, sound.saturating_add(1)),
                     // A damaged payload between two sound headers.
                     Checked::Damaged(next)
                         if sound > 0 && next <= bytes.len() && header_follows(bytes, next, more)? =>
