@@ -133,6 +133,7 @@ pub mod policy;
 mod record;
 #[cfg(feature = "dataset")]
 pub mod schema;
+mod sound;
 #[cfg(feature = "dataset")]
 pub mod stream;
 pub mod tensor;

@@ -4,12 +4,12 @@ use crate::error::{At, CompressionError, Error, ErrorKind, PartError, Result};
 use crate::frame::{self, Event, OVERHEAD, Parser, RecordHeader, Torn};
 use crate::io::deflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
-use crate::io::{Compression, Inflate, ReadBuffer, open_regular};
+use crate::io::{Compression, Inflate, ReadAt, ReadBuffer, ReadRange, SalvageReader, open_regular};
 use crate::part::Part;
 use crate::paths;
-use crate::policy::Tail;
-use crate::policy::Verify;
+use crate::policy::{Damage, Tail, Verify};
 use crate::record::{MAX_RECORD, Record};
+use crate::sound::SoundRecords;
 use crate::warning::Warning;
 use std::fmt;
 use std::fs::File;
@@ -22,6 +22,7 @@ pub struct StreamOptions {
     compression: Option<Compression>,
     verify: Verify,
     tail: Tail,
+    damage: Damage,
     max_record: u64,
     on_warning: Option<fn(&Warning)>,
 }
@@ -32,6 +33,7 @@ impl Default for StreamOptions {
             compression: None,
             verify: Verify::default(),
             tail: Tail::default(),
+            damage: Damage::default(),
             max_record: MAX_RECORD,
             on_warning: None,
         }
@@ -65,6 +67,18 @@ impl StreamOptions {
         self
     }
 
+    /// Sets the treatment of damaged records. Default: [`Damage::Raise`].
+    ///
+    /// With [`Damage::Skip`] the stream returns the sound records, with the numbers that a dataset with the same option has, and all payloads are
+    /// verified. At the end [`Stream::warnings`] has [`Warning::DamageSkipped`] if bytes were left out. A file without any sound record stays an
+    /// error. If damage stops the inflation of a compressed file, it begins again at the next place with a sound record. A pipe cannot be read
+    /// again: there it is an error after the records before it. Parts are read with the damage that their plan left out, and no other.
+    #[must_use]
+    pub fn damage(mut self, damage: Damage) -> StreamOptions {
+        self.damage = damage;
+        self
+    }
+
     /// Sets the maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the
     /// error [`ErrorKind::RecordTooLarge`], returned before memory is allocated for it.
     #[must_use]
@@ -92,6 +106,9 @@ impl StreamOptions {
         if file.metadata().is_ok_and(|m| m.is_dir()) {
             return Err(Error::from(io::Error::from(io::ErrorKind::IsADirectory)).in_file(path));
         }
+        if self.damage == Damage::Skip && file.metadata().is_ok_and(|m| m.is_file()) {
+            return self.sound(file, path).map_err(|e| e.in_file(path));
+        }
         self.read(file, path)
     }
 
@@ -104,15 +121,45 @@ impl StreamOptions {
         let mut reader: Box<dyn Read + Send> = Box::new(reader);
         let first = sniff::first_bytes(&mut reader).map_err(|e| Error::from(e).in_file(&name))?;
         let found = sniff::compression(&first);
-        let compression = match self.compression {
-            // An empty file is an empty stream with every compression.
-            Some(named) if named != found && !first.is_empty() => {
-                return Err(mismatch(named, found, &first).in_file(&name));
-            }
-            Some(named) => named,
-            None => found,
-        };
+        let compression = self.check(found, &first).map_err(|e| e.in_file(&name))?;
+        if self.damage == Damage::Skip {
+            let source = Cursor::new(first.clone()).chain(reader);
+            let source = Box::new(Inflate::new(source, compression));
+            let records = SoundRecords::new(SalvageReader::once(source, self.max_record));
+            return Ok(self.start_sound(records, first, name, compression));
+        }
         Ok(self.start(reader, first, name, compression))
+    }
+
+    /// Returns the compression of a file from that found in its first bytes.
+    fn check(&self, found: Compression, first: &[u8]) -> Result<Compression> {
+        match self.compression {
+            // An empty file is an empty stream with every compression.
+            Some(named) if named != found && !first.is_empty() => Err(mismatch(named, found, first)),
+            Some(named) => Ok(named),
+            None => Ok(found),
+        }
+    }
+
+    /// Returns the stream of the sound records of a regular file, which can be read again.
+    fn sound(&self, file: File, path: &Path) -> Result<Stream> {
+        let size = ReadAt::size(&file)?;
+        let first = sniff::first_bytes(ReadRange { file: &file, at: 0, end: size })?;
+        let compression = self.check(sniff::compression(&first), &first)?;
+        let records = SoundRecords::new(SalvageReader::kept(file, size, compression, self.max_record));
+        Ok(self.start_sound(records, first, path.into(), compression))
+    }
+
+    /// Returns a stream of sound records.
+    fn start_sound(
+        &self,
+        records: SoundRecords,
+        first: Vec<u8>,
+        name: PathBuf,
+        compression: Compression,
+    ) -> Stream {
+        let stream = self.start(Box::new(io::empty()), Vec::new(), name, compression);
+        Stream { first, sound: Some(Box::new(records)), ..stream }
     }
 
     /// Opens a part of a dataset, made by [`Dataset::shares`](crate::Dataset::shares). No index is needed. The stream returns the
@@ -151,6 +198,7 @@ impl StreamOptions {
             }
         }
         let mut options = *self;
+        options.damage = Damage::Raise;
         if part.tail() == Tail::Tolerate {
             options.tail = Tail::Tolerate;
         }
@@ -197,6 +245,7 @@ impl StreamOptions {
             warnings: Vec::new(),
             begin: 0,
             end: None,
+            sound: None,
         }
     }
 }
@@ -294,6 +343,8 @@ pub struct Stream {
     begin: u64,
     /// End of the part that is read. `None` for a whole file.
     end: Option<PartEnd>,
+    /// The sound records, if damage is left out. The source and the parser are not used then.
+    sound: Option<Box<SoundRecords>>,
 }
 
 /// The end of a part according to its plan.
@@ -323,6 +374,9 @@ impl Stream {
         if self.ended {
             return Ok(None);
         }
+        if self.sound.is_some() {
+            return self.next_sound();
+        }
         let (i, offset) = (self.parser.records(), self.parser.offset());
         match self.step().and_then(|len| self.check_part(len)) {
             Ok(Some(len)) => {
@@ -346,6 +400,35 @@ impl Stream {
                 })
             }
         }
+    }
+
+    /// Returns the next sound record. What was left out is known at the end.
+    fn next_sound(&mut self) -> Result<Option<Record<'_>>> {
+        let Some(sound) = &mut self.sound else { return Ok(None) };
+        let error = match sound.next() {
+            Ok(Some(record)) => {
+                let at = At::new(&self.name, record.record, record.offset);
+                return Ok(Some(Record::new(sound.payload(&record), at)));
+            }
+            Ok(None) => None,
+            Err(e) => Some(e),
+        };
+        self.ended = true;
+        let warning = match sound.warning(&self.name, self.options.tail) {
+            Ok(warning) => warning,
+            Err(e) => {
+                let e = sniff::explain(error.unwrap_or(e), &self.first);
+                return Err(e.in_file(&self.name));
+            }
+        };
+        if let Some(Warning::TornTail { bytes, .. }) = &warning {
+            self.torn = Some(*bytes);
+        }
+        if let (Some(report), Some(warning)) = (self.options.on_warning, &warning) {
+            report(warning);
+        }
+        self.warnings.extend(warning);
+        error.map_or(Ok(None), |e| Err(e.in_file(&self.name)))
     }
 
     /// Moves past a record with a damaged payload after [`next`](Stream::next) has returned its error. Returns false after any other error, and
@@ -433,12 +516,15 @@ impl Stream {
 
     /// Returns the number of records returned so far.
     pub fn records_read(&self) -> u64 {
-        self.parser.records().saturating_sub(self.begin)
+        match &self.sound {
+            Some(sound) => sound.records(),
+            None => self.parser.records().saturating_sub(self.begin),
+        }
     }
 
     /// Returns the offset in the record stream of the next record, or of the damaged one.
     pub fn offset(&self) -> u64 {
-        self.parser.offset()
+        self.sound.as_ref().map_or(self.parser.offset(), |sound| sound.end())
     }
 
     /// Returns the path, or the name given by the caller.
@@ -457,7 +543,8 @@ impl Stream {
         self.torn.unwrap_or(0)
     }
 
-    /// Returns the warnings so far: at the end of a file that was read with [`Tail::Tolerate`], a torn tail ([`Warning::TornTail`]).
+    /// Returns the warnings so far: at the end of a file that was read with [`Tail::Tolerate`], a torn tail ([`Warning::TornTail`]); with
+    /// [`Damage::Skip`], what was left out ([`Warning::DamageSkipped`]).
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }

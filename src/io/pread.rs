@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A source of bytes that can be read at any offset.
-pub(crate) trait ReadAt {
+pub(crate) trait ReadAt: Sync {
     /// Returns the current size in bytes.
     ///
     /// # Errors

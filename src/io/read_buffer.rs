@@ -32,6 +32,12 @@ impl ReadBuffer {
         self.buf.get(start..self.start).unwrap_or_default()
     }
 
+    /// Returns the `len` bytes that were consumed last. Nothing may have been read since.
+    #[inline]
+    pub(crate) fn consumed(&self, len: usize) -> &[u8] {
+        self.buf.get(self.start.saturating_sub(len)..self.start).unwrap_or_default()
+    }
+
     /// Consumes a record with a payload of `len` bytes, which begins the buffer, and returns the payload.
     #[inline]
     pub(crate) fn consume_record(&mut self, len: usize) -> &[u8] {

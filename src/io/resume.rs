@@ -15,8 +15,10 @@ use super::read_buffer::ReadBuffer;
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes per read of a search.
 const INPUT: usize = 64 << 10;
@@ -28,8 +30,34 @@ const WORK_FACTOR: u64 = 16;
 /// Minimum work of one place.
 const PLACE: u64 = 256;
 
-/// The bytes of a file.
-pub(super) type FileBytes<'a> = ReadRange<'a, dyn ReadAt + 'a>;
+/// A file that is borrowed, or kept open by its readers.
+#[derive(Clone)]
+pub(super) enum SalvageFile<'a> {
+    Borrowed(&'a dyn ReadAt),
+    Kept(Arc<File>),
+}
+
+/// A reader of a range of the bytes of a file.
+#[derive(Clone)]
+pub(super) struct FileBytes<'a> {
+    pub(super) file: SalvageFile<'a>,
+    /// Offset of the next byte.
+    pub(super) at: u64,
+    pub(super) end: u64,
+}
+
+impl Read for FileBytes<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let file: &dyn ReadAt = match &self.file {
+            SalvageFile::Borrowed(file) => *file,
+            SalvageFile::Kept(file) => &**file,
+        };
+        let mut range = ReadRange { file, at: self.at, end: self.end };
+        let read = range.read(buf);
+        self.at = range.at;
+        read
+    }
+}
 
 /// A reader of the inflated bytes. It ends at damage as at the end of the file.
 pub(super) struct DamagedInflate<'a> {
@@ -72,14 +100,14 @@ pub(super) struct NotInflated {
 impl<'a> DamagedInflate<'a> {
     /// Returns a reader of the first `size` bytes of a file with this compression, gzip or zlib.
     pub(super) fn new(
-        file: &'a dyn ReadAt,
+        file: SalvageFile<'a>,
         size: u64,
         compression: Compression,
         spacing: u64,
         max_payload: u64,
     ) -> DamagedInflate<'a> {
         DamagedInflate {
-            scan: CheckpointScan::new(ReadRange { file, at: 0, end: size }, compression, spacing),
+            scan: CheckpointScan::new(FileBytes { file, at: 0, end: size }, compression, spacing),
             trial: None,
             buffer: ReadBuffer::default(),
             compression,
@@ -134,10 +162,10 @@ impl<'a> DamagedInflate<'a> {
 
     /// Returns the first place after byte `from` of the file behind which a sound record is found.
     fn search(&mut self, from: u64) -> Result<Option<Place>> {
-        let ReadRange { file, end: size, .. } = *self.scan.inner();
+        let FileBytes { file, end: size, .. } = self.scan.inner().clone();
         // A flush that ends after `from` may begin before it.
         let begin = from.saturating_sub(FLUSH.len() as u64);
-        let mut input = ReadRange { file, at: begin, end: size };
+        let mut input = FileBytes { file, at: begin, end: size };
         let mut buf = vec![0; INPUT];
         // The last bytes of a piece are searched again with the next one.
         let (mut have, mut at) = (0_usize, begin);
@@ -171,10 +199,10 @@ impl<'a> DamagedInflate<'a> {
 
     /// Returns true if a sound record is found in the bytes that are inflated behind a place.
     fn holds_record(&mut self, place: Place) -> Result<bool> {
-        let ReadRange { file, end: size, .. } = *self.scan.inner();
+        let FileBytes { file, end: size, .. } = self.scan.inner().clone();
         let compression = self.compression;
         let trial = self.trial.get_or_insert_with(|| {
-            Box::new(CheckpointScan::new(ReadRange { file, at: 0, end: size }, compression, u64::MAX))
+            Box::new(CheckpointScan::new(FileBytes { file, at: 0, end: size }, compression, u64::MAX))
         });
         trial.inner().at = place.at;
         trial.go_on(place.at, place.member, false);
@@ -243,12 +271,12 @@ impl Read for DamagedInflate<'_> {
 mod tests {
     use super::*;
     use flate2::{Compress, Compression as Level, FlushCompress};
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     /// A file that counts the bytes that are read.
     struct Counted {
         bytes: Vec<u8>,
-        read: Cell<u64>,
+        read: AtomicU64,
     }
 
     impl ReadAt for Counted {
@@ -258,7 +286,7 @@ mod tests {
 
         fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
             let n = self.bytes.as_slice().read_at(buf, offset)?;
-            self.read.set(self.read.get() + n as u64);
+            self.read.fetch_add(n as u64, Relaxed);
             Ok(n)
         }
     }
@@ -279,8 +307,9 @@ mod tests {
         bytes[10] = 0xff;
         let size = bytes.len() as u64;
         let limit = WORK + WORK_FACTOR * size;
-        let file = Counted { bytes, read: Cell::new(0) };
-        let mut inflate = DamagedInflate::new(&file, size, Compression::Gzip, u64::MAX, 100);
+        let file = Counted { bytes, read: AtomicU64::new(0) };
+        let mut inflate =
+            DamagedInflate::new(SalvageFile::Borrowed(&file), size, Compression::Gzip, u64::MAX, 100);
         while inflate.read(&mut [0; 1000]).unwrap() > 0 {}
         let place = inflate.next_place().unwrap().unwrap();
         assert!(!place.goes_on && inflate.next_place().unwrap().is_none());
@@ -289,7 +318,7 @@ mod tests {
         assert!(all > 4 * limit && inflated > limit / 2, "{inflated} of {all} bytes");
         // The file is read a few times: from the start, in the search, and ahead by the decoder at each place.
         let ahead = PARTS * super::super::deflate::INPUT as u64;
-        let spent = inflated + file.read.get().saturating_sub(2 * size + ahead);
+        let spent = inflated + file.read.load(Relaxed).saturating_sub(2 * size + ahead);
         assert!(spent <= limit, "{spent} bytes, the limit is {limit}");
     }
 
@@ -308,7 +337,13 @@ mod tests {
             file.extend(out);
         }
         let file = file.as_slice();
-        let mut inflate = DamagedInflate::new(&file, file.len() as u64, Compression::Gzip, u64::MAX, 100);
+        let mut inflate = DamagedInflate::new(
+            SalvageFile::Borrowed(&file),
+            file.len() as u64,
+            Compression::Gzip,
+            u64::MAX,
+            100,
+        );
         let (mut buf, mut n) = (vec![0; 1000], 1);
         while n > 0 {
             n = inflate.read(&mut buf).unwrap();

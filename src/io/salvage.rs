@@ -6,7 +6,7 @@ use super::deflate::{Checkpoints, WINDOW};
 use super::inflate::Compression;
 use super::pread::{ReadAt, ReadRange};
 use super::read_buffer::ReadBuffer;
-use super::resume::{DamagedInflate, FileBytes, NotInflated};
+use super::resume::{DamagedInflate, FileBytes, NotInflated, SalvageFile};
 use super::sniff;
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
@@ -14,6 +14,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A part of a record stream that a [`SalvageReader`] returns. The parts are adjacent.
 #[non_exhaustive]
@@ -110,7 +111,8 @@ impl<'a> SalvageReader<'a> {
 
     /// Returns a reader of the first `size` bytes of a plain file. `parser` is at the position where it begins.
     pub(crate) fn plain(file: &'a dyn ReadAt, size: u64, parser: Salvage) -> SalvageReader<'a> {
-        let input = SalvageInput::Plain(ReadRange { file, at: parser.offset(), end: size });
+        let file = SalvageFile::Borrowed(file);
+        let input = SalvageInput::Plain(FileBytes { file, at: parser.offset(), end: size });
         SalvageReader::with(input, parser)
     }
 
@@ -122,9 +124,33 @@ impl<'a> SalvageReader<'a> {
         spacing: u64,
         max_payload: u64,
     ) -> SalvageReader<'a> {
+        let file = SalvageFile::Borrowed(file);
         let inflate = DamagedInflate::new(file, size, compression, spacing, max_payload);
         let (input, parser) = (SalvageInput::Inflated(Box::new(inflate)), Salvage::new(max_payload));
         SalvageReader::with(input, parser)
+    }
+
+    /// Returns a reader of the first `size` bytes of a file with this compression, which it keeps open.
+    pub(crate) fn kept(
+        file: File,
+        size: u64,
+        compression: Compression,
+        max_payload: u64,
+    ) -> SalvageReader<'static> {
+        let file = SalvageFile::Kept(Arc::new(file));
+        let input = match compression {
+            Compression::None => SalvageInput::Plain(FileBytes { file, at: 0, end: size }),
+            _ => {
+                let inflate = DamagedInflate::new(file, size, compression, u64::MAX, max_payload);
+                SalvageInput::Inflated(Box::new(inflate))
+            }
+        };
+        SalvageReader::with(input, Salvage::new(max_payload))
+    }
+
+    /// Returns a reader of a record stream that is read once. Its first I/O error ends it.
+    pub(crate) fn once(stream: Box<dyn Read + Send>, max_payload: u64) -> SalvageReader<'static> {
+        SalvageReader::with(SalvageInput::Once { stream, error: None }, Salvage::new(max_payload))
     }
 
     fn with(input: SalvageInput<'a>, parser: Salvage) -> SalvageReader<'a> {
@@ -135,7 +161,7 @@ impl<'a> SalvageReader<'a> {
     /// Returns the checkpoints of a compressed file that was read to its end.
     pub(crate) fn into_checkpoints(self) -> Option<Checkpoints> {
         match self.input {
-            SalvageInput::Plain(_) => None,
+            SalvageInput::Plain(_) | SalvageInput::Once { .. } => None,
             SalvageInput::Inflated(inflate) => Some(inflate.into_checkpoints()),
         }
     }
@@ -172,7 +198,13 @@ impl<'a> SalvageReader<'a> {
                     return Ok(Some(SalvagePart::Damage { offset, record, bytes, error }));
                 }
                 SalvageStep::End => {
-                    let SalvageInput::Inflated(inflate) = &mut self.input else { return Ok(None) };
+                    let inflate = match &mut self.input {
+                        SalvageInput::Inflated(inflate) => inflate,
+                        SalvageInput::Plain(_) => return Ok(None),
+                        SalvageInput::Once { error, .. } => {
+                            return error.take().map_or(Ok(None), |e| Err(e.into()));
+                        }
+                    };
                     let Some(NotInflated { file, error, goes_on }) = inflate.next_place()? else {
                         return Ok(None);
                     };
@@ -193,11 +225,17 @@ impl<'a> SalvageReader<'a> {
         }
     }
 
-    /// Returns the offset in the file up to which it was read.
+    /// Returns the bytes of the last part, which has `len` bytes.
+    pub(crate) fn last(&self, len: usize) -> &[u8] {
+        self.buffer.consumed(len)
+    }
+
+    /// Returns the offset in the file up to which it was read: in the record stream, if that is read once.
     pub fn file_offset(&self) -> u64 {
         match &self.input {
             SalvageInput::Plain(input) => input.at,
             SalvageInput::Inflated(inflate) => inflate.consumed(),
+            SalvageInput::Once { .. } => self.parser.offset(),
         }
     }
 }
@@ -232,6 +270,11 @@ impl History {
 enum SalvageInput<'a> {
     Plain(FileBytes<'a>),
     Inflated(Box<DamagedInflate<'a>>),
+    /// A reader of the record stream, which is over after an error.
+    Once {
+        stream: Box<dyn Read + Send>,
+        error: Option<io::Error>,
+    },
 }
 
 impl Read for SalvageInput<'_> {
@@ -239,6 +282,14 @@ impl Read for SalvageInput<'_> {
         match self {
             SalvageInput::Plain(input) => input.read(buf),
             SalvageInput::Inflated(inflate) => inflate.read(buf),
+            SalvageInput::Once { error: Some(_), .. } => Ok(0),
+            SalvageInput::Once { stream, error } => match stream.read(buf) {
+                Err(e) if e.kind() != io::ErrorKind::Interrupted => {
+                    *error = Some(e);
+                    Ok(0)
+                }
+                read => read,
+            },
         }
     }
 }

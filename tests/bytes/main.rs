@@ -5,6 +5,7 @@ mod follow;
 mod framing;
 mod fuzz_corpus;
 mod stream;
+mod stream_damage;
 mod tensor;
 mod views;
 mod wire_cases;

@@ -1,0 +1,132 @@
+//! The sound records of a file in file order, and a warning about the bytes between them.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use crate::error::{At, Error, ErrorKind, Result};
+use crate::frame::OVERHEAD;
+use crate::io::{SalvagePart, SalvageReader};
+use crate::policy::Tail;
+use crate::warning::{Gap, Warning};
+use std::path::Path;
+
+/// A reader of the sound records of a file. They are those of an index with [`Damage::Skip`](crate::Damage::Skip), and have the same numbers.
+pub(crate) struct SoundRecords {
+    reader: SalvageReader<'static>,
+    /// Number of sound records so far.
+    records: u64,
+    /// Offset in the record stream behind the last sound record.
+    end: u64,
+    gaps: Vec<Gap>,
+    /// The damaged bytes of the record stream behind the last sound record.
+    open: Option<Gap>,
+    /// Bytes of a compressed file behind the last sound record that cannot be inflated.
+    not_inflated: Vec<Gap>,
+    /// The error at the start of the open gap.
+    error: Option<Error>,
+}
+
+/// The place of a sound record.
+pub(crate) struct SoundRecord {
+    /// Number among the sound records.
+    pub(crate) record: u64,
+    /// Offset in the record stream.
+    pub(crate) offset: u64,
+    /// Bytes of the payload.
+    pub(crate) len: usize,
+}
+
+impl SoundRecords {
+    pub(crate) fn new(reader: SalvageReader<'static>) -> SoundRecords {
+        let (gaps, not_inflated) = (Vec::new(), Vec::new());
+        SoundRecords { reader, records: 0, end: 0, gaps, open: None, not_inflated, error: None }
+    }
+
+    /// Returns the place of the next record, and `None` at the end. The record is in the memory of the [reader](SoundRecords::payload).
+    ///
+    /// # Errors
+    /// I/O errors; those of inflating a file that cannot be read again.
+    pub(crate) fn next(&mut self) -> Result<Option<SoundRecord>> {
+        let records = self.records;
+        loop {
+            match self.reader.next()? {
+                None => return Ok(None),
+                Some(SalvagePart::Record { offset, bytes, .. }) => {
+                    self.end = offset.saturating_add(bytes.len() as u64);
+                    let len = bytes.len().saturating_sub(OVERHEAD);
+                    self.close_gap();
+                    self.records = records.saturating_add(1);
+                    return Ok(Some(SoundRecord { record: records, offset, len }));
+                }
+                Some(SalvagePart::Damage { offset, bytes, error, .. }) => {
+                    let end = offset.saturating_add(bytes.len() as u64);
+                    let gap = Gap { start: offset, end, records, compressed: false };
+                    self.open.get_or_insert(gap).end = end;
+                    self.error = self.error.take().or(error);
+                }
+                Some(SalvagePart::NotInflated { offset, record, error, file }) => {
+                    self.not_inflated.push(Gap {
+                        start: file.start,
+                        end: file.end,
+                        records,
+                        compressed: true,
+                    });
+                    let at = At { path: None, record, offset: Some(offset) };
+                    self.error = self.error.take().or_else(|| Some(error.at(at)));
+                }
+            }
+        }
+    }
+
+    /// Returns the payload of the record that [`next`](SoundRecords::next) has just returned.
+    pub(crate) fn payload(&self, record: &SoundRecord) -> &[u8] {
+        let bytes = self.reader.last(record.len.saturating_add(OVERHEAD));
+        bytes.get(crate::frame::HEADER_LEN..).and_then(|rest| rest.get(..record.len)).unwrap_or_default()
+    }
+
+    fn close_gap(&mut self) {
+        self.gaps.extend(self.open.take());
+        self.gaps.append(&mut self.not_inflated);
+        self.error = None;
+    }
+
+    /// Returns the number of bytes after the last record, if they are a torn tail of a plain stream and nothing else was left out.
+    fn torn_tail(&self) -> Option<u64> {
+        let left = self.open.as_ref()?.bytes();
+        let is_all = self.gaps.is_empty() && self.not_inflated.is_empty();
+        match self.error.as_ref()?.kind() {
+            &ErrorKind::Truncated { have, .. } if is_all && have == left => Some(left),
+            _ => None,
+        }
+    }
+
+    /// Returns the warning about everything that was left out, at the end of the file. `None` for a sound file.
+    ///
+    /// # Errors
+    /// The first damage, if there is no sound record and more than a torn tail.
+    pub(crate) fn warning(&mut self, path: &Path, tail: Tail) -> Result<Option<Warning>> {
+        let (records, torn) = (self.records, self.torn_tail());
+        if let (Some(bytes), Tail::Tolerate) = (torn, tail) {
+            let (path, offset) = (path.into(), self.end);
+            return Ok(Some(Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 }));
+        }
+        if records == 0
+            && torn.is_none()
+            && let Some(e) = self.error.take()
+        {
+            return Err(e);
+        }
+        self.close_gap();
+        let gaps = std::mem::take(&mut self.gaps);
+        Ok((!gaps.is_empty()).then(|| Warning::damage_skipped(path, gaps, records)))
+    }
+
+    /// Returns the number of sound records so far.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Returns the offset in the record stream behind the last sound record.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+}
