@@ -28,8 +28,9 @@ fn indexed(path: &Path, tail: Tail) -> Found {
     let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).tail(tail);
     let dataset = DatasetOptions::new().index(index).open(path)?;
     let mut payloads = Vec::new();
-    for record in dataset.iter() {
-        payloads.push(record?.payload().to_vec());
+    let mut buf = Vec::new();
+    for i in 0..dataset.len() {
+        payloads.push(dataset.read(i, &mut buf)?.payload().to_vec());
     }
     Ok((payloads, dataset.warnings().to_vec()))
 }
