@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
-use tfseek::{Compression, Damage, DatasetOptions, IndexMode, Stream, Tail, Warning, Writer};
+use tfseek::writer::WriterOptions;
+use tfseek::{Compression, Damage, DatasetOptions, IndexMode, Stream, Tail, Warning};
 
 const RECORDS: u64 = 60;
 
@@ -36,7 +37,12 @@ fn indexed(path: &Path, tail: Tail) -> Found {
 }
 
 fn written(path: &Path) -> Vec<u8> {
-    let mut writer = Writer::create(path).unwrap();
+    let compression = match path.extension().and_then(|e| e.to_str()) {
+        Some("gz") => Compression::Gzip,
+        Some("zz") => Compression::Zlib,
+        _ => Compression::None,
+    };
+    let mut writer = WriterOptions::new().compression(compression).create(path).unwrap();
     for i in 0..RECORDS {
         let noise: Vec<u8> = (0..i * 7 % 90).map(|k| (i * 31 + k * k * 17) as u8).collect();
         writer.write(&noise).unwrap();
