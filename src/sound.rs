@@ -7,7 +7,7 @@ use crate::frame::OVERHEAD;
 use crate::io::{SalvagePart, SalvageReader};
 use crate::policy::Tail;
 use crate::warning::{Gap, Warning};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A reader of the sound records of a file. They are those of an index with [`Damage::Skip`](crate::Damage::Skip), and have the same numbers.
 pub(crate) struct SoundRecords {
@@ -23,6 +23,9 @@ pub(crate) struct SoundRecords {
     not_inflated: Vec<Gap>,
     /// The error at the start of the open gap.
     error: Option<Error>,
+    path: PathBuf,
+    /// Receives the warning, also if the file is not read to its end.
+    report: Option<fn(&Warning)>,
 }
 
 /// The place of a sound record.
@@ -36,9 +39,16 @@ pub(crate) struct SoundRecord {
 }
 
 impl SoundRecords {
-    pub(crate) fn new(reader: SalvageReader<'static>) -> SoundRecords {
+    /// Creates a reader. `report` receives the [warning](SoundRecords::warning), or one about the bytes between the records that were read if the file
+    /// is not read to its end.
+    pub(crate) fn new(
+        reader: SalvageReader<'static>,
+        path: &Path,
+        report: Option<fn(&Warning)>,
+    ) -> SoundRecords {
         let (gaps, not_inflated) = (Vec::new(), Vec::new());
-        SoundRecords { reader, records: 0, end: 0, gaps, open: None, not_inflated, error: None }
+        let path = path.to_path_buf();
+        SoundRecords { reader, records: 0, end: 0, gaps, open: None, not_inflated, error: None, path, report }
     }
 
     /// Returns the place of the next record, and `None` at the end. The record is in the memory of the [reader](SoundRecords::payload).
@@ -103,10 +113,18 @@ impl SoundRecords {
     ///
     /// # Errors
     /// The first damage, if there is no sound record and more than a torn tail.
-    pub(crate) fn warning(&mut self, path: &Path, tail: Tail) -> Result<Option<Warning>> {
+    pub(crate) fn warning(&mut self, tail: Tail) -> Result<Option<Warning>> {
+        let warning = self.found(tail)?;
+        if let (Some(report), Some(warning)) = (self.report, &warning) {
+            report(warning);
+        }
+        Ok(warning)
+    }
+
+    fn found(&mut self, tail: Tail) -> Result<Option<Warning>> {
         let (records, torn) = (self.records, self.torn_tail());
         if let (Some(bytes), Tail::Tolerate) = (torn, tail) {
-            let (path, offset) = (path.into(), self.end);
+            let (path, offset) = (self.path.clone(), self.end);
             return Ok(Some(Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 }));
         }
         if records == 0
@@ -117,7 +135,7 @@ impl SoundRecords {
         }
         self.close_gap();
         let gaps = std::mem::take(&mut self.gaps);
-        Ok((!gaps.is_empty()).then(|| Warning::damage_skipped(path, gaps, records)))
+        Ok((!gaps.is_empty()).then(|| Warning::damage_skipped(&self.path, gaps, records)))
     }
 
     /// Returns the number of sound records so far.
@@ -128,5 +146,14 @@ impl SoundRecords {
     /// Returns the offset in the record stream behind the last sound record.
     pub(crate) fn end(&self) -> u64 {
         self.end
+    }
+}
+
+impl Drop for SoundRecords {
+    fn drop(&mut self) {
+        let gaps = std::mem::take(&mut self.gaps);
+        if let (Some(report), false) = (self.report, gaps.is_empty()) {
+            report(&Warning::damage_skipped(&self.path, gaps, self.records));
+        }
     }
 }

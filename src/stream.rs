@@ -1,7 +1,7 @@
 //! Reading records in file order without an index: from plain, gzip and zlib files, standard input, or any reader.
 
-use crate::error::{At, CompressionError, Error, ErrorKind, PartError, Result};
-use crate::frame::{self, Event, OVERHEAD, Parser, RecordHeader, Torn};
+use crate::error::{At, CompressionError, Error, PartError, Result};
+use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
 use crate::io::deflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{Compression, Inflate, ReadAt, ReadBuffer, ReadRange, SalvageReader, open_regular};
@@ -80,14 +80,15 @@ impl StreamOptions {
     }
 
     /// Sets the maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the
-    /// error [`ErrorKind::RecordTooLarge`], returned before memory is allocated for it.
+    /// error [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), returned before memory is allocated for it.
     #[must_use]
     pub fn max_record(mut self, bytes: u64) -> StreamOptions {
         self.max_record = bytes;
         self
     }
 
-    /// Sets a function that is called with each warning, besides [`Stream::warnings`]: for streams that are read by other code.
+    /// Sets a function that is called with each warning, besides [`Stream::warnings`]: for streams that are read by other code. It also
+    /// receives what was left out of a file that is not read to its end, when the stream is dropped.
     #[must_use]
     pub fn on_warning(mut self, report: fn(&Warning)) -> StreamOptions {
         self.on_warning = Some(report);
@@ -125,7 +126,7 @@ impl StreamOptions {
         if self.damage == Damage::Skip {
             let source = Cursor::new(first.clone()).chain(reader);
             let source = Box::new(Inflate::new(source, compression));
-            let records = SoundRecords::new(SalvageReader::once(source, self.max_record));
+            let records = self.sound_records(SalvageReader::once(source, self.max_record), &name);
             return Ok(self.start_sound(records, first, name, compression));
         }
         Ok(self.start(reader, first, name, compression))
@@ -146,8 +147,12 @@ impl StreamOptions {
         let size = ReadAt::size(&file)?;
         let first = sniff::first_bytes(ReadRange { file: &file, at: 0, end: size })?;
         let compression = self.check(sniff::compression(&first), &first)?;
-        let records = SoundRecords::new(SalvageReader::kept(file, size, compression, self.max_record));
+        let records = self.sound_records(SalvageReader::kept(file, size, compression, self.max_record), path);
         Ok(self.start_sound(records, first, path.into(), compression))
+    }
+
+    fn sound_records(&self, reader: SalvageReader<'static>, name: &Path) -> SoundRecords {
+        SoundRecords::new(reader, name, self.on_warning)
     }
 
     /// Returns a stream of sound records.
@@ -240,7 +245,6 @@ impl StreamOptions {
             parser: Parser::whole(self.verify == Verify::Payload, self.max_record),
             more: true,
             ended: false,
-            damaged: false,
             torn: None,
             warnings: Vec::new(),
             begin: 0,
@@ -304,8 +308,8 @@ impl Read for StreamInflate {
 /// A reader of records in file order. It has one buffer, about as large as the largest record so far, which grows only as bytes arrive:
 /// a corrupt length does not allocate memory.
 ///
-/// Records before damage are returned, then the error, once. After the error the stream has ended, unless
-/// [`skip_damaged`](Stream::skip_damaged) moves past a damaged payload.
+/// Records before damage are returned, then the error, once. After the error the stream has ended. With
+/// [`StreamOptions::damage`] it returns the sound records after the damage too.
 ///
 /// ```
 /// use tfseek::{frame::put_record, stream::StreamOptions};
@@ -333,8 +337,6 @@ pub struct Stream {
     /// True until the end of the reader.
     more: bool,
     ended: bool,
-    /// The last call of [`next`](Stream::next) found a record with a sound header and a damaged payload, which the buffer holds.
-    damaged: bool,
     /// Bytes after the last complete record, if the end was reached and the tail is torn.
     torn: Option<u64>,
     /// What was left out so far.
@@ -368,7 +370,7 @@ impl Stream {
     ///
     /// # Errors
     /// Damage, with path, record and the offset of its header in the record stream;
-    /// [`ErrorKind::NotTfRecord`] if the first bytes are those of another format; I/O errors of the reader.
+    /// [`ErrorKind::NotTfRecord`](crate::ErrorKind::NotTfRecord) if the first bytes are those of another format; I/O errors of the reader.
     #[allow(clippy::should_implement_trait, reason = "the record borrows from the stream")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if self.ended {
@@ -390,7 +392,6 @@ impl Stream {
             }
             Err(e) => {
                 self.ended = true;
-                self.damaged = matches!(e.kind(), ErrorKind::CorruptData { .. });
                 let e = e.at(At::new(&self.name, i, offset));
                 // For a compressed file, detect the format of the decompressed bytes.
                 let inflated = self.buffer.bytes();
@@ -414,7 +415,7 @@ impl Stream {
             Err(e) => Some(e),
         };
         self.ended = true;
-        let warning = match sound.warning(&self.name, self.options.tail) {
+        let warning = match sound.warning(self.options.tail) {
             Ok(warning) => warning,
             Err(e) => {
                 let e = sniff::explain(error.unwrap_or(e), &self.first);
@@ -424,30 +425,8 @@ impl Stream {
         if let Some(Warning::TornTail { bytes, .. }) = &warning {
             self.torn = Some(*bytes);
         }
-        if let (Some(report), Some(warning)) = (self.options.on_warning, &warning) {
-            report(warning);
-        }
         self.warnings.extend(warning);
         error.map_or(Ok(None), |e| Err(e.in_file(&self.name)))
-    }
-
-    /// Moves past a record with a damaged payload after [`next`](Stream::next) has returned its error. Returns false after any other error, and
-    /// if there was none: the start of the next record is not known then.
-    ///
-    /// The stream goes on where it was, with the same reader. The record's header was verified, and the record counts in
-    /// [`records_read`](Stream::records_read).
-    pub fn skip_damaged(&mut self) -> bool {
-        if !std::mem::take(&mut self.damaged) {
-            return false;
-        }
-        let header = self.buffer.bytes().first_chunk().map(RecordHeader::parse);
-        let Some(Ok(header)) = header else { return false };
-        let record_len = header.record_len();
-        let Ok(len) = usize::try_from(record_len) else { return false };
-        self.buffer.consume(len);
-        self.parser.advance(1, record_len);
-        self.ended = false;
-        true
     }
 
     /// Adds the bytes behind a compressed stream to the torn tail, and the warning about it, at the end of the file.

@@ -7,6 +7,7 @@ use pyo3::{CastError, intern};
 use std::ffi::OsStr;
 use tfseek::error::{Category, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
+use tfseek_tools::salvage::is_damage;
 
 /// An error of the crate, or a Python exception.
 pub(crate) enum BindingError {
@@ -139,6 +140,9 @@ pub(crate) fn message(e: &Error) -> String {
         },
         None if matches!(e.kind(), ErrorKind::Truncated { .. } | ErrorKind::Index(IndexError::TornTail)) => {
             "tfseek.open(.., tail=\"tolerate\") reads the records before it".into()
+        }
+        None if is_damage(e) => {
+            "damage=\"skip\" leaves it out, the command `tfseek salvage` copies the sound records".into()
         }
         None => return format!("{e}{}", tfseek_cli::excerpt(e)),
     };

@@ -6,13 +6,15 @@ use crate::options::{Choice, KindOption, Seed};
 use crate::reading::{self, bytes_of};
 use crate::unpack::ReportingReader;
 use crate::wait::{self, Progress, Unit};
+use crate::warning;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
+use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
-use tfseek::{Dataset, Error};
+use tfseek::{Damage, Dataset, DatasetOptions, Error};
 use tfseek_tools::stats::{Statistics, StatsError, StatsOptions, TableStyle};
 
 /// Source of the records.
@@ -33,7 +35,7 @@ pub(crate) fn stats(
     sample: Option<u64>,
     seed: Seed,
     kind: Choice<KindOption>,
-    skip_errors: bool,
+    damage: Choice<Damage>,
     memory: Option<u64>,
     jobs: usize,
     progress: Option<&Bound<'_, PyAny>>,
@@ -42,12 +44,14 @@ pub(crate) fn stats(
         .features(features)
         .by(by.clone())
         .kind(kind.0.given())
-        .skip_errors(skip_errors)
+        .damage(damage.0)
         .jobs(tfseek::threads(jobs)?);
     if let Some(bytes) = memory {
         options = options.memory(bytes);
     }
     let sample = sample.map(|n| (n, seed.0));
+    // The warnings of a dataset were raised when it was opened.
+    let is_paths = matches!(source, StatsInput::Paths(_));
     let stats = match source {
         StatsInput::Dataset(ds) => {
             let dataset = ds.shared.dataset.clone();
@@ -66,12 +70,18 @@ pub(crate) fn stats(
                 call.expect(bytes_of(&paths));
                 let report = call.callback();
                 if sample.is_some() {
-                    let dataset = Dataset::open(&paths)?;
+                    let index = IndexOptions::new().damage(damage.0);
+                    let dataset = DatasetOptions::new().index(index).open(&paths)?;
                     return Ok(of_dataset(&options, (&dataset, None), sample, &|_| report(0)));
                 }
+                let streams = StreamOptions::new().damage(damage.0);
                 let open = |path: &Path| {
+                    // Damage is left out of a file that can be read again: its bytes are read at offsets.
+                    if damage.0 == Damage::Skip && path.is_file() {
+                        return streams.open(path);
+                    }
                     let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-                    StreamOptions::new().read(ReportingReader { file, report: report.clone() }, path)
+                    streams.read(ReportingReader { file, report: report.clone() }, path)
                 };
                 Ok(options.run(&paths, &open))
             })
@@ -82,6 +92,9 @@ pub(crate) fn stats(
         e => BindingError::error(py, e.to_string()),
     };
     let stats = stats.map_err(refused)?;
+    if is_paths {
+        warning::raise(py, stats.warnings())?;
+    }
     if let Some(by) = by.filter(|by| stats.records() > 0 && !stats.has_feature(by)) {
         return Err(BindingError::error(py, format!("by: no record has the feature {by:?}")));
     }

@@ -26,7 +26,7 @@ use std::time::Instant;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::io::Region;
 use tfseek::stream::{Stream, StreamOptions};
-use tfseek::{Compression, Error, Part, Record, Tail, Verify};
+use tfseek::{Compression, Damage, Error, Part, Record, Tail, Verify};
 use tfseek_tools::sample::Reservoir;
 
 /// Maximum number of records that are read together.
@@ -40,6 +40,7 @@ struct Source {
     /// The parts to read, one per path. `None` for whole files.
     parts: Option<Vec<Part>>,
     options: StreamOptions,
+    damage: Damage,
     /// Kind of the records. The first iteration guesses it if it is not given.
     kind: OnceLock<MessageKind>,
     warnings: Mutex<StreamWarnings>,
@@ -98,8 +99,9 @@ impl StreamCore {
         let Choice::<Verify>(verify) = argument(arguments, "verify")?;
         let Choice::<KindOption>(kind) = argument(arguments, "kind")?;
         let Choice::<Tail>(tail) = argument(arguments, "tail")?;
+        let Choice::<Damage>(damage) = argument(arguments, "damage")?;
         let max_record: Option<u64> = argument(arguments, "max_record")?;
-        let mut options = StreamOptions::new().verify(verify).tail(tail);
+        let mut options = StreamOptions::new().verify(verify).tail(tail).damage(damage);
         if let Some(compression) = compression {
             options = options.compression(compression);
         }
@@ -110,7 +112,8 @@ impl StreamCore {
         if let Some(parts) = parts {
             let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
             let paths = parts.iter().map(|part| Arc::from(Path::new(part.shard()))).collect();
-            let source = Source { paths, parts: Some(parts), options, kind, warnings: Mutex::default() };
+            let source =
+                Source { paths, parts: Some(parts), options, damage, kind, warnings: Mutex::default() };
             return Ok(StreamCore { source: Arc::new(source) });
         }
         let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
@@ -119,7 +122,7 @@ impl StreamCore {
         let warnings = StreamWarnings { raised: resolved.warnings.len(), found: resolved.warnings };
         let warnings = Mutex::new(warnings);
         let paths = resolved.paths.into_iter().map(Arc::from).collect();
-        Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, kind, warnings }) })
+        Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, damage, kind, warnings }) })
     }
 
     fn __iter__(&self) -> StreamIterator {
@@ -446,6 +449,12 @@ impl RecordReader {
         if let Some(parts) = &self.source.parts {
             let Some(part) = parts.get(self.opened) else { return Ok(false) };
             self.current = Some((Arc::clone(path), self.source.options.part(part)?));
+            self.opened += 1;
+            return Ok(true);
+        }
+        // Damage is left out of a file that can be read again: its bytes are read at offsets.
+        if self.source.damage == Damage::Skip && path.is_file() {
+            self.current = Some((Arc::clone(path), self.source.options.open(path)?));
             self.opened += 1;
             return Ok(true);
         }

@@ -206,8 +206,16 @@ def test_damage(tmp_path: pathlib.Path) -> None:
     with pytest.raises(tfseek.DataError) as e:
         tfseek.stats(path)
     assert e.value.record == 5
-    found = tfseek.stats(path, skip_errors=True)
-    assert (found.records, found.skipped) == (9, 1)
+    with pytest.warns(tfseek.Warning, match="1 damaged range is left out"):
+        found = tfseek.stats(path, damage="skip")
+    assert (found.records, found.skipped, found.damaged_ranges) == (9, 0, 1)
+    with pytest.warns(tfseek.Warning, match="1 damaged range is left out"):
+        assert tfseek.stats(path, damage="skip", sample=20).records == 9
+    with tfseek.Writer(tmp_path / "b.tfrecord") as writer:
+        for payload in [features(0), b"\x0a\x7f", features(2)]:
+            writer.write(payload)
+    found = tfseek.stats(tmp_path / "b.tfrecord", damage="skip", kind="example")
+    assert (found.records, found.skipped, found.damaged_ranges) == (2, 1, 0)
 
 
 def test_tensorflow_metadata_reads_the_statistics(shards: str, tmp_path: pathlib.Path) -> None:

@@ -115,7 +115,7 @@ def stats(
     sample: Optional[int] = None,
     seed: int = 0,
     kind: str = "auto",
-    skip_errors: bool = False,
+    damage: str = "raise",
     memory: Optional[int] = None,
     jobs: int = 0,
     progress: Progress = None,
@@ -128,7 +128,8 @@ def stats(
     by: a feature with at most 1000 values. ``slices`` of the result has the statistics of the records with each value.
     sample: number of records to read, drawn at random with ``seed``. Default: all records.
     kind: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records of each file.
-    skip_errors: if true, damaged and malformed records are left out, and ``skipped`` is their number.
+    damage: ``"raise"``: damage is an error; ``"skip"``: damaged and malformed records are left out. ``skipped`` is the number of malformed ones;
+        ``damaged_ranges`` and ``damaged_bytes`` are those of the damage, and a :class:`tfseek.Warning` for each file says where it is.
     memory: limit on the memory of the sketches in bytes. Beyond it, values are not counted exactly any more; ``limited`` names the features.
     jobs: number of threads; 0: one per processor.
     progress: display of the bytes or records read; :func:`tfseek.open` describes it.
@@ -137,7 +138,7 @@ def stats(
     """
     patterns = [features] if isinstance(features, str) else list(features or [])
     records = source if isinstance(source, Dataset) else path_list(source)
-    text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, skip_errors, memory, jobs, progress)
+    text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, jobs, progress)
     fields = json.loads(text, object_hook=_fields)
     return Stats(fields._fields, table, saved)
 

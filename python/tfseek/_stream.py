@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         compression: str
         verify: str
         tail: str
+        damage: str
         max_record: Optional[int]
         part: Union[Part, Iterable[Part], None]
 
@@ -51,6 +52,7 @@ def stream(
     verify: str = "payload",
     kind: str = "auto",
     tail: str = "strict",
+    damage: str = "raise",
     max_record: Optional[int] = None,
 ) -> Stream[Any]:
     """Returns the records of plain, gzip and zlib files in file order, as a :class:`tfseek.Stream`. No index is read or built.
@@ -65,6 +67,9 @@ def stream(
     kind: type of the records: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records.
     tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the file ends at its last whole record, with a :class:`tfseek.Warning`. A cut
         trailer of a gzip or zlib file, and other bytes after its end, are a torn tail too.
+    damage: ``"raise"``: damage is an error; ``"skip"``: the sound records are returned, with the numbers that :func:`tfseek.open` gives them with
+        ``damage="skip"``, and a :class:`tfseek.Warning` at the end of the file states what was left out. A part is read with the damage that its
+        dataset left out, and no other.
     max_record: largest payload of a record in bytes; by default 2**31 - 1. A longer record raises :class:`tfseek.DataError` before
         memory is allocated.
 
@@ -84,6 +89,7 @@ def stream(
             "verify": verify,
             "kind": kind,
             "tail": tail,
+            "damage": damage,
             "max_record": max_record,
         }
     )
@@ -97,7 +103,7 @@ class Stream(Generic[Record]):
     Each ``iter(stream)`` begins again at the first file. It reads without the GIL, and its memory does not depend on the size of the
     files. An iterator belongs to one thread and one process. Records own their bytes, so they can be kept.
 
-    Damage raises :class:`tfseek.DataError` with ``.path``, ``.record`` and ``.offset``, after the records before it. The iterator has
+    Damage raises :class:`tfseek.DataError`, unless it is left out (``damage="skip"``), with ``.path``, ``.record`` and ``.offset``, after the records before it. The iterator has
     then ended.
     """
 

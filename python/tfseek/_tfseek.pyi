@@ -341,7 +341,7 @@ def stats(
     sample: Optional[int],
     seed: int,
     kind: str,
-    skip_errors: bool,
+    damage: str,
     memory: Optional[int],
     jobs: int,
     progress: Progress,

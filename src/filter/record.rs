@@ -6,7 +6,7 @@ use super::condition::{FeatureTest, Node, Quantifier, Quantity, Test};
 use super::expression::Filter;
 use super::image;
 use super::value::Value;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::example::{Example, Feature, MessageKind};
 use std::collections::BTreeSet;
 
@@ -16,6 +16,8 @@ const KEPT: usize = 8;
 /// Number of records whose keys are kept while a feature of the condition is missing, and the largest number of keys.
 const FIRST: usize = 16;
 const MAX_KEYS: usize = 4096;
+/// Number of keys that an error lists.
+const MAX_LISTED: usize = 8;
 
 /// An evaluation of a [`Filter`] on records. It reads only the features that the condition names, and allocates nothing per record,
 /// except among the first 16 records for as long as they lack one of these features.
@@ -113,6 +115,18 @@ impl RecordFilter {
     /// [`ErrorKind::Filter`](crate::ErrorKind::Filter), which names the nearest feature.
     pub fn check_names(&self) -> Result<()> {
         self.filter.check_names(self.unseen(), &self.keys, &BTreeSet::new())
+    }
+
+    /// Refuses a feature of the condition that no record had. For readers that have read all records before their answer begins.
+    ///
+    /// # Errors
+    /// Those of [`check_names`](RecordFilter::check_names); [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature).
+    pub fn check_all_names(&self) -> Result<()> {
+        self.check_names()?;
+        let Some(name) = self.unseen().next() else { return Ok(()) };
+        let keys = self.keys.iter().take(MAX_LISTED).cloned().collect();
+        let unknown = ErrorKind::UnknownFeature { nearest: None, list: false, keys };
+        Err(Error::from(unknown).feature(name.as_bytes()))
     }
 
     /// Adds the features that `other` has seen, an evaluation of the same condition on other records.

@@ -16,6 +16,8 @@ pub(crate) struct Console {
     color: bool,
     color_err: bool,
     quiet: bool,
+    /// Messages about damaged records name `--damage skip`.
+    can_skip: bool,
     /// The highest exit code so far.
     exit_code: u8,
 }
@@ -34,8 +36,14 @@ impl Console {
             color: global.color.on(live),
             color_err: global.color.on(io::stderr().is_terminal()),
             quiet: global.quiet,
+            can_skip: false,
             exit_code: 0,
         }
+    }
+
+    /// Sets whether messages about damaged records name `--damage skip`. Default: no.
+    pub(crate) fn set_can_skip(&mut self, can_skip: bool) {
+        self.can_skip = can_skip;
     }
 
     /// Returns the writer of standard output.
@@ -93,7 +101,7 @@ impl Console {
         } else {
             Style::new()
         };
-        let _ = writeln!(io::stderr(), "{red}tfseek:{red:#} {}", lines(&failure.to_string()));
+        let _ = writeln!(io::stderr(), "{red}tfseek:{red:#} {}", lines(&failure.explained(self.can_skip)));
         self.exit_code = self.exit_code.max(failure.code());
     }
 

@@ -1,7 +1,8 @@
 //! Datasets for the verbs that access records by number.
 
-use crate::args::{AccessArgs, GlobalArgs, IoMode, LimitArgs, PathsArgs, PayloadArgs, PayloadKind};
+use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, PayloadKind, ReadArgs};
 use crate::console::Console;
+use crate::damage::SkippedErrors;
 use crate::exit::Outcome;
 use crate::output::NumberedRecord;
 use crate::progress;
@@ -11,6 +12,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
+use tfseek::order::Subset;
 use tfseek::{Dataset, DatasetOptions, Filter, Selection};
 
 /// A dataset, and the message kinds of the shards that were accessed.
@@ -30,7 +32,7 @@ impl Numbered {
         global: &GlobalArgs,
         console: &mut Console,
     ) -> Outcome<Numbered> {
-        let dataset = open(paths, access, payloads.limit, global, console)?;
+        let dataset = open(paths, access, payloads.read, global, console)?;
         Ok(Numbered::new(dataset, payloads.kind))
     }
 
@@ -89,17 +91,17 @@ impl RecordLocations<'_> {
 pub(crate) fn open(
     paths: &PathsArgs,
     access: &AccessArgs,
-    limit: LimitArgs,
+    read: ReadArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Dataset> {
     let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let bar = progress::bytes(global, "indexing", progress::total_size(&resolved));
-    let mut index = access.damage.index(limit.index().jobs(access.jobs.jobs))?;
+    let mut index = access.rest.index(read)?.jobs(access.jobs.jobs);
     if let Some(dir) = &access.index_dir {
         index = index.index_dir(dir);
     }
-    let options = limit.dataset(index).allow_missing(paths.allow_missing).progress(progress::callback(&bar));
+    let options = read.dataset(index).allow_missing(paths.allow_missing).progress(progress::callback(&bar));
     let opened = open_with(&options, access.io, &paths.paths);
     bar.finish_and_clear();
     let dataset = opened?;
@@ -117,6 +119,27 @@ pub(crate) fn select(
     let selection = with_column_bar(dataset, global, |columns| dataset.select(filter, columns))?;
     warnings::print(selection.warnings(), console);
     Ok(selection)
+}
+
+/// Returns the records to read: those that meet a condition, and with `--damage skip` those that decode, if `decode` is true. The others are added to
+/// `skipped`. `None` for all records.
+pub(crate) fn subset(
+    dataset: &Dataset,
+    (filter, decode): (Option<&Filter>, bool),
+    payload: PayloadArgs,
+    skipped: &mut SkippedErrors,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome<Option<Subset>> {
+    match filter {
+        _ if payload.read.skips() && (decode || filter.is_some()) => {
+            let kind = payload.kind.specified();
+            let found = tfseek_tools::decodable(dataset, kind, decode, filter, |e| skipped.add(e));
+            Ok(Some(found?))
+        }
+        Some(filter) => Ok(Some((&select(dataset, filter, global, console)?).into())),
+        None => Ok(None),
+    }
 }
 
 /// Returns the column of a feature. Missing column files are built, with a progress bar.

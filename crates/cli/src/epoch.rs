@@ -4,7 +4,7 @@
 //! all its values have been read. The first batch is measured separately: during it the threads start, and nothing is read ahead.
 
 use crate::console::Console;
-use crate::exit::Outcome;
+use crate::exit::{DATA, Failure, Outcome};
 use crate::process::{self, MemoryMonitor};
 use crate::times::TimeHistogram;
 use crate::value_sum;
@@ -129,15 +129,15 @@ impl SkippedRecords {
         self.count += 1;
     }
 
-    /// Prints the first records and the number of further ones.
+    /// Prints the first records, and reports their number if there are any.
     pub(crate) fn print(&self, console: &mut Console) {
         for skipped in &self.first {
-            console.note(format_args!("tfseek: skipped {skipped}"));
+            console.note(format_args!("tfseek: left out {skipped}"));
         }
-        match self.count - self.first.len() as u64 {
+        match self.count {
             0 => {}
-            1 => console.note("tfseek: and 1 more record was skipped"),
-            more => console.note(format_args!("tfseek: and {more} more records were skipped")),
+            1 => console.report(&Failure::Message(DATA, "1 record was left out".into())),
+            n => console.report(&Failure::Message(DATA, format!("{n} records were left out"))),
         }
     }
 }

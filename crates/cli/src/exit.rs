@@ -17,6 +17,7 @@ use std::io;
 use std::path::Path;
 use tfseek::error::{Build, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
+use tfseek_tools::salvage::is_damage;
 
 /// The exit code for a problem in the data.
 pub(crate) const DATA: u8 = 1;
@@ -66,6 +67,27 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Returns the message, with the ways to the other records if a record is damaged. `can_skip` is false if the verb has no `--damage`, or has it
+    /// already.
+    pub(crate) fn explained(&self, can_skip: bool) -> String {
+        let (Failure::Error(e) | Failure::Noted(e, _)) = self else { return self.to_string() };
+        let hint = match (e.kind(), can_skip) {
+            (ErrorKind::Truncated { .. }, _) => TOLERATE,
+            (ErrorKind::Wire(_), true) => "`--damage skip` leaves it out",
+            (_, true) if is_damage(e) => {
+                "`--damage skip` leaves it out, `tfseek salvage` copies the sound records"
+            }
+            (_, false) if is_damage(e) => "`tfseek salvage` copies the sound records",
+            _ => return self.to_string(),
+        };
+        match self {
+            Failure::Noted(e, note) => format!("{e} ({note}; {hint})"),
+            _ => format!("{e} ({hint})"),
+        }
+    }
+}
+
 /// Returns the message of an error, with its remedy in terms of the command.
 pub(crate) fn message(e: &Error) -> String {
     let hint = match e.kind().remedy() {
@@ -90,7 +112,6 @@ pub(crate) fn message(e: &Error) -> String {
             Some(hint) => hint,
             None => return e.to_string(),
         },
-        None if matches!(e.kind(), ErrorKind::Truncated { .. }) => TOLERATE.into(),
         None => return format!("{e}{}", excerpt(e)),
     };
     format!("{e} ({hint})")

@@ -41,9 +41,9 @@ mod warnings;
 pub use exit::{common_hint, excerpt, index_command};
 pub use warnings::warning_json;
 
-use args::{Cli, Verb};
-use clap::Parser;
+use args::{Cli, DamageChoice, Verb};
 use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 use console::Console;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -53,8 +53,13 @@ use std::process::ExitCode;
 /// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the command then keeps the
 /// contract of [`tfseek::Mapped::open`]: no process overwrites or truncates the files while the command runs.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Cli { global, verb } = match Cli::try_parse_from(args::prepare(args)) {
-        Ok(cli) => cli,
+    let parsed = Cli::command().try_get_matches_from(args::prepare(args)).and_then(|matches| {
+        let damage =
+            matches.subcommand().and_then(|(_, verb)| verb.try_get_one::<DamageChoice>("damage").ok()?);
+        Ok((Cli::from_arg_matches(&matches)?, damage.copied()))
+    });
+    let (Cli { global, verb }, damage) = match parsed {
+        Ok(parsed) => parsed,
         Err(e) => {
             // If this fails, the failure cannot be reported either.
             let _ = e.print();
@@ -63,6 +68,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let mut console = Console::new(&global);
+    console.set_can_skip(damage == Some(DamageChoice::Raise));
     let console_ref = &mut console;
     let outcome = match verb {
         Verb::Demo(args) => verbs::demo::run(&args, &global, console_ref),

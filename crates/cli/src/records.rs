@@ -1,6 +1,6 @@
 //! Records of one file in file order, with their kind.
 
-use crate::args::{LimitArgs, PathsArgs, PayloadArgs};
+use crate::args::{PathsArgs, PayloadArgs, ReadArgs};
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::NumberedRecord;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::error::PathsError;
 use tfseek::example::MessageKind;
-use tfseek::index::{self, IndexOptions};
+use tfseek::index;
 use tfseek::paths::IntoPaths;
 use tfseek::stream::Stream;
 use tfseek::{At, ErrorKind, IndexMode, Record, Tail, Warning};
@@ -63,13 +63,6 @@ impl Records {
         self.reader.total()
     }
 
-    /// Moves past a record with a damaged payload; see [`KindedStream::skip_damaged`].
-    pub(crate) fn skip_damaged(&mut self) -> bool {
-        let goes_on = self.reader.skip_damaged();
-        self.kind = self.reader.kind();
-        goes_on
-    }
-
     /// Returns the next record. Damage is returned as an error after the records that precede it.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
         let (kind, strict, before) = (self.kind, self.strict, self.before);
@@ -115,7 +108,7 @@ impl KeptRecord {
 
 /// Opens a file or standard input as a stream of the kind that the user specified, or of the guessed kind.
 pub(crate) fn kinded(path: &Path, payloads: PayloadArgs) -> tfseek::Result<KindedStream> {
-    let stream = stream(path, payloads.limit)?;
+    let stream = stream(path, payloads.read)?;
     Ok(match payloads.kind.specified() {
         Some(kind) => KindedStream::new(stream, kind),
         None => KindedStream::guess(stream),
@@ -131,17 +124,18 @@ pub(crate) struct RecordNumbers {
     before: Option<u64>,
     /// The current file, until its records are counted.
     uncounted: Option<PathBuf>,
+    read: ReadArgs,
 }
 
 impl RecordNumbers {
-    pub(crate) fn new() -> RecordNumbers {
-        RecordNumbers { before: Some(0), uncounted: None }
+    pub(crate) fn new(read: ReadArgs) -> RecordNumbers {
+        RecordNumbers { before: Some(0), uncounted: None, read }
     }
 
     /// Begins a file, and returns the number of records in the preceding files.
     pub(crate) fn begin(&mut self, path: &Path) -> Option<u64> {
         if let (Some(before), Some(last)) = (self.before, self.uncounted.take()) {
-            self.before = indexed(&last).and_then(|n| before.checked_add(n));
+            self.before = indexed(&last, self.read).and_then(|n| before.checked_add(n));
         }
         if path == Path::new(STDIN) {
             self.before = None;
@@ -160,8 +154,8 @@ impl RecordNumbers {
 }
 
 /// Returns the number of records in a fresh index of the file, if it has one.
-fn indexed(path: &Path) -> Option<u64> {
-    let options = IndexOptions::new().mode(IndexMode::Require).tail(Tail::Tolerate).jobs(1);
+fn indexed(path: &Path, read: ReadArgs) -> Option<u64> {
+    let options = read.index().mode(IndexMode::Require).tail(Tail::Tolerate).jobs(1);
     let opened = index::open_shards(&[path.into()], &options).ok()?;
     opened.indexes.first().map(index::Index::len)
 }
@@ -180,11 +174,11 @@ pub(crate) fn type_is_regular(path: &Path) -> io::Result<bool> {
 }
 
 /// Opens a file or standard input.
-pub(crate) fn stream(path: &Path, limit: LimitArgs) -> tfseek::Result<Stream> {
+pub(crate) fn stream(path: &Path, read: ReadArgs) -> tfseek::Result<Stream> {
     if path == Path::new(STDIN) {
-        limit.stream().read(std::io::stdin(), STDIN_NAME)
+        read.stream().read(std::io::stdin(), STDIN_NAME)
     } else {
-        limit.stream().open(path)
+        read.stream().open(path)
     }
 }
 

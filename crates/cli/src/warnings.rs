@@ -1,6 +1,7 @@
 //! Warnings as messages and as JSON.
 
 use crate::console::Console;
+use crate::exit::{DATA, Failure};
 use crate::kept::{OF_STREAMS, WarningList};
 use serde_json::{Value, json};
 use tfseek::column::DatasetColumn;
@@ -15,11 +16,12 @@ pub(crate) fn print_kept(console: &mut Console) {
     PRINTED.take();
 }
 
-/// Prints warnings as messages, each once in a run.
+/// Prints warnings as messages, each once in a run. The exit status is 1 if damage was left out; that message is printed by a quiet run too.
 pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
-    for warning in warnings {
-        if PRINTED.add(warning) {
-            console.note(format_args!("tfseek: {warning}"));
+    for warning in warnings.iter().filter(|warning| PRINTED.add(warning)) {
+        match warning {
+            Warning::DamageSkipped { .. } => console.report(&Failure::Message(DATA, warning.to_string())),
+            _ => console.note(format_args!("tfseek: {warning}")),
         }
     }
 }

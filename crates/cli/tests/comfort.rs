@@ -188,86 +188,84 @@ fn damaged(dir: &Folder, name: &str, start: i64, records: &[usize]) {
 }
 
 #[test]
-fn cat_skips_damaged_records() {
+fn cat_leaves_damage_out() {
     let dir = Folder::new();
     damaged(&dir, "a.tfrecord", 0, &[0, 1, 4, 9]);
     damaged(&dir, "b.tfrecord", 10, &[]);
     damaged(&dir, "c.tfrecord", 20, &[3]);
-    let cat = |args: &[&str]| dir.run(&[&["cat", "--skip-errors", "-f", "json"], args].concat());
+    let cat = |args: &[&str]| dir.run(&[&["cat", "--damage", "skip", "-f", "json"], args].concat());
     let ran = cat(&["a.tfrecord", "b.tfrecord", "c.tfrecord"]);
     let sound: Vec<_> = (0..30).filter(|i| ![0, 1, 4, 9, 23].contains(i)).collect();
     assert_eq!((ran.code, found(&ran)), (1, sound));
-    let first = "a.tfrecord: record 0 at byte 0: payload crc32c: expected";
-    assert!(
-        ran.err.starts_with(&format!("tfseek: 5 records were skipped; the first: {first}")),
-        "{}",
-        ran.err
-    );
-    assert_eq!(ran.err.lines().count(), 1);
-    // The numbers after a skipped record are those of the file, and of all files.
-    assert!(ran.out.contains("{\"file\":\"a.tfrecord\",\"index\":5,\"record\":5,"), "{}", ran.out);
-    assert!(ran.out.contains("{\"file\":\"c.tfrecord\",\"index\":24,\"record\":4,"), "{}", ran.out);
+    let lines: Vec<_> = ran.err.lines().collect();
+    let first = "tfseek: a.tfrecord: 3 damaged ranges are left out, 136 bytes; the first one begins at byte 0, after 0 records";
+    assert_eq!((lines.len(), lines[0]), (2, first));
+    // Sound records are counted, as `get --damage skip` counts them.
+    assert!(ran.out.contains("{\"file\":\"a.tfrecord\",\"index\":2,\"record\":2,"), "{}", ran.out);
+    assert!(ran.out.contains("{\"file\":\"c.tfrecord\",\"index\":19,\"record\":3,"), "{}", ran.out);
+    let by_number =
+        dir.run(&["get", "--damage", "skip", "-f", "json", "a.tfrecord", "b.tfrecord", "c.tfrecord", "0:25"]);
+    assert_eq!((by_number.code, by_number.out), (1, ran.out));
+    // The end says what was left out, also if the run is quiet.
     let ran = cat(&["c.tfrecord", "-q"]);
     assert_eq!((ran.code, ran.out.lines().count()), (1, 9));
     assert!(
-        ran.err.starts_with("tfseek: 1 record was skipped: c.tfrecord: record 3 at byte 102: "),
+        ran.err.starts_with("tfseek: c.tfrecord: 1 damaged range is left out, 34 bytes; "),
         "{}",
         ran.err
     );
     let ran = cat(&["c.tfrecord", "--skip", "4"]);
-    assert_eq!((ran.code, found(&ran), ran.err.as_str()), (0, (24..30).collect(), ""));
-    let ran = cat(&["c.tfrecord", "--skip", "2"]);
-    assert_eq!((ran.code, ran.out.lines().count()), (1, 7));
+    assert_eq!((ran.code, found(&ran)), (1, (25..30).collect()));
     let ran = cat(&["b.tfrecord"]);
     assert_eq!((ran.code, ran.out.lines().count(), ran.err.as_str()), (0, 10, ""));
-    // The payloads of a later record are verified as those before it, and a torn tail has the location in the file.
+    // Damage that `head` does not come to is not left out.
+    let words = ["head", "--damage", "skip", "--kind", "example", "-f", "json", "c.tfrecord", "-n"];
+    let head = |n| dir.run(&[&words[..], &[n]].concat());
+    assert_eq!((head("3").code, head("3").err.as_str()), (0, ""));
+    let ran = head("4");
+    assert_eq!((ran.code, found(&ran)), (1, vec![20, 21, 22, 24]));
+    assert!(ran.err.contains("1 damaged range is left out, 34 bytes"), "{}", ran.err);
+    // A torn tail is damage too, and is tolerated on request.
     let path = dir.path("c.tfrecord");
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 5]).unwrap();
     let ran = cat(&["c.tfrecord"]);
     assert_eq!((ran.code, ran.out.lines().count()), (1, 8));
-    assert!(ran.err.contains("c.tfrecord: record 9 at byte 306: truncated"), "{}", ran.err);
-    assert!(ran.err.contains("1 record was skipped"), "{}", ran.err);
+    assert!(ran.err.contains("2 damaged ranges are left out, 63 bytes"), "{}", ran.err);
     // A record whose payload does not decode.
     dir.shard("d.tfrecord", [label(0), b"\x0a\x05\x0a\x03".to_vec(), label(2)]);
     let ran = cat(&["--kind", "example", "d.tfrecord"]);
     assert_eq!((ran.code, found(&ran)), (1, vec![0, 2]));
-    assert!(
-        ran.err.starts_with("tfseek: 1 record was skipped: d.tfrecord: record 1 at byte 34: "),
-        "{}",
-        ran.err
-    );
+    let words = "tfseek: 1 record was left out: d.tfrecord: record 1 at byte 34: ";
+    assert!(ran.err.starts_with(words), "{}", ran.err);
     // A length that equals the first bytes of a gzip file.
     let path = dir.shard("e.tfrecord", [vec![1; 3], vec![2; 0x0008_8b1f], vec![3; 3]]);
     damage(&path, 13);
-    let ran = dir.run(&["cat", "--skip-errors", "-f", "raw", "e.tfrecord"]);
+    let ran = dir.run(&["cat", "--damage", "skip", "-f", "raw", "e.tfrecord"]);
     assert_eq!((ran.code, ran.out.len()), (1, 0x0008_8b1f + 3), "{}", ran.err);
 }
 
 #[test]
-fn a_damaged_length_ends_its_file() {
+fn a_damaged_length_costs_one_record() {
     let dir = Folder::new();
     damage(&dir.shard("a.tfrecord", labels(0..10)), 34 * 5);
     dir.shard("b.tfrecord", labels(10..20));
-    let ran = dir.run(&["cat", "--skip-errors", "-f", "json", "a.tfrecord", "b.tfrecord"]);
-    assert_eq!((ran.code, found(&ran)), (1, (0..5).chain(10..20).collect()));
-    assert!(ran.err.contains("a.tfrecord: record 5 at byte 170: "), "{}", ran.err);
-    assert!(
-        ran.err.contains("the next one cannot be found; the 5 records before it are sound"),
-        "{}",
-        ran.err
-    );
-    assert!(!ran.err.contains("skipped"), "{}", ran.err);
+    let ran = dir.run(&["cat", "--damage", "skip", "-f", "json", "a.tfrecord", "b.tfrecord"]);
+    assert_eq!((ran.code, found(&ran)), (1, (0..20).filter(|i| *i != 5).collect()));
+    let words =
+        "tfseek: a.tfrecord: 1 damaged range is left out, 34 bytes; it begins at byte 170, after 5 records\n";
+    assert_eq!(ran.err, words);
 }
 
 #[test]
-fn damaged_payloads_of_pipes_are_skipped() {
+fn damage_of_pipes_is_left_out() {
     let dir = Folder::new();
     damaged(&dir, "c.tfrecord", 0, &[3]);
-    let bytes = fs::read(dir.path("c.tfrecord")).unwrap();
-    let ran = dir.run_on(&bytes, &["cat", "--skip-errors", "-f", "json", "-"]);
-    assert_eq!((ran.code, found(&ran)), (1, [0, 1, 2, 4, 5, 6, 7, 8, 9].into()));
-    assert!(ran.err.contains("1 record was skipped: <stdin>: record 3 at byte 102"), "{}", ran.err);
+    let mut bytes = fs::read(dir.path("c.tfrecord")).unwrap();
+    bytes[34 * 7] ^= 1;
+    let ran = dir.run_on(&bytes, &["cat", "--damage", "skip", "-f", "json", "-"]);
+    assert_eq!((ran.code, found(&ran)), (1, [0, 1, 2, 4, 5, 6, 8, 9].into()));
+    assert!(ran.err.starts_with("tfseek: <stdin>: 2 damaged ranges are left out, 68 bytes; "), "{}", ran.err);
 }
 
 /// The command waits for its output to be read while its input is replaced by another file.
@@ -282,7 +280,7 @@ fn reading_goes_on_in_the_open_file_after_damage() {
     dir.shard("new.tfrecord", labels(200_000..200_000 + n as i64));
     for args in [&["cat", "-f", "json"][..], &["grep", "label >= 0", "-f", "json"]] {
         fs::write(&path, &old).unwrap();
-        let mut command = dir.command(&[args, &["--skip-errors", "a.tfrecord"]].concat());
+        let mut command = dir.command(&[args, &["--damage", "skip", "a.tfrecord"]].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         let mut text = vec![0];
@@ -301,7 +299,7 @@ fn reading_goes_on_in_the_open_file_after_damage() {
 fn damage_is_explained() {
     let dir = Folder::new();
     damaged(&dir, "a.tfrecord", 0, &[4]);
-    let skip = "`tfseek cat --skip-errors` continues after it)\n";
+    let skip = "`--damage skip` leaves it out, `tfseek salvage` copies the sound records)\n";
     let after = format!("(the record is damaged; the 4 records before it are sound; {skip}");
     for verb in [&["head"][..], &["cat"], &["tail"], &["head", "-n", "-1"], &["tail", "-n", "+2"]] {
         let ran = dir.run(&[verb, &["a.tfrecord"]].concat());
@@ -336,7 +334,9 @@ fn damage_is_explained() {
     damage(&dir.shard("e.tfrecord", labels(0..10)), 34 * 5);
     let ran = dir.run(&["get", "e.tfrecord", "0"]);
     assert!(
-        ran.err.contains("cannot be found; the framing of the 5 records before it is sound"),
+        ran.err.contains(
+            "(the record is damaged; the framing of the 5 records before it is sound; `--damage skip`"
+        ),
         "{}",
         ran.err
     );

@@ -253,9 +253,7 @@ fn cat_prints_an_arrow_stream() {
         dir.command(&["cat", "-f", "arrow", "--where", "label in 1..4", "a.tfrecord"]).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty());
     assert!(output.stdout == fs::read(dir.path("a.arrows")).unwrap());
-    for args in [&["--skip", "1"][..], &["--skip-errors"]] {
-        dir.run(&[&["cat", "-f", "arrow", "a.tfrecord"], args].concat()).fails(2, &["-f arrow", args[0]]);
-    }
+    dir.run(&["cat", "-f", "arrow", "a.tfrecord", "--skip", "1"]).fails(2, &["-f arrow", "--skip"]);
     dir.run_on(b"", &["cat", "-f", "arrow", "-"]).fails(2, &["-f arrow: expected files", "standard input"]);
     dir.run(&["head", "-f", "arrow", "a.tfrecord"]).fails(2, &["-f arrow: expected the verb `cat`"]);
 }

@@ -225,26 +225,28 @@ fn damaged_records_end_the_run_or_are_skipped() {
     // The saved state is the position before the damaged record.
     let state: Value = serde_json::from_slice(&fs::read(dir.path("state.json")).unwrap()).unwrap();
     assert_eq!(state["pos"], 50);
-    let before = report(&dir, &["-b", "10", "--order", "none", "--steps", "5", "--skip-errors"]);
-    assert_eq!(sum(&before), sum(&whole));
-
-    let ran = run(&["--json", "--skip-errors"]);
-    let seen: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((ran.code, &seen["examples"], &seen["skipped"]), (0, &188.into(), &12.into()));
-    let lines: Vec<&str> = ran.err.lines().collect();
-    assert_eq!(lines.len(), 11, "{}", ran.err);
-    assert!(lines[0].starts_with("tfseek: skipped record 50: x-0.tfrecord: record 50 at byte 1700: "));
-    assert!(lines[9].starts_with("tfseek: skipped record 59: "));
-    assert_eq!(lines[10], "tfseek: and 2 more records were skipped");
-    assert_eq!(run(&["--skip-errors", "-q"]).err, "");
-    assert!(run(&["--skip-errors"]).out.contains("\n  skipped      12\n"));
+    let skip = |args: &[&str]| {
+        let ran = run(&[&["--damage", "skip"], args].concat());
+        let words = "tfseek: x-0.tfrecord: 1 damaged range is left out, 408 bytes; it begins at byte 1700, after 50 records\n";
+        assert_eq!((ran.code, ran.err.as_str()), (1, words));
+        ran
+    };
+    let parsed = |ran: &common::Ran| serde_json::from_str::<Value>(&ran.out).unwrap();
+    assert_eq!(sum(&parsed(&skip(&["--json", "--steps", "5"]))), sum(&whole));
+    let seen = parsed(&skip(&["--json", "-q"]));
+    assert_eq!((&seen["examples"], &seen["skipped"]), (&188.into(), &0.into()));
 
     // Records that do not match the schema are treated like damaged ones.
     let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[2], DType::Int64));
     fs::write(dir.path("pairs.json"), schema.build().unwrap().to_json()).unwrap();
     run(&["-s", "pairs.json"]).fails(1, &["x-0.tfrecord: record 0", "\"label\""]);
-    let ran = run(&["-s", "pairs.json", "--skip-errors", "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap()["skipped"], 200);
+    let ran = run(&["-s", "pairs.json", "--damage", "skip", "--json"]);
+    let lines: Vec<&str> = ran.err.lines().skip(1).collect();
+    assert_eq!((ran.code, &parsed(&ran)["skipped"], lines.len()), (1, &188.into(), 11), "{}", ran.err);
+    assert!(lines[0].starts_with("tfseek: left out record 0: x-0.tfrecord: record 0 at byte 0: "));
+    assert_eq!(lines[10], "tfseek: 188 records were left out");
+    let ran = run(&["-s", "pairs.json", "--damage", "skip"]);
+    assert!(ran.out.contains("\n  skipped      188\n"), "{}", ran.out);
 }
 
 #[test]

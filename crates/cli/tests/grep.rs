@@ -166,7 +166,7 @@ fn damage_ends_a_file_or_is_skipped() {
         let ran = dir.run(&["grep", "id in 2, 8, 22", "--ids", "-j", jobs, "a-0.tfrecord"]);
         assert_eq!((ran.code, ran.out.as_str()), (1, "2\n"), "{}", ran.err);
         assert!(
-            ran.err.contains("a-0.tfrecord: record 5") && ran.err.contains("`--skip-errors` continues"),
+            ran.err.contains("a-0.tfrecord: record 5") && ran.err.contains("`--damage skip` leaves it out"),
             "{}",
             ran.err
         );
@@ -174,14 +174,15 @@ fn damage_ends_a_file_or_is_skipped() {
             "grep",
             "id in 2, 8, 22",
             "--ids",
-            "--skip-errors",
+            "--damage",
+            "skip",
             "-j",
             jobs,
             "a-0.tfrecord",
             "a-2.tfrecord",
         ]);
-        assert_eq!((ran.code, ran.out.as_str()), (1, "2\n8\n12\n"), "{}", ran.err);
-        assert!(ran.err.contains("1 record was skipped"), "{}", ran.err);
+        assert_eq!((ran.code, ran.out.as_str()), (1, "2\n7\n11\n"), "{}", ran.err);
+        assert!(ran.err.contains("1 damaged range is left out"), "{}", ran.err);
     }
 }
 

@@ -153,7 +153,7 @@ fn damage_is_skipped_on_request() {
         let ran = dir.run(&["get", "a.tfrecord", "3,-1", "-f", "json", "--damage", "skip", "--rest", "rest"]);
         let found: Vec<_> =
             ran.out.lines().map(|line| json(line)["features"]["label"][0].as_i64().unwrap()).collect();
-        assert_eq!((ran.code, found), (0, vec![4, 9]));
+        assert_eq!((ran.code, found), (1, vec![4, 9]));
         assert_eq!(ran.err, warning);
         let bytes = fs::read(&path).unwrap();
         let rest = dir.path("rest/a.tfrecord.rest");
@@ -161,7 +161,7 @@ fn damage_is_skipped_on_request() {
         fs::remove_file(rest).unwrap();
     }
     let ran = dir.run(&["index", "a.tfrecord", "--damage", "skip"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.starts_with(warning) && ran.err.contains("8 records"), "{ran:?}");
     // Without the option the index with gaps is not used.
     assert_eq!(dir.run(&["get", "a.tfrecord", "3"]).code, 1);

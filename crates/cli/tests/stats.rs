@@ -107,28 +107,27 @@ fn damage_and_misuse() {
     let path = dir.shard("a.tfrecord", labels(0..10));
     damage(&path, 34 * 3 + 20);
     dir.run(&["stats", "a.tfrecord"]).fails(1, &["a.tfrecord: record 3 at byte 102: payload crc32c"]);
-    let ran = dir.run(&["stats", "--json", "--skip-errors", "a.tfrecord"]);
+    let ran = dir.run(&["stats", "--json", "--damage", "skip", "a.tfrecord"]);
     assert_eq!((ran.code, json(&ran.out)["records"].as_u64()), (1, Some(9)));
-    assert!(
-        ran.err.starts_with("tfseek: 1 record skipped; the first: a.tfrecord: record 3 at byte 102"),
-        "{}",
-        ran.err
-    );
+    let words =
+        "tfseek: a.tfrecord: 1 damaged range is left out, 34 bytes; it begins at byte 102, after 3 records\n";
+    assert_eq!(ran.err, words);
 
     let content = fs::read(&path).unwrap();
-    let ran = dir.run_on(&content, &["stats", "--skip-errors", "-"]);
-    assert!(ran.out.starts_with("9 Examples, 1 feature; 1 record skipped\n"), "{}", ran.out);
-    assert!(ran.code == 1 && ran.err.contains("1 record skipped; the first: <stdin>"), "{}", ran.err);
+    let ran = dir.run_on(&content, &["stats", "--damage", "skip", "-"]);
+    let title = "9 Examples, 1 feature; 1 damaged range of 34 bytes left out\n";
+    assert!(ran.out.starts_with(title), "{}", ran.out);
+    assert!(ran.code == 1 && ran.err.starts_with("tfseek: <stdin>: 1 damaged range"), "{}", ran.err);
     let mut content = content;
     content[34 * 5] ^= 1;
-    let ran = dir.run_on(&content, &["stats", "--skip-errors", "-"]);
-    assert!(
-        ran.out.starts_with("4 Examples, 1 feature; 2 records skipped, and the rest of 1 file\n"),
-        "{}",
-        ran.out
-    );
-    let words = "2 records skipped, and the rest of 1 file, where the next record cannot be found; the first: <stdin>";
-    assert!(ran.code == 1 && ran.err.contains(words), "{}", ran.err);
+    let ran = dir.run_on(&content, &["stats", "--damage", "skip", "-"]);
+    let title = "8 Examples, 1 feature; 2 damaged ranges of 68 bytes left out\n";
+    assert!(ran.out.starts_with(title), "{}", ran.out);
+    dir.shard("m.tfrecord", [label(0), b"\x0a\x05\x0a\x03".to_vec(), label(2)]);
+    let ran = dir.run(&["stats", "--damage", "skip", "--kind", "example", "m.tfrecord"]);
+    assert!(ran.out.starts_with("2 Examples, 1 feature; 1 record left out\n"), "{}", ran.out);
+    let words = "tfseek: 1 record left out; the first: m.tfrecord: record 1 at byte 34";
+    assert!(ran.code == 1 && ran.err.starts_with(words), "{}", ran.err);
 
     dir.shard("b.tfrecord", labels(0..10));
     dir.run(&["stats", "b.tfrecord", "--by", "x"]).fails(2, &["--by: no record has the feature x"]);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
-use tfseek::{At, Dataset, Error, Feature, Filter, Record, Result, SequenceExample};
+use tfseek::{At, Damage, Dataset, Error, Feature, Filter, Record, Result, SequenceExample};
 
 /// Size of the units in which records are searched. Matches are kept until their unit is merged, so units are small.
 const UNIT_BYTES: usize = 8 << 20;
@@ -40,8 +40,8 @@ pub struct GrepOptions {
     pub first: bool,
     /// Before the first match, refuse a feature of the condition whose name is similar to one of the first records, which lack it.
     pub check_names: bool,
-    /// Skip damaged records and records that do not decode.
-    pub skip_errors: bool,
+    /// Treatment of damaged records and of records that do not decode.
+    pub damage: Damage,
     /// Number of threads; 0: one per processor.
     pub jobs: usize,
 }
@@ -115,8 +115,8 @@ impl Grep {
         open: impl FnMut(usize, Option<u64>) -> Result<S> + Send,
         mut found: impl FnMut(MergedUnit<GrepUnit>) -> Result<(), E>,
     ) -> Result<GrepTotals, E> {
-        let GrepOptions { jobs, skip_errors, .. } = self.options;
-        let options = UnitOptions { jobs, skip_errors, bytes: UNIT_BYTES, ..UnitOptions::default() };
+        let GrepOptions { jobs, damage, .. } = self.options;
+        let options = UnitOptions { jobs, damage, bytes: UNIT_BYTES, ..UnitOptions::default() };
         let filter = match &self.pattern {
             GrepPattern::Filter(filter) => Some(filter.for_records()),
             GrepPattern::Text(_) => None,

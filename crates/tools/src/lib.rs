@@ -17,6 +17,7 @@
 //! * The module [`stats`] computes statistics of records and features.
 //! * [`thousands`] groups the digits of a number.
 //! * [`NumberedRecords`] reads the records of a dataset by number, for statistics and searches.
+//! * [`decodable`] finds the records of a dataset that decode and meet a condition.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -48,6 +49,7 @@
 mod archive;
 pub mod bare;
 mod content;
+mod decodable;
 pub mod digest;
 mod digits;
 pub mod encode;
@@ -77,6 +79,7 @@ mod verify;
 pub mod wildcards;
 
 pub use content::{Content, Map};
+pub use decodable::decodable;
 pub use digits::thousands;
 pub use joined::{JoinError, JoinedNpzWriter};
 pub use npz::NpzWriter;

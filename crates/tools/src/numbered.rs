@@ -4,7 +4,7 @@ use crate::units::UnitSource;
 use std::ops::Range;
 use std::path::PathBuf;
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::{At, Dataset, Record, Result};
+use tfseek::{At, Dataset, Record, Result, Warning};
 
 /// The records of one shard of a dataset, all or some of them, in ascending order.
 ///
@@ -69,6 +69,11 @@ impl UnitSource for NumberedRecords {
 
     fn skip_damaged(&mut self) -> bool {
         true
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let all = self.dataset.warnings().iter();
+        all.filter(|warning| warning.path() == Some(&self.path)).cloned().collect()
     }
 }
 

@@ -20,8 +20,6 @@ pub struct KindedStream {
     path: PathBuf,
     ended: bool,
     kind: MessageKind,
-    /// The kind is guessed, and no record has been returned yet.
-    guesses: bool,
 }
 
 impl KindedStream {
@@ -29,14 +27,13 @@ impl KindedStream {
     pub fn new(stream: Stream, kind: MessageKind) -> KindedStream {
         let path = stream.name().to_path_buf();
         let ahead = VecDeque::new();
-        KindedStream { stream, ahead, error: None, current: None, path, ended: false, kind, guesses: false }
+        KindedStream { stream, ahead, error: None, current: None, path, ended: false, kind }
     }
 
     /// Reads the first records of a stream and guesses the kind of its records from them.
     pub fn guess(stream: Stream) -> KindedStream {
         let mut records = KindedStream::new(stream, MessageKind::Other);
         records.kind = records.read_ahead();
-        records.guesses = true;
         records
     }
 
@@ -74,7 +71,6 @@ impl KindedStream {
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if let Some(first) = self.ahead.pop_front() {
-            self.guesses = false;
             let (payload, i, offset) = self.current.insert(first);
             return Ok(Some(Record::new(payload, At::new(&self.path, *i, *offset))));
         }
@@ -84,16 +80,6 @@ impl KindedStream {
         let record = self.stream.next()?;
         self.ended |= record.is_none();
         Ok(record)
-    }
-
-    /// Moves past a record with a damaged payload after [`next`](KindedStream::next) has returned its error, as [`Stream::skip_damaged`]
-    /// does. If no record was returned before, a guess of the kind begins again.
-    pub fn skip_damaged(&mut self) -> bool {
-        let skipped = self.stream.skip_damaged();
-        if skipped && self.guesses {
-            self.kind = self.read_ahead();
-        }
-        skipped
     }
 
     /// Returns the kind of the records.
@@ -111,7 +97,7 @@ impl KindedStream {
         &self.path
     }
 
-    /// Returns the number of records, with those that were skipped, if the stream was read to its end.
+    /// Returns the number of records if the stream was read to its end.
     pub fn total(&self) -> Option<u64> {
         self.ended.then_some(self.stream.records_read())
     }

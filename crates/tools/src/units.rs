@@ -56,7 +56,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use tfseek::example::MessageKind;
-use tfseek::{At, Error, Record, Result};
+use tfseek::{At, Damage, Error, Record, Result, Warning};
 
 /// The records of one shard, in file order.
 pub trait UnitSource: Send {
@@ -76,9 +76,14 @@ pub trait UnitSource: Send {
     /// Returns the number of records, if the shard was read to its end.
     fn total(&self) -> Option<u64>;
 
-    /// Continues after the damaged record of the last error. Returns false if the start of the next record is not known.
+    /// Continues after the damaged record of the last error. Returns false if that is not possible: a stream leaves damage out itself.
     fn skip_damaged(&mut self) -> bool {
         false
+    }
+
+    /// Returns the warnings about what was left out of the shard. Streams know it at their end.
+    fn warnings(&self) -> Vec<Warning> {
+        Vec::new()
     }
 }
 
@@ -150,14 +155,14 @@ pub struct UnitOptions {
     pub records: usize,
     /// Number of payload bytes from which a unit ends.
     pub bytes: usize,
-    /// Skip damaged records and records with an error.
-    pub skip_errors: bool,
+    /// Treatment of damaged records and of records with an error.
+    pub damage: Damage,
 }
 
 impl Default for UnitOptions {
     /// One thread per processor, units of 65,536 records or 64 MiB, and errors that end a shard.
     fn default() -> UnitOptions {
-        UnitOptions { jobs: 0, records: 1 << 16, bytes: 64 << 20, skip_errors: false }
+        UnitOptions { jobs: 0, records: 1 << 16, bytes: 64 << 20, damage: Damage::Raise }
     }
 }
 
@@ -223,7 +228,7 @@ fn on_this_thread<S: UnitSource, W: UnitWork, E>(
     work: &W,
     mut merge: impl FnMut(MergedUnit<W::Result>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let skips = cutter.options.skip_errors;
+    let skips = cutter.options.damage == Damage::Skip;
     while let Some(shard) = cutter.begin(work) {
         let mut unit = OpenUnit::new(shard, work);
         let end = cutter.cut(|record| {
@@ -291,7 +296,7 @@ fn on_threads<S: UnitSource, W: UnitWork, E: From<Error>>(
     work: &W,
     merge: &mut dyn FnMut(MergedUnit<W::Result>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let skips = cutter.options.skip_errors;
+    let skips = cutter.options.damage == Damage::Skip;
     let cutter = Mutex::new((cutter, 0usize));
     let window =
         UnitWindow { state: Mutex::default(), changed: Condvar::new(), width: jobs.saturating_mul(2) };
@@ -459,7 +464,7 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
                             break;
                         }
                         Err(e) => {
-                            if !(self.options.skip_errors && source.skip_damaged()) {
+                            if !(self.options.damage == Damage::Skip && source.skip_damaged()) {
                                 end.error = Some(e);
                                 break;
                             }
@@ -654,9 +659,10 @@ mod tests {
         for seed in 0..300 {
             let mut rng = Rng::new(seed);
             let shards = shards(&mut rng);
-            let (records, bytes, skip_errors) = (1 + rng.below(9), 1 + rng.below(200), rng.chance(2));
+            let (records, bytes) = (1 + rng.below(9), 1 + rng.below(200));
+            let damage = if rng.chance(2) { Damage::Skip } else { Damage::Raise };
             let stop = if rng.chance(3) { 1 + rng.below(9) } else { usize::MAX };
-            let options = UnitOptions { jobs: 1, records, bytes, skip_errors };
+            let options = UnitOptions { jobs: 1, records, bytes, damage };
             let one = listed(&shards, options, stop);
             for jobs in [2, 5] {
                 assert_eq!(listed(&shards, UnitOptions { jobs, ..options }, stop), one, "{seed}");
@@ -678,7 +684,7 @@ mod tests {
         let shard =
             Shard { items, skippable: false, before: None, read: 0, current: Vec::new(), ended: false };
         let mut sizes = Vec::new();
-        let options = UnitOptions { jobs: 1, records: 3, bytes: 40, skip_errors: false };
+        let options = UnitOptions { jobs: 1, records: 3, bytes: 40, damage: Damage::Raise };
         let done: Result<()> = for_each_unit(
             1,
             options,

@@ -151,7 +151,7 @@ export function mount(root, context) {
       distinct && term("Distinct records", distinctText(distinct)),
       term("Features", number(featuresOf(stats).length)),
       stats.skipped ? term("Left out", number(stats.skipped), "Damaged or malformed records") : null,
-      stats.cut_files ? term("Cut files", number(stats.cut_files), "Files whose rest was left out after damage") : null,
+      stats.damaged_ranges ? term("Damaged ranges", number(stats.damaged_ranges), `${number(stats.damaged_bytes)} bytes that were left out`) : null,
       stats.not_counted ? term("Features not counted", number(stats.not_counted), "Left out to save memory") : null);
   }
 

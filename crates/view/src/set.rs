@@ -11,10 +11,10 @@ use tfseek_tools::{Content, guess_kind};
 pub struct CommandWords {
     /// The paths, and options that every verb has.
     pub paths: String,
-    /// Options of the verbs that access records by number, such as `--damage skip`.
+    /// The treatment of damage: `--damage skip`, or empty.
+    pub damage: String,
+    /// Options of the verbs that access records by number, such as `--io pread`.
     pub by_number: String,
-    /// Options of the verbs that read files in order, such as `--skip-errors`.
-    pub in_order: String,
     /// The kind of the records, such as `--kind bytes`.
     pub kind: String,
 }
@@ -22,16 +22,17 @@ pub struct CommandWords {
 impl CommandWords {
     /// Returns the words of a verb before and after an argument of the caller.
     pub(crate) fn around(&self, verb: &str) -> [String; 2] {
-        let CommandWords { paths, by_number, in_order, kind } = self;
+        let CommandWords { paths, damage, by_number, kind } = self;
         let words = |words: &[&str]| {
             words.iter().copied().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
         };
         match verb {
-            "grep" => ["tfseek grep".to_owned(), words(&[paths, in_order, kind])],
-            "stats" => [words(&["tfseek stats", paths]), words(&[in_order, kind])],
-            "order" => [words(&["tfseek order", paths]), by_number.clone()],
-            "verify" | "schema" => [words(&["tfseek", verb, paths]), String::new()],
-            verb => [words(&["tfseek", verb, paths]), words(&[by_number, kind])],
+            "grep" => ["tfseek grep".to_owned(), words(&[paths, damage, kind])],
+            "stats" => [words(&["tfseek stats", paths]), words(&[damage, kind])],
+            "order" => [words(&["tfseek order", paths]), words(&[damage, by_number])],
+            "verify" => [words(&["tfseek verify", paths]), String::new()],
+            "schema" => [words(&["tfseek schema", paths]), damage.clone()],
+            verb => [words(&["tfseek", verb, paths]), words(&[damage, by_number, kind])],
         }
     }
 }
@@ -158,17 +159,20 @@ mod tests {
     fn commands_have_the_options_of_their_verb() {
         let words = CommandWords {
             paths: "'a b' --allow-missing".into(),
-            by_number: "--damage skip".into(),
-            in_order: "--skip-errors".into(),
+            damage: "--damage skip".into(),
+            by_number: "--io pread".into(),
             kind: String::new(),
         };
         let command = |verb, argument| {
             let [before, after] = words.around(verb);
             format!("{before} {argument} {after}")
         };
-        assert_eq!(command("get", "7"), "tfseek get 'a b' --allow-missing 7 --damage skip");
-        assert_eq!(command("grep", "'x == 3'"), "tfseek grep 'x == 3' 'a b' --allow-missing --skip-errors");
-        assert_eq!(command("order", "--step 3"), "tfseek order 'a b' --allow-missing --step 3 --damage skip");
-        assert_eq!(command("schema", "--tf"), "tfseek schema 'a b' --allow-missing --tf ");
+        assert_eq!(command("get", "7"), "tfseek get 'a b' --allow-missing 7 --damage skip --io pread");
+        assert_eq!(command("grep", "'x == 3'"), "tfseek grep 'x == 3' 'a b' --allow-missing --damage skip");
+        assert_eq!(
+            command("order", "--step 3"),
+            "tfseek order 'a b' --allow-missing --step 3 --damage skip --io pread"
+        );
+        assert_eq!(command("schema", "--tf"), "tfseek schema 'a b' --allow-missing --tf --damage skip");
     }
 }

@@ -1,6 +1,6 @@
 //! Arguments that define an order, and a loader over it.
 
-use super::{AccessArgs, LimitArgs, PathsArgs};
+use super::{AccessArgs, PathsArgs, ReadArgs};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ epoch, add up to the sum of the epoch.";
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShareArgs {
     #[command(flatten)]
-    pub(crate) limit: LimitArgs,
+    pub(crate) read: ReadArgs,
     #[command(flatten)]
     pub(crate) batch: BatchSizeArgs,
     /// Order of the records; `global`: shuffled over the whole dataset, `block`: shuffled in blocks of neighbouring records,
@@ -101,9 +101,6 @@ pub(crate) struct EpochArgs {
     /// Checksums to verify; `first-epoch`: payloads in epoch 0, headers in later epochs
     #[arg(long, value_name = "MODE", default_value = "payload")]
     pub(crate) verify: VerifyChoice,
-    /// Skip and list the records that are damaged or do not match the schema
-    #[arg(long)]
-    pub(crate) skip_errors: bool,
     /// Number of steps to run [default: all steps of the epoch]
     #[arg(long, value_name = "N")]
     pub(crate) steps: Option<NonZeroU64>,

@@ -168,9 +168,19 @@ pub(crate) struct WhereArgs {
     pub(crate) condition: Option<Filter>,
 }
 
-/// Kind of the payloads, and the limit on their length.
+/// Kind of the payloads, and options for reading them.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PayloadArgs {
+    /// Message type of the payloads; `auto`: guessed from the first records of each file, `bytes`: none
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pub(crate) kind: PayloadKind,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+}
+
+/// Kind of the payloads, for the verbs that report on damage and have no option for it.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct InspectArgs {
     /// Message type of the payloads; `auto`: guessed from the first records of each file, `bytes`: none
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub(crate) kind: PayloadKind,
@@ -178,7 +188,65 @@ pub(crate) struct PayloadArgs {
     pub(crate) limit: LimitArgs,
 }
 
-/// Limit on the length of records, and treatment of the end of a file, for every verb that reads records.
+impl InspectArgs {
+    /// Returns the options for reading, where damage is an error.
+    pub(crate) fn payload(self) -> PayloadArgs {
+        PayloadArgs { kind: self.kind, read: self.limit.into() }
+    }
+}
+
+/// Options for reading records, for every verb that needs the records themselves.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    pub(crate) limit: LimitArgs,
+    /// Treatment of damaged records, and of payloads that are not the message that is read; `raise`: an error, `skip`: they are left
+    /// out, and the exit status is 1
+    #[arg(long, value_name = "MODE", default_value = "raise")]
+    damage: DamageChoice,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DamageChoice {
+    #[default]
+    Raise,
+    Skip,
+}
+
+impl From<LimitArgs> for ReadArgs {
+    fn from(limit: LimitArgs) -> ReadArgs {
+        ReadArgs { limit, damage: DamageChoice::Raise }
+    }
+}
+
+impl ReadArgs {
+    /// Returns the treatment of damage.
+    pub(crate) fn damage(self) -> Damage {
+        if self.skips() { Damage::Skip } else { Damage::Raise }
+    }
+
+    /// Returns true for `--damage skip`.
+    pub(crate) fn skips(self) -> bool {
+        self.damage == DamageChoice::Skip
+    }
+
+    /// Returns the options of a stream.
+    pub(crate) fn stream(self) -> StreamOptions {
+        self.limit.stream().damage(self.damage())
+    }
+
+    /// Returns the options of indexes.
+    pub(crate) fn index(self) -> IndexOptions {
+        self.limit.index().damage(self.damage())
+    }
+
+    /// Returns the options of a dataset with these options of its indexes.
+    pub(crate) fn dataset(self, index: IndexOptions) -> DatasetOptions {
+        self.limit.dataset(index.damage(self.damage()))
+    }
+}
+
+/// Limit on the length of records, and treatment of the end of a file.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct LimitArgs {
     /// Maximum payload length of a record in bytes; a longer record is refused before memory is allocated for it [default:
@@ -292,49 +360,35 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) damage: DamageArgs,
+    pub(crate) rest: RestArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
 
-/// Treatment of damaged files, for the verbs that use indexes.
+/// Destination of damaged bytes, for the verbs that use indexes.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct DamageArgs {
-    /// Treatment of damaged records; `raise`: an error, `skip`: they are left out, with a warning per file
-    #[arg(long, value_name = "MODE", default_value = "raise")]
-    damage: DamageChoice,
+pub(crate) struct RestArgs {
     /// With --damage skip: write the damaged bytes of each file to `DIR/FILE.rest`
     #[arg(long, value_name = "DIR")]
     rest: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum DamageChoice {
-    #[default]
-    Raise,
-    Skip,
-}
-
-impl DamageArgs {
-    /// Returns true for `--damage skip`.
-    ///
-    /// # Errors
-    /// `--rest` without it.
-    pub(crate) fn skips(&self) -> Outcome<bool> {
-        match (self.damage, &self.rest) {
-            (DamageChoice::Skip, _) => Ok(true),
-            (DamageChoice::Raise, None) => Ok(false),
-            (DamageChoice::Raise, Some(_)) => Err(Failure::usage("--rest requires --damage skip")),
-        }
+impl RestArgs {
+    /// Returns true if damaged bytes are written.
+    pub(crate) fn is_given(&self) -> bool {
+        self.rest.is_some()
     }
 
-    /// Adds these options to those of indexes.
-    pub(crate) fn index(&self, options: IndexOptions) -> Outcome<IndexOptions> {
-        let options = options.damage(if self.skips()? { Damage::Skip } else { Damage::Raise });
-        Ok(match &self.rest {
-            Some(dir) => options.rest(dir),
-            None => options,
-        })
+    /// Returns the options of indexes with this destination.
+    ///
+    /// # Errors
+    /// `--rest` without `--damage skip`.
+    pub(crate) fn index(&self, read: ReadArgs) -> Outcome<IndexOptions> {
+        match &self.rest {
+            None => Ok(read.index()),
+            Some(dir) if read.skips() => Ok(read.index().rest(dir)),
+            Some(_) => Err(Failure::usage("--rest requires --damage skip")),
+        }
     }
 }
 
@@ -400,9 +454,9 @@ pub(crate) struct IndexArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) limit: LimitArgs,
+    pub(crate) read: ReadArgs,
     #[command(flatten)]
-    pub(crate) damage: DamageArgs,
+    pub(crate) rest: RestArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
@@ -418,7 +472,7 @@ pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) payload: PayloadArgs,
+    pub(crate) inspect: InspectArgs,
     /// Print one JSON object per file; `error` is the problem with the file, or null
     #[arg(long)]
     pub(crate) json: bool,
@@ -467,9 +521,6 @@ pub(crate) struct CatArgs {
     /// Number of records to skip first, per file
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
-    /// Skip damaged records, and count them at the end; the exit status is 1. A damaged length ends its file
-    #[arg(long)]
-    pub(crate) skip_errors: bool,
     /// Print payloads that each follow their length as a varint, without framing and checksums, as protobuf's streams of messages
     #[arg(long, conflicts_with_all = ["format", "features"])]
     pub(crate) bare: bool,
@@ -547,9 +598,6 @@ pub(crate) struct GrepArgs {
     /// prints the records as JSON
     #[arg(long, requires = "count")]
     pub(crate) json: bool,
-    /// Skip damaged records, and count them at the end; the exit status is 1. A damaged length ends its file
-    #[arg(long)]
-    pub(crate) skip_errors: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
@@ -603,9 +651,6 @@ pub(crate) struct StatsArgs {
     /// Random seed of the sample
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
-    /// Skip damaged and malformed records, and count them at the end; the exit status is 1. A damaged length ends its file
-    #[arg(long, conflicts_with_all = ["sample", "merge"])]
-    pub(crate) skip_errors: bool,
     /// Limit on the memory of the statistics: bytes, or `256MB`. Beyond it values are not counted exactly any more
     #[arg(long, value_name = "BYTES", value_parser = tfseek_tools::sizes::parse)]
     pub(crate) memory: Option<u64>,
@@ -634,7 +679,7 @@ pub(crate) struct ParseArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) limit: LimitArgs,
+    pub(crate) read: ReadArgs,
     /// Schema file, as `tfseek schema --json` prints it
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
@@ -679,7 +724,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub(crate) decode: bool,
     #[command(flatten)]
-    pub(crate) payload: PayloadArgs,
+    pub(crate) inspect: InspectArgs,
     /// Print one JSON object per file; `index` and `record` are the numbers of the faulty record, over all files and in the
     /// file, and `gaps` are the damaged ranges
     #[arg(long)]
@@ -777,7 +822,7 @@ pub(crate) struct UnpackArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) limit: LimitArgs,
+    pub(crate) read: ReadArgs,
     /// Output file, or output folder for several files, where names without a TFRecord extension get `.tfrecord` [default: next to
     /// each input, without .gz or .zz]
     #[arg(short, long, value_name = "OUT")]

@@ -3,7 +3,6 @@
 use crate::args::{self, GlobalArgs, HeadCount, PrintArgs, RecordFormat};
 use crate::condition::Condition;
 use crate::console::Console;
-use crate::damage::SkippedErrors;
 use crate::exit::Outcome;
 use crate::records;
 
@@ -14,11 +13,8 @@ pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Conso
     }
     let paths = records::resolve(&args.paths, console)?;
     let condition = Condition::new(&args.select, paths.len());
-    let mut skipped = SkippedErrors::default();
-    let skips = args.skip_errors.then_some(&mut skipped);
     let all = HeadCount::First(u64::MAX);
     let format = if args.bare { RecordFormat::Bare } else { args.print.format };
     let print = PrintArgs { format, ..args.print.clone() };
-    let outcome = super::head::print(&paths, (args.skip, all), condition, skips, &print, global, console);
-    outcome.and_then(|()| skipped.report(console))
+    super::head::print(&paths, (args.skip, all), condition, &print, global, console)
 }

@@ -1,8 +1,9 @@
 //! `tfseek convert`: TFRecords in other formats, and back.
 
-use crate::args::{AccessArgs, CatArgs, ConvertArgs, DamageArgs, GlobalArgs, IoMode, JobsArgs, PathsArgs};
+use crate::args::{AccessArgs, CatArgs, ConvertArgs, GlobalArgs, IoMode, JobsArgs, PathsArgs, RestArgs};
 use crate::bytes::Size;
 use crate::console::Console;
+use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::count;
 use crate::{dataset, outputs, progress, records};
@@ -32,12 +33,14 @@ pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console
     if args.proto_json && !is_json(output) && !inputs.iter().any(|path| is_json(path)) {
         return Err(Failure::usage("--proto-json: expected JSON lines, found none"));
     }
-    let report = if is_export { to_other(args, global, console) } else { from_other(args, global) }?;
+    let mut skipped = SkippedErrors::default();
+    let report =
+        if is_export { to_other(args, &mut skipped, global, console)? } else { from_other(args, global)? };
     print(&report, args, global, console)?;
     if args.select.condition.is_some() && report.records == 0 {
         return Err(Failure::Message(DATA, "no record meets the condition; the file has no records".into()));
     }
-    Ok(())
+    skipped.report(console)
 }
 
 /// Returns true for a path that is not named as a file of another format. TFRecords have any names.
@@ -50,7 +53,12 @@ fn is_json(path: &Path) -> bool {
 }
 
 /// Converts TFRecords to another format.
-fn to_other(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> Outcome<ConvertReport> {
+fn to_other(
+    args: &ConvertArgs,
+    skipped: &mut SkippedErrors,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome<ConvertReport> {
     let (inputs, output) = args.paths()?;
     if is_json(output) {
         let table_options = [("--schema", args.schema.is_some()), ("--text", !args.text.is_empty())];
@@ -67,7 +75,7 @@ fn to_other(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> O
     let resolved = tfseek::paths::resolve(inputs, args.allow_missing)?;
     check(args, &resolved)?;
     let paths = PathsArgs { paths: inputs.to_vec(), allow_missing: args.allow_missing };
-    let dataset = dataset::open(&paths, &args.access, args.payload.limit, global, console)?;
+    let dataset = dataset::open(&paths, &args.access, args.payload.read, global, console)?;
     let mut options = ExportOptions::new();
     options.kind = args.payload.kind.specified();
     options.features.clone_from(&args.features);
@@ -77,10 +85,12 @@ fn to_other(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> O
     options.text.clone_from(&args.text);
     options.threads = threads(args.access.jobs)?;
     let mut records = dataset.len();
-    if let Some(filter) = &args.select.condition {
-        let selected = dataset::select(&dataset, filter, global, console)?;
-        records = selected.count();
-        options.records = Some((&selected).into());
+    // In JSON lines, a payload that is not of a guessed kind is a string of bytes.
+    let decode = !is_json(output) || options.kind.is_some();
+    let which = (args.select.condition.as_ref(), decode);
+    options.records = dataset::subset(&dataset, which, args.payload, skipped, global, console)?;
+    if let Some(selected) = &options.records {
+        records = selected.len();
     }
     let bar = progress::records(global, "converting", records);
     let report = export(&dataset, output, &options, &|records| bar.inc(records));
@@ -97,7 +107,6 @@ fn threads(jobs: JobsArgs) -> Outcome<Option<usize>> {
 pub(super) fn cat(args: &CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let unfit = [
         ("--skip", args.skip > 0),
-        ("--skip-errors", args.skip_errors),
         ("`-` (standard input)", args.paths.paths.iter().any(|path| path == Path::new(records::STDIN))),
     ];
     if let Some((found, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
@@ -113,18 +122,19 @@ pub(super) fn cat(args: &CatArgs, global: &GlobalArgs, console: &mut Console) ->
     let access = AccessArgs {
         io: IoMode::Map,
         index_dir: None,
-        damage: DamageArgs::default(),
+        rest: RestArgs::default(),
         jobs: JobsArgs { jobs: 0 },
     };
     let payload = args.print.payload;
-    let dataset = dataset::open(&args.paths, &access, payload.limit, global, console)?;
+    let dataset = dataset::open(&args.paths, &access, payload.read, global, console)?;
     let mut options = ExportOptions::new();
     options.kind = payload.kind.specified();
     options.features.clone_from(&args.print.features);
-    if let Some(filter) = &args.select.condition {
-        options.records = Some((&dataset::select(&dataset, filter, global, console)?).into());
-    }
-    stream(&dataset, &options, console.out(), &|_| {}).map(drop).map_err(failure)
+    let mut skipped = SkippedErrors::default();
+    let which = (args.select.condition.as_ref(), true);
+    options.records = dataset::subset(&dataset, which, payload, &mut skipped, global, console)?;
+    stream(&dataset, &options, console.out(), &|_| {}).map_err(failure)?;
+    skipped.report(console)
 }
 
 /// Converts files of another format to TFRecords.
@@ -158,7 +168,7 @@ fn from_other(args: &ConvertArgs, global: &GlobalArgs) -> Outcome<ConvertReport>
     options.force = args.force;
     options.shards = args.shard_size.map(ShardCount::Size);
     options.feature_lists.clone_from(&args.feature_lists);
-    options.max_record = Some(args.payload.limit.max_record());
+    options.max_record = Some(args.payload.read.limit.max_record());
     let bar = progress::bytes(global, "converting", progress::total_size(inputs));
     let report = import(inputs, output, &options, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();

@@ -79,7 +79,6 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
             std::slice::from_ref(first),
             (0, HeadCount::First(2)),
             Condition::new(&args::WhereArgs::default(), 1),
-            None,
             &print_args(),
             global,
             console,
@@ -91,7 +90,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
     let access = AccessArgs {
         io: IoMode::Map,
         index_dir: None,
-        damage: args::DamageArgs::default(),
+        rest: args::RestArgs::default(),
         jobs: args::JobsArgs { jobs: 0 },
     };
     let mut numbered = Numbered::open(&paths_args, &access, payload_args(), global, console)?;
@@ -134,7 +133,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
 }
 
 fn payload_args() -> args::PayloadArgs {
-    args::PayloadArgs { kind: PayloadKind::Auto, limit: args::LimitArgs::default() }
+    args::PayloadArgs { kind: PayloadKind::Auto, read: args::ReadArgs::default() }
 }
 
 fn print_args() -> args::PrintArgs {

@@ -8,6 +8,7 @@
 use crate::args;
 use crate::condition::Condition;
 use crate::console::Console;
+use crate::damage::SkippedErrors;
 use crate::exit::Outcome;
 use crate::output::NumberedRecord;
 use crate::records::{self, RecordNumbers, Records};
@@ -17,14 +18,16 @@ use tfseek_tools::digest;
 
 pub(crate) fn run(args: &args::DigestArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
-    let mut numbers = RecordNumbers::new();
+    let mut numbers = RecordNumbers::new(args.payload.read);
     let mut condition = Condition::new(&args.select, paths.len());
+    let mut skipped = SkippedErrors::default();
     for path in &paths {
-        let outcome = file(path, args, paths.len() > 1, &mut numbers, &mut condition, console);
+        let outcome =
+            file(path, args, paths.len() > 1, &mut numbers, (&mut condition, &mut skipped), console);
         console.report_and_continue(outcome)?;
     }
     condition.finish(console);
-    Ok(())
+    skipped.report(console)
 }
 
 fn file(
@@ -32,7 +35,7 @@ fn file(
     args: &args::DigestArgs,
     many_files: bool,
     numbers: &mut RecordNumbers,
-    condition: &mut Condition,
+    (condition, skipped): (&mut Condition, &mut SkippedErrors),
     console: &mut Console,
 ) -> Outcome {
     let before = numbers.begin(path);
@@ -43,11 +46,14 @@ fn file(
         String::new()
     };
     while let Some(item) = records.next()? {
-        if !condition.accepts(&item)? {
-            continue;
-        }
-        console.print(format_args!("{{{file}{}}}\n", line(item)?))?;
-        console.end_record()?;
+        let printed = condition.accepts(&item).and_then(|accepted| {
+            if accepted {
+                console.print(format_args!("{{{file}{}}}\n", line(item)?))?;
+                console.end_record()?;
+            }
+            Ok(())
+        });
+        skipped.catch(args.payload.read, printed)?;
     }
     numbers.end(records.total());
     Ok(())

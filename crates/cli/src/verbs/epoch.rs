@@ -16,7 +16,7 @@ use tfseek::loader::{ErrorPolicy, Loader};
 
 pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let schema = args.schema.as_deref().map(parse::schema).transpose()?;
-    let dataset = dataset::open(&args.paths, &args.access, args.share.limit, global, console)?;
+    let dataset = dataset::open(&args.paths, &args.access, args.share.read, global, console)?;
     if let Some(out) = args.state_out.as_deref() {
         // The state of `--resume` may be replaced, because it has been read before the new one is written.
         let shards = dataset.shards().map(|shard| shard.path);
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Con
     if let Some(threads) = args.threads {
         options = options.threads(threads);
     }
-    if args.skip_errors {
+    if args.share.read.skips() {
         options = options.errors(ErrorPolicy::Skip);
     }
     let mut loader = args.share.loader(&dataset, options, global, console)?;

@@ -40,7 +40,7 @@ pub(super) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -
             (Position::first(&files.list, files.list.len().saturating_sub(1)), false)
         }
     };
-    let mut numbers = RecordNumbers::new();
+    let mut numbers = RecordNumbers::new(args.print.payload.read);
     for path in files.list.iter().take_while(|path| **path != start.path) {
         numbers.begin(path);
     }
@@ -73,7 +73,7 @@ pub(super) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -
 }
 
 fn open(args: &TailArgs, at: &Position) -> tfseek::Result<Follow> {
-    args.print.payload.limit.follow().start(at.record, at.offset).open(&at.path)
+    args.print.payload.read.limit.follow().start(at.record, at.offset).open(&at.path)
 }
 
 /// The files that the paths match, in order. The last search is kept.
@@ -142,7 +142,7 @@ impl FollowedRecords {
         let record = match self.follow.next() {
             Ok(None) => return Ok(None),
             Ok(Some(record)) => record,
-            Err(e) => return Err(damage::explain(e.into(), Reading::InOrder { can_skip: true })),
+            Err(e) => return Err(damage::explain(e.into(), Reading::InOrder)),
         };
         if self.specified.is_none() && !self.guess.is_complete() {
             self.guess.add(record.payload());
@@ -262,7 +262,7 @@ impl Reader<'_> {
         let message = format!(
             "{path}: record {record} at byte {offset}: the file ends inside the record, after {bytes} bytes, and {next} follows it"
         );
-        if self.args.print.payload.limit.tolerates() {
+        if self.args.print.payload.read.limit.tolerates() {
             console.note(format_args!("tfseek: {message}"));
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use crate::args::{self, GlobalArgs, PathsArgs};
 use crate::condition::Condition;
 use crate::console::Console;
-use crate::damage::{self, Reading};
+use crate::damage::{self, Reading, SkippedErrors};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome, code_of};
 use crate::output::Printer;
@@ -49,15 +49,17 @@ fn print(args: &args::GetArgs, global: &GlobalArgs, console: &mut Console) -> Ou
     let many_files = records.dataset.shards().len() > 1;
     let printer = printer.many_files(many_files);
     let mut condition = Condition::new(&args.select, records.dataset.shards().len());
+    let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     for i in ranges.into_iter().flatten() {
         let item = records.get(i)?;
-        if condition.accepts(&item)? {
-            printer.record(console, item)?;
-        }
+        let printed = condition
+            .accepts(&item)
+            .and_then(|accepted| if accepted { printer.record(console, item) } else { Ok(()) });
+        skipped.catch(read, printed)?;
     }
     condition.finish(console);
     printer.finish(console);
-    Ok(())
+    skipped.report(console)
 }
 
 const NUMBERS: &str = "`7`, `-1` for the last, `3,7`, `10:20`, `10:`, `:10`";

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &args::GrepArgs, global: &GlobalArgs, console: &mut Cons
         payloads: prints,
         first: args.shards,
         check_names: true,
-        skip_errors: args.skip_errors,
+        damage: args.print.payload.read.damage(),
         jobs: args.jobs.jobs,
     };
     let grep = if args.text {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &args::GrepArgs, global: &GlobalArgs, console: &mut Cons
         found: 0,
         file: FileCounts::default(),
     };
-    let mut numbers = RecordNumbers::new();
+    let mut numbers = RecordNumbers::new(args.print.payload.read);
     let open = |s: usize, total: Option<u64>| {
         if s > 0 {
             numbers.end(total);
@@ -139,16 +139,7 @@ impl GrepReport<'_> {
             None => Ok(()),
             // The condition does not fit the records.
             Some(e) if matches!(e.kind(), ErrorKind::Filter(_)) => Err(Failure::from(e).into()),
-            Some(e) => {
-                let hint = "`--skip-errors` continues after it";
-                let failure = match e.kind() {
-                    ErrorKind::CorruptData { .. } | ErrorKind::Wire(_) if !self.args.skip_errors => {
-                        Failure::Noted(e, hint.into())
-                    }
-                    _ => e.into(),
-                };
-                Ok(bar.suspend(|| self.console.report_and_continue(Err(failure)))?)
-            }
+            Some(e) => Ok(bar.suspend(|| self.console.report_and_continue(Err(e.into())))?),
         }
     }
 
@@ -242,10 +233,6 @@ impl UnitSource for GrepSource<'_> {
 
     fn total(&self) -> Option<u64> {
         self.records.total()
-    }
-
-    fn skip_damaged(&mut self) -> bool {
-        self.records.skip_damaged()
     }
 }
 

@@ -1,10 +1,10 @@
 //! `tfseek head`: prints the first records of each file. `cat` uses the same loop.
 
-use crate::args::{self, GlobalArgs, HeadCount, PrintArgs};
+use crate::args::{self, GlobalArgs, HeadCount, PrintArgs, ReadArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
-use crate::exit::{Failure, Outcome};
+use crate::exit::Outcome;
 use crate::output::Printer;
 use crate::records::{self, KeptRecord, RecordNumbers, Records};
 use std::collections::VecDeque;
@@ -13,22 +13,21 @@ use std::path::PathBuf;
 pub(crate) fn run(args: &args::HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let condition = Condition::new(&args.select, paths.len());
-    print(&paths, (args.skip, args.n), condition, None, &args.print, global, console)
+    print(&paths, (args.skip, args.n), condition, &args.print, global, console)
 }
 
 /// Skips the first `skip` records of each file that meet the condition, and prints the next `n`. After an error, which is reported, the next file follows.
-/// Damaged records are errors, unless they are collected in `skipped`.
 pub(crate) fn print(
     paths: &[PathBuf],
     (skip, n): (u64, HeadCount),
     mut condition: Condition,
-    mut skipped: Option<&mut SkippedErrors>,
     print: &PrintArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     let printer = Printer::new(print, global)?.many_files(paths.len() > 1);
-    let mut numbers = RecordNumbers::new();
+    let mut numbers = RecordNumbers::new(print.payload.read);
+    let mut skipped = SkippedErrors::default();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
         if n == HeadCount::First(0) {
@@ -38,8 +37,8 @@ pub(crate) fn print(
         let outcome = match Records::open(path, print.payload) {
             Ok(records) => {
                 let mut records = records.numbered(before);
-                let skipped = skipped.as_deref_mut();
-                let outcome = file(&mut records, (skip, n), &mut condition, skipped, &printer, console);
+                let read = (print.payload.read, &mut skipped);
+                let outcome = file(&mut records, (skip, n), &mut condition, read, &printer, console);
                 numbers.end(records.total());
                 outcome
             }
@@ -49,7 +48,7 @@ pub(crate) fn print(
     }
     condition.finish(console);
     printer.finish(console);
-    Ok(())
+    skipped.report(console)
 }
 
 /// Prints `n` records of a file that meet the condition, after the first `skip` of them.
@@ -57,20 +56,19 @@ pub(super) fn file(
     records: &mut Records,
     (skip, n): (u64, HeadCount),
     condition: &mut Condition,
-    skipped: Option<&mut SkippedErrors>,
+    read: (ReadArgs, &mut SkippedErrors),
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
-    let reading = Reading::InOrder { can_skip: true };
-    print_records(records, (skip, n), condition, skipped, printer, console)
-        .map_err(|e| damage::explain(e, reading))
+    print_records(records, (skip, n), condition, read, printer, console)
+        .map_err(|e| damage::explain(e, Reading::InOrder))
 }
 
 fn print_records(
     records: &mut Records,
     (skip, n): (u64, HeadCount),
     condition: &mut Condition,
-    mut skipped: Option<&mut SkippedErrors>,
+    (read, skipped): (ReadArgs, &mut SkippedErrors),
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
@@ -85,17 +83,11 @@ fn print_records(
     let mut seen: u64 = 0;
     // No further record is read after the last requested one, because damage after it is not an error.
     while seen.saturating_sub(skip) < n {
-        let outcome = match records.next() {
-            Ok(None) => break,
-            Ok(Some(item)) => match condition.accepts(&item) {
-                Ok(true) => Ok(item),
-                Ok(false) => continue,
-                Err(e) => Err(e),
-            },
-            Err(e) => match &mut skipped {
-                Some(_) if records.skip_damaged() => Err(e.into()),
-                _ => return Err(e.into()),
-            },
+        let Some(item) = records.next()? else { break };
+        let outcome = match condition.accepts(&item) {
+            Ok(true) => Ok(item),
+            Ok(false) => continue,
+            Err(e) => Err(e),
         };
         let outcome = match outcome {
             Ok(_) if seen < skip => Ok(()),
@@ -114,14 +106,9 @@ fn print_records(
             Err(e) => Err(e),
         };
         seen += 1;
-        match (outcome, &mut skipped) {
-            (Err(Failure::Error(e)), Some(skipped)) if e.is_data() => {
-                if seen > skip {
-                    skipped.add(e);
-                }
-            }
-            (outcome, _) => outcome?,
-        }
+        let mut before = SkippedErrors::default();
+        let counted = if seen > skip { &mut *skipped } else { &mut before };
+        counted.catch(read, outcome)?;
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
     let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
-    let mut options = args.damage.index(args.limit.index())?.check_payloads(args.check).jobs(args.jobs.jobs);
+    let mut options = args.rest.index(args.read)?.check_payloads(args.check).jobs(args.jobs.jobs);
     options = options.checkpoint_every(args.checkpoint_every).progress(progress::callback(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
@@ -133,14 +133,14 @@ fn columns(
     console: &mut Console,
 ) -> Outcome {
     let bar = progress::bytes(global, "columns", progress::total_size(sources));
-    let mut index = args.damage.index(IndexOptions::new().auto_limit(u64::MAX))?;
+    let mut index = args.rest.index(args.read)?.auto_limit(u64::MAX);
     if sources.len() > 1 {
         index = index.jobs(1);
     }
     if let Some(dir) = &args.index_dir {
         index = index.index_dir(dir);
     }
-    let options = args.limit.dataset(index).allow_missing(true);
+    let options = args.read.dataset(index).allow_missing(true);
     let options = options.progress(progress::callback(&bar));
     let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
     // A shard may lack a feature that other shards have. Features that no shard has are found below.
@@ -274,8 +274,8 @@ fn check_features(
     filter: &Filter,
     args: &args::IndexArgs,
 ) -> Outcome {
-    let index = args.damage.index(IndexOptions::new().auto_limit(u64::MAX))?;
-    let options = args.limit.dataset(index).allow_missing(true);
+    let index = args.rest.index(args.read)?.auto_limit(u64::MAX);
+    let options = args.read.dataset(index).allow_missing(true);
     // The errors of failed shards have been reported.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
     match dataset.select(filter, &ColumnOptions::new()) {
@@ -301,8 +301,8 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 /// Returns the records of one shard that meet a filter.
 fn select(path: &Path, filter: &Filter, args: &args::IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
-    let index = args.damage.index(IndexOptions::new().mode(mode).auto_limit(u64::MAX).jobs(1))?;
-    let options = args.limit.dataset(index).allow_missing(true);
+    let index = args.rest.index(args.read)?.mode(mode).auto_limit(u64::MAX).jobs(1);
+    let options = args.read.dataset(index).allow_missing(true);
     // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
     let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));
     // The error names the shard, because the kinds of features may differ between shards.

@@ -4,7 +4,7 @@
 //! those of a compressed file or of standard input by reading it. Several sets of shards are also summed separately. Features are those of
 //! the first record. Payloads of other types have the top-level fields of the first 16 records.
 
-use crate::args::{self, GlobalArgs, LimitArgs, PayloadArgs};
+use crate::args::{self, GlobalArgs, InspectArgs, LimitArgs};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Cons
         let read = bytes(&path);
         let (summary, outcome) = match path {
             Ok(path) => {
-                let (mut summary, outcome) = summarize(&path, args.payload);
+                let (mut summary, outcome) = summarize(&path, args.inspect);
                 let records = summary.records.filter(|_| outcome.is_ok());
                 summary.split = bar.suspend(|| splits.add(&path, records, console));
                 (Some(summary), outcome)
@@ -201,12 +201,12 @@ impl FileSummary {
 }
 
 /// Reads a file as far as possible. Returns its summary, and the error that ended the reading.
-fn summarize(path: &Path, payloads: PayloadArgs) -> (FileSummary, Outcome) {
+fn summarize(path: &Path, inspect: InspectArgs) -> (FileSummary, Outcome) {
     let mut summary = FileSummary::new(path);
-    let read = Records::open(path, payloads).and_then(|mut records| {
+    let read = Records::open(path, inspect.payload()).and_then(|mut records| {
         summary.compression = Some(records.compression());
         summary.records = Some(0);
-        let counted = count_records(path, payloads.limit, &mut records, &mut summary);
+        let counted = count_records(path, inspect.limit, &mut records, &mut summary);
         for warning in records.warnings() {
             if !summary.warnings.contains(warning) {
                 summary.warnings.push(warning.clone());

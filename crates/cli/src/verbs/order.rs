@@ -21,7 +21,7 @@ use tfseek::order::{Order, RankShare, Run, StepRow};
 const CHUNK: u64 = 1024;
 
 pub(crate) fn run(args: &args::OrderArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let dataset = dataset::open(&args.paths, &args.access, args.share.limit, global, console)?;
+    let dataset = dataset::open(&args.paths, &args.access, args.share.read, global, console)?;
     let cursor = args.share.cursor(&dataset, global, console)?;
     let (order, share) = (cursor.order(), cursor.share()?);
     if let Some(first) = args.query.step {

@@ -5,6 +5,7 @@
 
 use crate::args::{self, GlobalArgs};
 use crate::console::Console;
+use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::output::arrays;
 use crate::progress::FileProgress;
@@ -41,7 +42,8 @@ pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Con
         None => BatchOutput::Stdout(console),
     };
     let bar = progress::bytes(global, "parsing", progress::total_size(&paths));
-    let parsed = parse_all(args, &paths, &schema, &mut output, &bar);
+    let mut skipped = SkippedErrors::default();
+    let parsed = parse_all(args, (&paths, &schema), &mut output, &mut skipped, &bar);
     bar.finish_and_clear();
     let (records, batches) = parsed?;
     let records = text::count(records, "record");
@@ -62,7 +64,7 @@ pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Con
             console.note(format_args!("{}: {records}", finished?.display()));
         }
     }
-    Ok(())
+    skipped.report(console)
 }
 
 /// Reads the schema in a file.
@@ -121,12 +123,29 @@ impl Row for PendingRow {
     }
 }
 
+/// Moves the rows that cannot be parsed behind the others, counts them, and returns the number of the others.
+fn leave_out(parser: &BatchParser, rows: &mut [PendingRow], skipped: &mut SkippedErrors) -> Outcome<usize> {
+    let mut kept = 0;
+    for k in 0..rows.len() {
+        let alone = rows.get(k..=k).unwrap_or_default();
+        match parser.parse(alone) {
+            Ok(_) => {
+                rows.swap(kept, k);
+                kept += 1;
+            }
+            Err(e) if e.is_data() => skipped.add(e),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(kept)
+}
+
 /// Parses the records and writes the batches. Returns the number of records and of batches.
 fn parse_all(
     args: &args::ParseArgs,
-    paths: &[PathBuf],
-    schema: &Schema,
+    (paths, schema): (&[PathBuf], &Schema),
     output: &mut BatchOutput<'_>,
+    skipped: &mut SkippedErrors,
     bar: &ProgressBar,
 ) -> Outcome<(u64, u64)> {
     let parser = BatchParser::new(schema);
@@ -137,20 +156,40 @@ fn parse_all(
     let (mut seen, mut taken, mut done) = (0u64, 0u64, 0u64);
     let max_records = args.n.unwrap_or(u64::MAX);
     let is_joined = matches!(output, BatchOutput::Joined(_));
-    let mut flush = |rows: &[PendingRow]| -> Outcome {
-        let batch = match rows {
-            [row] if args.single => parser.parse_single(row)?,
-            rows => parser.parse(rows)?,
-        };
-        output.write(done, &batch, args, schema.is_sequence())?;
-        done += 1;
-        Ok(())
+    // Writes the batch of the rows. Rows that cannot be parsed are left out, and the others are kept for the next batch, unless this is the last.
+    // Returns the numbers of both.
+    let mut flush = |rows: &mut [PendingRow], is_last: bool| -> Outcome<(usize, u64)> {
+        let all = rows.len();
+        let mut kept = all;
+        loop {
+            let rows = rows.get_mut(..kept).unwrap_or_default();
+            let parsed = match &*rows {
+                [row] if args.single => parser.parse_single(row),
+                rows => parser.parse(rows),
+            };
+            match parsed {
+                Err(e) if args.read.skips() && e.is_data() => {
+                    kept = leave_out(&parser, rows, skipped)?;
+                    if kept == rows.len() {
+                        return Err(e.into());
+                    }
+                    if kept == 0 || !is_last {
+                        return Ok((kept, (all - kept) as u64));
+                    }
+                }
+                parsed => {
+                    output.write(done, &parsed?, args, schema.is_sequence())?;
+                    done += 1;
+                    return Ok((0, (all - kept) as u64));
+                }
+            }
+        }
     };
     for path in paths {
         if taken >= max_records {
             break;
         }
-        let mut stream = records::stream(path, args.limit)?;
+        let mut stream = records::stream(path, args.read)?;
         let is_plain = stream.compression() == Compression::None;
         let mut progress = FileProgress::new(bar, path, is_plain);
         while taken < max_records
@@ -175,15 +214,19 @@ fn parse_all(
             pending += 1;
             taken += 1;
             if pending == size {
-                flush(&rows)?;
-                pending = 0;
+                let left_out;
+                (pending, left_out) = flush(&mut rows, false)?;
+                taken -= left_out;
             }
         }
         progress.finish();
     }
+    if pending > 0 {
+        taken -= flush(rows.get_mut(..pending).unwrap_or_default(), true)?.1;
+    }
     // Without records, joined arrays are those of an empty batch.
-    if pending > 0 || (is_joined && taken == 0) {
-        flush(rows.get(..pending).unwrap_or_default())?;
+    if is_joined && taken == 0 {
+        flush(&mut [], true)?;
     }
     Ok((taken, done))
 }

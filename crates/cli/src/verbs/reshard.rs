@@ -3,13 +3,13 @@
 use crate::args::{self, GlobalArgs, IoMode, ReshardArgs};
 use crate::bytes::Size;
 use crate::console::Console;
+use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, IO, Outcome};
 use crate::text::count;
 use crate::{dataset, outputs, progress, records};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use tfseek::order::Subset;
 use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::{
     self, OrderOptions, ReshardError, ReshardOptions, ReshardProgress, ReshardReport, ShardCount,
@@ -30,12 +30,13 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
     if !reshard::fits(progress::total_size(&resolved), memory) {
         access.io = IoMode::Pread;
     }
-    let dataset = dataset::open(&args.paths, &access, args.payload.limit, global, console)?;
+    let dataset = dataset::open(&args.paths, &access, args.payload.read, global, console)?;
     let mut options = options(args);
-    if let Some(filter) = &args.condition {
-        let selected = dataset::select(&dataset, filter, global, console)?;
-        options.records = Some(Subset::from(&selected));
-    }
+    let decode =
+        args.sort_by.is_some() || args.by.is_some() || !args.keep.is_empty() || !args.drop.is_empty();
+    let which = (args.condition.as_ref(), decode);
+    let mut skipped = SkippedErrors::default();
+    options.records = dataset::subset(&dataset, which, args.payload, &mut skipped, global, console)?;
     let bar = progress::bytes(global, "resharding", 1);
     let (expected, advanced) = (bar.clone(), progress::callback(&bar));
     let callbacks = ReshardProgress {
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
             "no record meets the condition; the files have no records".into(),
         ));
     }
-    Ok(())
+    skipped.report(console)
 }
 
 fn options(args: &args::ReshardArgs) -> ReshardOptions {

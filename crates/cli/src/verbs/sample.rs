@@ -2,12 +2,12 @@
 //!
 //! Plain files are read by number, with an index, and the records are printed in the order in which they are drawn. Compressed files,
 //! pipes and standard input are read in order: a sample is drawn in one pass and printed in file order, as `tfseek.stream(..).sample` of
-//! the Python package does. With `--damage skip` every file is read by number, because reading in order ends at damage.
+//! the Python package does. With `--rest` every file is read by number, because an index writes the damaged bytes.
 
 use crate::args::{self, GlobalArgs, PathsArgs};
 use crate::condition::Condition;
 use crate::console::Console;
-use crate::damage::{self, Reading};
+use crate::damage::{self, Reading, SkippedErrors};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
@@ -22,9 +22,9 @@ pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Co
     let printer = Printer::new(&args.print, global)?;
     let paths = records::resolve(&args.paths, console)?;
     let printer = printer.many_files(paths.len() > 1);
-    let skips = args.access.damage.skips()?;
+    args.access.rest.index(args.print.payload.read)?;
     for path in &paths {
-        if skips {
+        if args.access.rest.is_given() {
             super::salvage::check_regular(path)?;
         } else if is_stream(path, args)? {
             return in_one_pass(&paths, args, &printer, global, console);
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Co
 /// I/O errors. A file whose type is not known is neither, because the two ways draw other records.
 fn is_stream(path: &Path, args: &args::SampleArgs) -> Outcome<bool> {
     Ok(!records::type_is_regular(path).map_err(|e| Failure::io(path, e))?
-        || records::stream(path, args.print.payload.limit)
+        || records::stream(path, args.print.payload.read)
             .is_ok_and(|stream| stream.compression() != Compression::None))
 }
 
@@ -55,26 +55,26 @@ fn by_number(
     let mut records = Numbered::open(paths, &args.access, args.print.payload, global, console)?;
     let mut random = Random::new(args.seed);
     let mut condition = Condition::new(&args.select, paths.paths.len());
+    let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     let len = records.dataset.len();
     if condition.is_all() {
         for i in random.draw(args.n, len) {
-            printer.record(console, records.get(i)?)?;
+            skipped.catch(read, printer.record(console, records.get(i)?))?;
         }
     } else {
         let mut matching = Vec::new();
         for i in 0..len {
-            if condition.accepts(&records.get(i)?)? {
-                matching.push(i);
-            }
+            let accepted = condition.accepts(&records.get(i)?);
+            skipped.catch(read, accepted.map(|accepted| matching.extend(accepted.then_some(i))))?;
         }
         for k in random.draw(args.n, matching.len() as u64) {
             let i = usize::try_from(k).ok().and_then(|k| matching.get(k));
-            printer.record(console, records.get(i.copied().unwrap_or_default())?)?;
+            skipped.catch(read, printer.record(console, records.get(i.copied().unwrap_or_default())?))?;
         }
     }
     condition.finish(console);
     printer.finish(console);
-    Ok(())
+    skipped.report(console)
 }
 
 /// A record of the sample, and the number of its file.
@@ -93,8 +93,9 @@ fn in_one_pass(
 ) -> Outcome {
     let n = usize::try_from(args.n).unwrap_or(usize::MAX);
     let mut sample = Reservoir::<Drawn>::new(n, args.seed);
-    let mut numbers = RecordNumbers::new();
+    let mut numbers = RecordNumbers::new(args.print.payload.read);
     let mut condition = Condition::new(&args.select, paths.len());
+    let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     for (file, path) in paths.iter().enumerate() {
         if n == 0 {
@@ -102,22 +103,23 @@ fn in_one_pass(
         }
         let in_order = |e: tfseek::Error| {
             bar.finish_and_clear();
-            damage::explain(Failure::from(e), Reading::InOrder { can_skip: false })
+            damage::explain(Failure::from(e), Reading::InOrder)
         };
         let before = numbers.begin(path);
         let mut records = Records::open(path, args.print.payload).map_err(in_order)?.numbered(before);
         while let Some(item) = records.next().map_err(in_order)? {
-            let accepted = condition.accepts(&item).map_err(|e| {
-                bar.finish_and_clear();
-                damage::explain(e, Reading::InOrder { can_skip: false })
-            })?;
-            if !accepted {
-                continue;
-            }
-            sample.offer(|drawn| {
-                drawn.file = file;
-                drawn.record.set(item);
+            let offered = condition.accepts(&item).map(|accepted| {
+                if accepted {
+                    sample.offer(|drawn| {
+                        drawn.file = file;
+                        drawn.record.set(item);
+                    });
+                }
             });
+            skipped.catch(read, offered).map_err(|e| {
+                bar.finish_and_clear();
+                damage::explain(e, Reading::InOrder)
+            })?;
         }
         numbers.end(records.total());
         bar.inc(progress::total_size(std::slice::from_ref(path)));
@@ -125,9 +127,9 @@ fn in_one_pass(
     bar.finish_and_clear();
     for drawn in sample.into_items() {
         let name = paths.get(drawn.file).map(|path| records::name(path)).unwrap_or_default();
-        printer.record(console, drawn.record.numbered(&name))?;
+        skipped.catch(read, printer.record(console, drawn.record.numbered(&name)))?;
     }
     condition.finish(console);
     printer.finish(console);
-    Ok(())
+    skipped.report(console)
 }

@@ -1,8 +1,9 @@
 //! `tfseek schema`: prints the features of records, or a schema that parses them.
 
-use crate::args::{self, GlobalArgs};
+use crate::args::{self, GlobalArgs, ReadArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
+use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::records::{self, Records};
@@ -16,7 +17,7 @@ use tfseek::{Compression, FeatureSpec};
 pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let mut open_file = None;
-    let Observed { seen, failed } = match args.payload.kind.specified() {
+    let Observed { seen, skipped, failed } = match args.payload.kind.specified() {
         Some(MessageKind::Other) => {
             return Err(Failure::usage("--kind: expected records with features, found bytes"));
         }
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
             other => other?,
         },
     };
+    skipped.report(console)?;
     if failed && seen.records() == 0 {
         // The failure has been reported, and there are no records to infer from.
         return Ok(());
@@ -82,6 +84,7 @@ fn no_records(paths: &[PathBuf]) -> Failure {
 /// The result of [`observe`].
 struct Observed {
     seen: Inference,
+    skipped: SkippedErrors,
     /// A failure was reported.
     failed: bool,
 }
@@ -122,7 +125,7 @@ fn observe(
     console: &mut Console,
 ) -> Result<Observed, Stop> {
     let mut seen = Inference::new(kind).map_err(Failure::from)?;
-    let mut failed = false;
+    let (mut failed, mut skipped) = (false, SkippedErrors::default());
     let bar = progress::bytes(global, "reading", if args.all { progress::total_size(paths) } else { 0 });
     for (k, path) in paths.iter().enumerate() {
         // Records that a short file lacks are read from later files.
@@ -143,7 +146,8 @@ fn observe(
             Ok(records) => {
                 let is_plain = records.compression() == Compression::None.name();
                 let mut progress = FileProgress::new(&bar, path, is_plain);
-                let outcome = file(path, until, records, &mut seen, &mut progress);
+                let outcome =
+                    file(path, until, records, (&mut seen, args.payload.read, &mut skipped), &mut progress);
                 progress.finish();
                 outcome
             }
@@ -153,7 +157,7 @@ fn observe(
         bar.suspend(|| console.report_and_continue(outcome))?;
     }
     bar.finish_and_clear();
-    Ok(Observed { seen, failed })
+    Ok(Observed { seen, skipped, failed })
 }
 
 /// Returns the share of `n` records for the first `k` of `files` files.
@@ -166,7 +170,7 @@ fn file(
     path: &Path,
     until: u64,
     mut records: Records,
-    seen: &mut Inference,
+    (seen, read, skipped): (&mut Inference, ReadArgs, &mut SkippedErrors),
     progress: &mut FileProgress<'_>,
 ) -> Outcome {
     if records.kind == MessageKind::Other {
@@ -182,7 +186,8 @@ fn file(
         let at = item.record.at();
         let end = item.record.payload().len() as u64 + OVERHEAD as u64;
         progress.read_to(at.offset.unwrap_or(0).saturating_add(end));
-        seen.add(item.record.payload()).map_err(|e| e.at(at))?;
+        let added = seen.add(item.record.payload()).map_err(|e| e.at(at).into());
+        skipped.catch(read, added)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `tfseek stats`: statistics of records and features, in one pass.
 
-use crate::args::{self, AccessArgs, DamageArgs, GlobalArgs, IoMode};
+use crate::args::{self, AccessArgs, GlobalArgs, IoMode, RestArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
@@ -53,14 +53,7 @@ pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Con
     match stats.first_skipped() {
         Some(first) => {
             let skipped = text::count(stats.skipped(), "record");
-            let rest = match stats.cut_files() {
-                0 => String::new(),
-                n => format!(
-                    ", and the rest of {}, where the next record cannot be found",
-                    text::count(n, "file")
-                ),
-            };
-            Err(Failure::Message(DATA, format!("{skipped} skipped{rest}; the first: {first}")))
+            Err(Failure::Message(DATA, format!("{skipped} left out; the first: {first}")))
         }
         None => Ok(()),
     }
@@ -99,14 +92,14 @@ fn computed(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Statistics> {
-    let limit = args.payload.limit;
+    let read = args.payload.read;
     let mut options = StatsOptions::new()
         .features(args.features.clone())
         .by(args.by.clone())
         .filter(args.condition.clone())
         .kind(args.payload.kind.specified())
         .jobs(tfseek::threads(args.jobs.jobs)?)
-        .skip_errors(args.skip_errors);
+        .damage(read.damage());
     if let Some(bytes) = args.memory {
         options = options.memory(bytes);
     }
@@ -120,9 +113,9 @@ fn computed(
         }
         // Warnings about the paths have been printed.
         let shards = args::PathsArgs { paths: paths.to_vec(), allow_missing: true };
-        let damage = DamageArgs::default();
-        let access = AccessArgs { io: IoMode::Map, index_dir: None, damage, jobs: args.jobs };
-        let dataset = dataset::open(&shards, &access, limit, global, console)?;
+        let rest = RestArgs::default();
+        let access = AccessArgs { io: IoMode::Map, index_dir: None, rest, jobs: args.jobs };
+        let dataset = dataset::open(&shards, &access, read, global, console)?;
         let sample = args.sample.map(|n| (n, args.seed));
         let records = args.sample.map_or(dataset.len(), |n| n.min(dataset.len()));
         let bar = progress::records(global, "reading", records);
@@ -136,11 +129,13 @@ fn computed(
     }
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     let open = |path: &Path| {
-        if path == Path::new(STDIN) {
-            return records::stream(path, limit);
+        // Damage is left out of a file that can be read again: its bytes are read at offsets.
+        if path == Path::new(STDIN) || (read.skips() && records::is_regular(path)) {
+            bar.inc(progress::total_size(&[path.to_path_buf()]));
+            return records::stream(path, read);
         }
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-        limit.stream().read(CountedFile { file, bar: bar.clone() }, path)
+        read.stream().read(CountedFile { file, bar: bar.clone() }, path)
     };
     let stats = options.run(paths, &open);
     bar.finish_and_clear();

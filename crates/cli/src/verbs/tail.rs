@@ -4,14 +4,15 @@
 //! plain file has an index, only its end is read.
 
 use super::head;
-use crate::args::{self, GlobalArgs, HeadCount, TailCount};
+use crate::args::{self, GlobalArgs, HeadCount, ReadArgs, TailCount};
 use crate::condition::Condition;
 use crate::console::Console;
-use crate::damage::{self, Reading};
+use crate::damage::{self, Reading, SkippedErrors};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome};
 use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, Records, STDIN};
+use crate::warnings;
 use std::collections::VecDeque;
 use std::path::Path;
 use tfseek::IndexMode;
@@ -22,44 +23,51 @@ pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Cons
         if args.select.condition.is_some() {
             return Err(Failure::usage("--where and --follow cannot be combined"));
         }
+        if args.print.payload.read.skips() {
+            let why = "the record after a damaged length is known only when the file is complete";
+            return Err(Failure::usage(format!("--damage skip and --follow cannot be combined: {why}")));
+        }
         return super::follow::run(args, global, console);
     }
     let paths = records::resolve(&args.paths, console)?;
     let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
-    let mut numbers = RecordNumbers::new();
+    let mut numbers = RecordNumbers::new(args.print.payload.read);
     let mut condition = Condition::new(&args.select, paths.len());
+    let mut skipped = SkippedErrors::default();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
-        let outcome = file(path, args, &mut numbers, &mut condition, &printer, console);
+        let outcome = file(path, args, &mut numbers, (&mut condition, &mut skipped), &printer, console);
         console.report_and_continue(outcome)?;
     }
     condition.finish(console);
     printer.finish(console);
-    Ok(())
+    skipped.report(console)
 }
 
 fn file(
     path: &Path,
     args: &args::TailArgs,
     numbers: &mut RecordNumbers,
-    condition: &mut Condition,
+    (condition, skipped): (&mut Condition, &mut SkippedErrors),
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
+    let read = args.print.payload.read;
     let before = numbers.begin(path);
     let index = |i: u64| before.and_then(|before| before.checked_add(i));
     // No index is built for a few records. If the index cannot be used, reading the file reports the problem, if there is one.
-    let indexed = args.print.payload.limit.dataset(IndexOptions::new().mode(IndexMode::Require).jobs(1));
+    let indexed = read.dataset(IndexOptions::new().mode(IndexMode::Require).jobs(1));
     // With a condition, the records before the requested ones must be read to count them.
     if path != Path::new(STDIN)
         && (condition.is_all() || matches!(args.n, TailCount::Last(_)))
         && let Ok(dataset) = indexed.open([path])
     {
+        warnings::print(dataset.warnings(), console);
         let len = dataset.len();
         let mut numbered = Numbered::new(dataset, args.print.payload.kind);
         numbers.end(Some(len));
         if let (TailCount::Last(n), false) = (args.n, condition.is_all()) {
-            return last_matching(n, &mut numbered, index, condition, printer, console)
+            return last_matching(n, &mut numbered, index, (condition, read, skipped), printer, console)
                 .map_err(|e| damage::explain(e, Reading::ByNumber));
         }
         let first = match args.n {
@@ -67,7 +75,8 @@ fn file(
             TailCount::After(n) => n.min(len),
         };
         let printed = (first..len).try_for_each(|i| {
-            printer.record(console, NumberedRecord { index: index(i), ..numbered.get(i)? })
+            let item = NumberedRecord { index: index(i), ..numbered.get(i)? };
+            skipped.catch(read, printer.record(console, item))
         });
         return printed.map_err(|e| damage::explain(e, Reading::ByNumber));
     }
@@ -76,12 +85,12 @@ fn file(
         TailCount::Last(n) => n,
         TailCount::After(skip) => {
             let rest = (skip, HeadCount::First(u64::MAX));
-            let printed = head::file(&mut records, rest, condition, None, printer, console);
+            let printed = head::file(&mut records, rest, condition, (read, skipped), printer, console);
             numbers.end(records.total());
             return printed;
         }
     };
-    let reading = Reading::InOrder { can_skip: true };
+    let reading = Reading::InOrder;
     let mut last: VecDeque<KeptRecord> = VecDeque::new();
     let mut spare = KeptRecord::default();
     let end = loop {
@@ -94,7 +103,10 @@ fn file(
         match condition.accepts(&item) {
             Ok(true) => spare.set(item),
             Ok(false) => continue,
-            Err(e) => break Err(damage::explain(e, reading)),
+            Err(e) => match skipped.catch(read, Err(e)) {
+                Ok(()) => continue,
+                Err(e) => break Err(damage::explain(e, reading)),
+            },
         }
         last.push_back(std::mem::take(&mut spare));
         if last.len() as u64 > n {
@@ -104,7 +116,8 @@ fn file(
     numbers.end(records.total());
     let name = records::name(path);
     for record in &last {
-        printer.record(console, record.numbered(&name)).map_err(|e| damage::explain(e, reading))?;
+        let printed = printer.record(console, record.numbered(&name));
+        skipped.catch(read, printed).map_err(|e| damage::explain(e, reading))?;
     }
     end
 }
@@ -114,7 +127,7 @@ fn last_matching(
     n: u64,
     numbered: &mut Numbered,
     index: impl Fn(u64) -> Option<u64>,
-    condition: &mut Condition,
+    (condition, read, skipped): (&mut Condition, ReadArgs, &mut SkippedErrors),
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
@@ -123,12 +136,17 @@ fn last_matching(
         if found.len() as u64 >= n {
             break;
         }
-        if condition.accepts(&NumberedRecord { index: index(i), ..numbered.get(i)? })? {
-            found.push_front(i);
-        }
+        let accepted = condition.accepts(&NumberedRecord { index: index(i), ..numbered.get(i)? });
+        let added = accepted.map(|accepted| {
+            if accepted {
+                found.push_front(i)
+            }
+        });
+        skipped.catch(read, added)?;
     }
     for i in found {
-        printer.record(console, NumberedRecord { index: index(i), ..numbered.get(i)? })?;
+        let item = NumberedRecord { index: index(i), ..numbered.get(i)? };
+        skipped.catch(read, printer.record(console, item))?;
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ fn file(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
-    let mut stream = records::stream(path, args.limit)?;
+    let mut stream = records::stream(path, args.read)?;
     if stream.compression() == Compression::None {
         // A file of another format is an error here. Otherwise it would count as an uncompressed TFRecord file.
         stream.next()?;

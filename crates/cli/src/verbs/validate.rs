@@ -3,6 +3,7 @@
 use crate::args::{self, GlobalArgs, PathsArgs, PayloadArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
+use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::text::count;
@@ -18,15 +19,16 @@ use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
 pub(crate) fn run(args: &args::ValidateArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let schema = read_schema(&args.schema)?;
     let paths = records::resolve(&args.paths, console)?;
+    let mut skipped = SkippedErrors::default();
     let baseline = match args.baseline.as_slice() {
         [] => None,
         some => {
             let paths = PathsArgs { paths: some.to_vec(), allow_missing: args.paths.allow_missing };
             let paths = records::resolve(&paths, console)?;
-            Some(check(&schema, &paths, args, global)?)
+            Some(check(&schema, &paths, args, &mut skipped, global)?)
         }
     };
-    let found = check(&schema, &paths, args, global)?;
+    let found = check(&schema, &paths, args, &mut skipped, global)?;
     let report = found.report(args.environment.as_deref(), baseline.as_ref());
     if args.json {
         json(&report, console)?
@@ -36,7 +38,7 @@ pub(crate) fn run(args: &args::ValidateArgs, global: &GlobalArgs, console: &mut 
     if !report.anomalies.is_empty() {
         console.set_exit_code(DATA);
     }
-    Ok(())
+    skipped.report(console)
 }
 
 /// Reads a schema of tfseek, which begins with a brace, or one of TFX.
@@ -55,6 +57,7 @@ fn check<'s>(
     schema: &'s TfxSchema,
     paths: &[PathBuf],
     args: &args::ValidateArgs,
+    skipped: &mut SkippedErrors,
     global: &GlobalArgs,
 ) -> Outcome<Validator<'s>> {
     let bar = progress::bytes(global, "validating", progress::total_size(paths));
@@ -64,7 +67,9 @@ fn check<'s>(
         args.jobs.jobs,
         |path| file(path, schema, args.payload, &bar),
         |_, checks| {
-            all.append(checks?);
+            let (checks, left_out) = checks?;
+            all.append(checks);
+            skipped.append(left_out);
             Ok(())
         },
     );
@@ -77,7 +82,8 @@ fn file<'s>(
     schema: &'s TfxSchema,
     payload: PayloadArgs,
     bar: &ProgressBar,
-) -> Outcome<Validator<'s>> {
+) -> Outcome<(Validator<'s>, SkippedErrors)> {
+    let mut skipped = SkippedErrors::default();
     let mut stream = records::kinded(path, payload)?;
     let is_plain = stream.stream().compression() == Compression::None;
     let mut progress = FileProgress::new(bar, path, is_plain);
@@ -88,11 +94,12 @@ fn file<'s>(
             let text = "records are neither Examples nor SequenceExamples (--kind overrides this guess)";
             return Err(Failure::Message(DATA, format!("{}: {text}", name.display())));
         }
-        checks.add_at(record.payload(), kind, record.at())?;
+        let added = checks.add_at(record.payload(), kind, record.at());
+        skipped.catch(payload.read, added.map_err(Into::into))?;
         progress.read_to(stream.stream().offset());
     }
     progress.finish();
-    Ok(checks)
+    Ok((checks, skipped))
 }
 
 /// Number of records that the table names.

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
     let paths = records::resolve(&args.paths, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
-    let mut numbers = RecordNumbers::new();
+    let mut numbers = RecordNumbers::new(args.inspect.payload().read);
     let outcome = threads::in_order(
         &paths,
         args.jobs.jobs,
@@ -60,14 +60,14 @@ fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> (Verificatio
     if !records::is_regular(path) {
         return (found, Vec::new());
     }
-    let gaps = found.count_behind_damage(path, args.payload.limit.max_record());
+    let gaps = found.count_behind_damage(path, args.inspect.limit.max_record());
     (found, gaps)
 }
 
 fn verify(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
-    let kind = if args.decode { args.payload.kind } else { PayloadKind::Raw };
-    let stream = match records::kinded(path, PayloadArgs { kind, ..args.payload }) {
+    let kind = if args.decode { args.inspect.kind } else { PayloadKind::Raw };
+    let stream = match records::kinded(path, PayloadArgs { kind, ..args.inspect.payload() }) {
         Ok(stream) => stream,
         Err(e) => return e.into(),
     };

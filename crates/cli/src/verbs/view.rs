@@ -1,6 +1,6 @@
 //! `tfseek view`: shows a dataset in the browser.
 
-use crate::args::{self, AccessArgs, DamageArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, RestArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
@@ -138,11 +138,12 @@ fn open_dataset(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Dataset> {
-    let limit = args.payload.limit;
-    let strict = AccessArgs { damage: DamageArgs::default(), ..args.access.clone() };
-    match dataset::open(paths, &strict, limit, global, console) {
-        Err(Failure::Error(e)) if args.access.damage.skips()? && is_damage(&e) => {
-            dataset::open(paths, &args.access, limit, global, console)
+    let read = args.payload.read;
+    args.access.rest.index(read)?;
+    let strict = AccessArgs { rest: RestArgs::default(), ..args.access.clone() };
+    match dataset::open(paths, &strict, read.limit.into(), global, console) {
+        Err(Failure::Error(e)) if read.skips() && is_damage(&e) => {
+            dataset::open(paths, &args.access, read, global, console)
         }
         opened => opened,
     }
@@ -177,16 +178,14 @@ fn words(
     if paths.allow_missing {
         words.push("--allow-missing".into());
     }
-    if payload.limit.tolerates() {
+    if payload.read.limit.tolerates() {
         words.push("--tail tolerate".into());
     }
-    if let Some(bytes) = payload.limit.given_max_record() {
+    if let Some(bytes) = payload.read.limit.given_max_record() {
         words.push(format!("--max-record {bytes}"));
     }
+    let damage = if is_damaged && payload.read.skips() { "--damage skip" } else { "" };
     let mut by_number = Vec::new();
-    if is_damaged && access.damage.skips()? {
-        by_number.push("--damage skip".to_owned());
-    }
     if access.io == IoMode::Pread {
         by_number.push("--io pread".into());
     }
@@ -202,7 +201,7 @@ fn words(
     Ok(CommandWords {
         paths: words.join(" "),
         by_number: by_number.join(" "),
-        in_order: if is_damaged { "--skip-errors".into() } else { String::new() },
+        damage: damage.into(),
         kind: kind.into(),
     })
 }

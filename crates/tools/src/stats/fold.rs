@@ -6,6 +6,7 @@
 use crate::units::{UnitCopies, UnitOptions, UnitRecord, UnitSource};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use tfseek::Warning;
 
 /// Work whose results can be merged as soon as those of two neighbouring units are known, so that shards are read at the same time.
 pub(crate) trait FoldWork: Sync {
@@ -37,8 +38,8 @@ pub(crate) trait FoldWork: Sync {
     /// The record is not to be skipped. The work ends.
     fn skip(&self, unit: &mut Self::Unit, e: tfseek::Error) -> Result<(), Self::Error>;
 
-    /// Counts a shard that damage ends: the records after it cannot be found.
-    fn cut(&self, unit: &mut Self::Unit);
+    /// Adds the warnings about a shard, at its end.
+    fn warn(&self, unit: &mut Self::Unit, warnings: Vec<Warning>);
 
     /// Ends a unit.
     fn end(&self, unit: &mut Self::Unit);
@@ -246,13 +247,15 @@ impl<W: FoldWork> FoldRun<'_, W> {
                     bytes = bytes.saturating_add(record.payload().len());
                     add(unit, UnitRecord { record, number, kind })?;
                 }
-                Ok(None) => return Ok(false),
+                Ok(None) => {
+                    self.work.warn(unit, source.warnings());
+                    return Ok(false);
+                }
                 Err(e) => {
-                    self.work.skip(unit, e)?;
                     if !source.skip_damaged() {
-                        self.work.cut(unit);
-                        return Ok(false);
+                        return Err(e.into());
                     }
+                    self.work.skip(unit, e)?;
                 }
             }
         }
@@ -424,7 +427,7 @@ mod tests {
             Err(e.into())
         }
 
-        fn cut(&self, _: &mut (Vec<u64>, u64)) {}
+        fn warn(&self, _: &mut (Vec<u64>, u64), _: Vec<Warning>) {}
 
         fn end(&self, _: &mut (Vec<u64>, u64)) {}
 

@@ -40,7 +40,8 @@ impl Statistics {
             self.group(json, &self.unit.all);
             json.key("sampled_from").optional(self.sampled_from, JsonText::raw);
             json.key("skipped").raw(self.skipped);
-            json.key("cut_files").raw(self.cut_files);
+            json.key("damaged_ranges").raw(self.left_out.0);
+            json.key("damaged_bytes").raw(self.left_out.1);
             json.key("not_counted").raw(self.unit.not_counted);
             json.key("limited").list(self.limited(), |json, name| json.string(&name));
             json.key("where").optional(self.selection.condition.as_deref(), JsonText::string);

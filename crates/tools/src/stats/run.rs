@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
 use tfseek::stream::Stream;
-use tfseek::{Dataset, Error, Filter, Record};
+use tfseek::{Damage, Dataset, Error, Filter, Record, Warning};
 
 /// The default limit on the memory of the sketches in bytes.
 const MEMORY: u64 = 2 << 30;
@@ -25,7 +25,7 @@ pub struct StatsOptions {
     kind: Option<MessageKind>,
     jobs: usize,
     memory: u64,
-    skip_errors: bool,
+    damage: Damage,
 }
 
 impl Default for StatsOptions {
@@ -36,7 +36,7 @@ impl Default for StatsOptions {
             kind: None,
             jobs: 1,
             memory: MEMORY,
-            skip_errors: false,
+            damage: Damage::Raise,
         }
     }
 }
@@ -92,10 +92,11 @@ impl StatsOptions {
         self
     }
 
-    /// Sets whether damaged and malformed records are skipped. Default: false. They are errors then.
+    /// Sets the treatment of malformed records, and of damaged records of a dataset. Default: they are errors. A stream that leaves damage out has
+    /// this option itself.
     #[must_use]
-    pub fn skip_errors(mut self, skip: bool) -> StatsOptions {
-        self.skip_errors = skip;
+    pub fn damage(mut self, damage: Damage) -> StatsOptions {
+        self.damage = damage;
         self
     }
 
@@ -232,8 +233,15 @@ impl UnitSource for StatsSource {
 
     fn skip_damaged(&mut self) -> bool {
         match self {
-            StatsSource::File { reader, .. } => reader.skip_damaged(),
+            StatsSource::File { .. } => false,
             StatsSource::Numbered(records) => records.skip_damaged(),
+        }
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        match self {
+            StatsSource::File { reader, .. } => reader.stream().warnings().to_vec(),
+            StatsSource::Numbered(records) => records.warnings(),
         }
     }
 }
@@ -248,7 +256,7 @@ struct StatsUnit {
     unreported: u64,
     skipped: u64,
     first_skipped: Option<String>,
-    cut_files: u64,
+    warnings: Vec<Warning>,
 }
 
 impl StatsUnit {
@@ -256,6 +264,16 @@ impl StatsUnit {
         self.skipped += 1;
         self.first_skipped.get_or_insert_with(|| e.to_string());
     }
+}
+
+/// Returns the number of damaged ranges in warnings, and of the bytes in them.
+fn left_out(warnings: &[Warning]) -> (u64, u64) {
+    warnings.iter().fold((0, 0), |(ranges, sum), warning| match warning {
+        Warning::DamageSkipped { gaps, bytes, .. } => {
+            (ranges + gaps.len() as u64, sum.saturating_add(*bytes))
+        }
+        _ => (ranges, sum),
+    })
 }
 
 struct StatsRun<'a> {
@@ -285,7 +303,8 @@ impl StatsRun<'_> {
             sampled_from: self.sampled_from,
             skipped: total.skipped,
             first_skipped: total.first_skipped,
-            cut_files: total.cut_files,
+            left_out: left_out(&total.warnings),
+            warnings: total.warnings,
             unseen,
         }
     }
@@ -340,7 +359,7 @@ impl FoldWork for StatsRun<'_> {
             self.report(unit)?;
         }
         match self.add_selected(unit, record) {
-            Err(StatsError::Data(e)) if self.options.skip_errors && e.is_data() => {
+            Err(StatsError::Data(e)) if self.options.damage == Damage::Skip && e.is_data() => {
                 unit.count_skipped(&e);
                 Ok(())
             }
@@ -349,15 +368,15 @@ impl FoldWork for StatsRun<'_> {
     }
 
     fn skip(&self, unit: &mut StatsUnit, e: Error) -> Result<(), StatsError> {
-        if !self.options.skip_errors || !e.is_data() {
+        if self.options.damage == Damage::Raise || !e.is_data() {
             return Err(e.into());
         }
         unit.count_skipped(&e);
         Ok(())
     }
 
-    fn cut(&self, unit: &mut StatsUnit) {
-        unit.cut_files += 1;
+    fn warn(&self, unit: &mut StatsUnit, warnings: Vec<Warning>) {
+        unit.warnings.extend(warnings);
     }
 
     fn end(&self, unit: &mut StatsUnit) {
@@ -366,7 +385,7 @@ impl FoldWork for StatsRun<'_> {
 
     fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), StatsError> {
         unit.skipped += next.skipped;
-        unit.cut_files += next.cut_files;
+        unit.warnings.extend(next.warnings);
         if unit.first_skipped.is_none() {
             unit.first_skipped = next.first_skipped;
         }

@@ -50,7 +50,8 @@ impl Statistics {
         json.key("sampled_from").optional(self.sampled_from, JsonText::raw);
         json.key("skipped").raw(self.skipped);
         json.key("first_skipped").optional(self.first_skipped.as_deref(), JsonText::string);
-        json.key("cut_files").raw(self.cut_files);
+        json.key("damaged_ranges").raw(self.left_out.0);
+        json.key("damaged_bytes").raw(self.left_out.1);
         json.key("not_counted").raw(self.unit.not_counted);
         json.key("full").raw(self.unit.feature_names().is_full);
         json.key("features").list(self.unit.feature_names().iter(), JsonText::string);
@@ -137,7 +138,8 @@ fn read(state: &Value) -> Option<Statistics> {
         sampled_from: state.get("sampled_from").and_then(Value::as_u64),
         skipped: number(state, "skipped")?,
         first_skipped: optional("first_skipped"),
-        cut_files: number(state, "cut_files").unwrap_or(0),
+        left_out: ["damaged_ranges", "damaged_bytes"].map(|key| number(state, key).unwrap_or(0)).into(),
+        warnings: Vec::new(),
         unseen: texts("unseen").unwrap_or_default().into_iter().map(str::to_owned).collect(),
     })
 }

@@ -4,6 +4,7 @@ use super::error::StatsError;
 use super::group::{Selection, UnitStats};
 use std::borrow::Cow;
 use std::fmt;
+use tfseek::Warning;
 
 /// Statistics of a set of records.
 #[derive(Clone)]
@@ -19,8 +20,10 @@ pub struct Statistics {
     /// Numbers of records that were skipped, and the error of the first.
     pub(super) skipped: u64,
     pub(super) first_skipped: Option<String>,
-    /// Number of files whose rest was left out after damage.
-    pub(super) cut_files: u64,
+    /// Numbers of damaged ranges that were left out, and of the bytes in them.
+    pub(super) left_out: (u64, u64),
+    /// The warnings about the files, which are not saved.
+    pub(super) warnings: Vec<Warning>,
     /// Features of the condition that no record had.
     pub(super) unseen: Vec<String>,
 }
@@ -36,9 +39,19 @@ impl Statistics {
         self.skipped
     }
 
-    /// Returns the number of files whose rest was left out, because the next record could not be found after damage.
-    pub fn cut_files(&self) -> u64 {
-        self.cut_files
+    /// Returns the number of damaged ranges of the files that were left out. The number of records in them is not known.
+    pub fn damaged_ranges(&self) -> u64 {
+        self.left_out.0
+    }
+
+    /// Returns the number of bytes in the [damaged ranges](Statistics::damaged_ranges).
+    pub fn damaged_bytes(&self) -> u64 {
+        self.left_out.1
+    }
+
+    /// Returns the warnings about the files that were read, in their order. Saved statistics have none.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Returns the error of the first record that was skipped.
@@ -114,7 +127,9 @@ impl Statistics {
         self.unit.merge(&other.unit, &self.selection, self.memory)?;
         self.shards = self.shards.saturating_add(other.shards);
         self.skipped = self.skipped.saturating_add(other.skipped);
-        self.cut_files = self.cut_files.saturating_add(other.cut_files);
+        let (ranges, bytes) = other.left_out;
+        self.left_out = (self.left_out.0.saturating_add(ranges), self.left_out.1.saturating_add(bytes));
+        self.warnings.extend_from_slice(&other.warnings);
         if self.first_skipped.is_none() {
             self.first_skipped.clone_from(&other.first_skipped);
         }

@@ -33,6 +33,16 @@ const NAME: usize = 40;
 const VALUE: usize = 24;
 
 impl Statistics {
+    /// Returns what was left out: `1 record and 2 damaged ranges of 68 bytes left out`.
+    fn loss(&self) -> String {
+        let (ranges, bytes) = self.left_out;
+        let records = (self.skipped > 0).then(|| things(self.skipped, "record"));
+        let ranges =
+            (ranges > 0).then(|| format!("{} of {}", things(ranges, "damaged range"), things(bytes, "byte")));
+        let parts: Vec<_> = records.into_iter().chain(ranges).collect();
+        format!("{} left out", parts.join(" and "))
+    }
+
     /// Returns a table with a line for each feature, and a line end after each line.
     pub fn table(&self, style: &TableStyle) -> String {
         let mut text = String::new();
@@ -74,15 +84,11 @@ impl Statistics {
         let total = examples.saturating_add(sequences).saturating_add(others);
         let seen = match self.sampled_from {
             Some(n) => format!("a sample of {}", things(n, "record")),
-            None if self.skipped > 0 && self.cut_files > 0 => {
-                let files = things(self.cut_files, "file");
-                format!("{} skipped, and the rest of {files}", things(self.skipped, "record"))
-            }
-            None if self.skipped > 0 => format!("{} skipped", things(self.skipped, "record")),
+            None if self.skipped > 0 || self.left_out.0 > 0 => self.loss(),
             None if features.is_empty() && lists.is_empty() && fields.is_empty() => "sizes only".to_owned(),
             None => "every value seen".to_owned(),
         };
-        if total == 0 && self.sampled_from.is_none() && self.skipped == 0 {
+        if total == 0 && self.sampled_from.is_none() && self.skipped == 0 && self.left_out.0 == 0 {
             let _ = writeln!(text, "{on}{title}{off}");
         } else {
             let _ = writeln!(text, "{on}{title}{off}; {seen}");

@@ -4,6 +4,7 @@ use super::{Statistics, StatsError, StatsOptions, TableStyle};
 use serde_json::Value;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use tfseek::Damage;
 use tfseek::frame::put_record;
 use tfseek::stream::StreamOptions;
 use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
@@ -11,10 +12,18 @@ use tfseek_testkit::rng::Rng;
 
 /// Returns the statistics of files in memory.
 fn run(options: &StatsOptions, files: &[Vec<u8>]) -> Result<Statistics, StatsError> {
+    run_with(options, StreamOptions::new(), files)
+}
+
+fn run_with(
+    options: &StatsOptions,
+    streams: StreamOptions,
+    files: &[Vec<u8>],
+) -> Result<Statistics, StatsError> {
     let paths: Vec<PathBuf> = (0..files.len()).map(|k| k.to_string().into()).collect();
     let open = |path: &Path| {
         let k: usize = path.to_str().unwrap().parse().unwrap();
-        StreamOptions::new().read(Cursor::new(files[k].clone()), path)
+        streams.read(Cursor::new(files[k].clone()), path)
     };
     options.run(&paths, &open)
 }
@@ -205,22 +214,36 @@ fn damage_is_an_error_or_is_skipped() {
     let kind = Some(tfseek::example::MessageKind::Example);
     let e = run(&StatsOptions::new().kind(kind), &files).unwrap_err();
     assert!(e.to_string().starts_with("1: record 20 at byte "), "{e}");
-    let stats = run(&StatsOptions::new().kind(kind).skip_errors(true), &files).unwrap();
-    assert_eq!((stats.records(), stats.skipped(), stats.cut_files()), (59, 1, 0));
+    let skip = |options: StatsOptions, files: &[Vec<u8>]| {
+        run_with(&options.damage(Damage::Skip), StreamOptions::new().damage(Damage::Skip), files).unwrap()
+    };
+    let counts = |stats: &Statistics| {
+        (
+            stats.records(),
+            stats.skipped(),
+            stats.damaged_ranges(),
+            stats.damaged_bytes(),
+            stats.warnings().len(),
+        )
+    };
+    let stats = skip(StatsOptions::new().kind(kind), &files);
+    assert_eq!(counts(&stats), (59, 1, 0, 0, 0));
     assert!(stats.first_skipped().unwrap().starts_with("1: record 20"));
-    // A payload that does not match its checksum costs its record, a damaged length the rest of the file.
+    // A damaged payload and a damaged length cost their records.
     let mut flipped = file(&payloads);
     flipped[12] ^= 1;
-    let stats = run(&StatsOptions::new().skip_errors(true), &[flipped, file(&payloads)]).unwrap();
-    assert_eq!((stats.records(), stats.skipped(), stats.cut_files()), (99, 1, 0));
-    let mut flipped = file(&payloads);
+    let lens = [0, 2].map(|i| 16 + payloads[i].len() as u64);
+    let stats = skip(StatsOptions::new(), &[flipped.clone(), file(&payloads)]);
+    assert_eq!(counts(&stats), (99, 0, 1, lens[0], 1));
     let third = 2 * 16 + payloads[0].len() + payloads[1].len();
     flipped[third] ^= 1;
-    let stats = run(&StatsOptions::new().skip_errors(true), &[flipped.clone(), file(&payloads)]).unwrap();
-    assert_eq!((stats.records(), stats.skipped(), stats.cut_files()), (52, 1, 1));
-    assert!(stats.table(&TableStyle::default()).contains("; 1 record skipped, and the rest of 1 file\n"));
+    let stats = skip(StatsOptions::new().jobs(3), &[flipped.clone(), file(&payloads)]);
+    assert_eq!(counts(&stats), (98, 0, 2, lens[0] + lens[1], 1));
+    let words = format!("; 2 damaged ranges of {} bytes left out\n", lens[0] + lens[1]);
+    assert!(stats.table(&TableStyle::default()).contains(&words));
     let saved = Statistics::from_saved(&stats.save()).unwrap();
-    assert_eq!((saved.cut_files(), &json(&saved)["cut_files"]), (1, &1.into()));
+    assert_eq!(counts(&saved), (98, 0, 2, lens[0] + lens[1], 0));
+    assert_eq!(json(&saved)["damaged_ranges"], 2);
     assert!(run(&StatsOptions::new(), &[flipped]).is_err());
 }
 

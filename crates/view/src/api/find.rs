@@ -8,7 +8,7 @@ use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
-use tfseek::{ErrorKind, Filter};
+use tfseek::{Damage, ErrorKind, Filter};
 use tfseek_tools::grep::{Grep, GrepOptions};
 
 /// Number of matches that a search keeps. It ends there.
@@ -64,7 +64,7 @@ pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request
 }
 
 fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) {
-    let options = GrepOptions { skip_errors: true, jobs: threads, ..GrepOptions::default() };
+    let options = GrepOptions { damage: Damage::Skip, jobs: threads, ..GrepOptions::default() };
     let mut is_limited = false;
     let searched =
         Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {

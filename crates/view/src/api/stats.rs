@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tfseek::{ErrorKind, Filter};
+use tfseek::{Damage, ErrorKind, Filter};
 use tfseek_tools::stats::{Statistics, StatsOptions, StatsProgress};
 
 /// Time between two versions of the statistics.
@@ -105,7 +105,7 @@ impl StatsProgress for JobProgress<'_> {
 }
 
 fn compute(set: &ViewSet, filter: Option<Filter>, threads: usize, job: &Job<StatsState>) {
-    let options = StatsOptions::new().filter(filter).jobs(threads).skip_errors(true).memory(MEMORY);
+    let options = StatsOptions::new().filter(filter).jobs(threads).damage(Damage::Skip).memory(MEMORY);
     let options = options.kind(set.specified_kind());
     let progress = JobProgress { job, due: Mutex::new(Instant::now()) };
     let outcome = options.run_dataset(set.dataset(), None, None, &progress);

@@ -6,7 +6,7 @@ use crate::set::ViewSet;
 use crate::viewer::{ViewError, ViewOptions};
 use serde_json::Value;
 use std::ops::ControlFlow;
-use tfseek::Filter;
+use tfseek::{Damage, Filter};
 use tfseek_tools::grep::{Grep, GrepOptions};
 use tfseek_tools::sample::Random;
 use tfseek_tools::stats::{StatsOptions, StatsProgress};
@@ -42,7 +42,7 @@ pub fn report(
     let stats = StatsOptions::new()
         .filter(condition.cloned())
         .jobs(threads)
-        .skip_errors(true)
+        .damage(Damage::Skip)
         .kind(set.specified_kind());
     let stats = stats.run_dataset(&dataset, None, None, report).map_err(|e| failed(&e))?;
     let json: Value = serde_json::from_str(&stats.json()).map_err(|e| failed(&e))?;
@@ -118,7 +118,7 @@ pub fn report(
 
 /// Returns the numbers of the first matches of a condition.
 fn matches(set: &ViewSet, filter: &Filter, threads: usize) -> tfseek::Result<Vec<u64>> {
-    let options = GrepOptions { skip_errors: true, jobs: threads, ..GrepOptions::default() };
+    let options = GrepOptions { damage: Damage::Skip, jobs: threads, ..GrepOptions::default() };
     let mut numbers = Vec::new();
     Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
         let left = MAX_MATCHES.saturating_sub(numbers.len());

@@ -1,0 +1,159 @@
+//! One policy for damage, the same in every verb that reads records.
+
+mod common;
+
+use common::{Folder, Ran, damage, label, labels};
+use std::fs;
+
+/// Two shards. In the first, the payload of record 2 is damaged and the length of record 5, and the payload of record 7 is no message.
+fn shards() -> Folder {
+    let dir = Folder::new();
+    let records = (0..10).map(|i| if i == 7 { b"\x0a\x10\x0a\x0e123456789abcde".to_vec() } else { label(i) });
+    let path = dir.shard("a.tfrecord", records);
+    damage(&path, 34 * 2 + 20);
+    damage(&path, 34 * 5);
+    dir.shard("b.tfrecord", labels(10..12));
+    let schema = dir.run(&["schema", "--json", "b.tfrecord"]);
+    fs::write(dir.path("s.json"), schema.out).unwrap();
+    dir
+}
+
+/// Returns a gzip file of one stored block.
+fn stored(bytes: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(bytes.len()).unwrap();
+    let crc = bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
+    });
+    let mut file = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01".to_vec();
+    file.extend(len.to_le_bytes().into_iter().chain((!len).to_le_bytes()));
+    file.extend(bytes);
+    file.extend((!crc).to_le_bytes().into_iter().chain(u32::from(len).to_le_bytes()));
+    file
+}
+
+/// The labels of the records that can be read.
+const SOUND: [i64; 9] = [0, 1, 3, 4, 6, 8, 9, 10, 11];
+const RANGES: &str =
+    "a.tfrecord: 2 damaged ranges are left out, 68 bytes; the first one begins at byte 68, after 2 records";
+
+fn numbers(text: &str) -> Vec<i64> {
+    let mut numbers: Vec<i64> = text
+        .split("label")
+        .skip(1)
+        .filter_map(|rest| {
+            let digits: String =
+                rest.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        })
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Runs a verb on both files, with damage and without an option: it fails. Then with the option: status 1, and what was left out is said.
+fn run(dir: &Folder, verb: &[&str], decodes: bool) -> Ran {
+    let failed = dir.run(&[verb, &["a.tfrecord", "b.tfrecord"]].concat());
+    assert_eq!(failed.code, 1, "{verb:?}: {failed:?}");
+    assert!(failed.err.contains("a.tfrecord: record "), "{verb:?}: {failed:?}");
+    assert!(failed.err.contains("`--damage skip` leaves it out"), "{verb:?}: {failed:?}");
+    assert!(failed.err.contains("`tfseek salvage`"), "{verb:?}: {failed:?}");
+    let ran = dir.run(&[verb, &["--damage", "skip", "a.tfrecord", "b.tfrecord"]].concat());
+    assert_eq!(ran.code, 1, "{verb:?}: {ran:?}");
+    assert!(ran.err.contains(RANGES), "{verb:?}: {ran:?}");
+    let payloads = ran.err.contains("1 record was left out: a.tfrecord: record 5 at byte 238: ")
+        || ran.err.contains("1 record left out; the first: a.tfrecord: record 5 at byte 238: ")
+        || (ran.err.contains("left out record 5: ") && ran.err.contains("1 record was left out"));
+    assert_eq!(payloads, decodes, "{verb:?}: {ran:?}");
+    assert!(!ran.err.contains("`--damage skip`"), "{verb:?}: {ran:?}");
+    ran
+}
+
+#[test]
+fn every_verb_leaves_the_same_records_out() {
+    let dir = shards();
+    let example = ["--kind", "example"];
+    let json: &[&str] = &["-f", "json", "--kind", "example"];
+    for verb in [&["cat"][..], &["head", "-n", "20"], &["tail", "-n", "20"], &["sample", "-n", "20"]] {
+        let ran = run(&dir, &[verb, json].concat(), true);
+        assert_eq!(numbers(&ran.out), SOUND, "{verb:?}");
+    }
+    assert_eq!(numbers(&run(&dir, &[&["grep", "label >= 0"], json].concat(), true).out), SOUND);
+    let ran = run(&dir, &[&["digest"][..], &example].concat(), true);
+    assert_eq!(ran.out.lines().count(), SOUND.len());
+    let ran = run(&dir, &[&["schema", "--all", "--json"][..], &example].concat(), true);
+    assert!(ran.out.contains("label"), "{ran:?}");
+    let ran = run(&dir, &[&["stats", "--json"][..], &example].concat(), true);
+    let stats: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&stats["records"], &stats["damaged_bytes"]), (&9.into(), &68.into()));
+    let ran = run(&dir, &[&["validate", "-s", "s.json"][..], &example].concat(), true);
+    assert!(ran.out.contains("no anomaly in 9 records"), "{ran:?}");
+    for size in ["1", "3", "4", "5", "100"] {
+        let ran = run(&dir, &["parse", "-s", "s.json", "-b", size], true);
+        let rows: Vec<serde_json::Value> =
+            ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let found: Vec<i64> = rows
+            .iter()
+            .flat_map(|batch| batch["outputs"]["feature0"]["data"].as_array().unwrap())
+            .map(|value| value.as_i64().unwrap())
+            .collect();
+        assert_eq!(found, SOUND, "{size}: {ran:?}");
+        let batches = SOUND.len().div_ceil(size.parse().unwrap());
+        assert_eq!(rows.len(), batches, "{size}");
+    }
+    let ran = run(&dir, &["epoch", "-b", "4", "-s", "s.json", "--json"], true);
+    let epoch: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&epoch["examples"], &epoch["skipped"]), (&9.into(), &1.into()));
+    run(&dir, &["order", "-b", "4", "--step", "0"], false);
+    run(&dir, &["index", "--index-dir", "indexes"], false);
+}
+
+#[test]
+fn every_verb_writes_the_same_records() {
+    let dir = shards();
+    let labels_of = |path: &str| numbers(&dir.run(&["cat", "-f", "json", path]).out);
+    run(&dir, &["reshard", "--keep", "label", "--kind", "example", "--force", "-o", "kept.tfrecord"], true);
+    assert_eq!(labels_of("kept.tfrecord"), SOUND);
+    let args = ["reshard", "--where", "label != 3", "--kind", "example", "--force", "-o", "some.tfrecord"];
+    run(&dir, &args, true);
+    assert_eq!(labels_of("some.tfrecord"), [0, 1, 4, 6, 8, 9, 10, 11]);
+    // Payloads that are copied as they are need not be messages.
+    run(&dir, &["reshard", "--force", "-o", "all.tfrecord"], false);
+    assert_eq!(dir.run(&["cat", "-f", "json", "all.tfrecord"]).out.lines().count(), 10);
+    let bytes = fs::read(dir.path("a.tfrecord")).unwrap();
+    fs::write(dir.path("g.tfrecord.gz"), stored(&bytes)).unwrap();
+    dir.run(&["unpack", "g.tfrecord.gz"])
+        .fails(1, &["g.tfrecord.gz: record 2", "`--damage skip` leaves it out"]);
+    let ran = dir.run(&["unpack", "--damage", "skip", "g.tfrecord.gz"]);
+    assert!(ran.code == 1 && ran.err.contains("g.tfrecord.gz: 2 damaged ranges are left out"), "{ran:?}");
+    assert_eq!(dir.run(&["cat", "-f", "json", "g.tfrecord"]).out.lines().count(), 8);
+}
+
+#[cfg(feature = "convert")]
+#[test]
+fn conversions_leave_the_same_records_out() {
+    let dir = shards();
+    for out in ["t.parquet", "t.arrow", "t.arrows", "t.jsonl"] {
+        let convert = |args: &[&str]| {
+            let words = ["convert", "--kind", "example", "--force", "a.tfrecord", "b.tfrecord", out];
+            dir.run(&[&words[..], args].concat())
+        };
+        convert(&[]).fails(1, &["a.tfrecord: record", "`--damage skip` leaves it out", "`tfseek salvage`"]);
+        let ran = convert(&["--damage", "skip"]);
+        assert_eq!(ran.code, 1, "{out}: {ran:?}");
+        assert!(ran.err.contains(RANGES) && ran.err.contains("1 record was left out: "), "{out}: {ran:?}");
+        assert!(ran.err.contains(": 9 records"), "{out}: {ran:?}");
+    }
+}
+
+/// The verbs that report on damage have no option for it.
+#[test]
+fn verify_and_info_report_all_damage() {
+    let dir = shards();
+    for verb in ["verify", "info"] {
+        dir.run(&[verb, "--damage", "skip", "a.tfrecord"]).fails(2, &["--damage"]);
+        let ran = dir.run(&[verb, "a.tfrecord"]);
+        assert!(ran.code == 1 && ran.err.contains("`tfseek salvage` copies the sound records"), "{ran:?}");
+        assert!(!ran.err.contains("--damage"), "{ran:?}");
+    }
+    dir.run(&["tail", "--follow", "--damage", "skip", "a.tfrecord"]).fails(2, &["--follow"]);
+}

@@ -1,0 +1,52 @@
+//! The records of a dataset whose payloads are the message that is asked for.
+
+use crate::units::UnitSource;
+use crate::{Content, NumberedRecords};
+use tfseek::example::MessageKind;
+use tfseek::order::Subset;
+use tfseek::{Dataset, Error, Filter, Result};
+
+/// Returns the records that decode, if `decode` is true, and that meet a condition, if there is one. All records are read. `left_out` is called
+/// with the error of each record that cannot be read, decoded or tested. Without a kind it is guessed for each shard.
+///
+/// # Errors
+/// I/O errors; a feature of the condition that no record has; one whose kind does not fit the condition.
+pub fn decodable(
+    dataset: &Dataset,
+    kind: Option<MessageKind>,
+    decode: bool,
+    filter: Option<&Filter>,
+    mut left_out: impl FnMut(Error),
+) -> Result<Subset> {
+    let mut filter = filter.map(Filter::for_records);
+    let mut ids = Vec::new();
+    for s in 0..dataset.shards().len() {
+        let mut records = NumberedRecords::shard(dataset, s, kind);
+        let kind = records.kind();
+        loop {
+            let accepted = match records.next() {
+                Ok(None) => break,
+                Ok(Some((record, number))) => {
+                    let number = number.unwrap_or_default();
+                    let decoded =
+                        if decode { Content::decode(record.payload(), kind).map(drop) } else { Ok(()) };
+                    let accepted = decoded.and_then(|()| match &mut filter {
+                        Some(filter) => filter.accepts(number, record.payload(), kind),
+                        None => Ok(true),
+                    });
+                    accepted.map(|accepted| accepted.then_some(number)).map_err(|e| e.at(record.at()))
+                }
+                Err(e) => Err(e),
+            };
+            match accepted {
+                Ok(id) => ids.extend(id),
+                Err(e) if e.is_data() => left_out(e),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    if let Some(filter) = &filter {
+        filter.check_all_names()?;
+    }
+    Subset::from_ids(ids)
+}
