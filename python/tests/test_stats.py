@@ -212,8 +212,9 @@ def test_damage(tmp_path: pathlib.Path) -> None:
     with pytest.warns(tfseek.Warning, match="1 damaged range is left out"):
         assert tfseek.stats(path, damage="skip", sample=20).records == 9
     with tfseek.Writer(tmp_path / "b.tfrecord") as writer:
-        for payload in [features(0), b"\x0a\x7f", features(2)]:
-            writer.write(payload)
+        writer.write(features(0))
+        writer.write(b"\x0a\x7f")
+        writer.write(features(2))
     found = tfseek.stats(tmp_path / "b.tfrecord", damage="skip", kind="example")
     assert (found.records, found.skipped, found.damaged_ranges) == (2, 1, 0)
 

@@ -116,6 +116,29 @@ def test_damage_follows_the_records_before_it(mixed: list[str], tmp_path: pathli
         tfseek.stream(damaged).sample(3)
 
 
+def test_damage_is_left_out(mixed: list[str], tmp_path: pathlib.Path) -> None:
+    plain, packed = tmp_path / "b.tfrecord", tmp_path / "b.tfrecord.gz"
+    content = bytearray(pathlib.Path(mixed[1]).read_bytes())
+    size = len(content) // 30
+    content[size * 3] ^= 1  # a length
+    content[size * 7 + 20] ^= 1  # a payload
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    sound = [i for i in range(40, 70) if i not in (43, 47)]
+    for path in [plain, packed]:
+        with pytest.raises(tfseek.DataError, match='record 3 at byte .*damage="skip" leaves it out, the command `tfseek salvage`'):
+            list(tfseek.stream(path))
+        records = tfseek.stream(path, damage="skip")
+        with pytest.warns(tfseek.Warning, match="2 damaged ranges are left out"):
+            assert labels(records) == sound
+        (warning,) = records.warnings
+        assert (warning.kind, warning.path, warning.records, len(warning.gaps or [])) == ("damage_skipped", str(path), 28, 2)
+        with pytest.warns(tfseek.Warning):
+            assert labels(tfseek.open(path, damage="skip", index_dir=tmp_path / "i")) == sound
+    with pytest.raises(ValueError, match="damage"):
+        tfseek.stream(plain, damage="ignore")
+
+
 def test_torn_tail(mixed: list[str], tmp_path: pathlib.Path) -> None:
     torn = tmp_path / "torn.tfrecord"
     torn.write_bytes(pathlib.Path(mixed[1]).read_bytes()[:-5])

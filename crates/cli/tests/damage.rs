@@ -93,7 +93,7 @@ fn every_verb_leaves_the_same_records_out() {
             ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let found: Vec<i64> = rows
             .iter()
-            .flat_map(|batch| batch["outputs"]["feature0"]["data"].as_array().unwrap())
+            .flat_map(|batch| batch["outputs"]["label"]["data"].as_array().unwrap())
             .map(|value| value.as_i64().unwrap())
             .collect();
         assert_eq!(found, SOUND, "{size}: {ran:?}");
