@@ -133,6 +133,7 @@ pub mod policy;
 mod record;
 #[cfg(feature = "dataset")]
 pub mod schema;
+#[cfg(feature = "dataset")]
 mod sound;
 #[cfg(feature = "dataset")]
 pub mod stream;

@@ -96,12 +96,13 @@ fn verify_file(
     report: impl Fn(u64) -> ControlFlow<()> + Send + 'static,
 ) -> tfseek::Result<Verification> {
     let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
+    let again = file.try_clone().map_err(|e| Error::from(e).in_file(path))?;
     let stream = StreamOptions::new().read(ReportingReader { file, report }, path)?;
     let stream = match kind {
         Some(kind) => KindedStream::new(stream, kind),
         None => KindedStream::guess(stream),
     };
     let mut found = tfseek_tools::verify(stream, |_| ());
-    found.count_behind_damage(path, MAX_RECORD);
+    found.count_behind_damage(&again, path, MAX_RECORD);
     Ok(found)
 }

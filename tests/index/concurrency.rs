@@ -141,3 +141,45 @@ fn threads_share_an_index() {
         }
     });
 }
+
+/// A set that is replaced at any moment while it opens is one of the two sets, or an error.
+#[cfg(unix)]
+#[test]
+fn a_set_that_is_replaced_while_it_opens_is_no_mixture() {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    /// Replaces the set by one with `n` records per shard.
+    fn write(dir: &Path, names: &[PathBuf], n: u8) {
+        for name in names {
+            let new = dir.join("new");
+            let mut writer = tfseek::Writer::create(&new).unwrap();
+            (0..n).for_each(|i| writer.write(&[n, i]).unwrap());
+            writer.close().unwrap();
+            fs::rename(&new, name).unwrap();
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let names: Vec<_> = (0..4).map(|s| dir.path().join(format!("x-{s:05}-of-00004.tfrecord"))).collect();
+    let (mut opened, mut refused) = ([0; 2], 0);
+    for k in 0..20 {
+        write(dir.path(), &names, 50);
+        let (calls, folder, paths) = (AtomicUsize::new(0), dir.path().to_path_buf(), names.clone());
+        let progress = move |_| {
+            if calls.fetch_add(1, Relaxed) == k {
+                write(&folder, &paths, 60);
+            }
+            std::ops::ControlFlow::Continue(())
+        };
+        let index = IndexOptions::new().mode(IndexMode::Memory).jobs(1).progress(progress);
+        match tfseek::DatasetOptions::new().index(index).open(&names) {
+            Ok(dataset) => {
+                assert!([200, 240].contains(&dataset.len()), "a mixture after {k} calls: {}", dataset.len());
+                opened[usize::from(dataset.len() == 240)] += 1;
+            }
+            Err(e) => {
+                refused += 1;
+                assert!(e.to_string().contains("-of-00004.tfrecord: "), "{e}");
+            }
+        }
+    }
+    assert!(opened[0] > 0 && opened[1] > 0 && refused > 0, "{opened:?} {refused}");
+}

@@ -1,6 +1,6 @@
 //! Records of one file in file order, with their kind.
 
-use crate::args::{PathsArgs, PayloadArgs, ReadArgs};
+use crate::args::{PathsArgs, PayloadArgs, PayloadKind, ReadArgs};
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::NumberedRecord;
@@ -34,7 +34,7 @@ impl Records {
     /// Opens a file or standard input. The first records are read if the kind is to be guessed.
     pub(crate) fn open(path: &Path, payloads: PayloadArgs) -> tfseek::Result<Records> {
         let kind = payloads.kind.specified();
-        let reader = kinded(path, payloads)?;
+        let reader = kinded(stream(path, payloads.read)?, payloads.kind);
         Ok(Records { before: None, kind: reader.kind(), strict: kind.is_some(), reader })
     }
 
@@ -106,13 +106,12 @@ impl KeptRecord {
     }
 }
 
-/// Opens a file or standard input as a stream of the kind that the user specified, or of the guessed kind.
-pub(crate) fn kinded(path: &Path, payloads: PayloadArgs) -> tfseek::Result<KindedStream> {
-    let stream = stream(path, payloads.read)?;
-    Ok(match payloads.kind.specified() {
+/// Returns a stream of the kind that the user specified, or of the guessed kind.
+pub(crate) fn kinded(stream: Stream, kind: PayloadKind) -> KindedStream {
+    match kind.specified() {
         Some(kind) => KindedStream::new(stream, kind),
         None => KindedStream::guess(stream),
-    })
+    }
 }
 
 /// The number of records in the files before the current one, for verbs that read file by file.

@@ -115,6 +115,65 @@ fn forced_races(rounds: usize) {
     }
 }
 
+/// Two forced writers of one set, killed at random, and a reader: it gets one set, or an error that names a shard.
+fn killed_races(rounds: usize) {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..300));
+    dir.shard("b.tfrecord", labels(1000..1300));
+    let args = |input| vec!["reshard", "--force", input, "-o", "new@5.tfrecord"];
+    assert_eq!(dir.run(&args("a.tfrecord")).code, 0);
+    let check = |ran: &Ran, round: usize| {
+        let of_b = ran.out.lines().filter(|line| number(line) >= 1000).count();
+        match ran.code {
+            0 => assert_eq!((ran.out.lines().count(), of_b % 300), (300, 0), "round {round}: {of_b}"),
+            _ => assert!(ran.err.contains("new-0000") || ran.err.contains("new@5"), "round {round}: {ran:?}"),
+        }
+        ran.code == 0
+    };
+    let mut state = 7u64;
+    let mut random = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    let read = ["get", "-f", "json", "--io", "pread", "new@5.tfrecord", "0:300"];
+    let (mut whole, mut refused) = (0, 0);
+    for round in 0..rounds {
+        let start =
+            |args: &[&str]| dir.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut writers = [start(&args("a.tfrecord")), start(&args("b.tfrecord"))];
+        let wait = std::time::Duration::from_micros(random(12_000));
+        let victim = random(3);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| check(&dir.run(&read), round));
+            std::thread::sleep(wait);
+            if let Some(writer) = writers.get_mut(victim as usize) {
+                writer.kill().unwrap();
+            }
+            *(if reader.join().unwrap() { &mut whole } else { &mut refused }) += 1;
+        });
+        for writer in &mut writers {
+            writer.wait().unwrap();
+        }
+        check(&dir.run(&read), round);
+    }
+    // A later writer repairs a set whose writer was killed.
+    assert_eq!(dir.run(&args("a.tfrecord")).code, 0);
+    assert!(check(&dir.run(&read), rounds));
+    assert!(whole > 0, "{whole} {refused}");
+    println!("{rounds} rounds: {whole} whole, {refused} refused");
+}
+
+#[test]
+fn a_reader_beside_killed_writers_gets_one_set() {
+    killed_races(40);
+}
+
+#[test]
+#[ignore = "takes minutes; `make test-slow`"]
+fn a_reader_beside_killed_writers_gets_one_set_in_a_thousand_rounds() {
+    killed_races(1000);
+}
+
 /// Returns the label of a record in JSON.
 fn number(line: &str) -> i64 {
     let line: serde_json::Value = serde_json::from_str(line).unwrap();

@@ -2,6 +2,7 @@
 
 use crate::KindedStream;
 use crate::salvage::{self, Gap, is_damage};
+use std::fs::File;
 use std::path::Path;
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
@@ -31,13 +32,14 @@ impl Verification {
         self.damage.is_none() && self.malformed == 0
     }
 
-    /// If the file is damaged, counts the sound records behind the damage too, and returns the damaged ranges. They are not decoded.
-    pub fn count_behind_damage(&mut self, path: &Path, max_record: u64) -> Vec<Gap> {
+    /// If the file that was verified is damaged, counts the sound records behind the damage too, and returns the damaged ranges. They are not
+    /// decoded. The file is read at offsets; its errors have the path `name`.
+    pub fn count_behind_damage(&mut self, file: &File, name: &Path, max_record: u64) -> Vec<Gap> {
         if !self.damage.as_ref().is_some_and(is_damage) {
             return Vec::new();
         }
         // The file could be read before, so the damage found then is the result if this fails.
-        let Ok(report) = salvage::scan(path, max_record, &mut |_| ()) else { return Vec::new() };
+        let Ok(report) = salvage::scan_file(file, name, max_record, &mut |_| ()) else { return Vec::new() };
         self.records = report.records;
         self.payload_bytes = report.bytes.saturating_sub(report.records.saturating_mul(OVERHEAD as u64));
         report.gaps

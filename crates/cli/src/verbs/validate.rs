@@ -84,7 +84,7 @@ fn file<'s>(
     bar: &ProgressBar,
 ) -> Outcome<(Validator<'s>, SkippedErrors)> {
     let mut skipped = SkippedErrors::default();
-    let mut stream = records::kinded(path, payload)?;
+    let mut stream = records::kinded(records::stream(path, payload.read)?, payload.kind);
     let is_plain = stream.stream().compression() == Compression::None;
     let mut progress = FileProgress::new(bar, path, is_plain);
     let (mut checks, kind) = (Validator::new(schema), stream.kind());

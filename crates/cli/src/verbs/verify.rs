@@ -1,6 +1,6 @@
 //! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged ranges.
 
-use crate::args::{self, GlobalArgs, PayloadArgs, PayloadKind};
+use crate::args::{self, GlobalArgs, PayloadKind};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -11,6 +11,7 @@ use crate::tfds::{self, Splits};
 use crate::{progress, threads, verbs::salvage, warnings};
 use indicatif::ProgressBar;
 use serde_json::json;
+use std::fs::File;
 use std::path::Path;
 use tfseek::{Compression, Error};
 use tfseek_tools::Verification;
@@ -55,20 +56,23 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
 
 /// Verifies a file. If it is damaged, the sound records after the damage are searched to list its damaged ranges.
 fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> (Verification, Vec<Gap>) {
-    let mut found = verify(path, args, bar);
     // A pipe cannot be read again.
-    if !records::is_regular(path) {
-        return (found, Vec::new());
-    }
-    let gaps = found.count_behind_damage(path, args.inspect.limit.max_record());
+    let file = if records::is_regular(path) { File::open(path).ok() } else { None };
+    let mut found = verify(path, file.as_ref(), args, bar);
+    let max_record = args.inspect.limit.max_record();
+    let gaps = file.map_or(Vec::new(), |file| found.count_behind_damage(&file, path, max_record));
     (found, gaps)
 }
 
-fn verify(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
+fn verify(path: &Path, file: Option<&File>, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
     let kind = if args.decode { args.inspect.kind } else { PayloadKind::Raw };
-    let stream = match records::kinded(path, PayloadArgs { kind, ..args.inspect.payload() }) {
-        Ok(stream) => stream,
+    let opened = match file.and_then(|file| file.try_clone().ok()) {
+        Some(file) => args.inspect.limit.stream().read(file, path),
+        None => records::stream(path, args.inspect.limit.into()),
+    };
+    let stream = match opened {
+        Ok(stream) => records::kinded(stream, kind),
         Err(e) => return e.into(),
     };
     let is_plain = stream.stream().compression() == Compression::None;

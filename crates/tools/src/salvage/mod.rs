@@ -4,9 +4,10 @@
 mod tests;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::Path;
 use tfseek::io::{Existing, Output, SalvagePart, SalvageReader};
+use tfseek::stream::StreamOptions;
 use tfseek::{Error, ErrorKind, Result};
 
 /// The default maximum payload length in bytes, the longest message that protobuf parses.
@@ -120,11 +121,13 @@ pub fn salvage(
     let rest_writer: &mut dyn Write = left.as_mut().map_or(&mut sink, |left| left);
     let sinks = [NamedSink(&mut out, output), NamedSink(rest_writer, rest.unwrap_or(output))];
     let mut run = Run::new(sinks, max_record, progress);
-    run.file(input)?;
+    let mut file = open(input)?;
+    run.file(&file, input)?;
     let Run { report, first, .. } = run;
     if let Some(e) = first.filter(|_| report.records == 0) {
         // The stream's error names the format of a file that is not a TFRecord file.
-        tfseek::Stream::open(input)?.next()?;
+        file.rewind().map_err(|e| Error::from(e).in_file(input))?;
+        StreamOptions::new().read(file, input)?.next()?;
         return Err(e.in_file(input));
     }
     for file in [Some(out), left].into_iter().flatten() {
@@ -140,11 +143,37 @@ pub fn salvage(
 /// # Errors
 /// I/O errors.
 pub fn scan(input: &Path, max_record: u64, progress: &mut dyn FnMut(u64)) -> Result<SalvageReport> {
+    scan_file(&open(input)?, input, max_record, progress)
+}
+
+/// Finds the sound records and the damaged ranges of an open file, whose errors have the path `name`. It is read at offsets.
+///
+/// # Errors
+/// I/O errors.
+pub fn scan_file(
+    file: &File,
+    name: &Path,
+    max_record: u64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<SalvageReport> {
     let (mut out, mut rest) = (io::sink(), io::sink());
-    let sinks = [NamedSink(&mut out, input), NamedSink(&mut rest, input)];
+    let sinks = [NamedSink(&mut out, name), NamedSink(&mut rest, name)];
     let mut run = Run::new(sinks, max_record, progress);
-    run.file(input)?;
+    run.file(file, name)?;
     Ok(run.report)
+}
+
+/// Opens a file that is read once.
+fn open(path: &Path) -> Result<File> {
+    match File::open(path) {
+        Ok(file) if file.metadata().is_ok_and(|found| !found.is_dir()) => Ok(file),
+        // The stream's error is that of a path that cannot be read.
+        opened => Err(match (tfseek::Stream::open(path), opened) {
+            (Err(e), _) => e,
+            (Ok(_), Err(e)) => Error::from(e).in_file(path),
+            (Ok(_), Ok(_)) => Error::from(io::Error::from(io::ErrorKind::IsADirectory)).in_file(path),
+        }),
+    }
 }
 
 /// Minimum size of a buffer in bytes.
@@ -177,12 +206,9 @@ impl<'a> Run<'a> {
         Run { out, rest, max_record, progress, report: SalvageReport::default(), in_gap: false, first: None }
     }
 
-    fn file(&mut self, path: &Path) -> Result<()> {
+    fn file(&mut self, file: &File, path: &Path) -> Result<()> {
         let in_file = |e: Error| e.in_file(path);
-        // The stream's error is that of a file that cannot be read.
-        tfseek::Stream::open(path)?;
-        let file = File::open(path).map_err(Error::from).map_err(in_file)?;
-        let mut reader = SalvageReader::new(&file, self.max_record).map_err(in_file)?;
+        let mut reader = SalvageReader::new(file, self.max_record).map_err(in_file)?;
         let mut read = 0;
         while let Some(part) = reader.next().map_err(in_file)? {
             match part {

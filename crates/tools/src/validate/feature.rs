@@ -15,7 +15,9 @@ pub(super) struct FeatureChecks {
     /// Records that have the feature with a kind.
     pub(super) present: u64,
     /// Records without the feature.
-    pub(super) absent: Tally,
+    absent: Tally,
+    /// Number of records that are counted. Those behind them do not have the key.
+    counted: u64,
     /// Values that were compared with the domain.
     pub(super) compared: u64,
     pub(super) tallies: Tallies,
@@ -25,14 +27,33 @@ pub(super) struct FeatureChecks {
 }
 
 impl FeatureChecks {
-    /// Adds a record that does not have the key.
-    pub(super) fn add_absent(&mut self, record: u64) {
-        self.absent.record(record);
+    /// Counts the records before `record` that are not counted, which do not have the key.
+    pub(super) fn count_absent(&mut self, record: u64) {
+        self.absent.record_all(self.counted..record);
+        self.counted = self.counted.max(record);
+    }
+
+    /// Returns the tally of the records without the feature, of `records` records in all.
+    pub(super) fn absent(&self, records: u64) -> Tally {
+        let mut absent = self.absent.clone();
+        absent.record_all(self.counted..records);
+        absent
+    }
+
+    /// Returns true if this record was counted.
+    pub(super) fn has_counted(&self, record: u64) -> bool {
+        self.counted > record
+    }
+
+    fn begin(&mut self, record: u64) {
+        self.count_absent(record);
+        self.counted = record.saturating_add(1);
+        self.seen += 1;
     }
 
     /// Adds the feature of a record.
     pub(super) fn add(&mut self, record: u64, feature: Feature<'_>, rule: &FeatureRule) {
-        self.seen += 1;
+        self.begin(record);
         let Some(kind) = feature.kind() else { return self.absent.record(record) };
         self.present += 1;
         let len = feature.len() as u64;
@@ -45,7 +66,7 @@ impl FeatureChecks {
 
     /// Adds the feature list of a record.
     pub(super) fn add_list(&mut self, record: u64, list: FeatureList<'_>, rule: &FeatureRule) {
-        self.seen += 1;
+        self.begin(record);
         self.present += 1;
         self.count(record, list.len() as u64, rule.counts);
         for step in list.iter() {
@@ -182,7 +203,10 @@ impl FeatureChecks {
     }
 
     /// Adds the checks of later records, whose numbers are `before` higher.
-    pub(super) fn append(&mut self, later: FeatureChecks, before: u64) {
+    pub(super) fn append(&mut self, mut later: FeatureChecks, before: u64, records: u64) {
+        self.count_absent(before);
+        later.count_absent(records);
+        self.counted = before.saturating_add(records);
         self.seen += later.seen;
         self.present += later.present;
         self.compared += later.compared;

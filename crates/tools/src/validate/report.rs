@@ -186,7 +186,7 @@ impl FeatureReport<'_> {
                 absent_reported = true;
                 let text =
                     format!("expected in at least {least} of the records, found in {present} of {records}");
-                add("FEATURE_TYPE_LOW_FRACTION_PRESENT", text, &checks.absent);
+                add("FEATURE_TYPE_LOW_FRACTION_PRESENT", text, &checks.absent(records));
             }
             if present < rule.min_count {
                 let text =
@@ -195,8 +195,8 @@ impl FeatureReport<'_> {
             }
         }
         let mut tallies = checks.tallies.clone();
-        if rule.fixed.is_some() && checks.absent.records > 0 && !absent_reported && checks.present > 0 {
-            tallies.entry("INVALID_FEATURE_SHAPE").or_default().append(checks.absent.clone(), 0);
+        if rule.fixed.is_some() && checks.present < records && !absent_reported && checks.present > 0 {
+            tallies.entry("INVALID_FEATURE_SHAPE").or_default().append(checks.absent(records), 0);
         }
         for (anomaly, tally) in &tallies {
             if let Some(text) = self.text(anomaly, tally) {

@@ -46,6 +46,17 @@ impl Tally {
         }
     }
 
+    /// Counts the records of a range, which are later than those before.
+    pub(super) fn record_all(&mut self, records: std::ops::Range<u64>) {
+        if records.is_empty() {
+            return;
+        }
+        self.last = Some(records.end - 1);
+        self.records += records.end - records.start;
+        let free = FIRST.saturating_sub(self.first.len());
+        self.first.extend(records.take(free));
+    }
+
     /// Adds the tally of later records, whose numbers are `before` higher.
     pub(super) fn append(&mut self, later: Tally, before: u64) {
         self.values += later.values;

@@ -2,7 +2,7 @@
 
 use super::feature::FeatureChecks;
 use super::tally::Tally;
-use crate::tfx::TfxSchema;
+use crate::tfx::{FeatureRule, TfxSchema};
 use std::collections::{BTreeMap, HashMap};
 use tfseek::example::MessageKind;
 use tfseek::{At, Error, Example, Feature, FeatureList, Result, SequenceExample};
@@ -32,9 +32,9 @@ use tfseek::{At, Error, Example, Feature, FeatureList, Result, SequenceExample};
 #[derive(Clone, Debug)]
 pub struct Validator<'s> {
     pub(super) schema: &'s TfxSchema,
-    /// Number of a rule by the name of its feature: those of features, then those of feature lists.
-    features: HashMap<&'s str, usize>,
-    lists: HashMap<&'s str, usize>,
+    /// Number of a rule, and the rule, by the name of its feature: those of features, then those of feature lists.
+    features: HashMap<&'s str, (usize, &'s FeatureRule)>,
+    lists: HashMap<&'s str, (usize, &'s FeatureRule)>,
     pub(super) checks: Vec<FeatureChecks>,
     pub(super) list_checks: Vec<FeatureChecks>,
     /// Missing values, missing others and different lengths of each group of the schema.
@@ -52,12 +52,13 @@ const MAX_NEW: usize = 10_000;
 impl<'s> Validator<'s> {
     /// Returns checks of no records.
     pub fn new(schema: &'s TfxSchema) -> Validator<'s> {
-        let ids =
-            |names: Vec<&'s String>| names.into_iter().zip(0..).map(|(name, k)| (name.as_str(), k)).collect();
+        let ids = |rules: &'s BTreeMap<String, FeatureRule>| {
+            rules.iter().zip(0..).map(|((name, rule), k)| (name.as_str(), (k, rule))).collect()
+        };
         Validator {
             schema,
-            features: ids(schema.features.keys().collect()),
-            lists: ids(schema.lists.keys().collect()),
+            features: ids(&schema.features),
+            lists: ids(&schema.lists),
             checks: vec![FeatureChecks::default(); schema.features.len()],
             list_checks: vec![FeatureChecks::default(); schema.lists.len()],
             groups: vec![Default::default(); schema.groups.len()],
@@ -102,35 +103,31 @@ impl<'s> Validator<'s> {
         Ok(())
     }
 
+    /// Adds the features of a record. Features that it lacks are counted when they are met again, so the time does not depend on the schema.
     fn features(&mut self, found: &[(&str, Feature<'_>)]) {
-        let mut values: Vec<Option<Feature<'_>>> = vec![None; self.checks.len()];
-        for &(name, feature) in found {
-            match self.features.get(name) {
-                // Of entries with one key, the last one counts.
-                Some(&k) => {
-                    if let Some(value) = values.get_mut(k) {
-                        *value = Some(feature);
-                    }
-                }
-                // A feature without a kind is missing, as TensorFlow sees it.
-                None if feature.kind().is_none() => {}
-                None => self.add_new(name, false),
-            }
-        }
         let record = self.records;
-        for ((checks, rule), value) in self.checks.iter_mut().zip(self.schema.features.values()).zip(&values)
-        {
-            match value {
-                _ if rule.ignored => {}
-                Some(feature) => checks.add(record, *feature, rule),
-                None => checks.add_absent(record),
+        // Of entries with one key, the last one counts.
+        for &(name, feature) in found.iter().rev() {
+            let known = self.features.get(name);
+            if let Some((checks, rule)) = known.and_then(|&(k, rule)| Some((self.checks.get_mut(k)?, rule)))
+                && !rule.ignored
+                && !checks.has_counted(record)
+            {
+                checks.add(record, feature, rule);
             }
         }
+        for &(name, feature) in found {
+            // A feature without a kind is missing, as TensorFlow sees it.
+            if feature.kind().is_some() && !self.features.contains_key(name) {
+                self.add_new(name, false);
+            }
+        }
+        if self.schema.groups.is_empty() {
+            return;
+        }
+        let last: HashMap<&str, Feature<'_>> = found.iter().copied().collect();
         let len = |name: &String| {
-            let of_rule = self.features.get(name.as_str()).and_then(|&k| *values.get(k)?);
-            let feature = of_rule.or_else(|| {
-                found.iter().rev().find(|(other, _)| other == name).map(|&(_, feature)| feature)
-            })?;
+            let feature = last.get(name.as_str())?;
             feature.kind().map(|_| feature.len())
         };
         for (group, [no_value, no_other, lengths]) in self.schema.groups.iter().zip(&mut self.groups) {
@@ -147,24 +144,20 @@ impl<'s> Validator<'s> {
     }
 
     fn lists(&mut self, found: &[(&str, FeatureList<'_>)]) {
-        let mut values: Vec<Option<FeatureList<'_>>> = vec![None; self.list_checks.len()];
-        for &(name, list) in found {
-            match self.lists.get(name) {
-                Some(&k) => {
-                    if let Some(value) = values.get_mut(k) {
-                        *value = Some(list);
-                    }
-                }
-                None if list.iter().all(|step| step.kind().is_none()) => {}
-                None => self.add_new(name, true),
+        let record = self.records;
+        for &(name, list) in found.iter().rev() {
+            let known = self.lists.get(name);
+            if let Some((checks, rule)) =
+                known.and_then(|&(k, rule)| Some((self.list_checks.get_mut(k)?, rule)))
+                && !rule.ignored
+                && !checks.has_counted(record)
+            {
+                checks.add_list(record, list, rule);
             }
         }
-        for ((checks, rule), value) in self.list_checks.iter_mut().zip(self.schema.lists.values()).zip(values)
-        {
-            match value {
-                _ if rule.ignored => {}
-                Some(list) => checks.add_list(self.records, list, rule),
-                None => checks.add_absent(self.records),
+        for &(name, list) in found {
+            if list.iter().any(|step| step.kind().is_some()) && !self.lists.contains_key(name) {
+                self.add_new(name, true);
             }
         }
     }
@@ -189,12 +182,12 @@ impl<'s> Validator<'s> {
 
     /// Adds the checks of later records. Their numbers continue those of this one.
     pub fn append(&mut self, later: Validator<'s>) {
-        let before = self.records;
+        let (before, records) = (self.records, later.records);
         for (all, later) in self.checks.iter_mut().zip(later.checks) {
-            all.append(later, before);
+            all.append(later, before, records);
         }
         for (all, later) in self.list_checks.iter_mut().zip(later.list_checks) {
-            all.append(later, before);
+            all.append(later, before, records);
         }
         for (all, later) in self.groups.iter_mut().zip(later.groups) {
             all.iter_mut().zip(later).for_each(|(all, later)| all.append(later, before));
