@@ -99,8 +99,8 @@ impl InflatedFile {
     #[cold]
     fn corrupt_entry(&self, ks: Range<usize>) -> Option<Error> {
         let table = self.index.checkpoints().ok()?;
-        let bad = ks.take_while(|&k| k < table.len()).find_map(|k| table.get(k).err());
-        bad.map(|bad| self.index.corrupt_checkpoint(bad))
+        let bad = ks.take_while(|&k| k < table.len()).find_map(|k| table.get(k, &mut Vec::new()).err());
+        bad.map(|e| self.index.checkpoint_error(e))
     }
 
     /// Fetches a range that is inside the stream. `buf` does not change if there is an error.
@@ -133,7 +133,8 @@ impl InflatedFile {
             // The disk works on both while the window is verified.
             table.will_need(k);
             likely.iter().for_each(|part| file.will_need(part.clone()));
-            let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
+            let mut window = Vec::new();
+            let from = table.get(k, &mut window).map_err(|e| self.index.checkpoint_error(e))?;
             if from.out != span.start {
                 return Err(no_record().into());
             }
@@ -184,10 +185,11 @@ impl InflatedFile {
         let paused = self.cache.paused(self.shard, span.start..piece.start);
         let is_regular = |at: u64| at.saturating_sub(span.start).is_multiple_of(distance);
         let done = self.file.with(|file| {
+            let mut window = Vec::new();
             let mut bytes = match &paused {
                 Some(paused) => PausableInflate::resume(file, compression, paused),
                 None => {
-                    let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
+                    let from = table.get(k, &mut window).map_err(|e| self.index.checkpoint_error(e))?;
                     if from.out != span.start {
                         return Err(no_record().into());
                     }

@@ -2,11 +2,18 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+use super::file::{read_section, reopen};
+use super::layout::{HEADER_LEN, Section};
 use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
-use crate::io::Region;
+use crate::error::{Error, Result};
 use crate::io::deflate::{Checkpoint, Checkpoints, WINDOW};
+use crate::io::{KeptFile, ReadAt, Region};
+use std::fs::File;
+use std::io::{self, Write};
 use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes before the entries: their number, and the spacing.
 const HEAD: usize = 16;
@@ -19,14 +26,74 @@ const WINDOW_AT: usize = 16;
 const LEN_AT: usize = 24;
 const CRC_AT: usize = 28;
 
+/// Bytes that are copied together.
+const COPIED: u64 = 256 << 10;
 /// Compressed bytes that [`CheckpointTable::likely_part`] adds.
 const MARGIN: u64 = 16 << 10;
 
 /// A section of checkpoints. An entry is verified at each use.
+///
+/// Entries take 32 bytes and windows up to 32 KiB. Of a file that is not mapped only the entries are in memory, and a window is read when it is
+/// needed.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckpointTable {
+    /// The section, or its part before the windows.
     bytes: Region,
     count: usize,
+    windows: Option<WindowFile>,
+}
+
+/// The windows of a section that are not in memory.
+#[derive(Clone, Debug)]
+struct WindowFile {
+    source: WindowSource,
+    /// Offset of the section in the file.
+    at: u64,
+    /// Bytes of the section.
+    len: u64,
+}
+
+/// The file from which windows are read.
+#[derive(Clone, Debug)]
+pub(super) enum WindowSource {
+    /// An index file that is kept open.
+    Kept(Arc<KeptFile>),
+    /// A pack.
+    Shared(Arc<File>),
+    /// An index file that is reopened for each window. Its header must still be `head`.
+    Path { path: Box<Path>, head: Box<[u8; HEADER_LEN]> },
+}
+
+impl WindowFile {
+    /// Reads a part of the section.
+    fn read(&self, part: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
+        let len = usize::try_from(part.end.saturating_sub(part.start)).unwrap_or(usize::MAX);
+        buf.clear();
+        buf.try_reserve(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        buf.resize(len, 0);
+        let at = self.at.saturating_add(part.start);
+        match &self.source {
+            WindowSource::Kept(file) => file.read_exact_at(buf, at)?,
+            WindowSource::Shared(file) => file.read_exact_at(buf, at)?,
+            WindowSource::Path { path, head } => reopen(path, head)?.read_exact_at(buf, at)?,
+        }
+        Ok(())
+    }
+}
+
+/// The reason why a checkpoint cannot be used.
+#[derive(Debug)]
+pub(crate) enum CheckpointError {
+    /// It is corrupt.
+    Bad(BadBlock),
+    /// The index file cannot be read.
+    Read(Error),
+}
+
+impl From<BadBlock> for CheckpointError {
+    fn from(bad: BadBlock) -> CheckpointError {
+        CheckpointError::Bad(bad)
+    }
 }
 
 impl CheckpointTable {
@@ -37,7 +104,26 @@ impl CheckpointTable {
     pub(super) fn open(bytes: Region) -> Option<CheckpointTable> {
         let count = usize::try_from(u64_at(&bytes, 0)?).ok()?;
         let end = count.checked_mul(ENTRY)?.checked_add(HEAD)?;
-        (end <= bytes.len()).then_some(CheckpointTable { bytes, count })
+        (end <= bytes.len()).then_some(CheckpointTable { bytes, count, windows: None })
+    }
+
+    /// Reads the entries of section `s` of a sidecar that begins at byte `at` of `file`. The windows are read from `source`. `None` if the section
+    /// is too short for its entries.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(super) fn read(
+        file: &File,
+        at: u64,
+        s: &Section,
+        source: WindowSource,
+    ) -> Result<Option<CheckpointTable>> {
+        let part = |len: u64| read_section(file, at, &Section { len, ..*s });
+        let Some(count) = u64_at(&part(CheckpointTable::MIN_LEN)?, 0) else { return Ok(None) };
+        let end = count.checked_mul(ENTRY as u64).and_then(|end| end.checked_add(HEAD as u64));
+        let Some(end) = end.filter(|end| *end <= s.len) else { return Ok(None) };
+        let windows = Some(WindowFile { source, at: at.saturating_add(s.offset), len: s.len });
+        Ok(CheckpointTable::open(part(end)?).map(|table| CheckpointTable { windows, ..table }))
     }
 
     /// Encodes the checkpoints of a scan.
@@ -64,12 +150,34 @@ impl CheckpointTable {
             window_at += window.len();
         }
         points().for_each(|point| bytes.extend_from_slice(point.window));
-        CheckpointTable { bytes: Region::from(bytes), count }
+        CheckpointTable { bytes: Region::from(bytes), count, windows: None }
     }
 
-    /// Returns the bytes of the section.
+    /// Returns the bytes of the section that are in memory or mapped.
     pub(super) fn bytes(&self) -> &Region {
         &self.bytes
+    }
+
+    /// Returns the number of bytes of the section.
+    pub(super) fn section_len(&self) -> u64 {
+        self.windows.as_ref().map_or(self.bytes.len() as u64, |windows| windows.len)
+    }
+
+    /// Writes the section.
+    ///
+    /// # Errors
+    /// Errors of `w`, and of reading the windows.
+    pub(super) fn write_to(&self, w: &mut impl Write) -> Result<()> {
+        w.write_all(&self.bytes)?;
+        let Some(windows) = &self.windows else { return Ok(()) };
+        let (mut at, mut buf) = (self.bytes.len() as u64, Vec::new());
+        while at < windows.len {
+            let end = at.saturating_add(COPIED).min(windows.len);
+            windows.read(at..end, &mut buf)?;
+            w.write_all(&buf)?;
+            at = end;
+        }
+        Ok(())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -120,7 +228,9 @@ impl CheckpointTable {
 
     /// Advises the system to start reading the window of checkpoint `k`, if it is in a mapped file.
     pub(crate) fn will_need(&self, k: usize) {
-        if let Some(window) = self.entry(k).and_then(CheckpointTable::window) {
+        if self.windows.is_none()
+            && let Some(window) = self.entry(k).and_then(CheckpointTable::window)
+        {
             self.bytes.will_need(window);
         }
     }
@@ -140,20 +250,33 @@ impl CheckpointTable {
         Some(start..start.saturating_add(len).min(end))
     }
 
-    /// Returns checkpoint `k`, after verifying its entry and its window.
-    pub(crate) fn get(&self, k: usize) -> Result<Checkpoint<'_>, BadBlock> {
+    /// Returns checkpoint `k`, after verifying its entry and its window. A window that is not in memory is read into `buf`.
+    pub(crate) fn get<'a>(
+        &'a self,
+        k: usize,
+        buf: &'a mut Vec<u8>,
+    ) -> Result<Checkpoint<'a>, CheckpointError> {
         let bad = |reason| BadBlock { block: k as u64, reason };
         let entry = self.entry(k).ok_or(bad("there is no such checkpoint"))?;
         let field = |at: usize| u64_at(entry, at).ok_or(bad("a checkpoint is truncated"));
         let (out, bit) = (field(OUT_AT)?, field(BIT_AT)?);
         let crc = u32_at(entry, CRC_AT).unwrap_or_default();
-        let window = CheckpointTable::window(entry).filter(|window| window.len() <= WINDOW);
-        let window = window
-            .and_then(|window| self.bytes.get(window))
-            .ok_or(bad("the window of a checkpoint is outside its section"))?;
+        let outside = bad("the window of a checkpoint is outside its section");
+        let part = CheckpointTable::window(entry).filter(|part| part.len() <= WINDOW).ok_or(outside)?;
+        let window = match &self.windows {
+            None => self.bytes.get(part).ok_or(outside)?,
+            Some(file) => {
+                let part = part.start as u64..part.end as u64;
+                if part.end > file.len {
+                    return Err(outside.into());
+                }
+                file.read(part, buf).map_err(CheckpointError::Read)?;
+                &*buf
+            }
+        };
         let found = crc32c_append(crc32c(entry.get(..CRC_AT).unwrap_or_default()), window);
         if found != crc {
-            return Err(bad("the checksum of a checkpoint does not match"));
+            return Err(bad("the checksum of a checkpoint does not match").into());
         }
         Ok(Checkpoint { out, bit, window })
     }
@@ -164,23 +287,24 @@ impl CheckpointTable {
     }
 
     /// Verifies all entries, and that they ascend.
-    pub(super) fn verify_all(&self) -> Result<(), BadBlock> {
+    pub(super) fn verify_all(&self) -> Result<(), CheckpointError> {
         self.each(|_| ())
     }
 
     /// Returns all checkpoints, after verifying them.
-    pub(super) fn decode(&self) -> Result<Checkpoints, BadBlock> {
+    pub(super) fn decode(&self) -> Result<Checkpoints, CheckpointError> {
         let mut all = Checkpoints::default();
         self.each(|point| all.add(point))?;
         Ok(all)
     }
 
-    fn each(&self, mut f: impl FnMut(Checkpoint<'_>)) -> Result<(), BadBlock> {
-        let mut last = None;
+    fn each(&self, mut f: impl FnMut(Checkpoint<'_>)) -> Result<(), CheckpointError> {
+        let (mut last, mut buf) = (None, Vec::new());
         for k in 0..self.count {
-            let point = self.get(k)?;
+            let point = self.get(k, &mut buf)?;
             if last.is_some_and(|last| point.out < last) {
-                return Err(BadBlock { block: k as u64, reason: "checkpoints do not ascend" });
+                let reason = "checkpoints do not ascend";
+                return Err(BadBlock { block: k as u64, reason }.into());
             }
             last = Some(point.out);
             f(point);

@@ -3,12 +3,11 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 use super::changed::{changed, check_start};
-use super::checkpoints::CheckpointTable;
+use super::checkpoints::{CheckpointError, CheckpointTable};
 use super::identity::{self, Staleness, Stamp};
 use super::layout::{self, CHECKED, GAPS, TORN, refused};
 use super::losses::{Losses, NotInflatedRange};
 use super::sidecar::{Sidecar, Span};
-use super::table::BadBlock;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::{Compression, FileId, FileState, Region};
 use crate::warning::Gap;
@@ -234,9 +233,9 @@ impl Index {
         self.0.load()?.checkpoints.as_ref().ok_or_else(|| IndexError::Missing.into())
     }
 
-    /// Returns the error of a corrupt checkpoint.
-    pub(crate) fn corrupt_checkpoint(&self, bad: BadBlock) -> Error {
-        self.0.corrupt(bad, None)
+    /// Returns the error of a checkpoint that cannot be used.
+    pub(crate) fn checkpoint_error(&self, e: CheckpointError) -> Error {
+        self.0.checkpoint_error(e)
     }
 
     /// Returns the XXH3-64 of the first and of the last 64 KiB of the indexed bytes.
@@ -292,7 +291,7 @@ impl Index {
             table.verify_all().map_err(|bad| self.0.corrupt(bad, None))?;
         }
         if let Some(checkpoints) = &tables.checkpoints {
-            checkpoints.verify_all().map_err(|bad| self.0.corrupt(bad, None))?;
+            checkpoints.verify_all().map_err(|e| self.0.checkpoint_error(e))?;
         }
         self.losses()?;
         (0..self.len()).try_for_each(|i| self.locate(i).map(drop))

@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::checkpoints::CheckpointTable;
+use super::checkpoints::{CheckpointError, CheckpointTable, WindowSource};
 use super::file::{read_section, reopen, slice};
 use super::layout::{
     self, GAPS, IndexHeader, Refusal, Section, TFRI, TORN, decode_file, encode_file, refused, unknown,
@@ -138,7 +138,7 @@ impl Sidecar {
     /// Returns the checkpoints, after verifying them. `None` if there are none.
     pub(super) fn known_checkpoints(&self) -> Result<Option<Checkpoints>> {
         let table = self.load()?.checkpoints.as_ref();
-        table.map(CheckpointTable::decode).transpose().map_err(|bad| self.corrupt(bad, None))
+        table.map(CheckpointTable::decode).transpose().map_err(|e| self.checkpoint_error(e))
     }
 
     fn without_tables(header: IndexHeader) -> Sidecar {
@@ -180,19 +180,25 @@ impl Sidecar {
             let Some(LazyTables { sections, from }) = &self.source else {
                 return Err(refused("the index has no tables".into()));
             };
-            let read = |file: &File, at| SidecarTables::read(&self.header, sections, file, at);
+            let read =
+                |file: &File, at, windows| SidecarTables::read(&self.header, sections, file, at, windows);
             // Several threads may read at the same time. The tables of the first one are kept.
             let init = |tables| self.tables.get_or_init(|| tables);
             match from {
-                TableOrigin::File { file, at } => Ok(init(read(file, *at)?)),
-                TableOrigin::Path { path, head } => Ok(init(read(&reopen(path, head)?, 0)?)),
+                TableOrigin::File { file, at } => {
+                    Ok(init(read(file, *at, WindowSource::Shared(Arc::clone(file)))?))
+                }
+                TableOrigin::Path { path, head } => {
+                    let windows = WindowSource::Path { path: path.clone(), head: head.clone() };
+                    Ok(init(read(&reopen(path, head)?, 0, windows)?))
+                }
                 TableOrigin::Kept(kept) => {
                     // The lock is not held during the read: a child forked at that moment would wait for it forever.
                     let lock = || kept.lock().unwrap_or_else(|e| e.into_inner());
                     let Some(file) = lock().clone() else {
                         return self.tables.get().ok_or_else(|| refused("the index has no tables".into()));
                     };
-                    let tables = init(read(&file, 0)?);
+                    let tables = init(read(&file, 0, WindowSource::Kept(Arc::clone(&file)))?);
                     *lock() = None;
                     Ok(tables)
                 }
@@ -221,7 +227,7 @@ impl Sidecar {
             sections.push((LENGTHS, lengths.param(), lengths.section_len()));
         }
         if let Some(checkpoints) = &tables.checkpoints {
-            sections.push((CHECKPOINTS, 0, checkpoints.bytes().len() as u64));
+            sections.push((CHECKPOINTS, 0, checkpoints.section_len()));
         }
         if let Some(losses) = &tables.losses {
             sections.push((LOSSES, 0, losses.bytes().len() as u64));
@@ -258,15 +264,22 @@ impl Sidecar {
                 w.write_all(part)?;
             }
             match section.kind {
-                CHECKPOINTS => {
-                    tables.checkpoints.as_ref().map_or(Ok(()), |table| w.write_all(table.bytes()))?
-                }
+                CHECKPOINTS => tables.checkpoints.as_ref().map_or(Ok(()), |table| table.write_to(w))?,
                 LOSSES => tables.losses.as_ref().map_or(Ok(()), |table| w.write_all(table.bytes()))?,
                 _ => {}
             }
             at = section.offset + section.len;
         }
         Ok(())
+    }
+
+    #[cold]
+    pub(super) fn checkpoint_error(&self, e: CheckpointError) -> Error {
+        match (e, &self.file) {
+            (CheckpointError::Bad(bad), _) => self.corrupt(bad, None),
+            (CheckpointError::Read(e), Some(file)) => e.in_file(file),
+            (CheckpointError::Read(e), None) => e,
+        }
     }
 
     #[cold]
@@ -303,20 +316,31 @@ impl SidecarTables {
     }
 
     /// Reads the tables of the sidecar that begins at byte `at` of `file`.
-    fn read(header: &IndexHeader, sections: &SidecarSections, file: &File, at: u64) -> Result<SidecarTables> {
+    /// The windows of checkpoints are read later, from `windows`.
+    fn read(
+        header: &IndexHeader,
+        sections: &SidecarSections,
+        file: &File,
+        at: u64,
+        windows: WindowSource,
+    ) -> Result<SidecarTables> {
+        let truncated = || refused("the sections are truncated".into());
         let section = |s: &Section| read_section(file, at, s);
         let offsets = section(&sections.offsets)?;
         let lengths = sections.lengths.as_ref().map(section).transpose()?;
-        let checkpoints = sections.checkpoints.as_ref().map(section).transpose()?;
+        let checkpoints = match &sections.checkpoints {
+            Some(s) => Some(CheckpointTable::read(file, at, s, windows)?.ok_or_else(truncated)?),
+            None => None,
+        };
         let losses = sections.losses.as_ref().map(section).transpose()?;
         let pick = |s: &Section| match s.kind {
             OFFSETS => Some(offsets.clone()),
             LENGTHS => lengths.clone(),
-            LOSSES => losses.clone(),
-            _ => checkpoints.clone(),
+            _ => losses.clone(),
         };
-        SidecarTables::open(header, sections, pick)
-            .ok_or_else(|| refused("the sections are truncated".into()))
+        let in_memory = SidecarSections { checkpoints: None, ..*sections };
+        let tables = SidecarTables::open(header, &in_memory, pick).ok_or_else(truncated)?;
+        Ok(SidecarTables { checkpoints, ..tables })
     }
 
     /// Makes mapped tables resident; see [`Region::populate`].
