@@ -72,6 +72,16 @@ pub enum Warning {
         /// Memory limit of the process in bytes.
         memory_bytes: u64,
     },
+    /// Compressed shards have deflate blocks of many bytes. Decompression can only begin at a block, so access to one record may decompress the whole
+    /// block. Reported once for all shards of a dataset.
+    LongBlocks {
+        /// Path of the first such shard.
+        path: PathBuf,
+        /// Number of such shards.
+        shards: usize,
+        /// Decompressed bytes of the longest block, or their mean in a shard whose index was not read yet.
+        bytes: u64,
+    },
     /// A global order is used with compressed shards, so access to a record decompresses the bytes from the checkpoint before it.
     ScatteredInflation {
         /// Number of decompressed bytes of the compressed shards.
@@ -108,7 +118,7 @@ impl Warning {
     }
 
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`,
-    /// `damage_skipped`, `torn_tail`, `other_names`, `scattered_reads` or `scattered_inflation`.
+    /// `damage_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads` or `scattered_inflation`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
@@ -117,6 +127,7 @@ impl Warning {
             Warning::DamageSkipped { .. } => "damage_skipped",
             Warning::TornTail { .. } => "torn_tail",
             Warning::OtherNames { .. } => "other_names",
+            Warning::LongBlocks { .. } => "long_blocks",
             Warning::ScatteredReads { .. } => "scattered_reads",
             Warning::ScatteredInflation { .. } => "scattered_inflation",
         }
@@ -130,7 +141,8 @@ impl Warning {
             | Warning::ShardChanged { path }
             | Warning::DamageSkipped { path, .. }
             | Warning::TornTail { path, .. }
-            | Warning::OtherNames { path, .. } => Some(path),
+            | Warning::OtherNames { path, .. }
+            | Warning::LongBlocks { path, .. } => Some(path),
             Warning::ScatteredReads { .. } | Warning::ScatteredInflation { .. } => None,
         }
     }
@@ -187,6 +199,16 @@ impl fmt::Display for Warning {
                     ),
                 };
                 write!(f, "{files}: {}; name {pronoun}, or use a pattern", FileNames(found))
+            }
+            Warning::LongBlocks { shards, bytes, .. } => {
+                if *shards > 1 {
+                    write!(f, "and {}: ", Count(*shards as u64 - 1, "more shard"))?;
+                }
+                write!(
+                    f,
+                    "deflate blocks of {bytes} decompressed bytes: access to a record may decompress all bytes of its block before it; \
+                     unpacked files need no decompression"
+                )
             }
             Warning::ScatteredReads { record_bytes, dataset_bytes, memory_bytes } => write!(
                 f,

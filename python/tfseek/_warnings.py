@@ -28,13 +28,13 @@ class Warning(UserWarning):
     attribute ``warnings`` of that object.
 
     Attributes, each ``None`` if a kind does not have it: ``path`` (of the file or folder); ``gaps`` (all ranges without a sound record, a
-    list of :class:`Gap`); ``bytes`` (that are left out); ``records`` (sound records that are kept); ``offset`` and ``inflated_bytes`` of
+    list of :class:`Gap`); ``bytes`` (that are left out, or the length of the longest block of ``"long_blocks"``); ``records`` (sound records that are kept); ``offset`` and ``inflated_bytes`` of
     ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
     ``found``, ``record_bytes``, ``dataset_bytes`` and ``memory_bytes`` of the other kinds.
     """
 
     #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"torn_tail"``,
-    #: ``"scattered_reads"`` or ``"scattered_inflation"``. Later versions may add others.
+    #: ``"long_blocks"``, ``"scattered_reads"`` or ``"scattered_inflation"``. Later versions may add others.
     kind: str = ""
     #: Message, which begins with the path.
     message: str = ""

@@ -7,8 +7,9 @@ use super::mapped::Mapped;
 use super::options::DatasetOptions;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
+use super::spans::SpanCache;
 use crate::error::{Error, ErrorKind, PathsError, Result};
-use crate::index::{self, IndexOptions, Pack, Work};
+use crate::index::{self, Index, IndexOptions, Pack, Work};
 use crate::io::{Compression, Map, Promise, Region, open_regular, threads};
 use crate::paths::{self, IntoPaths, Resolved};
 use crate::policy::{Damage, Tail};
@@ -159,6 +160,7 @@ impl DatasetOptions {
     ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
         let found = index::open_shards(&paths, options)?;
+        warnings.extend(long_blocks(&paths, &found.indexes));
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| {
             let access = access(index.compression());
@@ -221,4 +223,15 @@ fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+/// Returns a warning about compressed shards where access to a record may decompress far more than the record.
+fn long_blocks(paths: &[PathBuf], indexes: &[Index]) -> Option<Warning> {
+    let long = |(path, index): (&PathBuf, &Index)| {
+        let bytes = index.longest_span().filter(|bytes| *bytes > SpanCache::LARGEST)?;
+        Some((path.clone(), bytes))
+    };
+    let mut found = paths.iter().zip(indexes).filter_map(long);
+    let (path, first) = found.next()?;
+    let (shards, bytes) = found.fold((1, first), |(n, most), (_, bytes)| (n + 1, most.max(bytes)));
+    Some(Warning::LongBlocks { path, shards, bytes })
 }

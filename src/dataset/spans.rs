@@ -525,6 +525,9 @@ mod tests {
             let mut options = DatasetOptions::new().index(index.clone());
             options.spans = Arc::default();
             let ds = options.open(&path).unwrap();
+            let long = ds.warnings().iter().find(|warning| warning.kind() == "long_blocks").unwrap();
+            let words = format!("a.gz: deflate blocks of {} decompressed bytes", stream.len());
+            assert!(long.to_string().contains(&words), "{long}");
             let set = ds.set();
             let mut buf = Vec::new();
             for &i in order {

@@ -100,6 +100,11 @@ impl CheckpointTable {
     /// Smallest length of the section.
     pub(super) const MIN_LEN: u64 = HEAD as u64;
 
+    /// Returns the least number of checkpoints in a section of `len` bytes, at least 1. All but the first usually have a whole window.
+    pub(super) fn least_count(len: u64) -> u64 {
+        len.saturating_sub(CheckpointTable::MIN_LEN).div_ceil((ENTRY + WINDOW) as u64).max(1)
+    }
+
     /// Opens a section. Returns `None` if it is too short for its entries.
     pub(super) fn open(bytes: Region) -> Option<CheckpointTable> {
         let count = usize::try_from(u64_at(&bytes, 0)?).ok()?;

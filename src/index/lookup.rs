@@ -220,6 +220,12 @@ impl Index {
         Ok(table.and_then(|table| Some((table.len() as u64, table.spacing()?))))
     }
 
+    /// Returns the longest distance of two checkpoints of a compressed shard in decompressed bytes. If the index file was not read yet, it is not read: the
+    /// result is then the mean distance, from the length of the section. `None` for a shard that is not compressed.
+    pub(crate) fn longest_span(&self) -> Option<u64> {
+        self.0.longest_span()
+    }
+
     /// Returns the compression of the shard.
     pub(crate) fn compression(&self) -> Compression {
         self.0.header.compression()

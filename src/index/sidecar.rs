@@ -135,6 +135,22 @@ impl Sidecar {
         self.load().ok()?.checkpoints.as_ref()?.spacing()
     }
 
+    /// Returns the longest distance of two checkpoints in decompressed bytes, or the mean one if the tables are not read yet.
+    pub(super) fn longest_span(&self) -> Option<u64> {
+        let end = self.header.stream_end;
+        match self.tables.get() {
+            Some(tables) => {
+                let table = tables.checkpoints.as_ref()?;
+                let spans = (0..table.len()).filter_map(|k| table.span(k, end));
+                spans.map(|span| span.end.saturating_sub(span.start)).max()
+            }
+            None => {
+                let section = self.source.as_ref()?.sections.checkpoints?;
+                end.checked_div(CheckpointTable::least_count(section.len))
+            }
+        }
+    }
+
     /// Returns the checkpoints, after verifying them. `None` if there are none.
     pub(super) fn known_checkpoints(&self) -> Result<Option<Checkpoints>> {
         let table = self.load()?.checkpoints.as_ref();

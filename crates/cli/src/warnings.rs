@@ -64,6 +64,7 @@ fn object(warning: &Warning) -> Value {
         Warning::OtherNames { found, .. } => {
             json!({ "found": found.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>() })
         }
+        Warning::LongBlocks { shards, bytes, .. } => json!({ "shards": shards, "bytes": bytes }),
         Warning::ScatteredReads { record_bytes, dataset_bytes, memory_bytes } => json!({
             "record_bytes": record_bytes,
             "dataset_bytes": dataset_bytes,
