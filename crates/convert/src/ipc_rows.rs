@@ -5,6 +5,7 @@
 
 use crate::error::ConvertError;
 use crate::guard::guarded;
+use crate::ipc_lengths::MessageStart;
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::fb_to_schema;
@@ -147,6 +148,15 @@ impl FileRows {
         match (start, len, end) {
             (Some(start), Some(len), Some(end)) if end <= self.len => {
                 let bytes = bytes_at(&mut self.file, start, len).map_err(|e| ConvertError::io(path, e))?;
+                if let Ok(Some(message)) = MessageStart::parse(&bytes) {
+                    let body = bytes.get(message.len..).unwrap_or_default();
+                    let read = |at: u64| {
+                        let rest = usize::try_from(at).ok().and_then(|at| body.get(at..));
+                        Ok(rest.and_then(|rest| rest.first_chunk()).copied())
+                    };
+                    let checked = message.check(read).map_err(|e| ConvertError::io(path, e))?;
+                    checked.map_err(|found| expected(path, &found))?;
+                }
                 Ok(Buffer::from_vec(bytes))
             }
             _ => Err(expected(path, "a block that ends after the file")),
@@ -156,6 +166,7 @@ impl FileRows {
 
 impl StreamRows {
     fn open(mut file: File, len: u64, path: &Path) -> Result<StreamRows, ConvertError> {
+        check_stream(&mut file, len, path)?;
         file.seek(SeekFrom::Start(0)).map_err(|e| ConvertError::io(path, e))?;
         let mut rows = StreamRows {
             file,
@@ -202,6 +213,31 @@ impl StreamRows {
             self.chunk = Buffer::from_vec(bytes);
         }
     }
+}
+
+/// Checks the lengths that the messages of a stream state. Little of their bodies is read.
+fn check_stream(file: &mut File, len: u64, path: &Path) -> Result<(), ConvertError> {
+    let io = |e| ConvertError::io(path, e);
+    let (mut at, mut need) = (0u64, END.len());
+    while at < len {
+        let bytes = bytes_at(file, at, len.saturating_sub(at).min(need as u64)).map_err(io)?;
+        match MessageStart::parse(&bytes) {
+            Err(more) if at.saturating_add(more as u64) <= len && more > need => need = more,
+            // The decoder meets the end too.
+            Ok(None) | Err(_) => return Ok(()),
+            Ok(Some(message)) => {
+                let body = at.saturating_add(message.len as u64);
+                let read = |offset: u64| {
+                    let from = body.saturating_add(offset);
+                    let is_inside = from.checked_add(8).is_some_and(|end| end <= len);
+                    Ok(if is_inside { bytes_at(file, from, 8)?.first_chunk().copied() } else { None })
+                };
+                let body_len = message.check(read).map_err(io)?.map_err(|found| expected(path, &found))?;
+                (at, need) = (body.saturating_add(body_len), END.len());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn expected(path: &Path, found: &str) -> ConvertError {

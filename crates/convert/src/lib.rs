@@ -49,6 +49,7 @@ mod exact;
 mod format;
 mod guard;
 mod ipc;
+mod ipc_lengths;
 mod ipc_rows;
 mod json_lines;
 mod options;

@@ -3,11 +3,12 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int64Type};
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, Int8Array, RecordBatch, StringArray, TimestampSecondArray,
+    ArrayRef, DictionaryArray, Float64Array, Int8Array, Int64Array, RecordBatch, StringArray,
+    TimestampSecondArray,
 };
 use arrow_ipc::CompressionType;
 use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -344,6 +345,43 @@ fn files_of_other_writers() {
     let path = dir.path().join("g.parquet");
     fs::write(&path, b"PAR1 is not enough").unwrap();
     fails(&path, &["g.parquet: "]);
+}
+
+/// The decompressed length that a buffer states is compared with its compressed bytes before memory is allocated for it.
+#[test]
+fn a_buffer_that_states_petabytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let numbers = Arc::new(Int64Array::from_iter_values(0..10_000)) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+    let options =
+        || IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
+    let (mut file, mut stream) = (Vec::new(), Vec::new());
+    let mut writer = FileWriter::try_new_with_options(&mut file, &batch.schema(), options()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    let mut writer = StreamWriter::try_new_with_options(&mut stream, &batch.schema(), options()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    for (name, sound) in [("a.feather", file), ("a.arrows", stream)] {
+        let path = dir.path().join(name);
+        let import = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            let out = dir.path().join("out.tfrecord");
+            import(std::slice::from_ref(&path), &out, &forced(), &|_| {}).map(|report| report.records)
+        };
+        assert_eq!(import(&sound).unwrap(), 10_000);
+        let len = 80_000u64.to_le_bytes();
+        let at = sound.windows(8).position(|window| window == len).unwrap();
+        for stated in [40i64 << 50, i64::MAX, i64::MIN, -2, 80_000 * 255] {
+            let mut forged = sound.clone();
+            forged[at..at + 8].copy_from_slice(&stated.to_le_bytes());
+            let e = import(&forged).unwrap_err().to_string();
+            let words = format!("{name}: expected an Arrow IPC file or stream, found a buffer of ");
+            assert!(e.contains(&words) && e.contains(&format!("states {stated} ")), "{e}");
+        }
+    }
 }
 
 /// Every file that is cut off is an error. Files with changed bytes are records or an error.
