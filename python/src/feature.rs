@@ -2,37 +2,58 @@
 
 use crate::error::{BindingError, Result};
 use crate::memory::ArrayData;
-use crate::{hooks, numpy};
+use crate::{hooks, numpy, payload};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
 use tfseek::io::Region;
 use tfseek::{ExampleBuf, Feature, FeatureBuf};
 
-/// Returns the values of a feature of `payload` as a read-only array of one dimension, or `None` for a feature without a kind.
+/// Returns the values of a feature of the payload `region` as a read-only array of one dimension, or `None` for a feature without a kind.
 pub(crate) fn array<'py>(
     py: Python<'py>,
     feature: Feature<'_>,
-    payload: &Region,
+    region: &Region,
 ) -> PyResult<Bound<'py, PyAny>> {
     match feature {
         Feature::None => Ok(py.None().into_bound(py)),
-        Feature::Int64(list) => ArrayData::Int64(list.to_vec().into()).flat(py),
+        Feature::Int64(list) => {
+            let mut values = zeros(list.len())?;
+            list.decode_into(&mut values).map_err(BindingError::from)?;
+            ArrayData::Int64(values.into()).flat(py)
+        }
         Feature::Float(list) => {
             let aligned = list.as_slice().filter(|values| !values.is_empty());
-            let part = aligned.and_then(|values| part(payload, values.as_ptr().addr(), size_of_val(values)));
+            let part = aligned.and_then(|values| part(region, values.as_ptr().addr(), size_of_val(values)));
             match part {
                 Some(region) => ArrayData::Floats(region).flat(py),
-                None => ArrayData::Float32(list.to_vec().into()).flat(py),
+                None => {
+                    let mut values = zeros(list.len())?;
+                    list.copy_to(&mut values).map_err(BindingError::from)?;
+                    ArrayData::Float32(values.into()).flat(py)
+                }
             }
         }
         Feature::Bytes(list) => {
-            let values: Vec<_> =
-                list.iter().map(|value| PyBytes::new(py, value).into_any().unbind()).collect();
+            let values: PyResult<Vec<_>> =
+                list.iter().map(|value| Ok(payload::bytes(py, value)?.into_any().unbind())).collect();
+            let values = values?;
             let n = values.len();
             numpy::objects(py, values, &[n])
         }
     }
+}
+
+/// Returns `len` zeros: a short payload may have many values.
+///
+/// # Errors
+/// `MemoryError`.
+fn zeros<T: Clone + Default>(len: usize) -> PyResult<Vec<T>> {
+    let mut values = Vec::new();
+    let missing = |_| PyMemoryError::new_err(format!("not enough memory for {len} values"));
+    values.try_reserve_exact(len).map_err(missing)?;
+    values.resize(len, T::default());
+    Ok(values)
 }
 
 /// Returns the `len` bytes at `address` if they are inside this region.

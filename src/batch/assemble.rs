@@ -105,10 +105,7 @@ impl<R: Row> Assembly<'_, R> {
                 dense(slots, *slot, Some(*block_len), shape, column);
                 Ok(())
             }
-            ColumnForm::VarLen { slot } => {
-                var_len(slots, *slot, pools, column);
-                Ok(())
-            }
+            ColumnForm::VarLen { slot } => var_len(slots, *slot, pools, column),
             ColumnForm::Ragged { slot, partitions, splits } => {
                 let form = ragged::RaggedForm { slot: *slot, partitions, splits: *splits };
                 ragged::column(slots, form, pools, &mut self.scratch.items, column)
@@ -226,7 +223,12 @@ fn optional(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, colum
 }
 
 /// Assembles a sparse column of all values of a slot.
-fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column: &mut Column) {
+fn var_len(
+    slots: DecodedSlots<'_>,
+    slot: usize,
+    pools: &mut ColumnPools,
+    column: &mut Column,
+) -> Result<(), RowError> {
     let values = slots.values(slot);
     let pool = &mut pools.int64;
     let mut buf = pool.take();
@@ -234,7 +236,7 @@ fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column
     let longest = |counts: &[u32]| u64::from(counts.iter().max().copied().unwrap_or(0));
     let rows = slots.rows_dimension().map(|rows| rows as u64);
     let rank = 1 + usize::from(slots.lists) + usize::from(!slots.single);
-    buf.grow(used * rank, used * rank, 0);
+    buf.try_grow(used * rank, used * rank, 0)?;
     if !slots.lists {
         if slots.single {
             for (k, to) in buf.values.iter_mut().take(used).enumerate() {
@@ -249,7 +251,8 @@ fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column
             }
         }
         let indices = pool.lend(buf, used * rank);
-        return column.set_sparse(indices, values, rows.into_iter().chain([longest(counts)]));
+        column.set_sparse(indices, values, rows.into_iter().chain([longest(counts)]));
+        return Ok(());
     }
     let steps = slots.steps(slot);
     let mut to = buf.values.chunks_exact_mut(rank);
@@ -264,6 +267,7 @@ fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column
     }
     let indices = pool.lend(buf, used * rank);
     column.set_sparse(indices, values, rows.into_iter().chain([longest(steps), longest(counts)]));
+    Ok(())
 }
 
 /// Moves contiguous rows apart, so that each has `longest` values, and fills the gaps with `fill`.
@@ -282,7 +286,7 @@ fn spread<T: Copy>(
     if bytes > u128::from(limit) {
         return Err(ErrorKind::TooLarge { len: bytes, limit }.into());
     }
-    buf.grow(total, total, fill);
+    buf.try_grow(total, total, fill)?;
     let (mut from, mut to) = (used, total);
     for len in lens {
         // The last row moves first, because the new offset of a row is never below its old offset.

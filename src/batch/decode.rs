@@ -5,7 +5,7 @@
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::{RegionSpan, Values};
 use super::compile::{DefaultValues, MapField, Need, PlanSlot};
-use super::pool::BufMut;
+use super::pool::{BufMut, NoMemory};
 use super::row::Row;
 use super::span::{ListContent, SpanTable, ValueSpan};
 use crate::error::{Error, FeatureError};
@@ -37,6 +37,8 @@ pub(super) struct SlotValues {
 pub(super) enum RowFault {
     Wire(Fault),
     Feature(FeatureError),
+    /// There is not enough memory for the values.
+    Memory(NoMemory),
 }
 
 impl RowFault {
@@ -46,6 +48,7 @@ impl RowFault {
         match self {
             RowFault::Wire(fault) => Error::from(fault),
             RowFault::Feature(e) => Error::from(e),
+            RowFault::Memory(e) => Error::from(e),
         }
         .feature(key.as_bytes())
     }
@@ -55,6 +58,13 @@ impl From<Fault> for RowFault {
     #[cold]
     fn from(fault: Fault) -> RowFault {
         RowFault::Wire(fault)
+    }
+}
+
+impl From<NoMemory> for RowFault {
+    #[cold]
+    fn from(e: NoMemory) -> RowFault {
+        RowFault::Memory(e)
     }
 }
 
@@ -234,7 +244,7 @@ impl ValueType for i64 {
     ) -> Option<usize> {
         let chunk = row.get(content)?;
         let count = varint::count(chunk).ok()?;
-        memory.grow(used + count, usize::MAX, 0);
+        memory.try_grow(used + count, usize::MAX, 0).ok()?;
         let to = memory.values.get_mut(used..used + count)?;
         (varint::decode(chunk, to) == count).then_some(count)
     }
@@ -306,7 +316,7 @@ impl ValueType for f32 {
     ) -> Option<usize> {
         let chunk = row.get(content)?;
         let count = count_floats(chunk).ok()?;
-        memory.grow(used + count, usize::MAX, 0.0);
+        memory.try_grow(used + count, usize::MAX, 0.0).ok()?;
         copy_floats(chunk, memory.values.get_mut(used..used + count)?)?;
         Some(count)
     }
@@ -405,7 +415,7 @@ impl ValueType for RegionSpan {
         memory: &mut BufMut<RegionSpan>,
         used: usize,
     ) -> Option<usize> {
-        memory.grow(used + 1, usize::MAX, RegionSpan::BLANK);
+        memory.try_grow(used + 1, usize::MAX, RegionSpan::BLANK).ok()?;
         *memory.values.get_mut(used)? = row.span(content.len, content.start);
         Some(1)
     }
@@ -739,7 +749,7 @@ fn append_slow<T: ValueType>(
         feature => T::list(feature)?,
     };
     let count = T::len(list);
-    memory.grow(*used + count, usize::MAX, T::BLANK);
+    memory.try_grow(*used + count, usize::MAX, T::BLANK)?;
     T::copy_all(list, row, &mut memory.values[*used..*used + count]);
     *used += count;
     Ok(count)

@@ -1,7 +1,9 @@
 //! Pooled memory: buffers that return to their pool when the last reference is dropped.
 
+use crate::error::Error;
 use crate::io::Region;
 use std::fmt;
+use std::io;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -243,6 +245,17 @@ impl<T> BufPool<T> {
     }
 }
 
+/// There is not enough memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoMemory;
+
+impl From<NoMemory> for Error {
+    #[cold]
+    fn from(_: NoMemory) -> Error {
+        io::Error::from(io::ErrorKind::OutOfMemory).into()
+    }
+}
+
 impl<T: Clone> BufMut<T> {
     /// Grows the memory to at least `len` values, and never beyond `max`, which is at least `len`.
     ///
@@ -250,20 +263,39 @@ impl<T: Clone> BufMut<T> {
     #[inline]
     pub(super) fn grow(&mut self, len: usize, max: usize, fill: T) {
         if self.values.len() < len {
-            self.grow_slow(len, max, fill);
+            let (new_len, more) = self.next_len(len, max);
+            self.values.reserve_exact(more);
+            self.values.resize(new_len, fill);
         }
     }
 
+    /// Grows the memory like [`grow`](BufMut::grow). For numbers of values that come from records.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    #[inline]
+    pub(super) fn try_grow(&mut self, len: usize, max: usize, fill: T) -> Result<(), NoMemory> {
+        if self.values.len() < len { self.try_grow_slow(len, max, fill) } else { Ok(()) }
+    }
+
     #[cold]
-    fn grow_slow(&mut self, len: usize, max: usize, fill: T) {
+    fn try_grow_slow(&mut self, len: usize, max: usize, fill: T) -> Result<(), NoMemory> {
+        let (new_len, more) = self.next_len(len, max);
+        self.values.try_reserve_exact(more).map_err(|_| NoMemory)?;
+        self.values.resize(new_len, fill);
+        Ok(())
+    }
+
+    /// Returns the next length of memory that grows to `len` values, and the difference.
+    #[cold]
+    fn next_len(&self, len: usize, max: usize) -> (usize, usize) {
         /// Bytes up to which the memory doubles.
         const DOUBLING_LIMIT: usize = 1 << 20;
         let old_len = self.values.len();
         let doubles = old_len.saturating_mul(size_of::<T>()) < DOUBLING_LIMIT;
         let increment = if doubles { old_len } else { old_len / 8 };
         let new_len = old_len.saturating_add(increment).max(64).min(max).max(len);
-        self.values.reserve_exact(new_len - old_len);
-        self.values.resize(new_len, fill);
+        (new_len, new_len - old_len)
     }
 }
 

@@ -211,7 +211,7 @@ impl SplitsWriter<'_> {
             let (len, limit) = ((self.len as u128 + 1) * 8, self.limit.saturating_mul(8));
             return Err(ErrorKind::TooLarge { len, limit }.into());
         }
-        self.buf.grow(self.len + 1, usize::MAX, 0);
+        self.buf.try_grow(self.len + 1, usize::MAX, 0)?;
         self.buf.values[self.len] = split;
         self.len += 1;
         Ok(())

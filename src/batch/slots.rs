@@ -5,7 +5,7 @@
 use super::bytes::ValuePools;
 use super::column::{RowSplits, Values};
 use super::decode::SlotValues;
-use super::pool::{BufMut, BufPool};
+use super::pool::{BufMut, BufPool, NoMemory};
 use crate::error::{Error, FeatureError, Result};
 use crate::schema::SplitsDType;
 
@@ -73,6 +73,14 @@ impl RowError {
         {
             *lowest = Some(found);
         }
+    }
+}
+
+impl From<NoMemory> for RowError {
+    /// Returns an error about all rows.
+    #[cold]
+    fn from(e: NoMemory) -> RowError {
+        RowError { row: 0, error: e.into() }
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn column(
     let total = counts.iter().map(|&count| count as usize).sum::<usize>();
     let rank = form.indices.len() + usize::from(!slots.single);
     let mut buf = pools.int64.take();
-    buf.grow(total * rank, total * rank, 0);
+    buf.try_grow(total * rank, total * rank, 0)?;
     for (dim, (&key, &size)) in form.indices.iter().zip(form.size).enumerate() {
         let dim = dim + usize::from(!slots.single);
         let mut from = slots.int64(key).iter();
@@ -79,7 +79,7 @@ pub(super) fn column(
         // sort, which needs no extra memory, give a stable order.
         order.sort_unstable_by(|&a, &b| index(a).cmp(index(b)).then(a.cmp(&b)));
         let mut sorted = pools.int64.take();
-        sorted.grow(total * rank, total * rank, 0);
+        sorted.try_grow(total * rank, total * rank, 0)?;
         for (to, &k) in sorted.values.chunks_exact_mut(rank).zip(order.iter()) {
             to.copy_from_slice(index(k));
         }

@@ -152,6 +152,46 @@ fn out_of_memory_is_an_error() {
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
 }
 
+/// A short record may have many values: 4 million of one byte, which take 32 MB.
+#[test]
+fn values_without_memory_are_an_error() {
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![number << 3 | 2];
+        let mut len = content.len();
+        while len > 127 {
+            bytes.push(len as u8 | 128);
+            len >>= 7;
+        }
+        bytes.push(len as u8);
+        bytes.extend(content);
+        bytes
+    }
+    let ints = field(3, &field(1, &vec![1; 4_000_000]));
+    let payload = field(1, &field(1, &[field(1, b"label"), field(2, &ints)].concat()));
+    for spec in [
+        r#"{"type": "varlen", "dtype": "int64"}"#,
+        r#"{"type": "ragged", "dtype": "int64"}"#,
+        r#"{"type": "fixed_sequence", "shape": [], "dtype": "int64", "allow_missing": true}"#,
+    ] {
+        let Ok(schema) = Schema::from_json(&format!(r#"{{"features": {{"label": {spec}}}}}"#)) else {
+            panic!("{spec}");
+        };
+        let parser = tfseek::BatchParser::new(&schema);
+        parser.parse(&[&payload[..], &payload]).unwrap();
+        let parser = tfseek::BatchParser::new(&schema);
+        // A request above 8 MiB is refused; an infallible one ends the process.
+        let (e, _) = alloc::most_held(8 << 20, || parser.parse(&[&payload[..]]).err().unwrap());
+        assert!(
+            matches!(e.kind(), ErrorKind::Io(e) if e.kind() == std::io::ErrorKind::OutOfMemory),
+            "{spec}: {e}"
+        );
+        parser.parse(&[&payload[..]]).unwrap();
+        // The values fit, their indices or the padded rows do not.
+        let (parsed, _) = alloc::most_held(40 << 20, || parser.parse(&[&payload[..], &b""[..]]).map(drop));
+        assert!(parsed.is_ok() || parsed.unwrap_err().to_string().contains("not enough memory"));
+    }
+}
+
 #[test]
 fn max_record_counts_payload_bytes() {
     let dir = tempfile::tempdir().unwrap();
