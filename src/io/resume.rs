@@ -27,6 +27,8 @@ const FLUSH: [u8; 4] = [0, 0, 0xff, 0xff];
 /// Work that a search may spend on places that are not accepted: this constant, and this multiple of the size of the file.
 const WORK: u64 = 64 << 20;
 const WORK_FACTOR: u64 = 16;
+/// Maximum number of marks behind the last sound record. Only blocks of a few bytes have more.
+const MAX_MARKS: usize = 1 << 16;
 /// Minimum work of one place.
 const PLACE: u64 = 256;
 
@@ -259,6 +261,14 @@ impl Read for DamagedInflate<'_> {
         let mark = self.scan.mark();
         if mark.1 >= self.begin && self.marks.back().is_none_or(|last| last.0 < mark.0) {
             self.marks.push_back(mark);
+            if self.marks.len() >= MAX_MARKS {
+                // The first one stays. Later ones are only nearer lower bounds.
+                let mut keep = false;
+                self.marks.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+            }
         }
         match read {
             Err(_) if self.scan.failed().is_some() => Ok(0),
@@ -352,5 +362,27 @@ mod tests {
         for (out, at) in starts {
             assert!(marks.contains(&(out, at)));
         }
+    }
+
+    /// Blocks of one byte, and no record: their marks would take 16 bytes for each byte.
+    #[test]
+    fn marks_are_bounded() {
+        let n = 3 * MAX_MARKS;
+        let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+        (0..n).for_each(|k| file.extend([0, 1, 0, 0xfe, 0xff, k as u8]));
+        let file = file.as_slice();
+        let size = file.len() as u64;
+        let file = SalvageFile::Borrowed(&file);
+        let mut inflate = DamagedInflate::new(file, size, Compression::Gzip, u64::MAX, 100);
+        let (mut buf, mut total, mut most) = ([0; 100], 0, 0);
+        while let read @ 1.. = inflate.read(&mut buf).unwrap() {
+            total += read;
+            most = most.max(inflate.marks.len());
+        }
+        assert_eq!(total, n);
+        assert!(most < MAX_MARKS && inflate.marks.len() > MAX_MARKS / 4, "{most}");
+        // A block has 6 bytes of the file, behind the header of 10.
+        let exact = |&(out, at): &(u64, u64)| at == 10 + 6 * out;
+        assert!(inflate.marks.iter().all(exact) && inflate.marks.front() == Some(&(0, 10)));
     }
 }
