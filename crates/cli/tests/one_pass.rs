@@ -97,6 +97,13 @@ fn every_verb_tolerates_a_torn_tail() {
         "epoch -b 2 FILE",
         "order -b 2 --step 0 FILE",
         "get FILE 0 -1",
+        "stats FILE",
+        "stats --sample 3 FILE",
+        "grep --count --jobs 2 label>=0 FILE",
+        "validate -s s.json FILE",
+        "reshard --force -o r.tfrecord FILE",
+        #[cfg(feature = "convert")]
+        "convert --force FILE c.parquet",
     ] {
         let args: Vec<_> = verb.split(' ').map(|word| word.replace("FILE", "a.tfrecord")).collect();
         let args: Vec<_> = args.iter().map(String::as_str).collect();

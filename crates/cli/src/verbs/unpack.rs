@@ -9,8 +9,8 @@ use crate::exit::{Failure, Outcome};
 use crate::records::{self, STDIN};
 use crate::{outputs, progress, text};
 use std::path::{Path, PathBuf};
-use tfseek::Compression;
 use tfseek::io::Existing;
+use tfseek::{Compression, Stream};
 use tfseek_tools::unpack::{self, Destination};
 
 pub(crate) fn run(args: &args::UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -20,29 +20,45 @@ pub(crate) fn run(args: &args::UnpackArgs, global: &GlobalArgs, console: &mut Co
         Some(dir) if paths.len() > 1 || dir.is_dir() => Destination::Folder(dir),
         Some(file) => Destination::File(file),
     };
-    let compressed = paths.iter().filter(|path| unpack::is_compressed(path));
+    // Regular files are opened once, up to a number: whether they are compressed decides about their outputs.
+    let mut opened: Vec<_> = paths
+        .iter()
+        .enumerate()
+        .map(|(k, path)| (k < KEPT && records::is_regular(path)).then(|| records::stream(path, args.read)))
+        .collect();
+    let is_compressed = |(path, opened): &(&PathBuf, &Option<tfseek::Result<Stream>>)| match opened {
+        Some(stream) => !stream.as_ref().is_ok_and(|stream| stream.compression() == Compression::None),
+        None => unpack::is_compressed(path),
+    };
+    let compressed = paths.iter().zip(&opened).filter(is_compressed);
     let targets: Vec<_> =
-        compressed.filter_map(|path| Some((target(destination, path).ok()?, path.as_path()))).collect();
+        compressed.filter_map(|(path, _)| Some((target(destination, path).ok()?, path.as_path()))).collect();
     let inputs = paths.iter().map(PathBuf::as_path).filter(|&path| path != Path::new(STDIN));
     outputs::check_distinct(targets.iter().map(|(target, path)| (target.as_path(), *path)), inputs)?;
     if let Destination::Folder(dir) = destination {
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
-    for path in &paths {
-        let outcome = file(path, destination, args, global, console);
+    for (path, opened) in paths.iter().zip(&mut opened) {
+        let stream = opened.take().unwrap_or_else(|| records::stream(path, args.read));
+        let outcome = stream
+            .map_err(Failure::from)
+            .and_then(|stream| file(path, stream, destination, args, global, console));
         console.report_and_continue(outcome)?;
     }
     Ok(())
 }
 
+/// Number of inputs that are kept open until their turn.
+const KEPT: usize = 128;
+
 fn file(
     path: &Path,
+    mut stream: Stream,
     destination: Destination<'_>,
     args: &args::UnpackArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
-    let mut stream = records::stream(path, args.read)?;
     if stream.compression() == Compression::None {
         // A file of another format is an error here. Otherwise it would count as an uncompressed TFRecord file.
         stream.next()?;
