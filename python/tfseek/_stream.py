@@ -103,8 +103,8 @@ class Stream(Generic[Record]):
     Each ``iter(stream)`` begins again at the first file. It reads without the GIL, and its memory does not depend on the size of the
     files. An iterator belongs to one thread and one process. Records own their bytes, so they can be kept.
 
-    Damage raises :class:`tfseek.DataError`, unless it is left out (``damage="skip"``), with ``.path``, ``.record`` and ``.offset``, after the records before it. The iterator has
-    then ended.
+    Damage raises :class:`tfseek.DataError` with ``.path``, ``.record`` and ``.offset``, after the records before it. The iterator has
+    then ended. With ``damage="skip"`` it is left out instead.
     """
 
     def __init__(self, arguments: dict[str, Any]) -> None:

@@ -28,8 +28,8 @@ class Warning(UserWarning):
     attribute ``warnings`` of that object.
 
     Attributes, each ``None`` if a kind does not have it: ``path`` (of the file or folder); ``gaps`` (all ranges without a sound record, a
-    list of :class:`Gap`); ``bytes`` (that are left out, or the length of the longest block of ``"long_blocks"``); ``records`` (sound records that are kept); ``offset`` and ``inflated_bytes`` of
-    ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
+    list of :class:`Gap`); ``bytes`` (that are left out, or the length of the longest block of ``"long_blocks"``); ``records`` (sound
+    records that are kept); ``offset`` and ``inflated_bytes`` of ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
     ``found``, ``record_bytes``, ``dataset_bytes`` and ``memory_bytes`` of the other kinds.
     """
 

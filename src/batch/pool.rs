@@ -263,10 +263,15 @@ impl<T: Clone> BufMut<T> {
     #[inline]
     pub(super) fn grow(&mut self, len: usize, max: usize, fill: T) {
         if self.values.len() < len {
-            let (new_len, more) = self.next_len(len, max);
-            self.values.reserve_exact(more);
-            self.values.resize(new_len, fill);
+            self.grow_slow(len, max, fill);
         }
+    }
+
+    #[cold]
+    fn grow_slow(&mut self, len: usize, max: usize, fill: T) {
+        let (new_len, more) = self.next_len(len, max);
+        self.values.reserve_exact(more);
+        self.values.resize(new_len, fill);
     }
 
     /// Grows the memory like [`grow`](BufMut::grow). For numbers of values that come from records.
@@ -287,7 +292,6 @@ impl<T: Clone> BufMut<T> {
     }
 
     /// Returns the next length of memory that grows to `len` values, and the difference.
-    #[cold]
     fn next_len(&self, len: usize, max: usize) -> (usize, usize) {
         /// Bytes up to which the memory doubles.
         const DOUBLING_LIMIT: usize = 1 << 20;

@@ -224,6 +224,7 @@ fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
         _ => Ok(()),
     }
 }
+
 /// Returns a warning about compressed shards where access to a record may decompress far more than the record.
 fn long_blocks(paths: &[PathBuf], indexes: &[Index]) -> Option<Warning> {
     let long = |(path, index): (&PathBuf, &Index)| {

@@ -8,9 +8,9 @@ use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Error, Result};
 use crate::io::deflate::{Checkpoint, Checkpoints, WINDOW};
-use crate::io::{KeptFile, ReadAt, Region};
+use crate::io::{KeptFile, ReadAt, Region, grow};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,8 +69,7 @@ impl WindowFile {
     fn read(&self, part: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
         let len = usize::try_from(part.end.saturating_sub(part.start)).unwrap_or(usize::MAX);
         buf.clear();
-        buf.try_reserve(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        buf.resize(len, 0);
+        grow(buf, len)?;
         let at = self.at.saturating_add(part.start);
         match &self.source {
             WindowSource::Kept(file) => file.read_exact_at(buf, at)?,

@@ -10,6 +10,7 @@ use tfseek::stream::StreamOptions;
 use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode, Loader, Mapped, Schema, Stream};
 use tfseek_testkit::alloc;
 use tfseek_testkit::shards::{options, records};
+use tfseek_testkit::tensors::field;
 use tfseek_testkit::twin::put_header;
 
 const GIB: u64 = 1 << 30;
@@ -155,17 +156,6 @@ fn out_of_memory_is_an_error() {
 /// A short record may have many values: 4 million of one byte, which take 32 MB.
 #[test]
 fn values_without_memory_are_an_error() {
-    fn field(number: u8, content: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![number << 3 | 2];
-        let mut len = content.len();
-        while len > 127 {
-            bytes.push(len as u8 | 128);
-            len >>= 7;
-        }
-        bytes.push(len as u8);
-        bytes.extend(content);
-        bytes
-    }
     let ints = field(3, &field(1, &vec![1; 4_000_000]));
     let payload = field(1, &field(1, &[field(1, b"label"), field(2, &ints)].concat()));
     for spec in [

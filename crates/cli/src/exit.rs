@@ -65,9 +65,7 @@ impl Failure {
             Failure::Message(code, _) => *code,
         }
     }
-}
 
-impl Failure {
     /// Returns the message, with the ways to the other records if a record is damaged. `can_skip` is false if the verb has no `--damage`, or has it
     /// already.
     pub(crate) fn explained(&self, can_skip: bool) -> String {

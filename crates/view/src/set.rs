@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::OnceLock;
 use tfseek::example::MessageKind;
-use tfseek::{Compression, Dataset, Record, Result, Warning};
-use tfseek_tools::{Content, guess_kind};
+use tfseek::{Compression, Dataset, Record, Result};
+use tfseek_tools::{Content, guess_kind, salvage};
 
 /// The arguments of the `tfseek` command that open a set, as words of a shell. The page shows commands with them.
 #[derive(Clone, Debug, Default)]
@@ -132,12 +132,7 @@ impl ViewSet {
 
     /// Returns the number of damaged ranges that are left out, and of the bytes in them.
     pub(crate) fn damage(&self) -> (u64, u64) {
-        self.dataset.warnings().iter().fold((0, 0), |(ranges, sum), warning| match warning {
-            Warning::DamageSkipped { gaps, bytes, .. } => {
-                (ranges + gaps.len() as u64, sum.saturating_add(*bytes))
-            }
-            _ => (ranges, sum),
-        })
+        salvage::left_out(self.dataset.warnings())
     }
 }
 

@@ -106,9 +106,11 @@ fn print_records(
             Err(e) => Err(e),
         };
         seen += 1;
-        let mut before = SkippedErrors::default();
-        let counted = if seen > skip { &mut *skipped } else { &mut before };
-        counted.catch(read, outcome)?;
+        if seen > skip {
+            skipped.catch(read, outcome)?;
+        } else {
+            SkippedErrors::default().catch(read, outcome)?;
+        }
     }
     Ok(())
 }

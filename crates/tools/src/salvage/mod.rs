@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::Path;
 use tfseek::io::{Existing, Output, SalvagePart, SalvageReader};
 use tfseek::stream::StreamOptions;
-use tfseek::{Error, ErrorKind, Result};
+use tfseek::{Error, ErrorKind, Result, Warning};
 
 /// The default maximum payload length in bytes, the longest message that protobuf parses.
 pub const MAX_RECORD: u64 = (1 << 31) - 1;
@@ -93,6 +93,16 @@ impl SalvageReport {
 pub fn is_damage(e: &Error) -> bool {
     use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
     matches!(e.kind(), Compression(_) | CorruptData { .. } | CorruptLength { .. } | Truncated { .. })
+}
+
+/// Returns the number of damaged ranges that warnings name, and of the bytes in them.
+pub fn left_out(warnings: &[Warning]) -> (u64, u64) {
+    warnings.iter().fold((0, 0), |(ranges, sum), warning| match warning {
+        Warning::DamageSkipped { gaps, bytes, .. } => {
+            (ranges + gaps.len() as u64, sum.saturating_add(*bytes))
+        }
+        _ => (ranges, sum),
+    })
 }
 
 /// Copies the sound records of a file to `output`, in order and as they are, and the bytes between them to `rest`. The files get their

@@ -4,6 +4,7 @@ use super::error::StatsError;
 use super::fold::{self, FoldWork};
 use super::group::{Selection, UnitStats};
 use super::statistics::Statistics;
+use crate::salvage::left_out;
 use crate::units::{UnitRecord, UnitSource, unknown_number};
 use crate::{KindedStream, NumberedRecords, sample};
 use std::path::{Path, PathBuf};
@@ -264,16 +265,6 @@ impl StatsUnit {
         self.skipped += 1;
         self.first_skipped.get_or_insert_with(|| e.to_string());
     }
-}
-
-/// Returns the number of damaged ranges in warnings, and of the bytes in them.
-fn left_out(warnings: &[Warning]) -> (u64, u64) {
-    warnings.iter().fold((0, 0), |(ranges, sum), warning| match warning {
-        Warning::DamageSkipped { gaps, bytes, .. } => {
-            (ranges + gaps.len() as u64, sum.saturating_add(*bytes))
-        }
-        _ => (ranges, sum),
-    })
 }
 
 struct StatsRun<'a> {
