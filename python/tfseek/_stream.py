@@ -196,7 +196,7 @@ class Verification:
     files: int
     #: number of files without errors
     sound_files: int
-    #: number of records with correct checksums. Records after damage are not counted, because they are not found.
+    #: number of records with correct checksums, with those after damage
     records: int
     #: payload bytes of these records
     payload_bytes: int

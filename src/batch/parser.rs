@@ -1,4 +1,21 @@
 //! `BatchParser`: a compiled schema and the scratch buffers to parse any number of batches.
+//!
+//! A batch takes four stages, over blocks of 64 rows:
+//!
+//! 1. **Locate.** One pass over each payload finds the wanted features and stores them in a table of slots by rows. A *slot* is a feature
+//!    of the records that one or more columns need. Keys are predicted (`keys`), and so are all bytes of an entry before its values
+//!    (`crate::example::EntryForm`). Numbers of scalar slots are then in the table themselves, other values are spans of their payload.
+//!    A duplicate key replaces the earlier entry, which was validated before.
+//! 2. **Fill.** Slot by slot, the values of the block are checked, counted and decoded into the slot's memory (`decode`). Lists in the usual
+//!    encoding take a fast path. All others go through the `Feature::check` that the views use.
+//! 3. **Seal.** Memory becomes values: shared [`Buf`](super::Buf)s, and byte strings that refer to the rows' regions or are copied (`bytes`).
+//! 4. **Finish.** Slots become columns: padding, indices, row splits, sparse order (`assemble`).
+//!
+//! **The row of an error** is the lowest one. A refused row ends the batch for the rows after it, but not for the slots that are still to
+//! be filled, because one of them may fail in a lower row. If a row has several faults, any of them may be reported.
+//!
+//! Batches are parsed in parallel, and the rows of a batch are not. A parser has one set of scratch buffers for each thread that uses it
+//! at the same time, and results do not depend on the number of threads.
 
 use super::assemble::Assembly;
 use super::bytes::{RowRegions, SpanBytes, ValuePools};

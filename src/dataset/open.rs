@@ -1,4 +1,6 @@
 //! The constructors of [`Dataset`] and [`Mapped`], from paths or from bytes.
+//!
+//! They are in a file above both types, because opening needs the options, and the options make datasets.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
