@@ -1,4 +1,5 @@
-//! The layers of docs/design.md, checked against the source: a file names only modules below its own.
+//! The layers of docs/layers.md, checked against the source: a file names only modules below its own. The table of unsafe code of
+//! docs/design.md, too.
 //!
 //! Comments and unit tests are skipped. The rest is searched for `crate::`, and for `super::` where it leads out of a module's folder.
 
@@ -6,11 +7,12 @@ use crate::source::{CRATES, code, files, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// Returns the modules of each layer of docs/design.md, lowest first. A module may name those before it. `error`, listed before
-/// all layers, counts as layer 0.
-fn layers(design: &str) -> Vec<Vec<String>> {
-    let block = design.split_once("\n## Layers\n").map_or("", |(_, section)| section);
-    let block = block.split("```").nth(1).expect("the section has a block of layers");
+/// Returns the modules of each layer of a folder in docs/layers.md, lowest first. A module may name those before it. `error`, listed
+/// before all layers, counts as layer 0.
+fn layers(page: &str, folder: &str) -> Vec<Vec<String>> {
+    let section = page.split_once(&format!("\n## `{folder}/`\n")).map_or("", |(_, section)| section);
+    let block = section.split("```").nth(1).expect("the section has a list of modules");
+    let block = block.strip_prefix("text\n").expect("the list is plain text");
     let mut layers = vec![Vec::new()];
     for line in block.lines().filter(|line| line.starts_with(|c: char| !c.is_whitespace())) {
         let name = line.split_whitespace().next().unwrap_or_default();
@@ -30,7 +32,7 @@ fn layers(design: &str) -> Vec<Vec<String>> {
 fn faults(layers: &[Vec<String>], module: &str, names: &BTreeSet<String>) -> Vec<String> {
     let rank = |name: &str| layers.iter().flatten().position(|other| other == name);
     let Some(own) = rank(module) else {
-        return vec![format!("{module} has no layer: put it into the list of docs/design.md")];
+        return vec![format!("{module} has no layer: put it into the list of docs/layers.md")];
     };
     let mut faults = Vec::new();
     for name in names.iter().filter(|name| *name != module) {
@@ -129,8 +131,9 @@ fn exports(lib: &str) -> BTreeMap<String, String> {
     exports
 }
 
-fn design() -> String {
-    fs::read_to_string(root().join("docs/design.md")).unwrap()
+/// Returns the layers of `src/`.
+fn layers_of_src() -> Vec<Vec<String>> {
+    layers(&fs::read_to_string(root().join("docs/layers.md")).unwrap(), "src")
 }
 
 /// Returns a file's module, and the number of folders between the file and the crate's root.
@@ -142,7 +145,7 @@ fn module_of(file: &str) -> (&str, usize) {
 
 #[test]
 fn a_file_names_only_modules_below_its_own() {
-    let layers = layers(&design());
+    let layers = layers_of_src();
     let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
     let exports = exports(&lib);
     let mut all = Vec::new();
@@ -224,9 +227,9 @@ fn the_python_package_is_called_through_one_module() {
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["tfseek._rust", "tfseek._tfseek"]);
 }
 
-/// Returns the files in the table after "**Unsafe code**" in docs/design.md.
+/// Returns the files in the table of the section "Unsafe code" of docs/design.md.
 fn listed_as_unsafe(design: &str) -> BTreeSet<String> {
-    let section = design.split_once("**Unsafe code**").map_or("", |(_, section)| section);
+    let section = design.split_once("\n## Unsafe code\n").map_or("", |(_, section)| section);
     let table =
         section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
     table.filter_map(|row| Some(row.strip_prefix("| `")?.split_once('`')?.0.to_owned())).collect()
@@ -235,7 +238,7 @@ fn listed_as_unsafe(design: &str) -> BTreeSet<String> {
 /// Unsafe code exists exactly in the files that docs/design.md lists.
 #[test]
 fn unsafe_code_is_where_the_page_lists_it() {
-    let design = design();
+    let design = fs::read_to_string(root().join("docs/design.md")).unwrap();
     let mut found = BTreeSet::new();
     let mut listed = BTreeSet::new();
     // The test kit is test code.
@@ -260,7 +263,10 @@ fn unsafe_code_is_where_the_page_lists_it() {
     let rows = listed_as_unsafe(&design);
     assert!(rows.iter().all(|row| CRATES.iter().any(|c| row.starts_with(&format!("{c}/")))), "{rows:?}");
     assert_eq!(
-        listed_as_unsafe("**Unsafe code** is\n\n| F |\n| - |\n| `src/a.rs` | x |\n\n| `src/b.rs` |").len(),
+        listed_as_unsafe(
+            "# D\n\n## Unsafe code\n\nIt is\n\n| F |\n| - |\n| `src/a.rs` | x |\n\n| `src/b.rs` |"
+        )
+        .len(),
         1
     );
 }
@@ -268,7 +274,7 @@ fn unsafe_code_is_where_the_page_lists_it() {
 /// The checker finds each kind of fault in a snippet that has it.
 #[test]
 fn the_checker_finds_faults() {
-    let layers = layers(&design());
+    let layers = layers_of_src();
     let exports = exports("pub use dataset::{Dataset, Mapped};\npub use record::Record;");
     let found = |file: &str, source: &str| {
         let (module, depth) = module_of(file);

@@ -1,4 +1,4 @@
-//! The wording rules of docs/design.md that a program can check: how summaries begin, names used once, long sentences, words to avoid.
+//! The wording rules that a program can check: how summaries begin, names used once, long sentences, words to avoid.
 
 use crate::source::{CRATES, files, pages, root};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ const CLAUSES: [&str; 8] = ["What", "Where", "Whether", "How", "Which", "When", 
 /// Number of doc lines that may begin with one of them.
 const MAX_CLAUSES: usize = 60;
 
-/// Words with a plainer equivalent, listed in the glossary's introduction in docs/design.md.
+/// Words with a plainer equivalent.
 const AVOIDED: [&str; 12] = [
     "handed out",
     "hands out",
