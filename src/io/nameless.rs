@@ -69,29 +69,22 @@ impl NamelessFile {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod system {
-    use std::ffi::CString;
+    use rustix::fs::{AtFlags, CWD, OFlags};
     use std::fs::{File, OpenOptions};
     use std::io;
     use std::os::fd::AsRawFd;
-    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::OpenOptionsExt;
     use std::path::Path;
 
     pub(super) fn create(folder: &Path) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).open(folder)
+        OpenOptions::new().read(true).write(true).custom_flags(OFlags::TMPFILE.bits().cast_signed()).open(folder)
     }
 
     /// Gives a file without a name the name `path`, which must be new.
-    #[allow(unsafe_code)]
     pub(super) fn link(file: &File, path: &Path) -> io::Result<()> {
         // open(2), O_TMPFILE: without a capability, the file is linked through its entry in /proc.
-        let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        let to = CString::new(path.as_os_str().as_bytes())?;
-        // SAFETY: both pointers are to C strings that are alive until the call returns. The call reads them and writes no memory.
-        let done = unsafe {
-            libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
-        };
-        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(rustix::fs::linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     {
         use std::os::unix::fs::OpenOptionsExt;
         // POSIX open(2): with O_NONBLOCK, opening a FIFO for reading returns without delay. Regular files ignore the flag.
-        options.custom_flags(libc::O_NONBLOCK);
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     }
     let file = match options.open(path) {
         // A write lease (fcntl(2), F_SETLEASE) on a regular file. Without the flag, `open` waits until the lease is released.

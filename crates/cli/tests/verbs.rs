@@ -337,7 +337,7 @@ fn progress_is_printed_on_request() {
     for (args, labels) in [
         (&["schema", "--all", "a.tfrecord"][..], &["reading"][..]),
         (&["parse", "-s", "s.json", "a.tfrecord"], &["parsing"]),
-        (&["parse", "-s", "s.json", "a.tfrecord", "-o", "a.npz", "--force"], &["parsing", "writing"]),
+        (&["parse", "-s", "s.json", "a.tfrecord", "-o", "a.npz", "--force"], &["parsing"]),
         (&["unpack", "z.gz", "-o", "z", "--force"], &["unpacking"]),
         (&["grep", "-c", "label >= 0", "a.tfrecord"], &["searching"]),
         (&["stats", "a.tfrecord"], &["reading"]),

@@ -18,8 +18,6 @@ use zip::write::SimpleFileOptions;
 pub(crate) struct Archive {
     zip: ZipWriter<ArchiveFile>,
     output: Output,
-    /// Called with the number of bytes of each write to an array.
-    progress: Box<dyn FnMut(u64)>,
 }
 
 impl Archive {
@@ -28,24 +26,14 @@ impl Archive {
         let create = || {
             let output = Output::open(path, existing)?;
             let file = if output.is_whole() { output.file()?.try_clone()? } else { tempfile::tempfile()? };
-            Ok(Archive { zip: ZipWriter::new(ArchiveFile::new(file)), output, progress: Box::new(|_| ()) })
+            Ok(Archive { zip: ZipWriter::new(ArchiveFile::new(file)), output })
         };
         create().map_err(|e: io::Error| Error::from(e).in_file(path))
-    }
-
-    /// Sets the function that is called with the number of bytes of each write to an array.
-    pub(crate) fn set_progress(&mut self, progress: impl FnMut(u64) + 'static) {
-        self.progress = Box::new(progress);
     }
 
     /// Returns the path of the archive.
     pub(crate) fn path(&self) -> &Path {
         self.output.path()
-    }
-
-    /// Returns true if the archive is created next to its target. Otherwise the target is a FIFO or a device.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.output.is_whole()
     }
 
     /// Writes an array of integers.
@@ -102,9 +90,7 @@ impl Archive {
 
 impl Write for Archive {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let n = self.zip.write(buf)?;
-        (self.progress)(n as u64);
-        Ok(n)
+        self.zip.write(buf)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -113,7 +99,7 @@ impl Write for Archive {
 }
 
 /// NumPy's name of 64-bit integers.
-pub(crate) const INT64: &str = "<i8";
+const INT64: &str = "<i8";
 /// NumPy's name of 32-bit integers.
 pub(crate) const INT32: &str = "<i4";
 /// NumPy's name of 32-bit floats.
@@ -180,7 +166,7 @@ impl Seek for ArchiveFile {
 }
 
 /// Size of a write in bytes.
-pub(crate) const BLOCK: usize = 1 << 16;
+const BLOCK: usize = 1 << 16;
 
 /// Returns the header of an array: all bytes before its data.
 pub(crate) fn header(descr: &str, shape: &[usize]) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records.
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
-//! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
+//! * [`NpzWriter`] writes batches to a NumPy archive.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * The module [`grep`] searches for records, and [`units`] divides the work on all records among threads, with one result.
 //! * The module [`sizes`] parses sizes such as `200MB`, [`wildcards`] matches names with patterns.
@@ -55,8 +55,6 @@ mod digits;
 pub mod encode;
 pub mod fields;
 pub mod grep;
-mod growing;
-mod joined;
 mod npz;
 mod numbered;
 pub mod outputs;
@@ -67,7 +65,6 @@ pub mod salvage;
 pub mod sample;
 pub mod set;
 pub mod sizes;
-mod spill;
 pub mod stats;
 mod stream;
 pub mod tfds;
@@ -81,7 +78,6 @@ pub mod wildcards;
 pub use content::{Content, Map};
 pub use decodable::decodable;
 pub use digits::thousands;
-pub use joined::{JoinError, JoinedNpzWriter};
 pub use npz::NpzWriter;
 pub use numbered::{NumberedRecords, guess_kind};
 pub use stream::KindedStream;

@@ -1,4 +1,4 @@
-//! Batches as a NumPy archive, with the arrays of each batch.
+//! Batches as a NumPy archive.
 
 use crate::archive::{Archive, BOOL, BYTES, FLOAT32, INT32};
 use std::io::{self, Write};
@@ -10,16 +10,16 @@ use tfseek::{Error, Result};
 /// A writer of batches to a NumPy archive (`.npz`). The archive gets its name only when it is complete.
 ///
 /// ```text
-/// bK::NAME                                          a dense column of batch K
-/// bK::NAME::values, ::present (bool)                an optional column
-/// bK::NAME::indices, ::values, ::dense_shape        a sparse column
-/// bK::NAME::values, ::row_splits0, ::row_splits1 .. a ragged column, row splits from outermost to innermost
-/// bK::context::NAME, bK::sequence::NAME, bK::lengths::NAME     columns of SequenceExamples
-/// X::data (uint8), X::offsets (int64), X::shape     an array X of byte strings: string j, in row-major order, is
-///                                                   data[offsets[j]:offsets[j + 1]]
+/// NAME                                          a dense column
+/// NAME::values, ::present (bool)                an optional column
+/// NAME::indices, ::values, ::dense_shape        a sparse column
+/// NAME::values, ::row_splits0, ::row_splits1 .. a ragged column, row splits from outermost to innermost
+/// context::NAME, sequence::NAME, lengths::NAME  columns of SequenceExamples
+/// X::data (uint8), X::offsets (int64), X::shape an array X of byte strings: string j, in row-major order, is
+///                                               data[offsets[j]:offsets[j + 1]]
 /// ```
 ///
-/// NAME may contain any character, including `/`. An archive for a FIFO or a device is written to a temporary file and then copied,
+/// In an archive of several batches the names of batch K begin with `bK::`. NAME may contain any character, including `/`. An archive for a FIFO or a device is written to a temporary file and then copied,
 /// because writing an archive seeks.
 pub struct NpzWriter {
     archive: Archive,
@@ -34,23 +34,25 @@ impl NpzWriter {
         Ok(NpzWriter { archive: Archive::create(path, existing)? })
     }
 
-    /// Writes the columns of batch `k`. `is_sequence` is true if the batch was parsed from SequenceExamples.
+    /// Writes the columns of batch `k`, or those of the only batch if `k` is `None`. `is_sequence` is true if the batch was parsed from
+    /// SequenceExamples.
     ///
     /// # Errors
     /// I/O errors, with the path.
-    pub fn batch(&mut self, k: u64, batch: &Batch, is_sequence: bool) -> Result<()> {
-        self.columns(k, batch, is_sequence).map_err(|e| Error::from(e).in_file(self.archive.path()))
+    pub fn batch(&mut self, k: Option<u64>, batch: &Batch, is_sequence: bool) -> Result<()> {
+        let prefix = k.map_or(String::new(), |k| format!("b{k}::"));
+        self.columns(&prefix, batch, is_sequence).map_err(|e| Error::from(e).in_file(self.archive.path()))
     }
 
-    fn columns(&mut self, k: u64, batch: &Batch, sequence: bool) -> io::Result<()> {
+    fn columns(&mut self, prefix: &str, batch: &Batch, sequence: bool) -> io::Result<()> {
         let part = if sequence { "context::" } else { "" };
         for (name, column) in batch.columns() {
-            self.column(&format!("b{k}::{part}{name}"), column)?;
+            self.column(&format!("{prefix}{part}{name}"), column)?;
         }
         for (name, column) in batch.feature_lists() {
-            self.column(&format!("b{k}::sequence::{name}"), column)?;
+            self.column(&format!("{prefix}sequence::{name}"), column)?;
             if let Some(lengths) = batch.lengths(name) {
-                self.archive.integers(&format!("b{k}::lengths::{name}"), &[lengths.len()], lengths)?;
+                self.archive.integers(&format!("{prefix}lengths::{name}"), &[lengths.len()], lengths)?;
             }
         }
         Ok(())
@@ -138,7 +140,7 @@ mod tests {
         let payload = ExampleBuilder::new().int64("a", [7]).encode().unwrap();
         let batch = BatchParser::new(&schema).parse(&[payload.as_slice(), &payload]).unwrap();
         let mut npz = NpzWriter::create(&path, Existing::Replace).unwrap();
-        npz.batch(0, &batch, false).unwrap();
+        npz.batch(Some(0), &batch, false).unwrap();
         assert!(!path.exists());
         assert_eq!(npz.finish().unwrap(), path);
         let mut zip = zip::ZipArchive::new(File::open(&path).unwrap()).unwrap();

@@ -1,23 +1,24 @@
 //! `tfseek parse`: parses records into arrays by a schema.
 //!
 //! Batches continue across files. If a record cannot be parsed, the batches printed before it remain. An archive gets its name only
-//! when it is complete. It has one array per column, whatever the batches are, unless `--batches` keeps them apart.
+//! when it is complete. It is made of one batch of all records, which are in memory, unless `--batches` keeps batches apart.
 
 use crate::args::{self, GlobalArgs};
 use crate::console::Console;
 use crate::damage::SkippedErrors;
-use crate::exit::{DATA, Failure, Outcome};
+use crate::exit::{Failure, Outcome};
 use crate::output::arrays;
 use crate::progress::FileProgress;
 use crate::records;
 use crate::{outputs, progress, text};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser, Row};
 use tfseek::frame::OVERHEAD;
 use tfseek::io::Existing;
 use tfseek::{At, Compression, Schema};
-use tfseek_tools::{JoinError, JoinedNpzWriter, NpzWriter};
+use tfseek_tools::NpzWriter;
 
 pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Con
             if args.batches {
                 BatchOutput::Batches(Box::new(NpzWriter::create(out, existing)?))
             } else {
-                BatchOutput::Joined(Box::new(JoinedNpzWriter::create(out, &schema, existing)?))
+                BatchOutput::Joined(Box::new(NpzWriter::create(out, existing)?))
             }
         }
         None => BatchOutput::Stdout(console),
@@ -54,15 +55,7 @@ pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Con
             let batches = if batches == 1 { "1 batch".to_owned() } else { format!("{batches} batches") };
             console.note(format_args!("{}: {records} in {batches}", out.display()));
         }
-        BatchOutput::Joined(npz) => {
-            let bar = progress::bytes(global, "writing", npz.bytes());
-            let finished = npz.finish({
-                let bar = bar.clone();
-                move |bytes| bar.inc(bytes)
-            });
-            bar.finish_and_clear();
-            console.note(format_args!("{}: {records}", finished?.display()));
-        }
+        BatchOutput::Joined(npz) => console.note(format_args!("{}: {records}", npz.finish()?.display())),
     }
     skipped.report(console)
 }
@@ -77,8 +70,8 @@ enum BatchOutput<'a> {
     Stdout(&'a mut Console),
     /// An archive with the arrays of each batch.
     Batches(Box<NpzWriter>),
-    /// An archive with the arrays of all batches joined.
-    Joined(Box<JoinedNpzWriter>),
+    /// An archive with the arrays of one batch of all records.
+    Joined(Box<NpzWriter>),
 }
 
 impl BatchOutput<'_> {
@@ -88,29 +81,28 @@ impl BatchOutput<'_> {
                 arrays::print(console.out(), batch, sequence, args.single).map_err(Failure::Stdout)?;
                 console.end_record()
             }
-            BatchOutput::Batches(npz) => Ok(npz.batch(k, batch, sequence)?),
-            BatchOutput::Joined(npz) => npz.batch(batch).map_err(|e| match e {
-                JoinError::Write(e) => e.into(),
-                e @ JoinError::RowSplits { .. } => {
-                    let schema = args.schema.display();
-                    Failure::Message(
-                        DATA,
-                        format!("{schema}: {e} (`\"row_splits_dtype\": \"int64\"` holds more)"),
-                    )
-                }
-                e => Failure::Message(DATA, e.to_string()),
-            }),
+            BatchOutput::Batches(npz) => Ok(npz.batch(Some(k), batch, sequence)?),
+            BatchOutput::Joined(npz) => Ok(npz.batch(None, batch, sequence)?),
         }
     }
 }
 
+/// Maximum memory of the records of one archive. Its arrays take about as much again.
+const MAX_JOINED: u64 = 1 << 30;
+
 /// A record of the next batch.
-#[derive(Default)]
 struct PendingRow {
     payload: Vec<u8>,
-    path: PathBuf,
+    path: Arc<Path>,
     i: u64,
     offset: u64,
+}
+
+impl PendingRow {
+    /// Returns the memory of the row in bytes.
+    fn memory(&self) -> u64 {
+        (self.payload.len() + size_of::<PendingRow>()) as u64
+    }
 }
 
 impl Row for PendingRow {
@@ -121,6 +113,17 @@ impl Row for PendingRow {
     fn at(&self) -> At<'_> {
         At::new(&self.path, self.i, self.offset)
     }
+}
+
+/// Refuses an archive of records with more than `limit` bytes.
+fn check_joined(memory: u64, limit: u64) -> Outcome {
+    if memory <= limit {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--out: expected records that take at most {limit} bytes of memory, found more (`tfseek convert` writes tables of any size, \
+         and --batches writes the arrays of each batch)"
+    )))
 }
 
 /// Moves the rows that cannot be parsed behind the others, counts them, and returns the number of the others.
@@ -149,13 +152,18 @@ fn parse_all(
     bar: &ProgressBar,
 ) -> Outcome<(u64, u64)> {
     let parser = BatchParser::new(schema);
-    let size = if args.single { 1 } else { args.batch_size.get() };
+    let is_joined = matches!(output, BatchOutput::Joined(_));
+    let size = match args.single {
+        _ if is_joined => usize::MAX,
+        true => 1,
+        false => args.batch_size.get(),
+    };
     // The first `pending` rows belong to the next batch. The others keep their memory for later batches.
     let mut rows: Vec<PendingRow> = Vec::new();
     let mut pending = 0;
     let (mut seen, mut taken, mut done) = (0u64, 0u64, 0u64);
     let max_records = args.n.unwrap_or(u64::MAX);
-    let is_joined = matches!(output, BatchOutput::Joined(_));
+    let mut memory = 0;
     // Writes the batch of the rows. Rows that cannot be parsed are left out, and the others are kept for the next batch, unless this is the last.
     // Returns the numbers of both.
     let mut flush = |rows: &mut [PendingRow], is_last: bool| -> Outcome<(usize, u64)> {
@@ -192,6 +200,7 @@ fn parse_all(
         let mut stream = records::stream(path, args.read)?;
         let is_plain = stream.compression() == Compression::None;
         let mut progress = FileProgress::new(bar, path, is_plain);
+        let name: Arc<Path> = records::name(path).into();
         while taken < max_records
             && let Some(record) = stream.next()?
         {
@@ -202,14 +211,18 @@ fn parse_all(
                 continue;
             }
             if pending == rows.len() {
-                rows.push(PendingRow::default());
+                rows.push(PendingRow { payload: Vec::new(), path: name.clone(), i: 0, offset: 0 });
             }
             if let Some(row) = rows.get_mut(pending) {
                 let at = record.at();
                 row.payload.clear();
                 row.payload.extend_from_slice(record.payload());
-                row.path = records::name(path);
+                row.path = name.clone();
                 (row.i, row.offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+                memory += row.memory();
+            }
+            if is_joined {
+                check_joined(memory, MAX_JOINED)?;
             }
             pending += 1;
             taken += 1;
@@ -229,4 +242,19 @@ fn parse_all(
         flush(&mut [], true)?;
     }
     Ok((taken, done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_records_of_one_archive_have_a_limit() {
+        let row = PendingRow { payload: vec![0; 100], path: Path::new("a").into(), i: 0, offset: 0 };
+        assert!(row.memory() > 100);
+        assert!(check_joined(row.memory(), row.memory()).is_ok());
+        let Err(failure) = check_joined(row.memory() + 1, row.memory()) else { panic!() };
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().contains("`tfseek convert`"), "{failure}");
+    }
 }
