@@ -27,8 +27,6 @@ pub(super) struct Assembly<'a, R> {
     pub(super) lists: bool,
     /// Maximum bytes of a padded column or of the row splits of a partition.
     pub(super) limit: u64,
-    /// True if sparse indices may be outside of their dimension.
-    pub(super) lenient: bool,
 }
 
 impl<R: Row> Assembly<'_, R> {
@@ -88,7 +86,6 @@ impl<R: Row> Assembly<'_, R> {
             single: self.single,
             lists: self.lists,
             limit: self.limit,
-            lenient: self.lenient,
         };
         let planned = &self.bytes.part.columns[index];
         let pools = &mut self.column_pools[index];

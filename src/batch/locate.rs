@@ -5,7 +5,7 @@
 use super::compile::MapField;
 use super::keys::KeyPredictor;
 use super::span::{RowSpans, SpanTable, ValueSpan};
-use crate::example::{EntryRules, Feature, FeatureList, MapEntries, MapEntry, VALUE_DEPTH, ValueMessage};
+use crate::example::{Feature, FeatureList, MapEntries, MapEntry, VALUE_DEPTH, ValueMessage};
 use crate::wire::Fault;
 
 impl MapField {
@@ -18,20 +18,13 @@ impl MapField {
     }
 }
 
-/// Validation options of map entries and of features that the schema does not name.
-#[derive(Clone, Copy)]
-pub(super) struct Validation {
-    pub(super) rules: EntryRules,
-    /// True if the values of these features are validated too.
-    pub(super) full: bool,
-}
-
-/// Fills row `row` of the table, in which all values are absent, with the spans of one map of the payload.
+/// Fills row `row` of the table, in which all values are absent, with the spans of one map of the payload. If `full`, keys must be UTF-8, and
+/// features that the schema does not name are validated too.
 #[inline(never)]
 pub(super) fn locate(
     payload: &[u8],
     map: MapField,
-    validation: Validation,
+    full: bool,
     keys: &mut KeyPredictor,
     table: &mut SpanTable,
     row: usize,
@@ -41,16 +34,16 @@ pub(super) fn locate(
         MapField::Features => 1,
         MapField::FeatureLists => 2,
     };
-    let mut entries = MapEntries::new(payload, field, validation.rules);
+    let mut entries = MapEntries::new(payload, field, full);
     let store = |spans: &mut RowSpans<'_>, slot: u32, value: ValueSpan| match spans.slot(slot) {
         Some(span) if *span == ValueSpan::ABSENT => {
             *span = value;
             Ok(())
         }
-        None if !validation.full => Ok(()),
-        span => store_slow(span, payload, map, validation, value),
+        None if !full => Ok(()),
+        span => store_slow(span, payload, map, full, value),
     };
-    let skip = !validation.full;
+    let skip = !full;
     keys.start();
     // The common encoding has separate loops without error values, because half of the parse time is spent here.
     loop {
@@ -84,13 +77,13 @@ fn store_slow(
     span: Option<&mut ValueSpan>,
     payload: &[u8],
     map: MapField,
-    validation: Validation,
+    full: bool,
     value: ValueSpan,
 ) -> Result<(), Fault> {
     match span {
         // The last value counts, but the earlier one must be well-formed too.
         Some(span) => std::mem::replace(span, value).message(payload),
-        None if validation.full => value.message(payload),
+        None if full => value.message(payload),
         None => None,
     }
     .map_or(Ok(()), |message| map.validate(message))

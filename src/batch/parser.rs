@@ -23,14 +23,13 @@ use super::column::{Column, Values};
 use super::compile::{BatchPlan, MapField, Need, PlanPart};
 use super::decode::{BadRow, RowBlock, SlotValues};
 use super::keys::KeyPredictor;
-use super::locate::{Validation, locate};
+use super::locate::locate;
 use super::output::{Batch, BatchData, BatchDataPool};
 use super::pool::BufPool;
 use super::row::Row;
 use super::slots::{AssemblyScratch, ColumnPools, RowError};
 use super::span::{BLOCK_ROWS, SpanTable};
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::EntryRules;
 use crate::io::Region;
 use crate::schema::Schema;
 use crate::wire::MAX_LEN;
@@ -74,7 +73,6 @@ pub struct BatchParser {
     scratch: Mutex<Vec<ParserScratch>>,
     full: bool,
     contiguous: bool,
-    lenient: bool,
     presence: bool,
     limit: u64,
 }
@@ -174,7 +172,7 @@ impl<R: Row> Rows<'_, R> {
 /// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
-        let BatchParser { ref plan, full, contiguous, lenient, presence, limit, .. } = *self;
+        let BatchParser { ref plan, full, contiguous, presence, limit, .. } = *self;
         let plan = Arc::clone(plan);
         BatchParser {
             plan,
@@ -182,7 +180,6 @@ impl Clone for BatchParser {
             scratch: Mutex::default(),
             full,
             contiguous,
-            lenient,
             presence,
             limit,
         }
@@ -204,7 +201,6 @@ impl BatchParser {
             scratch: Mutex::default(),
             full: false,
             contiguous: false,
-            lenient: false,
             presence: false,
             limit: BatchParser::DEFAULT_LIMIT,
         }
@@ -225,12 +221,6 @@ impl BatchParser {
     #[must_use]
     pub fn contiguous_bytes(self, contiguous: bool) -> BatchParser {
         BatchParser { contiguous, ..self }
-    }
-
-    /// Sets whether sparse indices may be negative or beyond their dimension, as in TensorFlow. Default: false.
-    #[must_use]
-    pub fn lenient_sparse_index(self, lenient: bool) -> BatchParser {
-        BatchParser { lenient, ..self }
     }
 
     /// Sets whether batches record which records have each feature and feature list. Default: false.
@@ -438,8 +428,6 @@ impl BatchParser {
         len: usize,
     ) -> Result<(), RowError> {
         let part = self.part(map);
-        let validation =
-            Validation { rules: EntryRules { lenient: false, utf8: self.full }, full: self.full };
         spans.reset(len, part.slots.len());
         let mut refused = None;
         // Number of rows before the first refused one.
@@ -451,7 +439,7 @@ impl BatchParser {
                 if payload.len() as u64 > MAX_LEN {
                     return Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into());
                 }
-                locate(payload, map, validation, &mut scratch.keys, spans, k).map_err(Error::from)
+                locate(payload, map, self.full, &mut scratch.keys, spans, k).map_err(Error::from)
             });
             if let Err(error) = located {
                 (valid, refused) = (k, Some(RowError { row: first + k, error }));
@@ -505,7 +493,6 @@ impl BatchParser {
             single: rows.single,
             lists,
             limit: self.limit,
-            lenient: self.lenient,
         }
     }
 }

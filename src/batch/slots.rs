@@ -26,8 +26,6 @@ pub(super) struct DecodedSlots<'a> {
     pub(super) lists: bool,
     /// Maximum bytes of a padded column or of the row splits of a partition.
     pub(super) limit: u64,
-    /// True if sparse indices may be outside of their dimension.
-    pub(super) lenient: bool,
 }
 
 impl<'a> DecodedSlots<'a> {

@@ -50,7 +50,7 @@ pub(super) fn column(
         let mut to = buf.values.chunks_exact_mut(rank);
         'rows: for (row, &count) in counts.iter().enumerate() {
             for (&index, to) in from.by_ref().take(count as usize).zip(to.by_ref()) {
-                if !slots.lenient && u64::try_from(index).map_or(true, |index| index >= size) {
+                if u64::try_from(index).map_or(true, |index| index >= size) {
                     if refused.is_none_or(|(lowest, _)| row < lowest) {
                         refused = Some((row, FeatureError::SparseIndex { size, found: index }));
                     }

@@ -16,15 +16,6 @@ pub(crate) struct MapEntry<'a> {
     pub(crate) value: ValueMessage<'a>,
 }
 
-/// Rules for accepting map entries.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EntryRules {
-    /// True if an unknown field in an entry is ignored. Otherwise the entry is rejected.
-    pub(crate) lenient: bool,
-    /// True if keys must be UTF-8, including keys that a later key of the same entry replaces.
-    pub(crate) utf8: bool,
-}
-
 /// The entries of a map in a payload, duplicates included. Field `field` of the payload, which may repeat, contains messages whose
 /// field 1 is the entries.
 #[derive(Clone, Copy, Debug)]
@@ -32,16 +23,17 @@ pub(crate) struct MapEntries<'a> {
     payload: WireReader<'a>,
     message: WireReader<'a>,
     field: u32,
-    rules: EntryRules,
+    /// True if keys must be UTF-8, including keys that a later key of the same entry replaces.
+    utf8: bool,
 }
 
 impl<'a> MapEntries<'a> {
     #[inline]
-    pub(crate) fn new(payload: &'a [u8], field: u32, rules: EntryRules) -> MapEntries<'a> {
+    pub(crate) fn new(payload: &'a [u8], field: u32, utf8: bool) -> MapEntries<'a> {
         let mut payload = WireReader::new(payload);
         // Normally the payload consists of this field only.
         let message = payload.take_field((field as u8) << 3 | 2).unwrap_or_default();
-        MapEntries { payload, message: payload.nested(message), field, rules }
+        MapEntries { payload, message: payload.nested(message), field, utf8 }
     }
 
     /// Takes the next entry, if it has this form.
@@ -88,7 +80,7 @@ impl<'a> MapEntries<'a> {
     #[inline(always)]
     pub(crate) fn next_fast(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let (key, value, after) = self.peek_fast()?;
-        if self.rules.utf8 && std::str::from_utf8(key).is_err() {
+        if self.utf8 && std::str::from_utf8(key).is_err() {
             return None;
         }
         self.message = after;
@@ -155,7 +147,7 @@ impl<'a> MapEntries<'a> {
         while let Some(field) = reader.next()? {
             match field {
                 (1, WireValue::Len(bytes)) => {
-                    if self.rules.utf8 {
+                    if self.utf8 {
                         utf8(bytes, reader.start_of(bytes))?;
                     }
                     key = bytes;
@@ -164,7 +156,7 @@ impl<'a> MapEntries<'a> {
                     value = ValueMessage::one(bytes, reader.start_of(bytes));
                     values = values.saturating_add(1);
                 }
-                _ if self.rules.lenient => {}
+                // Decoders disagree: C++ protobuf ignores the field, Python's drops the whole entry, and TensorFlow's parser rejects the record.
                 _ => return Err(Fault::new(WireErrorKind::MapEntryUnknownField, entry_start)),
             }
         }

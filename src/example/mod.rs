@@ -12,7 +12,7 @@
 //!
 //! Messages are decoded as protobuf's `FromString` decodes them (`docs/format.md`): the last entry of a key wins, the last member of
 //! a oneof wins, messages merge, and numbers may be packed or not. There is one exception: a map entry with an unknown field is
-//! rejected, because decoders disagree on its meaning. [`Example::with_lenient_map_entries`] accepts it.
+//! rejected, because decoders disagree on its meaning.
 //!
 //! A list is validated and counted in one pass when it is looked up. After that its length is O(1) and its iteration cannot fail.
 //! Nothing is allocated.
@@ -53,5 +53,5 @@ pub use view::{Example, Features};
 // Used by `batch`.
 pub(crate) use entry_form::{EntryForm, EntryValue, Taken, content_offset, entry_head};
 pub(crate) use feature::{packed, string};
-pub(crate) use map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH};
+pub(crate) use map::{MapEntries, MapEntry, VALUE_DEPTH};
 pub(crate) use source::ValueMessage;

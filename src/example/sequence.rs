@@ -44,13 +44,6 @@ impl<'a> SequenceExample<'a> {
         SequenceExample { context: self.context.at(at) }
     }
 
-    /// Sets whether map entries with an unknown field are accepted. See [`Example::with_lenient_map_entries`].
-    #[inline]
-    #[must_use]
-    pub fn with_lenient_map_entries(self, lenient: bool) -> SequenceExample<'a> {
-        SequenceExample { context: self.context.with_lenient_map_entries(lenient) }
-    }
-
     /// Returns the context, the features of the whole sequence. It is an [`Example`], since on the wire a context and an Example's
     /// features are the same.
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::feature::Feature;
 use super::list::{BytesList, FloatList, Int64List};
-use super::map::{EntryRules, MapEntries, VALUE_DEPTH, has_map};
+use super::map::{MapEntries, VALUE_DEPTH, has_map};
 use super::source::ValueMessage;
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::wire::{Fault, MAX_LEN};
@@ -29,14 +29,13 @@ use std::ops::Deref;
 pub struct Example<'a> {
     payload: &'a [u8],
     at: At<'a>,
-    lenient: bool,
 }
 
 impl<'a> Example<'a> {
     /// Creates a view of the Example in `payload`. O(1); reads nothing.
     #[inline]
     pub fn new(payload: &'a [u8]) -> Example<'a> {
-        Example { payload, at: At::NOWHERE, lenient: false }
+        Example { payload, at: At::NOWHERE }
     }
 
     /// Sets the location that errors report.
@@ -44,16 +43,6 @@ impl<'a> Example<'a> {
     #[must_use]
     pub fn at(self, at: At<'a>) -> Example<'a> {
         Example { at, ..self }
-    }
-
-    /// Sets whether map entries with an unknown field are accepted. Default: false.
-    ///
-    /// If they are accepted, the field is ignored, as in C++ protobuf. They are rejected by default because decoders disagree:
-    /// Python's protobuf drops the whole entry, and TensorFlow's parser rejects the whole record.
-    #[inline]
-    #[must_use]
-    pub fn with_lenient_map_entries(self, lenient: bool) -> Example<'a> {
-        Example { lenient, ..self }
     }
 
     /// Returns the payload.
@@ -182,7 +171,7 @@ impl<'a> Example<'a> {
         if self.payload.len() as u64 > MAX_LEN {
             return Err(self.too_large());
         }
-        Ok(MapEntries::new(self.payload, field, EntryRules { lenient: self.lenient, utf8 }))
+        Ok(MapEntries::new(self.payload, field, utf8))
     }
 
     #[cold]

@@ -77,7 +77,11 @@ mod system {
     use std::path::Path;
 
     pub(super) fn create(folder: &Path) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).custom_flags(OFlags::TMPFILE.bits().cast_signed()).open(folder)
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(OFlags::TMPFILE.bits().cast_signed())
+            .open(folder)
     }
 
     /// Gives a file without a name the name `path`, which must be new.

@@ -1,7 +1,7 @@
-//! Code generation: writes a schema as Python code for TensorFlow, or as Rust code for this crate.
+//! Code generation: writes a schema as Python code for TensorFlow.
 
 use super::literal::{FormatFn, decimal, list, nested};
-use super::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use super::{FeatureSpec, Partition, Schema, SplitsDType};
 use crate::example::FeatureBuf;
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter, Write};
@@ -47,30 +47,6 @@ pub fn python(schema: &Schema) -> String {
     // NumPy is needed only for NaNs with other bits. If a key contains this text, the import is superfluous but harmless.
     let numpy = if body.contains("np.uint32(") { "import numpy as np\n" } else { "" };
     format!("{numpy}import tensorflow as tf\n{body}")
-}
-
-/// Returns Rust code with a function that builds the schema.
-///
-/// ```
-/// use tfseek::schema::code;
-/// use tfseek::{DType, FeatureSpec, Schema};
-/// let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
-/// assert!(code::rust(&schema).contains(r#".feature("label", FeatureSpec::fixed_len(&[], DType::Int64))"#));
-/// # Ok::<(), tfseek::Error>(())
-/// ```
-pub fn rust(schema: &Schema) -> String {
-    let start = if schema.is_sequence() { "sequence_example" } else { "example" };
-    let mut out = format!(
-        "use tfseek::schema::*;\n\nfn schema() -> tfseek::Result<Schema> {{\n    Schema::{start}()\n"
-    );
-    for (method, specs) in [("feature", schema.features()), ("feature_list", schema.feature_lists())] {
-        for (key, spec) in specs {
-            let spec = FormatFn(|f: &mut Formatter<'_>| rust_spec(f, spec));
-            let _ = writeln!(out, "        .{method}({key:?}, {spec})");
-        }
-    }
-    out.push_str("        .build()\n}\n");
-    out
 }
 
 fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
@@ -203,96 +179,7 @@ fn py_char(c: char, quote: char, f: &mut Formatter<'_>) -> fmt::Result {
     }
 }
 
-fn rust_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
-    let dtype = rust_dtype(spec.dtype());
-    match spec {
-        FeatureSpec::FixedLen { shape, default, .. } => {
-            write!(f, "FeatureSpec::fixed_len(&{shape:?}, {dtype})")?;
-            rust_default(f, default.as_ref())
-        }
-        FeatureSpec::Optional { default, .. } => {
-            write!(f, "FeatureSpec::optional({dtype})")?;
-            rust_default(f, default.as_ref())
-        }
-        FeatureSpec::VarLen { .. } => write!(f, "FeatureSpec::var_len({dtype})"),
-        FeatureSpec::FixedLenSequence { shape, allow_missing: true, default, .. } => {
-            write!(f, "FeatureSpec::fixed_len_sequence(&{shape:?}, {dtype})")?;
-            rust_default(f, default.as_ref())
-        }
-        // This case exists only in feature lists, which have no defaults.
-        FeatureSpec::FixedLenSequence { shape, .. } => {
-            write!(
-                f,
-                "FeatureSpec::FixedLenSequence {{ shape: vec!{shape:?}, dtype: {dtype}, allow_missing: false, default: None }}"
-            )
-        }
-        FeatureSpec::Ragged { .. } if *spec == FeatureSpec::ragged(spec.dtype()) => {
-            write!(f, "FeatureSpec::ragged({dtype})")
-        }
-        FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, validate, .. } => {
-            let key = FormatFn(|f: &mut Formatter<'_>| match value_key {
-                Some(key) => write!(f, "Some({key:?}.into())"),
-                None => f.write_str("None"),
-            });
-            write!(f, "FeatureSpec::Ragged {{ dtype: {dtype}, value_key: {key}, partitions: vec!")?;
-            list(f, partitions, |partition, f| {
-                write!(f, "Partition::{}(", variant(partition))?;
-                match partition {
-                    Partition::UniformRowLength(length) => write!(f, "{length})"),
-                    keyed => write!(f, "{:?}.into())", keyed.key().unwrap_or_default()),
-                }
-            })?;
-            let splits = match row_splits_dtype {
-                SplitsDType::Int32 => "SplitsDType::Int32",
-                SplitsDType::Int64 => "SplitsDType::Int64",
-            };
-            write!(f, ", row_splits_dtype: {splits}, validate: {validate} }}")
-        }
-        FeatureSpec::Sparse { index_keys, value_key, size, already_sorted: false, .. } => {
-            write!(f, "FeatureSpec::sparse(&{index_keys:?}, {value_key:?}, {dtype}, &{size:?})")
-        }
-        FeatureSpec::Sparse { index_keys, value_key, size, .. } => {
-            f.write_str("FeatureSpec::Sparse { index_keys: vec!")?;
-            list(f, index_keys, |key, f| write!(f, "{key:?}.into()"))?;
-            write!(
-                f,
-                ", value_key: {value_key:?}.into(), dtype: {dtype}, size: vec!{size:?}, already_sorted: true }}"
-            )
-        }
-    }
-}
-
-fn rust_dtype(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Float32 => "DType::Float32",
-        DType::Int64 => "DType::Int64",
-        DType::Bytes => "DType::Bytes",
-    }
-}
-
-fn rust_default(f: &mut Formatter<'_>, default: Option<&FeatureBuf>) -> fmt::Result {
-    let Some(default) = default else { return Ok(()) };
-    f.write_str(".with_default(")?;
-    match default {
-        // A valid schema has no such default.
-        FeatureBuf::None => f.write_str("tfseek::FeatureBuf::None")?,
-        FeatureBuf::Int64(values) => list(f, values, |v, f| write!(f, "{v}i64"))?,
-        FeatureBuf::Float(values) => list(f, values, |v, f| {
-            if v.is_finite() {
-                write!(f, "{v:?}f32")
-            } else {
-                write!(f, "f32::from_bits({:#x})", v.to_bits())
-            }
-        })?,
-        FeatureBuf::Bytes(values) => {
-            f.write_str("vec!")?;
-            list(f, values, |v, f| write!(f, "b\"{}\".to_vec()", v.escape_ascii()))?;
-        }
-    }
-    f.write_str(")")
-}
-
-/// Returns the class or variant name of a partition, which is the same in both languages.
+/// Returns the name of a partition's class.
 fn variant(partition: &Partition) -> &'static str {
     match partition {
         Partition::RowSplits(_) => "RowSplits",

@@ -28,14 +28,9 @@ fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> us
     let rng = &mut rng;
     let schema = shaped::schema(rng, sequence);
     let whole = rng.chance(64);
-    let form = Form { single: false, lenient_sparse_index: rng.chance(32) };
+    let form = Form { single: false };
     let contiguous = rng.chance(128);
-    let make = || {
-        BatchParser::new(&schema)
-            .validate_full(whole)
-            .contiguous_bytes(contiguous)
-            .lenient_sparse_index(form.lenient_sparse_index)
-    };
+    let make = || BatchParser::new(&schema).validate_full(whole).contiguous_bytes(contiguous);
     let parser = make();
     let (odd, own_order) = (rng.pick(&[0, 0, 3, 20, 60]), rng.chance(100));
     let (mut all, mut kept, mut payloads_made): (Vec<Vec<u8>>, Vec<(Batch, Arrays)>, _) = (vec![], vec![], 0);

@@ -17,7 +17,6 @@ use tfseek_testkit::twin_parse::Form;
 #[derive(Clone, Copy, Debug, Default)]
 struct ParseMode {
     single: bool,
-    lenient_sparse_index: bool,
     /// True if all payloads are well-formed in all their fields.
     valid: bool,
 }
@@ -64,7 +63,7 @@ fn parse_all_ways(schema: &Schema, payloads: &[Vec<u8>], mode: ParseMode, what: 
 }
 
 fn one_shot(schema: &Schema, rows: &[&[u8]], mode: ParseMode) -> Result<Arrays> {
-    let parser = BatchParser::new(schema).lenient_sparse_index(mode.lenient_sparse_index);
+    let parser = BatchParser::new(schema);
     let batch = parse(&parser, rows, mode);
     batch.map(|batch| Arrays::from(&batch))
 }
@@ -80,10 +79,7 @@ fn options<R: Row>(schema: &Schema, rows: &[R], mode: ParseMode, regions: bool) 
             if validate && !mode.valid {
                 continue;
             }
-            let parser = BatchParser::new(schema)
-                .validate_full(validate)
-                .contiguous_bytes(contiguous)
-                .lenient_sparse_index(mode.lenient_sparse_index);
+            let parser = BatchParser::new(schema).validate_full(validate).contiguous_bytes(contiguous);
             // The second parse knows the key order. The third parse reuses buffers.
             for _ in 0..3 {
                 let batch = parse(&parser, rows, mode);
@@ -123,7 +119,7 @@ fn check_borrowed(column: &Column, want: bool) {
 
 /// Checks that the naive twin gives the same arrays. Other tests use the twin as the reference.
 fn check_twin(schema: &Schema, payloads: &[Vec<u8>], mode: ParseMode, want: Option<&Arrays>, what: &str) {
-    let form = Form { single: mode.single, lenient_sparse_index: mode.lenient_sparse_index };
+    let form = Form { single: mode.single };
     let twin = Want::new(schema, payloads, form, false);
     match (twin.arrays(), want) {
         (Some(twin), Some(want)) => twin.assert_eq(want, format!("{what}, the twin")),
@@ -210,7 +206,7 @@ const ERRORS: &[(&str, Category, usize)] = &[
     ("sp051", Category::MalformedProto, 1),
 ];
 
-/// The one case in which tfseek follows TensorFlow only with `lenient_sparse_index`.
+/// The one case in which TensorFlow returns arrays and tfseek an error.
 const INDEX_OUT_OF_RANGE: &str = "sp037";
 
 #[test]
@@ -229,15 +225,14 @@ fn parse_cases() {
         let want = answer(&case["expect"]);
         assert_eq!(want.is_none(), listed.is_some(), "{what}");
 
-        let mut found = parse_all_ways(&schema, &payloads, mode, &what);
+        let found = parse_all_ways(&schema, &payloads, mode, &what);
         if id == INDEX_OUT_OF_RANGE {
             error(&found.unwrap_err(), Category::BadSparseIndex, 0, mode, &what);
-            let mode = ParseMode { lenient_sparse_index: true, ..mode };
-            found = parse_all_ways(&schema, &payloads, mode, &what);
-            check_twin(&schema, &payloads, mode, want.as_ref(), &what);
-        } else {
-            check_twin(&schema, &payloads, mode, want.as_ref(), &what);
+            check_twin(&schema, &payloads, mode, None, &what);
+            errors += 1;
+            continue;
         }
+        check_twin(&schema, &payloads, mode, want.as_ref(), &what);
         same(&found, want.as_ref(), &what);
         match listed {
             Some(&(_, category, row)) => {
@@ -247,7 +242,7 @@ fn parse_cases() {
             None => values += 1,
         }
     }
-    assert_eq!((values, errors), (35, 17));
+    assert_eq!((values, errors), (34, 18));
 }
 
 fn error(e: &Error, category: Category, row: usize, mode: ParseMode, what: &str) {

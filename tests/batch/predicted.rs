@@ -182,7 +182,7 @@ fn check(parser: &BatchParser, schema: &Schema, full: bool, payload: &[u8]) {
             assert_eq!(found.presence(name), fresh.presence(name), "{name}: {payload:02x?}");
         }
     }
-    let form = Form { single: true, lenient_sparse_index: false };
+    let form = Form { single: true };
     if let Err(difference) = Want::new(schema, &[payload], form, full).compare(&found) {
         panic!("{difference}\n{payload:02x?}");
     }
@@ -290,7 +290,7 @@ fn batches_with_one_different_row() {
                     record(rng, &features, odd)
                 })
                 .collect();
-            let form = Form { single: false, lenient_sparse_index: false };
+            let form = Form { single: false };
             let found = parser.parse(&rows);
             Want::new(&schema, &rows, form, false).compare(&found).unwrap();
             if let Err(error) = found {

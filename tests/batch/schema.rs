@@ -449,12 +449,6 @@ feature_description = {
 }
 ";
     assert_eq!(code::python(&schema), python);
-    let rust = code::rust(&schema);
-    assert!(rust.contains(r#".feature("a", FeatureSpec::optional(DType::Bytes))"#), "{rust}");
-    assert!(
-        rust.contains(r#".feature("b", FeatureSpec::optional(DType::Int64).with_default([7i64]))"#),
-        "{rust}"
-    );
 }
 
 #[test]
@@ -599,23 +593,6 @@ fn schemas_inferred_from_any_records_round_trip() {
     }
 }
 
-/// The output of [`code::rust`] for [`everything`], compiled.
-mod printed {
-    include!("../data/schema_example.rs");
-
-    pub(super) mod sequence {
-        include!("../data/schema_sequence.rs");
-
-        pub(crate) fn built() -> Schema {
-            schema().unwrap()
-        }
-    }
-
-    pub(super) fn built() -> Schema {
-        schema().unwrap()
-    }
-}
-
 /// Schemas that use every spec type and set every field to a value other than its default.
 fn everything() -> [Schema; 2] {
     let ragged = |value_key: Option<&str>, partitions: Vec<Partition>| FeatureSpec::Ragged {
@@ -668,15 +645,6 @@ fn everything() -> [Schema; 2] {
         .feature_list("sometimes", steps(&[], true))
         .feature_list("words", FeatureSpec::var_len(DType::Bytes));
     [example.build().unwrap(), sequence.build().unwrap()]
-}
-
-#[test]
-fn generated_rust_builds_the_same_schema() {
-    let [example, sequence] = everything();
-    assert_eq!(code::rust(&example), include_str!("../data/schema_example.rs"));
-    assert_eq!(code::rust(&sequence), include_str!("../data/schema_sequence.rs"));
-    assert_eq!(printed::built(), example);
-    assert_eq!(printed::sequence::built(), sequence);
 }
 
 /// The expected output. TensorFlow ran this text; its specs were equal to [`everything`].

@@ -5,10 +5,10 @@ use crate::departures::{Case, Columns, explain};
 use crate::tally::Tally;
 use crate::worker::Worker;
 use serde_json::Value;
+use tfseek::Error;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::error::Category;
 use tfseek::schema::Schema;
-use tfseek::{Error, ErrorKind};
 use tfseek_testkit::hex::hex;
 use tfseek_testkit::rng::Rng;
 
@@ -20,7 +20,6 @@ pub(crate) struct Round<'a> {
     pub(crate) parser: BatchParser,
     /// A parser with `validate_full` and `contiguous_bytes`.
     pub(crate) full: BatchParser,
-    lenient: BatchParser,
     /// Name printed with a disagreement.
     pub(crate) name: String,
 }
@@ -45,8 +44,7 @@ impl<'a> Round<'a> {
         let spec = serde_json::from_str(&json).unwrap();
         let parser = BatchParser::new(&schema);
         let full = BatchParser::new(&schema).validate_full(true).contiguous_bytes(true);
-        let lenient = BatchParser::new(&schema).lenient_sparse_index(true);
-        Round { worker, tally, schema, spec, parser, full, lenient, name }
+        Round { worker, tally, schema, spec, parser, full, name }
     }
 
     pub(crate) fn kind(&self) -> &'static str {
@@ -114,7 +112,6 @@ impl<'a> Round<'a> {
             let case = Case { schema: &self.schema, single, payloads };
             let explained = explain(&case, &ours, &theirs).and_then(|names| {
                 self.check_options(&rows, single, &ours)?;
-                self.check_lenient(&case, &rows, &ours, &theirs)?;
                 check_row_of_error(batch, single, &ours)?;
                 Ok(names)
             });
@@ -163,23 +160,6 @@ impl<'a> Round<'a> {
             (full, _) => {
                 Err(format!("expected {ours:?} with validate_full and contiguous_bytes, found {full:?}"))
             }
-        }
-    }
-
-    /// Checks that `lenient_sparse_index` gives TensorFlow's columns if a sparse index is out of range.
-    fn check_lenient(
-        &self,
-        case: &Case<'_>,
-        rows: &[&[u8]],
-        ours: &Result<Columns, Error>,
-        theirs: &crate::worker::Answer,
-    ) -> Result<(), String> {
-        use tfseek::error::FeatureError::SparseIndex;
-        match ours {
-            Err(e) if theirs.is_ok() && matches!(e.kind(), ErrorKind::Feature(SparseIndex { .. })) => {
-                explain(case, &self.ours(&self.lenient, rows, case.single), theirs).map(|_| ())
-            }
-            _ => Ok(()),
         }
     }
 }

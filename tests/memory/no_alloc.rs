@@ -64,7 +64,7 @@ fn examples(make: fn(&mut Rng) -> Vec<u8>) {
     let mut values = 0;
     for seed in 0..3_000 {
         let payload = make(&mut Rng::new(seed));
-        let example = Example::new(&payload).with_lenient_map_entries(true);
+        let example = Example::new(&payload);
         if example.validate().is_err() {
             continue;
         }
@@ -90,7 +90,7 @@ fn sequences(make: fn(&mut Rng) -> Vec<u8>) {
     let mut steps = 0;
     for seed in 0..3_000 {
         let payload = make(&mut Rng::new(seed));
-        let sequence = SequenceExample::new(&payload).with_lenient_map_entries(true);
+        let sequence = SequenceExample::new(&payload);
         if sequence.validate().is_err() {
             continue;
         }

@@ -85,11 +85,7 @@ fn parse_batches(seed: u64, seen: &mut Seen) {
             })
             .collect();
         let regions: Vec<Region> = payloads.iter().map(|payload| Region::new(payload.clone())).collect();
-        let parser = BatchParser::new(&schema)
-            .contiguous_bytes(contiguous)
-            .validate_full(full)
-            .lenient_sparse_index(rng.chance(32))
-            .limit(LIMIT);
+        let parser = BatchParser::new(&schema).contiguous_bytes(contiguous).validate_full(full).limit(LIMIT);
         let borrow = rng.chance(128);
         let single = n == 1 && rng.chance(128);
         let (found, held) = alloc::most_held(CAP, || match (borrow, single) {

@@ -11,55 +11,49 @@ use tfseek::{
 /// Keys that are looked up in addition to the keys of the message.
 const EXTRA_KEYS: &[&str] = &["", "a", "no such key"];
 
-/// Checks that `Example` agrees with the twin, with unknown fields in map entries refused and with them ignored.
+/// Checks that `Example` agrees with the twin.
 pub fn example(payload: &[u8]) {
-    for lenient in [false, true] {
-        let view = Example::new(payload).with_lenient_map_entries(lenient);
-        let rules = Rules { lenient, only: None };
-        let want = twin::example(payload, rules);
-        features(view, payload, &want, rules);
-        assert_eq!(ok(view.validate(), payload).is_some(), want.is_ok(), "validate");
-        print(&view, payload);
-    }
+    let (view, rules) = (Example::new(payload), Rules::default());
+    let want = twin::example(payload, rules);
+    features(view, payload, &want, rules);
+    assert_eq!(ok(view.validate(), payload).is_some(), want.is_ok(), "validate");
+    print(&view, payload);
 }
 
 /// Checks that `SequenceExample` agrees with the twin.
 pub fn sequence(payload: &[u8]) {
-    for lenient in [false, true] {
-        let view = SequenceExample::new(payload).with_lenient_map_entries(lenient);
-        let rules = Rules { lenient, only: None };
-        let context = twin::example(payload, rules);
-        let lists = twin::feature_lists(payload, rules);
-        features(view.context(), payload, &context, rules);
-        assert_eq!(
-            ok(view.validate(), payload).is_some(),
-            context.is_ok() && lists.is_ok() && twin::sequence(payload, rules).is_ok(),
-            "validate"
-        );
+    let (view, rules) = (SequenceExample::new(payload), Rules::default());
+    let context = twin::example(payload, rules);
+    let lists = twin::feature_lists(payload, rules);
+    features(view.context(), payload, &context, rules);
+    assert_eq!(
+        ok(view.validate(), payload).is_some(),
+        context.is_ok() && lists.is_ok() && twin::sequence(payload, rules).is_ok(),
+        "validate"
+    );
 
-        let entries = collect(view.feature_lists(), payload);
-        assert_eq!(entries.is_some(), lists.is_ok(), "feature_lists");
-        if let (Some(entries), Ok(lists)) = (&entries, &lists) {
-            assert_eq!(entries.len(), lists.entries.len());
-            for ((key, view), (want_key, want)) in entries.iter().zip(&lists.entries) {
-                assert_eq!(key.as_bytes(), want_key);
-                feature_list(*view, want);
-            }
+    let entries = collect(view.feature_lists(), payload);
+    assert_eq!(entries.is_some(), lists.is_ok(), "feature_lists");
+    if let (Some(entries), Ok(lists)) = (&entries, &lists) {
+        assert_eq!(entries.len(), lists.entries.len());
+        for ((key, view), (want_key, want)) in entries.iter().zip(&lists.entries) {
+            assert_eq!(key.as_bytes(), want_key);
+            feature_list(*view, want);
         }
-        for key in keys(&lists) {
-            let want =
-                lazy(&lists, &key, |only| twin::feature_lists(payload, Rules { only: Some(only), ..rules }));
-            let found = ok(view.feature_list(&key), payload);
-            assert_eq!(found.is_some(), want.is_ok(), "feature_list {key:?}");
-            if let (Some(found), Ok(want)) = (found, want) {
-                assert_eq!(found.is_some(), want.is_some(), "feature_list {key:?}");
-                if let (Some(found), Some(want)) = (found, want) {
-                    feature_list(found, &want);
-                }
-            }
-        }
-        print(&view, payload);
     }
+    for key in keys(&lists) {
+        let want =
+            lazy(&lists, &key, |only| twin::feature_lists(payload, Rules { only: Some(only), ..rules }));
+        let found = ok(view.feature_list(&key), payload);
+        assert_eq!(found.is_some(), want.is_ok(), "feature_list {key:?}");
+        if let (Some(found), Ok(want)) = (found, want) {
+            assert_eq!(found.is_some(), want.is_some(), "feature_list {key:?}");
+            if let (Some(found), Some(want)) = (found, want) {
+                feature_list(found, &want);
+            }
+        }
+    }
+    print(&view, payload);
 }
 
 fn features(

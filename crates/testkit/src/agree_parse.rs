@@ -139,7 +139,6 @@ impl Input {
     pub const SEQUENCE: u8 = 1;
     pub const SINGLE: u8 = 2;
     pub const WHOLE: u8 = 4;
-    pub const LENIENT: u8 = 8;
     pub const CONTIGUOUS: u8 = 16;
     pub const REGIONS: u8 = 32;
 
@@ -181,11 +180,9 @@ pub fn parse(data: &[u8]) {
     let input = Input::read(data);
     let has = |option| input.options & option != 0;
     let (schema, payloads) = (input.schema(), &input.payloads);
-    let form =
-        Form { single: has(Input::SINGLE) && payloads.len() == 1, lenient_sparse_index: has(Input::LENIENT) };
+    let form = Form { single: has(Input::SINGLE) && payloads.len() == 1 };
     let parser = BatchParser::new(&schema)
         .validate_full(has(Input::WHOLE))
-        .lenient_sparse_index(form.lenient_sparse_index)
         .contiguous_bytes(has(Input::CONTIGUOUS))
         .limit(64 << 20);
     let regions: Vec<Region> = payloads.iter().map(|payload| Region::new(payload.clone())).collect();

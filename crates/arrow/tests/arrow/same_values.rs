@@ -116,17 +116,15 @@ fn converts(schema: &Schema, payloads: &[Vec<u8>], arrays: &[&Arrays], form: For
         let options = options(schema, bytes, tensors);
         let converter = Converter::new(schema, &options).unwrap();
         assert_eq!(schema_of(schema, &options).unwrap(), **converter.schema());
-        let lenient = |parser: BatchParser| parser.lenient_sparse_index(form.lenient_sparse_index);
         let parsers = [
             (converter.parser(), true),
             (BatchParser::new(converter.parser_schema()), false),
             (BatchParser::new(converter.parser_schema()).contiguous_bytes(true).presence(true), true),
         ];
         for (parser, presence) in parsers {
-            let parser = lenient(parser);
             let present = Some(payloads).filter(|_| presence);
             for regions in [false, true] {
-                let original = parse(&lenient(BatchParser::new(schema)), payloads, regions);
+                let original = parse(&BatchParser::new(schema), payloads, regions);
                 let batch = match (parse(&parser, payloads, regions), original) {
                     (Ok(batch), Ok(_)) => batch,
                     (Err(a), Err(b)) => {
@@ -167,9 +165,10 @@ fn parse_cases() {
         let schema = schema(&case).unwrap();
         let payloads: Vec<_> =
             case["payloads"].as_array().unwrap().iter().map(|hex| unhex(hex.as_str().unwrap())).collect();
-        // Indices out of range are accepted as in TensorFlow.
-        let form = Form { single: false, lenient_sparse_index: true };
-        let recorded = answer(&case["expect"]).filter(|_| case["mode"] != "single");
+        // TensorFlow accepts a sparse index that is out of range.
+        let agrees = case["mode"] != "single" && case["id"] != "sp037";
+        let form = Form { single: false };
+        let recorded = answer(&case["expect"]).filter(|_| agrees);
         let twin = Want::new(&schema, &payloads, form, false).arrays().cloned();
         let arrays: Vec<&Arrays> = recorded.iter().chain(&twin).collect();
         assert!(recorded.is_none() || twin.is_some(), "{what}");
@@ -181,7 +180,7 @@ fn parse_cases() {
             refused += 1;
         }
     }
-    assert_eq!((good, refused), (35, 17));
+    assert_eq!((good, refused), (34, 18));
 }
 
 fn random(sequence: bool) {
@@ -197,7 +196,7 @@ fn random(sequence: bool) {
             damaged: 0,
         };
         let payloads: Vec<Vec<u8>> = (0..rows).map(|_| shaped::payload(&mut rng, &schema, style)).collect();
-        let form = Form { single: false, lenient_sparse_index: rng.chance(32) };
+        let form = Form { single: false };
         let what = format!("seed {seed}: {schema:?}");
         let twin = Want::new(&schema, &payloads, form, false).arrays().cloned();
         let arrays: Vec<&Arrays> = twin.iter().collect();

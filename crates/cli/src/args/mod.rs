@@ -623,9 +623,6 @@ pub(crate) struct SchemaArgs {
     /// Print the schema as schema.pbtxt, for TensorFlow Data Validation and `tfseek validate`
     #[arg(long, group = "form")]
     pub(crate) tfdv: bool,
-    /// Print the schema as Rust code for the crate tfseek
-    #[arg(long, group = "form")]
-    pub(crate) rust: bool,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
 }

@@ -63,8 +63,6 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
         console.print(code::python(&schema))
     } else if args.tfdv {
         console.print(tfseek_tools::tfx::write(&seen))
-    } else if args.rust {
-        console.print(code::rust(&schema))
     } else {
         table(&seen, console)
     }

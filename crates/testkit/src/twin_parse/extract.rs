@@ -2,7 +2,7 @@
 
 use super::super::arrays::Data;
 use super::super::twin::{Feature, Key};
-use super::{CellResult, Form, MOST_ROWS, partition_key};
+use super::{CellResult, MOST_ROWS, partition_key};
 use std::collections::BTreeMap;
 use tfseek::error::Category;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
@@ -69,7 +69,6 @@ pub(super) fn extract_feature(
     name: &str,
     spec: &FeatureSpec,
     features: &BTreeMap<Key, Feature>,
-    form: Form,
 ) -> CellResult<CellValues> {
     match spec {
         FeatureSpec::FixedLen { shape, dtype, default } => {
@@ -125,7 +124,7 @@ pub(super) fn extract_feature(
                 .iter()
                 .zip(size)
                 .any(|(indices, &size)| indices.iter().any(|&i| i < 0 || i as u64 >= size));
-            if counts_differ || outside && !form.lenient_sparse_index {
+            if counts_differ || outside {
                 faults.push(Category::BadSparseIndex);
             }
             if !faults.is_empty() {

@@ -125,8 +125,6 @@ pub const MOST_ROWS: i64 = 1 << 16;
 pub struct Form {
     /// Parse one row, without the batch dimension.
     pub single: bool,
-    /// Accept sparse indices outside the shape.
-    pub lenient_sparse_index: bool,
 }
 
 pub fn parse(schema: &Schema, rows: &[Message], form: Form) -> Result<Arrays, FaultyRow> {
@@ -135,7 +133,7 @@ pub fn parse(schema: &Schema, rows: &[Message], form: Form) -> Result<Arrays, Fa
     for (row, message) in rows.iter().enumerate() {
         let mut any_of = Vec::new();
         for (name, spec) in schema.features() {
-            if let Err(faults) = extract_feature(schema, name, spec, &message.features, form) {
+            if let Err(faults) = extract_feature(schema, name, spec, &message.features) {
                 any_of.extend(faults);
             }
         }
@@ -153,7 +151,7 @@ pub fn parse(schema: &Schema, rows: &[Message], form: Form) -> Result<Arrays, Fa
     for (name, spec) in schema.features() {
         let cells: Vec<CellValues> = rows
             .iter()
-            .map(|message| extract_feature(schema, name, spec, &message.features, form).unwrap())
+            .map(|message| extract_feature(schema, name, spec, &message.features).unwrap())
             .collect();
         arrays.features.insert(name.clone(), assemble_features(spec, &cells, form));
     }
