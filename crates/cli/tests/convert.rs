@@ -1,6 +1,6 @@
 //! `convert`: there and back for records of all kinds, options, errors, and paths.
 
-#![cfg(feature = "convert")]
+#![cfg(feature = "tables")]
 
 mod common;
 

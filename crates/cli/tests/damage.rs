@@ -128,7 +128,7 @@ fn every_verb_writes_the_same_records() {
     assert_eq!(dir.run(&["cat", "-f", "json", "g.tfrecord"]).out.lines().count(), 8);
 }
 
-#[cfg(feature = "convert")]
+#[cfg(feature = "tables")]
 #[test]
 fn conversions_leave_the_same_records_out() {
     let dir = shards();

@@ -102,7 +102,7 @@ fn every_verb_tolerates_a_torn_tail() {
         "grep --count --jobs 2 label>=0 FILE",
         "validate -s s.json FILE",
         "reshard --force -o r.tfrecord FILE",
-        #[cfg(feature = "convert")]
+        #[cfg(feature = "tables")]
         "convert --force FILE c.parquet",
     ] {
         let args: Vec<_> = verb.split(' ').map(|word| word.replace("FILE", "a.tfrecord")).collect();

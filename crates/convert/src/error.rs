@@ -1,11 +1,17 @@
 //! `ConvertError`: the reason why files were not converted.
 
+#[cfg(not(feature = "tables"))]
+use crate::format::FileFormat;
+#[cfg(feature = "tables")]
 use arrow_schema::ArrowError;
+#[cfg(feature = "tables")]
 use parquet::errors::ParquetError;
+#[cfg(feature = "tables")]
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "tables")]
 use tfseek_arrow::ErrorKind;
 use tfseek_tools::encode::JsonError;
 use tfseek_tools::outputs::OutputConflict;
@@ -50,6 +56,17 @@ impl ConvertError {
         ConvertError::Data { path: path.into(), reason: reason.into() }
     }
 
+    pub(crate) fn json(path: &Path, error: JsonError) -> ConvertError {
+        match error {
+            JsonError::Io(e) => ConvertError::io(path, e),
+            error => ConvertError::Json { path: path.into(), error },
+        }
+    }
+}
+
+/// Errors of tables.
+#[cfg(feature = "tables")]
+impl ConvertError {
     /// Returns the error of a reader or writer of tables.
     fn of_table(path: &Path, e: &dyn StdError) -> ConvertError {
         let mut reason = e.to_string();
@@ -82,12 +99,14 @@ impl ConvertError {
             Err(e) => ConvertError::data(path, e.to_string()),
         }
     }
+}
 
-    pub(crate) fn json(path: &Path, error: JsonError) -> ConvertError {
-        match error {
-            JsonError::Io(e) => ConvertError::io(path, e),
-            error => ConvertError::Json { path: path.into(), error },
-        }
+#[cfg(not(feature = "tables"))]
+impl ConvertError {
+    /// Returns the error of a table in a build without them.
+    pub(crate) fn no_tables(path: &Path, format: FileFormat) -> ConvertError {
+        let path = path.display();
+        ConvertError::Options(format!("{path}: expected another format, because this build has no tables, found {format}"))
     }
 }
 
@@ -124,6 +143,7 @@ impl From<tfseek::Error> for ConvertError {
 }
 
 /// The error of a scan, without a path: it names the record.
+#[cfg(feature = "tables")]
 impl From<tfseek_arrow::Error> for ConvertError {
     fn from(e: tfseek_arrow::Error) -> ConvertError {
         match e.into_record_error() {
@@ -134,6 +154,7 @@ impl From<tfseek_arrow::Error> for ConvertError {
     }
 }
 
+#[cfg(feature = "tables")]
 impl From<ArrowError> for ConvertError {
     fn from(e: ArrowError) -> ConvertError {
         let e = match e {

@@ -21,6 +21,9 @@ pub enum FileFormat {
     ArrowFile,
     /// An Arrow IPC stream: `.arrows`.
     ArrowStream,
+    /// Payloads that each follow their length as a varint. No suffix states it; [`ImportOptions::format`](crate::ImportOptions::format)
+    /// does.
+    Bare,
 }
 
 /// Suffixes of the other formats.
@@ -77,6 +80,7 @@ impl fmt::Display for FileFormat {
             FileFormat::Parquet => "Parquet",
             FileFormat::ArrowFile => "Arrow IPC file",
             FileFormat::ArrowStream => "Arrow IPC stream",
+            FileFormat::Bare => "payloads that follow their length",
         })
     }
 }

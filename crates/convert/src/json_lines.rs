@@ -1,19 +1,19 @@
 //! JSON lines: one object per record and line.
 
 use crate::error::ConvertError;
+use crate::input::{ImportInput, ImportTarget};
 use crate::options::{ExportOptions, ImportOptions};
 use crate::out::{self, Written};
 use crate::records::SelectedRecords;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tfseek::Error;
 use tfseek_tools::encode::{FeatureKinds, JsonForm, JsonRecords, ObservedKinds};
 use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
 use tfseek_tools::salvage::MAX_RECORD;
-use tfseek_tools::set::SetWriter;
 use tfseek_tools::{Content, Map};
 
 /// Writes records as JSON lines.
@@ -73,46 +73,53 @@ fn select<'o>(content: &mut Content<'_>, options: &'o ExportOptions, missing: &m
     }
 }
 
-/// Writes the records of JSON files.
+/// Writes the records of JSON lines.
 pub(crate) fn import(
-    inputs: &[PathBuf],
-    writer: &mut SetWriter,
+    inputs: Vec<ImportInput>,
+    target: &mut ImportTarget<'_>,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
 ) -> Result<(), ConvertError> {
-    let form = if options.proto_json { JsonForm::ProtoJson } else { JsonForm::Auto };
+    let kinds = kinds(&inputs, options)?;
     let max_record = options.max_record.unwrap_or(MAX_RECORD);
-    let open = |path: &Path, kinds| {
-        let file = File::open(path).map_err(|e| ConvertError::io(path, e))?;
-        Ok::<_, ConvertError>(JsonRecords::new(file, kinds, form, max_record))
-    };
-    let kinds = match &options.schema {
-        Some(schema) => Some(FeatureKinds::of(schema)),
-        None if options.proto_json => None,
-        None => {
-            let mut seen = ObservedKinds::default();
-            let mut last = Path::new("");
-            for path in inputs {
-                last = path;
-                if !path.is_file() {
-                    let reason = "expected a file, which is read twice, or a schema, found no regular file";
-                    return Err(ConvertError::Options(format!("{}: {reason}", path.display())));
-                }
-                let mut reader = open(path, None)?;
-                while reader.observe(&mut seen).map_err(|e| ConvertError::json(path, e))? {}
-            }
-            Some(seen.kinds().map_err(|e| ConvertError::json(last, e))?)
-        }
-    };
     let mut payload = Vec::new();
-    for path in inputs {
-        let mut reader = open(path, kinds.clone())?;
+    for input in inputs {
+        let path = input.path().to_path_buf();
+        let mut reader = JsonRecords::new(input.open()?, kinds.clone(), options.form, max_record);
         let mut reported = 0;
-        while reader.next(&mut payload).map_err(|e| ConvertError::json(path, e))? {
-            writer.write(&payload)?;
+        while reader.next(&mut payload).map_err(|e| ConvertError::json(&path, e))? {
+            target.write(&payload)?;
             progress(reader.offset().saturating_sub(reported));
             reported = reader.offset();
         }
     }
     Ok(())
+}
+
+/// Returns the kinds of the features: those of the schema, or those that the values of files show, which are read for it. `None` if only
+/// records in protobuf's JSON mapping can be read.
+fn kinds(inputs: &[ImportInput], options: &ImportOptions) -> Result<Option<FeatureKinds>, ConvertError> {
+    if let Some(schema) = &options.schema {
+        return Ok(Some(FeatureKinds::of(schema)));
+    }
+    let (form, max_record) = (options.form, options.max_record.unwrap_or(MAX_RECORD));
+    if form == JsonForm::ProtoJson {
+        return Ok(None);
+    }
+    if let Some(once) = inputs.iter().find(|input| !input.can_be_read_again()) {
+        if form == JsonForm::Auto {
+            return Ok(None);
+        }
+        let reason = "expected a schema, or a file, which is read twice, found neither";
+        return Err(ConvertError::Options(format!("{}: {reason}", once.path().display())));
+    }
+    let mut seen = ObservedKinds::default();
+    let mut last = Path::new("");
+    for input in inputs {
+        last = input.path();
+        let file = File::open(last).map_err(|e| ConvertError::io(last, e))?;
+        let mut reader = JsonRecords::new(file, None, form, max_record);
+        while reader.observe(&mut seen).map_err(|e| ConvertError::json(last, e))? {}
+    }
+    Ok(Some(seen.kinds().map_err(|e| ConvertError::json(last, e))?))
 }

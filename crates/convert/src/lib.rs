@@ -8,6 +8,9 @@
 //! | Parquet | scalars and lists; `Binary` or text, Snappy, row groups of 64 MiB | any columns that `tfseek_arrow::Encoder` takes |
 //! | Arrow IPC | the same columns, uncompressed | the same; a file or a stream, whatever its suffix |
 //! | JSON lines | as `tfseek cat -f json` prints records, or in protobuf's JSON mapping, which is exact | these forms, and objects of features |
+//! | payloads that follow their length | | as `tfseek cat --bare` prints them |
+//!
+//! Parquet and Arrow need the feature `tables`, which is on by default.
 //!
 //! A table has a row per record. Features that always have one value are scalars, and null where they are missing. All others are lists; a
 //! missing one is null, and a list without values is empty. Features without a kind are null. The names of feature lists are in the metadata of
@@ -26,7 +29,7 @@
 //! let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path)?;
 //! export(&ds, &lines, &ExportOptions::new(), &|_| {})?;
 //! assert_eq!(std::fs::read_to_string(&lines)?, "{\"index\":0,\"record\":0,\"features\":{\"label\":[3]}}\n");
-//! import(&[lines], &again, &ImportOptions::new(), &|_| {})?;
+//! import(vec![lines.into()], &again, &ImportOptions::new(), &|_| {})?;
 //! assert_eq!(std::fs::read(&again)?, std::fs::read(&path)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -44,30 +47,43 @@
     )
 )]
 
+mod bare;
 mod error;
+#[cfg(feature = "tables")]
 mod exact;
 mod format;
+#[cfg(feature = "tables")]
 mod guard;
+#[cfg(feature = "tables")]
 mod ipc;
+#[cfg(feature = "tables")]
 mod ipc_lengths;
+#[cfg(feature = "tables")]
 mod ipc_rows;
+mod input;
 mod json_lines;
 mod options;
 mod out;
+#[cfg(feature = "tables")]
 mod parquet_file;
 mod records;
+#[cfg(feature = "tables")]
 mod rows;
+#[cfg(feature = "tables")]
 mod table;
 
 pub use error::ConvertError;
 pub use format::FileFormat;
+pub use input::ImportInput;
 pub use options::{ConvertReport, ExportOptions, ImportOptions};
 
+use input::ImportTarget;
 use out::Written;
 use records::SelectedRecords;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "tables")]
 use table::Table;
 use tfseek::Dataset;
 use tfseek_tools::outputs;
@@ -87,16 +103,13 @@ pub fn export(
     if !options.force {
         outputs::check_new(out)?;
     }
-    let target = (out, options.force);
     let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
     let written = match format {
         FileFormat::JsonLines => json_lines::export(records, out, options, progress)?,
-        FileFormat::Parquet => {
-            parquet_file::write(&Table::new(records, options)?, target, options.row_group_bytes, progress)?
+        FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => {
+            export_table(records, (out, format), options, progress)?
         }
-        FileFormat::ArrowFile => ipc::write_file(&Table::new(records, options)?, target, progress)?,
-        FileFormat::ArrowStream => ipc::write_stream(&Table::new(records, options)?, target, progress)?,
-        FileFormat::TfRecord(_) => {
+        FileFormat::TfRecord(_) | FileFormat::Bare => {
             return Err(ConvertError::Options(format!(
                 "{}: expected another format than that of the inputs, found {format}",
                 out.display()
@@ -107,10 +120,37 @@ pub fn export(
     Ok(ConvertReport { path: out.into(), shards: vec![out.into()], format, records, bytes })
 }
 
+/// Writes records as a table.
+#[cfg(feature = "tables")]
+fn export_table(
+    records: SelectedRecords<'_>,
+    (out, format): (&Path, FileFormat),
+    options: &ExportOptions,
+    progress: &dyn Fn(u64),
+) -> Result<Written, ConvertError> {
+    let (table, target) = (Table::new(records, options)?, (out, options.force));
+    match format {
+        FileFormat::Parquet => parquet_file::write(&table, target, options.row_group_bytes, progress),
+        FileFormat::ArrowFile => ipc::write_file(&table, target, progress),
+        _ => ipc::write_stream(&table, target, progress),
+    }
+}
+
+#[cfg(not(feature = "tables"))]
+fn export_table(
+    _: SelectedRecords<'_>,
+    (out, format): (&Path, FileFormat),
+    _: &ExportOptions,
+    _: &dyn Fn(u64),
+) -> Result<Written, ConvertError> {
+    Err(ConvertError::no_tables(out, format))
+}
+
 /// Writes the records of a dataset as an Arrow IPC stream, and returns their number.
 ///
 /// # Errors
 /// [`ConvertError`]; [`ConvertError::Sink`] for errors of `out`.
+#[cfg(feature = "tables")]
 pub fn stream(
     ds: &Dataset,
     options: &ExportOptions,
@@ -121,13 +161,13 @@ pub fn stream(
     ipc::stream(&Table::new(records, options)?, out, progress)
 }
 
-/// Makes a TFRecord file, or a set of shards such as `train@8.tfrecord`, of files of another format, in their order. `progress` is called with
+/// Makes a TFRecord file, or a set of shards such as `train@8.tfrecord`, of inputs in another format, in their order. `progress` is called with
 /// numbers of bytes of the inputs.
 ///
 /// # Errors
 /// [`ConvertError`].
 pub fn import(
-    inputs: &[PathBuf],
+    inputs: Vec<ImportInput>,
     out: &Path,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
@@ -139,41 +179,83 @@ pub fn import(
             out.display()
         )));
     };
-    let mut from = None;
-    for path in inputs {
-        let found = match FileFormat::of(path) {
-            Some(found) if !matches!(found, FileFormat::TfRecord(_)) => found,
-            _ => {
-                let reason = "expected a file of another format than TFRecord";
-                return Err(ConvertError::Options(format!("{}: {reason}", path.display())));
-            }
-        };
-        let expected = *from.get_or_insert(found);
-        if found != expected {
-            let reason = format!("expected the format of the other inputs, {expected}, found {found}");
-            return Err(ConvertError::Options(format!("{}: {reason}", path.display())));
-        }
-    }
+    let from = input::format(&inputs, options)?;
     let mut set = SetOptions::new(out);
     set.shards = options.shards;
     set.force = options.force;
-    if from == Some(FileFormat::Parquet) {
-        set.records = Some(rows::count_parquet(inputs)?);
-    }
+    set.records = count(&inputs, from)?;
     let mut writer = SetWriter::new(&set)?;
-    match from {
-        Some(FileFormat::Parquet) => {
-            for path in inputs {
-                rows::import_parquet(path, &mut writer, options, progress)?;
-            }
-        }
-        Some(FileFormat::ArrowFile | FileFormat::ArrowStream) => {
-            for path in inputs {
-                rows::import_ipc(path, &mut writer, options, progress)?;
-            }
-        }
-        _ => json_lines::import(inputs, &mut writer, options, progress)?,
-    }
+    import_to(inputs, from, &mut ImportTarget::Set(&mut writer), options, progress)?;
     let set = writer.close(&|_| ControlFlow::Continue(()))?;
     Ok(ConvertReport { path: set.path, shards: set.shards, format, records: set.records, bytes: set.bytes })
+}
+
+/// Writes inputs of another format as an uncompressed TFRecord stream. The records before an error remain in `out`.
+///
+/// # Errors
+/// [`ConvertError`]; [`ConvertError::Sink`] for errors of `out`.
+pub fn import_stream(
+    inputs: Vec<ImportInput>,
+    out: &mut dyn Write,
+    options: &ImportOptions,
+    progress: &dyn Fn(u64),
+) -> Result<(), ConvertError> {
+    let from = input::format(&inputs, options)?;
+    import_to(inputs, from, &mut ImportTarget::Stream(out), options, progress)
+}
+
+fn import_to(
+    inputs: Vec<ImportInput>,
+    from: FileFormat,
+    target: &mut ImportTarget<'_>,
+    options: &ImportOptions,
+    progress: &dyn Fn(u64),
+) -> Result<(), ConvertError> {
+    match from {
+        FileFormat::Bare => bare::import(inputs, target, options, progress),
+        FileFormat::JsonLines | FileFormat::TfRecord(_) => json_lines::import(inputs, target, options, progress),
+        FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => inputs
+            .iter()
+            .try_for_each(|input| import_table(input.path(), from, target, options, progress)),
+    }
+}
+
+/// Returns the number of records, if the files state it.
+#[cfg(feature = "tables")]
+fn count(inputs: &[ImportInput], from: FileFormat) -> Result<Option<u64>, ConvertError> {
+    match from {
+        FileFormat::Parquet => rows::count_parquet(inputs.iter().map(ImportInput::path)).map(Some),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(not(feature = "tables"))]
+fn count(_: &[ImportInput], _: FileFormat) -> Result<Option<u64>, ConvertError> {
+    Ok(None)
+}
+
+/// Writes the rows of a table.
+#[cfg(feature = "tables")]
+fn import_table(
+    path: &Path,
+    from: FileFormat,
+    target: &mut ImportTarget<'_>,
+    options: &ImportOptions,
+    progress: &dyn Fn(u64),
+) -> Result<(), ConvertError> {
+    match from {
+        FileFormat::Parquet => rows::import_parquet(path, target, options, progress),
+        _ => rows::import_ipc(path, target, options, progress),
+    }
+}
+
+#[cfg(not(feature = "tables"))]
+fn import_table(
+    path: &Path,
+    from: FileFormat,
+    _: &mut ImportTarget<'_>,
+    _: &ImportOptions,
+    _: &dyn Fn(u64),
+) -> Result<(), ConvertError> {
+    Err(ConvertError::no_tables(path, from))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
 use tfseek::schema::Schema;
+use tfseek_tools::encode::JsonForm;
 use tfseek_tools::reshard::ShardCount;
 use tfseek_tools::wildcards::matches;
 
@@ -52,14 +53,17 @@ pub struct ImportOptions {
     pub force: bool,
     /// Number or size of the shards, for a path without a number of shards. Default: one file.
     pub shards: Option<ShardCount>,
-    /// The kinds of the features in JSON. Default: those that the values show, for which the files are read twice.
+    /// The kinds of the features in JSON. Default: those that the values show, for which the files are read twice. A stream needs a schema,
+    /// unless its records are in protobuf's JSON mapping.
     pub schema: Option<Schema>,
-    /// JSON lines are in protobuf's JSON mapping. Default: the form is known from the first key of each record.
-    pub proto_json: bool,
+    /// Format of the inputs. Default: that of the suffixes of files; streams are JSON lines.
+    pub format: Option<FileFormat>,
+    /// Form of the records in JSON lines. Default: known from the first key of each record.
+    pub form: JsonForm,
     /// Names of the columns of a table that are feature lists, with wildcards. The records are then SequenceExamples. Default: those that the
     /// metadata of the table name.
     pub feature_lists: Vec<String>,
-    /// Maximum length in bytes of the JSON text of a record. Default: 2^31 - 1.
+    /// Maximum length in bytes of the JSON text of a record, or of a payload that follows its length. Default: 2^31 - 1.
     pub max_record: Option<u64>,
 }
 

@@ -1,27 +1,27 @@
 //! Rows of tables as TFRecords.
 
 use crate::error::ConvertError;
+use crate::input::ImportTarget;
 use crate::ipc_rows::IpcRows;
 use crate::options::ImportOptions;
 use crate::parquet_file::ParquetRows;
 use crate::table::FEATURE_LISTS;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tfseek_arrow::{Encoder, EncoderOptions};
-use tfseek_tools::set::SetWriter;
 use tfseek_tools::wildcards::matches;
 
 /// Returns the number of rows of Parquet files, as they state it.
-pub(crate) fn count_parquet(paths: &[PathBuf]) -> Result<u64, ConvertError> {
-    let rows = |path: &PathBuf| ParquetRows::open(path)?.len(path);
-    paths.iter().try_fold(0u64, |sum, path| Ok(sum.saturating_add(rows(path)?)))
+pub(crate) fn count_parquet<'p>(mut paths: impl Iterator<Item = &'p Path>) -> Result<u64, ConvertError> {
+    let rows = |path: &Path| ParquetRows::open(path)?.len(path);
+    paths.try_fold(0u64, |sum, path| Ok(sum.saturating_add(rows(path)?)))
 }
 
 /// Writes the rows of a Parquet file.
 pub(crate) fn import_parquet(
     path: &Path,
-    writer: &mut SetWriter,
+    target: &mut ImportTarget<'_>,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
 ) -> Result<(), ConvertError> {
@@ -29,7 +29,7 @@ pub(crate) fn import_parquet(
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len()) as f64;
     let mut encoder = RowEncoder::new(path, rows.schema(), options)?;
     rows.for_each(path, |batch, share| {
-        encoder.write(batch, writer)?;
+        encoder.write(batch, target)?;
         progress((size * share) as u64);
         Ok(())
     })
@@ -38,14 +38,14 @@ pub(crate) fn import_parquet(
 /// Writes the rows of an Arrow IPC file or stream.
 pub(crate) fn import_ipc(
     path: &Path,
-    writer: &mut SetWriter,
+    target: &mut ImportTarget<'_>,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
 ) -> Result<(), ConvertError> {
     let rows = IpcRows::open(path)?;
     let mut encoder = RowEncoder::new(path, rows.schema(), options)?;
     rows.for_each(path, |batch, bytes| {
-        encoder.write(batch, writer)?;
+        encoder.write(batch, target)?;
         progress(bytes);
         Ok(())
     })
@@ -93,16 +93,16 @@ impl<'a> RowEncoder<'a> {
     }
 
     /// Writes the rows of a batch.
-    fn write(&mut self, batch: &RecordBatch, writer: &mut SetWriter) -> Result<(), ConvertError> {
+    fn write(&mut self, batch: &RecordBatch, target: &mut ImportTarget<'_>) -> Result<(), ConvertError> {
         let mut failed = None;
         let encoded = self.encoder.encode(batch, |payload| {
-            writer.write(payload).map_err(|e| {
+            target.write(payload).map_err(|e| {
                 failed = Some(e);
                 std::io::Error::other("not written").into()
             })
         });
         if let Some(e) = failed {
-            return Err(e.into());
+            return Err(e);
         }
         let before = self.rows;
         encoded.map_err(|e| ConvertError::data(self.path, format!("rows from {before}: {e}")))?;

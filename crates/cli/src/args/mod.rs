@@ -1,6 +1,6 @@
 //! Arguments of the command. Their doc comments are the help texts.
 
-#[cfg(feature = "convert")]
+#[cfg(feature = "tables")]
 mod convert;
 mod count;
 mod epoch;
@@ -9,7 +9,7 @@ mod reshard;
 mod view;
 mod words;
 
-#[cfg(feature = "convert")]
+#[cfg(feature = "tables")]
 pub(crate) use convert::ConvertArgs;
 pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
@@ -116,7 +116,7 @@ pub(crate) enum Verb {
     /// Make records from JSON lines, or from payloads that each follow their length
     Encode(EncodeArgs),
     /// Convert TFRecords to another format, or files of another format to TFRecords
-    #[cfg(feature = "convert")]
+    #[cfg(feature = "tables")]
     #[command(after_help = convert::AFTER_CONVERT, override_usage = "tfseek convert [OPTIONS] <IN>... <OUT>")]
     Convert(ConvertArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
@@ -333,7 +333,7 @@ pub(crate) enum RecordFormat {
     Raw,
     Tfrecord,
     /// An Arrow IPC stream, of `cat` only.
-    #[cfg(feature = "convert")]
+    #[cfg(feature = "tables")]
     Arrow,
     /// `cat --bare`.
     #[value(skip)]

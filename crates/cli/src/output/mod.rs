@@ -50,7 +50,7 @@ pub(crate) struct Printer {
 impl Printer {
     /// Creates the printer for one file. A usage error if the format has no features to select.
     pub(crate) fn new(args: &PrintArgs, global: &GlobalArgs) -> Outcome<Printer> {
-        #[cfg(feature = "convert")]
+        #[cfg(feature = "tables")]
         if args.format == RecordFormat::Arrow {
             return Err(Failure::usage("-f arrow: expected the verb `cat`"));
         }
@@ -82,7 +82,7 @@ impl Printer {
                 tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?
             }
             // No printer has this format.
-            #[cfg(feature = "convert")]
+            #[cfg(feature = "tables")]
             RecordFormat::Arrow => {}
             RecordFormat::Bare => bare::put(console.out(), payload).map_err(Failure::Stdout)?,
             RecordFormat::Human => {

@@ -7,7 +7,7 @@ use crate::exit::Outcome;
 use crate::records;
 
 pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    #[cfg(feature = "convert")]
+    #[cfg(feature = "tables")]
     if args.print.format == RecordFormat::Arrow {
         return super::convert::cat(args, global, console);
     }

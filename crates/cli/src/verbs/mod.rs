@@ -2,7 +2,7 @@
 
 pub(crate) mod cat;
 pub(crate) mod completions;
-#[cfg(feature = "convert")]
+#[cfg(feature = "tables")]
 pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod digest;

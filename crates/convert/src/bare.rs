@@ -1,0 +1,38 @@
+//! Payloads that each follow their length.
+
+use crate::error::ConvertError;
+use crate::input::{ImportInput, ImportTarget};
+use crate::options::ImportOptions;
+use std::io::BufReader;
+use tfseek_tools::bare::{BareError, BareReader};
+use tfseek_tools::salvage::MAX_RECORD;
+
+const BUFFER: usize = 256 << 10;
+
+/// Writes the payloads of the inputs.
+pub(crate) fn import(
+    inputs: Vec<ImportInput>,
+    target: &mut ImportTarget<'_>,
+    options: &ImportOptions,
+    progress: &dyn Fn(u64),
+) -> Result<(), ConvertError> {
+    for input in inputs {
+        let path = input.path().to_path_buf();
+        let failed = |e| match e {
+            BareError::Io(e) => ConvertError::io(&path, e),
+            BareError::TooLong { len, .. } => {
+                ConvertError::data(&path, format!("{e} (a limit of {len} bytes reads it)"))
+            }
+            e => ConvertError::data(&path, e.to_string()),
+        };
+        let bytes = BufReader::with_capacity(BUFFER, input.open()?);
+        let mut reader = BareReader::new(bytes, options.max_record.unwrap_or(MAX_RECORD));
+        let mut reported = 0;
+        while let Some(payload) = reader.next().map_err(failed)? {
+            target.write(payload)?;
+            progress(reader.offset().saturating_sub(reported));
+            reported = reader.offset();
+        }
+    }
+    Ok(())
+}
