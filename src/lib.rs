@@ -118,6 +118,8 @@ pub mod filter;
 pub mod follow;
 pub mod frame;
 #[cfg(feature = "dataset")]
+mod image;
+#[cfg(feature = "dataset")]
 pub mod index;
 #[cfg(feature = "dataset")]
 pub mod io;

@@ -7,16 +7,15 @@
 
 mod condition;
 mod expression;
-mod image;
 mod lex;
 mod names;
 mod parse;
 mod record;
 pub(crate) mod value;
 
+pub use crate::image::{image_format, image_size};
 pub(crate) use condition::{Node, Test};
 pub use expression::Filter;
-pub use image::{image_format, image_size};
 pub(crate) use names::nearest;
 pub use record::RecordFilter;
 pub(crate) use record::number_meets;

@@ -4,10 +4,10 @@
 
 use super::condition::{FeatureTest, Node, Quantifier, Quantity, Test};
 use super::expression::Filter;
-use super::image;
 use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::{Example, Feature, MessageKind};
+use crate::image::{image_format, image_size};
 use std::collections::BTreeSet;
 
 /// Number of features whose views are kept on the stack. Further features are searched for in each test.
@@ -245,7 +245,18 @@ impl Quantity {
     fn of(self, bytes: &[u8]) -> Option<Value<'static>> {
         match self {
             Quantity::Bytes => Some(Value::Int(i64::try_from(bytes.len()).ok()?)),
-            _ => image::property(bytes, self),
+            _ => image_property(bytes, self),
         }
     }
+}
+
+/// Returns a property of an image. `None` if the bytes are no image.
+fn image_property(bytes: &[u8], quantity: Quantity) -> Option<Value<'static>> {
+    let format = image_format(bytes)?;
+    if quantity == Quantity::Format {
+        return Some(Value::Bytes(format.as_bytes()));
+    }
+    let (width, height) = image_size(bytes)?;
+    let pixels = if quantity == Quantity::Width { width } else { height };
+    Some(Value::Int(i64::try_from(pixels).ok()?))
 }

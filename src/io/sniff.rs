@@ -3,6 +3,7 @@
 use super::inflate::{Compression, is_zlib_of_records};
 use crate::error::{Error, ErrorKind, Remedy};
 use crate::frame::RecordHeader;
+use crate::image::image_format;
 use std::io::{self, Read};
 
 /// Number of first bytes that the functions of this module need at most.
@@ -76,8 +77,6 @@ const MAGICS: &[Magic] = &[
     (0, b"\x04\x22\x4d\x18", "LZ4", Remedy::Extract),
     (0, b"\xff\x06\0\0sNaPpY", "Snappy", Remedy::Extract),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", Remedy::Extract),
-    (0, b"\x89PNG\r\n\x1a\n", "a PNG image", Remedy::Convert),
-    (0, b"\xff\xd8\xff", "a JPEG image", Remedy::Convert),
     (0, b"%PDF-", "a PDF", Remedy::Convert),
     (0, b"\x89TFRI", "a tfseek index", Remedy::OpenShard),
     (0, b"\x89TFRC", "a tfseek column file", Remedy::OpenShard),
@@ -93,6 +92,14 @@ pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
     let magic = MAGICS.iter().find(|(at, magic, ..)| first.get(*at..).is_some_and(|b| b.starts_with(magic)));
     if let Some(&(.., what, remedy)) = magic {
         return Some(LooksLike { what, remedy });
+    }
+    if let Some(format) = image_format(first) {
+        let what = match format {
+            "jpeg" => "a JPEG image",
+            "png" => "a PNG image",
+            _ => "an image",
+        };
+        return Some(LooksLike { what, remedy: Remedy::Convert });
     }
     if first.len() >= 12 && first.iter().all(|&b| b == 0) {
         // The file was never written, or is a sparse copy that lost its content.

@@ -21,25 +21,27 @@ fn folder() -> Folder {
     };
     dir.shard("noise.gz", (0..700).map(|_| (0..1000).map(|_| noise()).collect::<Vec<u8>>()));
     fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
-    fs::write(dir.path("a.json"), dir.run(&["cat", "-f", "json", "a.tfrecord"]).out).unwrap();
+    fs::write(dir.path("bare"), dir.command(&["cat", "--bare", "noise.gz"]).output().unwrap().stdout)
+        .unwrap();
     assert!(Command::new("mkfifo").arg(dir.path("fifo")).status().unwrap().success());
     dir
 }
 
 /// Runs a command whose input is a FIFO. Its output gets a file of another writer when a part of the input was read.
 fn meanwhile(dir: &Folder, input: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let out = dir.path(args.iter().find(|arg| arg.starts_with("out")).unwrap());
     let child = dir.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let bytes = fs::read(dir.path(input)).unwrap();
     let mut fifo = OpenOptions::new().write(true).open(dir.path("fifo")).unwrap();
     // A pipe holds 64 KiB, so the command has read the rest of this, and has opened its output.
     let (first, second) = bytes.split_at(500_000);
     fifo.write_all(first).unwrap();
-    fs::write(dir.path("out"), "theirs").unwrap();
+    fs::write(&out, "theirs").unwrap();
     fifo.write_all(second).unwrap();
     drop(fifo);
     let ended = child.wait_with_output().unwrap();
-    let kept = fs::read_to_string(dir.path("out")).unwrap_or_default();
-    fs::remove_file(dir.path("out")).unwrap();
+    let kept = fs::read_to_string(&out).unwrap_or_default();
+    fs::remove_file(out).unwrap();
     (ended.status.code(), String::from_utf8(ended.stderr).unwrap(), kept)
 }
 
@@ -48,7 +50,7 @@ fn a_file_that_was_made_meanwhile_is_kept() {
     let dir = folder();
     for (input, args) in [
         ("noise.gz", &["unpack", "fifo", "-o", "out"][..]),
-        ("a.json", &["encode", "fifo", "-s", "schema.json", "-o", "out"]),
+        ("bare", &["convert", "--bare", "fifo", "out.tfrecord"]),
         ("a.tfrecord", &["parse", "-s", "schema.json", "fifo", "-o", "out"]),
         ("a.tfrecord", &["parse", "-s", "schema.json", "fifo", "--batches", "-o", "out"]),
         ("a.tfrecord", &["stats", "fifo", "--save", "out"]),
@@ -56,7 +58,7 @@ fn a_file_that_was_made_meanwhile_is_kept() {
     ] {
         let (code, err, kept) = meanwhile(&dir, input, args);
         assert_eq!((code, kept.as_str()), (Some(3), "theirs"), "{args:?}: {err}");
-        assert!(err.contains("out: the file was made meanwhile by another writer"), "{args:?}: {err}");
+        assert!(err.contains(": the file was made meanwhile by another writer"), "{args:?}: {err}");
         let (code, err, replaced) = meanwhile(&dir, input, &[args, &["--force"]].concat());
         assert!(code == Some(0) && replaced != "theirs", "{args:?}: {err}");
     }

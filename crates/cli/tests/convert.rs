@@ -36,7 +36,7 @@ fn json_lines_there_and_back() {
     for (name, kind) in [("examples", "example"), ("sequences", "sequence-example")] {
         fs::write(dir.path("schema"), dir.run(&["schema", "--all", "--json", "--kind", kind, name]).out)
             .unwrap();
-        convert(&dir, &["--kind", kind, name, "exact.jsonl", "--proto-json"]);
+        convert(&dir, &["--kind", kind, name, "exact.jsonl", "-f", "proto-json"]);
         convert(&dir, &["--kind", kind, name, "plain.ndjson"]);
         let lines = fs::read_to_string(dir.path("plain.ndjson")).unwrap();
         assert_eq!(lines, dir.run(&["cat", "-f", "json", "--kind", kind, name]).out);
@@ -45,7 +45,7 @@ fn json_lines_there_and_back() {
         for out in ["o.tfrecord", "o.tfrecord.gz", "o.record.zz"] {
             convert(&dir, &["exact.jsonl", out]);
             same_digests(&dir, kind, [name, out]);
-            convert(&dir, &["exact.jsonl", "--proto-json", out]);
+            convert(&dir, &["exact.jsonl", "-f", "proto-json", out]);
             same_digests(&dir, kind, [name, out]);
             convert(&dir, &["plain.ndjson", "--schema", "schema", out]);
             same_digests(&dir, kind, [name, out]);
@@ -131,8 +131,12 @@ fn requests_that_do_not_fit() {
         &["a.tfrecord: expected the format of the other inputs"],
     );
     fails(&["a.tfrecord"], 2, &["expected two or more paths, IN.. OUT, found one"]);
-    fails(&["-", "o.jsonl"], 2, &["expected files, found `-`"]);
-    fails(&["a.tfrecord", "-"], 2, &["expected a file for the output, found `-`"]);
+    fails(&["-", "o.jsonl"], 2, &["o.jsonl: expected a TFRecord file for these inputs"]);
+    fails(
+        &["a.tfrecord", "-"],
+        2,
+        &["`-` (standard output): expected another format than TFRecord as the input"],
+    );
     fails(&["a.tfrecord", "a.jsonl"], 2, &["a.jsonl: already exists (--force replaces it)"]);
     fails(
         &["a.tfrecord", "o.jsonl", "--features", "x*"],
@@ -142,7 +146,7 @@ fn requests_that_do_not_fit() {
     fails(&["a.jsonl", "o.tfrecord", "--features", "a"], 2, &["--features: expected TFRecords as an input"]);
     fails(&["a.jsonl", "o.tfrecord", "--where", "a == 1"], 2, &["--where: expected TFRecords as an input"]);
     fails(&["none.tfrecord", "o.jsonl"], 3, &["none.tfrecord"]);
-    fails(&["none.jsonl", "o.tfrecord"], 2, &["none.jsonl: expected a file, which is read twice"]);
+    fails(&["none.jsonl", "o.tfrecord"], 3, &["none.jsonl"]);
     fails(&["a.tfrecord", "none/o.jsonl"], 3, &["none/o.jsonl"]);
     fs::write(dir.path("s.json"), "{}").unwrap();
     fails(
@@ -220,7 +224,7 @@ fn tables_there_and_back() {
         &["--schema: expected JSON lines or TFRecords as an input"],
     );
     fails(&["t.parquet", "p.tfrecord", "--text", "w"], &["--text: expected TFRecords as an input"]);
-    fails(&["t.parquet", "p.tfrecord", "--proto-json"], &["--proto-json: expected JSON lines, found none"]);
+    fails(&["t.parquet", "p.tfrecord", "-f", "json"], &["--format: expected JSON lines, found none"]);
     fails(
         &["t.parquet", "p.tfrecord", "--feature-lists", "y"],
         &["t.parquet: expected a column that matches y"],

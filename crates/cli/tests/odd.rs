@@ -18,9 +18,8 @@ const OTHER_FILES: &[&str] = &[
     "validate -s FILE ok",
     "validate -s s.json ok --baseline FILE",
     "stats --merge FILE",
-    "encode FILE -s s.json -o unpacked",
-    "encode -s FILE lines -o unpacked",
-    "encode --bare FILE -o unpacked",
+    "convert -s FILE lines.jsonl unpacked.tfrecord",
+    "convert --bare FILE unpacked.tfrecord",
     "cat --bare FILE",
 ];
 
@@ -29,17 +28,17 @@ const OTHER_FILES: &[&str] = &[
 fn schemas_and_saved_statistics_that_are_something_else() {
     let dir = folder();
     dir.shard("ok", labels(0..3));
-    fs::write(dir.path("lines"), dir.run(&["cat", "-f", "json", "ok"]).out).unwrap();
+    fs::write(dir.path("lines.jsonl"), dir.run(&["cat", "-f", "json", "ok"]).out).unwrap();
     fs::write(dir.path("noise"), (0..9999u32).map(|i| ((i * i) >> 5) as u8).collect::<Vec<_>>()).unwrap();
     fs::write(dir.path("empty"), "").unwrap();
     fs::create_dir(dir.path("folder")).unwrap();
     for file in ["noise", "empty", "folder", "missing", "/dev/null", "/dev/zero"] {
         for verb in OTHER_FILES {
             // Zeros are an endless stream of empty payloads.
-            if file == "/dev/zero" && verb.starts_with("encode --bare") {
+            if file == "/dev/zero" && verb.starts_with("convert --bare") {
                 continue;
             }
-            _ = fs::remove_file(dir.path("unpacked"));
+            _ = fs::remove_file(dir.path("unpacked.tfrecord"));
             let args = words(verb, OsStr::new(file));
             let ran = run(&dir, &args.iter().map(OsString::as_os_str).collect::<Vec<_>>());
             let context = format!("{verb} of {file}: {ran:?}");

@@ -81,15 +81,15 @@ fn real_files_to_json_and_back() {
         };
         let want = content(file);
         for format in ["json", "proto-json"] {
-            fs::write(dir.path("json"), run(&["cat", "--kind", kind, "-f", format, file])).unwrap();
-            let mut args = vec!["encode", "-q", "--force", "json", "-o", "o"];
+            fs::write(dir.path("r.jsonl"), run(&["cat", "--kind", kind, "-f", format, file])).unwrap();
+            let mut args = vec!["convert", "-q", "--force", "r.jsonl", "o.tfrecord"];
             if format == "json" && kind != "bytes" {
                 fs::write(dir.path("spec"), run(&["schema", "-q", "--all", "--json", "--kind", kind, file]))
                     .unwrap();
-                args.extend(["--spec", "spec"]);
+                args.extend(["--schema", "spec"]);
             }
             run(&args);
-            assert_eq!(content("o"), want, "{file} as {format}");
+            assert_eq!(content("o.tfrecord"), want, "{file} as {format}");
         }
         records += want.len();
     }

@@ -333,7 +333,7 @@ fn progress_is_printed_on_request() {
     assert!(ran.err.contains("verifying"), "{}", ran.err);
     dir.shard("z.gz", labels(0..1000));
     fs::write(dir.path("s.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
-    fs::write(dir.path("a.json"), dir.run(&["cat", "-f", "json", "a.tfrecord"]).out).unwrap();
+    fs::write(dir.path("a.jsonl"), dir.run(&["cat", "-f", "json", "a.tfrecord"]).out).unwrap();
     for (args, labels) in [
         (&["schema", "--all", "a.tfrecord"][..], &["reading"][..]),
         (&["parse", "-s", "s.json", "a.tfrecord"], &["parsing"]),
@@ -344,7 +344,7 @@ fn progress_is_printed_on_request() {
         (&["stats", "--sample", "10", "a.tfrecord"], &["reading"]),
         (&["validate", "-s", "s.json", "a.tfrecord"], &["validating"]),
         (&["reshard", "a.tfrecord", "--out", "r", "--force"], &["resharding"]),
-        (&["encode", "a.json", "-s", "s.json", "-o", "e", "--force"], &["encoding"]),
+        (&["convert", "a.jsonl", "-s", "s.json", "e.tfrecord", "--force"], &["converting"]),
     ] {
         let ran = dir.run(&[args, &["--progress"]].concat());
         assert!(ran.code == 0 && labels.iter().all(|label| ran.err.contains(label)), "{}", ran.err);

@@ -106,7 +106,9 @@ impl ConvertError {
     /// Returns the error of a table in a build without them.
     pub(crate) fn no_tables(path: &Path, format: FileFormat) -> ConvertError {
         let path = path.display();
-        ConvertError::Options(format!("{path}: expected another format, because this build has no tables, found {format}"))
+        ConvertError::Options(format!(
+            "{path}: expected another format, because this build has no tables, found {format}"
+        ))
     }
 }
 

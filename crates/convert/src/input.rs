@@ -28,6 +28,12 @@ impl From<PathBuf> for ImportInput {
     }
 }
 
+impl From<&PathBuf> for ImportInput {
+    fn from(path: &PathBuf) -> ImportInput {
+        ImportInput::File(path.clone())
+    }
+}
+
 impl ImportInput {
     /// Returns the path of a file, or the name of a stream.
     pub fn path(&self) -> &Path {

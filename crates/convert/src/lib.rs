@@ -29,7 +29,7 @@
 //! let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path)?;
 //! export(&ds, &lines, &ExportOptions::new(), &|_| {})?;
 //! assert_eq!(std::fs::read_to_string(&lines)?, "{\"index\":0,\"record\":0,\"features\":{\"label\":[3]}}\n");
-//! import(vec![lines.into()], &again, &ImportOptions::new(), &|_| {})?;
+//! import([lines], &again, &ImportOptions::new(), &|_| {})?;
 //! assert_eq!(std::fs::read(&again)?, std::fs::read(&path)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -54,13 +54,13 @@ mod exact;
 mod format;
 #[cfg(feature = "tables")]
 mod guard;
+mod input;
 #[cfg(feature = "tables")]
 mod ipc;
 #[cfg(feature = "tables")]
 mod ipc_lengths;
 #[cfg(feature = "tables")]
 mod ipc_rows;
-mod input;
 mod json_lines;
 mod options;
 mod out;
@@ -167,7 +167,7 @@ pub fn stream(
 /// # Errors
 /// [`ConvertError`].
 pub fn import(
-    inputs: Vec<ImportInput>,
+    inputs: impl IntoIterator<Item = impl Into<ImportInput>>,
     out: &Path,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
@@ -179,6 +179,7 @@ pub fn import(
             out.display()
         )));
     };
+    let inputs: Vec<ImportInput> = inputs.into_iter().map(Into::into).collect();
     let from = input::format(&inputs, options)?;
     let mut set = SetOptions::new(out);
     set.shards = options.shards;
@@ -195,11 +196,12 @@ pub fn import(
 /// # Errors
 /// [`ConvertError`]; [`ConvertError::Sink`] for errors of `out`.
 pub fn import_stream(
-    inputs: Vec<ImportInput>,
+    inputs: impl IntoIterator<Item = impl Into<ImportInput>>,
     out: &mut dyn Write,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
 ) -> Result<(), ConvertError> {
+    let inputs: Vec<ImportInput> = inputs.into_iter().map(Into::into).collect();
     let from = input::format(&inputs, options)?;
     import_to(inputs, from, &mut ImportTarget::Stream(out), options, progress)
 }
@@ -213,10 +215,12 @@ fn import_to(
 ) -> Result<(), ConvertError> {
     match from {
         FileFormat::Bare => bare::import(inputs, target, options, progress),
-        FileFormat::JsonLines | FileFormat::TfRecord(_) => json_lines::import(inputs, target, options, progress),
-        FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => inputs
-            .iter()
-            .try_for_each(|input| import_table(input.path(), from, target, options, progress)),
+        FileFormat::JsonLines | FileFormat::TfRecord(_) => {
+            json_lines::import(inputs, target, options, progress)
+        }
+        FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => {
+            inputs.iter().try_for_each(|input| import_table(input.path(), from, target, options, progress))
+        }
     }
 }
 

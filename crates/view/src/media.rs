@@ -2,6 +2,8 @@
 //!
 //! All other bytes are downloads. The list has only formats in which a browser runs no script, so neither SVG nor HTML nor PDF.
 
+use tfseek::filter::image_format;
+
 /// The type of bytes that are not in the list.
 pub(crate) const OCTET_STREAM: &str = "application/octet-stream";
 
@@ -10,10 +12,10 @@ type Format = (&'static str, fn(&[u8]) -> bool);
 
 /// The formats that browsers show. No two of them accept the same bytes.
 const FORMATS: [Format; 13] = [
-    ("image/jpeg", |b| b.starts_with(&[0xff, 0xd8, 0xff])),
-    ("image/png", |b| b.starts_with(b"\x89PNG\r\n\x1a\n")),
-    ("image/gif", |b| b.starts_with(b"GIF87a") || b.starts_with(b"GIF89a")),
-    ("image/webp", |b| riff(b, b"WEBP")),
+    ("image/jpeg", |b| image_format(b) == Some("jpeg")),
+    ("image/png", |b| image_format(b) == Some("png")),
+    ("image/gif", |b| image_format(b) == Some("gif") && matches!(b.get(4..6), Some(b"7a" | b"9a"))),
+    ("image/webp", |b| image_format(b) == Some("webp")),
     ("image/bmp", is_bmp),
     ("image/avif", |b| has_brand(b, &[b"avif", b"avis"])),
     ("audio/wav", |b| riff(b, b"WAVE")),

@@ -1,6 +1,5 @@
 //! Arguments of the command. Their doc comments are the help texts.
 
-#[cfg(feature = "tables")]
 mod convert;
 mod count;
 mod epoch;
@@ -9,8 +8,7 @@ mod reshard;
 mod view;
 mod words;
 
-#[cfg(feature = "tables")]
-pub(crate) use convert::ConvertArgs;
+pub(crate) use convert::{ConvertArgs, JsonFormChoice};
 pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
 pub(crate) use reshard::ReshardArgs;
@@ -43,7 +41,7 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
 ('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, grep, schema, \
-stats, parse, digest, verify, validate, info, unpack, encode. Only local files are read, not gs:// or s3:// addresses.
+stats, parse, digest, verify, validate, info, unpack. Only local files are read, not gs:// or s3:// addresses.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
@@ -113,10 +111,7 @@ pub(crate) enum Verb {
     Reshard(ReshardArgs),
     /// Copy the sound records of a damaged file to a new one
     Salvage(SalvageArgs),
-    /// Make records from JSON lines, or from payloads that each follow their length
-    Encode(EncodeArgs),
-    /// Convert TFRecords to another format, or files of another format to TFRecords
-    #[cfg(feature = "tables")]
+    /// Convert TFRecords to another format, or files of another format to TFRecords: JSON lines, Parquet, Arrow, and payloads that follow their length
     #[command(after_help = convert::AFTER_CONVERT, override_usage = "tfseek convert [OPTIONS] <IN>... <OUT>")]
     Convert(ConvertArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
@@ -778,40 +773,6 @@ pub(crate) struct SalvageArgs {
 pub(crate) enum SalvageFormat {
     Human,
     Json,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EncodeArgs {
-    /// File of JSON texts, one object per record; `-`: standard input
-    #[arg(value_name = "IN", default_value = "-")]
-    pub(crate) input: PathBuf,
-    /// Schema file, as `tfseek schema --json` prints it: the kinds of the features. Needed for all forms but proto-json
-    #[arg(short, long, visible_alias = "schema", value_name = "FILE")]
-    pub(crate) spec: Option<PathBuf>,
-    /// Output file, compressed by its suffix (.gz, .zz); `-`: standard output, uncompressed
-    #[arg(short, long, value_name = "OUT", default_value = "-")]
-    pub(crate) output: PathBuf,
-    /// Form of the records; `auto`: known from the first key of each record, `plain`: `{"label": 1, "text": "abc"}`, `json` and
-    /// `proto-json`: as `tfseek cat` prints them
-    #[arg(short, long, value_name = "FORM", default_value = "auto")]
-    pub(crate) format: EncodeFormat,
-    /// IN has payloads that each follow their length as a varint, as `cat --bare` prints them and protobuf writes them
-    #[arg(long, conflicts_with_all = ["spec", "format"])]
-    pub(crate) bare: bool,
-    /// Maximum length in bytes of the JSON text of a record, or of a payload [default: 2147483647]
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) max_record: Option<u64>,
-    /// Replace existing files
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EncodeFormat {
-    Auto,
-    Plain,
-    Json,
-    ProtoJson,
 }
 
 #[derive(Debug, Args)]

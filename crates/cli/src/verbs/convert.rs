@@ -1,6 +1,8 @@
 //! `tfseek convert`: TFRecords in other formats, and back.
 
-use crate::args::{AccessArgs, CatArgs, ConvertArgs, GlobalArgs, IoMode, JobsArgs, PathsArgs, RestArgs};
+#[cfg(feature = "tables")]
+use crate::args::{AccessArgs, CatArgs, IoMode, RestArgs};
+use crate::args::{ConvertArgs, GlobalArgs, JobsArgs, JsonFormChoice, PathsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
@@ -8,39 +10,62 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::text::count;
 use crate::{dataset, outputs, progress, records};
 use serde_json::json;
+#[cfg(feature = "tables")]
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tfseek::error::printable;
+#[cfg(feature = "tables")]
 use tfseek_convert::stream;
-use tfseek_convert::{ConvertError, ConvertReport, ExportOptions, FileFormat, ImportOptions, export, import};
+use tfseek_convert::{
+    ConvertError, ConvertReport, ExportOptions, FileFormat, ImportInput, ImportOptions, export, import,
+    import_stream,
+};
+use tfseek_tools::encode::JsonForm;
 use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::ShardCount;
 
 pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
-    if inputs.iter().any(|path| path == Path::new(records::STDIN)) {
-        return Err(Failure::usage("expected files, found `-` (standard input)"));
+    let has_stdin = inputs.iter().any(|path| is_stdio(path));
+    if has_stdin && inputs.len() > 1 {
+        return Err(Failure::usage("expected one input with `-` (standard input), found several"));
+    }
+    let is_export = !args.bare && !has_stdin && inputs.iter().all(|path| is_tfrecord(path));
+    if is_stdio(output) {
+        if is_export {
+            return Err(Failure::usage(
+                "`-` (standard output): expected another format than TFRecord as the input (`tfseek cat -f json` and `-f arrow` print records)",
+            ));
+        }
+        return from_other(args, has_stdin, global, console);
     }
     outputs::check_name(output)?;
     let format = FileFormat::of_output(output).map_err(failure)?;
-    let is_export = inputs.iter().all(|path| is_tfrecord(path));
     if is_export && matches!(format, FileFormat::TfRecord(_)) {
         let out = output.display();
         return Err(Failure::usage(format!(
             "{out}: expected TFRecords on one side only, found them on both (`tfseek reshard` writes them again)"
         )));
     }
-    if args.proto_json && !is_json(output) && !inputs.iter().any(|path| is_json(path)) {
-        return Err(Failure::usage("--proto-json: expected JSON lines, found none"));
+    let has_json = has_stdin || is_json(output) || inputs.iter().any(|path| is_json(path));
+    if args.format != JsonFormChoice::Auto && !has_json {
+        return Err(Failure::usage("--format: expected JSON lines, found none"));
+    }
+    if !is_export {
+        return from_other(args, has_stdin, global, console);
     }
     let mut skipped = SkippedErrors::default();
-    let report =
-        if is_export { to_other(args, &mut skipped, global, console)? } else { from_other(args, global)? };
+    let report = to_other(args, &mut skipped, global, console)?;
     print(&report, args, global, console)?;
     if args.select.condition.is_some() && report.records == 0 {
         return Err(Failure::Message(DATA, "no record meets the condition; the file has no records".into()));
     }
     skipped.report(console)
+}
+
+/// Returns true for `-`, standard input or standard output.
+fn is_stdio(path: &Path) -> bool {
+    path == Path::new(records::STDIN)
 }
 
 /// Returns true for a path that is not named as a file of another format. TFRecords have any names.
@@ -66,6 +91,9 @@ fn to_other(
             return Err(Failure::usage(format!("{option}: expected Parquet or Arrow as the output")));
         }
     }
+    if args.format == JsonFormChoice::Plain {
+        return Err(Failure::usage("--format plain: expected JSON lines as an input"));
+    }
     if !args.feature_lists.is_empty() {
         return Err(Failure::usage("--feature-lists: expected Parquet or Arrow as an input"));
     }
@@ -79,7 +107,7 @@ fn to_other(
     let mut options = ExportOptions::new();
     options.kind = args.payload.kind.specified();
     options.features.clone_from(&args.features);
-    options.proto_json = args.proto_json;
+    options.proto_json = args.format == JsonFormChoice::ProtoJson;
     options.force = args.force;
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
     options.text.clone_from(&args.text);
@@ -103,6 +131,7 @@ fn threads(jobs: JobsArgs) -> Outcome<Option<usize>> {
     Ok(if jobs.jobs == 0 { None } else { Some(tfseek::threads(jobs.jobs)?) })
 }
 
+#[cfg(feature = "tables")]
 /// Prints the records of `tfseek cat -f arrow` as an Arrow IPC stream.
 pub(super) fn cat(args: &CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let unfit = [
@@ -137,8 +166,8 @@ pub(super) fn cat(args: &CatArgs, global: &GlobalArgs, console: &mut Console) ->
     skipped.report(console)
 }
 
-/// Converts files of another format to TFRecords.
-fn from_other(args: &ConvertArgs, global: &GlobalArgs) -> Outcome<ConvertReport> {
+/// Converts inputs of another format to TFRecords.
+fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
     let of_tfrecords = [
         ("--features", !args.features.is_empty()),
@@ -148,31 +177,51 @@ fn from_other(args: &ConvertArgs, global: &GlobalArgs) -> Outcome<ConvertReport>
     if let Some((option, _)) = of_tfrecords.iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::usage(format!("{option}: expected TFRecords as an input")));
     }
-    let has_json = inputs.iter().any(|path| is_json(path));
+    let has_json = !args.bare && (has_stdin || inputs.iter().any(|path| is_json(path)));
     if args.schema.is_some() && !has_json {
         return Err(Failure::usage("--schema: expected JSON lines or TFRecords as an input"));
     }
-    if !args.feature_lists.is_empty() && has_json {
+    if !args.feature_lists.is_empty() && (has_json || args.bare) {
         return Err(Failure::usage("--feature-lists: expected Parquet or Arrow as an input"));
     }
-    if let Some(path) = inputs.iter().find(|path| is_tfrecord(path)) {
+    if let Some(path) = inputs.iter().find(|path| !args.bare && !is_stdio(path) && is_tfrecord(path)) {
         let path = path.display();
         return Err(Failure::usage(format!(
             "{path}: expected the format of the other inputs, found TFRecord"
         )));
     }
-    check(args, inputs)?;
     let mut options = ImportOptions::new();
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
-    options.proto_json = args.proto_json;
+    options.format = args.bare.then_some(FileFormat::Bare);
+    options.form = match args.format {
+        JsonFormChoice::Auto => JsonForm::Auto,
+        JsonFormChoice::Plain => JsonForm::Plain,
+        JsonFormChoice::Json => JsonForm::Json,
+        JsonFormChoice::ProtoJson => JsonForm::ProtoJson,
+    };
     options.force = args.force;
     options.shards = args.shard_size.map(ShardCount::Size);
     options.feature_lists.clone_from(&args.feature_lists);
     options.max_record = Some(args.payload.read.limit.max_record());
-    let bar = progress::bytes(global, "converting", progress::total_size(inputs));
+    if !is_stdio(output) {
+        check(args, if has_stdin { &[] } else { inputs })?;
+    }
+    let (bar, inputs) = if has_stdin {
+        let name = records::name(Path::new(records::STDIN));
+        let bytes: Box<dyn std::io::Read> = Box::new(std::io::stdin().lock());
+        (progress::byte_count(global, "converting"), vec![ImportInput::Stream { name, bytes }])
+    } else {
+        let size = progress::total_size(inputs);
+        (progress::bytes(global, "converting", size), inputs.iter().cloned().map(ImportInput::from).collect())
+    };
+    if is_stdio(output) {
+        let done = import_stream(inputs, console.out(), &options, &|bytes| bar.inc(bytes));
+        bar.finish_and_clear();
+        return done.map_err(failure);
+    }
     let report = import(inputs, output, &options, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
-    report.map_err(failure)
+    print(&report.map_err(failure)?, args, global, console)
 }
 
 /// Checks the path of the output.

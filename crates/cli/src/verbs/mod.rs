@@ -2,11 +2,9 @@
 
 pub(crate) mod cat;
 pub(crate) mod completions;
-#[cfg(feature = "tables")]
 pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod digest;
-pub(crate) mod encode;
 pub(crate) mod epoch;
 mod follow;
 pub(crate) mod get;

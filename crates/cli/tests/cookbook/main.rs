@@ -142,7 +142,7 @@ fn commands_of_the_table_of_the_readme() {
         assert_eq!(ran.code, 0, "$ {command}\n{}", ran.err);
     }
     let verbs = [
-        "info", "get", "encode", "schema", "stats", "grep", "validate", "verify", "salvage", "order",
+        "info", "get", "convert", "schema", "stats", "grep", "validate", "verify", "salvage", "order",
         "epoch", "reshard", "view",
     ];
     for verb in verbs {

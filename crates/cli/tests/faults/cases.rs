@@ -48,8 +48,8 @@ pub(crate) const WRITERS: &[Case] = &[
         code: 0,
     },
     writes("salvage --force a s", "s"),
-    writes("encode --force -s schema json -o enc.gz", "enc.gz"),
-    writes("encode --force --bare bare -o enc", "enc"),
+    writes("convert --force -s schema r.jsonl enc.tfrecord.gz", "enc.tfrecord.gz"),
+    writes("convert --force --bare bare enc.tfrecord", "enc.tfrecord"),
     Case { args: "convert --force a c.parquet", target: Some("c.parquet"), cold: false, code: 0 },
     Case { args: "convert --force a c.arrow", target: Some("c.arrow"), cold: false, code: 0 },
     Case { args: "convert --force a c.jsonl", target: Some("c.jsonl"), cold: false, code: 0 },
@@ -143,7 +143,7 @@ impl Case {
         damage(&dir.shard("bad", labels(0..300)), 34 * 7 + 20);
         fs::write(dir.path("schema"), dir.run(&["schema", "--json", "a"]).out).unwrap();
         fs::write(dir.path("tfx"), dir.run(&["schema", "--tfdv", "a"]).out).unwrap();
-        fs::write(dir.path("json"), dir.run(&["cat", "-f", "json", "a"]).out).unwrap();
+        fs::write(dir.path("r.jsonl"), dir.run(&["cat", "-f", "json", "a"]).out).unwrap();
         let bare = dir.command(&["cat", "--bare", "a"]).output().unwrap().stdout;
         fs::write(dir.path("bare"), bare).unwrap();
         if !self.cold {
@@ -325,10 +325,10 @@ impl Prepared<'_> {
             "st",
             "t.tfrecord",
             "tfx",
-            "json",
+            "r.jsonl",
             "bare",
-            "enc",
-            "enc.gz",
+            "enc.tfrecord",
+            "enc.tfrecord.gz",
         ];
         let is_name = |word: &str| {
             let word = word.trim_matches([':', '(', ')', ',']);

@@ -86,15 +86,17 @@ fn an_interrupted_run_leaves_nothing() {
         (&["stats", "-", "--save", "out/x"], &bytes),
         (&["stats", "-", "--tfdv", "out/x"], &packed[..packed.len() - 100]),
         (&["unpack", "-", "-o", "out/x"], &packed[..packed.len() - 100]),
-        (&["encode", "-s", "labels", "-o", "out/x"], &json),
-        (&["encode", "--bare", "-o", "out/x"], &bare),
+        (&["convert", "-s", "labels", "-", "out/x.tfrecord"], &json),
+        (&["convert", "--bare", "-", "out/x.tfrecord"], &bare),
     ];
     for (args, input) in runs {
+        let target = args.iter().find(|arg| arg.starts_with("out/")).unwrap();
+        let name = target.trim_start_matches("out/");
         for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-KILL", 9)] {
             for old in [None, Some(OLD)] {
-                let _ = fs::remove_file(dir.path("out/x"));
+                let _ = fs::remove_file(dir.path(target));
                 if let Some(old) = old {
-                    fs::write(dir.path("out/x"), old).unwrap();
+                    fs::write(dir.path(target), old).unwrap();
                 }
                 let mut command = dir.interruptible(args);
                 command.args(old.map(|_| "--force"));
@@ -104,14 +106,14 @@ fn an_interrupted_run_leaves_nothing() {
                 pipe.write_all(input).unwrap();
                 let names = || -> Vec<_> {
                     let entries = fs::read_dir(dir.path("out")).unwrap().map(|e| e.unwrap().file_name());
-                    entries.filter(|name| name != "x").collect()
+                    entries.filter(|name_of| name_of != name).collect()
                 };
                 let named = !names().is_empty();
                 let kill = Command::new("kill").args([signal, &run.id().to_string()]).status().unwrap();
                 assert!(kill.success());
                 let status = ended(&mut run);
                 assert_eq!(status.signal(), Some(number), "{args:?} {status}");
-                assert_eq!(fs::read(dir.path("out/x")).ok().as_deref(), old, "{args:?}");
+                assert_eq!(fs::read(dir.path(target)).ok().as_deref(), old, "{args:?}");
                 if named {
                     println!("skipped: the file system has no files without a name");
                     return;

@@ -5,6 +5,7 @@ use super::tally::{DistinctValues, Shares, Tallies, Tally, append_all, quoted};
 use crate::digits::counted;
 use crate::tfx::{FeatureRule, ValueDomain};
 use tfseek::example::FeatureKind;
+use tfseek::filter::image_format;
 use tfseek::{Feature, FeatureList};
 
 /// The state of the checks of one feature over some records.
@@ -220,5 +221,5 @@ impl FeatureChecks {
 
 /// Returns true for the formats that TensorFlow decodes: JPEG, PNG, GIF and BMP.
 fn is_supported_image(bytes: &[u8]) -> bool {
-    [&b"\xff\xd8\xff"[..], b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM"].iter().any(|magic| bytes.starts_with(magic))
+    matches!(image_format(bytes), Some("jpeg" | "png" | "gif")) || bytes.starts_with(b"BM")
 }

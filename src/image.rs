@@ -1,7 +1,5 @@
-//! Formats and dimensions of encoded images, from their headers.
+//! Formats and dimensions of encoded images, from their headers. The only list of first bytes of images.
 
-use super::condition::Quantity;
-use super::value::Value;
 use imagesize::ImageType;
 
 /// Returns the format of an image by its first bytes: `jpeg`, `png`, `gif`, `webp`, `tiff`, `heif`, `jxl` or `qoi`. `None` for other bytes,
@@ -29,17 +27,6 @@ pub fn image_format(bytes: &[u8]) -> Option<&'static str> {
 pub fn image_size(bytes: &[u8]) -> Option<(usize, usize)> {
     let size = imagesize::blob_size(bytes).ok()?;
     Some((size.width, size.height))
-}
-
-/// Returns a property of an image. `None` if the bytes are no image.
-pub(super) fn property(bytes: &[u8], quantity: Quantity) -> Option<Value<'static>> {
-    let format = image_format(bytes)?;
-    if quantity == Quantity::Format {
-        return Some(Value::Bytes(format.as_bytes()));
-    }
-    let (width, height) = image_size(bytes)?;
-    let pixels = if quantity == Quantity::Width { width } else { height };
-    Some(Value::Int(i64::try_from(pixels).ok()?))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `encode`, and `cat --bare`: there and back for records of all kinds, errors, and paths.
+//! `convert` of JSON lines and of payloads that follow their length, and `cat --bare`: there and back for records of all kinds, errors, paths.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn cat_to(dir: &Folder, args: &[&str], name: &str) {
 }
 
 fn encode(dir: &Folder, args: &[&str]) {
-    let ran = dir.run(&[&["encode", "-q", "--force"], args].concat());
+    let ran = dir.run(&[&["convert", "-q", "--force"], args].concat());
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
 
@@ -55,9 +55,9 @@ fn records_of_every_kind_there_and_back() {
     for (name, kind) in [("examples", "example"), ("sequences", "sequence-example")] {
         let args = ["schema", "--all", "--json", "--kind", kind, name];
         fs::write(dir.path("schema"), dir.run(&args).out).unwrap();
-        cat_to(&dir, &["--kind", kind, "-f", "json", name], "json");
-        for out in ["o", "o.gz", "o.zz"] {
-            encode(&dir, &["json", "--spec", "schema", "-o", out]);
+        cat_to(&dir, &["--kind", kind, "-f", "json", name], "r.jsonl");
+        for out in ["o.tfrecord", "o.tfrecord.gz", "o.tfrecord.zz"] {
+            encode(&dir, &["r.jsonl", "--schema", "schema", out]);
             same_digests(&dir, kind, [name, out]);
             let info = dir.run(&["info", "--json", out]).out;
             let compression =
@@ -66,20 +66,24 @@ fn records_of_every_kind_there_and_back() {
                 info.contains(&format!("\"compression\":\"{}\"", compression.map_or("none", |(_, c)| c)))
             );
         }
-        // Records encoded in order, with `--schema` as another name, from standard input.
-        let json = fs::read(dir.path("json")).unwrap();
-        let ran = dir.run_on(&json, &["encode", "-q", "--schema", "schema", "-f", "json", "-o", "p"]);
+        // From standard input, to a file and to standard output.
+        let json = fs::read(dir.path("r.jsonl")).unwrap();
+        let ran =
+            dir.run_on(&json, &["convert", "-q", "--schema", "schema", "-f", "json", "-", "p.tfrecord"]);
         assert_eq!(ran.code, 0, "{}", ran.err);
-        assert_eq!(fs::read(dir.path("p")).unwrap(), fs::read(dir.path("o")).unwrap());
-        fs::remove_file(dir.path("p")).unwrap();
-        cat_to(&dir, &["--kind", kind, "-f", "proto-json", name], "json");
-        encode(&dir, &["json", "-o", "o"]);
-        same_digests(&dir, kind, [name, "o"]);
+        let want = fs::read(dir.path("o.tfrecord")).unwrap();
+        assert_eq!(fs::read(dir.path("p.tfrecord")).unwrap(), want);
+        fs::remove_file(dir.path("p.tfrecord")).unwrap();
+        let output = dir.command(&["convert", "--schema", "schema", "r.jsonl", "-"]).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout), (Some(0), want));
+        cat_to(&dir, &["--kind", kind, "-f", "proto-json", name], "r.jsonl");
+        encode(&dir, &["r.jsonl", "o.tfrecord"]);
+        same_digests(&dir, kind, [name, "o.tfrecord"]);
     }
     for format in ["json", "proto-json"] {
-        cat_to(&dir, &["-f", format, "others", "--kind", "bytes"], "json");
-        encode(&dir, &["json", "-o", "o", "-f", format]);
-        assert_eq!(payloads_of(&dir, "o"), payloads_of(&dir, "others"));
+        cat_to(&dir, &["-f", format, "others", "--kind", "bytes"], "r.jsonl");
+        encode(&dir, &["r.jsonl", "o.tfrecord", "-f", format]);
+        assert_eq!(payloads_of(&dir, "o.tfrecord"), payloads_of(&dir, "others"));
     }
 }
 
@@ -170,12 +174,12 @@ fn generated_records_there_and_back() {
     dir.shard("examples", examples);
     dir.shard("sequences", sequences);
     for (name, kind) in [("examples", "example"), ("sequences", "sequence-example")] {
-        cat_to(&dir, &["--kind", kind, "-f", "json", name], "json");
-        encode(&dir, &["json", "-s", &format!("{name}.json"), "-o", "o"]);
-        same_digests(&dir, kind, [name, "o"]);
-        cat_to(&dir, &["--kind", kind, "-f", "proto-json", name], "json");
-        encode(&dir, &["json", "-o", "o"]);
-        same_digests(&dir, kind, [name, "o"]);
+        cat_to(&dir, &["--kind", kind, "-f", "json", name], "r.jsonl");
+        encode(&dir, &["r.jsonl", "-s", &format!("{name}.json"), "o.tfrecord"]);
+        same_digests(&dir, kind, [name, "o.tfrecord"]);
+        cat_to(&dir, &["--kind", kind, "-f", "proto-json", name], "r.jsonl");
+        encode(&dir, &["r.jsonl", "o.tfrecord"]);
+        same_digests(&dir, kind, [name, "o.tfrecord"]);
     }
 }
 
@@ -188,41 +192,50 @@ fn the_plain_form_and_its_errors() {
     )
     .unwrap();
     fs::write(dir.path("in.jsonl"), "{\"label\": 1, \"text\": \"abc\"}\n{\"label\": 2}\n").unwrap();
-    let ran = dir.run(&["encode", "in.jsonl", "--spec", "s", "-o", "o"]);
-    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", "o: 2 records, 85 bytes\n"));
-    let ran = dir.run(&["cat", "-f", "json", "o"]);
+    let ran = dir.run(&["convert", "in.jsonl", "--schema", "s", "o.tfrecord"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", "o.tfrecord: 2 records, 85 bytes\n"));
+    let ran = dir.run(&["cat", "-f", "json", "o.tfrecord"]);
     ran.prints(
         "{\"index\":0,\"record\":0,\"features\":{\"label\":[1],\"text\":[\"abc\"]}}\n{\"index\":1,\"record\":1,\"features\":{\"label\":[2]}}\n",
     );
-    dir.run(&["encode", "in.jsonl", "-s", "s", "-o", "o"]).fails(2, &["o: already exists", "--force"]);
-    dir.run(&["encode", "in.jsonl", "-s", "s", "-o", "in.jsonl", "--force"])
-        .fails(2, &["in.jsonl: is an input"]);
-    dir.run(&["encode", "in.jsonl", "-s", "s", "-o", "s", "--force"]).fails(2, &["s: is an input"]);
-    dir.run(&["encode", "in.jsonl"])
-        .fails(1, &["in.jsonl: line 1, column 2 (byte 1): feature \"label\": expected a schema"]);
-    dir.run(&["encode", "in.jsonl", "-f", "plain"]).fails(2, &["--spec: expected a schema"]);
-    dir.run(&["encode", "in.jsonl", "--bare", "-s", "s"]).fails(2, &["--bare", "--spec"]);
-    dir.run(&["encode", "missing", "-s", "s"]).fails(3, &["missing"]);
-    dir.run(&["encode", "in.jsonl", "-s", "in.jsonl"]).fails(2, &["in.jsonl"]);
-    dir.run(&["encode", ".", "-s", "s"]).fails(3, &["."]);
+    let lines = fs::read(dir.path("in.jsonl")).unwrap();
+    let convert = |args: &[&str]| dir.run_on(&lines, &[&["convert"], args].concat());
+    convert(&["in.jsonl", "-s", "s", "o.tfrecord"]).fails(2, &["o.tfrecord: already exists", "--force"]);
+    convert(&["-", "-s", "s", "o.tfrecord"]).fails(2, &["o.tfrecord: already exists", "--force"]);
+    fs::rename(dir.path("s"), dir.path("s.tfrecord")).unwrap();
+    convert(&["in.jsonl", "-s", "s.tfrecord", "s.tfrecord", "--force"])
+        .fails(2, &["s.tfrecord: is an input"]);
+    convert(&["-", "-s", "s.tfrecord", "s.tfrecord", "--force"]).fails(2, &["s.tfrecord: is an input"]);
+    fs::rename(dir.path("s.tfrecord"), dir.path("s")).unwrap();
+    convert(&["-", "-"])
+        .fails(1, &["<stdin>: line 1, column 2 (byte 1): feature \"label\": expected a schema"]);
+    convert(&["-", "-f", "plain", "-"])
+        .fails(2, &["<stdin>: expected a schema, or a file, which is read twice"]);
+    convert(&["-", "in.jsonl", "-"]).fails(2, &["expected one input with `-`"]);
+    convert(&["o.tfrecord", "-"]).fails(2, &["`-` (standard output)"]);
+    convert(&["o.tfrecord", "o.jsonl", "-f", "plain"]).fails(2, &["--format plain"]);
+    convert(&["in.jsonl", "--bare", "-s", "s", "p.tfrecord"]).fails(2, &["--bare", "--schema"]);
+    convert(&["missing.jsonl", "-s", "s", "p.tfrecord"]).fails(3, &["missing.jsonl"]);
+    convert(&["in.jsonl", "-s", "in.jsonl", "p.tfrecord"]).fails(2, &["in.jsonl"]);
+    convert(&["-", "-s", "s", "p.csv"]).fails(2, &["p.csv: expected a name that ends in"]);
     // No file is left by an error; on standard output the records before it are.
     let text = b"{\"label\": 1}\n{\"label\": \"x\"}\n";
-    let ran = dir.run_on(text, &["encode", "-s", "s", "-o", "p"]);
+    let ran = dir.run_on(text, &["convert", "-s", "s", "-", "p.tfrecord"]);
     ran.fails(
         1,
         &["<stdin>: line 2, column 11 (byte 23): feature \"label\": expected an int64, found \"x\""],
     );
-    assert!(!dir.path("p").exists());
+    assert!(!dir.path("p.tfrecord").exists());
     fs::write(dir.path("bad.jsonl"), text).unwrap();
-    let output = dir.command(&["encode", "bad.jsonl", "-s", "s", "-o", "-"]).output().unwrap();
+    let output = dir.command(&["convert", "bad.jsonl", "-s", "s", "-"]).output().unwrap();
     let mut first = Vec::new();
     tfseek::frame::put_record(&mut first, &label(1)).unwrap();
     assert_eq!((output.status.code(), output.stdout), (Some(1), first));
-    let ran = dir.run_on(text, &["encode", "-s", "s", "--max-record", "11"]);
+    let ran = dir.run_on(text, &["convert", "-s", "s", "--max-record", "11", "-", "-"]);
     ran.fails(1, &["line 1, column 12 (byte 11): expected a record of at most 11 bytes of JSON"]);
     // No records are no error.
-    let ran = dir.run_on(b" \n", &["encode", "-s", "s", "-o", "p"]);
-    assert_eq!((ran.code, fs::read(dir.path("p")).unwrap().len()), (0, 0));
+    let ran = dir.run_on(b" \n", &["convert", "-s", "s", "-", "p.tfrecord"]);
+    assert_eq!((ran.code, fs::read(dir.path("p.tfrecord")).unwrap().len()), (0, 0));
 }
 
 #[test]
@@ -242,8 +255,8 @@ fn payloads_after_their_lengths() {
     want.extend(&payloads[1]);
     let bytes = fs::read(dir.path("bare")).unwrap();
     assert_eq!(bytes, want);
-    encode(&dir, &["--bare", "bare", "-o", "o.gz"]);
-    assert_eq!(payloads_of(&dir, "o.gz"), [&payloads[..], &payloads[..2]].concat());
+    encode(&dir, &["--bare", "bare", "o.tfrecord.gz"]);
+    assert_eq!(payloads_of(&dir, "o.tfrecord.gz"), [&payloads[..], &payloads[..2]].concat());
     dir.shard("c", labels(0..9));
     cat_to(&dir, &["--bare", "--where", "label == 3", "c"], "bare");
     assert_eq!(fs::read(dir.path("bare")).unwrap()[1..], payloads[1]);
@@ -251,22 +264,22 @@ fn payloads_after_their_lengths() {
     dir.run(&["cat", "--bare", "--features", "x", "a"]).fails(2, &["--bare", "--features"]);
     dir.run(&["cat", "-f", "bare", "a"]).fails(2, &["bare"]);
     // Damage.
-    let ran = dir.run_on(&bytes[..3], &["encode", "--bare", "-o", "p"]);
+    let ran = dir.run_on(&bytes[..3], &["convert", "--bare", "-", "p.tfrecord"]);
     ran.fails(1, &["<stdin>: record 1 at byte 1: expected 18 bytes of payload, found 1"]);
-    let ran = dir.run_on(&[0, 0xff], &["encode", "--bare", "-o", "p"]);
+    let ran = dir.run_on(&[0, 0xff], &["convert", "--bare", "-", "p.tfrecord"]);
     ran.fails(1, &["<stdin>: record 1 at byte 1: expected a length that ends"]);
-    let ran = dir.run_on(&[0xff; 20], &["encode", "--bare", "-o", "p"]);
+    let ran = dir.run_on(&[0xff; 20], &["convert", "--bare", "-", "p.tfrecord"]);
     ran.fails(1, &["<stdin>: record 0 at byte 0: expected a length of at most 10 bytes"]);
-    let ran = dir.run_on(&bytes, &["encode", "--bare", "-o", "p", "--max-record", "127"]);
+    let ran = dir.run_on(&bytes, &["convert", "--bare", "-", "p.tfrecord", "--max-record", "127"]);
     ran.fails(
         1,
         &[
             "record 3 at byte 148: expected a payload of at most 127 bytes, found a length of 128",
-            "`--max-record 128` reads it",
+            "a limit of 128 bytes reads it",
         ],
     );
     // A length of almost 2 GiB takes no memory before the bytes arrive.
-    let ran = dir.run_on(b"\xff\xff\xff\xff\x07abc", &["encode", "--bare", "-o", "p"]);
+    let ran = dir.run_on(b"\xff\xff\xff\xff\x07abc", &["convert", "--bare", "-", "p.tfrecord"]);
     ran.fails(1, &["expected 2147483647 bytes of payload, found 3"]);
-    assert!(!dir.path("p").exists());
+    assert!(!dir.path("p.tfrecord").exists());
 }
