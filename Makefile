@@ -28,9 +28,11 @@ COVERAGE_MODULES ?= frame|wire|example|index|order
 COVERAGE_LEAST ?= 97
 COVERAGE_TESTS ?= --lib --test bytes --test index --test order --test dataset --test batch
 SANITIZER_TARGET ?= x86_64-unknown-linux-gnu
+SITE_VENV := target/site-tools
+SITE_CRATES := -p tfseek -p tfseek-arrow -p tfseek-tools
 
 .PHONY: miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
-	bench-peers bench-gate fuzz mutants
+	bench-peers bench-gate fuzz mutants site
 
 demo:
 	$(CARGO) run --release -- demo
@@ -294,4 +296,21 @@ mutants:
 	else \
 		set -e; names=$$($(CARGO) mutants --list --json -p tfseek $(MUTANT_MODULES) | python3 crates/testkit/draw_mutants.py 300 15); \
 		$(CARGO) mutants -p tfseek $(MUTANT_MODULES) --re "$$names" -- --lib --tests; \
+	fi
+
+# Builds the pages of docs/, the reference of the Python package and that of the crates into target/site, one folder of static files with a search.
+# It can be opened by any web server: `python3 -m http.server -d target/site`. Warnings, links that lead nowhere and requests to other hosts fail.
+site:
+	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
+		echo "skipped: $(PYTHON) is not Python 3.10 or later"; \
+	elif ! { [ -x $(SITE_VENV)/bin/python ] || $(PYTHON) -m venv $(SITE_VENV); }; then \
+		echo "skipped: $(PYTHON) cannot make a virtual environment"; \
+	elif ! $(SITE_VENV)/bin/python -m pip install -q -r docs/site/requirements.txt; then \
+		echo "skipped: pip cannot install the tools of docs/site/requirements.txt"; \
+	else \
+		set -ex; rm -rf target/doc; \
+		RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(SITE_CRATES); \
+		NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict; \
+		cp -R target/doc target/site/rust; \
+		$(SITE_VENV)/bin/python docs/site/check.py target/site; \
 	fi

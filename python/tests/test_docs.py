@@ -16,7 +16,7 @@ from tiny_images import JPEG, png
 import tfseek
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["docs/python.md", "docs/tutorial-tensorflow.md", "docs/engines.md", "README.md", "python/PACKAGE.md"]
+PAGES = ["docs/python.md", "docs/damage.md", "docs/tutorial-tensorflow.md", "docs/engines.md", "README.md", "python/PACKAGE.md"]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:

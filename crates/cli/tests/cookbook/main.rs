@@ -1,4 +1,5 @@
-//! The shell commands and the Rust of the README, the tutorial, the cookbook and the page of the command: each block runs, and prints what the page shows.
+//! The shell commands and the Rust of the README, the tutorial, the cookbook and the page of the command, and the commands of the table of questions: each
+//! block runs, and prints what the page shows.
 //!
 //! The Rust blocks are the lines of `readme.rs`, `tutorial.rs` and `recipes.rs`; a test compares them with the pages. They open files by relative
 //! paths, so they run in a process whose working folder holds the dataset of `tfseek demo`.
@@ -21,6 +22,7 @@ type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 const README: &str = include_str!("../../../../README.md");
+const QUESTIONS: &str = include_str!("../../../../docs/README.md");
 const COMMAND: &str = include_str!("../../../../docs/command.md");
 const STATISTICS: &str = include_str!("../../../../docs/statistics.md");
 const COOKBOOK: &str = include_str!("../../../../docs/cookbook.md");
@@ -65,13 +67,10 @@ fn in_folder(dir: &Folder, program: impl AsRef<OsStr>, args: &[&str]) -> Command
     command
 }
 
-/// Runs the commands of a page in order, in one folder. A command must succeed, and print the lines below it if there are any.
+/// Runs the commands of a page in order, in one folder, without those that install something. A command must succeed, and print the lines below
+/// it if there are any.
 fn run_commands(page: &str) {
-    run_commands_in(&Folder::new(), page);
-}
-
-/// Runs the commands of a page in this folder, without those that install something.
-fn run_commands_in(dir: &Folder, page: &str) {
+    let dir = Folder::new();
     for block in blocks(page, "console") {
         for command in format!("\n{block}").split("\n$ ").skip(1) {
             let (command, expected) = command.split_once('\n').unwrap_or((command, ""));
@@ -79,7 +78,7 @@ fn run_commands_in(dir: &Folder, page: &str) {
                 continue;
             }
             let ran =
-                Ran::of(in_folder(dir, "sh", &["-c", &format!("{{ {command}\n}} 2>&1")]).output().unwrap());
+                Ran::of(in_folder(&dir, "sh", &["-c", &format!("{{ {command}\n}} 2>&1")]).output().unwrap());
             assert_eq!(ran.code, 0, "$ {command}\n{}", ran.out);
             let (expected, found): (Vec<_>, Vec<_>) = (expected.lines().collect(), ran.out.lines().collect());
             assert!(expected.is_empty() || matches(&expected, &found), "$ {command}\n{}", ran.out);
@@ -109,22 +108,18 @@ fn commands_of_the_cookbook() {
 
 #[test]
 fn commands_of_the_readme() {
-    // The first block shows a dataset that a later block makes.
-    let dir = Folder::new();
-    assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
-    run_commands_in(&dir, README.split_once("## Install").unwrap().0);
-    run_commands(README.split_once("## Install").unwrap().1);
+    run_commands(README);
 }
 
-/// The table of questions names each verb that reads or writes a dataset, with arguments that work.
+/// The table of questions in docs/README.md names each verb that reads or writes a dataset, with arguments that work.
 #[test]
-fn commands_of_the_table_of_the_readme() {
+fn commands_of_the_table_of_questions() {
     let dir = Folder::new();
     assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
     fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "data"]).out).unwrap();
     fs::copy(dir.path("data/observations-00000-of-00004.tfrecord"), dir.path("old.tfrecord")).unwrap();
     fs::write(dir.path("lines.json"), dir.run(&["head", "-f", "json", "data"]).out).unwrap();
-    let table = README.split_once("## Questions").unwrap().1.split("\n## ").next().unwrap();
+    let table = QUESTIONS.split_once("## Questions").unwrap().1.split("\n## ").next().unwrap();
     let rows = table.lines().filter(|line| line.starts_with("| "));
     let mut commands: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
     commands.retain(|code| code.starts_with("tfseek "));

@@ -9,33 +9,10 @@ pub(crate) fn run() -> Result {
     look_at_a_file(&ds)?;
     read_records_by_number(&ds)?;
     select_records_by_a_filter(&ds)?;
-    read_one_feature_of_all_records(&ds)?;
     write_tfrecord_files()?;
-    infer_a_schema(&ds)?;
-    read_ragged_features_and_images()?;
-    read_sequenceexamples()?;
     train_in_shuffled_epochs(&ds)?;
-    split_into_training_and_validation(&ds)?;
-    balance_classes(&ds)?;
     mix_two_datasets(&ds)?;
-    share_an_epoch_among_ranks_and_resume(&ds)?;
-    find_the_record_behind_a_nan_loss(&ds)?;
     reproduce_a_batch(&ds)?;
-    compress("data/observations-00000-of-00004.tfrecord", "first.tfrecord.gz")?;
-    read_gzip_files_and_pipes()?;
-    open_thousands_of_shards()?;
-    Ok(())
-}
-
-/// Writes the records of one file to a gzip file.
-fn compress(from: &str, to: &str) -> Result {
-    let mut stream = tfseek::Stream::open(from)?;
-    let mut writer =
-        tfseek::writer::WriterOptions::new().compression(tfseek::Compression::Gzip).create(to)?;
-    while let Some(record) = stream.next()? {
-        writer.write(record.payload())?;
-    }
-    writer.close()?;
     Ok(())
 }
 
@@ -68,14 +45,6 @@ fn select_records_by_a_filter(ds: &Dataset) -> Result {
     Ok(())
 }
 
-fn read_one_feature_of_all_records(ds: &Dataset) -> Result {
-    let column = ds.column("feature1", &Default::default())?;
-    assert_eq!((column.len(), column.count()), (10_000, 10_000));
-    let sizes: Vec<usize> = column.classes()?.iter().map(|(_, records)| records.len()).collect();
-    assert_eq!(sizes, [2011, 2090, 1984, 1960, 1955]);
-    Ok(())
-}
-
 fn write_tfrecord_files() -> Result {
     let mut writer = tfseek::writer::WriterOptions::new().create_shards("posts", ".tfrecord", 2)?;
     for i in 0..100 {
@@ -83,45 +52,6 @@ fn write_tfrecord_files() -> Result {
         writer.write(&example.bytes("image", [[i as u8; 12]]).encode()?)?;
     }
     writer.close()?;
-    Ok(())
-}
-
-fn infer_a_schema(ds: &Dataset) -> Result {
-    use tfseek::{example::MessageKind, schema::Inference};
-    let mut inference = Inference::new(MessageKind::Example)?;
-    let first: Vec<u64> = (0..1000).collect();
-    ds.read_many(&first, |record| inference.add(record.payload()))?;
-    std::fs::write("schema.json", inference.schema()?.to_json())?;
-    let schema = Schema::from_json(&std::fs::read_to_string("schema.json")?)?;
-    assert_eq!(schema.features().len(), 4);
-    Ok(())
-}
-
-fn read_ragged_features_and_images() -> Result {
-    let posts = Dataset::open("posts-*.tfrecord")?;
-    let schema = Schema::example().feature("tokens", FeatureSpec::ragged(DType::Int64));
-    let schema = schema.feature("image", FeatureSpec::fixed_len(&[], DType::Bytes)).build()?;
-    let step = posts.loader(&schema).batch_size(4).build()?.next().unwrap()?;
-    let batch = step.batch().unwrap();
-    let Some(tfseek::Column::Ragged(tokens)) = batch.get("tokens") else { return Err("no tokens".into()) };
-    assert_eq!(tokens.values.int64(), Some(&[0, 1, 0, 1][..]));
-    let (padded, mask) = tokens.to_padded(None, [-1i64])?;
-    assert_eq!((&padded.shape[..], mask.iter().sum::<u8>()), (&[4, 2][..], 4));
-    assert_eq!(batch.bytes("image")?.get(1), Some(&[2; 12][..]));
-    Ok(())
-}
-
-fn read_sequenceexamples() -> Result {
-    use tfseek::{FeatureBuf, SequenceExampleBuilder};
-    let frames = vec![FeatureBuf::Float(vec![0.5, 1.5]); 2];
-    let clip = SequenceExampleBuilder::new().int64("id", [7]).feature_list("frames", frames);
-    let mut writer = tfseek::Writer::create("clips.tfrecord")?;
-    writer.write(&clip.encode()?)?;
-    writer.close()?;
-    let (clips, mut buf) = (Dataset::open("clips.tfrecord")?, Vec::new());
-    let clip = clips.read(0, &mut buf)?.sequence_example();
-    assert_eq!(clip.context().int64("id")?.first(), Some(7));
-    assert_eq!(clip.feature_list("frames")?.map(|frames| frames.iter().len()), Some(2));
     Ok(())
 }
 
@@ -139,22 +69,6 @@ fn train_in_shuffled_epochs(ds: &Dataset) -> Result {
     Ok(())
 }
 
-fn split_into_training_and_validation(ds: &Dataset) -> Result {
-    use tfseek::order::Subset;
-    let train = Subset::from_fn(ds.len(), |i| i % 10 != 0);
-    let loader = ds.record_loader().batch_size(256).order(Shuffle::Global).seed(42).select(train).build()?;
-    let records = loader.map(|step| Ok(step?.ids().len())).sum::<tfseek::Result<usize>>()?;
-    assert_eq!(records, 9000);
-    Ok(())
-}
-
-fn balance_classes(ds: &Dataset) -> Result {
-    let classes = ds.column("feature1", &Default::default())?;
-    let mut loader = ds.record_loader().batch_size(100).seed(42).balance(&classes.classes()?).build()?;
-    assert_eq!(loader.next().unwrap()?.ids().len(), 100);
-    Ok(())
-}
-
 fn mix_two_datasets(ds: &Dataset) -> Result {
     use tfseek::order::{Component, Spec};
     let three = Component::new(3, Spec::Global).over(0..7500);
@@ -163,31 +77,6 @@ fn mix_two_datasets(ds: &Dataset) -> Result {
     let mut loader = ds.record_loader().batch_size(256).order(mixed).seed(42).build()?;
     let step = loader.next().unwrap()?;
     assert_eq!(step.ids().iter().filter(|&&record| record < 7500).count(), 192);
-    Ok(())
-}
-
-fn share_an_epoch_among_ranks_and_resume(ds: &Dataset) -> Result {
-    let options = ds.record_loader().global_batch_size(256).order(Shuffle::Global).seed(42);
-    let mut first_of_two = options.clone().rank(0, 2).build()?;
-    assert_eq!(first_of_two.next().unwrap()?.ids().len(), 128);
-    let saved = first_of_two.state()?.to_json();
-    let mut last_of_four = options.rank(3, 4).build()?;
-    last_of_four.seek(&tfseek::order::State::from_json(&saved)?)?;
-    assert_eq!(last_of_four.next().unwrap()?.ids().len(), 64);
-    Ok(())
-}
-
-fn find_the_record_behind_a_nan_loss(ds: &Dataset) -> Result {
-    let schema =
-        Schema::example().feature("feature3", FeatureSpec::fixed_len(&[], DType::Float32)).build()?;
-    let mut bad = Vec::new();
-    for step in ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()? {
-        let step = step?;
-        let values = step.batch().unwrap().float32("feature3")?;
-        let rows = step.ids().iter().zip(values);
-        bad.extend(rows.filter(|(_, x)| (3.0 + **x).ln().is_nan()).map(|(record, _)| *record));
-    }
-    assert_eq!(bad[0], 5691);
     Ok(())
 }
 
@@ -200,21 +89,5 @@ fn reproduce_a_batch(ds: &Dataset) -> Result {
     let records: Vec<u64> = samples.iter().map(|sample| sample.record).collect();
     let rows = order.rows_of(1234, &share)?;
     assert_eq!((&records[..3], rows[0].step), (&[1937, 1232, 1548][..], 9));
-    Ok(())
-}
-
-fn read_gzip_files_and_pipes() -> Result {
-    let mut stream = tfseek::Stream::open("first.tfrecord.gz")?;
-    let mut goats = 0;
-    while let Some(record) = stream.next()? {
-        goats += u32::from(record.example().bytes("feature2")?.first() == Some(b"goat"));
-    }
-    assert_eq!((goats, stream.records_read()), (473, 2500));
-    Ok(())
-}
-
-fn open_thousands_of_shards() -> Result {
-    let packed = Dataset::open("data/.tfseek/all.tfrp")?;
-    assert_eq!((packed.len(), packed.shards().len()), (10_000, 4));
     Ok(())
 }
