@@ -1,7 +1,5 @@
 //! `ConvertError`: the reason why files were not converted.
 
-#[cfg(not(feature = "tables"))]
-use crate::format::FileFormat;
 #[cfg(feature = "tables")]
 use arrow_schema::ArrowError;
 #[cfg(feature = "tables")]
@@ -98,17 +96,6 @@ impl ConvertError {
             Ok(e) => ConvertError::io(path, *e),
             Err(e) => ConvertError::data(path, e.to_string()),
         }
-    }
-}
-
-#[cfg(not(feature = "tables"))]
-impl ConvertError {
-    /// Returns the error of a table in a build without them.
-    pub(crate) fn no_tables(path: &Path, format: FileFormat) -> ConvertError {
-        let path = path.display();
-        ConvertError::Options(format!(
-            "{path}: expected another format, because this build has no tables, found {format}"
-        ))
     }
 }
 

@@ -143,7 +143,7 @@ fn export_table(
     _: &ExportOptions,
     _: &dyn Fn(u64),
 ) -> Result<Written, ConvertError> {
-    Err(ConvertError::no_tables(out, format))
+    Err(no_tables(out, format))
 }
 
 /// Writes the records of a dataset as an Arrow IPC stream, and returns their number.
@@ -261,5 +261,14 @@ fn import_table(
     _: &ImportOptions,
     _: &dyn Fn(u64),
 ) -> Result<(), ConvertError> {
-    Err(ConvertError::no_tables(path, from))
+    Err(no_tables(path, from))
+}
+
+/// Returns the error of a table in a build without them.
+#[cfg(not(feature = "tables"))]
+fn no_tables(path: &Path, format: FileFormat) -> ConvertError {
+    let path = path.display();
+    ConvertError::Options(format!(
+        "{path}: expected another format, because this build has no tables, found {format}"
+    ))
 }
