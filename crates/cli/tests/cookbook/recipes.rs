@@ -11,8 +11,6 @@ pub(crate) fn run() -> Result {
     select_records_by_a_filter(&ds)?;
     write_tfrecord_files()?;
     train_in_shuffled_epochs(&ds)?;
-    mix_two_datasets(&ds)?;
-    reproduce_a_batch(&ds)?;
     Ok(())
 }
 
@@ -66,28 +64,5 @@ fn train_in_shuffled_epochs(ds: &Dataset) -> Result {
             assert!(labels.len() <= 256);
         }
     }
-    Ok(())
-}
-
-fn mix_two_datasets(ds: &Dataset) -> Result {
-    use tfseek::order::{Component, Spec};
-    let three = Component::new(3, Spec::Global).over(0..7500);
-    let one = Component::new(1, Spec::Global).over(7500..10_000);
-    let mixed = Shuffle::Order(Spec::Mixture(vec![three, one]));
-    let mut loader = ds.record_loader().batch_size(256).order(mixed).seed(42).build()?;
-    let step = loader.next().unwrap()?;
-    assert_eq!(step.ids().iter().filter(|&&record| record < 7500).count(), 192);
-    Ok(())
-}
-
-fn reproduce_a_batch(ds: &Dataset) -> Result {
-    use tfseek::Order;
-    use tfseek::order::{LastBatch, RankShare, Spec};
-    let order = Order::new(&Spec::Global, ds.len(), 42, 3)?;
-    let share = RankShare::new(order.len(), 256, 0, 1, LastBatch::Short)?;
-    let samples = order.samples(share.step(17).unwrap())?;
-    let records: Vec<u64> = samples.iter().map(|sample| sample.record).collect();
-    let rows = order.rows_of(1234, &share)?;
-    assert_eq!((&records[..3], rows[0].step), (&[1937, 1232, 1548][..], 9));
     Ok(())
 }
