@@ -2,6 +2,7 @@
 
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
+use std::collections::TryReserveError;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -114,6 +115,12 @@ impl std::error::Error for ConvertError {
             ConvertError::Sink(e) => Some(e),
             ConvertError::Options(_) | ConvertError::Records(_) | ConvertError::Data { .. } => None,
         }
+    }
+}
+
+impl From<TryReserveError> for ConvertError {
+    fn from(e: TryReserveError) -> ConvertError {
+        ConvertError::Error(e.into())
     }
 }
 

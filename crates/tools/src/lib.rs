@@ -57,6 +57,7 @@ pub mod fields;
 pub mod grep;
 mod growing;
 mod joined;
+pub mod memory;
 mod npz;
 mod numbered;
 pub mod outputs;

@@ -1,5 +1,6 @@
 //! Byte sequences of unknown length that grow at the same time, in memory and in a temporary file.
 
+use crate::memory::append;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ impl Spill {
     /// Appends bytes to a sequence.
     pub(crate) fn append(&mut self, id: SequenceId, bytes: &[u8]) -> io::Result<()> {
         if let Some(sequence) = self.sequences.get_mut(id.0) {
-            sequence.buffer.extend_from_slice(bytes);
+            append(&mut sequence.buffer, bytes)?;
             sequence.len += bytes.len() as u64;
             self.buffered += bytes.len();
         }
