@@ -125,6 +125,7 @@ pub mod index;
 pub mod io;
 #[cfg(feature = "dataset")]
 pub mod loader;
+mod memory;
 pub mod order;
 #[cfg(feature = "dataset")]
 mod part;

@@ -1,6 +1,7 @@
 //! `ds.column(feature)`: one value per record, without reading the records.
 
 use crate::error::Result;
+use crate::headroom::{self, Headroom};
 use crate::hooks;
 use crate::ids::Ids;
 use crate::memory::ArrayData;
@@ -32,12 +33,15 @@ pub(crate) fn arrays<'py>(
     let present = collect(py, ids, |i| u8::from(column.get(i).is_some()))?;
     let values = match column.kind() {
         Some(FeatureKind::Bytes) => {
-            let (mut slice, mut objects) = (TimeSlice::new(), Vec::with_capacity(present.len()));
-            let mut cache = StringCache::default();
+            let (mut slice, mut objects) = (TimeSlice::new(), headroom::room(present.len())?);
+            let (mut cache, mut headroom) = (StringCache::default(), Headroom::default());
             for i in ids.iter() {
                 slice.pause(py, TimeSlice::VALUE)?;
                 objects.push(match column.get(i) {
-                    Some(Value::Bytes(value)) => cache.bytes(py, value),
+                    Some(Value::Bytes(value)) => {
+                        headroom.take(value.len())?;
+                        cache.bytes(py, value)?
+                    }
                     _ => py.None(),
                 });
             }
@@ -75,7 +79,7 @@ pub(crate) fn collect<T: Send>(
     value: impl Fn(u64) -> T + Send + Sync,
 ) -> Result<Vec<T>> {
     let len = ids.len();
-    let mut values = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
+    let mut values = headroom::room(usize::try_from(len).unwrap_or(usize::MAX))?;
     wait::in_slices(py, None, 0, len, |slice| {
         let from = values.len() as u64;
         let left = (from..len).map(|k| ids.at(k));

@@ -3,12 +3,12 @@
 use crate::error::{BindingError, Result};
 use crate::example::PyExample;
 use crate::get_many;
+use crate::headroom;
 use crate::hooks;
 use crate::ids::{self, Ids, PickledIds};
 use crate::iter::DatasetIterator;
 use crate::options::FeatureName;
 use crate::part::{self, PyPart};
-use crate::payload;
 use crate::schema::{PySchema, infer_schema};
 use crate::sequence::PySequenceExample;
 use crate::shared::SharedDataset;
@@ -16,7 +16,7 @@ use crate::wait::{self, Progress, Unit};
 use crate::warning::{self, PyWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PySlice, PyTuple};
+use pyo3::types::{PyDict, PySlice, PyTuple};
 use std::sync::Arc;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
@@ -77,7 +77,7 @@ impl PyDataset {
             None => py.detach(|| shared.kind()),
         };
         if let (MessageKind::Other, Some(mapped)) = (kind, &shared.mapped) {
-            return Ok(payload::bytes(py, mapped.get(i)?.payload())?.into_any());
+            return Ok(headroom::bytes(py, mapped.get(i)?.payload())?.into_any());
         }
         let payload = match shared.mapped {
             Some(_) => shared.payload(i)?,
@@ -372,8 +372,9 @@ impl PyDataset {
         let ids = match &self.ids {
             Ids::Stride { start, step, len } => (*start, *step, *len).into_pyobject(py)?.into_any(),
             Ids::List(ids) => {
-                let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-                PyBytes::new(py, &bytes).into_any()
+                let mut bytes = headroom::room(ids.len().saturating_mul(8))?;
+                bytes.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
+                headroom::bytes(py, &bytes)?.into_any()
             }
         };
         let arguments: Bound<'py, PyDict> = self.shared.arguments.to_dict(py)?;

@@ -1,15 +1,16 @@
 //! `tfseek.Example`: a mapping over one record that decodes features on access.
 
 use crate::error::Result;
+use crate::headroom;
 use crate::memory::ArrayData;
 use crate::options::FeatureName;
-use crate::payload::{self, RecordRef};
+use crate::payload::RecordRef;
 use crate::{feature, hooks, numpy, text};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict};
 use tfseek::io::Region;
 use tfseek::{Error, ExampleBuf};
 
@@ -121,7 +122,7 @@ impl PyExample {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(PyList::new(py, self.names()?)?.try_iter()?.into_any())
+        Ok(headroom::list(py, self.names()?)?.try_iter()?.into_any())
     }
 
     /// Returns the names of the features, sorted.
@@ -158,7 +159,7 @@ impl PyExample {
 
     /// Returns the payload: the bytes as they are in the file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        payload::bytes(py, &self.payload)
+        headroom::bytes(py, &self.payload)
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -1,9 +1,9 @@
 //! Conversion between features and Python: arrays of features, features of Python values.
 
 use crate::error::{BindingError, Result};
+use crate::headroom::{self, Headroom};
 use crate::memory::ArrayData;
-use crate::{hooks, numpy, payload};
-use pyo3::exceptions::PyMemoryError;
+use crate::{hooks, numpy};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use tfseek::io::Region;
@@ -18,7 +18,7 @@ pub(crate) fn array<'py>(
     match feature {
         Feature::None => Ok(py.None().into_bound(py)),
         Feature::Int64(list) => {
-            let mut values = zeros(list.len())?;
+            let mut values = headroom::zeros(list.len())?;
             list.decode_into(&mut values).map_err(BindingError::from)?;
             ArrayData::Int64(values.into()).flat(py)
         }
@@ -28,32 +28,22 @@ pub(crate) fn array<'py>(
             match part {
                 Some(region) => ArrayData::Floats(region).flat(py),
                 None => {
-                    let mut values = zeros(list.len())?;
+                    let mut values = headroom::zeros(list.len())?;
                     list.copy_to(&mut values).map_err(BindingError::from)?;
                     ArrayData::Float32(values.into()).flat(py)
                 }
             }
         }
         Feature::Bytes(list) => {
-            let values: PyResult<Vec<_>> =
-                list.iter().map(|value| Ok(payload::bytes(py, value)?.into_any().unbind())).collect();
-            let values = values?;
+            let (mut values, mut headroom) = (headroom::room(list.len())?, Headroom::default());
+            for value in list.iter() {
+                headroom.take(value.len())?;
+                values.push(headroom::bytes(py, value)?.into_any().unbind());
+            }
             let n = values.len();
             numpy::objects(py, values, &[n])
         }
     }
-}
-
-/// Returns `len` zeros: a short payload may have many values.
-///
-/// # Errors
-/// `MemoryError`.
-fn zeros<T: Clone + Default>(len: usize) -> PyResult<Vec<T>> {
-    let mut values = Vec::new();
-    let missing = |_| PyMemoryError::new_err(format!("not enough memory for {len} values"));
-    values.try_reserve_exact(len).map_err(missing)?;
-    values.resize(len, T::default());
-    Ok(values)
 }
 
 /// Returns the `len` bytes at `address` if they are inside this region.
@@ -94,16 +84,26 @@ pub(crate) fn from_parts(pair: &Bound<'_, PyAny>) -> Result<FeatureBuf> {
         Some("int64") => {
             let bytes: PyBackedBytes = values.extract()?;
             let (values, _) = bytes.as_chunks::<8>();
-            FeatureBuf::Int64(values.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect())
+            let mut numbers = headroom::room(values.len())?;
+            numbers.extend(values.iter().map(|bytes| i64::from_le_bytes(*bytes)));
+            FeatureBuf::Int64(numbers)
         }
         Some("float") => {
             let bytes: PyBackedBytes = values.extract()?;
             let (values, _) = bytes.as_chunks::<4>();
-            FeatureBuf::Float(values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+            let mut numbers = headroom::room(values.len())?;
+            numbers.extend(values.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+            FeatureBuf::Float(numbers)
         }
         Some("bytes") => {
             let values: Vec<PyBackedBytes> = values.extract()?;
-            FeatureBuf::Bytes(values.iter().map(|value| value.to_vec()).collect())
+            let mut strings = headroom::room(values.len())?;
+            for value in &values {
+                let mut copy = headroom::room(value.len())?;
+                copy.extend_from_slice(value);
+                strings.push(copy);
+            }
+            FeatureBuf::Bytes(strings)
         }
         Some(other) => {
             return Err(BindingError::type_error(format!(

@@ -3,16 +3,15 @@
 //! A group is fetched and verified without the GIL, and then converted or copied while its bytes are in the processor's cache.
 
 use crate::error::{BindingError, Result};
+use crate::headroom::{self, Headroom};
 use crate::hooks;
 use crate::ids::{self, Ids};
 use crate::memory::ArrayData;
-use crate::payload;
 use crate::shared::{SharedDataset, borrowed_payload};
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use ::numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 use tfseek::example::MessageKind;
 use tfseek::io::Region;
 use tfseek::{ErrorKind, Mapped, Record};
@@ -32,19 +31,20 @@ pub(crate) fn list<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     let ids = ids::numbers(py, view, numbers)?;
     let kind = py.detach(|| shared.kind());
-    let mut items = Vec::with_capacity(ids.len());
+    let (mut items, mut headroom) = (headroom::room(ids.len())?, Headroom::default());
     let mut add = |first: usize, group: &[Payload<'_>]| {
         let ids = ids.get(first..).unwrap_or_default();
         for (payload, &i) in group.iter().zip(ids) {
+            headroom.take(payload.bytes().len())?;
             items.push(match kind {
-                MessageKind::Other => payload::bytes(py, payload.bytes())?.into_any(),
+                MessageKind::Other => headroom::bytes(py, payload.bytes())?.into_any(),
                 _ => shared.item(py, i, payload.region()?)?,
             });
         }
         Ok(())
     };
     each(py, shared, &ids, progress, &mut add)?;
-    Ok(PyList::new(py, items)?.into_any())
+    Ok(headroom::list(py, items)?.into_any())
 }
 
 /// Copies the payloads of these records to `out`, one after the other, and returns their offsets.
@@ -64,7 +64,7 @@ pub(crate) fn into<'py>(
         ))
     };
     let array = out.cast::<PyArray1<u8>>().map_err(|e| refused(e.to_string()))?;
-    let (mut offsets, mut end) = (Vec::with_capacity(ids.len() + 1), 0usize);
+    let (mut offsets, mut end) = (headroom::room(ids.len() + 1)?, 0usize);
     offsets.push(0);
     let mut full = None;
     let mut add = |_: usize, group: &[Payload<'_>]| {

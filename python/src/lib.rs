@@ -30,6 +30,7 @@ mod exit;
 mod feature;
 mod foreign;
 mod get_many;
+mod headroom;
 mod hooks;
 mod ids;
 mod index;

@@ -3,16 +3,16 @@
 use crate::config::{LoaderArguments, LoaderConfig};
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result, message};
+use crate::headroom::{self, Headroom};
 use crate::memory::ArrayData;
 use crate::options::Choice;
-use crate::payload;
 use crate::schema::PySchema;
 use crate::strings::BytesAs;
 use crate::wait::{Progress, SIGNAL_INTERVAL, Unit};
 use crate::warning::PyWarning;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
@@ -125,9 +125,15 @@ impl LoaderCore {
             return Ok(self.config.batch(py, batch)?);
         }
         let payloads = step.records().into_iter().flatten();
-        let payloads: Result<Vec<_>> =
-            payloads.map(|record| Ok(payload::bytes(py, record?.payload())?)).collect();
-        Ok(PyList::new(py, payloads?)?.into_any())
+        let mut headroom = Headroom::default();
+        let payloads: Result<Vec<_>> = payloads
+            .map(|record| {
+                let record = record?;
+                headroom.take(record.payload().len())?;
+                Ok(headroom::bytes(py, record.payload())?)
+            })
+            .collect();
+        Ok(headroom::list(py, payloads?)?.into_any())
     }
 }
 

@@ -1,8 +1,5 @@
 //! Payloads as Python `bytes`, and the location of a record for errors.
 
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use tfseek::io::Region;
@@ -54,31 +51,13 @@ impl RecordRef {
     }
 }
 
-/// Length in bytes above which allocation is allowed to fail with an exception.
-const LARGE: usize = 1 << 20;
-
-/// Returns a payload as Python's bytes.
-///
-/// # Errors
-/// `MemoryError`.
-pub(crate) fn bytes<'py>(py: Python<'py>, payload: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    if payload.len() <= LARGE {
-        return Ok(PyBytes::new(py, payload));
-    }
-    // `PyBytes::new` panics if there is no memory. This constructor returns the error, but fills the memory twice.
-    PyBytes::new_with(py, payload.len(), |bytes| {
-        bytes.copy_from_slice(payload);
-        Ok(())
-    })
-}
-
 /// Returns a copy of a payload.
 ///
 /// # Errors
 /// An I/O error of the kind `OutOfMemory`.
 pub(crate) fn copied(payload: &[u8]) -> tfseek::Result<Region> {
     let mut copy = Vec::new();
-    copy.try_reserve_exact(payload.len()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    copy.try_reserve_exact(payload.len())?;
     copy.extend_from_slice(payload);
     Ok(Region::from(copy))
 }

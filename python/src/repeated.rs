@@ -5,6 +5,7 @@
 //! is in the processor's cache, so it costs less than a reference to one of thousands of objects. Columns of names and ids cost a few
 //! samples.
 
+use crate::headroom;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -75,8 +76,11 @@ impl Default for StringCache {
 
 impl StringCache {
     /// Returns an object with these bytes: a new one, or one that was returned before.
+    ///
+    /// # Errors
+    /// `MemoryError`.
     #[inline]
-    pub(crate) fn bytes(&mut self, py: Python<'_>, value: &[u8]) -> Py<PyAny> {
+    pub(crate) fn bytes(&mut self, py: Python<'_>, value: &[u8]) -> PyResult<Py<PyAny>> {
         if value.len() > MAX_LEN {
             return new_bytes(py, value);
         }
@@ -107,7 +111,7 @@ impl StringCache {
                 let Some([last, other]) = objects.get_mut(pair) else { return new_bytes(py, value) };
                 if let Some(found) = last.get(py, hash, value).or_else(|| other.get(py, hash, value)) {
                     self.repeated += 1;
-                    return found;
+                    return Ok(found);
                 }
                 let object = PyBytes::new(py, value).unbind();
                 std::mem::swap(last, other);
@@ -115,7 +119,7 @@ impl StringCache {
                 if let Some(old) = std::mem::replace(last, new).object {
                     old.drop_ref(py);
                 }
-                object.into_any()
+                Ok(object.into_any())
             }
         }
     }
@@ -168,8 +172,11 @@ impl StringCache {
 }
 
 /// Returns a new object.
-pub(crate) fn new_bytes(py: Python<'_>, value: &[u8]) -> Py<PyAny> {
-    PyBytes::new(py, value).into_any().unbind()
+///
+/// # Errors
+/// `MemoryError`.
+pub(crate) fn new_bytes(py: Python<'_>, value: &[u8]) -> PyResult<Py<PyAny>> {
+    Ok(headroom::bytes(py, value)?.into_any().unbind())
 }
 
 /// Returns the pair of a value and a part of its hash that does not determine the pair. The hash is never 0.

@@ -3,10 +3,11 @@
 use crate::error::Result;
 use crate::example::PyExample;
 use crate::feature;
+use crate::headroom::{self, Headroom};
 use crate::hooks;
 use crate::memory::ArrayData;
 use crate::options::FeatureName;
-use crate::payload::{self, RecordRef};
+use crate::payload::RecordRef;
 use crate::{numpy, text};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
@@ -15,6 +16,9 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use tfseek::io::Region;
 use tfseek::{Error, FeatureBuf, SequenceExampleBuf};
+
+/// Bytes of an array with one value.
+const ARRAY: usize = 256;
 
 /// A ``tf.train.SequenceExample``. ``.context`` is a mapping like an :class:`Example`. ``.feature_lists`` maps names to lists with
 /// one array per step.
@@ -114,7 +118,7 @@ impl PySequenceExample {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(PyList::new(py, self.keys()?)?.try_iter()?.into_any())
+        Ok(headroom::list(py, self.keys()?)?.try_iter()?.into_any())
     }
 
     /// Returns the names of the context features and the feature lists, sorted. A name of both is contained once.
@@ -153,7 +157,7 @@ impl PySequenceExample {
 
     /// Returns the payload: the bytes as they are in the file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        payload::bytes(py, &self.payload)
+        headroom::bytes(py, &self.payload)
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -253,8 +257,12 @@ impl PyFeatureLists {
 
     fn find<'py>(&self, py: Python<'py>, key: &str) -> Result<Option<Bound<'py, PyList>>> {
         let Some(list) = self.view().feature_list(key).map_err(|e| self.located(e))? else { return Ok(None) };
-        let steps = list.iter().map(|step| feature::array(py, step, &self.payload));
-        Ok(Some(PyList::new(py, steps.collect::<PyResult<Vec<_>>>()?)?))
+        let (mut steps, mut headroom) = (headroom::room(list.len())?, Headroom::default());
+        for step in list.iter() {
+            headroom.take(ARRAY)?;
+            steps.push(feature::array(py, step, &self.payload)?);
+        }
+        Ok(Some(headroom::list(py, steps)?))
     }
 }
 
@@ -288,7 +296,7 @@ impl PyFeatureLists {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(PyList::new(py, self.names()?)?.try_iter()?.into_any())
+        Ok(headroom::list(py, self.names()?)?.try_iter()?.into_any())
     }
 
     /// Returns the names of the feature lists, sorted.

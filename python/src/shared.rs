@@ -1,6 +1,7 @@
 //! The open dataset that views share: payloads, the kind of the records, and the arguments of `tfseek.open`.
 
 use crate::example::PyExample;
+use crate::headroom;
 use crate::options::KindOption;
 use crate::payload::{self, RecordRef};
 use crate::sequence::PySequenceExample;
@@ -147,7 +148,7 @@ pub(crate) fn item(
         MessageKind::SequenceExample => {
             Bound::new(py, PySequenceExample::of(payload, Some(record())))?.into_any()
         }
-        MessageKind::Other => payload::bytes(py, &payload)?.into_any(),
+        MessageKind::Other => headroom::bytes(py, &payload)?.into_any(),
     })
 }
 

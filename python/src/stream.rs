@@ -4,6 +4,7 @@
 //! blocks, and a record may be large. So the file's reader checks for signals too ([`SignalReader`]).
 
 use crate::error::{BindingError, Result};
+use crate::headroom;
 use crate::options::{Choice, KindOption, Seed, argument};
 use crate::part::PyPart;
 use crate::payload::{self, RecordRef};
@@ -178,7 +179,7 @@ impl StreamCore {
             slice.pause(py, TimeSlice::VALUE + payload.len() as u64)?;
             items.push(shared::item(py, kind, payload, || record)?);
         }
-        Ok(PyList::new(py, items)?)
+        Ok(headroom::list(py, items)?)
     }
 
     #[getter]

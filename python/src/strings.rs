@@ -1,5 +1,7 @@
 //! Columns of byte strings as arrays.
 
+use crate::error::BindingError;
+use crate::headroom::{self, Headroom};
 use crate::memory::ArrayData;
 use crate::repeated::{self, StringCache};
 use crate::{hooks, numpy};
@@ -9,6 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use std::str::Utf8Error;
 use tfseek::batch::BytesColumn;
+
+/// Bytes of an array over the memory of a record.
+const VIEW: usize = 256;
 
 /// Representation of byte strings in Python.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,24 +101,28 @@ pub(crate) fn array<'py>(
     bytes_as: BytesAs,
     cache: &mut StringCache,
 ) -> Result<Bound<'py, PyAny>, NotConverted> {
+    let mut headroom = Headroom::default();
     match bytes_as {
         BytesAs::Objects if cache.skips(strings.len()) => {
-            objects(py, strings.iter(), present, shape, |_, value| Ok(repeated::new_bytes(py, value)))
-        }
-        BytesAs::Objects => {
-            objects(py, strings.iter(), present, shape, |_, value| Ok(cache.bytes(py, value)))
-        }
-        BytesAs::Str => {
-            objects(py, strings.iter(), present, shape, |string, value| match str::from_utf8(value) {
-                Ok(value) => Ok(PyString::new(py, value).into_any().unbind()),
-                Err(error) => Err(NotConverted::Utf8 { string, error }),
+            objects(py, strings.iter(), present, shape, |_, value| {
+                headroom.take(value.len())?;
+                Ok(repeated::new_bytes(py, value)?)
             })
         }
+        BytesAs::Objects => objects(py, strings.iter(), present, shape, |_, value| {
+            headroom.take(value.len())?;
+            Ok(cache.bytes(py, value)?)
+        }),
+        BytesAs::Str => objects(py, strings.iter(), present, shape, |string, value| {
+            let text = str::from_utf8(value).map_err(|error| NotConverted::Utf8 { string, error })?;
+            Ok(PyString::from_bytes(py, text.as_bytes())?.into_any().unbind())
+        }),
         BytesAs::Views => objects(py, strings.regions(), present, shape, |_, region| {
+            headroom.take(VIEW)?;
             Ok(ArrayData::Region(region).flat(py)?.unbind())
         }),
         BytesAs::Offsets => {
-            let (data, offsets) = strings.to_contiguous();
+            let (data, offsets) = strings.to_contiguous().map_err(BindingError::from).map_err(PyErr::from)?;
             let (data, offsets) = (ArrayData::Bytes(data).flat(py)?, ArrayData::Int64(offsets).flat(py)?);
             Ok(match shape {
                 // The default of the constructor.
@@ -133,7 +142,7 @@ fn objects<'py, T>(
     shape: &[usize],
     mut object: impl FnMut(usize, T) -> Result<Py<PyAny>, NotConverted>,
 ) -> Result<Bound<'py, PyAny>, NotConverted> {
-    let mut objects = Vec::with_capacity(values.len());
+    let mut objects = headroom::room(values.len())?;
     match present {
         None => {
             for (k, value) in values.enumerate() {

@@ -1,9 +1,10 @@
 //! `tf.io.serialize_tensor` and `tf.io.parse_tensor`. Numbers are passed as bytes, and Python converts them to arrays.
 
 use crate::error::{BindingError, Result};
+use crate::headroom::{self, Headroom};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 use tfseek::TensorDType;
 
 fn dtype(name: &str) -> Result<TensorDType> {
@@ -22,10 +23,15 @@ pub(crate) fn parse_tensor<'py>(
     let dtype = dtype(name)?;
     let tensor = py.detach(|| tfseek::parse_tensor(&payload, dtype))?;
     let values = match tensor.as_bytes() {
-        Some(bytes) => PyBytes::new(py, bytes).into_any(),
+        Some(bytes) => headroom::bytes(py, bytes)?.into_any(),
         None => {
-            let strings = tensor.strings()?.map(|value| PyBytes::new(py, value));
-            PyList::new(py, strings)?.into_any()
+            let strings = tensor.strings()?;
+            let (mut values, mut headroom) = (headroom::room(strings.len())?, Headroom::default());
+            for value in strings {
+                headroom.take(value.len())?;
+                values.push(headroom::bytes(py, value)?);
+            }
+            headroom::list(py, values)?.into_any()
         }
     };
     Ok((tensor.shape().to_vec(), values))
@@ -41,7 +47,7 @@ pub(crate) fn serialize_numbers<'py>(
 ) -> Result<Bound<'py, PyBytes>> {
     let dtype = dtype(name)?;
     let message = py.detach(|| tfseek::serialize_tensor(dtype, &shape, &bytes))?;
-    Ok(PyBytes::new(py, &message))
+    Ok(headroom::bytes(py, &message)?)
 }
 
 /// Serializes byte strings, given in row-major order.
@@ -52,5 +58,5 @@ pub(crate) fn serialize_strings<'py>(
     values: Vec<PyBackedBytes>,
 ) -> Result<Bound<'py, PyBytes>> {
     let message = py.detach(|| tfseek::tensor::serialize_strings(&shape, &values))?;
-    Ok(PyBytes::new(py, &message))
+    Ok(headroom::bytes(py, &message)?)
 }

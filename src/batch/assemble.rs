@@ -4,7 +4,7 @@ use super::bytes::{SpanBytes, ValueMemory, ValuePools};
 use super::column::{Column, RegionSpan, Values};
 use super::compile::{ColumnForm, DefaultValues, Need};
 use super::decode::{SlotValues, default_spans};
-use super::pool::{Buf, BufMut};
+use super::pool::{Buf, BufMut, NoMemory};
 use super::row::Row;
 use super::slots::{AssemblyScratch, ColumnPools, DecodedSlots, RowError};
 use super::{ragged, sparse};
@@ -40,7 +40,7 @@ impl<R: Row> Assembly<'_, R> {
                 padded.map_err(|error| RowError { row: 0, error: error.feature(planned.name.as_bytes()) })?;
             }
         }
-        self.share_values();
+        self.share_values()?;
         let mut lowest = None;
         for (index, column) in columns.iter_mut().enumerate() {
             RowError::keep_lowest(&mut lowest, self.column(index, column));
@@ -50,7 +50,7 @@ impl<R: Row> Assembly<'_, R> {
 
     /// Validates columns made of several features, without keeping them. The error is that of the lowest refused row.
     pub(super) fn check(&mut self) -> Result<(), RowError> {
-        self.share_values();
+        self.share_values()?;
         let mut lowest = None;
         for (index, planned) in self.bytes.part.columns.iter().enumerate() {
             let composite = match &planned.form {
@@ -66,7 +66,7 @@ impl<R: Row> Assembly<'_, R> {
     }
 
     /// Shares the values of all slots.
-    fn share_values(&mut self) {
+    fn share_values(&mut self) -> Result<(), RowError> {
         self.values.clear();
         for (index, slot) in self.bytes.part.slots.iter().enumerate() {
             let filled = &mut self.slots[index];
@@ -74,8 +74,10 @@ impl<R: Row> Assembly<'_, R> {
                 Need::Fixed { count, .. } => self.rows.saturating_mul(count).min(filled.used),
                 _ => filled.used,
             };
-            self.values.push(filled.lend(&mut self.slot_pools[index], len, &self.bytes));
+            let values = filled.lend(&mut self.slot_pools[index], len, &self.bytes);
+            self.values.push(values.map_err(|e| RowError::without_memory(0, &slot.key, e))?);
         }
+        Ok(())
     }
 
     fn column(&mut self, index: usize, column: &mut Column) -> Result<(), RowError> {
@@ -94,10 +96,7 @@ impl<R: Row> Assembly<'_, R> {
                 dense(slots, *slot, None, shape, column);
                 Ok(())
             }
-            ColumnForm::Optional { slot } => {
-                optional(slots, *slot, pools, column);
-                Ok(())
-            }
+            ColumnForm::Optional { slot } => optional(slots, *slot, pools, column),
             ColumnForm::Padded { slot, shape, block_len, .. } => {
                 dense(slots, *slot, Some(*block_len), shape, column);
                 Ok(())
@@ -159,27 +158,45 @@ impl<R: Row> Assembly<'_, R> {
         Ok(())
     }
 
+    /// Collects the presence of the values of all columns.
+    pub(super) fn presences(&mut self, to: &mut Vec<Buf<u8>>) -> Result<(), RowError> {
+        to.clear();
+        for column in 0..self.bytes.part.columns.len() {
+            to.push(self.presence(column)?);
+        }
+        Ok(())
+    }
+
+    /// Collects the numbers of steps of all columns.
+    pub(super) fn all_lengths(&mut self, to: &mut Vec<Option<Buf<i64>>>) -> Result<(), RowError> {
+        to.clear();
+        for column in 0..self.bytes.part.columns.len() {
+            to.push(self.lengths(column)?);
+        }
+        Ok(())
+    }
+
     /// Returns the presence of the values of a column in each row.
-    pub(super) fn presence(&mut self, index: usize) -> Buf<u8> {
+    fn presence(&mut self, index: usize) -> Result<Buf<u8>, NoMemory> {
         let slot = self.bytes.part.columns[index].form.values();
         let presence = &self.slots[slot].presence[..self.rows];
         let pool = &mut self.column_pools[index].presence;
         let mut buf = pool.take();
-        buf.grow(self.rows, self.rows, 0);
+        buf.grow(self.rows, self.rows, 0)?;
         buf.values[..self.rows].copy_from_slice(presence);
-        pool.lend(buf, self.rows)
+        Ok(pool.lend(buf, self.rows))
     }
 
     /// Returns the number of steps in each row of a dense feature list; `None` for other columns.
-    pub(super) fn lengths(&mut self, index: usize) -> Option<Buf<i64>> {
-        let ColumnForm::Padded { slot, .. } = &self.bytes.part.columns[index].form else { return None };
+    fn lengths(&mut self, index: usize) -> Result<Option<Buf<i64>>, NoMemory> {
+        let ColumnForm::Padded { slot, .. } = &self.bytes.part.columns[index].form else { return Ok(None) };
         let pool = &mut self.column_pools[index].lengths;
         let mut buf = pool.take();
-        buf.grow(self.rows, self.rows, 0);
+        buf.grow(self.rows, self.rows, 0)?;
         for (to, &steps) in buf.values.iter_mut().zip(&self.slots[*slot].steps[..self.rows]) {
             *to = steps.into();
         }
-        Some(pool.lend(buf, self.rows))
+        Ok(Some(pool.lend(buf, self.rows)))
     }
 }
 
@@ -208,15 +225,21 @@ fn dense(
 }
 
 /// Assembles an optional column. The number of values that a row has is its presence.
-fn optional(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column: &mut Column) {
+fn optional(
+    slots: DecodedSlots<'_>,
+    slot: usize,
+    pools: &mut ColumnPools,
+    column: &mut Column,
+) -> Result<(), RowError> {
     let counts = slots.counts(slot);
     let mut present = pools.present.take();
-    present.grow(counts.len(), counts.len(), 0);
+    present.grow(counts.len(), counts.len(), 0)?;
     for (to, &count) in present.values.iter_mut().zip(counts) {
         *to = u8::from(count > 0);
     }
     let present = pools.present.lend(present, counts.len());
     column.set_optional(slots.values(slot), present, slots.rows_dimension());
+    Ok(())
 }
 
 /// Assembles a sparse column of all values of a slot.
@@ -233,7 +256,7 @@ fn var_len(
     let longest = |counts: &[u32]| u64::from(counts.iter().max().copied().unwrap_or(0));
     let rows = slots.rows_dimension().map(|rows| rows as u64);
     let rank = 1 + usize::from(slots.lists) + usize::from(!slots.single);
-    buf.try_grow(used * rank, used * rank, 0)?;
+    buf.grow(used * rank, used * rank, 0)?;
     if !slots.lists {
         if slots.single {
             for (k, to) in buf.values.iter_mut().take(used).enumerate() {
@@ -283,7 +306,7 @@ fn spread<T: Copy>(
     if bytes > u128::from(limit) {
         return Err(ErrorKind::TooLarge { len: bytes, limit }.into());
     }
-    buf.try_grow(total, total, fill)?;
+    buf.grow(total, total, fill)?;
     let (mut from, mut to) = (used, total);
     for len in lens {
         // The last row moves first, because the new offset of a row is never below its old offset.

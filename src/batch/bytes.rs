@@ -4,7 +4,7 @@
 
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
 use super::compile::PlanPart;
-use super::pool::{Buf, BufMut, BufPool};
+use super::pool::{Buf, BufMut, BufPool, NoMemory};
 use super::row::Row;
 use crate::io::Region;
 use crate::schema::DType;
@@ -44,14 +44,17 @@ impl ValuePools {
     }
 
     /// Shares the first `len` values. `strings` are the strings copied so far.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub(super) fn lend<R: Row>(
         &mut self,
         memory: ValueMemory,
         strings: Option<CopiedStrings>,
         len: usize,
         bytes: &SpanBytes<'_, R>,
-    ) -> Values {
-        match memory {
+    ) -> Result<Values, NoMemory> {
+        Ok(match memory {
             ValueMemory::Int64(buf) => Values::Int64(self.int64.lend(buf, len)),
             ValueMemory::Float32(buf) => Values::Float32(self.float32.lend(buf, len)),
             ValueMemory::Bytes(mut buf) => Values::Bytes(match bytes.regions {
@@ -71,12 +74,12 @@ impl ValuePools {
                 None => {
                     let mut strings = strings.unwrap_or_else(|| self.strings());
                     let uncopied = buf.values.get(strings.len..len).unwrap_or_default();
-                    strings.append(uncopied, |span| bytes.get(span));
+                    strings.append(uncopied, |span| bytes.get(span))?;
                     self.spans.lend(buf, 0);
-                    self.lend_strings(strings)
+                    self.lend_strings(strings)?
                 }
             }),
-        }
+        })
     }
 
     /// Returns memory for contiguous copies of strings.
@@ -85,14 +88,17 @@ impl ValuePools {
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "`append` has made room for `len + 1` offsets")]
-    fn lend_strings(&mut self, mut strings: CopiedStrings) -> BytesColumn {
-        strings.append(&[], |_| &[]);
+    fn lend_strings(&mut self, mut strings: CopiedStrings) -> Result<BytesColumn, NoMemory> {
+        strings.append(&[], |_| &[])?;
         let CopiedStrings { data, offsets, len, end } = strings;
-        BytesColumn::contiguous(self.data.lend(data, end), self.offsets.lend(offsets, len + 1))
+        Ok(BytesColumn::contiguous(self.data.lend(data, end), self.offsets.lend(offsets, len + 1)))
     }
 
     /// Returns the values in another order: value `order[k]` becomes value `k`.
-    pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Values {
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Result<Values, NoMemory> {
         #[expect(clippy::indexing_slicing, reason = "each number in `order` is below the number of values")]
         fn gather<T: Copy>(
             mut buf: BufMut<T>,
@@ -100,39 +106,39 @@ impl ValuePools {
             from: &[T],
             order: &[u32],
             blank: T,
-        ) -> Buf<T> {
-            buf.grow(order.len(), order.len(), blank);
+        ) -> Result<Buf<T>, NoMemory> {
+            buf.grow(order.len(), order.len(), blank)?;
             for (to, &k) in buf.values.iter_mut().zip(order) {
                 *to = from[k as usize];
             }
-            pool.lend(buf, order.len())
+            Ok(pool.lend(buf, order.len()))
         }
-        match values {
-            Values::Int64(from) => Values::Int64(gather(self.int64.take(), &mut self.int64, from, order, 0)),
+        Ok(match values {
+            Values::Int64(from) => Values::Int64(gather(self.int64.take(), &mut self.int64, from, order, 0)?),
             Values::Float32(from) => {
-                Values::Float32(gather(self.float32.take(), &mut self.float32, from, order, 0.0))
+                Values::Float32(gather(self.float32.take(), &mut self.float32, from, order, 0.0)?)
             }
             Values::Bytes(from) => Values::Bytes(match &from.repr {
                 BytesRepr::Spans { spans, regions } => {
                     let spans =
-                        gather(self.spans.take(), &mut self.spans, spans, order, RegionSpan::default());
+                        gather(self.spans.take(), &mut self.spans, spans, order, RegionSpan::default())?;
                     BytesColumn { repr: BytesRepr::Spans { spans, regions: regions.clone() } }
                 }
                 BytesRepr::Contiguous { .. } => {
                     let mut spans = self.spans.take();
-                    spans.grow(order.len(), order.len(), RegionSpan::default());
+                    spans.grow(order.len(), order.len(), RegionSpan::default())?;
                     for (to, &k) in spans.values.iter_mut().zip(order) {
                         let len = from.get(k as usize).unwrap_or_default().len() as u32;
                         *to = RegionSpan { start: k as usize, len, region: 0 };
                     }
                     let mut strings = self.strings();
                     let ordered = spans.values.get(..order.len()).unwrap_or_default();
-                    strings.append(ordered, |span| from.get(span.start).unwrap_or_default());
+                    strings.append(ordered, |span| from.get(span.start).unwrap_or_default())?;
                     self.spans.lend(spans, 0);
-                    self.lend_strings(strings)
+                    self.lend_strings(strings)?
                 }
             }),
-        }
+        })
     }
 }
 
@@ -154,19 +160,26 @@ impl CopiedStrings {
     }
 
     /// Appends copies of the strings at `spans`.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     #[inline]
     #[expect(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
         reason = "the spans and the earlier offsets are in memory, and `grow` makes room for all offsets and bytes"
     )]
-    pub(super) fn append<'a>(&mut self, spans: &[RegionSpan], bytes: impl Fn(RegionSpan) -> &'a [u8]) {
+    pub(super) fn append<'a>(
+        &mut self,
+        spans: &[RegionSpan],
+        bytes: impl Fn(RegionSpan) -> &'a [u8],
+    ) -> Result<(), NoMemory> {
         let CopiedStrings { data, offsets, len, end } = self;
         let total: u64 = spans.iter().map(|span| u64::from(span.len)).sum();
         // A saturated size cannot be allocated.
         let total = usize::try_from(total).unwrap_or(usize::MAX);
-        data.grow(end.saturating_add(total), usize::MAX, 0);
-        offsets.grow(*len + spans.len() + 1, usize::MAX, 0);
+        data.grow(end.saturating_add(total), usize::MAX, 0)?;
+        offsets.grow(*len + spans.len() + 1, usize::MAX, 0)?;
         offsets.values[*len] = *end as i64;
         for (span, offset) in spans.iter().zip(&mut offsets.values[*len + 1..]) {
             let value = bytes(*span);
@@ -177,6 +190,7 @@ impl CopiedStrings {
             *offset = *end as i64;
         }
         *len += spans.len();
+        Ok(())
     }
 }
 

@@ -1,7 +1,9 @@
 //! The columns of a batch, in TensorFlow's shapes.
 
 use super::pool::Buf;
+use crate::error::Result;
 use crate::io::Region;
+use crate::memory::room;
 use crate::schema::DType;
 use std::fmt;
 use std::slice;
@@ -329,19 +331,21 @@ impl BytesColumn {
     /// Returns the concatenated strings and `len + 1` offsets: string `k` is `data[offsets[k]..offsets[k + 1]]`.
     ///
     /// Copies the bytes unless the column is contiguous already.
-    pub fn to_contiguous(&self) -> (Buf<u8>, Buf<i64>) {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
+    pub fn to_contiguous(&self) -> Result<(Buf<u8>, Buf<i64>)> {
         if let BytesRepr::Contiguous { data, offsets } = &self.repr {
-            return (data.clone(), offsets.clone());
+            return Ok((data.clone(), offsets.clone()));
         }
         let total = self.iter().map(<[u8]>::len).sum();
-        let mut data = Vec::with_capacity(total);
-        let mut offsets = Vec::with_capacity(self.len() + 1);
+        let (mut data, mut offsets) = (room(total)?, room(self.len().saturating_add(1))?);
         offsets.push(0);
         for value in self.iter() {
             data.extend_from_slice(value);
             offsets.push(data.len() as i64);
         }
-        (data.into(), offsets.into())
+        Ok((data.into(), offsets.into()))
     }
 }
 

@@ -84,6 +84,14 @@ pub(super) struct BadRow {
     pub(super) fault: RowFault,
 }
 
+impl BadRow {
+    /// Returns the error for the memory of all rows of a block.
+    #[cold]
+    fn without_memory(e: impl Into<NoMemory>) -> BadRow {
+        BadRow { row: 0, step: None, fault: RowFault::Memory(e.into()) }
+    }
+}
+
 /// A block of rows, which are decoded together.
 pub(super) struct RowBlock<'a, R> {
     /// Rows before the first refused one.
@@ -244,7 +252,7 @@ impl ValueType for i64 {
     ) -> Option<usize> {
         let chunk = row.get(content)?;
         let count = varint::count(chunk).ok()?;
-        memory.try_grow(used + count, usize::MAX, 0).ok()?;
+        memory.grow(used + count, usize::MAX, 0).ok()?;
         let to = memory.values.get_mut(used..used + count)?;
         (varint::decode(chunk, to) == count).then_some(count)
     }
@@ -316,7 +324,7 @@ impl ValueType for f32 {
     ) -> Option<usize> {
         let chunk = row.get(content)?;
         let count = count_floats(chunk).ok()?;
-        memory.try_grow(used + count, usize::MAX, 0.0).ok()?;
+        memory.grow(used + count, usize::MAX, 0.0).ok()?;
         copy_floats(chunk, memory.values.get_mut(used..used + count)?)?;
         Some(count)
     }
@@ -415,7 +423,7 @@ impl ValueType for RegionSpan {
         memory: &mut BufMut<RegionSpan>,
         used: usize,
     ) -> Option<usize> {
-        memory.try_grow(used + 1, usize::MAX, RegionSpan::BLANK).ok()?;
+        memory.grow(used + 1, usize::MAX, RegionSpan::BLANK).ok()?;
         *memory.values.get_mut(used)? = row.span(content.len, content.start);
         Some(1)
     }
@@ -510,30 +518,50 @@ impl SlotValues {
 
 impl SlotValues {
     /// Records the presence of the feature, or of the feature list, of slot `index` in the rows of a block, which were decoded.
-    pub(super) fn record_presence<R: Row>(&mut self, index: usize, map: MapField, block: &RowBlock<'_, R>) {
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn record_presence<R: Row>(
+        &mut self,
+        index: usize,
+        map: MapField,
+        block: &RowBlock<'_, R>,
+    ) -> Result<(), NoMemory> {
+        self.presence.try_reserve(block.rows.len())?;
         self.presence.extend(block.column(index).map(|(_, row, span)| {
             u8::from(match map {
                 MapField::Features => span.has_kind(row.payload()),
                 MapField::FeatureLists => span.is_present(),
             })
         }));
+        Ok(())
     }
 
     /// Copies the strings decoded since the last call, while they are still in the CPU cache.
-    pub(super) fn copy_strings<R: Row>(&mut self, pools: &mut ValuePools, bytes: &SpanBytes<'_, R>) {
-        let ValueMemory::Bytes(spans) = &self.memory else { return };
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn copy_strings<R: Row>(
+        &mut self,
+        pools: &mut ValuePools,
+        bytes: &SpanBytes<'_, R>,
+    ) -> Result<(), NoMemory> {
+        let ValueMemory::Bytes(spans) = &self.memory else { return Ok(()) };
         let strings = self.strings.get_or_insert_with(|| pools.strings());
         let new = spans.values.get(strings.len()..self.used).unwrap_or_default();
-        strings.append(new, |span| bytes.get(span));
+        strings.append(new, |span| bytes.get(span))
     }
 
     /// Shares the first `len` values.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub(super) fn lend<R: Row>(
         &mut self,
         pools: &mut ValuePools,
         len: usize,
         bytes: &SpanBytes<'_, R>,
-    ) -> Values {
+    ) -> Result<Values, NoMemory> {
         let strings = self.strings.take();
         pools.lend(std::mem::take(&mut self.memory), strings, len, bytes)
     }
@@ -568,7 +596,8 @@ fn fixed<T: ValueType, R: Row>(
         let row = RowBytes { number: block.first + k, payload: row.payload() };
         if let Some(content) = content::<T>(span, row.payload)
             && T::fits(count, content.len)
-            && T::fixed_fast(&row, content, row_values(memory, &row, count, max)).is_some()
+            && let Ok(to) = row_values(memory, &row, count, max)
+            && T::fixed_fast(&row, content, to).is_some()
         {
             continue;
         }
@@ -589,7 +618,8 @@ fn scalars<T: ValueType, R: Row>(
     default: impl Fn(&mut [T]),
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
-    memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
+    let grown = memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
+    grown.map_err(BadRow::without_memory)?;
     let values = memory.values.get_mut(block.first..block.first + block.rows.len()).unwrap_or_default();
     let spans = block.spans.slot(index).get(..values.len()).unwrap_or_default();
     if T::all_located(spans, block.first, values) {
@@ -607,7 +637,7 @@ fn scalars<T: ValueType, R: Row>(
             *to = value;
             continue;
         }
-        fixed_slow(move || slice::from_mut(to), span, &row, 1, slot, &default, block)
+        fixed_slow(move || Ok(slice::from_mut(to)), span, &row, 1, slot, &default, block)
             .map_err(|fault| BadRow { row: k, step: None, fault })?;
     }
     Ok(())
@@ -625,16 +655,16 @@ fn row_values<'d, T: ValueType>(
     row: &RowBytes<'_>,
     count: usize,
     max: usize,
-) -> &'d mut [T] {
+) -> Result<&'d mut [T], NoMemory> {
     let start = row.number.saturating_mul(count);
-    memory.grow(start + count, max, T::BLANK);
-    &mut memory.values[start..start + count]
+    memory.grow(start + count, max, T::BLANK)?;
+    Ok(&mut memory.values[start..start + count])
 }
 
 /// Decodes one row in any encoding into `room`. The feature may be absent.
 #[inline(never)]
 fn fixed_slow<'d, T: ValueType, R: Row>(
-    room: impl FnOnce() -> &'d mut [T],
+    room: impl FnOnce() -> Result<&'d mut [T], NoMemory>,
     span: ValueSpan,
     row: &RowBytes<'_>,
     count: usize,
@@ -644,7 +674,7 @@ fn fixed_slow<'d, T: ValueType, R: Row>(
 ) -> Result<(), RowFault> {
     let has_default = matches!(slot.need, Need::Fixed { default: Some(_), .. });
     match list_slow::<T>(span, row.payload)? {
-        Some(list) if T::len(list) == count => T::copy_all(list, row, room()),
+        Some(list) if T::len(list) == count => T::copy_all(list, row, room()?),
         Some(list) => return Err(FeatureError::Count { expected: count, found: T::len(list) }.into()),
         // In a context, a feature that is present without a kind is an empty list.
         None if block.context && span.is_present() => {
@@ -652,7 +682,7 @@ fn fixed_slow<'d, T: ValueType, R: Row>(
                 return Err(FeatureError::Count { expected: count, found: 0 }.into());
             }
         }
-        None if has_default => default(room()),
+        None if has_default => default(room()?),
         None => return Err(FeatureError::Missing { expected: DType::from(T::KIND).name() }.into()),
     }
     Ok(())
@@ -669,7 +699,9 @@ fn optional<T: ValueType, R: Row>(
     default: impl Fn(&mut [T]),
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
-    memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
+    let grown = memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
+    grown.map_err(BadRow::without_memory)?;
+    counts.try_reserve(block.rows.len()).map_err(BadRow::without_memory)?;
     for ((k, row, span), to) in block.column(index).zip(memory.values.iter_mut().skip(block.first)) {
         if let Some(value) = T::located(span, block.first + k) {
             *to = value;
@@ -749,7 +781,7 @@ fn append_slow<T: ValueType>(
         feature => T::list(feature)?,
     };
     let count = T::len(list);
-    memory.try_grow(*used + count, usize::MAX, T::BLANK)?;
+    memory.grow(*used + count, usize::MAX, T::BLANK)?;
     T::copy_all(list, row, &mut memory.values[*used..*used + count]);
     *used += count;
     Ok(count)
@@ -766,6 +798,7 @@ fn variable<T: ValueType, R: Row>(
     block_len: usize,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
+    counts.try_reserve(block.rows.len()).map_err(BadRow::without_memory)?;
     for (k, row, span) in block.column(index) {
         let row = RowBytes { number: block.first + k, payload: row.payload() };
         let bad = |fault| BadRow { row: k, step: None, fault };
@@ -827,6 +860,7 @@ fn lists<T: ValueType, R: Row>(
                 if let Some(expected) = step_len.filter(|&expected| expected != count) {
                     return Err(bad(FeatureError::Count { expected, found: count }.into()));
                 }
+                counts.try_reserve(1).map_err(|e| bad(NoMemory::from(e).into()))?;
                 counts.push(count as u32);
                 step += 1;
             }

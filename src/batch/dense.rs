@@ -5,9 +5,9 @@
 
 use super::column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
 use super::pool::Buf;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, no_memory};
 use crate::example::{FeatureBuf, FeatureKind};
-use std::io;
+use crate::memory::room;
 
 /// A dense array made from rows of different lengths.
 #[non_exhaustive]
@@ -389,9 +389,8 @@ fn convert<L: DenseLayout>(
 impl BytesColumn {
     fn from_strings(strings: &[&[u8]]) -> Result<BytesColumn> {
         let bytes = strings.iter().try_fold(0usize, |sum, string| sum.checked_add(string.len()));
-        let (mut data, mut offsets) = (Vec::new(), Vec::new());
-        data.try_reserve_exact(bytes.ok_or_else(no_memory)?).map_err(|_| no_memory())?;
-        offsets.try_reserve_exact(strings.len().saturating_add(1)).map_err(|_| no_memory())?;
+        let (mut data, mut offsets) =
+            (room(bytes.ok_or_else(no_memory)?)?, room(strings.len().saturating_add(1))?);
         offsets.push(0);
         for string in strings {
             data.extend_from_slice(string);
@@ -406,15 +405,9 @@ fn product(sizes: &[usize]) -> Result<usize> {
 }
 
 fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(len).map_err(|_| no_memory())?;
+    let mut values = room(len)?;
     values.resize(len, value);
     Ok(values)
-}
-
-#[cold]
-fn no_memory() -> Error {
-    io::Error::from(io::ErrorKind::OutOfMemory).into()
 }
 
 #[cold]

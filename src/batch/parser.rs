@@ -393,16 +393,13 @@ impl BatchParser {
         let parts = [(features, &mut data.features, false), (lists, &mut data.lists, true)];
         for (part, columns, is_lists) in parts {
             let mut assembly = self.assembly(part, assembly, rows, end, is_lists);
-            let result = if refused.is_some() { assembly.check() } else { assembly.columns(columns) };
+            let mut result = if refused.is_some() { assembly.check() } else { assembly.columns(columns) };
             if is_lists && refused.is_none() && result.is_ok() && !rows.single {
-                data.lengths.clear();
-                data.lengths
-                    .extend((0..self.plan.lists.columns.len()).map(|column| assembly.lengths(column)));
+                result = assembly.all_lengths(&mut data.lengths);
             }
             if self.presence && refused.is_none() && result.is_ok() {
                 let to = if is_lists { &mut data.list_presence } else { &mut data.presence };
-                to.clear();
-                to.extend((0..columns.len()).map(|column| assembly.presence(column)));
+                result = assembly.presences(to);
             }
             RowError::keep_lowest(&mut lowest, result);
             part.end();
@@ -463,10 +460,12 @@ impl BatchParser {
             }
             if !scratch.borrows && !matches!(slot.need, Need::Blocks { .. }) {
                 // The spans of blocks move when rows are padded, so their strings are copied later.
-                values.copy_strings(pools, &bytes);
+                let copied = values.copy_strings(pools, &bytes);
+                copied.map_err(|e| RowError::without_memory(first, &slot.key, e))?;
             }
             if self.presence {
-                values.record_presence(index, map, &block);
+                let recorded = values.record_presence(index, map, &block);
+                recorded.map_err(|e| RowError::without_memory(first, &slot.key, e))?;
             }
         }
         refused.map_or(Ok(()), Err)

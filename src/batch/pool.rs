@@ -1,9 +1,9 @@
 //! Pooled memory: buffers that return to their pool when the last reference is dropped.
 
-use crate::error::Error;
+use crate::error::{Error, no_memory};
 use crate::io::Region;
+use std::collections::TryReserveError;
 use std::fmt;
-use std::io;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -249,10 +249,17 @@ impl<T> BufPool<T> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NoMemory;
 
+impl From<TryReserveError> for NoMemory {
+    #[cold]
+    fn from(_: TryReserveError) -> NoMemory {
+        NoMemory
+    }
+}
+
 impl From<NoMemory> for Error {
     #[cold]
     fn from(_: NoMemory) -> Error {
-        io::Error::from(io::ErrorKind::OutOfMemory).into()
+        no_memory()
     }
 }
 
@@ -260,46 +267,25 @@ impl<T: Clone> BufMut<T> {
     /// Grows the memory to at least `len` values, and never beyond `max`, which is at least `len`.
     ///
     /// The memory doubles below 1 MiB and grows by an eighth from there on, because all of it is written when it grows.
-    #[inline]
-    pub(super) fn grow(&mut self, len: usize, max: usize, fill: T) {
-        if self.values.len() < len {
-            self.grow_slow(len, max, fill);
-        }
-    }
-
-    #[cold]
-    fn grow_slow(&mut self, len: usize, max: usize, fill: T) {
-        let (new_len, more) = self.next_len(len, max);
-        self.values.reserve_exact(more);
-        self.values.resize(new_len, fill);
-    }
-
-    /// Grows the memory like [`grow`](BufMut::grow). For numbers of values that come from records.
     ///
     /// # Errors
     /// There is not enough memory.
     #[inline]
-    pub(super) fn try_grow(&mut self, len: usize, max: usize, fill: T) -> Result<(), NoMemory> {
-        if self.values.len() < len { self.try_grow_slow(len, max, fill) } else { Ok(()) }
+    pub(super) fn grow(&mut self, len: usize, max: usize, fill: T) -> Result<(), NoMemory> {
+        if self.values.len() < len { self.grow_slow(len, max, fill) } else { Ok(()) }
     }
 
     #[cold]
-    fn try_grow_slow(&mut self, len: usize, max: usize, fill: T) -> Result<(), NoMemory> {
-        let (new_len, more) = self.next_len(len, max);
-        self.values.try_reserve_exact(more).map_err(|_| NoMemory)?;
-        self.values.resize(new_len, fill);
-        Ok(())
-    }
-
-    /// Returns the next length of memory that grows to `len` values, and the difference.
-    fn next_len(&self, len: usize, max: usize) -> (usize, usize) {
+    fn grow_slow(&mut self, len: usize, max: usize, fill: T) -> Result<(), NoMemory> {
         /// Bytes up to which the memory doubles.
         const DOUBLING_LIMIT: usize = 1 << 20;
         let old_len = self.values.len();
         let doubles = old_len.saturating_mul(size_of::<T>()) < DOUBLING_LIMIT;
         let increment = if doubles { old_len } else { old_len / 8 };
         let new_len = old_len.saturating_add(increment).max(64).min(max).max(len);
-        (new_len, new_len - old_len)
+        self.values.try_reserve_exact(new_len - old_len)?;
+        self.values.resize(new_len, fill);
+        Ok(())
     }
 }
 
@@ -311,7 +297,7 @@ mod tests {
     fn a_buffer_is_unique_while_no_clone_exists() {
         let mut pool = BufPool::default();
         let mut buf = pool.take();
-        buf.grow(3, 3, 7i64);
+        buf.grow(3, 3, 7i64).unwrap();
         // The pool tracks the memory; its reference does not count.
         let one = pool.lend(buf, 3);
         assert!(one.is_unique());
@@ -325,7 +311,7 @@ mod tests {
         // Reused memory has a new lease, and the address that it has after growth.
         drop(one);
         let mut buf = pool.take();
-        buf.grow(1000, 1000, 8);
+        buf.grow(1000, 1000, 8).unwrap();
         let again = pool.lend(buf, 1000);
         assert!(again.is_unique());
         assert_eq!(again.as_mut_ptr().cast_const(), again.as_ptr());
@@ -341,7 +327,7 @@ mod tests {
         let mut pool = BufPool::default();
         for round in 0..3 {
             let mut buf = pool.take();
-            buf.grow(4, 4, 0i32);
+            buf.grow(4, 4, 0i32).unwrap();
             buf.values.fill(round);
             let buf = pool.lend(buf, 4);
             let clone = buf.clone();
@@ -361,7 +347,7 @@ mod tests {
     fn large_memory_grows_by_an_eighth() {
         let mut buf = BufMut::default();
         for len in 1..=16 << 10 {
-            buf.grow(len << 10, usize::MAX, 0u8);
+            buf.grow(len << 10, usize::MAX, 0u8).unwrap();
             assert!(buf.values.len() <= (len << 10) + (1 << 20).max(len << 7), "{len} KiB");
         }
     }

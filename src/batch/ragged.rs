@@ -2,7 +2,7 @@
 
 use super::column::{Column, Ragged, RowSplits};
 use super::compile::PartitionPlan;
-use super::pool::BufMut;
+use super::pool::{BufMut, NoMemory};
 use super::slots::{ColumnPools, DecodedSlots, RowError};
 use crate::error::{Error, ErrorKind, FeatureError, Result};
 use crate::schema::SplitsDType;
@@ -51,8 +51,7 @@ impl RaggedAssembly<'_, '_> {
     fn column(&mut self, column: &mut Column) -> Result<(), RowError> {
         let RaggedForm { slot, partitions, .. } = self.form;
         let values = self.slots.values(slot);
-        self.items.clear();
-        self.items.extend_from_slice(self.slots.counts(slot));
+        self.set_items(self.slots.counts(slot))?;
         // Reuses the vectors of the column.
         let (mut shape, mut row_splits) = match column {
             Column::Ragged(old) => (std::mem::take(&mut old.shape), std::mem::take(&mut old.row_splits)),
@@ -78,8 +77,7 @@ impl RaggedAssembly<'_, '_> {
         }
         if self.slots.lists {
             row_splits.push(self.cell_splits()?);
-            self.items.clear();
-            self.items.extend_from_slice(self.slots.steps(slot));
+            self.set_items(self.slots.steps(slot))?;
         }
         if !self.slots.single {
             row_splits.push(self.cell_splits()?);
@@ -97,11 +95,18 @@ impl RaggedAssembly<'_, '_> {
         Ok(())
     }
 
+    fn set_items(&mut self, items: &[u32]) -> Result<(), NoMemory> {
+        self.items.clear();
+        self.items.try_reserve(items.len())?;
+        self.items.extend_from_slice(items);
+        Ok(())
+    }
+
     /// Returns the row splits that divide all items into cells.
     fn cell_splits(&mut self) -> Result<RowSplits, RowError> {
         let mut buf = self.pools.int64.take();
         let len = self.items.len() + 1;
-        buf.grow(len, len, 0);
+        buf.grow(len, len, 0)?;
         let mut end = 0;
         buf.values[0] = 0;
         for (to, &items) in buf.values[1..].iter_mut().zip(&*self.items) {
@@ -115,7 +120,7 @@ impl RaggedAssembly<'_, '_> {
     fn uniform_splits(&mut self, len: usize) -> Result<RowSplits, RowError> {
         let count = self.items.iter().map(|&rows| rows as usize).sum::<usize>() + 1;
         let mut buf = self.pools.int64.take();
-        buf.grow(count, count, 0);
+        buf.grow(count, count, 0)?;
         for (k, to) in buf.values.iter_mut().take(count).enumerate() {
             *to = (k * len) as i64;
         }
@@ -211,7 +216,7 @@ impl SplitsWriter<'_> {
             let (len, limit) = ((self.len as u128 + 1) * 8, self.limit.saturating_mul(8));
             return Err(ErrorKind::TooLarge { len, limit }.into());
         }
-        self.buf.try_grow(self.len + 1, usize::MAX, 0)?;
+        self.buf.grow(self.len + 1, usize::MAX, 0)?;
         self.buf.values[self.len] = split;
         self.len += 1;
         Ok(())

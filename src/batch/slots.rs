@@ -74,6 +74,14 @@ impl RowError {
     }
 }
 
+impl RowError {
+    /// Returns the error for the values of a slot in `row` and the rows after it.
+    #[cold]
+    pub(super) fn without_memory(row: usize, key: &str, e: NoMemory) -> RowError {
+        RowError { row, error: Error::from(e).feature(key.as_bytes()) }
+    }
+}
+
 impl From<NoMemory> for RowError {
     /// Returns an error about all rows.
     #[cold]
@@ -114,7 +122,7 @@ impl ColumnPools {
             return Err(FeatureError::SplitsRange { found: last as usize }.into());
         }
         let mut narrow = self.int32.take();
-        narrow.grow(len, len, 0);
+        narrow.grow(len, len, 0)?;
         for (to, &split) in narrow.values.iter_mut().zip(from) {
             *to = split as i32;
         }

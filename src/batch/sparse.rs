@@ -1,6 +1,7 @@
 //! Assembly of sparse columns, whose values and indices are separate features.
 
 use super::column::Column;
+use super::pool::NoMemory;
 use super::slots::{ColumnPools, DecodedSlots, RowError};
 use crate::error::{ErrorKind, FeatureError};
 
@@ -43,7 +44,7 @@ pub(super) fn column(
     let total = counts.iter().map(|&count| count as usize).sum::<usize>();
     let rank = form.indices.len() + usize::from(!slots.single);
     let mut buf = pools.int64.take();
-    buf.try_grow(total * rank, total * rank, 0)?;
+    buf.grow(total * rank, total * rank, 0)?;
     for (dim, (&key, &size)) in form.indices.iter().zip(form.size).enumerate() {
         let dim = dim + usize::from(!slots.single);
         let mut from = slots.int64(key).iter();
@@ -73,17 +74,19 @@ pub(super) fn column(
         pools.int64.lend(buf, total * rank)
     } else {
         order.clear();
-        order.extend(0..number_of_entries(counts)?);
+        let entries = number_of_entries(counts)?;
+        order.try_reserve(entries as usize).map_err(NoMemory::from)?;
+        order.extend(0..entries);
         let index = |k: u32| &indices[k as usize * rank..][..rank];
         // The first component of an index is the row, except for a single record. Comparing entry numbers last makes the unstable
         // sort, which needs no extra memory, give a stable order.
         order.sort_unstable_by(|&a, &b| index(a).cmp(index(b)).then(a.cmp(&b)));
         let mut sorted = pools.int64.take();
-        sorted.try_grow(total * rank, total * rank, 0)?;
+        sorted.grow(total * rank, total * rank, 0)?;
         for (to, &k) in sorted.values.chunks_exact_mut(rank).zip(order.iter()) {
             to.copy_from_slice(index(k));
         }
-        values = pools.values.permute(&values, order);
+        values = pools.values.permute(&values, order)?;
         pools.int64.lend(buf, 0);
         pools.int64.lend(sorted, total * rank)
     };

@@ -1,10 +1,10 @@
 //! A builder of columns: from records to the sections of a file.
 
 use super::layout::{ColumnSections, ValueEncoding};
-use crate::error::{ErrorKind, FeatureError};
+use crate::error::{ErrorKind, FeatureError, Result};
 use crate::example::{Feature, FeatureKind};
+use crate::memory::{room, zeroed};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 /// Limit of the bytes of distinct strings in one shard's dictionary. Columns are for labels and keys, and a feature of images that
 /// is named by mistake must not fill the memory.
@@ -61,10 +61,17 @@ impl BuiltColumn {
 
 impl ColumnBuilder {
     /// Adds the feature of the next record. A feature that is absent, has no kind or has no values counts as none.
-    pub(super) fn push(&mut self, feature: Option<Feature<'_>>) -> Result<(), ErrorKind> {
+    pub(super) fn push(&mut self, feature: Option<Feature<'_>>) -> Result<()> {
         let feature = feature.filter(|f| !f.is_empty());
         if self.n.is_multiple_of(8) {
+            self.present.try_reserve(1)?;
             self.present.push(0);
+        }
+        match &mut self.raw {
+            RawValues::None => {}
+            RawValues::Int(values) => values.try_reserve(1)?,
+            RawValues::Float(values) => values.try_reserve(1)?,
+            RawValues::Code { codes, .. } => codes.try_reserve(1)?,
         }
         match feature {
             Some(feature) => {
@@ -84,17 +91,17 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    fn push_value(&mut self, feature: Feature<'_>) -> Result<(), ErrorKind> {
+    fn push_value(&mut self, feature: Feature<'_>) -> Result<()> {
         if feature.len() != 1 {
-            return Err(ErrorKind::Feature(FeatureError::Count { expected: 1, found: feature.len() }));
+            return Err(FeatureError::Count { expected: 1, found: feature.len() }.into());
         }
         if let (RawValues::None, Some(kind)) = (&self.raw, feature.kind()) {
             // A shard has at most one record per 16 bytes, so this takes at most half of the shard's size.
-            let n = self.n as usize;
+            let n = self.n;
             self.raw = match kind {
-                FeatureKind::Int64 => RawValues::Int(vec![0; n]),
-                FeatureKind::Float => RawValues::Float(vec![0; n]),
-                FeatureKind::Bytes => RawValues::Code { codes: vec![0; n], known: HashMap::new(), bytes: 0 },
+                FeatureKind::Int64 => RawValues::Int(zeroed(n)?),
+                FeatureKind::Float => RawValues::Float(zeroed(n)?),
+                FeatureKind::Bytes => RawValues::Code { codes: zeroed(n)?, known: HashMap::new(), bytes: 0 },
             };
         }
         match (&mut self.raw, feature) {
@@ -108,27 +115,31 @@ impl ColumnBuilder {
             (raw, feature) => {
                 let name = |kind: Option<FeatureKind>| kind.map_or("no kind", FeatureKind::name);
                 let (expected, found) = (name(raw.kind()), name(feature.kind()));
-                return Err(ErrorKind::Feature(FeatureError::WrongKind { expected, found }));
+                return Err(FeatureError::WrongKind { expected, found }.into());
             }
         }
         Ok(())
     }
 
-    pub(super) fn finish(self) -> BuiltColumn {
+    pub(super) fn finish(self) -> Result<BuiltColumn> {
         let present = self.present;
         let (encoding, values, dict) = match self.raw {
             // A shard without any value has the encoding int64.
-            RawValues::None => (ValueEncoding::Int64, vec![0; self.n as usize * 8], None),
+            RawValues::None => (ValueEncoding::Int64, zeroed(self.n.saturating_mul(8))?, None),
             RawValues::Int(values) => {
-                (ValueEncoding::Int64, values.into_iter().flat_map(i64::to_le_bytes).collect(), None)
+                let mut bytes = room(values.len().saturating_mul(8))?;
+                bytes.extend(values.into_iter().flat_map(i64::to_le_bytes));
+                (ValueEncoding::Int64, bytes, None)
             }
             RawValues::Float(values) => {
-                (ValueEncoding::Float, values.into_iter().flat_map(u32::to_le_bytes).collect(), None)
+                let mut bytes = room(values.len().saturating_mul(4))?;
+                bytes.extend(values.into_iter().flat_map(u32::to_le_bytes));
+                (ValueEncoding::Float, bytes, None)
             }
-            RawValues::Code { codes, known, .. } => {
-                let (dict, renumbered) = dictionary(known);
+            RawValues::Code { codes, known, bytes } => {
+                let (dict, renumbered) = dictionary(known, bytes)?;
                 let encoding = ValueEncoding::for_codes(renumbered.len());
-                let mut values = Vec::with_capacity(codes.len() * encoding.width());
+                let mut values = room(codes.len() * encoding.width())?;
                 for (i, code) in codes.into_iter().enumerate() {
                     let has = present[i / 8] >> (i % 8) & 1 == 1;
                     let code = if has { renumbered[code as usize] } else { 0 };
@@ -137,11 +148,11 @@ impl ColumnBuilder {
                 (encoding, values, Some(dict))
             }
         };
-        BuiltColumn { encoding, values, present, dict }
+        Ok(BuiltColumn { encoding, values, present, dict })
     }
 }
 
-fn code(known: &mut HashMap<Box<[u8]>, u32>, bytes: &mut u64, string: &[u8]) -> Result<u32, ErrorKind> {
+fn code(known: &mut HashMap<Box<[u8]>, u32>, bytes: &mut u64, string: &[u8]) -> Result<u32> {
     if let Some(&code) = known.get(string) {
         return Ok(code);
     }
@@ -149,18 +160,22 @@ fn code(known: &mut HashMap<Box<[u8]>, u32>, bytes: &mut u64, string: &[u8]) -> 
     let next = u32::try_from(known.len()).ok().filter(|_| len <= MAX_DICT);
     let next = next.ok_or(ErrorKind::TooLarge { len: len.into(), limit: MAX_DICT })?;
     *bytes = len;
-    match known.entry(string.into()) {
-        Entry::Occupied(known) => Ok(*known.get()),
-        Entry::Vacant(entry) => Ok(*entry.insert(next)),
-    }
+    let mut copy = room(string.len())?;
+    copy.extend_from_slice(string);
+    known.try_reserve(1)?;
+    known.insert(copy.into(), next);
+    Ok(next)
 }
 
-/// Returns DICT, and a map from the codes in order of first occurrence to the codes in order of the strings.
-fn dictionary(known: HashMap<Box<[u8]>, u32>) -> (Vec<u8>, Vec<u32>) {
-    let mut strings: Vec<(Box<[u8]>, u32)> = known.into_iter().collect();
+/// Returns DICT, and a map from the codes in order of first occurrence to the codes in order of the strings, which have `bytes` bytes.
+fn dictionary(known: HashMap<Box<[u8]>, u32>, bytes: u64) -> Result<(Vec<u8>, Vec<u32>)> {
+    let mut strings: Vec<(Box<[u8]>, u32)> = room(known.len())?;
+    strings.extend(known);
     strings.sort_unstable();
-    let mut renumbered = vec![0; strings.len()];
-    let mut dict = (strings.len() as u64).to_le_bytes().to_vec();
+    let mut renumbered = zeroed(strings.len() as u64)?;
+    let len = 8 + 8 * strings.len() as u64 + bytes;
+    let mut dict = room(usize::try_from(len).unwrap_or(usize::MAX))?;
+    dict.extend((strings.len() as u64).to_le_bytes());
     let mut end = 0u64;
     for (k, (string, code)) in strings.iter().enumerate() {
         renumbered[*code as usize] = k as u32;
@@ -168,5 +183,5 @@ fn dictionary(known: HashMap<Box<[u8]>, u32>) -> (Vec<u8>, Vec<u32>) {
         dict.extend(end.to_le_bytes());
     }
     strings.iter().for_each(|(string, _)| dict.extend(string));
-    (dict, renumbered)
+    Ok((dict, renumbered))
 }

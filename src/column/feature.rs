@@ -244,8 +244,8 @@ impl FeatureColumn {
         let lists = if classes { Some(self.classes()?.encode(self.len())) } else { None };
         let classes = lists.as_ref().map(|(width, bytes)| (*width, &**bytes));
         let encoding = self.0.sections.encoding;
-        Ok(ColumnSections { encoding, name: &self.0.name, values, present, dict, classes }
-            .encode(&self.0.header))
+        let sections = ColumnSections { encoding, name: &self.0.name, values, present, dict, classes };
+        Ok(sections.encode(&self.0.header)?)
     }
 }
 

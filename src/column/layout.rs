@@ -15,6 +15,7 @@
 use crate::crc::crc32c;
 use crate::example::FeatureKind;
 use crate::index::layout::{self, CHECKED, IndexHeader, Refusal, Section, TFRC};
+use std::collections::TryReserveError;
 
 pub(super) const NAME: u32 = 16;
 pub(super) const VALUES: u32 = 17;
@@ -165,7 +166,10 @@ pub(super) struct ColumnSections<'a> {
 
 impl ColumnSections<'_> {
     /// Returns the bytes of the file.
-    pub(super) fn encode(&self, header: &IndexHeader) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn encode(&self, header: &IndexHeader) -> Result<Vec<u8>, TryReserveError> {
         let mut all = vec![
             (NAME, true, 0, self.name.as_bytes()),
             (VALUES, true, self.encoding.param(), self.values),
@@ -178,11 +182,13 @@ impl ColumnSections<'_> {
             Section { kind, mandatory, param, offset: 0, len, crc: crc32c(bytes) }
         };
         let (mut file, placed) = layout::encode_file(&TFRC, header, all.iter().map(section).collect());
+        // The sections are in memory, so their offsets fit into a usize.
+        let len = placed.last().map_or(0, |last| (last.offset + last.len) as usize);
+        file.try_reserve_exact(len.saturating_sub(file.len()))?;
         for ((.., bytes), section) in all.iter().zip(placed) {
-            // The sections are in memory, so their offsets fit into a usize.
             file.resize(section.offset as usize, 0);
             file.extend(*bytes);
         }
-        file
+        Ok(file)
     }
 }

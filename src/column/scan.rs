@@ -2,7 +2,7 @@
 
 use super::build::ColumnBuilder;
 use super::feature::FeatureColumn;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::example::Feature;
 use crate::index::{CHECKED, Index, IndexHeader, Stamp};
 use crate::io::Region;
@@ -39,7 +39,7 @@ impl<'f> ColumnScan<'f> {
             }
         }
         for ((feature, column), last) in self.features.iter_mut().zip(&*last) {
-            column.push(*last).map_err(|e| Error::new(e).at(record.at()).feature(feature.as_bytes()))?;
+            column.push(*last).map_err(|e| e.at(record.at()).feature(feature.as_bytes()))?;
         }
         Ok(())
     }
@@ -47,7 +47,7 @@ impl<'f> ColumnScan<'f> {
     /// Returns the columns, in memory. With `classes`, they have lists of their classes, except columns of floats.
     pub(crate) fn finish(self, header: &IndexHeader, classes: bool) -> Result<Vec<FeatureColumn>> {
         let column = |(feature, builder): (&str, ColumnBuilder)| {
-            let bytes = builder.finish().sections(feature).encode(header);
+            let bytes = builder.finish()?.sections(feature).encode(header)?;
             let column = FeatureColumn::from_bytes(Region::from(bytes))?;
             if classes { column.with_classes() } else { Ok(column) }
         };

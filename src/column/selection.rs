@@ -1,7 +1,7 @@
 //! Selections: the records that meet a filter.
 
 use crate::error::Result;
-use crate::io::zeroed;
+use crate::memory::zeroed;
 use crate::warning::Warning;
 use std::fmt;
 

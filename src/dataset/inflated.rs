@@ -7,6 +7,7 @@ use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
 use crate::io::{Fetched, InflateFrom, PausableInflate, PositionalFile, ReadAt, Region, Source};
+use crate::memory::{grow, zeroed};
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
@@ -55,7 +56,7 @@ impl InflatedFile {
             return self.fetch(range, buf);
         }
         let inflate = || {
-            let mut bytes = vec![0; length(block.start, block.end)];
+            let mut bytes = zeroed(block.end.saturating_sub(block.start))?;
             self.fill_from(block.start, &mut bytes)?;
             Ok(Region::from(bytes))
         };
@@ -161,7 +162,7 @@ impl InflatedFile {
     /// Decompresses `part` of span `k`, which is not long, and appends it to `to`.
     fn append(&self, k: usize, span: &Range<u64>, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
         let before = to.len();
-        to.resize(before.saturating_add(length(part.start, part.end)), 0);
+        grow(to, before.saturating_add(length(part.start, part.end)))?;
         self.fill(k, span, part.start, to.get_mut(before..).unwrap_or_default())
     }
 
@@ -244,7 +245,7 @@ impl InflatedFile {
 
     /// Decompresses a span.
     fn inflate_all(&self, k: usize, span: &Range<u64>) -> Result<Region> {
-        let mut bytes = vec![0; length(span.start, span.end)];
+        let mut bytes = zeroed(span.end.saturating_sub(span.start))?;
         self.fill(k, span, span.start, &mut bytes)?;
         Ok(Region::from(bytes))
     }

@@ -372,7 +372,10 @@ impl ShardFile {
     fn appended(&self, fetched: Result<Fetched>, buf: &mut Vec<u8>) -> Result<()> {
         match fetched.map_err(|e| e.in_file(&self.file.path))? {
             Fetched::Appended => {}
-            Fetched::Shared(bytes) => buf.extend_from_slice(&bytes),
+            Fetched::Shared(bytes) => {
+                buf.try_reserve(bytes.len())?;
+                buf.extend_from_slice(&bytes);
+            }
         }
         Ok(())
     }

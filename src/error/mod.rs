@@ -25,6 +25,7 @@ pub use remedy::Remedy;
 pub(crate) use text::{Count, FileNames};
 pub use text::{Printable, printable};
 
+use std::collections::TryReserveError;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -221,6 +222,20 @@ impl From<std::io::Error> for Error {
             Err(e) => Error::new(ErrorKind::Io(e)),
         }
     }
+}
+
+impl From<TryReserveError> for Error {
+    /// Returns an I/O error of the kind `OutOfMemory`.
+    #[cold]
+    fn from(e: TryReserveError) -> Error {
+        Error::new(ErrorKind::Io(e.into()))
+    }
+}
+
+/// Returns the error for an allocation that there is not enough memory for.
+#[cold]
+pub(crate) fn no_memory() -> Error {
+    Error::new(ErrorKind::Io(std::io::ErrorKind::OutOfMemory.into()))
 }
 
 macro_rules! from_part {

@@ -100,6 +100,9 @@ pub(super) fn put_sequence<V: EncodedValue, L: EncodedValue>(
 }
 
 /// Appends a message of `len` bytes. Allocates at most once, and only after the length is checked.
+///
+/// # Errors
+/// The message is too long, or there is not enough memory.
 fn put_message(
     len: u64,
     out: &mut Vec<u8>,
@@ -109,7 +112,7 @@ fn put_message(
         return Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into());
     }
     let start = out.len();
-    out.reserve(len as usize);
+    out.try_reserve(len as usize)?;
     // Writing to a vector never fails, but the encoder's type allows errors.
     put(&mut Writer::new(out)).map_err(|e| Error::from(io::Error::other(e)))?;
     debug_assert_eq!(out.len().saturating_sub(start) as u64, len, "the computed length is wrong");

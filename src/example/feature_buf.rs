@@ -85,6 +85,21 @@ impl From<Feature<'_>> for FeatureBuf {
     }
 }
 
+impl FeatureBuf {
+    /// Copies the values.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn copy_of(feature: Feature<'_>) -> Result<FeatureBuf> {
+        Ok(match feature {
+            Feature::None => FeatureBuf::None,
+            Feature::Bytes(list) => FeatureBuf::Bytes(list.try_to_vec()?),
+            Feature::Float(list) => FeatureBuf::Float(list.try_to_vec()?),
+            Feature::Int64(list) => FeatureBuf::Int64(list.try_to_vec()?),
+        })
+    }
+}
+
 macro_rules! from_values {
     ($($value:ty => $variant:ident),*) => {$(
         impl From<Vec<$value>> for FeatureBuf {

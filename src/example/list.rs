@@ -2,6 +2,7 @@
 
 use super::source::{ListFields, ListSlice, ScatteredList};
 use crate::error::{ErrorKind, Result};
+use crate::memory::room;
 use crate::wire::{WireReader, WireValue, varint};
 use std::fmt;
 use std::iter::FusedIterator;
@@ -126,10 +127,26 @@ impl<'a> Int64List<'a> {
 
     /// Copies the values into a vector.
     pub fn to_vec(self) -> Vec<i64> {
-        let ListBytes::One(chunk) = self.bytes else { return self.iter().collect() };
-        let mut values = vec![0; self.len];
-        let len = varint::decode(chunk.bytes(), &mut values);
-        values.truncate(len);
+        self.appended_to(Vec::with_capacity(self.len))
+    }
+
+    /// Copies the values into a vector.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn try_to_vec(self) -> Result<Vec<i64>> {
+        Ok(self.appended_to(room(self.len)?))
+    }
+
+    fn appended_to(self, mut values: Vec<i64>) -> Vec<i64> {
+        match self.bytes {
+            ListBytes::One(chunk) => {
+                values.resize(self.len, 0);
+                let len = varint::decode(chunk.bytes(), &mut values);
+                values.truncate(len);
+            }
+            ListBytes::Scattered(_) => values.extend(self.iter()),
+        }
         values
     }
 }
@@ -299,6 +316,16 @@ impl<'a> FloatList<'a> {
     pub fn to_vec(self) -> Vec<f32> {
         self.iter().collect()
     }
+
+    /// Copies the values into a vector.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn try_to_vec(self) -> Result<Vec<f32>> {
+        let mut values = room(self.len)?;
+        values.extend(self.iter());
+        Ok(values)
+    }
 }
 
 /// An iterator over the values of a [`FloatList`].
@@ -420,6 +447,20 @@ impl<'a> BytesList<'a> {
     /// Copies the strings into a vector.
     pub fn to_vec(self) -> Vec<Vec<u8>> {
         self.iter().map(<[u8]>::to_vec).collect()
+    }
+
+    /// Copies the strings into a vector.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn try_to_vec(self) -> Result<Vec<Vec<u8>>> {
+        let mut strings = room(self.len)?;
+        for value in self.iter() {
+            let mut copy = room(value.len())?;
+            copy.extend_from_slice(value);
+            strings.push(copy);
+        }
+        Ok(strings)
     }
 }
 

@@ -5,6 +5,7 @@ use super::feature_buf::FeatureBuf;
 use super::sequence::{FeatureList, SequenceExample};
 use super::view::Example;
 use crate::error::{Error, Result};
+use crate::memory::room;
 use std::collections::BTreeMap;
 
 /// An owned Example: a map of its features, which does not keep the order of the keys.
@@ -45,9 +46,10 @@ impl TryFrom<Example<'_>> for ExampleBuf {
     /// Copies all features. When encoded, the message has the bytes that protobuf would write for this payload.
     ///
     /// # Errors
-    /// As [`Example::validate`].
+    /// As [`Example::validate`]. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
     fn try_from(example: Example<'_>) -> Result<ExampleBuf> {
-        let features = example.entries().map(|entry| entry.map(|(key, f)| (key.to_owned(), f.into())));
+        let copied = |(key, feature): (&str, _)| Ok((key.to_owned(), FeatureBuf::copy_of(feature)?));
+        let features = example.entries().map(|entry| copied(entry?));
         Ok(ExampleBuf { features: features.collect::<Result<_>>()?, has_features: example.has_features() })
     }
 }
@@ -85,12 +87,17 @@ impl TryFrom<SequenceExample<'_>> for SequenceExampleBuf {
     /// Copies the context and all feature lists. When encoded, the message has the bytes that protobuf would write for this payload.
     ///
     /// # Errors
-    /// As [`SequenceExample::validate`].
+    /// As [`SequenceExample::validate`]. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
     fn try_from(sequence: SequenceExample<'_>) -> Result<SequenceExampleBuf> {
         let context = ExampleBuf::try_from(sequence.context())?;
-        let steps = |list: FeatureList<'_>| list.iter().map(FeatureBuf::from).collect();
-        let lists =
-            sequence.feature_lists().map(|entry| entry.map(|(key, list)| (key.to_owned(), steps(list))));
+        let copied = |(key, list): (&str, FeatureList<'_>)| {
+            let mut steps = room(list.len())?;
+            for step in list.iter() {
+                steps.push(FeatureBuf::copy_of(step)?);
+            }
+            Ok((key.to_owned(), steps))
+        };
+        let lists = sequence.feature_lists().map(|entry| copied(entry?));
         Ok(SequenceExampleBuf {
             context: context.features,
             feature_lists: lists.collect::<Result<_>>()?,

@@ -72,7 +72,7 @@ pub(super) fn scan(
         (compression, _) if options.damage == Damage::Skip => {
             let spacing = options.checkpoint_every;
             let (salvaged, found) = salvage_inflated(&file, stamp.size, compression, spacing, work)?;
-            checkpoints = Some(CheckpointTable::build(&found, spacing));
+            checkpoints = Some(CheckpointTable::build(&found, spacing)?);
             (lengths, losses) = (salvaged.lengths, salvaged.losses);
             (salvaged.outcome, fingerprints(&file, stamp.size)?)
         }
@@ -91,11 +91,11 @@ pub(super) fn scan(
                 let have = scan.torn.map_or(0, |torn| torn.have).saturating_add(left);
                 scan.torn = Some(Torn { need: have.saturating_add(1), have });
             }
-            checkpoints = Some(CheckpointTable::build(&inflated.into_checkpoints(), spacing));
+            checkpoints = Some(CheckpointTable::build(&inflated.into_checkpoints(), spacing)?);
             (scan, fingerprints(&file, stamp.size)?)
         }
     };
-    let sidecar = assemble(scan, lengths, compression, stamp, fps, checked);
+    let sidecar = assemble(scan, lengths, compression, stamp, fps, checked)?;
     let sidecar = match checkpoints {
         Some(checkpoints) => sidecar.with_checkpoints(checkpoints).with_losses(&losses),
         None => sidecar,
@@ -125,7 +125,7 @@ fn assemble(
     stamp: Stamp,
     (fp_head, fp_tail): (u64, u64),
     checked: bool,
-) -> Sidecar {
+) -> Result<Sidecar> {
     let ScanOutcome { mut offsets, end, torn } = scan;
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
     let plain = compression == Compression::None;
@@ -144,7 +144,7 @@ fn assemble(
             | flag(checked, CHECKED),
     };
     offsets.push(end);
-    Sidecar::new(header, offsets.finish(), lengths, torn)
+    Ok(Sidecar::new(header, offsets.finish()?, lengths, torn))
 }
 
 /// Scans a shard in memory into an index. The index is not saved.
@@ -161,7 +161,7 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
         (scan.map_err(hint)?, None)
     };
     let fps = fingerprints(bytes, scan.end)?;
-    let sidecar = assemble(scan, lengths, Compression::None, stamp, fps, options.checks_payloads());
+    let sidecar = assemble(scan, lengths, Compression::None, stamp, fps, options.checks_payloads())?;
     match sidecar.torn {
         Some(Torn { need, have }) if !options.allows_torn() => {
             let at = At {
@@ -195,7 +195,7 @@ pub(crate) fn from_offsets(
     }
     let fps = fingerprints(&file, stamp.size)?;
     let scan = ScanOutcome { offsets, end, torn: None };
-    Ok(assemble(scan, None, compression, stamp, fps, checked))
+    assemble(scan, None, compression, stamp, fps, checked)
 }
 
 #[cfg(test)]
@@ -253,7 +253,8 @@ mod tests {
                 .index_dir(dir.path().join("i"))
                 .check_payloads(true);
             let work = Work::new(None);
-            let plain = scan_slice(&stream, ScanStart::default(), false, &work).unwrap().offsets.finish();
+            let plain =
+                scan_slice(&stream, ScanStart::default(), false, &work).unwrap().offsets.finish().unwrap();
             for mode in [IndexMode::Auto, IndexMode::Require] {
                 let index = open(&path, compression, &options.clone().mode(mode)).unwrap();
                 assert_eq!((index.len(), index.stream_end()), (3000, stream.len() as u64));

@@ -8,7 +8,8 @@ use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Error, Result};
 use crate::io::deflate::{Checkpoint, Checkpoints, WINDOW};
-use crate::io::{KeptFile, ReadAt, Region, grow};
+use crate::io::{KeptFile, ReadAt, Region};
+use crate::memory::{grow, room};
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -131,14 +132,18 @@ impl CheckpointTable {
     }
 
     /// Encodes the checkpoints of a scan.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "the windows are in memory, so their length fits a usize"
     )]
-    pub(super) fn build(points: &Checkpoints, spacing: u64) -> CheckpointTable {
+    pub(super) fn build(points: &Checkpoints, spacing: u64) -> Result<CheckpointTable> {
         let count = points.len();
         let mut window_at = HEAD + ENTRY * count;
-        let mut bytes = Vec::new();
+        let windows: usize = (0..count).filter_map(|k| points.get(k)).map(|point| point.window.len()).sum();
+        let mut bytes = room(window_at + windows)?;
         bytes.extend_from_slice(&(count as u64).to_le_bytes());
         bytes.extend_from_slice(&spacing.to_le_bytes());
         let points = || (0..count).filter_map(|k| points.get(k));
@@ -154,7 +159,7 @@ impl CheckpointTable {
             window_at += window.len();
         }
         points().for_each(|point| bytes.extend_from_slice(point.window));
-        CheckpointTable { bytes: Region::from(bytes), count, windows: None }
+        Ok(CheckpointTable { bytes: Region::from(bytes), count, windows: None })
     }
 
     /// Returns the bytes of the section that are in memory or mapped.
@@ -292,17 +297,20 @@ impl CheckpointTable {
 
     /// Verifies all entries, and that they ascend.
     pub(super) fn verify_all(&self) -> Result<(), CheckpointError> {
-        self.each(|_| ())
+        self.each(|_| Ok(()))
     }
 
     /// Returns all checkpoints, after verifying them.
     pub(super) fn decode(&self) -> Result<Checkpoints, CheckpointError> {
         let mut all = Checkpoints::default();
-        self.each(|point| all.add(point))?;
+        self.each(|point| all.add(point).map_err(|e| CheckpointError::Read(e.into())))?;
         Ok(all)
     }
 
-    fn each(&self, mut f: impl FnMut(Checkpoint<'_>)) -> Result<(), CheckpointError> {
+    fn each(
+        &self,
+        mut f: impl FnMut(Checkpoint<'_>) -> Result<(), CheckpointError>,
+    ) -> Result<(), CheckpointError> {
         let (mut last, mut buf) = (None, Vec::new());
         for k in 0..self.count {
             let point = self.get(k, &mut buf)?;
@@ -311,7 +319,7 @@ impl CheckpointTable {
                 return Err(BadBlock { block: k as u64, reason }.into());
             }
             last = Some(point.out);
-            f(point);
+            f(point)?;
         }
         Ok(())
     }
@@ -333,9 +341,9 @@ mod tests {
     fn the_likely_part_ends_at_the_next_checkpoint() {
         let mut points = Checkpoints::default();
         for (out, bit) in [(0, 80), (1 << 20, 8 << 19), (2 << 20, (8 << 20) + 3)] {
-            points.add(Checkpoint { out, bit, window: &[] });
+            points.add(Checkpoint { out, bit, window: &[] }).unwrap();
         }
-        let table = CheckpointTable::build(&points, 1 << 20);
+        let table = CheckpointTable::build(&points, 1 << 20).unwrap();
         let part = |k, until| table.likely_part(k, until);
         assert_eq!(part(0, 0), Some(10..10 + MARGIN));
         assert_eq!(part(0, u64::MAX), Some(10..1 << 19));

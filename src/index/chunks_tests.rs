@@ -25,7 +25,7 @@ type Outcome = Result<(Vec<u64>, u64, Option<Torn>), String>;
 fn outcome(scan: Result<ScanOutcome>) -> Outcome {
     let scan = scan.map_err(|e| format!("{:?} {e}", e.location()))?;
     let n = scan.offsets.len();
-    let table = scan.offsets.finish();
+    let table = scan.offsets.finish().unwrap();
     Ok(((0..n).map(|i| table.get(i).unwrap()).collect(), scan.end, scan.torn))
 }
 

@@ -5,7 +5,8 @@
 use super::layout::{HEADER_LEN, MAX_PREFIX, Section};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};
-use crate::io::{KeptFile, Map, ReadAt, Region, Reserved, open_regular, zeroed};
+use crate::io::{KeptFile, Map, ReadAt, Region, Reserved, open_regular};
+use crate::memory::zeroed;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -42,7 +43,7 @@ pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<Op
         let map = Map::open(&file, promise).map_err(io)?;
         return Ok(Some(OpenedFile::Whole(map.into(), None)));
     }
-    let mut bytes = zeroed(if read_in { len } else { MAX_PREFIX as u64 }).map_err(io)?;
+    let mut bytes = zeroed(if read_in { len } else { MAX_PREFIX as u64 }).map_err(|e| io(e.into()))?;
     file.read_exact_at(&mut bytes, 0).map_err(io)?;
     if read_in {
         return Ok(Some(OpenedFile::Whole(Region::from(bytes), reserved)));

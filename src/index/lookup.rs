@@ -347,7 +347,7 @@ mod tests {
 
     fn table(mut builder: TableBuilder, values: &[u64]) -> Table {
         values.iter().for_each(|&v| builder.push(v));
-        builder.finish()
+        builder.finish().unwrap()
     }
 
     /// A sidecar of two records of 1 and 2 bytes, with 10 damaged bytes between them and a torn tail of 4.
@@ -423,7 +423,7 @@ mod tests {
         let mut offsets = TableBuilder::offsets();
         (0..=n).for_each(|i| offsets.push(i * 17));
         let mut bytes = Vec::new();
-        Sidecar::new(header, offsets.finish(), None, None).write_to(&mut bytes).unwrap();
+        Sidecar::new(header, offsets.finish().unwrap(), None, None).write_to(&mut bytes).unwrap();
         assert_eq!(crc32c(&bytes[..124]), u32::from_le_bytes(bytes[124..128].try_into().unwrap()));
         std::fs::write(path, bytes).unwrap();
     }

@@ -13,9 +13,8 @@ use super::progress::Work;
 use super::sidecar::{self, Sidecar, TableOrigin, decode};
 use super::store::{self, HIDDEN_DIR, NO_CHECKPOINTS, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
-use crate::io::{
-    AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes, zeroed,
-};
+use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes};
+use crate::memory::zeroed;
 use crate::warning::Warning;
 use std::fmt;
 use std::fs::File;

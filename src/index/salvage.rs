@@ -117,6 +117,6 @@ fn salvage(
     // The end of a compressed stream is known to this process only.
     let torn = torn.or(damaged.then_some(Torn { need: left + 1, have: left }));
     losses.inflated = left;
-    let lengths = gaps.then(|| lengths.finish());
+    let lengths = gaps.then(|| lengths.finish()).transpose()?;
     Ok(SalvagedScan { outcome: ScanOutcome { offsets, end, torn }, lengths, losses })
 }

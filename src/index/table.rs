@@ -13,7 +13,9 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 use crate::crc::{crc32c, crc32c_append};
+use crate::error::{Result, no_memory};
 use crate::io::Region;
+use crate::memory::{room, zeroed};
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,6 +36,8 @@ pub(crate) struct TableBuilder {
     len: u64,
     /// True if the base of a block is its first value, false if it is 0.
     relative: bool,
+    /// There was not enough memory. Only the number of values is right.
+    is_lost: bool,
 }
 
 /// The rel entries as they are stored on disk.
@@ -52,6 +56,7 @@ impl TableBuilder {
             rel: RelEntries { bytes: Vec::new(), wide: false },
             len: 0,
             relative: true,
+            is_lost: false,
         }
     }
 
@@ -74,8 +79,7 @@ impl TableBuilder {
             return self.push_wide(value);
         }
         if self.len.is_multiple_of(BLOCK) {
-            self.complete_block();
-            self.bases.push(if self.relative { value } else { 0 });
+            self.begin_block(value);
         }
         let base = self.bases.last().copied().unwrap_or_default();
         match u32::try_from(value.wrapping_sub(base)) {
@@ -87,14 +91,29 @@ impl TableBuilder {
         }
     }
 
-    /// Computes the CRC of the last block of a narrow table, which is full.
+    /// Computes the CRC of the last block of a narrow table, which is full, and reserves the memory of the next one.
     #[inline(never)]
-    fn complete_block(&mut self) {
+    fn begin_block(&mut self, first: u64) {
         if let (Some(base), Some(rel)) =
             (self.bases.last(), self.rel.bytes.last_chunk::<{ 4 << BLOCK_BITS }>())
         {
             self.crcs.push(crc32c_append(crc32c(&base.to_le_bytes()), rel));
         }
+        let mut reserved = self.rel.bytes.try_reserve(4 << BLOCK_BITS);
+        reserved = reserved.and_then(|()| self.bases.try_reserve(1)).and_then(|()| self.crcs.try_reserve(1));
+        if reserved.is_err() {
+            self.lose();
+        }
+        self.bases.push(if self.relative { first } else { 0 });
+    }
+
+    /// Drops the values, because there is not enough memory. [`finish`](TableBuilder::finish) returns the error.
+    #[cold]
+    fn lose(&mut self) {
+        self.is_lost = true;
+        self.rel.bytes.clear();
+        self.bases.clear();
+        self.crcs.clear();
     }
 
     /// Pushes the values `start + delta`, which are in ascending order. The memory of `deltas` is used for the entries of the table.
@@ -143,31 +162,44 @@ impl TableBuilder {
     #[cold]
     fn push_wide(&mut self, value: u64) {
         if !self.rel.wide {
+            let mut bytes = Vec::new();
+            if bytes.try_reserve(self.rel.bytes.len().saturating_mul(2)).is_err() {
+                self.lose();
+            }
             let absolute = |(i, rel): (usize, &[u8; 4])| {
                 let base = self.bases.get(i >> BLOCK_BITS).copied().unwrap_or_default();
                 // The inverse of `wrapping_sub` in `push`. It wraps around if values are not in ascending order.
                 base.wrapping_add(u64::from(u32::from_le_bytes(*rel))).to_le_bytes()
             };
-            let bytes = self.rel.bytes.as_chunks().0.iter().enumerate().flat_map(absolute).collect();
+            bytes.extend(self.rel.bytes.as_chunks().0.iter().enumerate().flat_map(absolute));
             self.rel = RelEntries { bytes, wide: true };
             self.crcs.clear();
+        }
+        if self.rel.bytes.try_reserve(8).is_err() {
+            self.lose();
         }
         self.rel.bytes.extend_from_slice(&value.to_le_bytes());
         self.len += 1;
     }
 
     /// Computes the remaining CRCs. The values are not copied.
+    ///
+    /// # Errors
+    /// There was not enough memory.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "16 bytes per block of 1024 values, which takes at least as many in memory"
     )]
-    pub(crate) fn finish(mut self) -> Table {
+    pub(crate) fn finish(mut self) -> Result<Table> {
+        if self.is_lost {
+            return Err(no_memory());
+        }
         let (m, wide) = (self.len, self.rel.wide);
         if wide {
-            self.bases = vec![0; m.div_ceil(BLOCK) as usize];
+            self.bases = zeroed(m.div_ceil(BLOCK))?;
         }
         let width = if wide { 8 } else { 4 };
-        let mut blocks = Vec::with_capacity(self.bases.len() * BLOCK_ENTRY);
+        let mut blocks = room(self.bases.len() * BLOCK_ENTRY)?;
         let mut crcs = self.crcs.iter().copied();
         for (base, rel) in self.bases.iter().zip(self.rel.bytes.chunks(width << BLOCK_BITS)) {
             let base = base.to_le_bytes();
@@ -177,7 +209,7 @@ impl TableBuilder {
             blocks.extend([0; 4]);
         }
         let bytes = TableBytes::Own { blocks, rel: self.rel.bytes };
-        Table { m, wide, bytes, verified: None, ends: TableEnds::default() }
+        Ok(Table { m, wide, bytes, verified: None, ends: TableEnds::default() })
     }
 }
 
@@ -431,7 +463,7 @@ mod tests {
     fn build(values: impl IntoIterator<Item = u64>) -> Table {
         let mut builder = TableBuilder::offsets();
         values.into_iter().for_each(|v| builder.push(v));
-        builder.finish()
+        builder.finish().unwrap()
     }
 
     #[test]
@@ -465,7 +497,7 @@ mod tests {
             }
             assert_eq!((one.len, &one.bases), (many.len, &many.bases));
             assert_eq!((one.rel.wide, &one.rel.bytes), (many.rel.wide, &many.rel.bytes));
-            let (one, many) = (one.finish(), many.finish());
+            let (one, many) = (one.finish().unwrap(), many.finish().unwrap());
             assert_eq!(one.parts(), many.parts());
             assert_eq!(reopen(&many).verify_all(), Ok(()));
         }
@@ -490,7 +522,7 @@ mod tests {
         }
         let mut lengths = TableBuilder::lengths();
         [7, 3, g4 - 1].into_iter().for_each(|v| lengths.push(v));
-        let lengths = lengths.finish();
+        let lengths = lengths.finish().unwrap();
         assert_eq!((lengths.param(), lengths.get(1)), (4, Ok(3)));
     }
 

@@ -77,18 +77,24 @@ impl Checkpoints {
     }
 
     /// Adds a checkpoint behind the others.
-    pub(crate) fn add(&mut self, point: Checkpoint<'_>) {
-        self.push(point.out, point.bit, point.window);
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(crate) fn add(&mut self, point: Checkpoint<'_>) -> io::Result<()> {
+        self.push(point.out, point.bit, point.window)
     }
 
     /// Adds a checkpoint. It replaces one that has no bytes behind it, since the stream was damaged there.
-    fn push(&mut self, out: u64, bit: u64, window: &[u8]) {
+    fn push(&mut self, out: u64, bit: u64, window: &[u8]) -> io::Result<()> {
         if self.points.last().is_some_and(|last| last.out == out) {
             self.points.pop();
             self.windows.truncate(self.points.last().map_or(0, |last| last.window_end));
         }
+        self.windows.try_reserve(window.len())?;
+        self.points.try_reserve(1)?;
         self.windows.extend_from_slice(window);
         self.points.push(Point { out, bit, window_end: self.windows.len() });
+        Ok(())
     }
 }
 
@@ -269,15 +275,19 @@ impl<R: Read> CheckpointScan<R> {
 
     /// Goes on at byte `at` of the file after an error. The caller has moved `inner` to this byte. `header`: a gzip member begins there,
     /// otherwise a deflate block that does not need the bytes before it. `mark`: the position becomes a checkpoint.
-    pub(super) fn go_on(&mut self, at: u64, header: bool, mark: bool) {
+    ///
+    /// # Errors
+    /// There is not enough memory for the checkpoint.
+    pub(super) fn go_on(&mut self, at: u64, header: bool, mark: bool) -> io::Result<()> {
         (self.input.start, self.input.end, self.input.consumed) = (0, 0, at);
         self.input.read_len = FIRST_INPUT;
         (self.pending, self.failed, self.must_mark) = (0, None, mark);
         self.part = StreamPart::Header;
         if !header {
-            self.begin_blocks();
+            self.begin_blocks()?;
             self.sum = None;
         }
+        Ok(())
     }
 
     /// Returns the reader of the file, to move it before [`go_on`](CheckpointScan::go_on).
@@ -319,7 +329,7 @@ impl<R: Read> CheckpointScan<R> {
             }
             match self.part {
                 StreamPart::Header => match self.header() {
-                    Ok(true) => self.begin_blocks(),
+                    Ok(true) => self.begin_blocks()?,
                     Ok(false) => return Ok(false),
                     Err(HeaderFault::Io(e)) => return Err(e),
                     Err(HeaderFault::Format(e)) => self.failed = Some(e),
@@ -399,15 +409,16 @@ impl<R: Read> CheckpointScan<R> {
         Ok(false)
     }
 
-    fn begin_blocks(&mut self) {
+    fn begin_blocks(&mut self) -> io::Result<()> {
         self.decoder.init();
         self.sum = Some(Checksum::new(self.format));
         (self.member, self.end, self.block) = (0, 0, self.input.consumed);
         self.part = StreamPart::Blocks;
         let must = std::mem::take(&mut self.must_mark);
         if must || self.found.last().is_none_or(|last| self.is_far_from(last.out)) {
-            self.found.push(self.out, self.input.consumed.saturating_mul(8), &[]);
+            self.found.push(self.out, self.input.consumed.saturating_mul(8), &[])?;
         }
+        Ok(())
     }
 
     fn is_far_from(&self, out: u64) -> bool {
@@ -448,7 +459,7 @@ impl<R: Read> CheckpointScan<R> {
         self.out = self.out.saturating_add(made as u64);
         self.member = self.member.saturating_add(made as u64);
         match status {
-            TINFLStatus::BlockBoundary => self.border(),
+            TINFLStatus::BlockBoundary => self.border()?,
             TINFLStatus::Done => self.part = StreamPart::Trailer,
             TINFLStatus::HasMoreOutput => {}
             TINFLStatus::NeedsMoreInput if more => {}
@@ -461,16 +472,16 @@ impl<R: Read> CheckpointScan<R> {
     }
 
     /// Adds a checkpoint, if the last one is far enough away.
-    fn border(&mut self) {
-        let Some(state) = self.decoder.block_boundary_state() else { return };
+    fn border(&mut self) -> io::Result<()> {
+        let Some(state) = self.decoder.block_boundary_state() else { return Ok(()) };
         let bit = self.input.consumed.saturating_mul(8).saturating_sub(state.num_bits.into());
         self.block = bit / 8;
         if self.found.last().is_some_and(|last| !self.is_far_from(last.out)) {
-            return;
+            return Ok(());
         }
         let len = usize::try_from(self.member).unwrap_or(usize::MAX).min(WINDOW);
         let window = self.decoded.get(self.end.saturating_sub(len)..self.end).unwrap_or_default();
-        self.found.push(self.out, bit, window);
+        self.found.push(self.out, bit, window)
     }
 
     fn trailer(&mut self) -> io::Result<()> {

@@ -1,33 +1,4 @@
-//! The memory limit of the process, and fallible allocations.
-
-use std::io;
-
-/// Extends `buf` with zeros to `len` bytes. If memory is insufficient, returns an error instead of aborting.
-///
-/// # Errors
-/// [`io::ErrorKind::OutOfMemory`]; `buf` is then unchanged.
-pub(crate) fn grow(buf: &mut Vec<u8>, len: usize) -> io::Result<()> {
-    buf.try_reserve(len.saturating_sub(buf.len())).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    buf.resize(len, 0);
-    Ok(())
-}
-
-/// Like [`grow`], but reserves no extra capacity. For buffers that have their final size.
-pub(crate) fn grow_exact<T: Clone + Default>(buf: &mut Vec<T>, len: usize) -> io::Result<()> {
-    buf.try_reserve_exact(len.saturating_sub(buf.len())).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    buf.resize(len, T::default());
-    Ok(())
-}
-
-/// Returns `len` zeros.
-///
-/// # Errors
-/// [`io::ErrorKind::OutOfMemory`].
-pub(crate) fn zeroed<T: Clone + Default>(len: u64) -> io::Result<Vec<T>> {
-    let mut buf = Vec::new();
-    grow_exact(&mut buf, usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?)?;
-    Ok(buf)
-}
+//! The memory limit of the process.
 
 /// Returns the memory limit of this process in bytes: the smaller of its control group's limit and the machine's memory. `u64::MAX` if
 /// the system reports neither.

@@ -36,7 +36,7 @@ pub(crate) use file_state::{FileId, FileState, Stamp};
 pub(crate) use inflate::{Compression, Inflate};
 pub(crate) use inflate_from::{InflateFrom, PausableInflate, PausedInflate};
 pub(crate) use map::{Map, Promise};
-pub(crate) use memory::{grow, memory_limit, zeroed};
+pub(crate) use memory::memory_limit;
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, file_type_name, open_regular};
 pub use output::{Output, OutputKey};
 pub(crate) use path::{folder, path_from_bytes};

@@ -1,11 +1,11 @@
 //! Positional reads, which use no cursor and can be shared between threads.
 
 use super::file_state::FileState;
-use super::memory::grow;
 use super::open::{Budget, KeptFile, open_regular};
 use super::source::{Fetched, Source, for_each_piece};
 use crate::error::{ErrorKind, Result};
 use crate::frame;
+use crate::memory::grow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};

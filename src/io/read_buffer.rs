@@ -1,7 +1,7 @@
 //! A buffer of bytes that were read and not consumed yet.
 
-use super::memory::grow_exact;
 use crate::frame::{HEADER_LEN, OVERHEAD};
+use crate::memory::grow_exact;
 use std::io::{self, Read};
 
 /// Minimum size of the buffer in bytes.

@@ -153,7 +153,7 @@ impl<'a> DamagedInflate<'a> {
         self.ended = place.is_none();
         if let Some(place) = place {
             self.scan.inner().at = place.at;
-            self.scan.go_on(place.at, place.member, true);
+            self.scan.go_on(place.at, place.member, true)?;
             self.marks.clear();
             self.begin = place.at;
             self.sound = out;
@@ -207,7 +207,7 @@ impl<'a> DamagedInflate<'a> {
             Box::new(CheckpointScan::new(FileBytes { file, at: 0, end: size }, compression, u64::MAX))
         });
         trial.inner().at = place.at;
-        trial.go_on(place.at, place.member, false);
+        trial.go_on(place.at, place.member, false)?;
         let (start, mut salvage) = (trial.returned(), Salvage::searching(self.max_payload, 0));
         let (buffer, mut more) = (&mut self.buffer, true);
         buffer.consume(usize::MAX);

@@ -5,7 +5,8 @@ use super::step::{LentRow, ReadRow, Skipped, Step, StepContent, StepRecords};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
-use crate::io::{Announced, ReadAhead, Region, grow};
+use crate::io::{Announced, ReadAhead, Region};
+use crate::memory::grow;
 use crate::policy::Verify;
 use std::ops::Range;
 

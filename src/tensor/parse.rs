@@ -8,10 +8,10 @@ use super::proto::{self, ValueEncoding};
 use super::shape::{MAX_DIMS, elements};
 use super::value::Tensor;
 use super::value::{STRING_COST, TensorData};
-use crate::error::{Error, ErrorKind, Result, TensorError, WireErrorKind};
+use crate::error::{ErrorKind, Result, TensorError, WireErrorKind, no_memory};
+use crate::memory::room;
 use crate::wire::{Fault, MAX_LEN, WireReader, WireValue, varint};
 use std::borrow::Cow;
-use std::io;
 
 /// The fields of a `TensorProto`, as found by the first pass.
 #[derive(Default)]
@@ -67,7 +67,7 @@ pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tens
         (None, content) => string_content(content, n)?,
     };
     // Each element takes bytes that are present or that the limit allows.
-    let len = usize::try_from(n).map_err(|_| out_of_memory())?;
+    let len = usize::try_from(n).map_err(|_| no_memory())?;
     Ok(Tensor { dtype, shape, len, data })
 }
 
@@ -167,9 +167,8 @@ fn numbers(
     if (given as u64) < n {
         check_limit(total, limit)?;
     }
-    let total = usize::try_from(total).map_err(|_| out_of_memory())?;
-    let mut out = Vec::new();
-    out.try_reserve_exact(total).map_err(|_| out_of_memory())?;
+    let total = usize::try_from(total).map_err(|_| no_memory())?;
+    let mut out = room(total)?;
     let mut reader = WireReader::new(bytes);
     while let Ok(Some((field, value))) = reader.next() {
         if out.len() >= total {
@@ -230,7 +229,7 @@ fn fill(out: &mut Vec<u8>, size: usize, total: usize) {
 /// Collects the strings of the typed field. Repeated strings are not stored, but count towards the limit.
 fn strings(bytes: &[u8], n: u64, values: usize, limit: u64) -> Result<TensorData<'_>> {
     let take = usize::try_from(n).unwrap_or(usize::MAX).min(values);
-    let mut given = Vec::with_capacity(take);
+    let mut given = room(take)?;
     let mut reader = WireReader::new(bytes);
     while let Ok(Some((field, value))) = reader.next() {
         if let (proto::STRING_VAL, WireValue::Len(value)) = (field, value) {
@@ -257,11 +256,10 @@ fn string_content(content: &[u8], n: u64) -> Result<TensorData<'_>> {
     // Each length takes at least one byte, so the number of strings is bounded by the input.
     let Some(n) = usize::try_from(n).ok().filter(|&n| n <= content.len()) else { return Err(bad.into()) };
     let mut rest = content;
-    let mut lengths = Vec::with_capacity(n);
+    let (mut lengths, mut values) = (room(n)?, room(n)?);
     for _ in 0..n {
         lengths.push(varint32(&mut rest).ok_or(bad)?);
     }
-    let mut values = Vec::with_capacity(n);
     for length in lengths {
         let (value, after) = rest.split_at_checked(length as usize).ok_or(bad)?;
         values.push(Cow::Borrowed(value));
@@ -283,10 +281,4 @@ fn varint32(rest: &mut &[u8]) -> Option<u32> {
 
 fn check_limit(len: u128, limit: u64) -> Result<()> {
     if len <= u128::from(limit) { Ok(()) } else { Err(ErrorKind::TooLarge { len, limit }.into()) }
-}
-
-/// Returns the error for a tensor that the limit allows, but the machine has no memory for.
-#[cold]
-fn out_of_memory() -> Error {
-    Error::new(ErrorKind::Io(io::ErrorKind::OutOfMemory.into()))
 }

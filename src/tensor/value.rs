@@ -2,6 +2,7 @@
 
 use super::{Element, TensorDType, build};
 use crate::error::{Result, TensorError};
+use crate::memory::room;
 use std::borrow::Cow;
 use std::fmt;
 use std::iter::FusedIterator;
@@ -62,15 +63,17 @@ impl<'a> Tensor<'a> {
     /// Copies the elements into a vector, at any alignment.
     ///
     /// # Errors
-    /// [`TensorError::DType`] if the tensor has another dtype.
+    /// [`TensorError::DType`] if the tensor has another dtype. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let bytes = self.numbers::<T>()?;
-        if let Some(slice) = T::cast(bytes) {
-            return Ok(slice.to_vec());
-        }
         let size = size_of::<T>();
         debug_assert_eq!(Some(size), T::DTYPE.size());
-        Ok(bytes.chunks_exact(size).map(T::read).collect())
+        let mut values = room(bytes.len() / size)?;
+        match T::cast(bytes) {
+            Some(slice) => values.extend_from_slice(slice),
+            None => values.extend(bytes.chunks_exact(size).map(T::read)),
+        }
+        Ok(values)
     }
 
     fn numbers<T: Element>(&self) -> Result<&[u8]> {

@@ -101,7 +101,7 @@ fn check_borrowed(column: &Column, want: bool) {
     if !bytes.is_empty() {
         assert_eq!(bytes.is_borrowed(), want);
     }
-    let (data, offsets) = bytes.to_contiguous();
+    let (data, offsets) = bytes.to_contiguous().unwrap();
     assert_eq!((offsets.len(), offsets[0]), (bytes.len() + 1, 0));
     for (k, value) in bytes.iter().enumerate() {
         assert_eq!(bytes.get(k), Some(value));

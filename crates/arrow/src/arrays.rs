@@ -1,7 +1,7 @@
 //! From a column of a batch to an Arrow array.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::lend;
+use crate::memory::{collected, lend};
 use crate::plan::{Form, PlannedColumn};
 use crate::strings::{MAX_OFFSET, binary, kept_strings, views};
 use arrow_array::cast::AsArray;
@@ -122,8 +122,8 @@ impl<'a> Leaf<'a> {
     /// Returns the innermost array.
     fn array(self, data_type: &DataType) -> Result<ArrayRef> {
         match (self.values, data_type) {
-            (Values::Int64(values), DataType::Int64) => Ok(numbers::<Int64Type>(values, &self.kept)),
-            (Values::Float32(values), DataType::Float32) => Ok(numbers::<Float32Type>(values, &self.kept)),
+            (Values::Int64(values), DataType::Int64) => numbers::<Int64Type>(values, &self.kept),
+            (Values::Float32(values), DataType::Float32) => numbers::<Float32Type>(values, &self.kept),
             (Values::Bytes(strings), DataType::BinaryView) => Ok(Arc::new(views(strings, &self.kept)?)),
             (Values::Bytes(strings), DataType::Binary) => Ok(Arc::new(binary(strings, &self.kept)?)),
             (Values::Bytes(strings), DataType::Utf8View) => {
@@ -155,7 +155,7 @@ impl<'a> Leaf<'a> {
 }
 
 /// Returns the array of the kept numbers, without a copy if all are kept.
-fn numbers<T: ArrowPrimitiveType>(values: &Buf<T::Native>, kept: &[Range<usize>]) -> ArrayRef
+fn numbers<T: ArrowPrimitiveType>(values: &Buf<T::Native>, kept: &[Range<usize>]) -> Result<ArrayRef>
 where
     T::Native: NoUninit + Send + Sync,
 {
@@ -165,11 +165,11 @@ where
     } else if count == values.len() {
         lend(values).into()
     } else {
-        let mut all = Vec::with_capacity(count);
+        let mut all = collected(count, std::iter::empty())?;
         kept.iter().for_each(|range| all.extend_from_slice(values.get(range.clone()).unwrap_or_default()));
         all.into()
     };
-    Arc::new(PrimitiveArray::<T>::new(values, None))
+    Ok(Arc::new(PrimitiveArray::<T>::new(values, None)))
 }
 
 /// Returns the array with nulls.
@@ -263,7 +263,7 @@ fn list<T: OffsetSizeTrait + NoUninit>(
 
 /// Returns the row splits of lists of these lengths.
 fn splits(lengths: impl ExactSizeIterator<Item = usize>) -> Result<RowSplits> {
-    let mut splits = Vec::with_capacity(lengths.len().saturating_add(1));
+    let mut splits = collected(lengths.len().saturating_add(1), std::iter::empty())?;
     splits.push(0);
     let mut end = 0usize;
     for len in lengths {
@@ -281,7 +281,7 @@ fn sparse_rows(sparse: &Sparse) -> impl ExactSizeIterator<Item = usize> + '_ {
 
 /// Returns the row splits of the values of a sparse column.
 fn sparse_splits(sparse: &Sparse, rows: usize) -> Result<RowSplits> {
-    let mut counts = vec![0; rows];
+    let mut counts = collected(rows, std::iter::repeat(0))?;
     for row in sparse_rows(sparse) {
         let count: &mut usize = counts
             .get_mut(row)
@@ -307,8 +307,8 @@ fn sparse_struct(data_type: &DataType, sparse: &Sparse, rows: usize) -> Result<A
         return Err(Error::batch("expected the type of a sparse column"));
     };
     let rank = sparse.dense_shape.len().max(1);
-    let indices: Vec<i64> =
-        sparse.indices.chunks_exact(rank).flat_map(|index| index.iter().skip(1).copied()).collect();
+    let indices = sparse.indices.chunks_exact(rank).flat_map(|index| index.iter().skip(1).copied());
+    let indices: Vec<i64> = collected(sparse.indices.len(), indices)?;
     let indices = Values::Int64(indices.into());
     let dims = [Dimension::Ragged(sparse_splits(sparse, rows)?), Dimension::Fixed(sparse.values.len())];
     let indices = nest(indices_field.data_type(), &dims, Leaf::whole(&indices, &|_| 0))?;
@@ -322,7 +322,7 @@ fn steps(data_type: &DataType, values: &Values, shape: &[usize], lengths: &[i64]
     let count_of =
         |shape: &[usize], outer| shape.iter().skip(outer).fold(1usize, |n, &len| n.saturating_mul(len));
     let (row, step) = (count_of(shape, 1), count_of(shape, 2));
-    let mut kept: Vec<Range<usize>> = Vec::new();
+    let mut kept: Vec<Range<usize>> = collected(lengths.len(), std::iter::empty())?;
     for (number, &len) in lengths.iter().enumerate() {
         let start = number.saturating_mul(row);
         let range = start..start.saturating_add((len as usize).saturating_mul(step));

@@ -1,6 +1,7 @@
 //! `Error`: a column that cannot be converted, and the reason.
 
 use arrow_schema::ArrowError;
+use std::collections::TryReserveError;
 use std::fmt;
 use tfseek::error::Category;
 
@@ -38,7 +39,7 @@ pub enum ErrorKind {
     },
     /// A value of a record batch cannot be a value of a feature.
     Value(Box<str>),
-    /// A record was not read, parsed, encoded or written.
+    /// A record was not read, parsed, encoded or written, or there is not enough memory for its values.
     Record(tfseek::Error),
     /// Arrow refused an array.
     Arrow(ArrowError),
@@ -121,6 +122,13 @@ impl From<ErrorKind> for Error {
 impl From<tfseek::Error> for Error {
     fn from(error: tfseek::Error) -> Error {
         ErrorKind::Record(error).into()
+    }
+}
+
+impl From<TryReserveError> for Error {
+    #[cold]
+    fn from(error: TryReserveError) -> Error {
+        tfseek::Error::from(error).into()
     }
 }
 

@@ -1,7 +1,8 @@
-//! Memory of a batch as Arrow buffers, without a copy.
+//! Memory of a batch as Arrow buffers, without a copy, and allocations whose sizes come from files.
 
 use arrow_buffer::Buffer;
 use bytemuck::NoUninit;
+use std::collections::TryReserveError;
 use tfseek::batch::Buf;
 
 /// Memory of the pool of a parser, as bytes. The pool gets it back when the last array over it is dropped.
@@ -21,4 +22,15 @@ pub(crate) fn lend<T: NoUninit + Send + Sync>(values: &Buf<T>) -> Buffer {
 /// Returns a buffer over the bytes of the owner, which keeps the owner alive.
 pub(crate) fn lend_bytes(owner: impl AsRef<[u8]> + Send + 'static) -> Buffer {
     bytes::Bytes::from_owner(owner).into()
+}
+
+/// Collects the items, at most `len`.
+///
+/// # Errors
+/// There is not enough memory for `len` items.
+pub(crate) fn collected<T>(len: usize, items: impl Iterator<Item = T>) -> Result<Vec<T>, TryReserveError> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(len)?;
+    all.extend(items.take(len));
+    Ok(all)
 }

@@ -1,7 +1,7 @@
 //! Columns of byte strings as Arrow arrays.
 
-use crate::error::{ErrorKind, Result};
-use crate::memory::{lend, lend_bytes};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::{collected, lend, lend_bytes};
 use arrow_array::builder::make_view;
 use arrow_array::{BinaryArray, BinaryViewArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
@@ -43,7 +43,7 @@ fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Resul
     let is_copied = |len: usize| len > MAX_INLINE && !(strings.is_borrowed() && len >= MIN_LENT);
     let lens = kept_strings(strings, kept).map(|(_, value)| value.len());
     let mut left: usize = lens.filter(|&len| is_copied(len)).sum();
-    let mut views = Vec::with_capacity(kept.iter().map(Range::len).sum());
+    let mut views = collected(kept.iter().map(Range::len).sum(), std::iter::empty())?;
     let mut buffers = Vec::new();
     // The copies that become a buffer, and its number.
     let (mut copies, mut slot) = (Vec::new(), None);
@@ -51,7 +51,7 @@ fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Resul
     kept_strings(strings, kept).try_for_each(|(number, value)| {
         let len = value.len();
         if len > max {
-            return Err(ErrorKind::TooLarge { len });
+            return Err(Error::from(ErrorKind::TooLarge { len }));
         }
         if let Some(view) = inline_view(value) {
             views.push(view);
@@ -60,7 +60,7 @@ fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Resul
                 Some(buffer) if copies.len().saturating_add(len) <= max => buffer,
                 _ => {
                     finish(&mut buffers, slot, std::mem::take(&mut copies));
-                    copies.reserve_exact(left.min(max));
+                    copies = collected(left.min(max), std::iter::empty())?;
                     buffers.push(Buffer::from_vec(Vec::<u8>::new()));
                     buffers.len().saturating_sub(1)
                 }
@@ -117,20 +117,19 @@ fn contiguous_views(
     if strings.is_borrowed() {
         return Ok(None);
     }
-    let (data, offsets) = strings.to_contiguous();
+    let (data, offsets) = strings.to_contiguous()?;
     let long = kept_strings(strings, kept).map(|(_, value)| value.len()).filter(|&len| len > MAX_INLINE);
     let referred: usize = long.sum();
     if referred < data.len() / 2 || data.len() > max {
         return Ok(None);
     }
-    let views: Vec<u128> = kept_strings(strings, kept)
-        .map(|(number, value)| {
-            inline_view(value).unwrap_or_else(|| {
-                let start = offsets.get(number).copied().unwrap_or_default();
-                make_view(value, 0, start as u32)
-            })
+    let views = kept_strings(strings, kept).map(|(number, value)| {
+        inline_view(value).unwrap_or_else(|| {
+            let start = offsets.get(number).copied().unwrap_or_default();
+            make_view(value, 0, start as u32)
         })
-        .collect();
+    });
+    let views: Vec<u128> = collected(kept.iter().map(Range::len).sum(), views)?;
     let buffers = if referred == 0 { Vec::new() } else { vec![lend(&data)] };
     Ok(Some(BinaryViewArray::try_new(views.into(), buffers, None)?))
 }
@@ -138,14 +137,15 @@ fn contiguous_views(
 /// Returns the strings of these ranges in one buffer, with offsets. The buffer is lent if it exists already.
 pub(crate) fn binary(strings: &BytesColumn, kept: &[Range<usize>]) -> Result<BinaryArray> {
     let (data, offsets): (Buffer, Vec<i32>) = if is_whole(strings, kept) {
-        let (data, offsets) = strings.to_contiguous();
+        let (data, offsets) = strings.to_contiguous()?;
         check_len(data.len().max(strings.len()))?;
-        (lend(&data), offsets.iter().map(|&offset| offset as i32).collect())
+        (lend(&data), collected(offsets.len(), offsets.iter().map(|&offset| offset as i32))?)
     } else {
         let len: usize = kept_strings(strings, kept).map(|(_, value)| value.len()).sum();
         let count: usize = kept.iter().map(Range::len).sum();
         check_len(len.max(count))?;
-        let (mut data, mut offsets) = (Vec::with_capacity(len), Vec::with_capacity(count.saturating_add(1)));
+        let mut data = collected(len, std::iter::empty())?;
+        let mut offsets = collected(count.saturating_add(1), std::iter::empty())?;
         offsets.push(0);
         for (_, value) in kept_strings(strings, kept) {
             data.extend_from_slice(value);

@@ -91,12 +91,17 @@ impl Default for KeptRecord {
 
 impl KeptRecord {
     /// Copies a record into the memory of this one.
-    pub(crate) fn set(&mut self, item: NumberedRecord<'_>) {
-        self.payload.clear();
-        self.payload.extend_from_slice(item.record.payload());
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(crate) fn set(&mut self, item: NumberedRecord<'_>) -> tfseek::Result<()> {
         let at = item.record.at();
+        self.payload.clear();
+        self.payload.try_reserve(item.record.payload().len()).map_err(|e| tfseek::Error::from(e).at(at))?;
+        self.payload.extend_from_slice(item.record.payload());
         (self.record, self.offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
         (self.index, self.kind, self.strict) = (item.index, item.kind, item.strict);
+        Ok(())
     }
 
     /// Returns the record, in the file of this name.

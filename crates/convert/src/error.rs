@@ -4,6 +4,7 @@
 use arrow_schema::ArrowError;
 #[cfg(feature = "tables")]
 use parquet::errors::ParquetError;
+use std::collections::TryReserveError;
 #[cfg(feature = "tables")]
 use std::error::Error as StdError;
 use std::fmt;
@@ -122,6 +123,12 @@ impl std::error::Error for ConvertError {
             ConvertError::Sink(e) => Some(e),
             ConvertError::Options(_) | ConvertError::Records(_) | ConvertError::Data { .. } => None,
         }
+    }
+}
+
+impl From<TryReserveError> for ConvertError {
+    fn from(e: TryReserveError) -> ConvertError {
+        ConvertError::Error(e.into())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use arrow_ipc::{CompressionType, MessageHeader, RecordBatch, root_as_message};
 use std::io;
+use tfseek_tools::memory::ensure;
 
 /// The first bytes of a message, in streams and files since version 0.15 of the format.
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -64,6 +65,7 @@ fn check_batch(
     read: &mut dyn FnMut(u64) -> io::Result<Option<[u8; 8]>>,
 ) -> io::Result<Option<String>> {
     let Some(compression) = batch.compression() else { return Ok(None) };
+    let mut total = 0u64;
     let most = if compression.codec() == CompressionType::ZSTD { MOST_ZSTD } else { MOST_LZ4 };
     for buffer in batch.buffers().into_iter().flatten() {
         let at = u64::try_from(buffer.offset()).unwrap_or(u64::MAX);
@@ -77,6 +79,9 @@ fn check_batch(
                 "a buffer of {compressed} bytes that states {stated} decompressed bytes"
             )));
         }
+        total = total.saturating_add(u64::try_from(stated).unwrap_or_default());
     }
+    // The reader does not return an error without memory, so it is requested before.
+    ensure(usize::try_from(total).unwrap_or(usize::MAX))?;
     Ok(None)
 }

@@ -10,17 +10,22 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Type};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::properties::WriterProperties;
 use std::fs::File;
 use std::path::Path;
 use tfseek::io::{Existing, Output};
+use tfseek_tools::memory::ensure;
 
 /// Encoded bytes after which a row group ends. A group is in memory until then.
 const ROW_GROUP: usize = 64 << 20;
 /// Bytes of values that are read at once.
 const BATCH_BYTES: u64 = 32 << 20;
+/// Memory that Parquet's writer and reader take for a batch, in multiples of its bytes. They do not return an error without memory, so it is
+/// requested before they are called.
+const WRITER_MEMORY: usize = 4;
+const READER_MEMORY: u64 = 2;
 /// Largest number of rows that are read at once.
 const BATCH_ROWS: u64 = 8192;
 
@@ -42,6 +47,7 @@ pub(crate) fn write(
     let schema = table.schema().clone();
     let mut writer = ArrowWriter::try_new(&mut output, schema, Some(properties)).map_err(failed)?;
     let rows = table.for_each(|batch| {
+        ensure(batch.get_array_memory_size().saturating_mul(WRITER_MEMORY))?;
         writer.write(batch).map_err(failed)?;
         progress(batch.num_rows() as u64);
         Ok(())
@@ -89,7 +95,12 @@ impl ParquetRows {
         for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
             let file = self.file.try_clone().map_err(|e| ConvertError::io(path, e))?;
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
-            let builder = builder.with_row_groups(vec![number]).with_batch_size(batch_rows(group));
+            let row = row_bytes(group);
+            let rows = (BATCH_BYTES / row.max(1)).clamp(1, BATCH_ROWS);
+            let memory = row.saturating_mul(rows).saturating_mul(READER_MEMORY);
+            let memory = ensure(usize::try_from(memory).unwrap_or(usize::MAX));
+            memory.map_err(|e| ConvertError::io(path, e.into()))?;
+            let builder = builder.with_row_groups(vec![number]).with_batch_size(rows as usize);
             let mut reader = guarded(path, || builder.build())?.map_err(failed)?;
             let mut left = u64::try_from(group.num_rows()).unwrap_or_default();
             while let Some(batch) = guarded(path, || reader.next())? {
@@ -111,15 +122,21 @@ impl ParquetRows {
     }
 }
 
-/// Returns the number of rows that are read at once, so that their values are not much more than [`BATCH_BYTES`].
-fn batch_rows(group: &RowGroupMetaData) -> usize {
-    // Values of a dictionary are stored once, and read once per row.
-    let unencoded: i64 = group
-        .columns()
-        .iter()
-        .filter_map(|column| column.unencoded_byte_array_data_bytes())
-        .fold(0, i64::saturating_add);
-    let bytes = u64::try_from(group.total_byte_size().max(unencoded)).unwrap_or(u64::MAX);
-    let mean = bytes / u64::try_from(group.num_rows()).unwrap_or_default().max(1);
-    (BATCH_BYTES / mean.max(1)).clamp(1, BATCH_ROWS) as usize
+/// Returns the mean of the bytes of a row in memory.
+fn row_bytes(group: &RowGroupMetaData) -> u64 {
+    // Values of a dictionary, and equal ones in a row, are stored once.
+    let values = group.columns().iter().map(|column| {
+        let width = match column.column_descr().physical_type() {
+            Type::BOOLEAN => 1,
+            Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
+            Type::INT64 | Type::DOUBLE => 8,
+            Type::INT96 => 12,
+            Type::FIXED_LEN_BYTE_ARRAY => i64::from(column.column_descr().type_length()),
+        };
+        let texts = column.unencoded_byte_array_data_bytes().unwrap_or_default();
+        column.num_values().saturating_mul(width).saturating_add(texts)
+    });
+    let bytes = values.fold(0, i64::saturating_add).max(group.total_byte_size());
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    bytes / u64::try_from(group.num_rows()).unwrap_or_default().max(1)
 }

@@ -48,7 +48,7 @@ impl<'a> Content<'a> {
     /// # Errors
     /// The payload is malformed.
     pub fn example(example: Example<'a>) -> Result<Content<'a>> {
-        Ok(Content::Example(example.entries().collect::<Result<_>>()?))
+        Ok(Content::Example(map(example.entries())?))
     }
 
     /// Decodes a SequenceExample. Errors have its location.
@@ -56,9 +56,18 @@ impl<'a> Content<'a> {
     /// # Errors
     /// The payload is malformed.
     pub fn sequence(sequence: SequenceExample<'a>) -> Result<Content<'a>> {
-        let context = sequence.context().entries().collect::<Result<_>>()?;
-        Ok(Content::Sequence(context, sequence.feature_lists().collect::<Result<_>>()?))
+        Ok(Content::Sequence(map(sequence.context().entries())?, map(sequence.feature_lists())?))
     }
+}
+
+/// Collects the entries of a map. The last one of a key wins. Entry by entry, the memory is that of small nodes only.
+fn map<'a, V>(entries: impl Iterator<Item = Result<(&'a str, V)>>) -> Result<Map<'a, V>> {
+    let mut map = Map::new();
+    for entry in entries {
+        let (key, value) = entry?;
+        map.insert(key, value);
+    }
+    Ok(map)
 }
 
 /// Calls `f` with the bytes of each value of a feature: an int64 as 8 bytes, a float as 4 bytes, a byte string as 8 bytes of length, then its

@@ -1,6 +1,7 @@
 //! Search for records that meet a condition or contain a text.
 
 use crate::NumberedRecords;
+use crate::memory::append;
 use crate::units::{
     MergedUnit, UnitOptions, UnitRecord, UnitSource, UnitWork, for_each_unit, unknown_number,
 };
@@ -249,7 +250,7 @@ impl UnitWork for GrepWork<'_> {
         }
         let from = unit.payloads.len();
         if self.grep.options.payloads {
-            unit.payloads.extend_from_slice(payload);
+            append(&mut unit.payloads, payload).map_err(|e| Error::from(e).at(at))?;
         }
         unit.matches.push(GrepMatch {
             record: at.record.unwrap_or(0),

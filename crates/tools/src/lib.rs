@@ -55,6 +55,7 @@ mod digits;
 pub mod encode;
 pub mod fields;
 pub mod grep;
+pub mod memory;
 mod npz;
 mod numbered;
 pub mod outputs;

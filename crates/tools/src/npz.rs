@@ -101,7 +101,7 @@ impl NpzWriter {
                 values.iter().map(|value| value.to_bits().to_le_bytes()),
             ),
             Values::Bytes(values) => {
-                let (data, offsets) = values.to_contiguous();
+                let (data, offsets) = values.to_contiguous()?;
                 self.archive.start(&format!("{name}::data"), BYTES, &[data.len()])?;
                 self.archive.write_all(&data)?;
                 self.archive.integers(&format!("{name}::offsets"), &[offsets.len()], &offsets)?;

@@ -1,5 +1,6 @@
 //! Streams of records of one kind.
 
+use crate::memory::copied;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use tfseek::example::{KindGuess, MessageKind};
@@ -46,7 +47,13 @@ impl KindedStream {
                     let at = record.at();
                     guess.add(record.payload());
                     let (i, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
-                    self.ahead.push_back((record.payload().to_vec(), i, offset));
+                    match copied(record.payload()) {
+                        Ok(payload) => self.ahead.push_back((payload, i, offset)),
+                        Err(e) => {
+                            self.error = Some(Error::from(e).at(at));
+                            break;
+                        }
+                    }
                 }
                 Ok(None) => {
                     self.ended = true;

@@ -52,6 +52,7 @@
 //! of a unit are copied together before they are worked on.
 
 use crate::KindedStream;
+use crate::memory::{append, push};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
@@ -233,6 +234,7 @@ fn on_this_thread<S: UnitSource, W: UnitWork, E>(
         let mut unit = OpenUnit::new(shard, work);
         let end = cutter.cut(|record| {
             unit.add(work, record, skips);
+            Ok(())
         });
         merge(unit.end(end))?;
     }
@@ -441,8 +443,8 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
         self.next.checked_sub(1)
     }
 
-    /// Calls `each` with the records of the next unit.
-    fn cut(&mut self, mut each: impl FnMut(UnitRecord<'_>)) -> UnitEnd {
+    /// Calls `each` with the records of the next unit, until it fails.
+    fn cut(&mut self, mut each: impl FnMut(UnitRecord<'_>) -> Result<()>) -> UnitEnd {
         self.first = false;
         let (mut records, mut bytes) = (0usize, 0usize);
         let mut end =
@@ -457,7 +459,10 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
                         Ok(Some((record, number))) => {
                             records += 1;
                             bytes = bytes.saturating_add(record.payload().len());
-                            each(UnitRecord { record, number, kind });
+                            if let Err(e) = each(UnitRecord { record, number, kind }) {
+                                end.error = Some(e);
+                                break;
+                            }
                         }
                         Ok(None) => {
                             (end.is_last, self.total) = (true, source.total());
@@ -507,11 +512,15 @@ impl UnitCopies {
         self.records.clear();
     }
 
-    pub(crate) fn add(&mut self, UnitRecord { record, number, kind }: UnitRecord<'_>) {
-        self.bytes.extend_from_slice(record.payload());
+    /// Copies a record.
+    ///
+    /// # Errors
+    /// There is not enough memory. The error has the location of the record.
+    pub(crate) fn add(&mut self, UnitRecord { record, number, kind }: UnitRecord<'_>) -> Result<()> {
         let at = record.at();
-        let (record, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
-        self.records.push(CopiedRecord { end: self.bytes.len(), record, offset, number, kind });
+        append(&mut self.bytes, record.payload()).map_err(|e| Error::from(e).at(at))?;
+        let (record, offset, end) = (at.record.unwrap_or(0), at.offset.unwrap_or(0), self.bytes.len());
+        Ok(push(&mut self.records, CopiedRecord { end, record, offset, number, kind })?)
     }
 
     /// Returns the records. `name` is the shard's.

@@ -5,6 +5,7 @@ use super::options::EncoderOptions;
 use super::plan::{EncodedColumn, columns};
 use super::values::{CastBuffer, LeafValues};
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::collected;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use std::sync::Arc;
@@ -98,8 +99,12 @@ impl Encoder {
         let mut steps = Vec::new();
         for (column, (located, values)) in self.columns.iter().zip(located.iter().zip(&values)) {
             let count = if column.is_list { located.features() } else { 0 };
-            let step = |k| located.feature(k).map_or(Ok(FeatureSlice::None), |leaves| values.feature(leaves));
-            steps.push((0..count).map(step).collect::<Result<Vec<_>>>()?);
+            let mut of_column = collected(count, std::iter::empty())?;
+            for step in 0..count {
+                let leaves = located.feature(step);
+                of_column.push(leaves.map_or(Ok(FeatureSlice::None), |leaves| values.feature(leaves))?);
+            }
+            steps.push(of_column);
         }
         let mut features = Vec::with_capacity(self.columns.len());
         let mut lists: Vec<(&str, &[FeatureSlice<'_>])> = Vec::with_capacity(self.columns.len());

@@ -1,6 +1,7 @@
 //! The place of each row's values in the leaves of a column.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::collected;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::NullBuffer;
@@ -105,10 +106,10 @@ impl Level {
     /// Returns the lists of an array and their items. `None` if the array is not of lists.
     fn of_lists(array: &ArrayRef) -> Result<Option<(Level, ArrayRef)>> {
         let (ranges, items) = match array.data_type() {
-            DataType::List(_) => offsets::<i32>(array),
-            DataType::LargeList(_) => offsets::<i64>(array),
-            DataType::ListView(_) => views::<i32>(array),
-            DataType::LargeListView(_) => views::<i64>(array),
+            DataType::List(_) => offsets::<i32>(array)?,
+            DataType::LargeList(_) => offsets::<i64>(array)?,
+            DataType::ListView(_) => views::<i32>(array)?,
+            DataType::LargeListView(_) => views::<i64>(array)?,
             DataType::FixedSizeList(_, size) => {
                 let items = Items::Fixed(usize::try_from(*size).unwrap_or_default());
                 let level = Level { nulls: array.nulls().cloned(), items, len: array.len() };
@@ -173,18 +174,19 @@ impl Level {
     }
 }
 
-fn offsets<T: OffsetSizeTrait>(array: &ArrayRef) -> (Vec<Range<usize>>, &ArrayRef) {
+fn offsets<T: OffsetSizeTrait>(array: &ArrayRef) -> Result<(Vec<Range<usize>>, &ArrayRef)> {
     let lists = array.as_list::<T>();
     let starts = lists.value_offsets();
     let ranges = starts.iter().zip(starts.iter().skip(1));
-    (ranges.map(|(start, end)| start.as_usize()..end.as_usize()).collect(), lists.values())
+    let ranges = ranges.map(|(start, end)| start.as_usize()..end.as_usize());
+    Ok((collected(lists.len(), ranges)?, lists.values()))
 }
 
-fn views<T: OffsetSizeTrait>(array: &ArrayRef) -> (Vec<Range<usize>>, &ArrayRef) {
+fn views<T: OffsetSizeTrait>(array: &ArrayRef) -> Result<(Vec<Range<usize>>, &ArrayRef)> {
     let lists = array.as_list_view::<T>();
     let ranges = lists.value_offsets().iter().zip(lists.value_sizes()).map(|(start, len)| {
         let start = start.as_usize();
         start..start.saturating_add(len.as_usize())
     });
-    (ranges.collect(), lists.values())
+    Ok((collected(lists.len(), ranges)?, lists.values()))
 }

@@ -2,6 +2,7 @@
 
 use super::levels::Located;
 use crate::error::{Error, Result};
+use crate::memory::collected;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
@@ -9,6 +10,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrowPrimitiveType};
 use arrow_schema::DataType;
+use std::hint::black_box;
 use std::ops::Range;
 use tfseek::example::FeatureSlice;
 
@@ -48,20 +50,20 @@ impl<'a> LeafValues<'a> {
         }
         if data_type.is_integer() || *data_type == DataType::Boolean {
             ints.clear();
-            put_values(leaves, ints, put_ints);
+            put_values(leaves, ints, put_ints)?;
             check(located)?;
             return Ok(LeafValues::Int64(ints));
         }
         if data_type.is_floating() {
             floats.clear();
-            put_values(leaves, floats, put_floats);
+            put_values(leaves, floats, put_floats)?;
             check(located)?;
             return Ok(LeafValues::Float(floats));
         }
         if *data_type == DataType::Null {
             return Ok(LeafValues::None);
         }
-        Ok(LeafValues::Bytes(strings(leaves)))
+        Ok(LeafValues::Bytes(strings(leaves)?))
     }
 
     /// Returns the feature with these values.
@@ -84,7 +86,7 @@ fn check(located: &Located) -> Result<()> {
     if !may_change || (0..values.len()).all(|value| change(values, value).is_none()) {
         return Ok(());
     }
-    let keys = keys(leaves);
+    let keys = keys(leaves)?;
     let change_of = |leaf| match &keys {
         Some(keys) => change(values, keys.get(leaf).copied()?),
         None => change(values, leaf),
@@ -110,9 +112,13 @@ fn change(values: &dyn Array, k: usize) -> Option<String> {
 }
 
 /// Returns the position of each value of a dictionary array in the dictionary. `None` for another array, and for an empty dictionary.
-fn keys(leaves: &dyn Array) -> Option<Vec<usize>> {
-    let dictionary = leaves.as_any_dictionary_opt()?;
-    (!dictionary.values().is_empty()).then(|| dictionary.normalized_keys())
+fn keys(leaves: &dyn Array) -> Result<Option<Vec<usize>>> {
+    let Some(dictionary) = leaves.as_any_dictionary_opt().filter(|d| !d.values().is_empty()) else {
+        return Ok(None);
+    };
+    // Arrow's function cannot fail, so its memory is requested before.
+    black_box(collected::<usize>(leaves.len(), std::iter::empty())?);
+    Ok(Some(dictionary.normalized_keys()))
 }
 
 /// Appends what `put` returns for the array. Values of a dictionary are looked up.
@@ -120,13 +126,21 @@ fn put_values<T: Clone + Default>(
     leaves: &dyn Array,
     out: &mut Vec<T>,
     put: impl Fn(&dyn Array, &mut Vec<T>),
-) {
-    let Some(dictionary) = leaves.as_any_dictionary_opt() else { return put(leaves, out) };
+) -> Result<()> {
+    out.try_reserve(leaves.len())?;
+    let Some(dictionary) = leaves.as_any_dictionary_opt() else {
+        put(leaves, out);
+        return Ok(());
+    };
     // Without values all keys are null.
-    let Some(keys) = keys(leaves) else { return out.resize(leaves.len(), T::default()) };
-    let mut values = Vec::new();
+    let Some(keys) = keys(leaves)? else {
+        out.resize(leaves.len(), T::default());
+        return Ok(());
+    };
+    let mut values = collected(dictionary.values().len(), std::iter::empty())?;
     put(dictionary.values(), &mut values);
     out.extend(keys.into_iter().map(|key| values.get(key).cloned().unwrap_or_default()));
+    Ok(())
 }
 
 /// Appends integers and booleans. Numbers that do not fit are changed.
@@ -158,20 +172,21 @@ fn put_cast<T: ArrowPrimitiveType, O>(leaves: &dyn Array, out: &mut Vec<O>, cast
 }
 
 /// Returns byte strings and text. Nulls are any strings.
-fn strings(leaves: &dyn Array) -> Vec<&[u8]> {
+fn strings(leaves: &dyn Array) -> Result<Vec<&[u8]>> {
+    let len = leaves.len();
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-        let values = strings(dictionary.values());
-        let keys = keys(leaves).into_iter().flatten();
-        return keys.map(|key| values.get(key).copied().unwrap_or_default()).collect();
+        let values = strings(dictionary.values())?;
+        let keys = keys(leaves)?.into_iter().flatten();
+        return Ok(collected(len, keys.map(|key| values.get(key).copied().unwrap_or_default()))?);
     }
-    let all = 0..leaves.len();
-    match leaves.data_type() {
-        DataType::Binary => all.map(|k| leaves.as_binary::<i32>().value(k)).collect(),
-        DataType::LargeBinary => all.map(|k| leaves.as_binary::<i64>().value(k)).collect(),
-        DataType::BinaryView => all.map(|k| leaves.as_binary_view().value(k)).collect(),
-        DataType::FixedSizeBinary(_) => all.map(|k| leaves.as_fixed_size_binary().value(k)).collect(),
-        DataType::Utf8 => all.map(|k| leaves.as_string::<i32>().value(k).as_bytes()).collect(),
-        DataType::LargeUtf8 => all.map(|k| leaves.as_string::<i64>().value(k).as_bytes()).collect(),
-        _ => all.map(|k| leaves.as_string_view().value(k).as_bytes()).collect(),
-    }
+    let all = 0..len;
+    Ok(match leaves.data_type() {
+        DataType::Binary => collected(len, all.map(|k| leaves.as_binary::<i32>().value(k))),
+        DataType::LargeBinary => collected(len, all.map(|k| leaves.as_binary::<i64>().value(k))),
+        DataType::BinaryView => collected(len, all.map(|k| leaves.as_binary_view().value(k))),
+        DataType::FixedSizeBinary(_) => collected(len, all.map(|k| leaves.as_fixed_size_binary().value(k))),
+        DataType::Utf8 => collected(len, all.map(|k| leaves.as_string::<i32>().value(k).as_bytes())),
+        DataType::LargeUtf8 => collected(len, all.map(|k| leaves.as_string::<i64>().value(k).as_bytes())),
+        _ => collected(len, all.map(|k| leaves.as_string_view().value(k).as_bytes())),
+    }?)
 }

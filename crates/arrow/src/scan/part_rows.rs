@@ -81,10 +81,7 @@ impl RowLimits {
             }
             None => true,
         };
-        if is_kept {
-            rows.push(record, number);
-        }
-        Ok(())
+        if is_kept { rows.push(record, number) } else { Ok(()) }
     }
 }
 
@@ -126,17 +123,23 @@ impl ReadRows {
     }
 
     /// Adds a record with its number in the dataset.
-    pub(super) fn push(&mut self, record: Record<'_>, number: u64) {
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn push(&mut self, record: Record<'_>, number: u64) -> tfseek::Result<()> {
         let at = record.at();
         let path = at.path.unwrap_or(Path::new(""));
         if self.shards.last().is_none_or(|last| last != path) {
             self.shards.push(path.to_owned());
         }
         let start = self.bytes.len();
+        self.bytes.try_reserve(record.payload().len())?;
+        self.rows.try_reserve(1)?;
         self.bytes.extend_from_slice(record.payload());
         let (payload, shard) = (start..self.bytes.len(), self.shards.len().saturating_sub(1));
         let (ordinal, offset) = (at.record.unwrap_or_default(), at.offset.unwrap_or_default());
         self.rows.push(RowPlace { payload, number, shard, ordinal, offset });
+        Ok(())
     }
 
     pub(super) fn len(&self) -> usize {

@@ -265,10 +265,8 @@ impl LoadedBatches {
         };
         let mut read = ReadRows::new(Vec::new());
         let mut next = numbers.iter();
-        self.dataset.read_many(&numbers, |record| {
-            read.push(record, next.next().copied().unwrap_or_default());
-            Ok(())
-        })?;
+        self.dataset
+            .read_many(&numbers, |record| read.push(record, next.next().copied().unwrap_or_default()))?;
         Ok(read)
     }
 }

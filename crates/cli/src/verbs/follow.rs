@@ -180,7 +180,7 @@ impl Reader<'_> {
         let (mut last, mut spare) = (VecDeque::<KeptRecord>::new(), KeptRecord::default());
         let end = loop {
             match self.records.next() {
-                Ok(Some(item)) => spare.set(item),
+                Ok(Some(item)) => spare.set(item)?,
                 Ok(None) => break Ok(()),
                 // The last records before the damage are printed.
                 Err(e) => break Err(e),

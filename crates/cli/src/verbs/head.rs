@@ -93,7 +93,7 @@ fn print_records(
             Ok(_) if seen < skip => Ok(()),
             Ok(item) if hold == 0 => printer.record(console, item),
             Ok(item) => {
-                spare.set(item);
+                spare.set(item)?;
                 held.push_back(std::mem::take(&mut spare));
                 if held.len() as u64 > hold
                     && let Some(first) = held.pop_front()

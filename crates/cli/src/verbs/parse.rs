@@ -216,6 +216,7 @@ fn parse_all(
             if let Some(row) = rows.get_mut(pending) {
                 let at = record.at();
                 row.payload.clear();
+                row.payload.try_reserve(record.payload().len()).map_err(|e| tfseek::Error::from(e).at(at))?;
                 row.payload.extend_from_slice(record.payload());
                 row.path = name.clone();
                 (row.i, row.offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));

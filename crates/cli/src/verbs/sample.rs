@@ -108,13 +108,13 @@ fn in_one_pass(
         let before = numbers.begin(path);
         let mut records = Records::open(path, args.print.payload).map_err(in_order)?.numbered(before);
         while let Some(item) = records.next().map_err(in_order)? {
-            let offered = condition.accepts(&item).map(|accepted| {
-                if accepted {
-                    sample.offer(|drawn| {
-                        drawn.file = file;
-                        drawn.record.set(item);
-                    });
-                }
+            let offered = condition.accepts(&item).and_then(|accepted| {
+                let set = |drawn: &mut Drawn| {
+                    drawn.file = file;
+                    drawn.record.set(item)
+                };
+                let kept = if accepted { sample.offer(set) } else { None };
+                Ok(kept.transpose()?.unwrap_or_default())
             });
             skipped.catch(read, offered).map_err(|e| {
                 bar.finish_and_clear();

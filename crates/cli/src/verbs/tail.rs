@@ -101,7 +101,7 @@ fn file(
             Err(e) => break Err(damage::explain(e.into(), reading)),
         };
         match condition.accepts(&item) {
-            Ok(true) => spare.set(item),
+            Ok(true) => spare.set(item)?,
             Ok(false) => continue,
             Err(e) => match skipped.catch(read, Err(e)) {
                 Ok(()) => continue,

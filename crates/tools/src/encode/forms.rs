@@ -273,7 +273,7 @@ impl RecordReader<'_> {
                 }
                 "payload" if is_json => {
                     parts.payload = Some(match value.token()? {
-                        Token::Text(text) => text.into_owned().into_bytes(),
+                        Token::Text(text) => values::bytes(value, text)?,
                         Token::Object => base64_object(value)?,
                         _ => return Err(value.expected("a string or {\"base64\": ..}")),
                     });

@@ -5,6 +5,7 @@
 
 use super::error::{JsonError, JsonPosition};
 use super::value::{JsonValue, ValueError};
+use crate::memory::push;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io::{self, BufRead, BufReader, Read};
@@ -134,7 +135,7 @@ impl<R: Read> RecordBytes<R> {
             return false;
         }
         let len = values.byte_offset();
-        let is_within = len as u64 <= self.max_record;
+        let is_within = len as u64 <= self.max_record && self.kept.try_reserve(len).is_ok();
         if is_within {
             self.kept.extend_from_slice(bytes.get(..len).unwrap_or_default());
             self.input.consume(len);
@@ -152,7 +153,7 @@ impl<R: Read> Read for RecordBytes<R> {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         *to = byte;
-        self.kept.push(byte);
+        push(&mut self.kept, byte)?;
         self.input.consume(1);
         Ok(1)
     }

@@ -3,6 +3,7 @@
 //! The parts are pieces of the text, so numbers keep their digits, and errors have a place. Keys keep their order, and one that is given
 //! twice is an error.
 
+use crate::memory::ensure;
 use serde::Deserializer as _;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
@@ -75,6 +76,12 @@ impl<'a> JsonValue<'a> {
         }
     }
 
+    /// Returns the error of a value that there is not enough memory for.
+    #[cold]
+    pub(super) fn no_memory(self) -> ValueError<'a> {
+        self.error("not enough memory")
+    }
+
     pub(super) fn token(self) -> Result<Token<'a>, ValueError<'a>> {
         Ok(match self.text.as_bytes().first() {
             Some(b'"') => Token::Text(self.string()?),
@@ -102,6 +109,8 @@ impl<'a> JsonValue<'a> {
     /// Decodes a string, which borrows from the text if it has no escapes.
     fn string(self) -> Result<Cow<'a, str>, ValueError<'a>> {
         let decoded = if self.text.contains('\\') {
+            // serde_json decodes to a buffer that grows, and copies it.
+            ensure(self.text.len().saturating_mul(3)).map_err(|_| self.no_memory())?;
             serde_json::from_str(self.text).map(Cow::Owned)
         } else {
             serde_json::from_str(self.text).map(Cow::Borrowed)

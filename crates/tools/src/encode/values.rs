@@ -1,8 +1,9 @@
 //! Values of features: integers, floats, byte strings.
 
 use super::value::{JsonValue, Token, ValueError};
-use base64::Engine;
+use crate::memory::{copied, push};
 use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
+use base64::{Engine, decoded_len_estimate};
 use std::borrow::Cow;
 use tfseek::{DType, FeatureBuf};
 
@@ -50,19 +51,30 @@ pub(super) fn list<'a>(
 /// Reads one value to the end of `values`, whose kind it must have.
 fn element<'a>(value: JsonValue<'a>, manner: Manner, values: &mut FeatureBuf) -> Result<(), ValueError<'a>> {
     match values {
-        FeatureBuf::Int64(values) => values.push(int64(value, manner)?),
-        FeatureBuf::Float(values) => values.push(float(value, manner)?),
-        FeatureBuf::Bytes(values) => values.push(match (value.token()?, manner) {
-            (Token::Text(text), Manner::Plain) => text.into_owned().into_bytes(),
-            (Token::Text(text), Manner::Proto) => base64(value, &text)?,
-            (Token::Object, Manner::Plain) => base64_object(value)?,
-            (_, Manner::Plain) => return Err(value.expected("a string or {\"base64\": ..}")),
-            (_, Manner::Proto) => return Err(value.expected("a string in base64")),
-        }),
+        FeatureBuf::Int64(values) => push(values, int64(value, manner)?),
+        FeatureBuf::Float(values) => push(values, float(value, manner)?),
+        FeatureBuf::Bytes(values) => push(
+            values,
+            match (value.token()?, manner) {
+                (Token::Text(text), Manner::Plain) => bytes(value, text)?,
+                (Token::Text(text), Manner::Proto) => base64(value, &text)?,
+                (Token::Object, Manner::Plain) => base64_object(value)?,
+                (_, Manner::Plain) => return Err(value.expected("a string or {\"base64\": ..}")),
+                (_, Manner::Proto) => return Err(value.expected("a string in base64")),
+            },
+        ),
         // No list is read into a feature without a kind.
         FeatureBuf::None => return Err(value.expected("no value")),
     }
-    Ok(())
+    .map_err(|_| value.no_memory())
+}
+
+/// Returns the bytes of the text of a value.
+pub(super) fn bytes<'a>(value: JsonValue<'a>, text: Cow<'a, str>) -> Result<Vec<u8>, ValueError<'a>> {
+    match text {
+        Cow::Owned(text) => Ok(text.into_bytes()),
+        Cow::Borrowed(text) => copied(text.as_bytes()).map_err(|_| value.no_memory()),
+    }
 }
 
 fn int64(value: JsonValue<'_>, manner: Manner) -> Result<i64, ValueError<'_>> {
@@ -112,12 +124,23 @@ const FLOAT: &str = "a float, \"NaN\", \"Infinity\" or \"-Infinity\"";
 
 /// Decodes a string that is base64, also that for addresses and that without padding, as protobuf does.
 pub(super) fn base64<'a>(value: JsonValue<'a>, text: &str) -> Result<Vec<u8>, ValueError<'a>> {
-    let standard = if text.contains(['-', '_']) {
-        Cow::Owned(text.replace('-', "+").replace('_', "/"))
-    } else {
-        Cow::Borrowed(text)
-    };
-    STANDARD_PAD_INDIFFERENT.decode(standard.as_bytes()).map_err(|_| value.expected("base64"))
+    let no_memory = |_| value.no_memory();
+    let mut standard = Cow::Borrowed(text.as_bytes());
+    if text.contains(['-', '_']) {
+        let mut copy = copied(text.as_bytes()).map_err(no_memory)?;
+        for byte in &mut copy {
+            *byte = match *byte {
+                b'-' => b'+',
+                b'_' => b'/',
+                other => other,
+            };
+        }
+        standard = Cow::Owned(copy);
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(decoded_len_estimate(standard.len())).map_err(no_memory)?;
+    let decoded = STANDARD_PAD_INDIFFERENT.decode_vec(&*standard, &mut bytes);
+    decoded.map(|()| bytes).map_err(|_| value.expected("base64"))
 }
 
 /// Decodes an object with the key `base64`.

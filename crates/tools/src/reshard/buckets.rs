@@ -207,9 +207,11 @@ impl<'a> Buckets<'a> {
     fn append(&mut self, position: u64, payload: &[u8]) -> Result<()> {
         let bucket = usize::try_from(position / self.width).ok().and_then(|b| self.each.get_mut(b));
         let bucket = bucket.ok_or_else(changed)?;
+        let len = POSITION + OVERHEAD + payload.len();
+        bucket.buffer.try_reserve(len)?;
         bucket.buffer.extend_from_slice(&position.to_le_bytes());
         put_record(&mut bucket.buffer, payload)?;
-        bucket.len += (POSITION + OVERHEAD + payload.len()) as u64;
+        bucket.len += len as u64;
         match self.folder {
             Some(folder) if bucket.buffer.len() >= self.buffer => {
                 bucket.flush(folder, self.buffer).map_err(|e| Error::from(e).in_file(folder))
@@ -238,7 +240,7 @@ impl Bucket {
         let Some(mut file) = self.file.take() else { return Ok(self.buffer) };
         let mut bytes = Vec::new();
         let len = usize::try_from(self.len).map_err(|_| changed())?;
-        bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        bytes.try_reserve_exact(len)?;
         file.rewind()?;
         file.read_to_end(&mut bytes)?;
         bytes.extend_from_slice(&self.buffer);

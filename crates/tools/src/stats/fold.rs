@@ -217,10 +217,7 @@ impl<W: FoldWork> FoldRun<'_, W> {
         let read = if is_direct {
             self.read(&mut source, &mut unit, |unit, record| self.work.add(unit, record))
         } else {
-            self.read(&mut source, &mut unit, |_, record| {
-                copies.add(record);
-                Ok(())
-            })
+            self.read(&mut source, &mut unit, |_, record| Ok(copies.add(record)?))
         };
         let goes_on = matches!(read, Ok(true));
         self.put(shard, goes_on.then_some(source));

@@ -6,10 +6,10 @@ use super::fields::PayloadFields;
 use super::names::{FeatureNames, NOT_COUNTED};
 use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
-use crate::wildcards;
+use crate::{memory, wildcards};
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
-use tfseek::{Feature, FeatureList, Record, Result};
+use tfseek::{Error, Feature, FeatureList, Record, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The largest number of slices.
@@ -19,6 +19,10 @@ const MAX_SLICE_NAME: usize = 256;
 /// Memory is compared with its limit when the payload bytes since the last time reach this part of the limit, within these bounds.
 const CHECK_PART: u64 = 32;
 const CHECK_BOUNDS: (u64, u64) = (1 << 20, 16 << 20);
+/// Each time this many payload bytes were added, there must be memory for the statistics of the next ones. Their own allocations are many, and
+/// small or bounded, so this is the place where a lack of memory is an error.
+const ENSURED_EVERY: u64 = 1 << 20;
+const HEADROOM: usize = 4 << 20;
 
 /// The value of a feature that selects a slice, in the order of the slices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +67,13 @@ impl RecordStats {
         }
         self.sizes.add(len);
         self.payloads.add(hash);
+    }
+
+    /// Reserves memory for these numbers of features and feature lists.
+    #[inline]
+    fn reserve(&mut self, features: usize, lists: usize) -> Result<()> {
+        self.features.try_reserve(features.saturating_sub(self.features.len()))?;
+        Ok(self.lists.try_reserve(lists.saturating_sub(self.lists.len()))?)
     }
 
     #[inline]
@@ -137,6 +148,7 @@ impl FeatureCollector {
                 continue;
             }
             if self.last.len() <= place as usize {
+                self.last.try_reserve(place as usize + 1 - self.last.len())?;
                 self.last.resize(place as usize + 1, (0, 0));
             }
             let Some(last) = self.last.get_mut(place as usize) else { continue };
@@ -146,9 +158,10 @@ impl FeatureCollector {
                 earlier.1 = value;
             } else {
                 *last = (record, found.len() as u32);
-                found.push((place, value));
+                memory::push(found, (place, value))?;
             }
         }
+        self.names.check_memory()?;
         Ok(not_counted)
     }
 }
@@ -173,6 +186,8 @@ pub(crate) struct UnitStats {
     records: u64,
     /// Payload bytes since memory was compared with its limit.
     unchecked: u64,
+    /// Payload bytes since memory was [ensured](memory::ensure).
+    unensured: u64,
     found: Vec<(u32, Feature<'static>)>,
     found_lists: Vec<(u32, FeatureList<'static>)>,
     scratch: Vec<i64>,
@@ -192,6 +207,11 @@ impl UnitStats {
     ) -> std::result::Result<(), StatsError> {
         self.records += 1;
         let (number, payload) = (self.records, record.payload());
+        self.unensured = self.unensured.saturating_add(payload.len() as u64);
+        if self.unensured >= ENSURED_EVERY {
+            self.unensured = 0;
+            memory::ensure(HEADROOM).map_err(|e| Error::from(e).at(record.at()))?;
+        }
         let mut found = recycled(std::mem::take(&mut self.found));
         let mut lists = recycled(std::mem::take(&mut self.found_lists));
         let not_counted = match kind {
@@ -224,6 +244,7 @@ impl UnitStats {
         };
         let slice = slice.map(|key| self.slices.entry(key).or_default());
         for (k, group) in [Some(&mut self.all), slice].into_iter().flatten().enumerate() {
+            group.reserve(self.features.names.len(), self.lists.names.len())?;
             group.add_payload(kind, payload.len(), hash);
             if kind == 2 {
                 let not_counted = group.fields.add(payload, selects, is_full);
@@ -370,6 +391,9 @@ impl UnitStats {
                 self.not_counted = self.not_counted.saturating_add(stats.records());
             }
         }
+        self.features.names.check_memory()?;
+        self.lists.names.check_memory()?;
+        memory::ensure(HEADROOM).map_err(Error::from)?;
         self.features.names.is_full |= other.features.names.is_full;
         self.lists.names.is_full |= other.lists.names.is_full;
         let is_full = self.features.names.is_full;

@@ -1,7 +1,8 @@
 //! Names of features, and their prediction: most records have the same keys in the same order.
 
-use crate::wildcards;
-use std::collections::HashMap;
+use crate::{memory, wildcards};
+use std::collections::{HashMap, TryReserveError};
+use std::io;
 
 /// The largest number of features that are counted.
 pub(crate) const MAX_FEATURES: usize = 20_000;
@@ -17,8 +18,13 @@ pub(crate) struct FeatureNames {
     predicted: Vec<u32>,
     /// No further names are added.
     pub(crate) is_full: bool,
+    /// There was not enough memory for a name.
+    is_lost: bool,
 }
 
+/// Number of names whose memory is ensured at once, and memory of the statistics of one with few values.
+const NAMES: usize = 1024;
+const NAME_BYTES: usize = 1024;
 /// The place of a feature that is not counted.
 pub(crate) const NOT_COUNTED: u32 = u32::MAX;
 
@@ -45,6 +51,10 @@ impl FeatureNames {
             None => self.add(key, patterns),
         };
         if self.predicted.len() <= k && k < MAX_FEATURES {
+            // A name that is not predicted is searched.
+            if self.predicted.try_reserve(k + 1 - self.predicted.len()).is_err() {
+                return place;
+            }
             self.predicted.resize(k + 1, 0);
         }
         if let Some(predicted) = self.predicted.get_mut(k) {
@@ -53,13 +63,34 @@ impl FeatureNames {
         place
     }
 
-    /// Adds a name, and returns its place.
+    /// Adds a name, and returns its place. Without memory it is not counted, and `is_lost` is set.
     pub(crate) fn add(&mut self, key: &str, patterns: &[String]) -> u32 {
+        if self.reserve().is_err() {
+            self.is_lost = true;
+            return NOT_COUNTED;
+        }
         let place = self.names.len() as u32;
         let selected = patterns.is_empty() || patterns.iter().any(|pattern| wildcards::matches(pattern, key));
         self.names.push((key.into(), selected));
         self.places.insert(key.into(), place);
         place
+    }
+
+    /// Checks that no name was lost.
+    ///
+    /// # Errors
+    /// There was not enough memory.
+    pub(crate) fn check_memory(&self) -> tfseek::Result<()> {
+        if self.is_lost { Err(io::Error::from(io::ErrorKind::OutOfMemory).into()) } else { Ok(()) }
+    }
+
+    /// Reserves memory for another name, and every [`NAMES`] names for their statistics, which are small allocations.
+    fn reserve(&mut self) -> Result<(), TryReserveError> {
+        if self.names.len().is_multiple_of(NAMES) {
+            memory::ensure(NAMES * NAME_BYTES)?;
+        }
+        self.names.try_reserve(1)?;
+        self.places.try_reserve(1)
     }
 
     /// Returns the place of a name of other statistics. It is added if there is room.
@@ -80,6 +111,11 @@ impl FeatureNames {
     #[inline]
     pub(crate) fn is_selected(&self, place: usize) -> bool {
         self.names.get(place).is_some_and(|(_, selected)| *selected)
+    }
+
+    /// Returns the number of names.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
     }
 
     /// Returns the names in the order of their places.

@@ -2,6 +2,7 @@
 
 use super::feature::FeatureChecks;
 use super::tally::Tally;
+use crate::memory::push;
 use crate::tfx::{FeatureRule, TfxSchema};
 use std::collections::{BTreeMap, HashMap};
 use tfseek::example::MessageKind;
@@ -91,12 +92,12 @@ impl<'s> Validator<'s> {
             MessageKind::Example => Example::new(payload).at(at),
             MessageKind::SequenceExample => {
                 let sequence = SequenceExample::new(payload).at(at);
-                lists = sequence.feature_lists().collect::<Result<Vec<_>>>()?;
+                lists = entries(sequence.feature_lists())?;
                 sequence.context()
             }
             _ => return Err(Error::from(tfseek::ErrorKind::Spec("records without features".into())).at(at)),
         };
-        let features = context.entries().collect::<Result<Vec<_>>>()?;
+        let features = entries(context.entries())?;
         self.features(&features);
         self.lists(&lists);
         self.records += 1;
@@ -202,4 +203,13 @@ impl<'s> Validator<'s> {
         self.more_new.append(later.more_new, before);
         self.records += later.records;
     }
+}
+
+/// Collects the entries of a map.
+fn entries<T>(entries: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    for entry in entries {
+        push(&mut all, entry?)?;
+    }
+    Ok(all)
 }
