@@ -37,10 +37,11 @@ pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console
     let report =
         if is_export { to_other(args, &mut skipped, global, console)? } else { from_other(args, global)? };
     print(&report, args, global, console)?;
+    skipped.report(console)?;
     if args.select.condition.is_some() && report.records == 0 {
         return Err(Failure::Message(DATA, "no record meets the condition; the file has no records".into()));
     }
-    skipped.report(console)
+    Ok(())
 }
 
 /// Returns true for a path that is not named as a file of another format. TFRecords have any names.
