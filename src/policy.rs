@@ -38,7 +38,8 @@ pub enum Damage {
     #[default]
     Raise,
     /// Damaged records are left out, with a warning per shard. All payloads are verified when a shard is indexed. A torn tail is damage, so
-    /// it is left out as with [`Tail::Tolerate`]. A shard without any sound record stays an error.
+    /// it is left out as with [`Tail::Tolerate`]. A shard without any sound record stays an error. Columns and selections leave out records that do
+    /// not decode ([`Warning::PayloadsSkipped`](crate::Warning::PayloadsSkipped)).
     Skip,
 }
 

@@ -4,7 +4,9 @@ use crate::error::{At, CompressionError, Error, PartError, Result};
 use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
 use crate::io::deflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
-use crate::io::{Compression, Inflate, ReadAt, ReadBuffer, ReadRange, SalvageReader, open_regular};
+use crate::io::{
+    Compression, Inflate, ReadAt, ReadBuffer, ReadRange, SalvageReader, WatchedFile, open_regular,
+};
 use crate::part::Part;
 use crate::paths;
 use crate::policy::{Damage, Tail, Verify};
@@ -14,6 +16,7 @@ use crate::warning::Warning;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Options of a [`Stream`].
@@ -72,7 +75,8 @@ impl StreamOptions {
     /// With [`Damage::Skip`] the stream returns the sound records, with the numbers that a dataset with the same option has, and all payloads are
     /// verified. At the end [`Stream::warnings`] has [`Warning::DamageSkipped`] if bytes were left out. A file without any sound record stays an
     /// error. If damage stops the inflation of a compressed file, it begins again at the next place with a sound record. A pipe cannot be read
-    /// again: there it is an error after the records before it. Parts are read with the damage that their plan left out, and no other.
+    /// again. Of a compressed one 64 MiB are kept, so a place counts if a sound record is found within 64 MiB. Parts are read with the damage
+    /// that their plan left out, and no other.
     #[must_use]
     pub fn damage(mut self, damage: Damage) -> StreamOptions {
         self.damage = damage;
@@ -104,13 +108,62 @@ impl StreamOptions {
         let path = path.as_ref();
         paths::check_local(path)?;
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-        if file.metadata().is_ok_and(|m| m.is_dir()) {
-            return Err(Error::from(io::Error::from(io::ErrorKind::IsADirectory)).in_file(path));
+        let is_regular = is_regular(&file, path)?;
+        self.read_opened(file, is_regular, path)
+    }
+
+    /// Reads the records of a file that was opened and not read. Errors contain `name` as the path.
+    ///
+    /// `progress` is called after each read, with the number of bytes that were not read before, and with 0 if a signal interrupted the read.
+    /// It may cancel the work.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..100 { writer.write(&[i; 1000])?; }
+    /// # writer.close()?;
+    /// use std::ops::ControlFlow;
+    /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+    /// use tfseek::stream::StreamOptions;
+    /// let read = Arc::new(AtomicU64::new(0));
+    /// let progress = {
+    ///     let read = Arc::clone(&read);
+    ///     move |bytes| {
+    ///         read.fetch_add(bytes, Ordering::Relaxed);
+    ///         ControlFlow::Continue(())
+    ///     }
+    /// };
+    /// let mut stream = StreamOptions::new().read_file(std::fs::File::open(&path)?, &path, progress)?;
+    /// while stream.next()?.is_some() {}
+    /// assert_eq!(read.load(Ordering::Relaxed), std::fs::metadata(&path)?.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`open`](StreamOptions::open). If `progress` cancels a read, [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    pub fn read_file(
+        &self,
+        file: File,
+        name: impl Into<PathBuf>,
+        progress: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Result<Stream> {
+        let name = name.into();
+        let is_regular = is_regular(&file, &name)?;
+        self.read_opened(WatchedFile::new(file, progress), is_regular, &name)
+    }
+
+    fn read_opened(
+        &self,
+        file: impl Read + ReadAt + Send + 'static,
+        is_regular: bool,
+        name: &Path,
+    ) -> Result<Stream> {
+        // Damage is left out of a file that can be read again: its bytes are read at offsets.
+        if self.damage == Damage::Skip && is_regular {
+            return self.sound(file, name).map_err(|e| e.in_file(name));
         }
-        if self.damage == Damage::Skip && file.metadata().is_ok_and(|m| m.is_file()) {
-            return self.sound(file, path).map_err(|e| e.in_file(path));
-        }
-        self.read(file, path)
+        self.read(file, name)
     }
 
     /// Reads the records of any reader. Errors contain `name` as the path.
@@ -124,10 +177,9 @@ impl StreamOptions {
         let found = sniff::compression(&first);
         let compression = self.check(found, &first).map_err(|e| e.in_file(&name))?;
         if self.damage == Damage::Skip {
-            let source = Cursor::new(first.clone()).chain(reader);
-            let source = Box::new(Inflate::new(source, compression));
-            let records = self.sound_records(SalvageReader::once(source, self.max_record), &name);
-            return Ok(self.start_sound(records, first, name, compression));
+            let pipe = Box::new(Cursor::new(first.clone()).chain(reader));
+            let reader = SalvageReader::piped(pipe, compression, self.max_record);
+            return Ok(self.start_sound(reader, first, name, compression));
         }
         Ok(self.start(reader, first, name, compression))
     }
@@ -143,28 +195,24 @@ impl StreamOptions {
     }
 
     /// Returns the stream of the sound records of a regular file, which can be read again.
-    fn sound(&self, file: File, path: &Path) -> Result<Stream> {
-        let size = ReadAt::size(&file)?;
+    fn sound(&self, file: impl ReadAt + Send + 'static, path: &Path) -> Result<Stream> {
+        let size = file.size()?;
         let first = sniff::first_bytes(ReadRange { file: &file, at: 0, end: size })?;
         let compression = self.check(sniff::compression(&first), &first)?;
-        let records = self.sound_records(SalvageReader::kept(file, size, compression, self.max_record), path);
-        Ok(self.start_sound(records, first, path.into(), compression))
-    }
-
-    fn sound_records(&self, reader: SalvageReader<'static>, name: &Path) -> SoundRecords {
-        SoundRecords::new(reader, name, self.on_warning)
+        let reader = SalvageReader::kept(file, size, compression, self.max_record);
+        Ok(self.start_sound(reader, first, path.into(), compression))
     }
 
     /// Returns a stream of sound records.
     fn start_sound(
         &self,
-        records: SoundRecords,
+        reader: SalvageReader<'static>,
         first: Vec<u8>,
         name: PathBuf,
         compression: Compression,
     ) -> Stream {
-        let stream = self.start(Box::new(io::empty()), Vec::new(), name, compression);
-        Stream { first, sound: Some(Box::new(records)), ..stream }
+        let records = SoundRecords::new(reader, &name, self.on_warning);
+        self.with_records(StreamRecords::Sound(records), first, name, compression)
     }
 
     /// Opens a part of a dataset, made by [`Dataset::shares`](crate::Dataset::shares). No index is needed. The stream returns the
@@ -211,12 +259,12 @@ impl StreamOptions {
             // These bytes end after a record, whatever follows in the shard.
             options.tail = Tail::Strict;
         }
-        let mut stream = options.start(reader, first, path.into(), compression);
+        let mut records = options.framed(reader, first.clone(), compression);
         let check = self.verify == Verify::Payload;
-        stream.parser = Parser::whole_from(check, self.max_record, part.ordinal(), bytes.start);
-        stream.begin = part.ordinal();
-        stream.end = Some(PartEnd { records: part.records(), to: bytes.end });
-        Ok(stream)
+        records.parser = Parser::whole_from(check, self.max_record, part.ordinal(), bytes.start);
+        records.begin = part.ordinal();
+        records.end = Some(PartEnd { records: part.records(), to: bytes.end });
+        Ok(options.with_records(StreamRecords::Framed(records), first, path.into(), compression))
     }
 
     /// Returns the stream of a reader after its `first` bytes.
@@ -227,7 +275,18 @@ impl StreamOptions {
         name: PathBuf,
         compression: Compression,
     ) -> Stream {
-        let source = Cursor::new(first.clone()).chain(reader);
+        let records = self.framed(reader, first.clone(), compression);
+        self.with_records(StreamRecords::Framed(records), first, name, compression)
+    }
+
+    /// Returns the records of a reader after its `first` bytes.
+    fn framed(
+        &self,
+        reader: Box<dyn Read + Send>,
+        first: Vec<u8>,
+        compression: Compression,
+    ) -> FramedRecords {
+        let source = Cursor::new(first).chain(reader);
         let source = match (self.tail, compression) {
             (Tail::Tolerate, Compression::Gzip | Compression::Zlib) => {
                 let scan = CheckpointScan::new(source, compression, u64::MAX).tolerant(true);
@@ -235,22 +294,42 @@ impl StreamOptions {
             }
             _ => StreamInflate::Strict(Inflate::new(source, compression)),
         };
-        Stream {
+        FramedRecords {
             source,
-            first,
-            name,
-            options: *self,
-            compression,
             buffer: ReadBuffer::default(),
             parser: Parser::whole(self.verify == Verify::Payload, self.max_record),
             more: true,
-            ended: false,
-            torn: None,
-            warnings: Vec::new(),
             begin: 0,
             end: None,
-            sound: None,
+            compression,
+            tail: self.tail,
+            torn: None,
         }
+    }
+
+    fn with_records(
+        &self,
+        records: StreamRecords,
+        first: Vec<u8>,
+        name: PathBuf,
+        compression: Compression,
+    ) -> Stream {
+        let options = *self;
+        let (ended, torn, warnings) = (false, None, Vec::new());
+        Stream { records, first, name, options, compression, ended, torn, warnings }
+    }
+}
+
+/// Returns true for a regular file, which can be read again.
+///
+/// # Errors
+/// A folder.
+fn is_regular(file: &File, name: &Path) -> Result<bool> {
+    match file.metadata() {
+        Ok(found) if found.is_dir() => {
+            Err(Error::from(io::Error::from(io::ErrorKind::IsADirectory)).in_file(name))
+        }
+        found => Ok(found.is_ok_and(|found| found.is_file())),
     }
 }
 
@@ -325,28 +404,43 @@ impl Read for StreamInflate {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Stream {
-    source: StreamInflate,
+    records: StreamRecords,
     /// First bytes of the file, to detect its format if the first record is damaged.
     first: Vec<u8>,
     name: PathBuf,
     options: StreamOptions,
     compression: Compression,
-    buffer: ReadBuffer,
-    /// Parser of the record stream, positioned at the first byte of the buffer.
-    parser: Parser,
-    /// True until the end of the reader.
-    more: bool,
     ended: bool,
     /// Bytes after the last complete record, if the end was reached and the tail is torn.
     torn: Option<u64>,
     /// What was left out so far.
     warnings: Vec<Warning>,
+}
+
+/// The records of a file.
+enum StreamRecords {
+    /// All of them. The first damaged one is an error.
+    Framed(FramedRecords),
+    /// The sound ones.
+    Sound(SoundRecords),
+}
+
+/// All records of a file, or of a part of it.
+struct FramedRecords {
+    source: StreamInflate,
+    buffer: ReadBuffer,
+    /// Parser of the record stream, positioned at the first byte of the buffer.
+    parser: Parser,
+    /// True until the end of the reader.
+    more: bool,
     /// Ordinal of the first record.
     begin: u64,
     /// End of the part that is read. `None` for a whole file.
     end: Option<PartEnd>,
-    /// The sound records, if damage is left out. The source and the parser are not used then.
-    sound: Option<Box<SoundRecords>>,
+    compression: Compression,
+    tail: Tail,
+    /// Bytes of the record stream after the last complete record, if the end was reached and the tail is torn.
+    torn: Option<u64>,
 }
 
 /// The end of a part according to its plan.
@@ -376,28 +470,30 @@ impl Stream {
         if self.ended {
             return Ok(None);
         }
-        if self.sound.is_some() {
+        if let StreamRecords::Sound(_) = self.records {
             return self.next_sound();
         }
-        let (i, offset) = (self.parser.records(), self.parser.offset());
-        match self.step().and_then(|len| self.check_part(len)) {
-            Ok(Some(len)) => {
-                let payload = self.buffer.consume_record(len);
-                Ok(Some(Record::new(payload, At::new(&self.name, i, offset))))
-            }
+        let Stream { records, first, name, options, compression, ended, torn, warnings } = self;
+        let StreamRecords::Framed(records) = records else { return Ok(None) };
+        let at = At::new(name, records.parser.records(), records.parser.offset());
+        match records.step().and_then(|len| records.check_part(len)) {
+            Ok(Some(len)) => Ok(Some(Record::new(records.buffer.consume_record(len), at))),
             Ok(None) => {
-                self.ended = true;
-                self.end_torn();
+                *ended = true;
+                if let Some((bytes, warning)) = records.torn_tail(name) {
+                    *torn = Some(bytes);
+                    options.on_warning.iter().for_each(|report| report(&warning));
+                    warnings.push(warning);
+                }
                 Ok(None)
             }
             Err(e) => {
-                self.ended = true;
-                let e = e.at(At::new(&self.name, i, offset));
+                *ended = true;
                 // For a compressed file, detect the format of the decompressed bytes.
-                let inflated = self.buffer.bytes();
-                Err(match self.compression {
-                    Compression::None => sniff::explain(e, &self.first),
-                    _ => sniff::explain(e, inflated.get(..SNIFF_LEN).unwrap_or(inflated)),
+                let inflated = records.buffer.bytes();
+                Err(match compression {
+                    Compression::None => sniff::explain(e.at(at), first),
+                    _ => sniff::explain(e.at(at), inflated.get(..SNIFF_LEN).unwrap_or(inflated)),
                 })
             }
         }
@@ -405,7 +501,7 @@ impl Stream {
 
     /// Returns the next sound record. What was left out is known at the end.
     fn next_sound(&mut self) -> Result<Option<Record<'_>>> {
-        let Some(sound) = &mut self.sound else { return Ok(None) };
+        let StreamRecords::Sound(sound) = &mut self.records else { return Ok(None) };
         let error = match sound.next() {
             Ok(Some(record)) => {
                 let at = At::new(&self.name, record.record, record.offset);
@@ -429,81 +525,20 @@ impl Stream {
         error.map_or(Ok(None), |e| Err(e.in_file(&self.name)))
     }
 
-    /// Adds the bytes behind a compressed stream to the torn tail, and the warning about it, at the end of the file.
-    #[cold]
-    fn end_torn(&mut self) {
-        let (inflated, left) = (self.torn, self.source.left_out());
-        if inflated.is_none() && left.is_none() {
-            return;
-        }
-        let (inflated, bytes) = (inflated.unwrap_or(0), left.unwrap_or(0));
-        self.torn = Some(inflated.saturating_add(bytes));
-        let (path, records) = (self.name.clone(), self.records_read());
-        let warning = match self.compression {
-            Compression::None => {
-                Warning::TornTail { path, records, offset: self.offset(), bytes: inflated, inflated_bytes: 0 }
-            }
-            _ => {
-                let offset = self.source.consumed().unwrap_or(0).saturating_sub(bytes);
-                Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
-            }
-        };
-        if let Some(report) = self.options.on_warning {
-            report(&warning);
-        }
-        self.warnings.push(warning);
-    }
-
-    /// Checks the number of records of a part, and its end. `next` is the length of the record that was just read, if there is one.
-    fn check_part(&self, next: Option<usize>) -> Result<Option<usize>> {
-        let Some(end) = &self.end else { return Ok(next) };
-        let (found, at) = (self.records_read(), self.offset());
-        if let Some(expected) = end.records
-            && (found > expected || (next.is_none() && found < expected))
-        {
-            return Err(PartError::Records { expected, found, more: next.is_some() }.into());
-        }
-        let at = at.saturating_add(self.torn_tail_bytes());
-        if next.is_none() && self.compression == Compression::None && at != end.to {
-            return Err(PartError::End { expected: end.to, found: at }.into());
-        }
-        Ok(next)
-    }
-
-    /// Reads a complete record into the buffer, verifies it, and returns its payload length.
-    fn step(&mut self) -> Result<Option<usize>> {
-        loop {
-            match self.parser.step(self.buffer.bytes(), self.more)? {
-                Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
-                // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file or runs out of memory.
-                Event::Need(need) => {
-                    let need = usize::try_from(need).unwrap_or(usize::MAX);
-                    self.more = self.buffer.fill(&mut self.source, need)?;
-                }
-                Event::Torn(Torn { need, have }) if self.options.tail == Tail::Strict => {
-                    return Err(frame::truncated(need, have));
-                }
-                Event::Torn(Torn { have, .. }) => {
-                    self.torn = Some(have);
-                    return Ok(None);
-                }
-                // A parser of whole records does not return these.
-                Event::End | Event::Consumed(_) | Event::Skip(_) => return Ok(None),
-            }
-        }
-    }
-
     /// Returns the number of records returned so far.
     pub fn records_read(&self) -> u64 {
-        match &self.sound {
-            Some(sound) => sound.records(),
-            None => self.parser.records().saturating_sub(self.begin),
+        match &self.records {
+            StreamRecords::Framed(records) => records.records_read(),
+            StreamRecords::Sound(sound) => sound.records(),
         }
     }
 
     /// Returns the offset in the record stream of the next record, or of the damaged one.
     pub fn offset(&self) -> u64 {
-        self.sound.as_ref().map_or(self.parser.offset(), |sound| sound.end())
+        match &self.records {
+            StreamRecords::Framed(records) => records.parser.offset(),
+            StreamRecords::Sound(sound) => sound.end(),
+        }
     }
 
     /// Returns the path, or the name given by the caller.
@@ -535,10 +570,77 @@ impl Stream {
     }
 }
 
+impl FramedRecords {
+    /// Returns the number of records returned so far.
+    fn records_read(&self) -> u64 {
+        self.parser.records().saturating_sub(self.begin)
+    }
+
+    /// Reads a complete record into the buffer, verifies it, and returns its payload length.
+    fn step(&mut self) -> Result<Option<usize>> {
+        loop {
+            match self.parser.step(self.buffer.bytes(), self.more)? {
+                Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
+                // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file or runs out of memory.
+                Event::Need(need) => {
+                    let need = usize::try_from(need).unwrap_or(usize::MAX);
+                    self.more = self.buffer.fill(&mut self.source, need)?;
+                }
+                Event::Torn(Torn { need, have }) if self.tail == Tail::Strict => {
+                    return Err(frame::truncated(need, have));
+                }
+                Event::Torn(Torn { have, .. }) => {
+                    self.torn = Some(have);
+                    return Ok(None);
+                }
+                // A parser of whole records does not return these.
+                Event::End | Event::Consumed(_) | Event::Skip(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Checks the number of records of a part, and its end. `next` is the length of the record that was just read, if there is one.
+    fn check_part(&self, next: Option<usize>) -> Result<Option<usize>> {
+        let Some(end) = &self.end else { return Ok(next) };
+        let found = self.records_read();
+        if let Some(expected) = end.records
+            && (found > expected || (next.is_none() && found < expected))
+        {
+            return Err(PartError::Records { expected, found, more: next.is_some() }.into());
+        }
+        let at = self.parser.offset().saturating_add(self.torn.unwrap_or(0));
+        if next.is_none() && self.compression == Compression::None && at != end.to {
+            return Err(PartError::End { expected: end.to, found: at }.into());
+        }
+        Ok(next)
+    }
+
+    /// Returns the number of bytes of a torn tail at the end of the file, with those behind a compressed stream, and the warning about it.
+    #[cold]
+    fn torn_tail(&self, name: &Path) -> Option<(u64, Warning)> {
+        let (inflated, left) = (self.torn, self.source.left_out());
+        if inflated.is_none() && left.is_none() {
+            return None;
+        }
+        let (inflated, bytes) = (inflated.unwrap_or(0), left.unwrap_or(0));
+        let (path, records) = (name.to_path_buf(), self.records_read());
+        let warning = match self.compression {
+            Compression::None => {
+                let offset = self.parser.offset();
+                Warning::TornTail { path, records, offset, bytes: inflated, inflated_bytes: 0 }
+            }
+            _ => {
+                let offset = self.source.consumed().unwrap_or(0).saturating_sub(bytes);
+                Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
+            }
+        };
+        Some((inflated.saturating_add(bytes), warning))
+    }
+}
+
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stream { name, compression, parser, .. } = self;
-        let (record, offset) = (parser.records(), parser.offset());
-        write!(f, "Stream({}, {compression}, record {record} at byte {offset})", name.display())
+        let (name, compression, offset) = (self.name.display(), self.compression, self.offset());
+        write!(f, "Stream({name}, {compression}, {} records read, at byte {offset})", self.records_read())
     }
 }

@@ -1,6 +1,6 @@
 //! Warnings: conditions that do not stop a call and that a user should know of.
 
-use crate::error::{Count, FileNames};
+use crate::error::{Count, Error, FileNames};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,16 @@ pub enum Warning {
         bytes: u64,
         /// Number of sound records, which are kept.
         records: u64,
+    },
+    /// Records are left out, as [`Damage::Skip`](crate::policy::Damage::Skip) allows, because they do not decode as the message that is read. Their
+    /// checksums are correct.
+    PayloadsSkipped {
+        /// Path of the shard of the first one.
+        path: PathBuf,
+        /// Number of records that are left out.
+        skipped: u64,
+        /// Error of the first one, with path, record and offset.
+        first: Box<str>,
     },
     /// The end of a shard or stream is left out, as [`Tail::Tolerate`](crate::policy::Tail::Tolerate) allows: an incomplete record, bytes
     /// behind a compressed file, or a trailer of a compressed file that is cut or missing.
@@ -117,14 +127,22 @@ impl Warning {
         Warning::DamageSkipped { path: path.into(), gaps, bytes, records }
     }
 
-    /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`,
-    /// `damage_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads` or `scattered_inflation`.
+    /// Returns a warning about records that are left out because they do not decode. `first` is the error of the first one, and `skipped` the
+    /// number of all.
+    pub fn payloads_skipped(first: &Error, skipped: u64) -> Warning {
+        let path = first.location().path.as_deref().unwrap_or(Path::new("")).to_path_buf();
+        Warning::PayloadsSkipped { path, skipped, first: first.to_string().into() }
+    }
+
+    /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`, `damage_skipped`,
+    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads` or `scattered_inflation`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
             Warning::NotSaved { .. } => "not_saved",
             Warning::ShardChanged { .. } => "shard_changed",
             Warning::DamageSkipped { .. } => "damage_skipped",
+            Warning::PayloadsSkipped { .. } => "payloads_skipped",
             Warning::TornTail { .. } => "torn_tail",
             Warning::OtherNames { .. } => "other_names",
             Warning::LongBlocks { .. } => "long_blocks",
@@ -140,6 +158,7 @@ impl Warning {
             | Warning::NotSaved { path, .. }
             | Warning::ShardChanged { path }
             | Warning::DamageSkipped { path, .. }
+            | Warning::PayloadsSkipped { path, .. }
             | Warning::TornTail { path, .. }
             | Warning::OtherNames { path, .. }
             | Warning::LongBlocks { path, .. } => Some(path),
@@ -150,10 +169,18 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Warning::PayloadsSkipped { skipped, first, .. } = self {
+            let records = Count(*skipped, "record");
+            return match skipped {
+                1 => write!(f, "{records} was left out: {first}"),
+                _ => write!(f, "{records} were left out; the first: {first}"),
+            };
+        }
         if let Some(path) = self.path() {
             write!(f, "{}: ", crate::error::printable(path))?;
         }
         match self {
+            Warning::PayloadsSkipped { .. } => Ok(()),
             Warning::FileRefused { reason, .. } => write!(f, "file is not used: {reason}"),
             Warning::NotSaved { shards, reason, .. } => write!(
                 f,
@@ -227,6 +254,7 @@ impl fmt::Display for Warning {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn messages_and_fields() {
@@ -270,6 +298,12 @@ mod tests {
                 ("torn_tail", message)
             );
         }
+        let skipped =
+            |n| Warning::payloads_skipped(&Error::from(ErrorKind::Cancelled).in_file(Path::new("a")), n);
+        let message = "1 record was left out: a: cancelled by the caller";
+        assert_eq!((skipped(1).kind(), skipped(1).to_string()), ("payloads_skipped", message.into()));
+        assert_eq!(skipped(2).to_string(), "2 records were left out; the first: a: cancelled by the caller");
+        assert_eq!(skipped(1).path(), Some(Path::new("a")));
         let scattered = Warning::ScatteredReads { record_bytes: 90, dataset_bytes: 900, memory_bytes: 800 };
         assert!(
             scattered

@@ -9,6 +9,7 @@ use crate::numpy;
 use crate::repeated::StringCache;
 use crate::shared::SharedDataset;
 use crate::wait::{self, Progress, TimeSlice};
+use crate::warning;
 use pyo3::prelude::*;
 use tfseek::column::Value;
 use tfseek::column::{ColumnOptions, DatasetColumn};
@@ -27,6 +28,7 @@ pub(crate) fn arrays<'py>(
         Some(column) => column,
         None => {
             built = build(py, &shared.dataset, feature, progress)?;
+            warning::raise(py, built.warnings())?;
             &built
         }
     };

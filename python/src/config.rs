@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 use std::sync::{Arc, OnceLock};
 use tfseek::batch::Batch;
 use tfseek::column::ColumnOptions;
-use tfseek::{BatchParser, LoaderOptions};
+use tfseek::{BatchParser, LoaderOptions, Warning};
 
 /// Record size in bytes below which a second copy is cheap.
 const SMALL: u64 = 16 << 10;
@@ -23,6 +23,8 @@ const SMALL: u64 = 16 << 10;
 pub(crate) struct LoaderConfig {
     dataset: tfseek::Dataset,
     options: LoaderOptions,
+    /// The warnings of the column of ``balance``.
+    pub(crate) warnings: Vec<Warning>,
     is_sequence: bool,
     bytes_as: BytesAs,
     /// Strings of earlier batches.
@@ -59,19 +61,22 @@ impl LoaderConfig {
         arguments.finish()?;
         let is_sequence = schema.is_some_and(|schema| schema.schema().is_sequence());
         let source = dataset.clone();
-        let options = wait::run(py, progress, move |call: &Arc<CallState>| {
+        let (options, warnings) = wait::run(py, progress, move |call: &Arc<CallState>| {
+            let mut warnings = Vec::new();
             if let Some(ids) = ids {
                 options = options.select(ids.subset()?);
             }
             if let Some(feature) = balance {
                 call.expect(source.known_bytes());
                 let columns = ColumnOptions::new().progress(call.callback());
-                options = options.balance(&source.column(&feature, &columns)?.classes()?);
+                let column = source.column(&feature, &columns)?;
+                options = options.balance(&column.classes()?);
+                warnings = column.warnings().to_vec();
             }
-            Ok(options)
+            Ok((options, warnings))
         })?;
-        let strings = StringCaches::default();
-        Ok(LoaderConfig { dataset, options, is_sequence, bytes_as, strings, fingerprint: OnceLock::new() })
+        let (strings, fingerprint) = (StringCaches::default(), OnceLock::new());
+        Ok(LoaderConfig { dataset, options, warnings, is_sequence, bytes_as, strings, fingerprint })
     }
 
     /// Converts a batch of the loader.

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 use std::sync::Arc;
+use tfseek::Warning;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
@@ -144,6 +145,8 @@ impl PyDataset {
     /// payloads, such as ``"any(scores) > 0.5"`` or ``'caption contains "dog"'``, read the records that columns leave undecided.
     /// ``docs/filters.md`` has the grammar. Record numbers are those of the dataset that was opened.
     ///
+    /// With ``damage="skip"`` of :func:`tfseek.open` records that do not decode are left out, with a warning of kind ``"payloads_skipped"``.
+    ///
     /// ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
     #[pyo3(signature = (condition, *, progress=None))]
     fn filter(
@@ -156,7 +159,7 @@ impl PyDataset {
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
         let (dataset, columns, ids) =
             (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
-        let ids = wait::run(py, progress, move |call| {
+        let (ids, warnings) = wait::run(py, progress, move |call| {
             let is_loaded = |feature: &&str| columns.iter().any(|column| column.feature() == *feature);
             let loaded = filter.column_features().iter().all(is_loaded);
             if !loaded || filter.reads_records() {
@@ -174,8 +177,14 @@ impl PyDataset {
             } else {
                 dataset.select(&filter, &options)?
             };
-            Ok(ids.iter().filter(|&i| selection.contains(i)).collect::<Vec<u64>>())
+            let selected: Vec<u64> = ids.iter().filter(|&i| selection.contains(i)).collect();
+            Ok((selected, selection.warnings().to_vec()))
         })?;
+        // Those of loaded columns were raised when the dataset was opened.
+        let known = self.shared.warnings();
+        let is_new =
+            |found: &Warning| matches!(found, Warning::PayloadsSkipped { .. }) || !known.contains(found);
+        warning::raise(py, &warnings.into_iter().filter(is_new).collect::<Vec<_>>())?;
         Ok(self.view(ids.into()))
     }
 
@@ -193,7 +202,8 @@ impl PyDataset {
     ///
     /// ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
     ///
-    /// Raises :class:`tfseek.DataError` for a record with several values, or with a value of another kind.
+    /// Raises :class:`tfseek.DataError` for a record with several values, or with a value of another kind. With ``damage="skip"`` of
+    /// :func:`tfseek.open` a record that does not decode has no value, with a warning of kind ``"payloads_skipped"``.
     #[pyo3(signature = (feature, *, progress=None))]
     fn column<'py>(
         &self,
@@ -249,7 +259,7 @@ impl PyDataset {
         dict.set_item("shards", dataset.shards().len())?;
         dict.set_item("bytes", dataset.known_bytes())?;
         dict.set_item("kind", self.kind(py))?;
-        dict.set_item("warnings", dataset.warnings().len())?;
+        dict.set_item("warnings", self.shared.warnings().len())?;
         Ok(dict)
     }
 
@@ -266,9 +276,9 @@ impl PyDataset {
     #[pyo3(signature = (*, progress=None))]
     fn refresh(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> Result<PyDataset> {
         let new = PyDataset::whole(crate::reading::refresh(py, &self.shared, progress)?);
-        let known = self.shared.dataset.warnings();
-        let found = new.shared.dataset.warnings().iter().filter(|warning| !known.contains(warning));
-        let found: Vec<_> = found.cloned().collect();
+        let known = self.shared.warnings();
+        let found: Vec<_> =
+            new.shared.warnings().into_iter().filter(|found| !known.contains(found)).collect();
         warning::raise(py, &found)?;
         Ok(match self.view_ids() {
             Some(ids) => new.view(ids),
@@ -361,10 +371,10 @@ impl PyDataset {
         fingerprint(py, &self.shared.dataset)
     }
 
-    /// Warnings from opening the dataset, for example about an index file that is not used.
+    /// Warnings from opening the dataset and loading its ``columns``, for example about an index file that is not used.
     #[getter]
     fn warnings(&self) -> Vec<PyWarning> {
-        self.shared.dataset.warnings().iter().map(PyWarning::of).collect()
+        self.shared.warnings().iter().map(PyWarning::of).collect()
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {

@@ -215,7 +215,9 @@ impl LoaderCore {
 
     #[getter]
     fn warnings(&self, py: Python<'_>) -> Result<Vec<PyWarning>> {
-        self.with(py, |loader| loader.warnings().iter().map(PyWarning::of).collect())
+        self.with(py, |loader| {
+            self.config.warnings.iter().chain(loader.warnings()).map(PyWarning::of).collect()
+        })
     }
 
     /// Number of skipped records of each file since the loader was created.

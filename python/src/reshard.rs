@@ -5,6 +5,7 @@ use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed, argument};
 use crate::reading::size_of;
 use crate::wait::{self, Progress, Unit};
+use crate::warning;
 use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,7 +13,7 @@ use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tfseek::Compression;
+use tfseek::{Compression, Damage, Warning};
 use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::{
     self as tools, OrderOptions, ReshardError, ReshardOptions, ReshardProgress, ReshardSet, ShardCount,
@@ -128,15 +129,25 @@ pub(crate) fn reshard(
     options.records = dataset.view_ids().map(|ids| ids.subset()).transpose()?;
     let opened = dataset.shared.dataset.clone();
     let progress = Progress::new(py, progress, "resharding", Unit::Bytes)?;
-    let report = wait::run(py, progress, move |call| {
+    let (report, warning) = wait::run(py, progress, move |call| {
+        let mut skipped = (0, None);
+        if opened.damage() == Damage::Skip && options.decodes() {
+            let among = options.records.take();
+            let decodes = tfseek_tools::decodable(&opened, options.kind, true, None, among.as_ref(), |e| {
+                skipped = (skipped.0 + 1, skipped.1.take().or(Some(e)));
+            });
+            options.records = Some(decodes?);
+        }
+        let warning = skipped.1.map(|first| Warning::payloads_skipped(&first, skipped.0));
         let (expecting, advance) = (Arc::clone(call), call.callback());
         let callbacks = ReshardProgress {
             expect: Arc::new(move |bytes| expecting.expect(Some(bytes))),
             advance: Arc::new(advance),
         };
-        Ok(tools::reshard(&opened, &options, &callbacks))
+        Ok((tools::reshard(&opened, &options, &callbacks), warning))
     })?;
     let report = report.map_err(|e| failure(py, e))?;
+    warning::raise(py, warning.as_slice())?;
     let set = |set: ReshardSet| {
         let shards = set.shards.into_iter().map(OsString::from).collect();
         (set.split, set.path.into(), shards, set.records, set.bytes)

@@ -12,6 +12,7 @@ use crate::options::{Choice, argument};
 use crate::part::PyPart;
 use crate::schema::PySchema;
 use crate::wait;
+use crate::warning;
 use arrow_array::ffi::FFI_ArrowSchema;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -171,6 +172,7 @@ impl ScanCore {
         drop(requested_schema);
         let scan = self.scan.clone();
         let reader = wait::run(py, None, move |_| Ok(scan.reader()))?.map_err(|e| failure(py, e))?;
+        warning::raise(py, reader.warnings())?;
         Ok(PyCapsule::new_with_value(py, c_stream(reader), c"arrow_array_stream")?)
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use tfseek::column::DatasetColumn;
 use tfseek::example::MessageKind;
 use tfseek::io::Region;
-use tfseek::{ErrorKind, Mapped, Record};
+use tfseek::{ErrorKind, Mapped, Record, Warning};
 
 /// The arguments of `open`, kept for `pickle` and `repr`.
 pub(crate) struct OpenArguments {
@@ -74,6 +74,12 @@ impl SharedDataset {
             arguments,
             kind,
         }
+    }
+
+    /// Returns the warnings from opening the dataset, and from loading its columns, which share theirs.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let of_columns = self.columns.first().map(DatasetColumn::warnings).unwrap_or_default();
+        [self.dataset.warnings(), of_columns].concat()
     }
 
     /// Returns the kind of the records, guessed from the first ones. A damaged record ends the guess without an error.

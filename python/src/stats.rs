@@ -4,7 +4,6 @@ use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed};
 use crate::reading::{self, bytes_of};
-use crate::unpack::ReportingReader;
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
 use pyo3::prelude::*;
@@ -76,12 +75,8 @@ pub(crate) fn stats(
                 }
                 let streams = StreamOptions::new().damage(damage.0);
                 let open = |path: &Path| {
-                    // Damage is left out of a file that can be read again: its bytes are read at offsets.
-                    if damage.0 == Damage::Skip && path.is_file() {
-                        return streams.open(path);
-                    }
                     let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-                    streams.read(ReportingReader { file, report: report.clone() }, path)
+                    streams.read_file(file, path, report.clone())
                 };
                 Ok(options.run(&paths, &open))
             })

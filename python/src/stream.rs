@@ -1,7 +1,7 @@
 //! `tfseek.stream`: records in file order, without an index.
 //!
 //! A [`RecordReader`] reads in the calling thread, without the GIL, in slices of [`TimeSlice`]. A single read may take longer: a pipe
-//! blocks, and a record may be large. So the file's reader checks for signals too ([`SignalReader`]).
+//! blocks, and a record may be large. So signals are checked after reads too ([`Signals::poll`]).
 
 use crate::error::{BindingError, Result};
 use crate::headroom;
@@ -20,7 +20,7 @@ use pyo3::types::{PyDict, PyList};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -41,7 +41,6 @@ struct Source {
     /// The parts to read, one per path. `None` for whole files.
     parts: Option<Vec<Part>>,
     options: StreamOptions,
-    damage: Damage,
     /// Kind of the records. The first iteration guesses it if it is not given.
     kind: OnceLock<MessageKind>,
     warnings: Mutex<StreamWarnings>,
@@ -113,8 +112,7 @@ impl StreamCore {
         if let Some(parts) = parts {
             let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
             let paths = parts.iter().map(|part| Arc::from(Path::new(part.shard()))).collect();
-            let source =
-                Source { paths, parts: Some(parts), options, damage, kind, warnings: Mutex::default() };
+            let source = Source { paths, parts: Some(parts), options, kind, warnings: Mutex::default() };
             return Ok(StreamCore { source: Arc::new(source) });
         }
         let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
@@ -123,7 +121,7 @@ impl StreamCore {
         let warnings = StreamWarnings { raised: resolved.warnings.len(), found: resolved.warnings };
         let warnings = Mutex::new(warnings);
         let paths = resolved.paths.into_iter().map(Arc::from).collect();
-        Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, damage, kind, warnings }) })
+        Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, kind, warnings }) })
     }
 
     fn __iter__(&self) -> StreamIterator {
@@ -453,17 +451,12 @@ impl RecordReader {
             self.opened += 1;
             return Ok(true);
         }
-        // Damage is left out of a file that can be read again: its bytes are read at offsets.
-        if self.source.damage == Damage::Skip && path.is_file() {
-            self.current = Some((Arc::clone(path), self.source.options.open(path)?));
-            self.opened += 1;
-            return Ok(true);
-        }
         let name = Arc::clone(path);
         let open = move |_: &_| Ok(File::open(&name).map_err(|e| Error::from(e).in_file(&name))?);
         let file = Python::attach(|py| wait::run(py, None, open))?;
-        let reader = SignalReader { file, signals: Arc::clone(&self.signals) };
-        let stream = self.source.options.read(reader, &**path).map_err(|e| self.signals.error(e))?;
+        let signals = Arc::clone(&self.signals);
+        let stream = self.source.options.read_file(file, &**path, move |bytes| signals.poll(bytes));
+        let stream = stream.map_err(|e| self.signals.error(e))?;
         self.current = Some((Arc::clone(path), stream));
         self.opened += 1;
         Ok(true)
@@ -490,13 +483,20 @@ impl Signals {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Runs the handlers of pending signals.
-    fn check(&self) -> io::Result<()> {
+    /// Runs the handlers of pending signals after a read of `bytes` bytes, if a check is due or a signal interrupted the read. An exception
+    /// of a handler ends the reading.
+    fn poll(&self, bytes: u64) -> ControlFlow<()> {
+        if bytes > 0 && !self.is_due() {
+            return ControlFlow::Continue(());
+        }
         self.checked();
-        Python::attach(|py| py.check_signals()).map_err(|e| {
-            *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
-            io::Error::other("a signal handler raised an exception")
-        })
+        match Python::attach(|py| py.check_signals()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                ControlFlow::Break(())
+            }
+        }
     }
 
     fn is_due(&self) -> bool {
@@ -507,25 +507,5 @@ impl Signals {
     fn error(&self, e: Error) -> BindingError {
         let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
         raised.map_or(BindingError::Tfseek(e), BindingError::Python)
-    }
-}
-
-/// A file that checks for signals when it is read. A signal also ends a read that blocks.
-struct SignalReader {
-    file: File,
-    signals: Arc<Signals>,
-}
-
-impl Read for SignalReader {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.signals.is_due() {
-            self.signals.check()?;
-        }
-        let outcome = self.file.read(buf);
-        if outcome.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::Interrupted) {
-            self.signals.check()?;
-        }
-        // The caller repeats a read that was interrupted.
-        outcome
     }
 }

@@ -6,7 +6,7 @@ use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tfseek::io::Existing;
@@ -58,7 +58,7 @@ pub(crate) fn unpack(
 }
 
 /// Unpacks all files, and returns the error of the first one that failed.
-fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + 'static>(
+fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
     paths: &[PathBuf],
     out_dir: &Path,
     force: bool,
@@ -94,10 +94,10 @@ fn unpack_file(
     path: &Path,
     destination: Destination<'_>,
     force: bool,
-    report: impl Fn(u64) -> ControlFlow<()> + Send + 'static,
+    report: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static,
 ) -> Result<Option<PathBuf>, Refused> {
     let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-    let mut stream = StreamOptions::new().read(ReportingReader { file, report }, path)?;
+    let mut stream = StreamOptions::new().read_file(file, path, report)?;
     if stream.compression() == Compression::None {
         // A file of another format is an error.
         stream.next()?;
@@ -110,20 +110,4 @@ fn unpack_file(
     }
     tools::unpack(&mut stream, &target, Existing::replace_if(force), |_| {})?;
     Ok(Some(target))
-}
-
-/// A file that reports the bytes that are read, and fails when the call is cancelled.
-pub(crate) struct ReportingReader<F> {
-    pub(crate) file: File,
-    pub(crate) report: F,
-}
-
-impl<F: Fn(u64) -> ControlFlow<()>> Read for ReportingReader<F> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buf)?;
-        match (self.report)(read as u64) {
-            ControlFlow::Continue(()) => Ok(read),
-            ControlFlow::Break(()) => Err(io::Error::other("cancelled")),
-        }
-    }
 }

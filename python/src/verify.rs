@@ -3,7 +3,6 @@
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption};
 use crate::reading::{self, bytes_of};
-use crate::unpack::ReportingReader;
 use crate::wait::{self, Progress, Unit};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -93,11 +92,11 @@ fn verify_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
 fn verify_file(
     path: &Path,
     kind: Option<MessageKind>,
-    report: impl Fn(u64) -> ControlFlow<()> + Send + 'static,
+    report: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static,
 ) -> tfseek::Result<Verification> {
     let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
     let again = file.try_clone().map_err(|e| Error::from(e).in_file(path))?;
-    let stream = StreamOptions::new().read(ReportingReader { file, report }, path)?;
+    let stream = StreamOptions::new().read_file(file, path, report)?;
     let stream = match kind {
         Some(kind) => KindedStream::new(stream, kind),
         None => KindedStream::guess(stream),

@@ -57,3 +57,142 @@ def test_arguments(damaged: tuple[pathlib.Path, bytes], tmp_path: pathlib.Path) 
     for call in calls:
         with pytest.raises(ValueError, match="rest: expected damage='skip', found damage='raise'"):
             call(path, rest=tmp_path)
+
+
+@pytest.fixture
+def mixed(tmp_path: pathlib.Path) -> tuple[pathlib.Path, tfseek.Dataset[Any]]:
+    """A shard of the labels 0..9. The payload of 3 is damaged, and that of 5, which becomes record 4, is no message. And its sound records."""
+    path = tmp_path / "mixed.tfrecord"
+    payloads = [bytes(tfseek.Example({"label": i, "ids": [i, i]})) for i in range(10)]
+    payloads[5] = b"\x0a\x10\x0a\x0e123456789abcde"
+    with tfseek.Writer(path) as writer:
+        for payload in payloads:
+            writer.write(payload)
+    data = bytearray(path.read_bytes())
+    data[sum(len(payload) + 16 for payload in payloads[:3]) + 14] ^= 1
+    path.write_bytes(data)
+    with pytest.warns(tfseek.Warning, match="1 damaged range is left out"):
+        ds = tfseek.open(path, damage="skip", index_dir=tmp_path / "i", kind="example")
+    return path, ds
+
+
+def labels(ds: tfseek.Dataset[Any]) -> list[int]:
+    return [ex["label"].item() for ex in ds]
+
+
+def left_out(raised: "pytest.WarningsRecorder", path: pathlib.Path) -> tfseek.Warning:
+    """Returns the only warning, which is about payloads."""
+    (warning,) = [each.message for each in raised]
+    assert isinstance(warning, tfseek.Warning) and warning.kind == "payloads_skipped", warning
+    assert warning.path == str(path) and (warning.skipped, warning.records) == (1, None)
+    assert warning.first is not None and warning.first.startswith(f"{path}: record 4 at byte "), warning.first
+    assert str(warning) == f"1 record was left out: {warning.first}"
+    return warning
+
+
+CONDITIONS = [
+    ("label >= 1", [1, 2, 4, 6, 7, 8, 9]),
+    ("not label >= 4", [0, 1, 2]),
+    ("not absent(label)", [0, 1, 2, 4, 6, 7, 8, 9]),
+    ("absent(label)", []),
+    ("not any(ids) in 4..9", [0, 1, 2, 9]),
+    ("len(ids) == 2 and label < 7", [0, 1, 2, 4, 6]),
+    ("not (record < 6 and any(ids) >= 0)", [7, 8, 9]),
+]
+
+
+@pytest.mark.parametrize("condition, expected", CONDITIONS)
+def test_conditions_leave_out_what_does_not_decode(
+    mixed: tuple[pathlib.Path, tfseek.Dataset[Any]], condition: str, expected: list[int], tmp_path: pathlib.Path
+) -> None:
+    path, ds = mixed
+    with pytest.warns(tfseek.Warning) as raised:
+        found = ds.filter(condition)
+    left_out(raised, path)
+    assert labels(found) == expected
+    with pytest.warns(tfseek.Warning) as raised:
+        assert labels(ds[::-1].filter(condition)) == expected[::-1]
+    left_out(raised, path)
+    assert labels(ds[:2].filter(condition)) == [label for label in expected if label < 2]
+    with pytest.warns(tfseek.Warning) as raised:
+        tfseek.reshard(ds, tmp_path / "out.tfrecord", where=condition)
+    left_out(raised, path)
+    assert labels(tfseek.open(tmp_path / "out.tfrecord", index="memory", kind="example")) == expected
+    pa = pytest.importorskip("pyarrow")
+    spec = {"label": tfseek.FixedLenFeature([], "int64")}
+    for view, want in ((ds, expected), (ds[::-1], expected[::-1])):
+        with pytest.warns(tfseek.Warning) as raised:
+            table = pa.table(view.scan(spec=spec, where=condition))
+        left_out(raised, path)
+        assert table["label"].to_pylist() == want
+
+
+def test_columns_have_no_value_of_what_does_not_decode(mixed: tuple[pathlib.Path, tfseek.Dataset[Any]], tmp_path: pathlib.Path) -> None:
+    path, ds = mixed
+    for _ in range(2):
+        with pytest.warns(tfseek.Warning) as raised:
+            column = ds.column("label")
+        left_out(raised, path)
+        assert list(column.present) == [True] * 4 + [False] + [True] * 4
+        assert list(column.values[column.present]) == [0, 1, 2, 4, 6, 7, 8, 9]
+    assert not list((tmp_path / "i").glob("*.tfrc"))
+    with pytest.warns(tfseek.Warning) as raised:
+        ds = tfseek.open(path, damage="skip", index_dir=tmp_path / "i", columns="label")
+    assert [each.message for each in raised] == ds.warnings
+    assert [warning.kind for warning in ds.warnings] == ["damage_skipped", "payloads_skipped"]
+    assert list(ds.column("label").present) == list(column.present)
+    with pytest.warns(tfseek.Warning) as raised:
+        assert labels(ds.filter("not label > 3")) == [0, 1, 2]
+    left_out(raised, path)
+
+
+@pytest.mark.parametrize("options", [{"keep": "label"}, {"sort_by": "label", "reverse": True}, {"split": {"a": 0.5, "b": 0.5}, "by": "label"}])
+def test_reshard_leaves_out_what_does_not_decode(
+    mixed: tuple[pathlib.Path, tfseek.Dataset[Any]], options: dict[str, Any], tmp_path: pathlib.Path
+) -> None:
+    path, ds = mixed
+    for view, expected in ((ds, [0, 1, 2, 4, 6, 7, 8, 9]), (ds[3:6], [4, 6])):
+        out = "{split}.tfrecord" if "split" in options else "out.tfrecord"
+        with pytest.warns(tfseek.Warning) as raised:
+            tfseek.reshard(view, tmp_path / "out" / out, force=True, kind="example", **options)
+        left_out(raised, path)
+        written = labels(tfseek.open(tmp_path / "out", index="memory", kind="example"))
+        assert written == expected[::-1] if "sort_by" in options else sorted(written) == expected
+    # Payloads that are copied as they are need not decode.
+    tfseek.reshard(ds, tmp_path / "copy.tfrecord")
+    assert len(tfseek.open(tmp_path / "copy.tfrecord", index="memory")) == 9
+
+
+def test_loaders_leave_out_what_does_not_decode(mixed: tuple[pathlib.Path, tfseek.Dataset[Any]]) -> None:
+    path, ds = mixed
+    spec = {"label": tfseek.FixedLenFeature([], "int64")}
+    with pytest.warns(tfseek.Warning) as raised:
+        loader = tfseek.Loader(ds, spec, batch_size=50, balance="label", epoch=0)
+    left_out(raised, path)
+    assert [warning.kind for warning in loader.warnings] == ["payloads_skipped"]
+    batch = next(iter(loader))
+    assert set(batch["label"].tolist()) <= {0, 1, 2, 4, 6, 7, 8, 9}
+    with pytest.warns(tfseek.Warning):
+        chosen = ds.filter("label >= 0")
+    loader = tfseek.Loader(chosen, spec, batch_size=50, shuffle=False)
+    assert [label for batch in loader for label in batch["label"].tolist()] == [0, 1, 2, 4, 6, 7, 8, 9]
+
+
+def test_without_the_option_what_does_not_decode_is_an_error(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfseek.Writer(path) as writer:
+        writer.write(tfseek.Example({"label": 0}))
+        writer.write(b"\x0a\x10\x0a\x0e123456789abcde")
+    skipping = tfseek.open(path, damage="skip", index_dir=tmp_path / "i", kind="example")
+    with pytest.warns(tfseek.Warning):
+        assert len(skipping.filter("label == 0")) == 1
+    ds = tfseek.open(path, index_dir=tmp_path / "i", kind="example")
+    calls: list[Callable[[], Any]] = [
+        lambda: ds.filter("label == 0"),
+        lambda: ds.filter("any(label) == 0"),
+        lambda: ds.column("label"),
+        lambda: tfseek.Loader(ds, batch_size=1, balance="label"),
+    ]
+    for call in calls:
+        with pytest.raises(tfseek.DataError, match="record 1 at byte "):
+            call()

@@ -92,6 +92,9 @@ def reshard(
     force: replaces existing files. By default an existing file is an error.
     progress: display of the bytes copied; :func:`tfseek.open` describes it.
 
+    With ``damage="skip"`` of :func:`tfseek.open`, records that do not decode are left out if an option needs their features, with a warning of kind
+    ``"payloads_skipped"``.
+
     Raises :class:`ValueError` for invalid arguments, and :class:`tfseek.Error` for damage, existing outputs, missing values and a full disk. No
     output exists then, unless it existed before.
     """

@@ -29,19 +29,22 @@ class Warning(UserWarning):
 
     Attributes, each ``None`` if a kind does not have it: ``path`` (of the file or folder); ``gaps`` (all ranges without a sound record, a
     list of :class:`Gap`); ``bytes`` (that are left out, or the length of the longest block of ``"long_blocks"``); ``records`` (sound
-    records that are kept); ``offset`` and ``inflated_bytes`` of ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
+    records that are kept); ``skipped`` (records that are left out because they do not decode) and ``first`` (the error of the first) of
+    ``"payloads_skipped"``; ``offset`` and ``inflated_bytes`` of ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
     ``found``, ``record_bytes``, ``dataset_bytes`` and ``memory_bytes`` of the other kinds.
     """
 
-    #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"torn_tail"``,
-    #: ``"long_blocks"``, ``"scattered_reads"`` or ``"scattered_inflation"``. Later versions may add others.
+    #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"payloads_skipped"``,
+    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"`` or ``"scattered_inflation"``. Later versions may add others.
     kind: str = ""
-    #: Message, which begins with the path.
+    #: Message, which contains the path.
     message: str = ""
     path: Optional[str] = None
     gaps: Optional[list[Gap]] = None
     bytes: Optional[int] = None
     records: Optional[int] = None
+    skipped: Optional[int] = None
+    first: Optional[str] = None
     offset: Optional[int] = None
     inflated_bytes: Optional[int] = None
     reason: Optional[str] = None

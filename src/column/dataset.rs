@@ -2,12 +2,14 @@
 
 use super::data::ColumnData;
 use super::feature::FeatureColumn;
+use super::selection::Selection;
 use crate::dataset::Dataset;
 use crate::error::{Error, FeatureError, OptionsError, Result};
 use crate::example::FeatureKind;
 use crate::filter::value::Value;
 use crate::warning::Warning;
 use std::fmt;
+use std::sync::Arc;
 
 /// One feature's value for each record of a [`Dataset`]. Made by [`Dataset::column`].
 ///
@@ -22,6 +24,8 @@ pub struct DatasetColumn {
     /// The columns of the shards, loaded.
     shards: Vec<FeatureColumn>,
     warnings: Vec<Warning>,
+    /// The records that have no value because they do not decode, if there are any.
+    undecoded: Option<Arc<Selection>>,
 }
 
 impl DatasetColumn {
@@ -31,6 +35,7 @@ impl DatasetColumn {
         feature: &str,
         shards: Vec<FeatureColumn>,
         warnings: Vec<Warning>,
+        undecoded: Option<Arc<Selection>>,
     ) -> Result<DatasetColumn> {
         let mut kind = None;
         for (column, shard) in shards.iter().zip(dataset.shards()) {
@@ -48,7 +53,8 @@ impl DatasetColumn {
                 _ => {}
             }
         }
-        Ok(DatasetColumn { dataset: dataset.clone(), feature: feature.into(), kind, shards, warnings })
+        let (dataset, feature) = (dataset.clone(), feature.into());
+        Ok(DatasetColumn { dataset, feature, kind, shards, warnings, undecoded })
     }
 
     /// Returns the name of the feature.
@@ -132,6 +138,11 @@ impl DatasetColumn {
             }
         }
         Ok(all)
+    }
+
+    /// Returns the records that have no value because they do not decode, if there are any.
+    pub(super) fn undecoded(&self) -> Option<&Selection> {
+        self.undecoded.as_deref()
     }
 
     /// Returns the first record number and the values of each shard.

@@ -13,6 +13,7 @@ mod dataset;
 mod feature;
 mod known;
 mod layout;
+mod left_out;
 mod obtain;
 mod scan;
 mod select;

@@ -3,21 +3,21 @@
 use super::dataset::DatasetColumn;
 use super::feature::FeatureColumn;
 use super::known::KnownFeatures;
-use super::scan::{ColumnScan, header_for, header_in_memory};
+use super::left_out::Undecoded;
+use super::scan::{ColumnScan, for_each_record, header_for, header_in_memory};
 use super::store::{ColumnSearch, save, search};
 use crate::dataset::Dataset;
 use crate::dataset::shard::ShardFile;
 use crate::error::{Build, Error, IndexError, Result};
-use crate::frame::OVERHEAD;
 use crate::index::{
-    IndexOptions, NamedShard, Obtained, ProgressCallback, REPORT, Save, SearchResult, ShardFiles, Stamp,
-    Work, build_advice, obtain, refused_file,
+    IndexOptions, NamedShard, Obtained, ProgressCallback, Save, SearchResult, ShardFiles, Stamp, Work,
+    build_advice, obtain, refused_file,
 };
 use crate::order::Subset;
-use crate::policy::{IndexMode, Verify};
-use crate::record::Record;
+use crate::policy::{Damage, IndexMode};
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Options for finding and building columns, used by [`Dataset::column`], [`Dataset::columns`] and [`Dataset::select`].
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ impl ColumnOptions {
     /// Writes each column to `.tfseek/` next to its shard, or to the folder for index files if one is configured. Default: false.
     ///
     /// The command `tfseek index --column` does the same. With this option the scan has no limit, and a file that cannot be written is
-    /// an error.
+    /// an error. So is a record that does not decode, also with [`Damage::Skip`], because the file is for all readers.
     #[must_use]
     pub fn beside(mut self, yes: bool) -> ColumnOptions {
         self.beside = yes;
@@ -140,7 +140,8 @@ impl Dataset {
     /// occur in the first records of any shard, for example because the name is misspelt. Nothing is saved then.
     ///
     /// An error that names the record, if the record has two values or a value of another kind than earlier records, is damaged, or
-    /// does not parse. Nothing is saved then.
+    /// does not parse. Nothing is saved then. In a dataset of [`Damage::Skip`] a record that is damaged or does not parse has no value, which
+    /// [`DatasetColumn::warnings`] tell ([`Warning::PayloadsSkipped`](crate::Warning::PayloadsSkipped)). The column of its shard is not saved.
     ///
     /// [`IndexError::BuildLimit`], [`IndexError::NoColumn`], [`IndexError::CorruptSection`],
     /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled), and I/O errors.
@@ -219,7 +220,7 @@ impl Dataset {
             load(&column, feature, shard)?;
             columns.push(column);
         }
-        DatasetColumn::new(self, feature, columns, warnings).map(Some)
+        DatasetColumn::new(self, feature, columns, warnings, None).map(Some)
     }
 
     fn find_or_build(
@@ -244,10 +245,18 @@ impl Dataset {
             known,
             work,
         };
-        let (obtained, warnings) = obtain(&files, &named, options, save, work)?;
+        let (mut obtained, mut warnings) = obtain(&files, &named, options, save, work)?;
+        let mut undecoded = None;
+        for (shard, start) in obtained.iter_mut().zip(self.set().starts()) {
+            if let Some(of_shard) = shard.undecoded.take() {
+                Undecoded::append(&mut undecoded, self.len(), of_shard, *start)?;
+            }
+        }
+        warnings.extend(undecoded.as_ref().and_then(|found| found.left_out.warning()));
+        let undecoded = undecoded.map(|found| Arc::new(found.records));
         let join_shards = |k: usize| {
             let shard_columns = obtained.iter().filter_map(|shard| shard.columns.get(k).cloned()).collect();
-            DatasetColumn::new(self, features[k], shard_columns, warnings.clone())
+            DatasetColumn::new(self, features[k], shard_columns, warnings.clone(), undecoded.clone())
         };
         (0..features.len()).map(join_shards).collect()
     }
@@ -281,6 +290,7 @@ struct FoundColumns {
 struct ShardColumns {
     columns: Vec<FeatureColumn>,
     unsaved: Vec<usize>,
+    undecoded: Option<Undecoded>,
 }
 
 impl ShardFiles for ColumnFiles<'_> {
@@ -339,18 +349,27 @@ impl ShardFiles for ColumnFiles<'_> {
         let missing: Vec<&str> = missing.map(|(feature, _)| *feature).collect();
         // Without a scan, the stamp of the search is still current.
         let (mut changed, mut built, mut saves) = (false, Vec::new().into_iter(), stamp.is_some());
+        // A file that was requested is for all readers.
+        let required = self.save == Save::Required;
+        let damage = if required { Damage::Raise } else { self.options.damage };
+        let mut undecoded = None;
         if !missing.is_empty() {
-            let mut scan = ColumnScan::new(missing);
-            self.scan(s, |record| scan.push(record))?;
+            let mut scan = ColumnScan::new(missing, damage);
+            let (start, len) = (self.dataset.set().starts()[s], shard.len());
+            for_each_record(self.dataset, s, start..start + len, self.work, |i, record| {
+                scan.push(i - start, len, record)
+            })?;
             saves = saves && shard.stamp()? == stamp;
             let header = header_for(index, stamp).filter(|_| saves);
             saves = header.is_some();
             changed = !saves && shard.is_file();
             let header = header.unwrap_or_else(|| header_in_memory(index));
-            built = scan.finish(&header, self.columns.classes)?.into_iter();
+            let (columns, without) = scan.finish(&header, self.columns.classes)?;
+            (built, undecoded) = (columns.into_iter(), without);
         }
-        let required = self.save == Save::Required;
-        let writes = saves && (required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
+        let writes = saves
+            && undecoded.is_none()
+            && (required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
         let (mut columns, mut unsaved) = (Vec::with_capacity(search.len()), Vec::new());
         for (k, found) in search.into_iter().enumerate() {
             let (column, new) = match found {
@@ -367,7 +386,7 @@ impl ShardFiles for ColumnFiles<'_> {
             }
             columns.push(column);
         }
-        let mut files = ShardColumns { columns, unsaved };
+        let mut files = ShardColumns { columns, unsaved, undecoded };
         let mut not_saved = None;
         if !self.known.all() {
             self.load(&files.columns, shard)?;
@@ -411,24 +430,5 @@ impl ColumnFiles<'_> {
 
     fn load(&self, columns: &[FeatureColumn], shard: &ShardFile) -> Result<()> {
         columns.iter().zip(self.features).try_for_each(|(column, feature)| load(column, feature, shard))
-    }
-
-    /// Calls `f` with the records of shard `s` in order. Verifies payloads, regardless of the dataset's options.
-    fn scan(&self, s: usize, mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
-        let (start, shard) = (self.dataset.set().starts()[s], &self.shards[s]);
-        let mut seen = 0;
-        let mut each = |record: Record<'_>| {
-            seen += (record.payload().len() + OVERHEAD) as u64;
-            if seen >= REPORT as u64 {
-                self.work.report(std::mem::take(&mut seen))?;
-            }
-            f(record)
-        };
-        if shard.lends() {
-            (0..shard.len()).try_for_each(|i| each(shard.lend(i, shard.locate(i)?, Verify::Payload)?))?;
-        } else {
-            self.dataset.set().read_runs(start..start + shard.len(), Verify::Payload, &mut each)?;
-        }
-        self.work.report(seen)
     }
 }

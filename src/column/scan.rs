@@ -2,25 +2,60 @@
 
 use super::build::ColumnBuilder;
 use super::feature::FeatureColumn;
-use crate::error::Result;
+use super::left_out::Undecoded;
+use crate::dataset::Dataset;
+use crate::error::{At, Result};
 use crate::example::Feature;
-use crate::index::{CHECKED, Index, IndexHeader, Stamp};
+use crate::frame::OVERHEAD;
+use crate::index::{CHECKED, Index, IndexHeader, REPORT, Stamp, Work};
 use crate::io::Region;
+use crate::policy::{Damage, Verify};
 use crate::record::Record;
 
+/// Calls `f` with each of the records `ids` of shard `s`, in that order, or with the error of reading it. Verifies payloads, regardless of the
+/// dataset's options.
+pub(super) fn for_each_record(
+    dataset: &Dataset,
+    s: usize,
+    ids: impl Iterator<Item = u64> + Clone,
+    work: &Work,
+    mut f: impl FnMut(u64, Result<Record<'_>>) -> Result<()>,
+) -> Result<()> {
+    let (start, shard) = (dataset.set().starts()[s], &dataset.files()[s]);
+    let (mut numbers, mut seen) = (ids.clone(), 0);
+    let mut each = |record: Result<Record<'_>>| {
+        seen += record.as_ref().map_or(0, |record| record.payload().len() + OVERHEAD) as u64;
+        if seen >= REPORT as u64 {
+            work.report(std::mem::take(&mut seen))?;
+        }
+        numbers.next().map_or(Ok(()), |i| f(i, record))
+    };
+    if shard.lends() {
+        for k in ids.map(|i| i - start) {
+            each(shard.locate(k).and_then(|span| shard.lend(k, span, Verify::Payload)))?;
+        }
+    } else {
+        dataset.set().read_runs(ids, Verify::Payload, &mut each)?;
+    }
+    work.report(seen)
+}
+
 /// The columns of several features during the scan of one shard. It takes all records in order.
-pub(crate) struct ColumnScan<'f> {
+pub(super) struct ColumnScan<'f> {
     features: Vec<(&'f str, ColumnBuilder)>,
+    damage: Damage,
+    undecoded: Option<Undecoded>,
 }
 
 impl<'f> ColumnScan<'f> {
-    pub(crate) fn new(features: impl IntoIterator<Item = &'f str>) -> ColumnScan<'f> {
-        ColumnScan { features: features.into_iter().map(|f| (f, ColumnBuilder::default())).collect() }
+    pub(super) fn new(features: impl IntoIterator<Item = &'f str>, damage: Damage) -> ColumnScan<'f> {
+        let features = features.into_iter().map(|f| (f, ColumnBuilder::default())).collect();
+        ColumnScan { features, damage, undecoded: None }
     }
 
-    /// Adds the next record, an Example or the context of a SequenceExample. The whole payload must be valid. If a key occurs twice,
-    /// the last entry counts.
-    pub(crate) fn push(&mut self, record: Record<'_>) -> Result<()> {
+    /// Adds record `i` of `len`, an Example or the context of a SequenceExample. The whole payload must be valid. If a key occurs twice, the
+    /// last entry counts. With [`Damage::Skip`] a record that cannot be read or is not valid has no values.
+    pub(super) fn push(&mut self, i: u64, len: u64, record: Result<Record<'_>>) -> Result<()> {
         // Up to eight features need no allocation per record.
         let (mut few, mut many) = ([const { None::<Feature<'_>> }; 8], Vec::new());
         let last = match few.get_mut(..self.features.len()) {
@@ -30,28 +65,47 @@ impl<'f> ColumnScan<'f> {
                 &mut many[..]
             }
         };
-        for entry in record.example().entries() {
-            let (key, feature) = entry?;
-            for ((feature_name, _), last) in self.features.iter().zip(&mut *last) {
-                if *feature_name == key {
-                    *last = Some(feature);
-                }
+        let at = match self.find(record, last) {
+            Err(e) if self.damage == Damage::Skip && e.is_data() => {
+                last.fill(None);
+                Undecoded::add(&mut self.undecoded, i, len, e)?;
+                At::NOWHERE
             }
-        }
+            found => found?,
+        };
         for ((feature, column), last) in self.features.iter_mut().zip(&*last) {
-            column.push(*last).map_err(|e| e.at(record.at()).feature(feature.as_bytes()))?;
+            column.push(*last).map_err(|e| e.at(at).feature(feature.as_bytes()))?;
         }
         Ok(())
     }
 
-    /// Returns the columns, in memory. With `classes`, they have lists of their classes, except columns of floats.
-    pub(crate) fn finish(self, header: &IndexHeader, classes: bool) -> Result<Vec<FeatureColumn>> {
+    /// Finds the features of a record, and returns its location.
+    fn find<'r>(&self, record: Result<Record<'r>>, found: &mut [Option<Feature<'r>>]) -> Result<At<'r>> {
+        let record = record?;
+        for entry in record.example().entries() {
+            let (key, feature) = entry?;
+            for ((feature_name, _), found) in self.features.iter().zip(&mut *found) {
+                if *feature_name == key {
+                    *found = Some(feature);
+                }
+            }
+        }
+        Ok(record.at())
+    }
+
+    /// Returns the columns, in memory, and the records without values that do not decode, if there are any. With `classes`, columns have lists
+    /// of their classes, except those of floats.
+    pub(super) fn finish(
+        self,
+        header: &IndexHeader,
+        classes: bool,
+    ) -> Result<(Vec<FeatureColumn>, Option<Undecoded>)> {
         let column = |(feature, builder): (&str, ColumnBuilder)| {
             let bytes = builder.finish()?.sections(feature).encode(header)?;
             let column = FeatureColumn::from_bytes(Region::from(bytes))?;
             if classes { column.with_classes() } else { Ok(column) }
         };
-        self.features.into_iter().map(column).collect()
+        Ok((self.features.into_iter().map(column).collect::<Result<_>>()?, self.undecoded))
     }
 }
 

@@ -7,6 +7,7 @@ use super::undecided::UndecidedScan;
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, OptionsError, Result, escaped};
 use crate::filter::{Filter, Node, Test, number_meets};
+use crate::warning::Warning;
 
 impl Dataset {
     /// Returns the records that meet `filter`. Comparisons of one value are decided by columns, which are found or built like those of
@@ -31,6 +32,9 @@ impl Dataset {
     /// The errors of [`columns`](Dataset::columns), and of reading records. A feature that has no column, because a record has several
     /// values or two records have values of different kinds, is read from the records. The errors of
     /// [`RecordFilter::accepts`](crate::filter::RecordFilter::accepts): a condition has the same result for a record here as there.
+    ///
+    /// In a dataset of [`Damage::Skip`](crate::Damage::Skip) a record that cannot be read or does not decode is left out if the condition
+    /// depends on it, which [`Selection::warnings`] tell ([`Warning::PayloadsSkipped`]).
     pub fn select(&self, filter: &Filter, options: &ColumnOptions) -> Result<Selection> {
         let mut features = filter.column_features();
         loop {
@@ -103,10 +107,12 @@ impl Dataset {
         if undecided.count() > 0 || filter.features().iter().any(|feature| !known.contains(feature)) {
             let work = options.work(self);
             let scan = UndecidedScan { dataset: self, filter, undecided: &undecided, known, work: &work };
-            work.end(scan.add_to(&mut selected, options))?;
+            let left_out = work.end(scan.add_to(&mut selected, options))?;
+            selected.add_warnings(left_out.warning().iter());
         }
-        // Columns that were requested together share their warnings.
-        columns.iter().for_each(|column| selected.add_warnings(column.warnings()));
+        // Columns that were requested together share their warnings. Records that do not decode were read for the selection.
+        let of_columns = columns.iter().flat_map(|column| column.warnings());
+        selected.add_warnings(of_columns.filter(|w| !matches!(w, Warning::PayloadsSkipped { .. })));
         Ok(selected)
     }
 }
@@ -147,18 +153,23 @@ impl Evaluation<'_> {
                     return SelectionBounds::unknown(self.len);
                 };
                 let mut found = Selection::none(self.len)?;
-                if column.kind().is_some_and(|kind| self.filter.check(test, kind).is_err()) {
+                let bounds = if column.kind().is_some_and(|kind| self.filter.check(test, kind).is_err()) {
                     // The test fails for each record with a value. The records tell whether the other tests decide.
                     for (start, data) in column.loaded() {
                         data.matching(|_| true, |i| found.insert(start + i));
                     }
-                    return Ok(SelectionBounds { lower: Selection::none(self.len)?, upper: found });
+                    SelectionBounds { lower: Selection::none(self.len)?, upper: found }
+                } else {
+                    for (start, data) in column.loaded() {
+                        data.matching(|value| test.test().meets(value), |i| found.insert(start + i));
+                    }
+                    let absent = matches!(test.test(), Test::Absent);
+                    SelectionBounds::exact(if absent { found.invert() } else { found })
+                };
+                match column.undecoded() {
+                    Some(records) => bounds.unknown_for(records),
+                    None => bounds,
                 }
-                for (start, data) in column.loaded() {
-                    data.matching(|value| test.test().meets(value), |i| found.insert(start + i));
-                }
-                let absent = matches!(test.test(), Test::Absent);
-                SelectionBounds::exact(if absent { found.invert() } else { found })
             }
         })
     }
@@ -178,5 +189,11 @@ impl SelectionBounds {
 
     fn unknown(len: u64) -> Result<SelectionBounds> {
         Ok(SelectionBounds { lower: Selection::none(len)?, upper: Selection::none(len)?.invert() })
+    }
+
+    /// Returns the same bounds, except that these records may meet the condition or not.
+    fn unknown_for(self, records: &Selection) -> SelectionBounds {
+        let lower = self.lower.zip(records, |lower, unknown| lower & !unknown);
+        SelectionBounds { lower, upper: self.upper.zip(records, |upper, unknown| upper | unknown) }
     }
 }

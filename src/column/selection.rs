@@ -37,13 +37,13 @@ impl Selection {
         })
     }
 
-    /// Returns the warnings from finding and building the columns of the filter.
+    /// Returns the warnings from finding and building the columns of the filter, and from reading records.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
     /// Adds warnings that are not yet listed.
-    pub(super) fn add_warnings(&mut self, warnings: &[Warning]) {
+    pub(super) fn add_warnings<'w>(&mut self, warnings: impl Iterator<Item = &'w Warning>) {
         for warning in warnings {
             if !self.warnings.contains(warning) {
                 self.warnings.push(warning.clone());

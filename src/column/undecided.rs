@@ -1,16 +1,17 @@
 //! Selection by the records themselves, where columns do not decide.
 
 use super::known::KnownFeatures;
+use super::left_out::LeftOut;
 use super::obtain::ColumnOptions;
+use super::scan::for_each_record;
 use super::selection::Selection;
 use crate::dataset::{Dataset, ShardEntry};
 use crate::error::{ErrorKind, Result};
 use crate::example::MessageKind;
 use crate::filter::{Filter, RecordFilter};
-use crate::frame::OVERHEAD;
-use crate::index::{REPORT, Work};
+use crate::index::Work;
 use crate::io::threads;
-use crate::policy::Verify;
+use crate::policy::Damage;
 use crate::record::Record;
 
 /// Number of records from which several threads read them. Starting threads takes about 100 us.
@@ -28,30 +29,43 @@ pub(super) struct UndecidedScan<'a> {
 
 impl UndecidedScan<'_> {
     /// Reads the undecided records and adds those that meet the filter to `selected`. Verifies payloads, regardless of the dataset's options.
-    pub(super) fn add_to(&self, selected: &mut Selection, options: &ColumnOptions) -> Result<()> {
+    /// Returns the records that the dataset leaves out, because they cannot be read or do not decode.
+    pub(super) fn add_to(&self, selected: &mut Selection, options: &ColumnOptions) -> Result<LeftOut> {
         let shards: Vec<ShardEntry<'_>> = self.dataset.shards().collect();
         let count = self.undecided.count();
         let jobs = if count < SEVERAL { 1 } else { self.dataset.index_options().jobs };
         let scanned = threads::each(jobs, shards.len(), true, |s| {
             let (mut records, mut accepted) = (self.filter.for_records(), Vec::new());
+            let mut left_out = LeftOut::default();
             self.scan(s, &shards[s], true, |i, record| {
-                let met = records.accepts(i, record.payload(), MessageKind::Example);
-                if met.map_err(|e| e.at(record.at()))? {
-                    accepted.push(i);
+                let met = record.and_then(|record| {
+                    let met = records.accepts(i, record.payload(), MessageKind::Example);
+                    met.map_err(|e| e.at(record.at()))
+                });
+                match met {
+                    Ok(true) => accepted.push(i),
+                    Ok(false) => {}
+                    Err(e) if self.leaves_out() && e.is_data() => left_out.add(e),
+                    Err(e) => return Err(e),
                 }
                 Ok(())
             })?;
-            Ok((records, accepted))
+            Ok((records, accepted, left_out))
         })?;
-        let mut all = self.filter.for_records();
-        for (records, accepted) in &scanned {
-            all.merge(records);
+        let (mut all, mut left_out) = (self.filter.for_records(), LeftOut::default());
+        for (records, accepted, of_shard) in scanned {
+            all.merge(&records);
             accepted.iter().for_each(|&i| selected.insert(i));
+            left_out.append(of_shard);
         }
-        if options.accepts_unknown() {
-            return Ok(());
+        if !options.accepts_unknown() {
+            self.check_known(&all, &shards, count)?;
         }
-        self.check_known(&all, &shards, count)
+        Ok(left_out)
+    }
+
+    fn leaves_out(&self) -> bool {
+        self.dataset.damage() == Damage::Skip
     }
 
     /// Refuses a feature that no record has.
@@ -71,7 +85,13 @@ impl UndecidedScan<'_> {
                 break;
             }
             self.scan(s, shard, false, |_, record| {
-                unseen.retain(|name| !matches!(record.example().get(name), Ok(Some(_))));
+                match record {
+                    Ok(record) => {
+                        unseen.retain(|name| !matches!(record.example().get(name), Ok(Some(_))));
+                    }
+                    Err(e) if self.leaves_out() && e.is_data() => {}
+                    Err(e) => return Err(e),
+                }
                 Ok(())
             })?;
         }
@@ -84,28 +104,10 @@ impl UndecidedScan<'_> {
         s: usize,
         shard: &ShardEntry<'_>,
         undecided: bool,
-        mut f: impl FnMut(u64, Record<'_>) -> Result<()>,
+        f: impl FnMut(u64, Result<Record<'_>>) -> Result<()>,
     ) -> Result<()> {
         let ids =
             (shard.start..shard.start + shard.len).filter(move |&i| self.undecided.contains(i) == undecided);
-        let mut numbers = ids.clone();
-        let mut seen = 0;
-        let mut each = |record: Record<'_>| {
-            seen += (record.payload().len() + OVERHEAD) as u64;
-            if seen >= REPORT as u64 {
-                self.work.report(std::mem::take(&mut seen))?;
-            }
-            numbers.next().map_or(Ok(()), |i| f(i, record))
-        };
-        let file = &self.dataset.files()[s];
-        if file.lends() {
-            for i in ids {
-                let k = i - shard.start;
-                each(file.lend(k, file.locate(k)?, Verify::Payload)?)?;
-            }
-        } else {
-            self.dataset.set().read_runs(ids, Verify::Payload, &mut each)?;
-        }
-        self.work.report(seen)
+        for_each_record(self.dataset, s, ids, self.work, f)
     }
 }

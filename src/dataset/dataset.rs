@@ -7,6 +7,7 @@ use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
 use crate::index::{Index, IndexOptions};
 use crate::io::{Compression, Promise};
+use crate::policy::Damage;
 use crate::record::Record;
 use crate::warning::Warning;
 use std::fmt;
@@ -126,6 +127,11 @@ impl Dataset {
         self.files().get(s).ok_or(ErrorKind::OutOfRange { what: "shard", i: s as i128, len })?.index()
     }
 
+    /// Returns the treatment of damage with which the dataset was opened.
+    pub fn damage(&self) -> Damage {
+        self.index_options().damage
+    }
+
     /// Returns the warnings from opening the dataset, for example about an index that was ignored.
     pub fn warnings(&self) -> &[Warning] {
         &self.0.warnings
@@ -192,7 +198,7 @@ impl Dataset {
         if set.lends() {
             GetMany::new(set, ids).try_for_each(|record| f(record?))
         } else {
-            set.read_runs(ids.iter().copied(), set.verify(), f)
+            set.read_runs(ids.iter().copied(), set.verify(), |record| f(record?))
         }
     }
 }

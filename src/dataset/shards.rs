@@ -232,20 +232,31 @@ impl ShardSet {
         file.extract(i, span, span.offset, buf, self.verify)
     }
 
-    /// Calls `f` with the records `ids`, in that order. Reads records that are adjacent in the file together, up to 1 MiB per read.
+    /// Calls `f` with each of the records `ids`, in that order, or with the error of reading it. Reads records that are adjacent in the file
+    /// together, up to 1 MiB per read.
+    ///
+    /// # Errors
+    /// The first error of `f`.
     pub(crate) fn read_runs(
         &self,
         ids: impl Iterator<Item = u64>,
         verify: Verify,
-        mut f: impl FnMut(Record<'_>) -> Result<()>,
+        mut f: impl FnMut(Result<Record<'_>>) -> Result<()>,
     ) -> Result<()> {
         const RUN: u64 = 1 << 20;
         let mut ids = ids.map(|i| self.locate(i)).peekable();
         let (mut buf, mut run) = (Vec::new(), Vec::new());
         while let Some(first) = ids.next() {
-            let first = first?;
+            let first =
+                first.and_then(|first| self.file_of(&first).check_len(first.i, first.span).map(|()| first));
+            let first = match first {
+                Ok(first) => first,
+                Err(e) => {
+                    f(Err(e))?;
+                    continue;
+                }
+            };
             let file = self.file_of(&first);
-            file.check_len(first.i, first.span)?;
             let Range { start, mut end } = stored_range(first.span);
             run.clear();
             run.push(first);
@@ -260,9 +271,18 @@ impl ShardSet {
                 ids.next();
             }
             buf.clear();
-            file.append(start..end, &mut buf).map_err(|e| e.at(self.location(&first)))?;
-            for &RecordLocation { i, span, .. } in &run {
-                f(file.extract(i, span, start, &buf, verify)?)?;
+            if file.append(start..end, &mut buf).is_ok() {
+                for &RecordLocation { i, span, .. } in &run {
+                    f(file.extract(i, span, start, &buf, verify))?;
+                }
+                continue;
+            }
+            // One of the records cannot be read. Each is read alone.
+            for at in &run {
+                buf.clear();
+                let read = file.append(stored_range(at.span), &mut buf);
+                let read = read.map_err(|e| e.at(self.location(at)));
+                f(read.and_then(|()| file.extract(at.i, at.span, at.span.offset, &buf, verify)))?;
             }
         }
         Ok(())

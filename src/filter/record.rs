@@ -48,6 +48,8 @@ struct Found<'f, 'a> {
     filter: &'f Filter,
     example: Example<'a>,
     kept: [Option<Feature<'a>>; KEPT],
+    /// True if `kept` has the features. Otherwise each test searches for its own, which is an error if the record does not decode.
+    is_decoded: bool,
 }
 
 impl Filter {
@@ -74,7 +76,8 @@ impl RecordFilter {
     /// # Errors
     /// They have no path and record; [`Error::at`](crate::Error::at) adds them. [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a feature has values of another kind than the
     /// condition compares with, or several values where one is compared, and the other tests do not decide the result; or if the
-    /// condition names features and the payload is another message. The errors of [`Example::get`].
+    /// condition names features and the payload is another message. Likewise the errors of [`Example::get`]: a payload that does not decode
+    /// fails the tests of its features.
     pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
         let RecordFilter { filter, seen, keys, first } = self;
         if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
@@ -82,11 +85,14 @@ impl RecordFilter {
             let reason = format!("feature \"{name}\": expected an Example, found another message");
             return Err(filter.error(test.at.0, reason));
         }
-        let mut found = Found { filter, example: Example::new(payload), kept: [None; KEPT] };
+        let example = Example::new(payload);
+        let mut found = Found { filter, example, kept: [None; KEPT], is_decoded: true };
         if !filter.tests().is_empty() {
-            found.example.find_all(filter.names(), &mut found.kept)?;
+            found.is_decoded = example.find_all(filter.names(), &mut found.kept).is_ok();
+        }
+        if found.is_decoded && !filter.tests().is_empty() {
             for (seen, k) in seen.iter_mut().zip(0..) {
-                *seen = *seen || found.feature(k)?.is_some();
+                *seen = *seen || found.feature(k).is_ok_and(|feature| feature.is_some());
             }
             if *first < FIRST && seen.contains(&false) {
                 *first = first.saturating_add(1);
@@ -153,8 +159,13 @@ fn collect(keys: &mut BTreeSet<Box<str>>, example: Example<'_>) {
 impl<'a> Found<'_, 'a> {
     fn feature(&self, k: usize) -> Result<Option<Feature<'a>>> {
         match self.kept.get(k) {
-            Some(kept) => Ok(*kept),
-            None => self.example.get(self.filter.name(k)),
+            Some(kept) if self.is_decoded => Ok(*kept),
+            _ => {
+                let mut found = [None];
+                self.example.find_all(self.filter.names().get(k..=k).unwrap_or_default(), &mut found)?;
+                let [feature] = found;
+                Ok(feature)
+            }
         }
     }
 

@@ -5,17 +5,19 @@
 //!
 //! A place counts only if a sound record is found behind it, because payloads may contain the same bytes. The search begins after the last
 //! sound record, so no record is found twice.
+//!
+//! Of a pipe the bytes from there on are kept, at most [`KEPT`](super::pipe::KEPT). A search that would need more goes on at the next place.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::deflate::{CheckpointScan, Checkpoints, begins_member};
 use super::inflate::Compression;
+use super::pipe::PipeBytes;
 use super::pread::{ReadAt, ReadRange};
 use super::read_buffer::ReadBuffer;
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,11 +34,26 @@ const MAX_MARKS: usize = 1 << 16;
 /// Minimum work of one place.
 const PLACE: u64 = 256;
 
-/// A file that is borrowed, or kept open by its readers.
+/// A file that is borrowed or shared by its readers, or a pipe.
 #[derive(Clone)]
 pub(super) enum SalvageFile<'a> {
     Borrowed(&'a dyn ReadAt),
-    Kept(Arc<File>),
+    Shared(Arc<dyn ReadAt + Send + Sync>),
+    Pipe(Arc<PipeBytes>),
+}
+
+impl SalvageFile<'_> {
+    fn pipe(&self) -> Option<&PipeBytes> {
+        match self {
+            SalvageFile::Pipe(pipe) => Some(pipe),
+            _ => None,
+        }
+    }
+
+    /// Returns the I/O error that ended a pipe.
+    pub(super) fn check_end(&self) -> Result<()> {
+        self.pipe().and_then(PipeBytes::take_error).map_or(Ok(()), |e| Err(e.into()))
+    }
 }
 
 /// A reader of a range of the bytes of a file.
@@ -45,6 +62,7 @@ pub(super) struct FileBytes<'a> {
     pub(super) file: SalvageFile<'a>,
     /// Offset of the next byte.
     pub(super) at: u64,
+    /// Offset behind the last byte, `u64::MAX` for a pipe.
     pub(super) end: u64,
 }
 
@@ -52,7 +70,12 @@ impl Read for FileBytes<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let file: &dyn ReadAt = match &self.file {
             SalvageFile::Borrowed(file) => *file,
-            SalvageFile::Kept(file) => &**file,
+            SalvageFile::Shared(file) => &**file,
+            SalvageFile::Pipe(pipe) => {
+                let read = pipe.read_at(buf, self.at)?;
+                self.at = self.at.saturating_add(read as u64);
+                return Ok(read);
+            }
         };
         let mut range = ReadRange { file, at: self.at, end: self.end };
         let read = range.read(buf);
@@ -63,6 +86,9 @@ impl Read for FileBytes<'_> {
 
 /// A reader of the inflated bytes. It ends at damage as at the end of the file.
 pub(super) struct DamagedInflate<'a> {
+    file: SalvageFile<'a>,
+    /// Number of bytes of the file, `u64::MAX` for a pipe.
+    size: u64,
     scan: CheckpointScan<FileBytes<'a>>,
     /// Examines places. Made at the first damage.
     trial: Option<Box<CheckpointScan<FileBytes<'a>>>>,
@@ -76,8 +102,8 @@ pub(super) struct DamagedInflate<'a> {
     begin: u64,
     /// End of the last sound record in the record stream.
     sound: u64,
-    /// Work that is left for places.
-    work: u64,
+    /// Work that was spent on places.
+    spent: u64,
     /// The last damage was returned, and no place follows it.
     ended: bool,
 }
@@ -100,7 +126,7 @@ pub(super) struct NotInflated {
 }
 
 impl<'a> DamagedInflate<'a> {
-    /// Returns a reader of the first `size` bytes of a file with this compression, gzip or zlib.
+    /// Returns a reader of the first `size` bytes of a file with this compression, gzip or zlib, or of a pipe, whose `size` is `u64::MAX`.
     pub(super) fn new(
         file: SalvageFile<'a>,
         size: u64,
@@ -108,8 +134,11 @@ impl<'a> DamagedInflate<'a> {
         spacing: u64,
         max_payload: u64,
     ) -> DamagedInflate<'a> {
+        let bytes = FileBytes { file: file.clone(), at: 0, end: size };
         DamagedInflate {
-            scan: CheckpointScan::new(FileBytes { file, at: 0, end: size }, compression, spacing),
+            file,
+            size,
+            scan: CheckpointScan::new(bytes, compression, spacing),
             trial: None,
             buffer: ReadBuffer::default(),
             compression,
@@ -117,7 +146,7 @@ impl<'a> DamagedInflate<'a> {
             marks: VecDeque::new(),
             begin: 0,
             sound: 0,
-            work: size.saturating_mul(WORK_FACTOR).saturating_add(WORK),
+            spent: 0,
             ended: false,
         }
     }
@@ -139,18 +168,40 @@ impl<'a> DamagedInflate<'a> {
         }
     }
 
+    /// Returns the work that is left for places.
+    fn work(&self) -> u64 {
+        let size = self.file.pipe().map_or(self.size, PipeBytes::len);
+        size.saturating_mul(WORK_FACTOR).saturating_add(WORK).saturating_sub(self.spent)
+    }
+
+    fn spend(&mut self, work: u64) {
+        self.spent = self.spent.saturating_add(work);
+    }
+
     /// Returns the damage that ended the inflation, and moves to the next place where it can begin again. `None` at the end of the file.
+    ///
+    /// # Errors
+    /// I/O errors. That of a pipe is returned at its end.
     pub(super) fn next_place(&mut self) -> Result<Option<NotInflated>> {
-        let Some(error) = self.scan.failed().cloned().filter(|_| !self.ended) else { return Ok(None) };
+        let Some(error) = self.scan.failed().cloned().filter(|_| !self.ended) else {
+            return self.file.check_end().map(|()| None);
+        };
         let (at, out) = (self.scan.consumed(), self.scan.returned());
         // Without a mark nothing was inflated since the last place, or since the start of the file.
         let from = self.marks.front().map_or(self.begin, |&(_, from)| from);
         let wasted = at.saturating_sub(from).saturating_add(out.saturating_sub(self.sound));
-        self.work = self.work.saturating_sub(wasted);
+        self.spend(wasted);
         let place = self.search(from)?;
-        let size = self.scan.inner().end;
-        let end = place.map_or(size, |place| place.at);
         self.ended = place.is_none();
+        let end = match (place, self.file.pipe()) {
+            (Some(place), _) => place.at,
+            (None, None) => self.size,
+            (None, Some(pipe)) => {
+                let end = pipe.drain()?;
+                self.file.check_end()?;
+                end
+            }
+        };
         if let Some(place) = place {
             self.scan.inner().at = place.at;
             self.scan.go_on(place.at, place.member, true)?;
@@ -164,14 +215,26 @@ impl<'a> DamagedInflate<'a> {
 
     /// Returns the first place after byte `from` of the file behind which a sound record is found.
     fn search(&mut self, from: u64) -> Result<Option<Place>> {
-        let FileBytes { file, end: size, .. } = self.scan.inner().clone();
+        let hold = |file: &SalvageFile<'_>, yes| file.pipe().map_or((), |pipe| pipe.hold(yes));
+        hold(&self.file, true);
+        let place = self.search_kept(from);
+        hold(&self.file, false);
+        place
+    }
+
+    fn search_kept(&mut self, from: u64) -> Result<Option<Place>> {
+        let file = self.file.clone();
         // A flush that ends after `from` may begin before it.
         let begin = from.saturating_sub(FLUSH.len() as u64);
-        let mut input = FileBytes { file, at: begin, end: size };
+        let begin = file.pipe().map_or(begin, |pipe| begin.max(pipe.start()));
+        let mut input = FileBytes { file: file.clone(), at: begin, end: self.size };
         let mut buf = vec![0; INPUT];
         // The last bytes of a piece are searched again with the next one.
         let (mut have, mut at) = (0_usize, begin);
-        while self.work > 0 {
+        while self.work() > 0 {
+            if let Some(pipe) = file.pipe() {
+                pipe.forget(at);
+            }
             let read = match input.read(buf.get_mut(have..).unwrap_or_default()) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
@@ -187,7 +250,7 @@ impl<'a> DamagedInflate<'a> {
                 if self.holds_record(place)? {
                     return Ok(Some(place));
                 }
-                if self.work == 0 {
+                if self.work() == 0 {
                     return Ok(None);
                 }
             }
@@ -201,11 +264,10 @@ impl<'a> DamagedInflate<'a> {
 
     /// Returns true if a sound record is found in the bytes that are inflated behind a place.
     fn holds_record(&mut self, place: Place) -> Result<bool> {
-        let FileBytes { file, end: size, .. } = self.scan.inner().clone();
-        let compression = self.compression;
-        let trial = self.trial.get_or_insert_with(|| {
-            Box::new(CheckpointScan::new(FileBytes { file, at: 0, end: size }, compression, u64::MAX))
-        });
+        let (work, compression) = (self.work(), self.compression);
+        let bytes = FileBytes { file: self.file.clone(), at: place.at, end: self.size };
+        let trial =
+            self.trial.get_or_insert_with(|| Box::new(CheckpointScan::new(bytes, compression, u64::MAX)));
         trial.inner().at = place.at;
         trial.go_on(place.at, place.member, false)?;
         let (start, mut salvage) = (trial.returned(), Salvage::searching(self.max_payload, 0));
@@ -218,11 +280,11 @@ impl<'a> DamagedInflate<'a> {
                 SalvageStep::Record(_) => break (true, spent),
                 SalvageStep::End => break (false, spent),
                 SalvageStep::Damage { len, .. } => _ = buffer.consume(len),
-                SalvageStep::Need(_) if spent >= self.work => break (false, spent),
+                SalvageStep::Need(_) if spent >= work => break (false, spent),
                 SalvageStep::Need(need) => {
                     let have = buffer.bytes().len();
                     let need = usize::try_from(need).unwrap_or(usize::MAX).max(have.saturating_add(have / 2));
-                    let left = usize::try_from(self.work.saturating_sub(spent)).unwrap_or(usize::MAX);
+                    let left = usize::try_from(work.saturating_sub(spent)).unwrap_or(usize::MAX);
                     // No more bytes than the work that is left. They may be too few for a record, which the next round finds out.
                     let need = need.min(have.saturating_add(left));
                     more = match buffer.fill(trial.as_mut(), need) {
@@ -236,7 +298,7 @@ impl<'a> DamagedInflate<'a> {
         // An accepted place costs nothing: it is inflated again as part of the stream.
         let (accepted, spent) = found;
         if !accepted {
-            self.work = self.work.saturating_sub(spent);
+            self.spend(spent);
         }
         Ok(accepted)
     }
@@ -257,6 +319,11 @@ fn place(bytes: &[u8], at: u64, compression: Compression) -> Option<Place> {
 
 impl Read for DamagedInflate<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if let Some(pipe) = self.file.pipe() {
+            // A search begins here, or where inflation began.
+            let from = self.marks.front().map_or(self.begin, |&(_, from)| from);
+            pipe.forget(from.saturating_sub(FLUSH.len() as u64));
+        }
         let read = self.scan.read(buf);
         let mark = self.scan.mark();
         if mark.1 >= self.begin && self.marks.back().is_none_or(|last| last.0 < mark.0) {
@@ -330,6 +397,46 @@ mod tests {
         let ahead = PARTS * super::super::deflate::INPUT as u64;
         let spent = inflated + file.read.load(Relaxed).saturating_sub(2 * size + ahead);
         assert!(spent <= limit, "{spent} bytes, the limit is {limit}");
+    }
+
+    /// Each place inflates the rest of the file, of which a pipe keeps a part.
+    #[test]
+    fn a_search_in_a_pipe_has_bounded_memory() {
+        const PARTS: usize = 20;
+        const LIMIT: usize = 1 << 20;
+        let mut deflate = Compress::new(Level::none(), false);
+        let (mut bytes, mut starts) = (vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3], Vec::new());
+        for k in 0..PARTS {
+            let mut part: Vec<u8> = (0..300_000u32)
+                .map(|i| (i.wrapping_mul(2654435761).wrapping_add(k as u32) >> 24) as u8)
+                .collect();
+            if k + 1 == PARTS {
+                crate::frame::put_record(&mut part, b"the only record").unwrap();
+            }
+            starts.push(bytes.len() as u64);
+            let mut out = Vec::with_capacity(2 * part.len());
+            deflate.compress_vec(&part, &mut out, FlushCompress::Full).unwrap();
+            bytes.extend(out);
+        }
+        bytes[10] = 0xff;
+        let size = bytes.len() as u64;
+        let found = |file: SalvageFile<'_>, size: u64| {
+            let mut inflate = DamagedInflate::new(file, size, Compression::Gzip, u64::MAX, 100);
+            while inflate.read(&mut [0; 1000]).unwrap() > 0 {}
+            let place = inflate.next_place().unwrap().unwrap();
+            let mut inflated = Vec::new();
+            inflate.read_to_end(&mut inflated).unwrap();
+            assert!(place.goes_on && inflated.windows(15).any(|window| window == b"the only record"));
+            place.file.end
+        };
+        let slice = bytes.as_slice();
+        assert_eq!(found(SalvageFile::Borrowed(&slice), size), starts[1]);
+        let pipe = Arc::new(PipeBytes::new(Box::new(io::Cursor::new(bytes.clone())), LIMIT));
+        let at = found(SalvageFile::Pipe(Arc::clone(&pipe)), u64::MAX);
+        // The record is within the limit.
+        let last = starts.iter().rfind(|start| size - **start > LIMIT as u64).unwrap();
+        assert!(at > *last && starts.contains(&at), "{at} of {starts:?}");
+        assert!(pipe.len() == size && pipe.most_kept() <= LIMIT + INPUT, "{}", pipe.most_kept());
     }
 
     #[test]

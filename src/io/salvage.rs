@@ -4,6 +4,7 @@
 
 use super::deflate::{Checkpoints, WINDOW};
 use super::inflate::Compression;
+use super::pipe::{KEPT, PipeBytes};
 use super::pread::{ReadAt, ReadRange};
 use super::read_buffer::ReadBuffer;
 use super::resume::{DamagedInflate, FileBytes, NotInflated, SalvageFile};
@@ -132,12 +133,32 @@ impl<'a> SalvageReader<'a> {
 
     /// Returns a reader of the first `size` bytes of a file with this compression, which it keeps open.
     pub(crate) fn kept(
-        file: File,
+        file: impl ReadAt + Send + 'static,
         size: u64,
         compression: Compression,
         max_payload: u64,
     ) -> SalvageReader<'static> {
-        let file = SalvageFile::Kept(Arc::new(file));
+        SalvageReader::shared(SalvageFile::Shared(Arc::new(file)), size, compression, max_payload)
+    }
+
+    /// Returns a reader of a pipe with this compression. An I/O error is returned after the records before it.
+    pub(crate) fn piped(
+        pipe: Box<dyn Read + Send>,
+        compression: Compression,
+        max_payload: u64,
+    ) -> SalvageReader<'static> {
+        // Plain bytes are never read again.
+        let kept = if compression == Compression::None { 0 } else { KEPT };
+        let file = SalvageFile::Pipe(Arc::new(PipeBytes::new(pipe, kept)));
+        SalvageReader::shared(file, u64::MAX, compression, max_payload)
+    }
+
+    fn shared(
+        file: SalvageFile<'static>,
+        size: u64,
+        compression: Compression,
+        max_payload: u64,
+    ) -> SalvageReader<'static> {
         let input = match compression {
             Compression::None => SalvageInput::Plain(FileBytes { file, at: 0, end: size }),
             _ => {
@@ -148,11 +169,6 @@ impl<'a> SalvageReader<'a> {
         SalvageReader::with(input, Salvage::new(max_payload))
     }
 
-    /// Returns a reader of a record stream that is read once. Its first I/O error ends it.
-    pub(crate) fn once(stream: Box<dyn Read + Send>, max_payload: u64) -> SalvageReader<'static> {
-        SalvageReader::with(SalvageInput::Once { stream, error: None }, Salvage::new(max_payload))
-    }
-
     fn with(input: SalvageInput<'a>, parser: Salvage) -> SalvageReader<'a> {
         let (buffer, history) = (ReadBuffer::default(), History(Vec::new()));
         SalvageReader { input, parser, buffer, more: true, history, unsure: false }
@@ -161,7 +177,7 @@ impl<'a> SalvageReader<'a> {
     /// Returns the checkpoints of a compressed file that was read to its end.
     pub(crate) fn into_checkpoints(self) -> Option<Checkpoints> {
         match self.input {
-            SalvageInput::Plain(_) | SalvageInput::Once { .. } => None,
+            SalvageInput::Plain(_) => None,
             SalvageInput::Inflated(inflate) => Some(inflate.into_checkpoints()),
         }
     }
@@ -200,10 +216,7 @@ impl<'a> SalvageReader<'a> {
                 SalvageStep::End => {
                     let inflate = match &mut self.input {
                         SalvageInput::Inflated(inflate) => inflate,
-                        SalvageInput::Plain(_) => return Ok(None),
-                        SalvageInput::Once { error, .. } => {
-                            return error.take().map_or(Ok(None), |e| Err(e.into()));
-                        }
+                        SalvageInput::Plain(input) => return input.file.check_end().map(|()| None),
                     };
                     let Some(NotInflated { file, error, goes_on }) = inflate.next_place()? else {
                         return Ok(None);
@@ -230,12 +243,11 @@ impl<'a> SalvageReader<'a> {
         self.buffer.consumed(len)
     }
 
-    /// Returns the offset in the file up to which it was read: in the record stream, if that is read once.
+    /// Returns the offset in the file up to which it was read.
     pub fn file_offset(&self) -> u64 {
         match &self.input {
             SalvageInput::Plain(input) => input.at,
             SalvageInput::Inflated(inflate) => inflate.consumed(),
-            SalvageInput::Once { .. } => self.parser.offset(),
         }
     }
 }
@@ -270,11 +282,6 @@ impl History {
 enum SalvageInput<'a> {
     Plain(FileBytes<'a>),
     Inflated(Box<DamagedInflate<'a>>),
-    /// A reader of the record stream, which is over after an error.
-    Once {
-        stream: Box<dyn Read + Send>,
-        error: Option<io::Error>,
-    },
 }
 
 impl Read for SalvageInput<'_> {
@@ -282,14 +289,6 @@ impl Read for SalvageInput<'_> {
         match self {
             SalvageInput::Plain(input) => input.read(buf),
             SalvageInput::Inflated(inflate) => inflate.read(buf),
-            SalvageInput::Once { error: Some(_), .. } => Ok(0),
-            SalvageInput::Once { stream, error } => match stream.read(buf) {
-                Err(e) if e.kind() != io::ErrorKind::Interrupted => {
-                    *error = Some(e);
-                    Ok(0)
-                }
-                read => read,
-            },
         }
     }
 }

@@ -1,11 +1,17 @@
 //! Streams that leave damage out: they have the records and the warnings of an index of the same file.
 
+use flate2::{Compress, FlushCompress};
 use std::fs;
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tfseek::frame::put_record;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, Damage, DatasetOptions, IndexMode, Stream, Tail, Warning};
+use tfseek::{Compression, Damage, DatasetOptions, ErrorKind, IndexMode, Stream, Tail, Warning};
 
 const RECORDS: u64 = 60;
 
@@ -126,22 +132,165 @@ fn a_damaged_length_costs_one_record() {
     );
 }
 
-/// A pipe of a damaged compressed file ends with an error after the records before the damage.
-#[test]
-fn a_compressed_pipe_ends_with_an_error() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tfrecord.gz");
-    let bytes = written(&path);
-    let cut = bytes[..bytes.len() / 2].to_vec();
-    let mut stream = skips().read(std::io::Cursor::new(cut), "pipe").unwrap();
-    assert_eq!(stream.compression(), Compression::Gzip);
-    let mut records = 0;
-    let e = loop {
-        match stream.next() {
-            Ok(Some(_)) => records += 1,
-            Ok(None) => panic!("no error after {records} records"),
-            Err(e) => break e,
+/// A pipe, which returns a few bytes per read and may be interrupted.
+struct Pipe {
+    bytes: std::io::Cursor<Vec<u8>>,
+    reads: usize,
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        self.reads += 1;
+        if self.reads % 7 == 3 {
+            return Err(std::io::ErrorKind::Interrupted.into());
         }
+        let most = buf.len().min(1 + self.reads * 37 % 500);
+        self.bytes.read(&mut buf[..most])
+    }
+}
+
+fn pipe(bytes: Vec<u8>) -> Pipe {
+    Pipe { bytes: std::io::Cursor::new(bytes), reads: 0 }
+}
+
+/// Gzip members, and a gzip and a zlib stream with full and with sync flushes, of the same records.
+fn parts() -> Vec<(&'static str, Vec<u8>)> {
+    let part = |k: u64| {
+        let mut bytes = Vec::new();
+        for i in k * 10..k * 10 + 10 {
+            let noise: Vec<u8> = (0..20 + i * 7 % 90).map(|k| (i * 31 + k * k * 17 + k * i) as u8).collect();
+            put_record(&mut bytes, &noise).unwrap();
+        }
+        bytes
     };
-    assert!(records > 0 && records < RECORDS && e.to_string().contains("pipe"), "{records}: {e}");
+    let parts: Vec<Vec<u8>> = (0..6).map(part).collect();
+    let member = |bytes: &[u8]| {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    };
+    let flushed = |zlib: bool, flush: FlushCompress| {
+        let mut deflate = Compress::new(flate2::Compression::new(6), zlib);
+        let mut file = if zlib { Vec::new() } else { vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3] };
+        let mut crc = flate2::Crc::new();
+        for (k, part) in parts.iter().enumerate() {
+            crc.update(part);
+            let flush = if k + 1 == parts.len() { FlushCompress::Finish } else { flush };
+            let mut out = Vec::with_capacity(2 * part.len() + 1000);
+            deflate.compress_vec(part, &mut out, flush).unwrap();
+            file.extend(out);
+        }
+        if !zlib {
+            file.extend(crc.sum().to_le_bytes().into_iter().chain(crc.amount().to_le_bytes()));
+        }
+        file
+    };
+    vec![
+        ("members", parts.iter().flat_map(|part| member(part)).collect()),
+        ("split members", parts.concat().chunks(777).flat_map(member).collect()),
+        ("full flushes", flushed(false, FlushCompress::Full)),
+        ("sync flushes", flushed(false, FlushCompress::Sync)),
+        ("zlib", flushed(true, FlushCompress::Full)),
+    ]
+}
+
+/// A pipe cannot be read again. The bytes that a search may need are kept.
+#[test]
+fn compressed_pipes_have_the_records_and_warnings_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, sound) in parts() {
+        let path = dir.path().join(name);
+        fs::write(&path, &sound).unwrap();
+        let all = collect(skips().open(&path).unwrap()).unwrap();
+        assert_eq!((all.0.len(), all.1.len()), (RECORDS as usize, 0), "{name}");
+        assert_eq!(collect(skips().read(pipe(sound.clone()), &path).unwrap()).unwrap(), all, "{name}");
+        let (mut went_on, mut damage) = (0, 0);
+        for bytes in damaged(&sound, 13) {
+            fs::write(&path, &bytes).unwrap();
+            let piped = skips().read(pipe(bytes.clone()), &path).and_then(collect);
+            match (skips().open(&path).and_then(collect), piped) {
+                (Ok(file), Ok(piped)) => {
+                    assert_eq!(piped, file, "{name}, {} bytes", bytes.len());
+                    damage += usize::from(!file.1.is_empty());
+                    went_on += usize::from(!file.1.is_empty() && file.0.last() == all.0.last());
+                }
+                (Err(file), Err(piped)) => assert_eq!(piped.to_string(), file.to_string(), "{name}"),
+                (file, piped) => panic!("{name}: {file:?} and {piped:?}"),
+            }
+        }
+        assert!(damage > 50 && (went_on > 30 || name == "sync flushes"), "{name}: {damage} {went_on}");
+    }
+}
+
+/// Each byte of a file counts once, also if damage makes the stream read it again. The callback can cancel the work.
+#[test]
+fn progress_counts_the_bytes_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let counted = |path: &Path, damage, limit: u64| {
+        let count = Arc::new(AtomicU64::new(0));
+        let progress = {
+            let count = Arc::clone(&count);
+            move |bytes| match count.fetch_add(bytes, Relaxed) + bytes {
+                sum if sum > limit => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        };
+        let options = StreamOptions::new().damage(damage);
+        let found = options.read_file(fs::File::open(path).unwrap(), path, progress).and_then(collect);
+        (found, count.load(Relaxed))
+    };
+    let path = dir.path().join("a.tfrecord");
+    let mut files = parts();
+    files.push(("plain", written(&path)));
+    for (name, sound) in files {
+        let mut damaged = sound.clone();
+        damaged[sound.len() / 3] ^= 0x41;
+        for (bytes, damage) in [(&sound, Damage::Raise), (&sound, Damage::Skip), (&damaged, Damage::Skip)] {
+            fs::write(&path, bytes).unwrap();
+            let (found, count) = counted(&path, damage, u64::MAX);
+            let opened = StreamOptions::new().damage(damage).open(&path).and_then(collect).unwrap();
+            assert_eq!((found.unwrap(), count), (opened, bytes.len() as u64), "{name}");
+            for limit in [0, 40, bytes.len() as u64 / 2] {
+                let e = counted(&path, damage, limit).0.unwrap_err();
+                assert!(matches!(e.kind(), ErrorKind::Cancelled), "{name}, {limit}: {e}");
+            }
+        }
+    }
+    let e = StreamOptions::new()
+        .read_file(fs::File::open(dir.path()).unwrap(), dir.path(), |_| ControlFlow::Continue(()))
+        .unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Io(_)), "{e}");
+}
+
+/// An I/O error of a pipe is no damage. It follows the records before it.
+#[test]
+fn a_pipe_that_fails_ends_with_its_error() {
+    struct Failing(std::io::Cursor<Vec<u8>>);
+    impl Read for Failing {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(buf)? {
+                0 => Err(std::io::Error::other("the other end is gone")),
+                n => Ok(n),
+            }
+        }
+    }
+    let (_, sound) = parts().remove(0);
+    for damage in [false, true] {
+        let mut bytes = sound[..sound.len() * 2 / 3].to_vec();
+        if damage {
+            bytes[30] ^= 0x41;
+        }
+        let mut stream = skips().read(Failing(std::io::Cursor::new(bytes)), "pipe").unwrap();
+        let mut records = 0;
+        let e = loop {
+            match stream.next() {
+                Ok(Some(_)) => records += 1,
+                Ok(None) => panic!("no error after {records} records"),
+                Err(e) => break e,
+            }
+        };
+        assert!(!e.is_data() && e.to_string() == "pipe: the other end is gone", "{e}");
+        assert!(records > 20 && records < RECORDS, "{records}");
+        assert!(stream.next().unwrap().is_none());
+    }
 }

@@ -4,7 +4,7 @@ use crate::args::ReadArgs;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::count;
-use tfseek::ErrorKind;
+use tfseek::{ErrorKind, Warning};
 
 /// The way in which a verb reads records. It determines which records before a damaged one are known to be sound.
 #[derive(Clone, Copy)]
@@ -68,11 +68,7 @@ impl SkippedErrors {
     /// Returns an error with the number of records and the first of them, if any was skipped.
     pub(crate) fn report(&self, console: &mut Console) -> Outcome {
         let Some(first) = &self.first else { return Ok(()) };
-        let records = count(self.count, "record");
-        let message = match self.count {
-            1 => format!("{records} was left out: {first}"),
-            _ => format!("{records} were left out; the first: {first}"),
-        };
+        let message = Warning::payloads_skipped(first, self.count).to_string();
         console.report_and_continue(Err(Failure::Message(DATA, message)))
     }
 }

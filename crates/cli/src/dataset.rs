@@ -134,7 +134,7 @@ pub(crate) fn subset(
     match filter {
         _ if payload.read.skips() && (decode || filter.is_some()) => {
             let kind = payload.kind.specified();
-            let found = tfseek_tools::decodable(dataset, kind, decode, filter, |e| skipped.add(e));
+            let found = tfseek_tools::decodable(dataset, kind, decode, filter, None, |e| skipped.add(e));
             Ok(Some(found?))
         }
         Some(filter) => Ok(Some((&select(dataset, filter, global, console)?).into())),

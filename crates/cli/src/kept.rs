@@ -24,6 +24,11 @@ impl WarningList {
         is_new
     }
 
+    /// Returns the warnings.
+    pub(crate) fn all(&self) -> Vec<Warning> {
+        self.lock().clone()
+    }
+
     /// Returns the warnings and empties the list.
     pub(crate) fn take(&self) -> Vec<Warning> {
         std::mem::take(&mut *self.lock())

@@ -20,7 +20,9 @@ pub(crate) fn print_kept(console: &mut Console) {
 pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
     for warning in warnings.iter().filter(|warning| PRINTED.add(warning)) {
         match warning {
-            Warning::DamageSkipped { .. } => console.report(&Failure::Message(DATA, warning.to_string())),
+            Warning::DamageSkipped { .. } | Warning::PayloadsSkipped { .. } => {
+                console.report(&Failure::Message(DATA, warning.to_string()));
+            }
             _ => console.note(format_args!("tfseek: {warning}")),
         }
     }
@@ -29,6 +31,11 @@ pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
 /// Prints the warnings of columns that were requested together, which share them.
 pub(crate) fn print_of_columns(columns: &[DatasetColumn], console: &mut Console) {
     print(columns.first().map(DatasetColumn::warnings).unwrap_or_default(), console);
+}
+
+/// Returns the warnings that were printed in this run as JSON objects, for `--json`.
+pub(crate) fn printed_json() -> Value {
+    as_json(&PRINTED.all())
 }
 
 /// Returns warnings as JSON objects, for `--json`.
@@ -53,6 +60,7 @@ fn object(warning: &Warning) -> Value {
             "bytes": bytes,
             "records": records,
         }),
+        Warning::PayloadsSkipped { skipped, first, .. } => json!({ "skipped": skipped, "first": first }),
         Warning::TornTail { records, offset, bytes, inflated_bytes, .. } => json!({
             "records": records,
             "offset": offset,

@@ -143,6 +143,171 @@ fn conversions_leave_the_same_records_out() {
         assert!(ran.err.contains(RANGES) && ran.err.contains("1 record was left out: "), "{out}: {ran:?}");
         assert!(ran.err.contains(": 9 records"), "{out}: {ran:?}");
     }
+    for case @ (condition, labels, _) in CONDITIONS {
+        select(&dir, &["convert", "--kind", "example", "--force"], "--where", case);
+        let rows = fs::read_to_string(dir.path("t.jsonl")).unwrap();
+        assert_eq!(numbers(&rows), labels, "{condition}");
+    }
+}
+
+/// A compressed pipe has the records of the file, also behind bytes that cannot be inflated.
+#[test]
+fn a_compressed_pipe_is_read_on_after_damage() {
+    let dir = Folder::new();
+    let record = |range: std::ops::Range<i64>| fs::read(dir.shard("x.tfrecord", labels(range))).unwrap();
+    let mut members = [record(0..4), record(4..7), record(7..9)].map(|bytes| stored(&bytes));
+    // The block of the second member has an invalid type.
+    members[1][10] = 0xff;
+    let bytes = members.concat();
+    fs::write(dir.path("g.tfrecord.gz"), &bytes).unwrap();
+    for verb in [
+        &["cat", "-f", "json", "--kind", "example"][..],
+        &["stats", "--json"],
+        &["digest", "--kind", "example"],
+    ] {
+        let file = dir.run(&[verb, &["--damage", "skip", "g.tfrecord.gz"]].concat());
+        let pipe = dir.run_on(&bytes, &[verb, &["--damage", "skip", "-"]].concat());
+        let named = |text: &str| text.replace("<stdin>", "g.tfrecord.gz").replace("\"index\":null,", "");
+        assert_eq!(named(&pipe.err), file.err, "{verb:?}");
+        assert!(
+            pipe.code == 1 && file.code == 1 && file.err.contains("of the compressed file, after 4 records"),
+            "{file:?}"
+        );
+        if verb[0] == "cat" {
+            assert_eq!(numbers(&pipe.out), [0, 1, 2, 3, 7, 8]);
+        }
+        let failed = dir.run_on(&bytes, &[verb, &["-"]].concat());
+        assert!(failed.code == 1 && failed.err.contains("<stdin>: record 4 at byte 136: "), "{failed:?}");
+    }
+}
+
+/// Conditions, the labels of the records that meet them, and whether the payload that is no message is left out. It is record 5 in both files
+/// together. Columns decide the first ones, records the last ones.
+const CONDITIONS: [(&str, &[i64], bool); 9] = [
+    ("label >= 1", &[1, 3, 4, 6, 8, 9, 10, 11], true),
+    ("not label >= 4", &[0, 1, 3], true),
+    ("not absent(label)", &SOUND, true),
+    ("present(label) and not label == 3", &[0, 1, 4, 6, 8, 9, 10, 11], true),
+    ("record in 3..7 and label >= 0", &[4, 6, 8], true),
+    ("record in 6..9 and label >= 0", &[8, 9, 10], false),
+    ("len(label) == 1 and label < 9", &[0, 1, 3, 4, 6, 8], true),
+    ("not any(label) in 3..9", &[0, 1, 9, 10, 11], true),
+    ("not (record < 6 and any(label) >= 0) and record < 9", &[8, 9, 10], true),
+];
+
+/// Runs a verb with a condition on both files, and checks what it says about records that it leaves out.
+fn select(dir: &Folder, verb: &[&str], option: &str, (condition, _, left_out): (&str, &[i64], bool)) -> Ran {
+    let mut args = [verb, &[option, condition, "--damage", "skip", "a.tfrecord", "b.tfrecord"]].concat();
+    args.extend((verb[0] == "convert").then_some("t.jsonl"));
+    let ran = dir.run(&args);
+    assert_eq!(ran.code, 1, "{verb:?} {condition}: {ran:?}");
+    assert!(ran.err.contains(RANGES), "{verb:?} {condition}: {ran:?}");
+    let said = ["1 record was left out: ", "1 record left out; the first: "]
+        .iter()
+        .map(|said| ran.err.matches(&format!("{said}a.tfrecord: record 5 at byte 238: ")).count());
+    assert_eq!(said.sum::<usize>(), usize::from(left_out), "{verb:?} {condition}: {ran:?}");
+    ran
+}
+
+#[test]
+fn a_condition_leaves_the_same_records_out_in_every_verb() {
+    let dir = shards();
+    let number = |label: &i64| SOUND.iter().position(|sound| sound == label).map(|i| i + usize::from(i > 4));
+    for case @ (condition, labels, _) in CONDITIONS {
+        let json: &[&str] = &["-f", "json", "--kind", "example"];
+        for verb in [&["cat"][..], &["head", "-n", "20"], &["tail", "-n", "20"], &["sample", "-n", "20"]] {
+            let ran = select(&dir, &[verb, json].concat(), "--where", case);
+            assert_eq!(numbers(&ran.out), labels, "{verb:?} {condition}");
+        }
+        let files = ["a.tfrecord", "b.tfrecord"];
+        let grep = dir.run(&[&["grep", condition, "--damage", "skip"], json, &files].concat());
+        assert_eq!(numbers(&grep.out), labels, "{condition}: {grep:?}");
+        assert_eq!(grep.err.contains("1 record was left out: a.tfrecord: record 5 "), case.2, "{grep:?}");
+        let digest = select(&dir, &["digest", "--kind", "example"], "--where", case);
+        assert_eq!(digest.out.lines().count(), labels.len(), "{condition}");
+        let stats = select(&dir, &["stats", "--kind", "example", "--json"], "--where", case);
+        let stats: serde_json::Value = serde_json::from_str(&stats.out).unwrap();
+        assert_eq!(stats["records"], labels.len(), "{condition}");
+        for keep in [&[][..], &["--keep", "label"]] {
+            let verb = ["reshard", "--kind", "example", "--force", "-o", "some.tfrecord"];
+            select(&dir, &[&verb, keep].concat(), "--where", case);
+            let written = dir.run(&["cat", "-f", "json", "some.tfrecord"]);
+            assert_eq!(numbers(&written.out), labels, "{condition}");
+        }
+        for args in [&[][..], &["--index-dir", "indexes"]] {
+            let order = select(
+                &dir,
+                &[&["order", "-b", "20", "--step", "0", "--ids"], args].concat(),
+                "--filter",
+                case,
+            );
+            let mut ids: Vec<usize> = order.out.lines().map(|line| line.parse().unwrap()).collect();
+            ids.sort_unstable();
+            assert_eq!(ids, labels.iter().filter_map(number).collect::<Vec<_>>(), "{condition}");
+        }
+        let epoch = select(&dir, &["epoch", "-b", "4", "-s", "s.json", "--json"], "--filter", case);
+        let epoch: serde_json::Value = serde_json::from_str(&epoch.out).unwrap();
+        assert_eq!((&epoch["examples"], &epoch["skipped"]), (&labels.len().into(), &0.into()), "{condition}");
+        let skipped = epoch["warnings"].as_array().unwrap().iter().find(|w| w["kind"] == "payloads_skipped");
+        assert_eq!(skipped.map(|w| &w["skipped"]), case.2.then_some(&1.into()), "{epoch}");
+    }
+}
+
+/// Columns of records that do not decode have no value for them, and are not saved.
+#[test]
+fn columns_leave_the_same_records_out() {
+    let dir = shards();
+    let left_out = "1 record was left out: a.tfrecord: record 5 at byte 238: ";
+    let run = |args: &[&str]| {
+        let ran = dir.run(&[args, &["--damage", "skip", "a.tfrecord", "b.tfrecord"]].concat());
+        assert!(ran.code == 1 && ran.err.matches(left_out).count() == 1, "{args:?}: {ran:?}");
+        ran
+    };
+    for _ in 0..2 {
+        let ran = run(&["order", "-b", "200", "--step", "0", "--balance", "label", "--ids"]);
+        let mut ids: Vec<&str> = ran.out.lines().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids, ["0", "1", "2", "3", "4", "6", "7", "8", "9"]);
+    }
+    let ran =
+        run(&["epoch", "-b", "4", "--balance", "label", "--filter", "label >= 0", "-s", "s.json", "--json"]);
+    let epoch: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(epoch["skipped"], 0, "{epoch}");
+    run(&["reshard", "--sort-by", "label", "--reverse", "--kind", "example", "-o", "sorted.tfrecord"]);
+    let sorted = dir.run(&["cat", "-f", "json", "sorted.tfrecord"]).out;
+    assert!(sorted.find("11").unwrap() < sorted.find("[10]").unwrap_or(sorted.len()), "{sorted}");
+    assert_eq!(numbers(&sorted), SOUND);
+    // A text index has the records that meet the condition.
+    let dali = ["index", "--format", "dali", "--index-dir", "dali", "--filter", "label != 4"];
+    run(&dali);
+    assert_eq!(fs::read_to_string(dir.path("dali/a.tfrecord.idx")).unwrap().lines().count(), 6);
+    // The file of a column is for all readers, so it needs all records.
+    let ran = dir.run(&["index", "--column", "label", "--damage", "skip", "a.tfrecord", "b.tfrecord"]);
+    assert!(ran.code == 1 && ran.err.contains("a.tfrecord: record 5 at byte 238: "), "{ran:?}");
+    let saved = |name: &str| dir.path(&format!(".tfseek/{name}.label.tfrc")).exists();
+    assert_eq!((saved("a.tfrecord"), saved("b.tfrecord")), (false, true));
+}
+
+/// What was left out is said even if nothing remains.
+#[test]
+fn a_condition_that_no_record_meets_leaves_the_same_records_out() {
+    let dir = shards();
+    for condition in ["label > 100", "absent(label)"] {
+        let mut verbs = vec![vec!["cat"], vec!["reshard", "-o", "none.tfrecord", "--force"]];
+        if cfg!(feature = "convert") {
+            verbs.push(vec!["convert", "--force"]);
+        }
+        for verb in verbs {
+            let mut args =
+                [&verb[..], &["--where", condition, "--kind", "example", "--damage", "skip"]].concat();
+            args.extend(["a.tfrecord", "b.tfrecord"]);
+            args.extend((verb[0] == "convert").then_some("none.jsonl"));
+            let ran = dir.run(&args);
+            let left_out = "1 record was left out: a.tfrecord: record 5 at byte 238: ";
+            assert!(ran.code == 1 && ran.err.contains(left_out), "{verb:?} {condition}: {ran:?}");
+        }
+    }
 }
 
 /// The verbs that report on damage have no option for it.

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod filters;
+mod left_out;
 mod records;
 mod rules;
 mod twin;

@@ -17,7 +17,7 @@ use tfseek::batch::{Batch, BatchParser};
 use tfseek::column::ColumnOptions;
 use tfseek::loader::{LoaderVerify, Step};
 use tfseek::order::Subset;
-use tfseek::{Dataset, Loader, Verify};
+use tfseek::{Damage, Dataset, Filter, Loader, Selection, Verify, Warning};
 
 /// Payload bytes of the batches that threads make ahead.
 const MEMORY: u64 = 96 << 20;
@@ -32,6 +32,8 @@ pub struct ScanReader {
     /// Batches that are returned before the work goes on.
     ready: VecDeque<RecordBatch>,
     ended: bool,
+    /// The warnings of the search for the records that meet the condition.
+    warnings: Vec<Warning>,
 }
 
 /// The origin of the next batches.
@@ -104,16 +106,17 @@ impl ScanReader {
             schema: Arc::clone(&scan.schema),
             has_record: scan.has_record,
         };
-        let read = |records| {
+        let mut warnings = Vec::new();
+        let read = |records, filter| {
             let max_rows = scan.batch_rows.unwrap_or(MAX_ROWS);
-            let limits = RowLimits::new(scan.filter.as_ref(), scan.is_sequence, max_rows);
+            let limits = RowLimits::new(filter, scan.is_sequence, max_rows);
             let lends = scan.converter.lends_strings();
             ScanWork::Read(Box::new(ReadBatches { records, limits, bytes: Vec::new(), lends }))
         };
         let work = match (&scan.source, &scan.listed) {
             (ScanSource::Parts(parts), None) if scan.subset.is_none() => {
                 let verify = scan.verify.unwrap_or(Verify::Payload);
-                read(RowSource::Parts(Box::new(PartRows::new(parts, verify))))
+                read(RowSource::Parts(Box::new(PartRows::new(parts, verify))), scan.filter.as_ref())
             }
             (ScanSource::Parts(_), _) => {
                 let reason = "expected a scan of a dataset for chosen records, found a scan of parts";
@@ -125,12 +128,29 @@ impl ScanReader {
                 rows: scan.batch_rows.unwrap_or(ROWS_OF_COLUMNS),
             },
             (ScanSource::Dataset(dataset), Some(numbers)) => {
-                let (dataset, numbers, together) = (dataset.clone(), Arc::clone(numbers), together(dataset));
-                read(RowSource::Listed { dataset, numbers, next: 0, together })
+                let (mut numbers, mut filter) = (Arc::clone(numbers), scan.filter.as_ref());
+                // What is left out must be known before the first batch.
+                if let Some(condition) = filter.filter(|_| dataset.damage() == Damage::Skip) {
+                    let mut tested = numbers.to_vec();
+                    tested.sort_unstable();
+                    tested.dedup();
+                    let selected =
+                        select(dataset, condition, Some(Subset::from_ids(tested)?), &mut warnings)?;
+                    numbers = numbers.iter().copied().filter(|&number| selected.contains(number)).collect();
+                    filter = None;
+                }
+                let (dataset, together) = (dataset.clone(), together(dataset));
+                read(RowSource::Listed { dataset, numbers, next: 0, together }, filter)
             }
-            (ScanSource::Dataset(dataset), None) => work_on(dataset, scan, parser())?,
+            (ScanSource::Dataset(dataset), None) => work_on(dataset, scan, parser(), &mut warnings)?,
         };
-        Ok(ScanReader { form, parser: parser(), work, ready: VecDeque::new(), ended: false })
+        Ok(ScanReader { form, parser: parser(), work, ready: VecDeque::new(), ended: false, warnings })
+    }
+
+    /// Returns the warnings of the search for the records that meet the condition: about column files, and about records that a dataset of
+    /// [`Damage::Skip`] leaves out.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Returns the next batch.
@@ -186,8 +206,26 @@ fn is_small(bytes: u64, records: u64) -> bool {
     bytes < records.saturating_mul(MIN_LENT as u64)
 }
 
-/// Returns the work of a scan of a dataset. Finds the records that meet the condition.
-fn work_on(dataset: &Dataset, scan: &Scan, parser: BatchParser) -> Result<ScanWork> {
+/// Returns the records that meet a condition, and adds the warnings of the search.
+fn select(
+    dataset: &Dataset,
+    condition: &Filter,
+    among: Option<Subset>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Selection> {
+    let options = among.into_iter().fold(ColumnOptions::new(), ColumnOptions::among);
+    let selected = dataset.select(condition, &options)?;
+    warnings.extend_from_slice(selected.warnings());
+    Ok(selected)
+}
+
+/// Returns the work of a scan of a dataset. Finds the records that meet the condition, and adds the warnings of the search.
+fn work_on(
+    dataset: &Dataset,
+    scan: &Scan,
+    parser: BatchParser,
+    warnings: &mut Vec<Warning>,
+) -> Result<ScanWork> {
     let part = scan.range.clone().filter(|range| *range != (0..dataset.len()));
     let chosen = match (&scan.subset, part) {
         (Some(subset), _) => Some(subset.clone()),
@@ -195,11 +233,7 @@ fn work_on(dataset: &Dataset, scan: &Scan, parser: BatchParser) -> Result<ScanWo
         (None, None) => None,
     };
     let subset = match (&scan.filter, chosen) {
-        (Some(filter), chosen) => {
-            let options = ColumnOptions::new();
-            let options = chosen.into_iter().fold(options, ColumnOptions::among);
-            Some(Subset::from(&dataset.select(filter, &options)?))
-        }
+        (Some(filter), chosen) => Some(Subset::from(&select(dataset, filter, chosen, warnings)?)),
         (None, chosen) => chosen,
     };
     if scan.converter.schema().fields().is_empty() {

@@ -57,10 +57,11 @@ pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console
     let mut skipped = SkippedErrors::default();
     let report = to_other(args, &mut skipped, global, console)?;
     print(&report, args, global, console)?;
+    skipped.report(console)?;
     if args.select.condition.is_some() && report.records == 0 {
         return Err(Failure::Message(DATA, "no record meets the condition; the file has no records".into()));
     }
-    skipped.report(console)
+    Ok(())
 }
 
 /// Returns true for `-`, standard input or standard output.

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Con
         ranks: args.share.world_size.get(),
         verify: args.verify.name(),
         steps_of: steps,
-        warnings: warnings::as_json(dataset.warnings().iter().chain(loader.warnings())),
+        warnings: warnings::printed_json(),
         stats: &stats,
     };
     if args.json {

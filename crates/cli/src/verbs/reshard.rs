@@ -32,9 +32,7 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
     }
     let dataset = dataset::open(&args.paths, &access, args.payload.read, global, console)?;
     let mut options = options(args);
-    let decode =
-        args.sort_by.is_some() || args.by.is_some() || !args.keep.is_empty() || !args.drop.is_empty();
-    let which = (args.condition.as_ref(), decode);
+    let which = (args.condition.as_ref(), options.decodes());
     let mut skipped = SkippedErrors::default();
     options.records = dataset::subset(&dataset, which, args.payload, &mut skipped, global, console)?;
     let bar = progress::bytes(global, "resharding", 1);
@@ -47,13 +45,14 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
     bar.finish_and_clear();
     let report = report.map_err(failure)?;
     print(&report, args, global, console)?;
+    skipped.report(console)?;
     if args.condition.is_some() && report.records() == 0 {
         return Err(Failure::Message(
             DATA,
             "no record meets the condition; the files have no records".into(),
         ));
     }
-    skipped.report(console)
+    Ok(())
 }
 
 fn options(args: &args::ReshardArgs) -> ReshardOptions {

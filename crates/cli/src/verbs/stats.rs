@@ -6,9 +6,8 @@ use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, STDIN};
 use crate::{condition, dataset, outputs, progress, text};
-use indicatif::ProgressBar;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use tfseek::frame::put_record;
 use tfseek::io::{Existing, Output};
@@ -129,31 +128,15 @@ fn computed(
     }
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     let open = |path: &Path| {
-        // Damage is left out of a file that can be read again: its bytes are read at offsets.
-        if path == Path::new(STDIN) || (read.skips() && records::is_regular(path)) {
-            bar.inc(progress::total_size(&[path.to_path_buf()]));
+        if path == Path::new(STDIN) {
             return records::stream(path, read);
         }
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-        read.stream().read(CountedFile { file, bar: bar.clone() }, path)
+        read.stream().read_file(file, path, progress::callback(&bar))
     };
     let stats = options.run(paths, &open);
     bar.finish_and_clear();
     stats.map_err(failure)
-}
-
-/// A file that advances a bar by the bytes that are read.
-struct CountedFile {
-    file: File,
-    bar: ProgressBar,
-}
-
-impl Read for CountedFile {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(buf)?;
-        self.bar.inc(n as u64);
-        Ok(n)
-    }
 }
 
 /// Maximum size of a file of saved statistics in bytes.

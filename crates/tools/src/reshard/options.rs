@@ -62,6 +62,14 @@ impl ReshardOptions {
             force: false,
         }
     }
+
+    /// Returns true if payloads are decoded, because an option needs their features.
+    pub fn decodes(&self) -> bool {
+        let by = self.split.as_ref().is_some_and(|split| split.by.is_some());
+        by || matches!(self.order, OrderOptions::Sorted { .. })
+            || !self.keep.is_empty()
+            || !self.drop.is_empty()
+    }
 }
 
 /// Number or size of shards.
