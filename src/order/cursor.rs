@@ -54,20 +54,20 @@ pub struct Cursor {
     share: RankShare,
     repeats: bool,
     skips_ends: bool,
-    /// Position after the last delivered batch: the one that states contain.
-    delivered: Position,
     /// Position after the last batch, delivered or failed: the run continues here.
     next: Position,
-    /// Epoch of the current iteration, after `enter`.
-    begun: u64,
-    /// Position at which that epoch begins again if it is left early.
-    start: Position,
-    /// True until a step is requested at the current position.
-    fresh: bool,
-    /// True after the end of the last epoch.
-    exhausted: bool,
-    /// True if `set_epoch` or `reset` set the position.
-    chosen: bool,
+    phase: Phase,
+}
+
+/// The part of an iteration that a cursor is in. `start` is the position at which the epoch begins again if it is left early.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// No step was requested at the current position. `chosen`: `set_epoch` or `reset` set it.
+    Fresh { start: Position, chosen: bool },
+    /// Steps of `epoch` were requested. `delivered` is the position after the last delivered batch.
+    Entered { epoch: u64, start: Position, delivered: Position },
+    /// The last epoch has ended.
+    Exhausted,
 }
 
 impl Cursor {
@@ -82,19 +82,8 @@ impl Cursor {
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         let (share, start) = (share.starting_at(0)?, Position::start_of(order.epoch()));
-        Ok(Cursor {
-            begun: order.epoch(),
-            order,
-            share,
-            repeats: false,
-            skips_ends: false,
-            delivered: start,
-            next: start,
-            start,
-            fresh: true,
-            exhausted: false,
-            chosen: false,
-        })
+        let phase = Phase::Fresh { start, chosen: false };
+        Ok(Cursor { order, share, repeats: false, skips_ends: false, next: start, phase })
     }
 
     /// Makes iterations continue with the next epoch instead of ending. Off by default.
@@ -128,7 +117,10 @@ impl Cursor {
 
     /// Returns the epoch of the next step. After the last step of an epoch this is still that epoch, until its end is delivered.
     pub fn epoch(&self) -> u64 {
-        if self.fresh { self.next.epoch } else { self.begun }
+        match self.phase {
+            Phase::Entered { epoch, .. } => epoch,
+            Phase::Fresh { .. } | Phase::Exhausted => self.next.epoch,
+        }
     }
 
     /// Returns the position of the next step in its epoch.
@@ -138,7 +130,7 @@ impl Cursor {
 
     /// Returns true if no step was requested at this position. The next iteration then begins here.
     pub fn is_fresh(&self) -> bool {
-        self.fresh
+        !matches!(self.phase, Phase::Entered { .. })
     }
 
     /// Returns the number of steps left in the current epoch. It is the same on all ranks.
@@ -155,13 +147,14 @@ impl Cursor {
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) after the last epoch.
     pub fn begin(&mut self) -> Result<()> {
-        let skips = self.skips_ends && self.fresh && !self.chosen && self.next.position > 0;
+        let chosen = matches!(self.phase, Phase::Fresh { chosen: true, .. });
+        let skips = self.skips_ends && self.is_fresh() && !chosen && self.next.position > 0;
         if skips && self.share()?.steps() == 0 {
             let next = self.next_epoch_start()?;
-            return self.move_to(next, next);
+            return self.move_to(next, next, chosen);
         }
         let (position, start) = self.upcoming()?;
-        self.move_to(position, start)
+        self.move_to(position, start, chosen)
     }
 
     /// Moves to the start of an epoch, which may be the current one. If the next iteration would begin inside that epoch anyway, its
@@ -172,13 +165,11 @@ impl Cursor {
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are beyond 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
         match self.upcoming() {
-            Ok((position, start)) if position.epoch == epoch && (self.fresh || self.is_over()) => {
-                self.move_to(position, start)?;
+            Ok((position, start)) if position.epoch == epoch && (self.is_fresh() || self.is_over()) => {
+                self.move_to(position, start, true)
             }
-            _ => self.go_to_start(epoch)?,
+            _ => self.choose_start(epoch),
         }
-        self.chosen = true;
-        Ok(())
     }
 
     /// Moves to position 0 of the current epoch.
@@ -186,9 +177,7 @@ impl Cursor {
     /// # Errors
     /// The errors of [`set_epoch`](Cursor::set_epoch).
     pub fn reset(&mut self) -> Result<()> {
-        self.go_to_start(self.epoch())?;
-        self.chosen = true;
-        Ok(())
+        self.choose_start(self.epoch())
     }
 
     /// Moves to a saved state: its seed, epoch and position. `fingerprint` is the dataset's. If the iteration that begins there is
@@ -197,10 +186,9 @@ impl Cursor {
     /// # Errors
     /// The errors of [`State::resume`]. The cursor is not moved then.
     pub fn seek(&mut self, state: &State, fingerprint: &str) -> Result<()> {
-        let order = state.resume(self.order.spec(), self.order.records(), fingerprint)?;
+        self.order = state.resume(self.order.spec(), self.order.records(), fingerprint)?;
         let position = Position { epoch: state.epoch(), position: state.position() };
-        (self.order, self.chosen) = (order, false);
-        self.move_to(position, Position::start_of(position.epoch))
+        self.move_to(position, Position::start_of(position.epoch), false)
     }
 
     /// Returns the state to save in a checkpoint. It is the same on all ranks, and counts delivered batches only. After all of an
@@ -209,7 +197,7 @@ impl Cursor {
     /// # Errors
     /// [`OrderError::State`] for an invalid fingerprint.
     pub fn state(&self, fingerprint: &str) -> Result<State> {
-        self.state_at(self.delivered, fingerprint)
+        self.state_at(self.delivered(), fingerprint)
     }
 
     /// Returns the state to save in a checkpoint, as [`state`](Cursor::state) does, with one difference. After all of an epoch was
@@ -218,10 +206,18 @@ impl Cursor {
     /// # Errors
     /// The errors of [`state`](Cursor::state).
     pub fn state_in_epoch(&self, fingerprint: &str) -> Result<State> {
-        if self.delivered.epoch > self.epoch() && !self.share.is_continuous() {
+        if self.delivered().epoch > self.epoch() && !self.share.is_continuous() {
             return self.state_at(Position { epoch: self.epoch(), position: self.order.len() }, fingerprint);
         }
         self.state(fingerprint)
+    }
+
+    /// Returns the position after the last delivered batch: the one that states contain.
+    fn delivered(&self) -> Position {
+        match self.phase {
+            Phase::Entered { delivered, .. } => delivered,
+            Phase::Fresh { .. } | Phase::Exhausted => self.next,
+        }
     }
 
     fn state_at(&self, at: Position, fingerprint: &str) -> Result<State> {
@@ -233,13 +229,14 @@ impl Cursor {
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) after the last epoch.
     pub fn enter(&mut self) -> Result<()> {
-        if self.exhausted {
-            self.next_epoch_start()?;
+        match self.phase {
+            Phase::Fresh { start, .. } => {
+                self.phase = Phase::Entered { epoch: self.next.epoch, start, delivered: self.next };
+                Ok(())
+            }
+            Phase::Entered { .. } => Ok(()),
+            Phase::Exhausted => self.next_epoch_start().map(drop),
         }
-        if self.fresh {
-            (self.begun, self.fresh, self.chosen) = (self.next.epoch, false, false);
-        }
-        Ok(())
     }
 
     /// Counts `steps` more steps of the current epoch as delivered.
@@ -291,15 +288,22 @@ impl Cursor {
     /// step is delivered.
     pub(crate) fn move_past(&mut self, after: Position, delivered: bool) {
         let after = self.skip_epoch_end(after);
-        self.next = after;
         // A repeating iteration continues in the next epoch.
-        if self.repeats && after.epoch != self.begun {
-            // One of several workers enters the next epoch with its first batch there, so `after` may be past the start.
-            let start = if self.share.is_continuous() { after } else { Position::start_of(after.epoch) };
-            (self.begun, self.start) = (after.epoch, start);
-        }
-        if delivered {
-            self.delivered = after;
+        let crosses = self.repeats && after.epoch != self.epoch();
+        // One of several workers enters the next epoch with its first batch there, so `after` may be past the start.
+        let next_start = if self.share.is_continuous() { after } else { Position::start_of(after.epoch) };
+        self.next = after;
+        match &mut self.phase {
+            Phase::Fresh { start, .. } if crosses => *start = next_start,
+            Phase::Entered { epoch, start, delivered: last } => {
+                if crosses {
+                    (*epoch, *start) = (after.epoch, next_start);
+                }
+                if delivered {
+                    *last = after;
+                }
+            }
+            Phase::Fresh { .. } | Phase::Exhausted => {}
         }
     }
 
@@ -315,20 +319,21 @@ impl Cursor {
 
     /// Returns true if all steps of the epoch were delivered but its end was not.
     pub(crate) fn has_crossed(&self) -> bool {
-        !self.fresh && self.begun != self.next.epoch
+        self.epoch() != self.next.epoch
     }
 
     /// Ends the iteration. The next iteration begins with the next epoch.
     pub(crate) fn end(&mut self) {
         // A dropped last batch leaves positions but no steps, and an epoch may have no steps at all. Steps are left only if the
         // iteration ended with an error.
-        if self.begun != self.next.epoch || self.steps_at(self.next.position) == 0 {
-            match self.next_epoch_start() {
-                Ok(next) => (self.next, self.start) = (next, next),
-                // This was the last epoch.
-                Err(_) => self.exhausted = true,
-            }
-            (self.delivered, self.fresh) = (self.next, true);
+        if self.is_over() {
+            self.phase = match self.next_epoch_start() {
+                Ok(start) => {
+                    self.next = start;
+                    Phase::Fresh { start, chosen: false }
+                }
+                Err(_) => Phase::Exhausted,
+            };
         }
     }
 
@@ -340,16 +345,16 @@ impl Cursor {
 
     /// Returns the position at which the next iteration begins, and the one at which its epoch begins again if it is left early.
     fn upcoming(&self) -> Result<(Position, Position)> {
-        if self.exhausted || self.is_over() {
-            let next = self.next_epoch_start()?;
-            return Ok((next, next));
+        match self.phase {
+            Phase::Fresh { start, .. } => Ok((self.next, start)),
+            Phase::Entered { start, .. } if !self.is_over() => Ok((start, start)),
+            Phase::Entered { .. } | Phase::Exhausted => self.next_epoch_start().map(|next| (next, next)),
         }
-        Ok((if self.fresh { self.next } else { self.start }, self.start))
     }
 
     /// Returns true if all steps of the current epoch were delivered. Its end may not have been delivered yet.
     fn is_over(&self) -> bool {
-        !self.fresh && (self.begun != self.next.epoch || self.steps_at(self.next.position) == 0)
+        !self.is_fresh() && (self.has_crossed() || self.steps_at(self.next.position) == 0)
     }
 
     /// Returns the start of the epoch after the current one.
@@ -364,15 +369,15 @@ impl Cursor {
         Ok(Position::start_of(epoch))
     }
 
-    fn go_to_start(&mut self, epoch: u64) -> Result<()> {
+    fn choose_start(&mut self, epoch: u64) -> Result<()> {
         let start = Position::start_of(epoch);
-        self.move_to(start, start)
+        self.move_to(start, start, true)
     }
 
-    fn move_to(&mut self, position: Position, start: Position) -> Result<()> {
+    fn move_to(&mut self, position: Position, start: Position, chosen: bool) -> Result<()> {
         self.order = self.order.at_epoch(position.epoch)?;
-        (self.delivered, self.next, self.start) = (position, position, start);
-        (self.fresh, self.exhausted) = (true, false);
+        self.next = position;
+        self.phase = Phase::Fresh { start, chosen };
         Ok(())
     }
 }
