@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use tfseek::ErrorKind;
 use tfseek::batch::Buf;
-use tfseek::loader::Step;
+use tfseek::loader::{NextStep, Step};
 use tfseek::order::{Cursor, State};
 
 /// The native part of `tfseek.Loader`, which has the documentation.
@@ -173,23 +173,23 @@ impl LoaderCore {
     /// Returns the next step of an iteration, by default of the newest one, as `(batch, StepInfo)`. `None` at the end of an epoch.
     #[pyo3(signature = (iteration=None))]
     fn step<'py>(&self, py: Python<'py>, iteration: Option<u64>) -> Result<Option<Bound<'py, PyAny>>> {
-        let next = loop {
+        let step = loop {
             let next = self.with(py, |loader| {
                 if iteration.is_some_and(|number| number != self.iteration.load(Ordering::Relaxed)) {
                     return Err(ended());
                 }
                 let next = loader.next_within(SIGNAL_INTERVAL);
-                if let Some(None) = next {
+                if let NextStep::EpochEnd = next {
                     self.iteration.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(next)
             });
-            if let Some(next) = next?? {
-                break next;
+            match next?? {
+                NextStep::Ready(step) => break step?,
+                NextStep::EpochEnd => return Ok(None),
+                NextStep::Timeout => py.check_signals()?,
             }
-            py.check_signals()?;
         };
-        let Some(step) = next.transpose()? else { return Ok(None) };
         self.count_skipped(&step);
         let batch = self.batch(py, &step)?;
         // The step is dropped, and its memory released, without the GIL.

@@ -75,6 +75,17 @@ enum Execution {
     Threads(WorkerThreads),
 }
 
+/// The result of [`Loader::next_within`].
+#[derive(Debug)]
+pub enum NextStep {
+    /// The next step, or its error.
+    Ready(Result<Step>),
+    /// The epoch has ended. The next call starts the next epoch.
+    EpochEnd,
+    /// The time has passed, and the step is not ready.
+    Timeout,
+}
+
 /// A batch, and the run's position after it. `None`: planning failed.
 type QueuedStep = (Option<Position>, Result<Step>);
 
@@ -295,30 +306,30 @@ impl Loader {
         Ok(())
     }
 
-    /// Waits for the next step for at most `timeout` and returns `None` on a timeout. An inner `None` is the end of an epoch.
+    /// Waits for the next step for at most `timeout`.
     ///
     /// This serves callers that must do other work while they wait, for example check for signals.
-    pub fn next_within(&mut self, timeout: Duration) -> Option<Option<Result<Step>>> {
+    pub fn next_within(&mut self, timeout: Duration) -> NextStep {
         self.advance(Some(timeout))
     }
 
-    fn advance(&mut self, timeout: Option<Duration>) -> Option<Option<Result<Step>>> {
+    fn advance(&mut self, timeout: Option<Duration>) -> NextStep {
         // All batches of the epoch were returned, but its end was not.
         if matches!(self.running, Execution::Idle) && self.cursor.has_crossed() {
-            return Some(self.end_epoch());
+            return self.end_epoch();
         }
         if let Execution::Idle = self.running
             && let Err(e) = self.start()
         {
-            return Some(Some(Err(e)));
+            return NextStep::Ready(Err(e));
         }
         let (after, made) = match &mut self.running {
             Execution::Idle | Execution::Exhausted => {
                 self.running = Execution::Idle;
-                return Some(None);
+                return NextStep::EpochEnd;
             }
             Execution::Inline(planner) => match planner.next() {
-                None => return Some(self.end_epoch()),
+                None => return self.end_epoch(),
                 Some(Err(e)) => (None, Err(e)),
                 Some(Ok(mut plan)) => {
                     self.worker.announce(&mut plan);
@@ -326,22 +337,22 @@ impl Loader {
                 }
             },
             Execution::Threads(threads) => match threads.queue.next(timeout) {
-                Polled::Pending => return None,
-                Polled::Closed => return Some(self.end_epoch()),
+                Polled::Pending => return NextStep::Timeout,
+                Polled::Closed => return self.end_epoch(),
                 Polled::Ready(made) => made,
             },
         };
         if let Some(after) = after {
             self.cursor.move_past(after, made.is_ok());
         }
-        Some(Some(made))
+        NextStep::Ready(made)
     }
 
-    /// Ends the epoch and returns `None`. The next call starts the next epoch.
-    fn end_epoch<T>(&mut self) -> Option<T> {
+    /// Ends the epoch. The next call starts the next epoch.
+    fn end_epoch(&mut self) -> NextStep {
         self.running = Execution::Idle;
         self.cursor.end();
-        None
+        NextStep::EpochEnd
     }
 }
 
@@ -349,7 +360,10 @@ impl Iterator for Loader {
     type Item = Result<Step>;
 
     fn next(&mut self) -> Option<Result<Step>> {
-        self.advance(None).flatten()
+        match self.advance(None) {
+            NextStep::Ready(step) => Some(step),
+            NextStep::EpochEnd | NextStep::Timeout => None,
+        }
     }
 }
 

@@ -23,7 +23,7 @@ mod step;
 mod tests;
 mod worker;
 
-pub use loader::Loader;
+pub use loader::{Loader, NextStep};
 pub use options::{LoaderOptions, LoaderVerify, Shuffle};
 pub use step::{Skipped, Step};
 pub use worker::ErrorPolicy;

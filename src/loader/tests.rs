@@ -1,6 +1,6 @@
 //! Threads of a loader: delays change nothing, limits hold, a panic is an error, and a dropped loader leaves no thread running.
 
-use super::Step;
+use super::{NextStep, Step};
 use crate::frame::put_record;
 use crate::{DType, ExampleBuilder, FeatureSpec, Mapped, Schema};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -191,7 +191,7 @@ fn drop_joins_the_threads() {
     }
 }
 
-/// `next_within` returns `None` on a timeout, and a later call returns the step.
+/// `next_within` reports a timeout, and a later call returns the step.
 #[test]
 fn waiting_for_a_step_can_time_out() {
     let ds = memory(30);
@@ -200,16 +200,18 @@ fn waiting_for_a_step_can_time_out() {
     let options = ds.dataset().record_loader().batch_size(10).threads(1);
     let mut loader = options.before_read(move |_| wait.lock().unwrap().recv().unwrap()).build().unwrap();
     for first in [0, 10, 20] {
-        assert!(loader.next_within(Duration::from_millis(5)).is_none());
+        assert!(matches!(loader.next_within(Duration::from_millis(5)), NextStep::Timeout));
         go.send(()).unwrap();
         let step = loop {
-            if let Some(step) = loader.next_within(Duration::from_secs(60)) {
-                break step.unwrap().unwrap();
+            match loader.next_within(Duration::from_secs(60)) {
+                NextStep::Ready(step) => break step.unwrap(),
+                NextStep::Timeout => {}
+                NextStep::EpochEnd => panic!("three steps"),
             }
         };
         assert_eq!(step.ids()[0], first);
     }
-    assert!(loader.next_within(Duration::from_secs(60)).unwrap().is_none());
+    assert!(matches!(loader.next_within(Duration::from_secs(60)), NextStep::EpochEnd));
 }
 
 /// A thread that panics does not leave the consumer waiting.

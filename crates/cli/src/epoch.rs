@@ -10,7 +10,7 @@ use crate::times::TimeHistogram;
 use crate::value_sum;
 use indicatif::ProgressBar;
 use std::time::{Duration, Instant};
-use tfseek::loader::{Loader, Step};
+use tfseek::loader::{Loader, NextStep, Step};
 
 /// A batch that the loop waits for longer than this counts as a stall.
 const STALL: Duration = Duration::from_millis(1);
@@ -65,13 +65,16 @@ impl RunStats {
         let (start, cpu) = (Instant::now(), process::cpu());
         let mut requested = start;
         while max_steps.is_none_or(|max| self.steps < max) {
-            let Some(next) = loader.next_within(MemoryMonitor::INTERVAL) else {
-                self.memory.sample();
-                continue;
+            let step = match loader.next_within(MemoryMonitor::INTERVAL) {
+                NextStep::Ready(step) => step?,
+                NextStep::EpochEnd => break,
+                NextStep::Timeout => {
+                    self.memory.sample();
+                    continue;
+                }
             };
             let waited = requested.elapsed();
-            let Some(step) = next else { break };
-            self.add(step?)?;
+            self.add(step)?;
             let now = Instant::now();
             match self.first {
                 None => self.first = Some(waited),
