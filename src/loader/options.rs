@@ -8,7 +8,7 @@ use super::worker::{BatchWorker, ErrorPolicy};
 use crate::batch::{BatchParser, BytePool};
 use crate::column::{Classes, Selection};
 use crate::dataset::{Dataset, INFLATED_BYTES};
-use crate::error::{ErrorKind, OptionsError, OrderError, Result};
+use crate::error::{OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{Cursor, LastBatch, Order, RankShare, Spec, Subset, check_memory};
 use crate::policy::Verify;
@@ -83,8 +83,7 @@ enum BatchSamples {
 #[derive(Clone)]
 struct ClassSubsets {
     feature: Box<str>,
-    /// The error of a column whose record numbers do not ascend is kept until the loader is built.
-    classes: std::result::Result<Arc<[Subset]>, OrderError>,
+    classes: Arc<[Subset]>,
 }
 
 /// Limits of the records that are planned ahead of the workers: the largest number, the number that is always allowed, and the
@@ -194,11 +193,7 @@ impl LoaderOptions {
     /// With [`select`](LoaderOptions::select) only the selected records count, and a class without a selected record is left out.
     /// The lists take eight bytes per record.
     pub fn balance(mut self, classes: &Classes<'_>) -> LoaderOptions {
-        let subsets = classes.iter().map(|(_, ids)| Subset::from_ids(ids)).collect::<Result<_>>();
-        let subsets = subsets.map_err(|e| match e.into_kind() {
-            ErrorKind::Order(e) => e,
-            other => OrderError::Refused { reason: other.to_string().into() },
-        });
+        let subsets = classes.iter().map(|(_, ids)| Subset::from_ascending(ids.to_vec())).collect();
         self.classes = Some(ClassSubsets { feature: classes.feature().into(), classes: subsets });
         self
     }
@@ -318,9 +313,7 @@ impl LoaderOptions {
         };
         let spec = match (&self.classes, &self.subset) {
             (Some(ClassSubsets { feature, classes }), subset) => {
-                let classes = classes.as_ref().map_err(|e| crate::Error::from(e.clone()));
-                let spec = classes.and_then(|classes| balanced(classes, subset.as_ref()));
-                spec.map_err(|e| e.feature(feature.as_bytes()))?
+                balanced(classes, subset.as_ref()).map_err(|e| e.feature(feature.as_bytes()))?
             }
             (None, Some(subset)) => spec.filtered(subset.clone()),
             (None, None) => spec,
