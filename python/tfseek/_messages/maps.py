@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Optional, TypeVar, Union, overload
+from typing import Any, Generic, NoReturn, Optional, TypeVar, Union, overload
 
-from .repeated import Container
+from .repeated import AnyMessage, Container
 
-if TYPE_CHECKING:
-    from .message import Message
-
-M = TypeVar("M", bound="Message")
+M = TypeVar("M", bound=AnyMessage)
 D = TypeVar("D")
 Key = Union[str, bytes]
 
@@ -24,7 +21,7 @@ class MessageMap(Container, MutableMapping[str, M], Generic[M]):
 
     __slots__ = ("_items", "_type")
 
-    def __init__(self, type: type[M], owner: Optional[Message] = None) -> None:
+    def __init__(self, type: type[M], owner: Optional[AnyMessage] = None) -> None:
         self._type = type
         self._owner = owner
         self._items: dict[str, M] = {}

@@ -5,18 +5,24 @@ from __future__ import annotations
 import operator
 import pickle
 from collections.abc import Iterable, Iterator, MutableSequence
-from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, TypeVar, Union, overload
+from typing import Any, Callable, NoReturn, Optional, Protocol, TypeVar, Union, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .scalars import Kind
 
-if TYPE_CHECKING:
-    from .message import Message
+
+class AnyMessage(Protocol):
+    """The methods of messages that containers call."""
+
+    def __init__(self, *args: Any, **fields: Any) -> None: ...
+    def SetInParent(self) -> None: ...
+    def CopyFrom(self, other: Any) -> None: ...
+
 
 T = TypeVar("T")
-M = TypeVar("M", bound="Message")
+M = TypeVar("M", bound=AnyMessage)
 
 
 class Container:
@@ -27,7 +33,7 @@ class Container:
 
     __slots__ = ("_owner",)
 
-    _owner: Optional[Message]
+    _owner: Optional[AnyMessage]
 
     def _set(self) -> None:
         """Makes the message present, before a change."""
@@ -91,7 +97,7 @@ class RepeatedScalar(Repeated[T]):
 
     __slots__ = ("_kind",)
 
-    def __init__(self, kind: Kind[T], owner: Optional[Message] = None) -> None:
+    def __init__(self, kind: Kind[T], owner: Optional[AnyMessage] = None) -> None:
         self._kind = kind
         self._owner = owner
         self._items = kind.storage(())
@@ -152,7 +158,7 @@ class RepeatedMessage(Repeated[M]):
 
     __slots__ = ("_type",)
 
-    def __init__(self, type: type[M], owner: Optional[Message] = None) -> None:
+    def __init__(self, type: type[M], owner: Optional[AnyMessage] = None) -> None:
         self._type = type
         self._owner = owner
         self._items = []
