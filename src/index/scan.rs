@@ -576,7 +576,7 @@ mod tests {
         let values = |scan: Result<ScanOutcome>| match scan {
             Ok(scan) => {
                 let n = scan.offsets.len();
-                let table = scan.offsets.finish();
+                let table = scan.offsets.finish().unwrap();
                 Ok(((0..n).map(|i| table.get(i).unwrap()).collect(), scan.end, scan.torn))
             }
             Err(e) => Err((e.location().record, e.location().offset)),

@@ -295,7 +295,7 @@ fn a_condition_that_no_record_meets_leaves_the_same_records_out() {
     let dir = shards();
     for condition in ["label > 100", "absent(label)"] {
         let mut verbs = vec![vec!["cat"], vec!["reshard", "-o", "none.tfrecord", "--force"]];
-        if cfg!(feature = "convert") {
+        if cfg!(feature = "tables") {
             verbs.push(vec!["convert", "--force"]);
         }
         for verb in verbs {
