@@ -6,6 +6,7 @@ use crate::error::{EncodeError, Error, IndexError, OptionsError, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};
 use crate::io::{Compression, Existing, NameNotSynced, Output, Process};
+use crate::paths::{Replacement, is_last};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use flate2::{Compression as Level, GzBuilder};
 use std::fmt;
@@ -450,6 +451,24 @@ impl Writer {
         self.records
     }
 
+    /// Gives a finished file the mode of the file that it replaces.
+    fn keep_mode(&self) -> Result<()> {
+        let output = self.finished.as_ref().map(|file| &file.target.sink);
+        match output {
+            Some(TargetKind::File(output)) => output.keep_mode().map_err(|e| self.locate(e.into())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns true for a finished writer that gives its file the name of an existing one.
+    fn replaces(&self) -> bool {
+        let is_whole = |file: &FinishedFile| match &file.target.sink {
+            TargetKind::File(output) => output.is_whole(),
+            TargetKind::Other(_) => false,
+        };
+        self.options.existing == Existing::Replace && self.finished.as_ref().is_some_and(is_whole)
+    }
+
     /// Returns the error of a call without a sink.
     fn closed(&self) -> Error {
         match self.options.refused() {
@@ -552,6 +571,11 @@ impl fmt::Debug for Writer {
 
 /// A writer of a set of shards. Records are distributed round-robin: the first goes to shard 0, the second to shard 1.
 /// Created by [`WriterOptions::create_shards`], or from the writers of its shards.
+///
+/// The last shard of a set gets its name last. If a set is replaced, its last shard loses its name first, and old shards are in the hidden folder
+/// `.tfseek-replaced` next to it until the new set is complete. So a kill leaves the old set, the new set, or one that does not open
+/// ([`PathsError::Interrupted`](crate::error::PathsError::Interrupted)) and whose old shards can be moved back. Files that are written in
+/// place are not part of this.
 #[derive(Debug)]
 pub struct ShardedWriter {
     shards: Vec<Writer>,
@@ -559,7 +583,8 @@ pub struct ShardedWriter {
 }
 
 impl ShardedWriter {
-    /// Creates a set of these writers, which are renamed in this order. They may be [finished](Writer::finish).
+    /// Creates a set of these writers, which may be [finished](Writer::finish). They are renamed in this order, except that the last shards of sets
+    /// and files that are no shards follow the others.
     pub fn new(shards: Vec<Writer>) -> ShardedWriter {
         ShardedWriter { shards, next: 0 }
     }
@@ -581,19 +606,44 @@ impl ShardedWriter {
     /// nothing.
     ///
     /// # Errors
-    /// The error of the first shard that fails, like [`Writer::close`]. If a rename fails, the shards before it are renamed already. If an
-    /// index fails, all shards are renamed.
+    /// The error of the first shard that fails, like [`Writer::close`]. If a rename fails, the shards before it are renamed already, and a set that is
+    /// replaced does not open. If an index fails, or an old shard cannot be removed, all shards are renamed.
     pub fn close(&mut self) -> Result<()> {
+        self.close_locked().map(drop)
+    }
+
+    /// Closes the set like [`close`](ShardedWriter::close). If it has several shards, their folders stay locked until the result is dropped, so the
+    /// names are those of these files. Other sets in these folders wait for that.
+    ///
+    /// # Errors
+    /// Errors of [`close`](ShardedWriter::close).
+    pub fn close_locked(&mut self) -> Result<Replacement> {
         self.shards.iter_mut().try_for_each(Writer::finish)?;
-        let mut committed = Vec::with_capacity(self.shards.len());
-        for shard in &mut self.shards {
-            if let Some(finished) = shard.finished.take() {
-                committed.push((shard.commit(finished)?, shard));
+        let mut writers: Vec<&mut Writer> =
+            self.shards.iter_mut().filter(|shard| shard.finished.is_some()).collect();
+        let replacing = writers.iter().filter(|writer| writer.replaces());
+        let replacing: Vec<PathBuf> = replacing.filter_map(|writer| writer.path.clone()).collect();
+        // A single file is replaced by its rename.
+        let is_set = writers.len() > 1;
+        let outputs = writers.iter().filter_map(|writer| writer.path.as_deref());
+        let mut replacement = Replacement::lock(outputs.filter(|_| is_set));
+        if is_set {
+            writers.iter().try_for_each(|writer| writer.keep_mode())?;
+            replacement.set_aside(&replacing)?;
+        }
+        // The sort is stable.
+        writers.sort_by_key(|writer| writer.path.as_deref().is_none_or(is_last));
+        let mut committed = Vec::with_capacity(writers.len());
+        for writer in writers {
+            if let Some(finished) = writer.finished.take() {
+                committed.push((writer.commit(finished)?, writer));
             }
         }
+        let is_durable = committed.iter().all(|(file, _)| file.unsynced.is_none());
         let indexed: Vec<Result<()>> =
-            committed.into_iter().map(|(file, shard)| shard.write_index(file)).collect();
-        indexed.into_iter().collect()
+            committed.into_iter().map(|(file, writer)| writer.write_index(file)).collect();
+        let ended = if is_durable { replacement.end(&replacing) } else { Ok(()) };
+        indexed.into_iter().chain([ended]).collect::<Result<()>>().map(|()| replacement)
     }
 
     /// Returns the number of records written so far to all shards.

@@ -96,6 +96,7 @@ fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
             match e.kind() {
                 ErrorKind::Paths(PathsError::NoMatch { pattern }) => Some(OsStr::new(&**pattern)),
                 ErrorKind::Paths(PathsError::OtherNames { folder, .. }) => Some(folder.as_os_str()),
+                ErrorKind::Paths(PathsError::Interrupted { set, .. }) => Some(set.as_os_str()),
                 _ => location.path.as_deref().map(|path| path.as_os_str()),
             },
         )?;
@@ -161,7 +162,10 @@ fn class_of(e: &Error) -> &'static str {
         ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::NotFound => "NotFoundError",
         ErrorKind::Io(_) => "IoError",
         ErrorKind::Paths(
-            PathsError::NoMatch { .. } | PathsError::OtherNames { .. } | PathsError::MissingShards { .. },
+            PathsError::NoMatch { .. }
+            | PathsError::OtherNames { .. }
+            | PathsError::MissingShards { .. }
+            | PathsError::Interrupted { .. },
         ) => "NotFoundError",
         ErrorKind::OutOfRange { .. } => "OutOfRangeError",
         ErrorKind::Spec(_) | ErrorKind::Filter(_) | ErrorKind::UnknownFeature { .. } => "SpecError",

@@ -37,6 +37,22 @@ def test_io_errors_have_their_text(tmp_path: pathlib.Path) -> None:
     assert (none.value.errno, none.value.filename) == (errno.ENOENT, pattern)
 
 
+def test_a_set_whose_replacement_was_interrupted(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "a", shards=2) as writer:
+        writer.write(b"x")
+    old = tmp_path / ".tfseek-replaced"
+    old.mkdir()
+    shard = tmp_path / "a-00001-of-00002.tfrecord"
+    shard.rename(old / shard.name)
+    for path in [tmp_path, tmp_path / "a-*", tmp_path / "a@2.tfrecord", shard]:
+        with pytest.raises(tfseek.NotFoundError, match="interrupted.* 1 old file is in .*move the old files back") as found:
+            tfseek.open(path)
+        assert found.value.filename == str(tmp_path / "a@2.tfrecord") and str(old) in str(found.value)
+    with tfseek.Writer(tmp_path / "a", shards=2) as writer:
+        writer.write(b"y")
+    assert not old.exists() and tfseek.open(tmp_path)[0] == b"y"
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="requires mkfifo")
 def test_io_errors_without_a_number_have_their_text(tmp_path: pathlib.Path) -> None:
     pipe = tmp_path / "pipe.tfrp"

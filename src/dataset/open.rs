@@ -124,7 +124,7 @@ impl DatasetOptions {
 
     /// Opens shards. The dataset keeps the paths and the options.
     pub(super) fn build(&self, paths: Vec<PathBuf>, promise: Option<Promise>) -> Result<Dataset> {
-        let dataset = self.resolve_and_build(&paths, promise)?;
+        let dataset = self.resolve_and_build(&paths, promise).map_err(paths::explained)?;
         Ok(dataset.with_origin(Origin { paths, options: self.clone(), promise }))
     }
 

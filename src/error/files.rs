@@ -171,6 +171,15 @@ pub enum PathsError {
         /// Number of all missing shards.
         missing_count: u64,
     },
+    /// A run that replaces a set of files was interrupted, or is still at work: the last file of the set does not exist.
+    Interrupted {
+        /// The set, as `stem@N`, or the file.
+        set: Box<Path>,
+        /// The folder with old files. Moved back to their folder, they restore the old set.
+        folder: Box<Path>,
+        /// Number of old files in it.
+        files: usize,
+    },
     /// The address of an object store or a server instead of a path. Only local files are read.
     NotLocal {
         /// The address, as given.
@@ -291,6 +300,15 @@ impl fmt::Display for PathsError {
                     write!(f, " ..")?;
                 }
                 Ok(())
+            }
+            PathsError::Interrupted { set, folder, files } => {
+                let verb = if *files == 1 { "is" } else { "are" };
+                let (set, files, folder) =
+                    (printable(&**set), Count(*files as u64, "old file"), printable(&**folder));
+                write!(
+                    f,
+                    "{set}: a run that replaces it was interrupted, or is still at work; {files} {verb} in {folder}"
+                )
             }
             PathsError::TooManyMaps { shards, budget } => {
                 write!(

@@ -147,6 +147,7 @@ impl ErrorKind {
     pub fn remedy(&self) -> Option<Remedy<'_>> {
         Some(match self {
             ErrorKind::Paths(PathsError::MissingShards { .. }) => Remedy::AllowMissing,
+            ErrorKind::Paths(PathsError::Interrupted { folder, .. }) => Remedy::PutBack(folder),
             ErrorKind::Paths(PathsError::TooManyMaps { .. }) => Remedy::ReadWithoutMaps,
             ErrorKind::Index(IndexError::Missing) => Remedy::BuildIndex,
             ErrorKind::Index(IndexError::NoColumn { build, .. } | IndexError::BuildLimit { build, .. }) => {
@@ -171,7 +172,10 @@ impl ErrorKind {
             | ErrorKind::Compression(CompressionError::Cut { .. })
             | ErrorKind::Index(IndexError::TornTail) => io::ErrorKind::UnexpectedEof,
             ErrorKind::Paths(
-                PathsError::NoMatch { .. } | PathsError::OtherNames { .. } | PathsError::MissingShards { .. },
+                PathsError::NoMatch { .. }
+                | PathsError::OtherNames { .. }
+                | PathsError::MissingShards { .. }
+                | PathsError::Interrupted { .. },
             )
             | ErrorKind::Index(IndexError::Missing | IndexError::NoColumn { .. }) => io::ErrorKind::NotFound,
             ErrorKind::Compressed { .. }

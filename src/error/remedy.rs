@@ -47,6 +47,8 @@ pub enum Remedy<'a> {
     OpenShard,
     /// Open the pack under a name that ends in `.tfrp`.
     OpenPack,
+    /// Repeat the run that was interrupted, or move the files of this folder back to the folder that it is in.
+    PutBack(&'a Path),
     /// Specify no compression, or the compression of the file.
     Compression,
 }

@@ -3,7 +3,6 @@
 use super::existing::Existing;
 use super::file_state::FileId;
 use super::open::check_regular;
-#[cfg(unix)]
 use super::path::folder;
 use super::process::Process;
 use std::collections::hash_map::RandomState;
@@ -127,20 +126,29 @@ impl AtomicFile {
             return renamed;
         }
         drop(file);
-        sync_folder(&self.target).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
+        sync_folder(folder(&self.target)).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
     }
 }
 
 impl AtomicFile {
-    /// Gives the file the mode of the file that it replaces, and its owner and group where the process may set them.
+    /// Gives the file the mode of the file that it replaces.
+    pub(super) fn keep_mode(&self) -> io::Result<()> {
+        match self.existing {
+            Existing::Replace => keep_mode(self.file()?, &self.target),
+            Existing::Keep => Ok(()),
+        }
+    }
+}
+
+/// Gives `file` the mode of the file at `target`, and its owner and group where the process may set them. Does nothing if there is none.
+pub(super) fn keep_mode(file: &File, target: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    fn keep_mode(&self) -> io::Result<()> {
+    {
         use std::os::unix::fs::{MetadataExt, fchown};
-        let Ok(old) = self.target.symlink_metadata() else { return Ok(()) };
-        if !old.is_file() || self.existing == Existing::Keep {
+        let Ok(old) = target.symlink_metadata() else { return Ok(()) };
+        if !old.is_file() {
             return Ok(());
         }
-        let file = self.file()?;
         let new = file.metadata()?;
         if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
             // Only root may set the owner. A process may set a group that it belongs to.
@@ -150,9 +158,9 @@ impl AtomicFile {
         // A change of the owner may clear bits of the mode.
         if file.metadata()?.mode() != old.mode() { file.set_permissions(old.permissions()) } else { Ok(()) }
     }
-
     #[cfg(not(unix))]
-    fn keep_mode(&self) -> io::Result<()> {
+    {
+        let _ = (file, target);
         Ok(())
     }
 }
@@ -281,11 +289,11 @@ pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Syncs the folder of `file`. A rename is durable only after this.
-pub(super) fn sync_folder(file: &Path) -> io::Result<()> {
+/// Syncs a folder. A rename in it is durable only after this.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
-        match File::open(folder(file))?.sync_all() {
+        match File::open(folder)?.sync_all() {
             // fsync(2): the file system does not sync folders.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
             done => done,
@@ -293,7 +301,7 @@ pub(super) fn sync_folder(file: &Path) -> io::Result<()> {
     }
     #[cfg(not(unix))]
     {
-        let _ = file;
+        let _ = folder;
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ mod source;
 pub(crate) mod threads;
 
 pub use atomic::NameNotSynced;
-pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
+pub(crate) use atomic::{AtomicFile, TMP_PREFIX, sync_folder};
 pub use existing::Existing;
 pub(crate) use file_state::{FileId, FileState, Stamp};
 pub(crate) use inflate::{Compression, Inflate};
@@ -39,7 +39,7 @@ pub(crate) use map::{Map, Promise};
 pub(crate) use memory::{grow, memory_limit, zeroed};
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, file_type_name, open_regular};
 pub use output::{Output, OutputKey};
-pub(crate) use path::{folder, path_from_bytes};
+pub(crate) use path::{OutputTarget, folder, path_from_bytes};
 pub(crate) use pread::{PositionalFile, ReadAt, ReadRange};
 pub(crate) use process::Process;
 pub(crate) use read_ahead::{Announced, ReadAhead};

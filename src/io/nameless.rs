@@ -1,7 +1,8 @@
 //! Files that have no name while they are written (Linux).
 
-use super::atomic::{AtomicFile, NameNotSynced, already_exists, sync_folder};
+use super::atomic::{AtomicFile, NameNotSynced, already_exists, keep_mode, sync_folder};
 use super::existing::Existing;
+use super::path::folder;
 use super::process::Process;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -21,7 +22,7 @@ pub(super) struct NamelessFile {
 impl NamelessFile {
     /// Creates a file. `None` if the system or the file system has no files without a name, or on any error.
     pub(super) fn create(target: &Path, existing: Existing) -> Option<NamelessFile> {
-        let file = system::create(super::folder(target)).ok()?;
+        let file = system::create(folder(target)).ok()?;
         Some(NamelessFile { file, target: target.into(), existing, process: Process::this() })
     }
 
@@ -34,6 +35,14 @@ impl NamelessFile {
         Ok(&self.file)
     }
 
+    /// Gives the file the mode of the file that it replaces.
+    pub(super) fn keep_mode(&self) -> io::Result<()> {
+        match self.existing {
+            Existing::Replace => keep_mode(self.file()?, &self.target),
+            Existing::Keep => Ok(()),
+        }
+    }
+
     /// Syncs the bytes to the disk, then gives the file its name. An existing target is replaced by a rename, if it may be.
     ///
     /// # Errors
@@ -43,7 +52,7 @@ impl NamelessFile {
         self.file.sync_all()?;
         match system::link(&self.file, &self.target) {
             Ok(()) => {
-                return sync_folder(&self.target)
+                return sync_folder(folder(&self.target))
                     .map_err(|e| io::Error::new(e.kind(), NameNotSynced::new(e)));
             }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.existing == Existing::Keep => {

@@ -134,6 +134,19 @@ impl Output {
         if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) }
     }
 
+    /// Gives an atomic file the mode of the file that it replaces. [`commit`](Output::commit) does so as well, but finds no file whose name was taken
+    /// from it before.
+    ///
+    /// # Errors
+    /// I/O errors; [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
+    pub(crate) fn keep_mode(&self) -> io::Result<()> {
+        match &self.sink {
+            OutputSink::Nameless(file) => file.keep_mode(),
+            OutputSink::Atomic(file) => file.keep_mode(),
+            OutputSink::Direct(_) => Ok(()),
+        }
+    }
+
     /// Syncs an atomic file to the disk and renames it to its path. Does nothing for other files.
     ///
     /// # Errors

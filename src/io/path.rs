@@ -9,7 +9,7 @@ const MAX_LINKS: usize = 40;
 
 /// The type of an output file, with its path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum OutputTarget {
+pub(crate) enum OutputTarget {
     /// A regular file, or a file that does not exist yet. The path is not a link.
     File(PathBuf),
     /// A device, a FIFO or a socket.
@@ -20,7 +20,7 @@ pub(super) enum OutputTarget {
 
 impl OutputTarget {
     /// Follows the links at the end of `path`. The file that they point to need not exist.
-    pub(super) fn of(path: &Path) -> io::Result<OutputTarget> {
+    pub(crate) fn of(path: &Path) -> io::Result<OutputTarget> {
         let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
         if path.file_name().is_none() {
             return Err(invalid("the path has no file name"));

@@ -1,6 +1,7 @@
 //! Resolution of existing paths: a file, or the shards in a folder.
 
 use super::natural::natural_cmp;
+use super::replaced::{self, explained};
 use super::set::{FoundShard, ShardName};
 use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader};
@@ -64,10 +65,11 @@ fn folder(dir: &Path) -> Result<Vec<FoundShard>> {
         }
         let path = dir.join(name);
         // Links are followed. A dangling link is an error, because skipping it would silently lose a shard.
-        if !fs::metadata(&path).map_err(|e| Error::from(e).in_file(&path))?.is_dir() {
+        if !fs::metadata(&path).map_err(|e| explained(Error::from(e).in_file(&path)))?.is_dir() {
             found.push(FoundShard { path, searched: true });
         }
     }
+    replaced::check(dir, |name| has_extension(&name.to_string_lossy()))?;
     if found.is_empty() {
         let others = other_shards(dir);
         if !others.is_empty() {

@@ -32,11 +32,14 @@
 mod folder;
 mod natural;
 mod pattern;
+mod replaced;
 mod set;
 mod walk;
 
 pub use folder::{EXTENSIONS, has_extension};
 pub use pattern::MAX_NAMES;
+pub use replaced::Replacement;
+pub(crate) use replaced::{explained, is_last};
 pub use set::set_of;
 
 use folder::{existing, other_shards};
@@ -179,7 +182,7 @@ fn resolve_one(path: PathBuf, allow_missing: bool, folders: &mut Vec<PathBuf>) -
         Err(e) if pattern::is_pattern(&path) && folder::cannot_exist(&e) => {
             pattern::resolve(&path, allow_missing, folders)
         }
-        Ok(None) => Err(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path)),
+        Ok(None) => Err(explained(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path))),
         Err(e) => Err(e),
     }
 }
@@ -207,5 +210,7 @@ fn scheme(path: &str) -> Option<(&str, usize)> {
     is_scheme.then_some((scheme, if rest.starts_with('/') { 2 } else { 1 }))
 }
 
+#[cfg(test)]
+mod replaced_tests;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,12 @@
 //! Expansion of patterns: braces first, then `@` or wildcards.
 
 use super::folder::{existing, exists};
-use super::set::{AtPattern, FoundShard, padded_to};
-use super::walk::{has_wildcard, matches};
+use super::replaced;
+use super::set::{AtPattern, FoundShard, ShardName, padded_to};
+use super::walk::{NamePattern, has_wildcard, matches};
 use crate::error::{Error, PathsError, Result};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -56,11 +59,20 @@ pub(super) fn resolve(
             if has_wildcard(dir) {
                 return Err(bad("wildcards cannot be combined with `@`".into()));
             }
-            all.append(&mut searched(&path, at.resolve(path.parent().unwrap_or(base))?, allow_missing)?);
+            let folder = path.parent().unwrap_or(base);
+            replaced::check(folder, |name| {
+                name.to_str().and_then(ShardName::parse).is_some_and(|member| at.names(&member))
+            })?;
+            all.append(&mut searched(&path, at.resolve(folder)?, allow_missing)?);
         } else if has_wildcard(word) {
-            let found = matches(base, word)?.into_iter().map(|path| FoundShard { path, searched: true });
+            let found = matches(base, word)?;
+            check_replaced(base, word, &found)?;
+            let found = found.into_iter().map(|path| FoundShard { path, searched: true });
             all.append(&mut searched(&path, found.collect(), allow_missing)?);
         } else {
+            if missing_count == 0 {
+                replaced::check_file(&path)?;
+            }
             missing_count += 1;
             if missing.len() < MAX_LISTED {
                 missing.push(path);
@@ -75,6 +87,20 @@ pub(super) fn resolve(
         return Err(PathsError::MissingShards { set: pattern(), total, missing, missing_count }.into());
     }
     Ok(all)
+}
+
+/// Checks that no run was interrupted while it replaced a set that a pattern with wildcards matches, in the folders of the files that were found,
+/// and in the folder that the pattern names.
+fn check_replaced(base: &Path, word: &str, found: &BTreeSet<PathBuf>) -> Result<()> {
+    let pattern = base.join(word);
+    let (Some(folder), Some(last)) = (pattern.parent(), pattern.file_name().and_then(OsStr::to_str)) else {
+        return Ok(());
+    };
+    let Ok(last) = NamePattern::new(last) else { return Ok(()) };
+    let folders: BTreeSet<&Path> = found.iter().filter_map(|path| path.parent()).chain([folder]).collect();
+    folders.into_iter().try_for_each(|folder| {
+        replaced::check(folder, |name| name.to_str().is_some_and(|name| last.matches(name)))
+    })
 }
 
 /// Returns `found`. If it is empty, returns an error unless gaps are allowed.

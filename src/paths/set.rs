@@ -39,7 +39,7 @@ impl<'a> ShardName<'a> {
     }
 
     /// Returns index and total. `None` if one exceeds 64 bits, or the index is not below the total.
-    fn numbers(&self) -> Option<(u64, u64)> {
+    pub(super) fn numbers(&self) -> Option<(u64, u64)> {
         let (index, total) = (self.index.parse().ok()?, self.total.parse().ok()?);
         (index < total).then_some((index, total))
     }
@@ -142,6 +142,11 @@ impl<'a> AtPattern<'a> {
         (!stem.is_empty() && !total.is_empty() && ends_well).then_some(AtPattern { stem, total, suffix })
     }
 
+    /// Returns true for the name of a shard of a set of this name, whatever the number of its shards.
+    pub(super) fn names(&self, member: &ShardName<'_>) -> bool {
+        (member.stem, member.suffix) == (self.stem, self.suffix)
+    }
+
     /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be any number.
     pub(super) fn resolve(&self, dir: &Path) -> Result<Vec<FoundShard>> {
         let pattern =
@@ -175,9 +180,7 @@ impl<'a> AtPattern<'a> {
             // The pattern is UTF-8, so a name that is not UTF-8 cannot belong to its set.
             let Some(member) = name.to_str().and_then(ShardName::parse) else { continue };
             let Some((index, total)) = member.numbers() else { continue };
-            if (member.stem, member.suffix) != (self.stem, self.suffix)
-                || given_total.is_some_and(|given| given != total)
-            {
+            if !self.names(&member) || given_total.is_some_and(|given| given != total) {
                 continue;
             }
             if !totals.iter().any(|t| t == member.total) {

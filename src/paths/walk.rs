@@ -17,6 +17,20 @@ pub(super) fn has_wildcard(s: &str) -> bool {
     s.contains(['*', '?', '['])
 }
 
+/// A pattern of one name.
+pub(super) struct NamePattern(Pattern);
+
+impl NamePattern {
+    /// Parses a pattern. The error is the reason why it is invalid.
+    pub(super) fn new(name: &str) -> Result<NamePattern, &'static str> {
+        Pattern::new(name).map(NamePattern).map_err(|e| e.msg)
+    }
+
+    pub(super) fn matches(&self, name: &str) -> bool {
+        self.0.matches_with(name, NAME)
+    }
+}
+
 /// Returns the files that match a pattern in the folder `base`, which is taken literally.
 ///
 /// Reads each folder at most once for each name in the pattern: the matches of its first names are a set. Otherwise several `**` would
@@ -43,11 +57,11 @@ impl Folders {
             found = match name {
                 "**" => self.with_all_below(found)?,
                 _ if has_wildcard(name) => {
-                    let pattern = Pattern::new(name).map_err(|e| {
+                    let pattern = NamePattern::new(name).map_err(|reason| {
                         let pattern = base.join(word).display().to_string().into();
-                        Error::from(PathsError::BadPattern { pattern, reason: e.msg.into() })
+                        Error::from(PathsError::BadPattern { pattern, reason: reason.into() })
                     })?;
-                    self.entries(&found, |name| pattern.matches_with(name, NAME))?
+                    self.entries(&found, |name| pattern.matches(name))?
                 }
                 _ => existing_entries(found, name)?,
             };

@@ -134,6 +134,7 @@ pub fn common_hint(remedy: &Remedy<'_>) -> Option<String> {
         Remedy::FetchLfs => "fetch the file itself with `git lfs pull`".into(),
         Remedy::OpenShard => "open the shard it belongs to".into(),
         Remedy::OpenPack => "open it under a name that ends in .tfrp".into(),
+        Remedy::PutBack(_) => "repeat the run, or move the old files back to their folder".into(),
         Remedy::Compression => "it is compressed; specify its compression, or none".into(),
         _ => return None,
     })

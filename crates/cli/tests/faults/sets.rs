@@ -59,11 +59,7 @@ fn check_kills(kills: usize) {
                     temporary += left.len();
                     assert!(with_old || left.is_empty(), "{left:?}");
                     left.iter().for_each(|path| fs::remove_file(path).unwrap());
-                    let states: Vec<usize> =
-                        sets.iter().map(|set| state(&dir.path(set), &folder, &old, &new)).collect();
-                    // 1: old, 2: new.
-                    assert!(!(states.contains(&1) && states.contains(&2)), "{out}: {states:?}");
-                    assert!(with_old || !states.contains(&1), "{out}: {states:?}");
+                    let states = check_states(&dir, sets, &before, &old, &new, out);
                     states.into_iter().for_each(|state| seen[state] += 1);
                 }
                 println!(
@@ -101,13 +97,10 @@ fn check_faults(name: &str, next: fn(usize) -> usize) {
                     let context = format!("{out}, memory {memory}, {fault}: {ran:?}");
                     assert!(!ran.err.contains("panicked") && (0..=4).contains(&ran.code), "{context}");
                     assert_eq!(temporary_files(&folder), Vec::<std::path::PathBuf>::new(), "{context}");
-                    let states: Vec<usize> =
-                        sets.iter().map(|set| state(&dir.path(set), &folder, &old, &new)).collect();
+                    let states = check_states(&dir, sets, before, &old, &new, &context);
                     let is_new = states.iter().all(|&state| state == 2);
                     assert!(ran.code != 0 || is_new, "{states:?} {context}");
                     assert!(ran.code == 0 || !must_succeed && ran.err.contains("tfseek: "), "{context}");
-                    assert!(!(states.contains(&1) && states.contains(&2)), "{states:?} {context}");
-                    assert!(!before.is_empty() || !states.contains(&1), "{states:?} {context}");
                     succeeded += usize::from(ran.code == 0);
                     states.into_iter().filter(|_| ran.code != 0).for_each(|state| failed[state] += 1);
                 };
@@ -156,8 +149,32 @@ fn every_fault_of_sets() {
     check_faults("every-set", |n| n + 1);
 }
 
-/// Returns 0 for a set without files, 1 for the old one, 2 for the new one, 3 for one that is refused.
-fn state(set: &Path, folder: &Path, old: &Files, new: &Files) -> usize {
+/// Returns the states of all sets: 0 for a set without files, 1 for the old one, 2 for the new one, 3 for one that is refused. Refused old sets
+/// can be put back.
+#[track_caller]
+fn check_states(
+    dir: &Folder,
+    sets: &[&str],
+    before: &Files,
+    old: &Files,
+    new: &Files,
+    context: &str,
+) -> Vec<usize> {
+    let folder = dir.path(Path::new(sets[0]).parent().unwrap().to_str().unwrap());
+    let states = || -> Vec<usize> {
+        sets.iter().map(|set| state(&dir.path(set), &folder, before, old, new, context)).collect()
+    };
+    let found = states();
+    assert!(!(found.contains(&1) && found.contains(&2)), "{found:?} {context}");
+    assert!(!before.is_empty() || !found.contains(&1), "{found:?} {context}");
+    if !before.is_empty() && found.contains(&3) {
+        put_back(&folder);
+        assert_eq!(states(), vec![1; sets.len()], "{found:?} {context}");
+    }
+    found
+}
+
+fn state(set: &Path, folder: &Path, before: &Files, old: &Files, new: &Files, context: &str) -> usize {
     let found = files(folder);
     match tfseek::paths::resolve(set, false) {
         Ok(shards) => {
@@ -168,12 +185,60 @@ fn state(set: &Path, folder: &Path, old: &Files, new: &Files) -> usize {
             if is(new) {
                 2
             } else {
-                assert!(is(old), "{} is a mixture", set.display());
+                assert!(is(old), "{} is a mixture: {context}", set.display());
                 1
             }
         }
+        Err(e) if !before.is_empty() => {
+            assert!(e.to_string().contains(REPLACED), "{e}: {context}");
+            3
+        }
         Err(e) if e.to_string().contains("missing") => 3,
         Err(_) => 0,
+    }
+}
+
+/// Kills runs before each call that changes a folder.
+#[test]
+fn a_run_that_is_killed_at_any_step_loses_no_set() {
+    let Some(shim) = Shim::new("set-steps") else { return };
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    for s in 0..2i64 {
+        dir.shard(&format!("data/x-{s:05}-of-00002.tfrecord"), labels(100 * s..100 * s + 100));
+    }
+    assert_eq!(dir.run(&["index", "data"]).code, 0);
+    for (out, sets) in [("out/{split}@5.tfrecord", &SETS[..2]), ("one/{split}.tfrecord", &SETS[2..])] {
+        let folder = dir.path(out.split_once('/').unwrap().0);
+        let content = |seed: &str| {
+            let ran = dir.run(&args(out, seed, "1GB"));
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            assert!(!folder.join(REPLACED).exists());
+            files(&folder)
+        };
+        let (old, new) = (content("1"), content("2"));
+        let (mut seen, mut messages) = ([0; 4], 0);
+        for call in STEPS {
+            for n in 1.. {
+                restore(&folder, &old);
+                let Some(ran) = shim.failing(&dir, &args(out, "2", "1GB"), call, n, KILL) else { break };
+                assert_eq!(ran.code, -1, "{}", ran.err);
+                let context = format!("{out}, killed before call {n} of {call}");
+                let told = dir.run(&["get", sets[1], "0"]);
+                let states = check_states(&dir, sets, &old, &old, &new, &context);
+                if states[1] == 3 {
+                    told.fails(1, &[sets[1], "interrupted", REPLACED]);
+                    messages += 1;
+                } else {
+                    assert_eq!(told.code, 0, "{context}: {}", told.err);
+                }
+                states.into_iter().for_each(|state| seen[state] += 1);
+                temporary_files(&folder).into_iter().for_each(|path| fs::remove_file(path).unwrap());
+                assert!(content("2") == new, "{context}");
+            }
+        }
+        println!("`{out}`: {seen:?} missing, old, new and refused");
+        assert!(seen[0] == 0 && seen[1..].iter().all(|&n| n > 0) && messages > 0, "{seen:?}");
     }
 }
 

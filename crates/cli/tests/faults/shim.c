@@ -1,6 +1,6 @@
 // A library that is preloaded into a process and makes calls of the C library fail. Calls on standard input, output and error do not fail.
 //
-// TFSEEK_FAIL=CALL:N:ERRNO   the N-th call fails once; then the file that TFSEEK_FIRED names is created
+// TFSEEK_FAIL=CALL:N:ERRNO   the N-th call fails once; then the file that TFSEEK_FIRED names is created. -9 kills the process instead
 // TFSEEK_SHORT=BYTES         each read and write transfers at most this number of bytes
 // TFSEEK_INTERRUPT=1         every second read, write, open and sync fails with EINTR
 // TFSEEK_DISK=BYTES          writes of more bytes than this in total fail with ENOSPC
@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -52,6 +53,7 @@ static int fails(const char *name) {
     if (atomic_fetch_add(&calls, 1) + 1 != n) return 0;
     const char *fired = getenv("TFSEEK_FIRED");
     if (fired) syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, fired, O_CREAT | O_WRONLY, 0600));
+    if (error < 0) kill(getpid(), -error);
     return error;
 }
 
@@ -129,7 +131,7 @@ int fdatasync(int fd) {
 int rename(const char *from, const char *to) {
     int error = fails("rename");
     if (!error) return REAL(rename)(from, to);
-    if (error == ENOENT) unlink(from);
+    if (error == ENOENT) REAL(unlink)(from);
     errno = error;
     return -1;
 }
@@ -137,6 +139,16 @@ int rename(const char *from, const char *to) {
 int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags) {
     FAIL("link");
     return REAL(linkat)(from_dir, from, to_dir, to, flags);
+}
+
+int unlink(const char *path) {
+    FAIL("unlink");
+    return REAL(unlink)(path);
+}
+
+int rmdir(const char *path) {
+    FAIL("unlink");
+    return REAL(rmdir)(path);
 }
 
 int mkdir(const char *path, mode_t mode) {

@@ -17,6 +17,8 @@ pub(crate) const ENOMEM: i32 = 12;
 pub(crate) const EACCES: i32 = 13;
 pub(crate) const EMFILE: i32 = 24;
 pub(crate) const ENOSPC: i32 = 28;
+/// Not an error of the call: the process is killed before it.
+pub(crate) const KILL: i32 = -9;
 
 /// The library that makes calls fail (`shim.c`).
 pub(crate) struct Shim(PathBuf);
@@ -77,6 +79,19 @@ impl Shim {
             [("TFSEEK_FIRED", fired.display().to_string()), ("TFSEEK_FAIL", format!("{call}:{n}:{errno}"))];
         let ran = self.run(dir, args, &variables);
         fs::remove_file(fired).is_ok().then_some(ran)
+    }
+}
+
+/// The calls before which a run is killed: those that change a folder, and the waits for the disk between them.
+pub(crate) const STEPS: [&str; 5] = ["fsync", "link", "mkdir", "rename", "unlink"];
+
+/// The hidden folder with the old files of sets that are being replaced.
+pub(crate) const REPLACED: &str = ".tfseek-replaced";
+
+/// Moves the old files of a run that was interrupted back, as the documentation says.
+pub(crate) fn put_back(folder: &Path) {
+    for entry in fs::read_dir(folder.join(REPLACED)).unwrap().map(Result::unwrap) {
+        fs::rename(entry.path(), folder.join(entry.file_name())).unwrap();
     }
 }
 

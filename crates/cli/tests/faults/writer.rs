@@ -3,16 +3,19 @@
 use crate::common::*;
 use crate::support::*;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, Dataset, DatasetOptions, IndexMode};
+use tfseek_tools::set::{TaskAttempt, TaskOptions, TaskWriter, commit};
 
 /// Environment variable with the kind of the file that a child process writes. The test binary runs itself with it set.
 const KIND: &str = "TFSEEK_TEST_KIND";
 const KINDS: [&str; 6] = ["plain", "gzip", "zlib", "members", "indexed", "shards"];
+/// Kinds of sets of three shards. The second one is written by tasks, whose files have names before they are complete.
+const SETS: [&str; 2] = ["shards", "tasks"];
 const RECORDS: u64 = 3000;
 
 fn options(kind: &str) -> WriterOptions {
@@ -21,7 +24,7 @@ fn options(kind: &str) -> WriterOptions {
         "gzip" => options.compression(Compression::Gzip),
         "zlib" => options.compression(Compression::Zlib),
         "members" => options.compression(Compression::Gzip).members(100_000),
-        "indexed" | "shards" => options.index(true),
+        "indexed" | "shards" | "tasks" => options.index(true),
         _ => options,
     }
 }
@@ -36,11 +39,27 @@ fn payload(i: u64) -> Vec<u8> {
     (0..200).map(|_| next()).collect()
 }
 
-fn write(kind: &str, records: u64) -> tfseek::Result<()> {
+fn write_tasks(records: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let options = TaskOptions::default();
+    let mut files = Vec::new();
+    for task in 0..3 {
+        let who = TaskAttempt { job: "j".into(), task: task.to_string(), attempt: "0".into() };
+        let mut writer = TaskWriter::create(Path::new("."), &who, &options)?;
+        (task..records).step_by(3).try_for_each(|i| writer.write(&payload(i)))?;
+        files.push(writer.close()?);
+    }
+    commit(Path::new("out.tfrecord"), "j", &files, &options, true)?;
+    Ok(())
+}
+
+fn write(kind: &str, records: u64) -> Result<(), Box<dyn std::error::Error>> {
+    if kind == "tasks" {
+        return write_tasks(records);
+    }
     if kind == "shards" {
         let mut shards = options(kind).create_shards("out", ".tfrecord", 3)?;
         (0..records).try_for_each(|i| shards.write(&payload(i)))?;
-        return shards.close();
+        return Ok(shards.close()?);
     }
     let mut writer = options(kind).create("out")?;
     for i in 0..records {
@@ -49,7 +68,7 @@ fn write(kind: &str, records: u64) -> tfseek::Result<()> {
             writer.sync()?;
         }
     }
-    writer.close()
+    Ok(writer.close()?)
 }
 
 /// Not a test: the body of the child process. Calls fail after the file of `TFSEEK_ARM` was opened.
@@ -79,7 +98,7 @@ impl Target {
         let ran = Ran::limited(Target::command(&dir, kind), &dir);
         assert_eq!(ran.code, 0, "{}", ran.err);
         let mut names = vec!["out".to_owned()];
-        if kind == "shards" {
+        if SETS.contains(&kind) {
             names = (0..3).map(|s| format!("out-{s:05}-of-00003.tfrecord")).collect();
         }
         let found: Vec<PathBuf> = files(&dir.path("")).into_keys().collect();
@@ -111,12 +130,21 @@ impl Target {
         Target::command(&self.dir, self.kind)
     }
 
-    /// Checks that each file has the old or the new records, with the index that was found or a new one. Returns true if all are new.
+    /// Checks that each file has the old or the new records, with the index that was found or a new one, and that a set is the old or the new one, or
+    /// refused; the old one is then put back. Returns true if all files are new.
     #[track_caller]
     fn check(&self, context: &str) -> bool {
+        let is_set = SETS.contains(&self.kind);
+        let refused =
+            if is_set { tfseek::paths::resolve(self.dir.path("out@3.tfrecord"), false).err() } else { None };
+        if let Some(e) = &refused {
+            assert!(e.to_string().contains(REPLACED), "{e}: {context}");
+            put_back(&self.dir.path(""));
+        }
         let found = files(&self.dir.path(""));
         for path in found.keys() {
-            assert!(self.old.contains_key(path), "{} is left: {context}", path.display());
+            let is_known = self.old.contains_key(path) || is_set && path.starts_with(REPLACED);
+            assert!(is_known, "{} is left: {context}", path.display());
         }
         let index = IndexOptions::new().index_dir(self.dir.path("index")).jobs(1);
         let mut complete = 0;
@@ -133,6 +161,8 @@ impl Target {
             complete += usize::from(ds.len() > 10);
         }
         let _ = fs::remove_dir_all(self.dir.path("index"));
+        assert!(refused.is_none() || complete == 0, "not the old set: {context}");
+        assert!(!is_set || [0, self.names.len()].contains(&complete), "a mixture: {context}");
         complete == self.names.len()
     }
 
@@ -140,7 +170,7 @@ impl Target {
     #[track_caller]
     fn check_success(&self, context: &str) {
         assert!(self.check(context), "success, but not all files are new: {context}");
-        if matches!(self.kind, "indexed" | "shards") {
+        if matches!(self.kind, "indexed" | "shards" | "tasks") {
             let index = IndexOptions::new().mode(IndexMode::Require);
             for name in &self.names {
                 let opened: tfseek::Result<Dataset> =
@@ -262,6 +292,46 @@ fn check_kills(kills: usize) {
         assert_eq!(ran.code, 0, "{}", ran.err);
         target.check_success("after the kills");
         println!("writer of {kind}: {kills} kills, {seen:?} old and new, {left} temporary files");
+    }
+}
+
+/// Kills writers of sets before each call that changes a folder.
+#[test]
+fn a_writer_that_is_killed_at_any_step_loses_no_set() {
+    let Some(shim) = Shim::new("writer-steps") else { return };
+    for kind in SETS {
+        let target = Target::new(kind);
+        let folder = target.dir.path("");
+        let (mut runs, mut new) = (0, 0);
+        for call in STEPS {
+            for n in 1.. {
+                restore(&folder, &target.old);
+                let fired = target.dir.path("fired");
+                let _ = fs::remove_file(&fired);
+                let mut command = target.child();
+                let fail = format!("{call}:{n}:{KILL}");
+                shim.preload(
+                    &mut command,
+                    &[("TFSEEK_FAIL", fail), ("TFSEEK_FIRED", fired.display().to_string())],
+                );
+                let ran = Ran::limited(command, &target.dir);
+                if fs::remove_file(fired).is_err() {
+                    break;
+                }
+                assert_eq!(ran.code, -1, "{}", ran.err);
+                temporary_files(&folder).into_iter().for_each(|path| fs::remove_file(path).unwrap());
+                let context = format!("{kind}, killed before call {n} of {call}");
+                new += usize::from(target.check(&context));
+                runs += 1;
+                // The next run succeeds, and cleans up.
+                let ran = Ran::limited(target.child(), &target.dir);
+                assert_eq!(ran.code, 0, "{context}: {}", ran.err);
+                target.check_success(&context);
+                assert!(!folder.join(REPLACED).exists(), "{context}");
+            }
+        }
+        println!("writer of {kind}: {runs} kills, {new} left the new set");
+        assert!(new > 0 && new < runs);
     }
 }
 

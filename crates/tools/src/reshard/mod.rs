@@ -50,7 +50,7 @@ use tfseek::example::{KindGuess, MessageKind};
 use tfseek::index::IndexOptions;
 use tfseek::io::Existing;
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, Dataset, Result};
+use tfseek::{Compression, Dataset, Result, ShardedWriter};
 
 /// Writes the records of a dataset again.
 ///
@@ -136,7 +136,8 @@ pub fn reshard(
     if let Some(rewrite) = rewrite.as_ref().filter(|_| plan.records() > 0) {
         rewrite.check_patterns()?;
     }
-    let _locks = sets::close(plan.files(), writers, Existing::replace_if(options.force))?;
+    // The files are looked at by their names while the locks live.
+    let _locks = ShardedWriter::new(writers).close_locked()?;
     folders.keep();
     let sets = plan.report()?;
     if options.index && compression != Compression::None {

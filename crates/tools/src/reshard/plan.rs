@@ -132,11 +132,6 @@ impl Plan {
         self.sets.iter().enumerate().flat_map(shards).collect()
     }
 
-    /// Returns all shards with the names of their sets.
-    pub(super) fn files(&self) -> impl Iterator<Item = (&SetNames, u64)> {
-        self.sets.iter().flat_map(|set| (0..set.names.len()).map(move |shard| (&set.names, shard)))
-    }
-
     /// Checks that the disk has room. `known` is the size of all files together, if it is known. `temporary` is the most that temporary files, in
     /// the folder of the first set, and files take together.
     pub(super) fn check_space(&self, known: Option<u64>, temporary: Option<u64>) -> Result<(), ReshardError> {

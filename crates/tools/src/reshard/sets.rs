@@ -4,12 +4,10 @@ use super::error::{ReshardError, options};
 use super::limits;
 use super::names::SetNames;
 use crate::outputs;
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use tfseek::io::{Existing, Output};
-use tfseek::{Error, ShardedWriter, Writer};
+use tfseek::Error;
 
 /// Number of open files that reading a dataset may take.
 const READERS: u64 = 512;
@@ -93,65 +91,6 @@ impl Drop for Folders {
             let _ = fs::remove_dir(folder);
         }
     }
-}
-
-/// Gives all files their names and writes their indexes. The files are looked at by their names while the locks live. `files` are the numbers of the shards in their sets, and `writers` are finished.
-///
-/// Each set of several shards lacks its last shard until all others are new, so it is never a mixture of an old and a new set. An old last
-/// shard is removed first, if it may be replaced. Otherwise the first shard whose name is taken is an error. Writers of one set give
-/// names in the same order, so of two writers only one gets the first name, and the other changes nothing.
-pub(crate) fn close<'n>(
-    files: impl IntoIterator<Item = (&'n SetNames, u64)>,
-    writers: Vec<Writer>,
-    existing: Existing,
-) -> Result<FolderLocks, ReshardError> {
-    let many = writers.len() > 1;
-    let (mut ordered, mut last) = (Vec::new(), Vec::new());
-    let files: Vec<_> = files.into_iter().collect();
-    let locks = FolderLocks::of(files.iter().map(|(names, _)| names.folder()).filter(|_| many));
-    for ((names, shard), writer) in files.into_iter().zip(writers) {
-        if shard + 1 < names.len() {
-            ordered.push(writer);
-            continue;
-        }
-        let path = names.path(shard);
-        if many && existing == Existing::Replace && Output::replaces(&path) {
-            remove(&path).map_err(|e| Error::from(e).in_file(&path))?;
-        }
-        last.push(writer);
-    }
-    ordered.append(&mut last);
-    ShardedWriter::new(ordered).close()?;
-    Ok(locks)
-}
-
-/// Locks of the folders in which sets get their names. Two sets of one name are then written one after the other, never shard by shard in turns.
-///
-/// A lock ends with its process. Where folders cannot be locked, writers are not kept apart.
-#[must_use]
-pub(crate) struct FolderLocks {
-    _locked: Vec<File>,
-}
-
-impl FolderLocks {
-    /// Waits for the locks of these folders. All processes lock them in the same order, so none waits for another in a circle.
-    pub(crate) fn of<'n>(folders: impl IntoIterator<Item = &'n Path>) -> FolderLocks {
-        let folders: BTreeSet<PathBuf> =
-            folders.into_iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-        let lock = |folder: PathBuf| {
-            let opened = File::open(folder).ok()?;
-            opened.lock().ok()?;
-            Some(opened)
-        };
-        FolderLocks { _locked: folders.into_iter().filter_map(lock).collect() }
-    }
-}
-
-/// Removes an old output, durably. Of a link the target is removed, as an output replaces the target.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    let target = path.canonicalize()?;
-    fs::remove_file(&target)?;
-    target.parent().map_or(Ok(()), sync_folder)
 }
 
 /// Syncs a folder. A rename in it is durable only after this.

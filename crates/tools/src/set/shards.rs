@@ -3,12 +3,11 @@
 use crate::reshard::ReshardError;
 use crate::reshard::ReshardSet;
 use crate::reshard::names::SetNames;
-use crate::reshard::sets::{self, written_size};
+use crate::reshard::sets::written_size;
 use std::path::PathBuf;
 use tfseek::index::{IndexOptions, build_beside};
-use tfseek::io::Existing;
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, Writer};
+use tfseek::{Compression, ShardedWriter, Writer};
 
 /// The files of a set. All get their names when all are complete.
 pub(super) struct Shards {
@@ -48,12 +47,13 @@ impl Shards {
     }
 
     /// Gives all files their names.
-    pub(super) fn close(mut self, existing: Existing) -> Result<ReshardSet, ReshardError> {
+    pub(super) fn close(mut self) -> Result<ReshardSet, ReshardError> {
         let count = self.names.len();
         self.at(count.saturating_sub(1))?;
         self.end()?;
         let Shards { names, done, records, .. } = self;
-        let _locks = sets::close((0..count).map(|shard| (&names, shard)), done, existing)?;
+        // The files are looked at by their names while the locks live.
+        let _locks = ShardedWriter::new(done).close_locked()?;
         let shards: Vec<PathBuf> = (0..count).map(|shard| names.path(shard)).collect();
         let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
         Ok(ReshardSet { split: None, path: names.name(), shards, records, bytes })

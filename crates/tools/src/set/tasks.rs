@@ -11,7 +11,7 @@ use super::shards::{index_compressed, writer_options};
 use crate::digest;
 use crate::outputs::{self, OutputConflict};
 use crate::reshard::names::{OutPattern, SetNames};
-use crate::reshard::sets::{self, FolderLocks, written_size};
+use crate::reshard::sets::{self, written_size};
 use crate::reshard::{ReshardError, ReshardSet, ShardCount};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ use std::fs;
 use std::io::{self, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
 use tfseek::io::{Existing, Output};
+use tfseek::paths::Replacement;
 use tfseek::{Compression, Error, Writer};
 
 /// Start of the names.
@@ -214,7 +215,7 @@ pub fn commit(
         false => files,
     };
     let shards: Vec<PathBuf> = (0..names.len()).map(|shard| names.path(shard)).collect();
-    let _locks = FolderLocks::of([folder.as_path()]);
+    let mut replacement = Replacement::lock(shards.first().map(PathBuf::as_path));
     // A shard whose file is gone was renamed by a commit that was interrupted.
     let mut left = Vec::new();
     for (file, to) in files.iter().zip(&shards) {
@@ -233,12 +234,16 @@ pub fn commit(
     if !left.is_empty() {
         let is_left = |path: &PathBuf| left.iter().any(|(_, to)| *to == path);
         if force {
-            let old = names.all().into_iter().filter(|path| !names.has(path) || is_left(path));
-            // The last shard first, so no other reader takes the rest for a whole set.
-            old.rev().try_for_each(|path| {
-                let _ = fs::remove_file(index_of(&path));
-                sets::remove(&path).map_err(|e| ReshardError::from(Error::from(e).in_file(&path)))
-            })?;
+            let mut old = names.all();
+            old.retain(|path| !names.has(path) || is_left(path));
+            replacement.set_aside(&old)?;
+            for path in &old {
+                let _ = fs::remove_file(index_of(path));
+                // A shard that is aside may still have its name.
+                if !names.has(path) && path.symlink_metadata().is_ok() {
+                    fs::remove_file(path).map_err(|e| Error::from(e).in_file(path))?;
+                }
+            }
         } else {
             left.iter().try_for_each(|(_, to)| outputs::check_new(to))?;
             sets::check_other(&names)?;
@@ -251,6 +256,9 @@ pub fn commit(
             .map_err(|e| Error::from(e).in_file(to.as_path()))?;
     }
     sets::sync_folder(&folder).map_err(|e| Error::from(e).in_file(&folder))?;
+    if force {
+        replacement.end(&shards)?;
+    }
     abort(&folder, job)?;
     let total = |of: fn(&TaskFile) -> u64| files.iter().fold(0u64, |sum, file| sum.saturating_add(of(file)));
     Ok(ReshardSet {

@@ -182,7 +182,7 @@ impl SetWriter {
                 shards
             }
         };
-        let set = shards.close(Existing::replace_if(options.force))?;
+        let set = shards.close()?;
         folders.keep();
         index_compressed(&set.shards, compression, options.index)?;
         Ok(set)
