@@ -2,18 +2,16 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::file::{read_section, reopen};
-use super::layout::{HEADER_LEN, Section};
+use super::file::{SidecarFile, read_section};
+use super::layout::Section;
 use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Error, Result};
 use crate::io::deflate::{Checkpoint, Checkpoints, WINDOW};
-use crate::io::{KeptFile, ReadAt, Region, grow};
+use crate::io::{ReadAt, Region, grow};
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
 /// Bytes before the entries: their number, and the spacing.
 const HEAD: usize = 16;
@@ -46,22 +44,11 @@ pub(crate) struct CheckpointTable {
 /// The windows of a section that are not in memory.
 #[derive(Clone, Debug)]
 struct WindowFile {
-    source: WindowSource,
-    /// Offset of the section in the file.
-    at: u64,
+    from: SidecarFile,
+    /// Offset of the section in the sidecar.
+    offset: u64,
     /// Bytes of the section.
     len: u64,
-}
-
-/// The file from which windows are read.
-#[derive(Clone, Debug)]
-pub(super) enum WindowSource {
-    /// An index file that is kept open.
-    Kept(Arc<KeptFile>),
-    /// A pack.
-    Shared(Arc<File>),
-    /// An index file that is reopened for each window. Its header must still be `head`.
-    Path { path: Box<Path>, head: Box<[u8; HEADER_LEN]> },
 }
 
 impl WindowFile {
@@ -70,13 +57,8 @@ impl WindowFile {
         let len = usize::try_from(part.end.saturating_sub(part.start)).unwrap_or(usize::MAX);
         buf.clear();
         grow(buf, len)?;
-        let at = self.at.saturating_add(part.start);
-        match &self.source {
-            WindowSource::Kept(file) => file.read_exact_at(buf, at)?,
-            WindowSource::Shared(file) => file.read_exact_at(buf, at)?,
-            WindowSource::Path { path, head } => reopen(path, head)?.read_exact_at(buf, at)?,
-        }
-        Ok(())
+        let offset = self.offset.saturating_add(part.start);
+        self.from.read(|file, at| Ok(file.read_exact_at(buf, at.saturating_add(offset))?))
     }
 }
 
@@ -111,8 +93,8 @@ impl CheckpointTable {
         (end <= bytes.len()).then_some(CheckpointTable { bytes, count, windows: None })
     }
 
-    /// Reads the entries of section `s` of a sidecar that begins at byte `at` of `file`. The windows are read from `source`. `None` if the section
-    /// is too short for its entries.
+    /// Reads the entries of section `s` of a sidecar that begins at byte `at` of `file`. The windows are read later, again from `from`. `None` if
+    /// the section is too short for its entries.
     ///
     /// # Errors
     /// I/O errors.
@@ -120,13 +102,13 @@ impl CheckpointTable {
         file: &File,
         at: u64,
         s: &Section,
-        source: WindowSource,
+        from: &SidecarFile,
     ) -> Result<Option<CheckpointTable>> {
         let part = |len: u64| read_section(file, at, &Section { len, ..*s });
         let Some(count) = u64_at(&part(CheckpointTable::MIN_LEN)?, 0) else { return Ok(None) };
         let end = count.checked_mul(ENTRY as u64).and_then(|end| end.checked_add(HEAD as u64));
         let Some(end) = end.filter(|end| *end <= s.len) else { return Ok(None) };
-        let windows = Some(WindowFile { source, at: at.saturating_add(s.offset), len: s.len });
+        let windows = Some(WindowFile { from: from.clone(), offset: s.offset, len: s.len });
         Ok(CheckpointTable::open(part(end)?).map(|table| CheckpointTable { windows, ..table }))
     }
 

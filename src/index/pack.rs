@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::file::{READ_IN, SMALL, slice};
+use super::file::{READ_IN, SMALL, SidecarFile, slice};
 use super::layout::{
     self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused, u64_at,
 };
@@ -10,7 +10,7 @@ use super::lookup::Index;
 use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::sidecar::{self, Sidecar, TableOrigin, decode};
+use super::sidecar::{self, Sidecar, decode};
 use super::store::{self, HIDDEN_DIR, NO_CHECKPOINTS, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::io::{
@@ -195,7 +195,7 @@ impl Pack {
         let sidecar = match &self.source {
             PackBytes::File(file) if entry.len > SMALL => {
                 let prefix = self.source.read(entry.offset, MAX_PREFIX as u64)?;
-                let from = TableOrigin::File { file: Arc::clone(file), at: entry.offset };
+                let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
                 Sidecar::lazy(&prefix, entry.len, from).map_err(refused)?
             }
             source => {
