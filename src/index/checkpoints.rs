@@ -117,14 +117,14 @@ impl CheckpointTable {
         clippy::arithmetic_side_effects,
         reason = "the windows are in memory, so their length fits a usize"
     )]
-    pub(super) fn build(points: &Checkpoints, spacing: u64) -> CheckpointTable {
+    pub(super) fn build(points: Checkpoints, spacing: u64) -> CheckpointTable {
         let count = points.len();
         let mut window_at = HEAD + ENTRY * count;
-        let mut bytes = Vec::new();
+        let all = || (0..count).filter_map(|k| points.get(k));
+        let mut bytes = Vec::with_capacity(window_at + all().map(|point| point.window.len()).sum::<usize>());
         bytes.extend_from_slice(&(count as u64).to_le_bytes());
         bytes.extend_from_slice(&spacing.to_le_bytes());
-        let points = || (0..count).filter_map(|k| points.get(k));
-        for Checkpoint { out, bit, window } in points() {
+        for Checkpoint { out, bit, window } in all() {
             let mut entry = Vec::with_capacity(ENTRY);
             for field in [out, bit, window_at as u64] {
                 entry.extend_from_slice(&field.to_le_bytes());
@@ -135,7 +135,8 @@ impl CheckpointTable {
             bytes.extend_from_slice(&crc.to_le_bytes());
             window_at += window.len();
         }
-        points().for_each(|point| bytes.extend_from_slice(point.window));
+        // Each window is freed when it is copied.
+        points.into_windows().for_each(|window| bytes.extend_from_slice(&window));
         CheckpointTable { bytes: Region::from(bytes), count, windows: None }
     }
 
@@ -317,7 +318,7 @@ mod tests {
         for (out, bit) in [(0, 80), (1 << 20, 8 << 19), (2 << 20, (8 << 20) + 3)] {
             points.add(Checkpoint { out, bit, window: &[] });
         }
-        let table = CheckpointTable::build(&points, 1 << 20);
+        let table = CheckpointTable::build(points, 1 << 20);
         let part = |k, until| table.likely_part(k, until);
         assert_eq!(part(0, 0), Some(10..10 + MARGIN));
         assert_eq!(part(0, u64::MAX), Some(10..1 << 19));
