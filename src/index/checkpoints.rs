@@ -194,6 +194,12 @@ impl CheckpointTable {
         Some(self.out(k)?..if next < self.count { self.out(next)? } else { end })
     }
 
+    /// Returns the longest distance of two checkpoints of a stream of `end` bytes, from entries that are not verified.
+    pub(super) fn longest_span(&self, end: u64) -> Option<u64> {
+        let spans = (0..self.count).filter_map(|k| self.span(k, end));
+        spans.map(|span| span.end.saturating_sub(span.start)).max()
+    }
+
     /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so the caller compares it.
     pub(crate) fn find(&self, offset: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.count);

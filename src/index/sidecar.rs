@@ -124,15 +124,20 @@ impl Sidecar {
         self.load().ok()?.checkpoints.as_ref()?.spacing()
     }
 
+    /// Reads the checkpoints, and nothing else, of a sidecar of `len` bytes that begins with `prefix`. Returns their longest distance in decompressed
+    /// bytes. `None` if there are none, or if they cannot be read.
+    pub(super) fn longest_span_in(prefix: &[u8], len: u64, from: &SidecarFile) -> Option<u64> {
+        let (header, sections) = decode(prefix, len).ok()?;
+        let section = sections.checkpoints?;
+        let table = from.read(|file, at| CheckpointTable::read(file, at, &section, from)).ok()??;
+        table.longest_span(header.stream_end)
+    }
+
     /// Returns the longest distance of two checkpoints in decompressed bytes, or the mean one if the tables are not read yet.
     pub(super) fn longest_span(&self) -> Option<u64> {
         let end = self.header.stream_end;
         match self.tables.get() {
-            Some(tables) => {
-                let table = tables.checkpoints.as_ref()?;
-                let spans = (0..table.len()).filter_map(|k| table.span(k, end));
-                spans.map(|span| span.end.saturating_sub(span.start)).max()
-            }
+            Some(tables) => tables.checkpoints.as_ref()?.longest_span(end),
             None => {
                 let section = self.source.as_ref()?.sections.checkpoints?;
                 end.checked_div(CheckpointTable::least_count(section.len))
