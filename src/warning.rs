@@ -82,8 +82,9 @@ pub enum Warning {
         /// Memory limit of the process in bytes.
         memory_bytes: u64,
     },
-    /// Compressed shards have deflate blocks of many bytes. Decompression can only begin at a block, so access to one record may decompress the whole
-    /// block. Reported once for all shards of a dataset.
+    /// Compressed shards have deflate blocks of many bytes, or inflate to hundreds of times their size, so that their checkpoints are far apart.
+    /// Decompression can only begin at a checkpoint, so access to one record may decompress all bytes up to it. Reported once for all shards of a
+    /// dataset.
     LongBlocks {
         /// Path of the first such shard.
         path: PathBuf,

@@ -9,11 +9,14 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use tfseek::io::Existing;
 use tfseek::stream::StreamOptions;
-use tfseek::{Compression, Error, ErrorKind};
+use tfseek::{Compression, Error, ErrorKind, Stream};
 use tfseek_tools::outputs::{self, OutputConflict};
-use tfseek_tools::unpack::{self as tools, Destination};
+use tfseek_tools::unpack::{self as tools, Destination, UnpackInput};
 
 /// The reason why a file was not unpacked.
 enum Refused {
@@ -66,19 +69,39 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
     report: F,
 ) -> Result<Vec<OsString>, Refused> {
     let destination = Destination::Folder(out_dir);
-    let compressed: Vec<PathBuf> = paths.iter().filter(|path| tools::is_compressed(path)).cloned().collect();
+    let read = Arc::new(AtomicU64::new(0));
+    let report = {
+        let read = Arc::clone(&read);
+        move |bytes| {
+            read.fetch_add(bytes, Relaxed);
+            report(bytes)
+        }
+    };
+    let open = |path: &Path| {
+        let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
+        StreamOptions::new().read(ReportingReader { file, report: report.clone() }, path)
+    };
+    let inputs = UnpackInput::open_all(paths, open);
+    let compressed = inputs.iter().filter(|input| input.is_compressed()).map(UnpackInput::path);
+    let compressed: Vec<PathBuf> = compressed.map(Path::to_path_buf).collect();
     let targets: Vec<_> =
         compressed.iter().filter_map(|path| Some((destination.target(path)?, path.as_path()))).collect();
     let outputs = targets.iter().map(|(target, path)| (target.as_path(), *path));
     outputs::check_distinct(outputs, paths.iter().map(PathBuf::as_path))?;
     std::fs::create_dir_all(out_dir).map_err(|e| Error::from(e).in_file(out_dir))?;
-    expect(bytes_of(&compressed));
+    // What was read of the open files is reported.
+    expect(bytes_of(&compressed).map(|bytes| bytes.saturating_sub(read.load(Relaxed))));
     let (mut written, mut failed) = (Vec::new(), None);
-    for path in paths {
+    for input in inputs {
         if report(0).is_break() {
             return Err(Error::from(ErrorKind::Cancelled).into());
         }
-        match unpack_file(path, destination, force, report.clone()) {
+        let path = input.path();
+        match input
+            .stream(open)
+            .map_err(Refused::from)
+            .and_then(|stream| unpack_file(path, stream, destination, force))
+        {
             Ok(target) => written.extend(target.map(OsString::from)),
             // The other files are unpacked.
             Err(refused) => {
@@ -92,12 +115,10 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
 /// Unpacks a file and returns the path of the plain file, or `None` if the file is not compressed.
 fn unpack_file(
     path: &Path,
+    mut stream: Stream,
     destination: Destination<'_>,
     force: bool,
-    report: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static,
 ) -> Result<Option<PathBuf>, Refused> {
-    let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-    let mut stream = StreamOptions::new().read_file(file, path, report)?;
     if stream.compression() == Compression::None {
         // A file of another format is an error.
         stream.next()?;

@@ -407,6 +407,27 @@ def test_unpack_of_damaged_files_leaves_no_file(mixed: list[str], tmp_path: path
         tfseek.unpack(tmp_path / "absent", out)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="requires mkfifo")
+def test_unpack_reads_the_files_that_it_looked_at(mixed: list[str], tmp_path: pathlib.Path) -> None:
+    fifo, second, other = tmp_path / "a.gz", tmp_path / "b.gz", tmp_path / "other"
+    os.mkfifo(fifo)
+    packed = pathlib.Path(mixed[0]).read_bytes()
+    second.write_bytes(packed)
+    other.write_bytes(pathlib.Path(mixed[1]).read_bytes())
+
+    def feed() -> None:
+        # The pipe opens when it is its turn, after all files were looked at.
+        with open(fifo, "wb") as pipe:
+            os.replace(other, second)
+            pipe.write(packed)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    written = tfseek.unpack([str(fifo), str(second)], tmp_path / "out")
+    thread.join()
+    assert [labels(tfseek.open(path)) for path in written] == [list(range(40))] * 2
+
+
 def test_an_exception_of_the_callable_ends_unpack(mixed: list[str], tmp_path: pathlib.Path) -> None:
     def fail(done: int, total: Any) -> None:
         raise KeyError("stop")

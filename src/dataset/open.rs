@@ -162,7 +162,8 @@ impl DatasetOptions {
     ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
         let found = index::open_shards(&paths, options)?;
-        warnings.extend(long_blocks(&paths, &found.indexes));
+        let spans = paths.iter().zip(found.indexes.iter().map(Index::longest_span));
+        warnings.extend(long_blocks(spans.map(|(path, longest)| (path.clone(), longest))));
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| {
             let access = access(index.compression());
@@ -207,6 +208,8 @@ impl DatasetOptions {
                 warnings.extend(work.end(reported.map_err(|e| e.in_file(&path)))?);
             }
         }
+        let spans = pack.shards().enumerate().map(|(slot, (path, _))| (path, pack.longest_span(slot)));
+        warnings.extend(long_blocks(spans));
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
             let (compression, stream_end) = pack.stream(slot);
             let index = IndexSource::Pack { pack: Arc::clone(&pack), slot, compression, stream_end };
@@ -227,13 +230,13 @@ fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
     }
 }
 
-/// Returns a warning about compressed shards where access to a record may decompress far more than the record.
-fn long_blocks(paths: &[PathBuf], indexes: &[Index]) -> Option<Warning> {
-    let long = |(path, index): (&PathBuf, &Index)| {
-        let bytes = index.longest_span().filter(|bytes| *bytes > SpanCache::LARGEST)?;
-        Some((path.clone(), bytes))
-    };
-    let mut found = paths.iter().zip(indexes).filter_map(long);
+/// Returns a warning about compressed shards where access to a record may decompress far more than the record. `spans`: the shards, and the longest
+/// distance of two checkpoints of compressed ones.
+fn long_blocks(spans: impl Iterator<Item = (PathBuf, Option<u64>)>) -> Option<Warning> {
+    let mut found = spans.filter_map(|(path, longest)| {
+        let bytes = longest.filter(|bytes| *bytes > SpanCache::LARGEST)?;
+        Some((path, bytes))
+    });
     let (path, first) = found.next()?;
     let (shards, bytes) = found.fold((1, first), |(n, most), (_, bytes)| (n + 1, most.max(bytes)));
     Some(Warning::LongBlocks { path, shards, bytes })

@@ -72,7 +72,7 @@ pub(super) fn scan(
         (compression, _) if options.damage == Damage::Skip => {
             let spacing = options.checkpoint_every;
             let (salvaged, found) = salvage_inflated(&file, stamp.size, compression, spacing, work)?;
-            checkpoints = Some(CheckpointTable::build(&found, spacing)?);
+            checkpoints = Some(CheckpointTable::build(found, spacing)?);
             (lengths, losses) = (salvaged.lengths, salvaged.losses);
             (salvaged.outcome, fingerprints(&file, stamp.size)?)
         }
@@ -91,7 +91,7 @@ pub(super) fn scan(
                 let have = scan.torn.map_or(0, |torn| torn.have).saturating_add(left);
                 scan.torn = Some(Torn { need: have.saturating_add(1), have });
             }
-            checkpoints = Some(CheckpointTable::build(&inflated.into_checkpoints(), spacing)?);
+            checkpoints = Some(CheckpointTable::build(inflated.into_checkpoints(), spacing)?);
             (scan, fingerprints(&file, stamp.size)?)
         }
     };

@@ -2,8 +2,8 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::file::{read_section, reopen};
-use super::layout::{HEADER_LEN, Section};
+use super::file::{SidecarFile, read_section};
+use super::layout::Section;
 use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Error, Result};
@@ -13,8 +13,6 @@ use crate::memory::{grow, room};
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
 /// Bytes before the entries: their number, and the spacing.
 const HEAD: usize = 16;
@@ -47,22 +45,11 @@ pub(crate) struct CheckpointTable {
 /// The windows of a section that are not in memory.
 #[derive(Clone, Debug)]
 struct WindowFile {
-    source: WindowSource,
-    /// Offset of the section in the file.
-    at: u64,
+    from: SidecarFile,
+    /// Offset of the section in the sidecar.
+    offset: u64,
     /// Bytes of the section.
     len: u64,
-}
-
-/// The file from which windows are read.
-#[derive(Clone, Debug)]
-pub(super) enum WindowSource {
-    /// An index file that is kept open.
-    Kept(Arc<KeptFile>),
-    /// A pack.
-    Shared(Arc<File>),
-    /// An index file that is reopened for each window. Its header must still be `head`.
-    Path { path: Box<Path>, head: Box<[u8; HEADER_LEN]> },
 }
 
 impl WindowFile {
@@ -71,13 +58,8 @@ impl WindowFile {
         let len = usize::try_from(part.end.saturating_sub(part.start)).unwrap_or(usize::MAX);
         buf.clear();
         grow(buf, len)?;
-        let at = self.at.saturating_add(part.start);
-        match &self.source {
-            WindowSource::Kept(file) => file.read_exact_at(buf, at)?,
-            WindowSource::Shared(file) => file.read_exact_at(buf, at)?,
-            WindowSource::Path { path, head } => reopen(path, head)?.read_exact_at(buf, at)?,
-        }
-        Ok(())
+        let offset = self.offset.saturating_add(part.start);
+        self.from.read(|file, at| Ok(file.read_exact_at(buf, at.saturating_add(offset))?))
     }
 }
 
@@ -112,8 +94,8 @@ impl CheckpointTable {
         (end <= bytes.len()).then_some(CheckpointTable { bytes, count, windows: None })
     }
 
-    /// Reads the entries of section `s` of a sidecar that begins at byte `at` of `file`. The windows are read from `source`. `None` if the section
-    /// is too short for its entries.
+    /// Reads the entries of section `s` of a sidecar that begins at byte `at` of `file`. The windows are read later, again from `from`. `None` if
+    /// the section is too short for its entries.
     ///
     /// # Errors
     /// I/O errors.
@@ -121,13 +103,13 @@ impl CheckpointTable {
         file: &File,
         at: u64,
         s: &Section,
-        source: WindowSource,
+        from: &SidecarFile,
     ) -> Result<Option<CheckpointTable>> {
         let part = |len: u64| read_section(file, at, &Section { len, ..*s });
         let Some(count) = u64_at(&part(CheckpointTable::MIN_LEN)?, 0) else { return Ok(None) };
         let end = count.checked_mul(ENTRY as u64).and_then(|end| end.checked_add(HEAD as u64));
         let Some(end) = end.filter(|end| *end <= s.len) else { return Ok(None) };
-        let windows = Some(WindowFile { source, at: at.saturating_add(s.offset), len: s.len });
+        let windows = Some(WindowFile { from: from.clone(), offset: s.offset, len: s.len });
         Ok(CheckpointTable::open(part(end)?).map(|table| CheckpointTable { windows, ..table }))
     }
 
@@ -139,15 +121,14 @@ impl CheckpointTable {
         clippy::arithmetic_side_effects,
         reason = "the windows are in memory, so their length fits a usize"
     )]
-    pub(super) fn build(points: &Checkpoints, spacing: u64) -> Result<CheckpointTable> {
+    pub(super) fn build(points: Checkpoints, spacing: u64) -> Result<CheckpointTable> {
         let count = points.len();
         let mut window_at = HEAD + ENTRY * count;
-        let windows: usize = (0..count).filter_map(|k| points.get(k)).map(|point| point.window.len()).sum();
-        let mut bytes = room(window_at + windows)?;
+        let all = || (0..count).filter_map(|k| points.get(k));
+        let mut bytes = room(window_at + all().map(|point| point.window.len()).sum::<usize>())?;
         bytes.extend_from_slice(&(count as u64).to_le_bytes());
         bytes.extend_from_slice(&spacing.to_le_bytes());
-        let points = || (0..count).filter_map(|k| points.get(k));
-        for Checkpoint { out, bit, window } in points() {
+        for Checkpoint { out, bit, window } in all() {
             let mut entry = Vec::with_capacity(ENTRY);
             for field in [out, bit, window_at as u64] {
                 entry.extend_from_slice(&field.to_le_bytes());
@@ -158,7 +139,8 @@ impl CheckpointTable {
             bytes.extend_from_slice(&crc.to_le_bytes());
             window_at += window.len();
         }
-        points().for_each(|point| bytes.extend_from_slice(point.window));
+        // Each window is freed when it is copied.
+        points.into_windows().for_each(|window| bytes.extend_from_slice(&window));
         Ok(CheckpointTable { bytes: Region::from(bytes), count, windows: None })
     }
 
@@ -214,6 +196,12 @@ impl CheckpointTable {
     pub(crate) fn span(&self, k: usize, end: u64) -> Option<Range<u64>> {
         let next = k.checked_add(1)?;
         Some(self.out(k)?..if next < self.count { self.out(next)? } else { end })
+    }
+
+    /// Returns the longest distance of two checkpoints of a stream of `end` bytes, from entries that are not verified.
+    pub(super) fn longest_span(&self, end: u64) -> Option<u64> {
+        let spans = (0..self.count).filter_map(|k| self.span(k, end));
+        spans.map(|span| span.end.saturating_sub(span.start)).max()
     }
 
     /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so the caller compares it.
@@ -343,7 +331,7 @@ mod tests {
         for (out, bit) in [(0, 80), (1 << 20, 8 << 19), (2 << 20, (8 << 20) + 3)] {
             points.add(Checkpoint { out, bit, window: &[] }).unwrap();
         }
-        let table = CheckpointTable::build(&points, 1 << 20).unwrap();
+        let table = CheckpointTable::build(points, 1 << 20).unwrap();
         let part = |k, until| table.likely_part(k, until);
         assert_eq!(part(0, 0), Some(10..10 + MARGIN));
         assert_eq!(part(0, u64::MAX), Some(10..1 << 19));

@@ -10,6 +10,7 @@ use crate::memory::zeroed;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Maximum size of an index file that is always read into memory. Linux limits a process to 65,530 maps by default.
 pub(crate) const SMALL: u64 = 64 << 10;
@@ -23,6 +24,32 @@ pub(crate) enum OpenedFile {
     Whole(Region, Option<Reserved>),
     /// The header and the section table. Sections are read on first use: from `file`, if the budget had a descriptor for it.
     Start { bytes: Vec<u8>, len: u64, head: Box<[u8; HEADER_LEN]>, file: Option<KeptFile> },
+}
+
+/// The file of a sidecar that is read in parts, when they are needed.
+#[derive(Clone, Debug)]
+pub(crate) enum SidecarFile {
+    /// An index file that is kept open. It may be deleted or replaced in the meantime.
+    Kept(Arc<KeptFile>),
+    /// The path of an index file, which is reopened each time, because thousands of shards cannot keep a descriptor each. Its header must still be
+    /// `head`.
+    Path { path: Box<Path>, head: Box<[u8; HEADER_LEN]> },
+    /// A pack, which keeps one descriptor for all shards, and the offset of the sidecar in it.
+    Pack { file: Arc<File>, at: u64 },
+}
+
+impl SidecarFile {
+    /// Calls `read` with the open file and the offset of the sidecar in it.
+    ///
+    /// # Errors
+    /// Errors of [`reopen`] and of `read`.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&File, u64) -> Result<T>) -> Result<T> {
+        match self {
+            SidecarFile::Kept(file) => read(file, 0),
+            SidecarFile::Path { path, head } => read(&reopen(path, head)?, 0),
+            SidecarFile::Pack { file, at } => read(file, *at),
+        }
+    }
 }
 
 /// Opens the index or column file at `path`. Returns `None` if there is no file.

@@ -17,6 +17,7 @@ use crate::io::threads;
 use crate::io::{
     Compression, FileId, ReadAt, TMP_PREFIX, check_regular, file_type_name, open_regular, sniff,
 };
+use crate::paths;
 use crate::policy::IndexMode;
 use crate::warning::Warning;
 use std::fs;
@@ -129,12 +130,10 @@ pub(crate) fn open_all(
 /// Returns an error if a shard of a set has been replaced since its index was obtained: the others may then be those of another set. A writer that
 /// replaces a set gives all its shards to other files.
 fn check_one_set(shards: &[NamedShard<'_>], indexes: &[Index]) -> Result<()> {
-    let is_of_set =
-        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("-of-"));
     if shards.len() < 2 {
         return Ok(());
     }
-    for (shard, index) in shards.iter().zip(indexes).filter(|(shard, _)| is_of_set(shard.path)) {
+    for (shard, index) in shards.iter().zip(indexes).filter(|(shard, _)| paths::is_of_set(shard.path)) {
         let Some(known) = index.shard_id() else { continue };
         if FileId::of(shard.path).map_err(|e| Error::from(e).in_file(shard.path))? != Some(known) {
             let reason = "the shard was replaced while its set was opened: open the set again".into();

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 use super::progress::ProgressCallback;
+use crate::io::deflate::SPACING;
 use crate::io::{Budget, Promise};
 use crate::policy::{Damage, IndexMode, Tail};
 use std::ops::ControlFlow;
@@ -50,7 +51,7 @@ impl Default for IndexOptions {
             tail: Tail::Strict,
             damage: Damage::Raise,
             rest: None,
-            checkpoint_every: 1 << 20,
+            checkpoint_every: SPACING,
             jobs: 0,
             may_map: None,
             progress: None,
@@ -114,6 +115,9 @@ impl IndexOptions {
     ///
     /// Access to a record decompresses the bytes from the checkpoint before it, half of this number on average. A checkpoint takes
     /// 32 KiB of the index, or 32 bytes at the start of a gzip member. Existing indexes are used whatever their spacing.
+    ///
+    /// Checkpoints of 32 KiB are further apart in a file that inflates to more than 32 times its size: beyond 16 MiB they take at most as many bytes
+    /// as the file, or at a spacing of 1 MiB / k at most k times as many.
     #[must_use]
     pub fn checkpoint_every(mut self, bytes: u64) -> IndexOptions {
         self.checkpoint_every = bytes;

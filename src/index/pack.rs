@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::file::{READ_IN, SMALL, slice};
+use super::file::{READ_IN, SMALL, SidecarFile, slice};
 use super::layout::{
     self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused, u64_at,
 };
@@ -10,7 +10,7 @@ use super::lookup::Index;
 use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::sidecar::{self, Sidecar, TableOrigin, decode};
+use super::sidecar::{self, Sidecar, decode};
 use super::store::{self, HIDDEN_DIR, NO_CHECKPOINTS, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes};
@@ -149,6 +149,27 @@ impl Pack {
         self.header(s).map_or((Compression::None, 0), |header| (header.compression(), header.stream_end))
     }
 
+    /// Returns the longest distance of two checkpoints of shard `s` in decompressed bytes. Accesses no shard, and reads the checkpoints without their
+    /// windows. `None` for a shard that is not compressed, and for an embedded sidecar that cannot be read; [`index`](Pack::index) returns its
+    /// error.
+    pub(crate) fn longest_span(&self, s: usize) -> Option<u64> {
+        if self.stream(s).0 == Compression::None {
+            return None;
+        }
+        let entry = self.entries.get(s)?;
+        match &self.source {
+            PackBytes::File(file) => {
+                let prefix = self.source.read(entry.offset, entry.len.min(MAX_PREFIX as u64)).ok()?;
+                let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
+                Sidecar::longest_span_in(&prefix, entry.len, &from)
+            }
+            source => {
+                let bytes = source.part(entry.offset, entry.len).ok()?;
+                Sidecar::from_bytes(bytes, entry.len).ok()?.longest_span()
+            }
+        }
+    }
+
     /// Returns the index of shard `s`, after comparing it with `file`, the descriptor from which the shard will be read. `compression` is
     /// that of [`stream`](Pack::stream).
     ///
@@ -194,7 +215,7 @@ impl Pack {
         let sidecar = match &self.source {
             PackBytes::File(file) if entry.len > SMALL => {
                 let prefix = self.source.read(entry.offset, MAX_PREFIX as u64)?;
-                let from = TableOrigin::File { file: Arc::clone(file), at: entry.offset };
+                let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
                 Sidecar::lazy(&prefix, entry.len, from).map_err(refused)?
             }
             source => {

@@ -2,8 +2,8 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::checkpoints::{CheckpointError, CheckpointTable, WindowSource};
-use super::file::{read_section, reopen, slice};
+use super::checkpoints::{CheckpointError, CheckpointTable};
+use super::file::{SidecarFile, read_section, slice};
 use super::layout::{
     self, GAPS, IndexHeader, Refusal, Section, TFRI, TORN, decode_file, encode_file, refused, unknown,
 };
@@ -12,11 +12,10 @@ use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
 use crate::error::{At, Error, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::deflate::Checkpoints;
-use crate::io::{Compression, FileId, KeptFile, Region, Reserved};
-use std::fs::File;
+use crate::io::{Compression, FileId, Region, Reserved};
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock};
 
 /// The location of a record in the record stream (the inflated bytes, if the shard is compressed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,18 +58,8 @@ pub(super) struct SidecarTables {
 /// The source of tables that are read on first use.
 pub(super) struct LazyTables {
     sections: SidecarSections,
-    from: TableOrigin,
-}
-
-/// The file from which tables are read.
-pub(super) enum TableOrigin {
-    /// The index file, kept open until the tables are read. It may be deleted or replaced in the meantime.
-    Kept(Mutex<Option<Arc<KeptFile>>>),
-    /// The path of the index file, which is reopened, because thousands of shards cannot keep a descriptor each. Its header must still be
-    /// `head`.
-    Path { path: Box<Path>, head: Box<[u8; layout::HEADER_LEN]> },
-    /// A pack, which keeps one descriptor for all shards, and the offset of the sidecar in it.
-    File { file: Arc<File>, at: u64 },
+    /// `None` once the tables are read: a file that is kept open for them is closed then.
+    from: Mutex<Option<SidecarFile>>,
 }
 
 impl Sidecar {
@@ -135,15 +124,20 @@ impl Sidecar {
         self.load().ok()?.checkpoints.as_ref()?.spacing()
     }
 
+    /// Reads the checkpoints, and nothing else, of a sidecar of `len` bytes that begins with `prefix`. Returns their longest distance in decompressed
+    /// bytes. `None` if there are none, or if they cannot be read.
+    pub(super) fn longest_span_in(prefix: &[u8], len: u64, from: &SidecarFile) -> Option<u64> {
+        let (header, sections) = decode(prefix, len).ok()?;
+        let section = sections.checkpoints?;
+        let table = from.read(|file, at| CheckpointTable::read(file, at, &section, from)).ok()??;
+        table.longest_span(header.stream_end)
+    }
+
     /// Returns the longest distance of two checkpoints in decompressed bytes, or the mean one if the tables are not read yet.
     pub(super) fn longest_span(&self) -> Option<u64> {
         let end = self.header.stream_end;
         match self.tables.get() {
-            Some(tables) => {
-                let table = tables.checkpoints.as_ref()?;
-                let spans = (0..table.len()).filter_map(|k| table.span(k, end));
-                spans.map(|span| span.end.saturating_sub(span.start)).max()
-            }
+            Some(tables) => tables.checkpoints.as_ref()?.longest_span(end),
             None => {
                 let section = self.source.as_ref()?.sections.checkpoints?;
                 end.checked_div(CheckpointTable::least_count(section.len))
@@ -180,9 +174,9 @@ impl Sidecar {
     }
 
     /// Returns a sidecar of `len` bytes whose tables are read on first use. `prefix` is its start.
-    pub(super) fn lazy(prefix: &[u8], len: u64, from: TableOrigin) -> Result<Sidecar, Refusal> {
+    pub(super) fn lazy(prefix: &[u8], len: u64, from: SidecarFile) -> Result<Sidecar, Refusal> {
         let (header, sections) = decode(prefix, len)?;
-        let source = Some(LazyTables { sections, from });
+        let source = Some(LazyTables { sections, from: Mutex::new(Some(from)) });
         Ok(Sidecar { source, ..Sidecar::without_tables(header) })
     }
 
@@ -196,29 +190,16 @@ impl Sidecar {
             let Some(LazyTables { sections, from }) = &self.source else {
                 return Err(refused("the index has no tables".into()));
             };
-            let read =
-                |file: &File, at, windows| SidecarTables::read(&self.header, sections, file, at, windows);
+            // The lock is not held during the read: a child forked at that moment would wait for it forever.
+            let lock = || from.lock().unwrap_or_else(|e| e.into_inner());
+            let Some(file) = lock().clone() else {
+                return self.tables.get().ok_or_else(|| refused("the index has no tables".into()));
+            };
+            let tables = SidecarTables::read(&self.header, sections, &file)?;
             // Several threads may read at the same time. The tables of the first one are kept.
-            let init = |tables| self.tables.get_or_init(|| tables);
-            match from {
-                TableOrigin::File { file, at } => {
-                    Ok(init(read(file, *at, WindowSource::Shared(Arc::clone(file)))?))
-                }
-                TableOrigin::Path { path, head } => {
-                    let windows = WindowSource::Path { path: path.clone(), head: head.clone() };
-                    Ok(init(read(&reopen(path, head)?, 0, windows)?))
-                }
-                TableOrigin::Kept(kept) => {
-                    // The lock is not held during the read: a child forked at that moment would wait for it forever.
-                    let lock = || kept.lock().unwrap_or_else(|e| e.into_inner());
-                    let Some(file) = lock().clone() else {
-                        return self.tables.get().ok_or_else(|| refused("the index has no tables".into()));
-                    };
-                    let tables = init(read(&file, 0, WindowSource::Kept(Arc::clone(&file)))?);
-                    *lock() = None;
-                    Ok(tables)
-                }
-            }
+            let tables = self.tables.get_or_init(|| tables);
+            *lock() = None;
+            Ok(tables)
         };
         read().map_err(|e| match &self.file {
             Some(file) => e.in_file(file),
@@ -331,24 +312,19 @@ impl SidecarTables {
         Some(SidecarTables { offsets, lengths, checkpoints, losses })
     }
 
-    /// Reads the tables of the sidecar that begins at byte `at` of `file`.
-    /// The windows of checkpoints are read later, from `windows`.
-    fn read(
-        header: &IndexHeader,
-        sections: &SidecarSections,
-        file: &File,
-        at: u64,
-        windows: WindowSource,
-    ) -> Result<SidecarTables> {
+    /// Reads the tables of a sidecar. The windows of checkpoints are read later.
+    fn read(header: &IndexHeader, sections: &SidecarSections, from: &SidecarFile) -> Result<SidecarTables> {
         let truncated = || refused("the sections are truncated".into());
-        let section = |s: &Section| read_section(file, at, s);
-        let offsets = section(&sections.offsets)?;
-        let lengths = sections.lengths.as_ref().map(section).transpose()?;
-        let checkpoints = match &sections.checkpoints {
-            Some(s) => Some(CheckpointTable::read(file, at, s, windows)?.ok_or_else(truncated)?),
-            None => None,
-        };
-        let losses = sections.losses.as_ref().map(section).transpose()?;
+        let (offsets, lengths, losses, checkpoints) = from.read(|file, at| {
+            let section = |s: &Section| read_section(file, at, s);
+            let checkpoints = match &sections.checkpoints {
+                Some(s) => Some(CheckpointTable::read(file, at, s, from)?.ok_or_else(truncated)?),
+                None => None,
+            };
+            let lengths = sections.lengths.as_ref().map(section).transpose()?;
+            let losses = sections.losses.as_ref().map(section).transpose()?;
+            Ok((section(&sections.offsets)?, lengths, losses, checkpoints))
+        })?;
         let pick = |s: &Section| match s.kind {
             OFFSETS => Some(offsets.clone()),
             LENGTHS => lengths.clone(),

@@ -2,11 +2,11 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::file::{OpenedFile, open_file};
+use super::file::{OpenedFile, SidecarFile, open_file};
 use super::identity::{Staleness, Stamp, compare, fingerprints, hex128};
 use super::layout::{CHECKED, GAPS, IndexHeader, TORN};
 use super::options::IndexOptions;
-use super::sidecar::{Sidecar, TableOrigin};
+use super::sidecar::Sidecar;
 use crate::error::{Error, IndexError, Result};
 use crate::io::{AtomicFile, Compression, folder, open_regular};
 use crate::policy::Damage;
@@ -15,7 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Name of the hidden index folder next to the data. It is hidden so that `glob("train-*")` in another job never matches an index.
 pub(crate) const HIDDEN_DIR: &str = ".tfseek";
@@ -218,8 +218,8 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar
         }
         OpenedFile::Start { bytes, len, head, file } => {
             let from = match file {
-                Some(file) => TableOrigin::Kept(Mutex::new(Some(Arc::new(file)))),
-                None => TableOrigin::Path { path: path.into(), head },
+                Some(file) => SidecarFile::Kept(Arc::new(file)),
+                None => SidecarFile::Path { path: path.into(), head },
             };
             Sidecar::lazy(&bytes, len, from)?
         }

@@ -10,6 +10,7 @@
 use super::inflate::{Compression, is_zlib_of_records};
 use super::sniff::{SNIFF_LEN, starts_with_record};
 use crate::error::{CompressionError, Error, Result};
+use crate::memory::room;
 use flate2::Crc;
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::{
@@ -30,6 +31,10 @@ const FIRST_INPUT: usize = 1 << 10;
 const CALL: usize = 8 << 10;
 /// Bytes of the buffer of decompressed data, which begins with the window when it is full.
 pub(super) const OUTPUT: usize = 256 << 10;
+/// Spacing of checkpoints from which the limit on windows is counted. The default of [`IndexOptions`](crate::index::IndexOptions).
+pub(crate) const SPACING: u64 = 1 << 20;
+/// Bytes of windows that every file may have.
+const FREE_WINDOWS: u64 = 16 << 20;
 /// Bytes of a gzip trailer: CRC32 and length.
 pub(super) const TRAILER: usize = 8;
 
@@ -48,16 +53,15 @@ pub(crate) struct Checkpoint<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Checkpoints {
     points: Vec<Point>,
-    /// The windows, one after the other.
-    windows: Vec<u8>,
+    /// Bytes of all windows.
+    windows: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Point {
     out: u64,
     bit: u64,
-    /// End of the window in `windows`.
-    window_end: usize,
+    window: Box<[u8]>,
 }
 
 impl Checkpoints {
@@ -66,10 +70,13 @@ impl Checkpoints {
     }
 
     pub(crate) fn get(&self, k: usize) -> Option<Checkpoint<'_>> {
-        let Point { out, bit, window_end } = *self.points.get(k)?;
-        let before = k.checked_sub(1).and_then(|before| self.points.get(before));
-        let window = self.windows.get(before.map_or(0, |p| p.window_end)..window_end)?;
-        Some(Checkpoint { out, bit, window })
+        let Point { out, bit, window } = self.points.get(k)?;
+        Some(Checkpoint { out: *out, bit: *bit, window })
+    }
+
+    /// Returns the windows in order.
+    pub(crate) fn into_windows(self) -> impl Iterator<Item = Box<[u8]>> {
+        self.points.into_iter().map(|point| point.window)
     }
 
     fn last(&self) -> Option<Checkpoint<'_>> {
@@ -86,14 +93,14 @@ impl Checkpoints {
 
     /// Adds a checkpoint. It replaces one that has no bytes behind it, since the stream was damaged there.
     fn push(&mut self, out: u64, bit: u64, window: &[u8]) -> io::Result<()> {
-        if self.points.last().is_some_and(|last| last.out == out) {
-            self.points.pop();
-            self.windows.truncate(self.points.last().map_or(0, |last| last.window_end));
+        if let Some(last) = self.points.pop_if(|last| last.out == out) {
+            self.windows = self.windows.saturating_sub(last.window.len() as u64);
         }
-        self.windows.try_reserve(window.len())?;
         self.points.try_reserve(1)?;
-        self.windows.extend_from_slice(window);
-        self.points.push(Point { out, bit, window_end: self.windows.len() });
+        let mut copy = room(window.len())?;
+        copy.extend_from_slice(window);
+        self.windows = self.windows.saturating_add(window.len() as u64);
+        self.points.push(Point { out, bit, window: copy.into_boxed_slice() });
         Ok(())
     }
 }
@@ -471,7 +478,10 @@ impl<R: Read> CheckpointScan<R> {
         Ok(())
     }
 
-    /// Adds a checkpoint, if the last one is far enough away.
+    /// Adds a checkpoint, if the last one is far enough away and there is room for its window.
+    ///
+    /// A file that inflates to a multiple of its size has room for fewer windows than blocks at this spacing. The room grows with the file, so the
+    /// checkpoints are as far apart as the file is compressed, and their bytes stay in proportion to the file's.
     fn border(&mut self) -> io::Result<()> {
         let Some(state) = self.decoder.block_boundary_state() else { return Ok(()) };
         let bit = self.input.consumed.saturating_mul(8).saturating_sub(state.num_bits.into());
@@ -480,6 +490,11 @@ impl<R: Read> CheckpointScan<R> {
             return Ok(());
         }
         let len = usize::try_from(self.member).unwrap_or(usize::MAX).min(WINDOW);
+        let each = SPACING.checked_div(self.spacing).unwrap_or(SPACING).max(1);
+        let room = FREE_WINDOWS.saturating_add(self.block.saturating_mul(each));
+        if self.found.windows.saturating_add(len as u64) > room {
+            return Ok(());
+        }
         let window = self.decoded.get(self.end.saturating_sub(len)..self.end).unwrap_or_default();
         self.found.push(self.out, bit, window)
     }

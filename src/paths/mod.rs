@@ -40,6 +40,7 @@ pub use folder::{EXTENSIONS, has_extension};
 pub use pattern::MAX_NAMES;
 pub use replaced::Replacement;
 pub(crate) use replaced::{explained, is_last};
+pub(crate) use set::is_of_set;
 pub use set::set_of;
 
 use folder::{existing, other_shards};

@@ -45,6 +45,12 @@ impl<'a> ShardName<'a> {
     }
 }
 
+/// Returns true for the name of a shard of a set.
+pub(crate) fn is_of_set(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ShardName::parse(&name).is_some_and(|member| member.numbers().is_some())
+}
+
 /// Returns the set that a shard belongs to by its name: `data/train@4.tfrecord` for `data/train-00001-of-00004.tfrecord`. `None` if it has
 /// no such name. [`resolve`](super::resolve) accepts the result.
 ///

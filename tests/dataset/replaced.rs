@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // `Mapped` has one unsafe constructor.
 
 use std::fs::{self, File};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -69,6 +70,28 @@ fn a_shard_replaced_by_its_copy_or_extended_is_read() {
             assert_eq!(ds.read(99, &mut Vec::new()).unwrap().payload(), [99; 40]);
             assert_eq!(ds.len(), 100);
             replace(&path, &longer[..100 * 56]);
+        }
+    }
+}
+
+/// A name with `-of-` is that of a shard only with both numbers.
+#[test]
+fn a_file_that_is_replaced_while_others_open_is_an_error_in_sets_only() {
+    for (names, is_set) in [(["a-of-b", "c-3-of-d"], false), (["a-00000-of-00002", "a-00001-of-00002"], true)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = names.map(|name| write(dir.path(), name, &equal(100, 9)));
+        let first = paths[0].clone();
+        let index = options().mode(IndexMode::Memory).jobs(1).progress(move |_| {
+            replace(&first, &equal(100, 9));
+            ControlFlow::Continue(())
+        });
+        match with(index).open(&paths) {
+            Ok(ds) => assert!(!is_set && ds.len() == 200, "{names:?}"),
+            Err(e) => {
+                let words = "the shard was replaced while its set was opened";
+                assert!(is_set && e.to_string().contains(words), "{e}");
+            }
         }
     }
 }

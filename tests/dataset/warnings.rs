@@ -124,6 +124,32 @@ fn what_cannot_be_decompressed_is_told_by_each_look() {
     }
 }
 
+/// Shards with checkpoints that are more than 16 MiB apart, and others: a list of them and their pack, mapped or not, read as a whole or in parts.
+#[test]
+#[allow(unsafe_code)]
+fn a_pack_warns_of_long_blocks_as_its_shards_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let payload = vec![7; 1 << 20];
+    let stream = |n: usize| records(&vec![payload.as_slice(); n]);
+    let mut paths = vec![write(dir.path(), "plain", &stream(3))];
+    for (name, n) in [("short.gz", 3), ("long.gz", 20), ("longer.gz", 40), ("tiny.gz", 0)] {
+        paths.push(write(dir.path(), name, &gzip(&stream(n))));
+    }
+    let index = options().index_dir(dir.path().join("i")).checkpoint_every(1 << 30);
+    let of_list = with(&index).open(&paths).unwrap().warnings().to_vec();
+    let [Warning::LongBlocks { path, shards: 2, bytes }] = &of_list[..] else { panic!("{of_list:?}") };
+    assert_eq!((path, *bytes), (&paths[2], stream(40).len() as u64));
+    // With many records the pack is longer than one that is read into memory.
+    for records in [1, 600_000] {
+        fs::write(&paths[0], equal(records, 0)).unwrap();
+        let (pack, _) = write_pack(&format!("p{records}"), &paths, &index).unwrap();
+        assert_eq!(with(&index).open(&pack).unwrap().warnings(), of_list);
+        // SAFETY: the files do not change while they are open.
+        let mapped = unsafe { with(&index).open_with_maps(&pack) }.unwrap();
+        assert_eq!(mapped.warnings(), of_list);
+    }
+}
+
 /// Indexes of earlier versions do not have the section: they are built again.
 #[test]
 fn an_index_that_does_not_tell_is_built_again() {

@@ -42,8 +42,50 @@ impl Destination<'_> {
     }
 }
 
+/// Number of inputs that are kept open until their turn.
+const KEPT: usize = 128;
+
+/// An input. Whether it is compressed decides about its output before any file is unpacked. So regular files are opened once, up to a number, and
+/// the open file is read: another file may get the name meanwhile.
+pub struct UnpackInput<'p> {
+    path: &'p Path,
+    opened: Option<Result<Stream>>,
+}
+
+impl<'p> UnpackInput<'p> {
+    /// Opens the first regular files. Pipes and further files are opened at their turn.
+    pub fn open_all(paths: &'p [PathBuf], open: impl Fn(&Path) -> Result<Stream>) -> Vec<UnpackInput<'p>> {
+        let opened = |(k, path): (usize, &'p PathBuf)| {
+            let opened = (k < KEPT && path.is_file()).then(|| open(path));
+            UnpackInput { path, opened }
+        };
+        paths.iter().enumerate().map(opened).collect()
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &'p Path {
+        self.path
+    }
+
+    /// Returns true for a file that must be unpacked or cannot be opened. A pipe counts as compressed, because its bytes can be read only once.
+    pub fn is_compressed(&self) -> bool {
+        match &self.opened {
+            Some(stream) => !stream.as_ref().is_ok_and(|stream| stream.compression() == Compression::None),
+            None => is_compressed(self.path),
+        }
+    }
+
+    /// Returns the records, from the file that was opened before or, for other inputs, by `open`.
+    ///
+    /// # Errors
+    /// Errors of `open`.
+    pub fn stream(self, open: impl FnOnce(&Path) -> Result<Stream>) -> Result<Stream> {
+        self.opened.unwrap_or_else(|| open(self.path))
+    }
+}
+
 /// Returns true for a file that must be unpacked. A pipe counts as compressed, because its bytes can be read only once.
-pub fn is_compressed(path: &Path) -> bool {
+pub(crate) fn is_compressed(path: &Path) -> bool {
     let plain = || Stream::open(path).is_ok_and(|stream| stream.compression() == Compression::None);
     !(path.is_file() && plain())
 }

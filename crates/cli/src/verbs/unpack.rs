@@ -11,7 +11,7 @@ use crate::{outputs, progress, text};
 use std::path::{Path, PathBuf};
 use tfseek::io::Existing;
 use tfseek::{Compression, Stream};
-use tfseek_tools::unpack::{self, Destination};
+use tfseek_tools::unpack::{self, Destination, UnpackInput};
 
 pub(crate) fn run(args: &args::UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
@@ -20,36 +20,26 @@ pub(crate) fn run(args: &args::UnpackArgs, global: &GlobalArgs, console: &mut Co
         Some(dir) if paths.len() > 1 || dir.is_dir() => Destination::Folder(dir),
         Some(file) => Destination::File(file),
     };
-    // Regular files are opened once, up to a number: whether they are compressed decides about their outputs.
-    let mut opened: Vec<_> = paths
-        .iter()
-        .enumerate()
-        .map(|(k, path)| (k < KEPT && records::is_regular(path)).then(|| records::stream(path, args.read)))
-        .collect();
-    let is_compressed = |(path, opened): &(&PathBuf, &Option<tfseek::Result<Stream>>)| match opened {
-        Some(stream) => !stream.as_ref().is_ok_and(|stream| stream.compression() == Compression::None),
-        None => unpack::is_compressed(path),
-    };
-    let compressed = paths.iter().zip(&opened).filter(is_compressed);
+    let open = |path: &Path| records::stream(path, args.read);
+    let inputs = UnpackInput::open_all(&paths, open);
+    let compressed = inputs.iter().filter(|input| input.is_compressed()).map(UnpackInput::path);
     let targets: Vec<_> =
-        compressed.filter_map(|(path, _)| Some((target(destination, path).ok()?, path.as_path()))).collect();
-    let inputs = paths.iter().map(PathBuf::as_path).filter(|&path| path != Path::new(STDIN));
-    outputs::check_distinct(targets.iter().map(|(target, path)| (target.as_path(), *path)), inputs)?;
+        compressed.filter_map(|path| Some((target(destination, path).ok()?, path))).collect();
+    let files = paths.iter().map(PathBuf::as_path).filter(|&path| path != Path::new(STDIN));
+    outputs::check_distinct(targets.iter().map(|(target, path)| (target.as_path(), *path)), files)?;
     if let Destination::Folder(dir) = destination {
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
-    for (path, opened) in paths.iter().zip(&mut opened) {
-        let stream = opened.take().unwrap_or_else(|| records::stream(path, args.read));
-        let outcome = stream
+    for input in inputs {
+        let path = input.path();
+        let outcome = input
+            .stream(open)
             .map_err(Failure::from)
             .and_then(|stream| file(path, stream, destination, args, global, console));
         console.report_and_continue(outcome)?;
     }
     Ok(())
 }
-
-/// Number of inputs that are kept open until their turn.
-const KEPT: usize = 128;
 
 fn file(
     path: &Path,

@@ -232,6 +232,42 @@ fn an_interrupted_commit_can_be_repeated() {
     assert_eq!(commit(&out, "j", &files, &options, false).unwrap(), set);
 }
 
+/// The old set has another number of shards. A folder with the name of a shard interrupts the commit.
+#[test]
+fn a_commit_that_is_interrupted_keeps_the_old_set_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let options = TaskOptions::default();
+    let out = folder.join("train.tfrecord");
+    let files = |job: &str, tasks: u64| -> Vec<TaskFile> {
+        (0..tasks).map(|t| run(folder, &attempt(job, t, "0"), t * 5..t * 5 + 5, &options)).collect()
+    };
+    let old = commit(&out, "old", &files("old", 2), &options, false).unwrap();
+    let new = files("new", 3);
+    let blocked = folder.join("train-00001-of-00003.tfrecord");
+    fs::create_dir(&blocked).unwrap();
+    commit(&out, "new", &new, &options, true).unwrap_err();
+    let hidden = folder.join(".tfseek-replaced");
+    assert_eq!(names(&hidden), ["train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord"]);
+    fs::remove_dir(&blocked).unwrap();
+    for pattern in ["train@2.tfrecord", "train@3.tfrecord", "train@*.tfrecord", "train-*", ""] {
+        let e = Dataset::open(folder.join(pattern)).unwrap_err().to_string();
+        assert!(
+            e.contains("train@2.tfrecord: a run that replaces it was interrupted") && e.contains("2 old"),
+            "{e}"
+        );
+    }
+    // The commit is repeated, and the other way: the old shards are put back.
+    let copy = tempfile::tempdir().unwrap();
+    for name in names(&hidden) {
+        fs::copy(hidden.join(&name), copy.path().join(&name)).unwrap();
+    }
+    let set = commit(&out, "new", &new, &options, true).unwrap();
+    assert_eq!((set.records, records(&set.path).len()), (15, 15));
+    assert!(!hidden.exists() && old.shards.iter().all(|path| !path.exists()));
+    assert_eq!(records(&copy.path().join("train@2.tfrecord")), (0..10).map(payload).collect::<Vec<_>>());
+}
+
 #[test]
 fn refused_commits() {
     let dir = tempfile::tempdir().unwrap();
