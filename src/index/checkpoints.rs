@@ -8,7 +8,7 @@ use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Error, Result};
 use crate::io::deflate::{Checkpoint, Checkpoints, WINDOW};
-use crate::io::{KeptFile, ReadAt, Region};
+use crate::io::{ReadAt, Region};
 use crate::memory::{grow, room};
 use std::fs::File;
 use std::io::Write;

@@ -3,8 +3,14 @@
 use crate::source::{code, files, pages, root};
 
 /// The published crates: the core first.
-const PUBLISHED: [&str; 6] =
-    ["src", "crates/arrow/src", "crates/cli/src", "crates/convert/src", "crates/tools/src", "crates/view/src"];
+const PUBLISHED: [&str; 6] = [
+    "src",
+    "crates/arrow/src",
+    "crates/cli/src",
+    "crates/convert/src",
+    "crates/tools/src",
+    "crates/view/src",
+];
 
 /// Limits of public functions and types: of the core, and of all published crates.
 const CORE: [usize; 2] = [497, 142];
@@ -49,7 +55,10 @@ fn public_items_stay_within_their_limits() {
     let counts: Vec<[usize; 2]> = PUBLISHED.iter().map(count).collect();
     let all = counts.iter().fold([0; 2], |[a, b], [c, d]| [a + c, b + d]);
     for (what, found, limit) in [("the core", counts[0], CORE), ("all crates", all, ALL)] {
-        assert!(found[0] <= limit[0] && found[1] <= limit[1], "{what}: {found:?} functions and types, limits {limit:?}");
+        assert!(
+            found[0] <= limit[0] && found[1] <= limit[1],
+            "{what}: {found:?} functions and types, limits {limit:?}"
+        );
     }
 }
 
