@@ -4,8 +4,8 @@
 //! that replaces several files takes these steps:
 //!
 //! 1. It locks their folders.
-//! 2. It moves the last old shard of each set to the folder [`REPLACED`] next to it. The set does not open now.
-//! 3. It links the other old shards there, or moves them where links are not possible.
+//! 2. It links all old shards but the last into the folder [`REPLACED`] next to them.
+//! 3. It moves the last old shard of each set there. The set does not open now. Then it moves those that could not be linked.
 //! 4. It gives the new files their names, the last shard of each set last. The set opens again.
 //! 5. It removes the old files.
 //!
@@ -185,7 +185,7 @@ impl Replacement {
         let mut moved = Vec::new();
         let done = self.set_aside_each(old, &mut moved);
         if done.is_err() {
-            // The last shard is the first one that was moved.
+            // The last shards were moved before the others, and get their names back after them.
             for (from, to) in moved.into_iter().rev() {
                 let _ =
                     if from.symlink_metadata().is_ok() { fs::remove_file(to) } else { fs::rename(to, from) };
@@ -223,25 +223,25 @@ impl Replacement {
             create(&hidden).map_err(|e| Error::from(e).in_file(&hidden))?;
         }
         let sync = |folder: &Path| sync_folder(folder).map_err(|e| Error::from(e).in_file(folder));
-        for (is_last, from, to) in &files {
-            if *is_last {
-                rename(from, to).map_err(|e| Error::from(e).in_file(from))?;
-                moved.push((from.clone(), to.clone()));
+        let (last, others): (Vec<_>, Vec<_>) = files.iter().partition(|(is_last, ..)| *is_last);
+        let mut to_move = last;
+        for file @ (_, from, to) in others {
+            // Old files of an interrupted run are there already.
+            if to.symlink_metadata().is_ok() {
+                continue;
+            }
+            match fs::hard_link(from, to) {
+                Ok(()) => moved.push((from.clone(), to.clone())),
+                Err(_) => to_move.push(file),
             }
         }
-        for folder in &folders {
-            sync(&folder.join(REPLACED))?;
-            sync(folder)?;
+        folders.iter().try_for_each(|folder| sync(&folder.join(REPLACED)))?;
+        // The last shards are moved first: the set must not open while others are moved.
+        for (_, from, to) in to_move {
+            rename(from, to).map_err(|e| Error::from(e).in_file(from))?;
+            moved.push((from.clone(), to.clone()));
         }
-        for (is_last, from, to) in &files {
-            if !is_last && to.symlink_metadata().is_err() {
-                fs::hard_link(from, to)
-                    .or_else(|_| rename(from, to))
-                    .map_err(|e| Error::from(e).in_file(from))?;
-                moved.push((from.clone(), to.clone()));
-            }
-        }
-        folders.iter().try_for_each(|folder| sync(&folder.join(REPLACED)))
+        folders.iter().try_for_each(|folder| sync(&folder.join(REPLACED)).and_then(|()| sync(folder)))
     }
 
     /// Removes the old files that are aside, and those of the sets that these new files belong to. The new files have their names, durably.
