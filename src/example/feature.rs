@@ -1,7 +1,7 @@
 //! A feature: a list of one of three kinds, or no list.
 
 use super::kind::FeatureKind;
-use super::list::{BytesList, FloatList, Int64List};
+use super::list::{BytesList, FloatList, Int64List, ListBody};
 use super::source::{ListSlice, ScatteredList, ValueMessage};
 use crate::error::FeatureError;
 use crate::wire::{Fault, WireReader, WireValue, count_floats, varint};
@@ -99,14 +99,15 @@ impl<'a> Feature<'a> {
     #[inline(always)]
     pub(super) fn usual(value: ValueMessage<'a>) -> Option<Feature<'a>> {
         let message = value.as_one()?;
+        let one = |list, len| ListBody::one(ListSlice::new(list, value.start_of_tail(list)), len);
         if let Some(chunk) = packed(message, FeatureKind::Int64) {
             let count = varint::count(chunk).ok()?;
-            Some(Feature::Int64(Int64List::chunk(ListSlice::new(chunk, value.start_of_tail(chunk)), count)))
+            Some(Feature::Int64(Int64List { body: one(chunk, count) }))
         } else if let Some(chunk) = packed(message, FeatureKind::Float) {
             let count = count_floats(chunk).ok()?;
-            Some(Feature::Float(FloatList::chunk(ListSlice::new(chunk, value.start_of_tail(chunk)), count)))
+            Some(Feature::Float(FloatList { body: one(chunk, count) }))
         } else if let (Some(_), [_, _, list @ ..]) = (one_value(message, 0x0a), message) {
-            Some(Feature::Bytes(BytesList::one(ListSlice::new(list, value.start_of_tail(list)))))
+            Some(Feature::Bytes(BytesList { body: one(list, 1) }))
         } else {
             None
         }
@@ -141,14 +142,12 @@ impl<'a> Feature<'a> {
             }
         }
         let scattered = ScatteredList::new(value, skip);
-        let chunk = counts.only_chunk();
+        let body = |slice| ListBody::checked(slice, scattered, counts.values);
         Ok(match kind {
             None => Feature::None,
-            Some(FeatureKind::Bytes) => {
-                Feature::Bytes(BytesList::checked(counts.only_list(), scattered, counts.values))
-            }
-            Some(FeatureKind::Float) => Feature::Float(FloatList::checked(chunk, scattered, counts.values)),
-            Some(FeatureKind::Int64) => Feature::Int64(Int64List::checked(chunk, scattered, counts.values)),
+            Some(FeatureKind::Bytes) => Feature::Bytes(BytesList { body: body(counts.only_list()) }),
+            Some(FeatureKind::Float) => Feature::Float(FloatList { body: body(counts.only_chunk()) }),
+            Some(FeatureKind::Int64) => Feature::Int64(Int64List { body: body(counts.only_chunk()) }),
         })
     }
 }

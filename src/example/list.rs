@@ -16,8 +16,51 @@ enum ListBytes<'a> {
     Scattered(ScatteredList<'a>),
 }
 
-fn check_len(list: usize, buf: usize) -> Result<()> {
-    if list == buf { Ok(()) } else { Err(ErrorKind::WrongLen { expected: list, found: buf }.into()) }
+/// The values of a list of any kind, validated and counted.
+#[derive(Clone, Copy)]
+pub(super) struct ListBody<'a> {
+    bytes: ListBytes<'a>,
+    len: usize,
+}
+
+impl<'a> ListBody<'a> {
+    #[inline]
+    pub(super) fn one(slice: ListSlice<'a>, len: usize) -> ListBody<'a> {
+        ListBody { bytes: ListBytes::One(slice), len }
+    }
+
+    pub(super) fn checked(
+        slice: Option<ListSlice<'a>>,
+        scattered: ScatteredList<'a>,
+        len: usize,
+    ) -> ListBody<'a> {
+        ListBody { bytes: slice.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
+    }
+
+    /// Returns the packed chunk of a list of numbers, or the message of a list of byte strings, if it is one slice.
+    #[inline]
+    fn as_one(self) -> Option<ListSlice<'a>> {
+        match self.bytes {
+            ListBytes::One(slice) => Some(slice),
+            ListBytes::Scattered(_) => None,
+        }
+    }
+
+    /// Returns the first packed chunk of a list of numbers, and the fields after it.
+    #[inline]
+    fn numbers(self) -> (&'a [u8], ListFields<'a>) {
+        match self.bytes {
+            ListBytes::One(chunk) => (chunk.bytes(), ListFields::none()),
+            ListBytes::Scattered(list) => (&[], list.values()),
+        }
+    }
+
+    fn check_len(self, buf: usize) -> Result<()> {
+        if self.len == buf {
+            return Ok(());
+        }
+        Err(ErrorKind::WrongLen { expected: self.len, found: buf }.into())
+    }
 }
 
 /// Number of values that `Debug` prints.
@@ -47,53 +90,34 @@ fn debug_list<T: fmt::Debug>(
 /// A list of 64-bit integers. It is `Copy`. Values are decoded as they are iterated.
 #[derive(Clone, Copy)]
 pub struct Int64List<'a> {
-    bytes: ListBytes<'a>,
-    len: usize,
+    pub(super) body: ListBody<'a>,
 }
 
 impl<'a> Int64List<'a> {
-    #[inline]
-    pub(super) fn chunk(chunk: ListSlice<'a>, len: usize) -> Int64List<'a> {
-        Int64List { bytes: ListBytes::One(chunk), len }
-    }
-
-    pub(super) fn checked(
-        chunk: Option<ListSlice<'a>>,
-        scattered: ScatteredList<'a>,
-        len: usize,
-    ) -> Int64List<'a> {
-        Int64List { bytes: chunk.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
-    }
-
     /// Returns the number of values. O(1).
     #[inline]
     pub fn len(self) -> usize {
-        self.len
+        self.body.len
     }
 
     /// Returns true if there is no value.
     #[inline]
     pub fn is_empty(self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Returns an iterator over the values, in order.
     #[inline]
     pub fn iter(self) -> Int64Iter<'a> {
-        let (chunk, fields) = match self.bytes {
-            ListBytes::One(chunk) => (chunk.bytes(), ListFields::none()),
-            ListBytes::Scattered(list) => (&[][..], list.values()),
-        };
-        Int64Iter { chunk: WireReader::new(chunk), fields, left: self.len }
+        let (chunk, fields) = self.body.numbers();
+        Int64Iter { chunk: WireReader::new(chunk), fields, left: self.len() }
     }
 
     /// Returns value `k`. Linear in `k`, unless every value takes one byte.
     pub fn get(self, k: usize) -> Option<i64> {
-        match self.bytes {
+        match self.body.as_one() {
             // If there are as many bytes as values, each value is one byte.
-            ListBytes::One(chunk) if chunk.bytes().len() == self.len => {
-                chunk.bytes().get(k).map(|&b| i64::from(b))
-            }
+            Some(chunk) if chunk.bytes().len() == self.len() => chunk.bytes().get(k).map(|&b| i64::from(b)),
             _ => self.iter().nth(k),
         }
     }
@@ -110,13 +134,13 @@ impl<'a> Int64List<'a> {
     /// # Errors
     /// [`ErrorKind::WrongLen`].
     pub fn decode_into(self, dst: &mut [i64]) -> Result<()> {
-        check_len(self.len, dst.len())?;
-        match self.bytes {
+        self.body.check_len(dst.len())?;
+        match self.body.as_one() {
             // The values were counted at lookup, so `dst` is filled. If the bytes have changed since then, its end is unspecified.
-            ListBytes::One(chunk) => {
+            Some(chunk) => {
                 varint::decode(chunk.bytes(), dst);
             }
-            ListBytes::Scattered(_) => {
+            None => {
                 for (to, value) in dst.iter_mut().zip(self.iter()) {
                     *to = value;
                 }
@@ -127,7 +151,7 @@ impl<'a> Int64List<'a> {
 
     /// Copies the values into a vector.
     pub fn to_vec(self) -> Vec<i64> {
-        self.appended_to(Vec::with_capacity(self.len))
+        self.appended_to(Vec::with_capacity(self.len()))
     }
 
     /// Copies the values into a vector.
@@ -135,17 +159,17 @@ impl<'a> Int64List<'a> {
     /// # Errors
     /// There is not enough memory.
     pub(super) fn try_to_vec(self) -> Result<Vec<i64>> {
-        Ok(self.appended_to(room(self.len)?))
+        Ok(self.appended_to(room(self.len())?))
     }
 
     fn appended_to(self, mut values: Vec<i64>) -> Vec<i64> {
-        match self.bytes {
-            ListBytes::One(chunk) => {
-                values.resize(self.len, 0);
+        match self.body.as_one() {
+            Some(chunk) => {
+                values.resize(self.len(), 0);
                 let len = varint::decode(chunk.bytes(), &mut values);
                 values.truncate(len);
             }
-            ListBytes::Scattered(_) => values.extend(self.iter()),
+            None => values.extend(self.iter()),
         }
         values
     }
@@ -201,7 +225,7 @@ impl<'a> IntoIterator for Int64List<'a> {
 
 impl fmt::Debug for Int64List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug_list(f, "int64", self.iter(), self.len)
+        debug_list(f, "int64", self.iter(), self.len())
     }
 }
 
@@ -210,44 +234,27 @@ impl fmt::Debug for Int64List<'_> {
 /// A list of 32-bit floats. It is `Copy`. The bits are those of the file, NaN payloads included.
 #[derive(Clone, Copy)]
 pub struct FloatList<'a> {
-    bytes: ListBytes<'a>,
-    len: usize,
+    pub(super) body: ListBody<'a>,
 }
 
 impl<'a> FloatList<'a> {
-    #[inline]
-    pub(super) fn chunk(chunk: ListSlice<'a>, len: usize) -> FloatList<'a> {
-        FloatList { bytes: ListBytes::One(chunk), len }
-    }
-
-    pub(super) fn checked(
-        chunk: Option<ListSlice<'a>>,
-        scattered: ScatteredList<'a>,
-        len: usize,
-    ) -> FloatList<'a> {
-        FloatList { bytes: chunk.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
-    }
-
     /// Returns the number of values. O(1).
     #[inline]
     pub fn len(self) -> usize {
-        self.len
+        self.body.len
     }
 
     /// Returns true if there is no value.
     #[inline]
     pub fn is_empty(self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Returns an iterator over the values, in order.
     #[inline]
     pub fn iter(self) -> FloatIter<'a> {
-        let (chunk, fields) = match self.bytes {
-            ListBytes::One(chunk) => (chunk.bytes(), ListFields::none()),
-            ListBytes::Scattered(list) => (&[][..], list.values()),
-        };
-        FloatIter { chunk: chunk.as_chunks().0, fields, left: self.len }
+        let (chunk, fields) = self.body.numbers();
+        FloatIter { chunk: chunk.as_chunks().0, fields, left: self.len() }
     }
 
     /// Returns value `k`. O(1) for a list that is one packed chunk, linear in `k` otherwise.
@@ -271,11 +278,9 @@ impl<'a> FloatList<'a> {
     /// the result is always `Some`.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [f32]> {
-        match self.bytes {
-            _ if self.len == 0 => Some(&[]),
-            ListBytes::One(chunk) if cfg!(target_endian = "little") => {
-                bytemuck::try_cast_slice(chunk.bytes()).ok()
-            }
+        match self.body.as_one() {
+            _ if self.is_empty() => Some(&[]),
+            Some(chunk) if cfg!(target_endian = "little") => bytemuck::try_cast_slice(chunk.bytes()).ok(),
             _ => None,
         }
     }
@@ -284,10 +289,7 @@ impl<'a> FloatList<'a> {
     /// a loop over `&[f32]`.
     #[inline]
     pub fn as_unaligned(self) -> Option<&'a [[u8; 4]]> {
-        match self.bytes {
-            ListBytes::One(chunk) => Some(chunk.bytes().as_chunks().0),
-            ListBytes::Scattered(_) => None,
-        }
+        self.body.as_one().map(|chunk| chunk.bytes().as_chunks().0)
     }
 
     /// Copies all values into `dst`, which must have the list's length. One packed chunk is a plain copy of bytes.
@@ -295,9 +297,9 @@ impl<'a> FloatList<'a> {
     /// # Errors
     /// [`ErrorKind::WrongLen`].
     pub fn copy_to(self, dst: &mut [f32]) -> Result<()> {
-        check_len(self.len, dst.len())?;
-        match self.bytes {
-            ListBytes::One(chunk) if cfg!(target_endian = "little") => {
+        self.body.check_len(dst.len())?;
+        match self.body.as_one() {
+            Some(chunk) if cfg!(target_endian = "little") => {
                 let dst: &mut [u8] = bytemuck::cast_slice_mut(dst);
                 if dst.len() == chunk.bytes().len() {
                     dst.copy_from_slice(chunk.bytes());
@@ -379,7 +381,7 @@ impl<'a> IntoIterator for FloatList<'a> {
 
 impl fmt::Debug for FloatList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug_list(f, "float", self.iter(), self.len)
+        debug_list(f, "float", self.iter(), self.len())
     }
 }
 
@@ -388,45 +390,30 @@ impl fmt::Debug for FloatList<'_> {
 /// A list of byte strings. It is `Copy`. Each string is a slice of the payload.
 #[derive(Clone, Copy)]
 pub struct BytesList<'a> {
-    bytes: ListBytes<'a>,
-    len: usize,
+    pub(super) body: ListBody<'a>,
 }
 
 impl<'a> BytesList<'a> {
-    /// Returns a list of one string.
-    #[inline]
-    pub(super) fn one(list: ListSlice<'a>) -> BytesList<'a> {
-        BytesList { bytes: ListBytes::One(list), len: 1 }
-    }
-
-    pub(super) fn checked(
-        list: Option<ListSlice<'a>>,
-        scattered: ScatteredList<'a>,
-        len: usize,
-    ) -> BytesList<'a> {
-        BytesList { bytes: list.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
-    }
-
     /// Returns the number of strings. O(1).
     #[inline]
     pub fn len(self) -> usize {
-        self.len
+        self.body.len
     }
 
     /// Returns true if there is no string.
     #[inline]
     pub fn is_empty(self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Returns an iterator over the strings, in order.
     #[inline]
     pub fn iter(self) -> BytesIter<'a> {
-        let fields = match self.bytes {
+        let fields = match self.body.bytes {
             ListBytes::One(list) => ListFields::of(list.reader()),
             ListBytes::Scattered(list) => list.values(),
         };
-        BytesIter { fields, left: self.len }
+        BytesIter { fields, left: self.len() }
     }
 
     /// Returns string `k`. Linear in `k`.
@@ -437,11 +424,9 @@ impl<'a> BytesList<'a> {
     /// Returns the first string.
     #[inline]
     pub fn first(self) -> Option<&'a [u8]> {
-        match self.bytes {
-            // Normally the list begins with it.
-            ListBytes::One(list) => list.reader().take_field(0x0a).or_else(|| self.iter().next()),
-            ListBytes::Scattered(_) => self.iter().next(),
-        }
+        // Normally the list begins with it.
+        let usual = self.body.as_one().and_then(|list| list.reader().take_field(0x0a));
+        usual.or_else(|| self.iter().next())
     }
 
     /// Copies the strings into a vector.
@@ -523,6 +508,6 @@ impl fmt::Debug for BytesList<'_> {
                 }
             }
         }
-        debug_list(f, "bytes", self.iter().map(DebugBytes), self.len)
+        debug_list(f, "bytes", self.iter().map(DebugBytes), self.len())
     }
 }
