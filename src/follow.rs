@@ -1,7 +1,5 @@
 //! Reading the records of a file that is still being written.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{Event, OVERHEAD, Parser};
 use crate::io::sniff;

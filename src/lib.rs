@@ -98,7 +98,8 @@
 // Without `dataset`, some functions of the lower layers have no callers.
 #![cfg_attr(not(feature = "dataset"), allow(dead_code, unused_imports))]
 // No input of a user may cause a panic.
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 #[cfg(feature = "dataset")]
 pub mod batch;

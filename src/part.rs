@@ -1,6 +1,6 @@
 //! Parts of a dataset: [`Part`], byte ranges of whole records that another process can read without an index.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::error::{Error, PartError, Result};
 use crate::frame::OVERHEAD;

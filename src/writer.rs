@@ -1,7 +1,5 @@
 //! Writing records to a file or to a set of shards, with or without an index.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use crate::error::{EncodeError, Error, IndexError, OptionsError, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};

@@ -1,5 +1,10 @@
 //! Assembly of columns from decoded slots.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "slots, columns and pools have the numbers of the plan, and each slot has counts of all rows"
+)]
+
 use super::bytes::{SpanBytes, ValueMemory, ValuePools};
 use super::column::{Column, RegionSpan, Values};
 use super::compile::{ColumnForm, DefaultValues, Need};

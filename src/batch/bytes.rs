@@ -1,6 +1,6 @@
 //! Conversion of byte strings to values: spans of rows become spans of regions, or the bytes are copied.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
 use super::compile::PlanPart;

@@ -1,6 +1,6 @@
 //! Decoding of spans to values: slot by slot, each over the rows of a block.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::{RegionSpan, Values};

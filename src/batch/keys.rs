@@ -1,6 +1,6 @@
 //! Lookup of the slot of each key of a record, by prediction from earlier records or by hash.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::compile::{MapField, Need, PlanSlot};
 use super::span::{RowSpans, ValueSpan, first_span};

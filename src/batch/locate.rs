@@ -1,6 +1,6 @@
 //! Location: one scan of a record finds the spans of the features that the schema names.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::compile::MapField;
 use super::keys::KeyPredictor;

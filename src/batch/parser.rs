@@ -17,6 +17,8 @@
 //! Batches are parsed in parallel, and the rows of a batch are not. A parser has one set of scratch buffers for each thread that uses it
 //! at the same time, and results do not depend on the number of threads.
 
+#![expect(clippy::indexing_slicing, reason = "rows are numbered from 0 to their count")]
+
 use super::assemble::Assembly;
 use super::bytes::{RowRegions, SpanBytes, ValuePools};
 use super::column::{Column, Values};

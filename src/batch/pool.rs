@@ -174,6 +174,7 @@ impl<T> BufPool<T> {
     const MAX_TRACKED: usize = 64;
 
     /// Returns memory that nothing references any more, or new memory.
+    #[expect(clippy::indexing_slicing, reason = "`k` is below the length")]
     pub(super) fn take(&mut self) -> BufMut<T> {
         for k in 0..self.tracked.len() {
             if let Some(shared) = Arc::get_mut(&mut self.tracked[k]) {

@@ -1,5 +1,10 @@
 //! Assembly of ragged columns: row splits from counts, and from the features that describe partitions.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "slots have the numbers of the plan, and cells and splits are counted before they are written"
+)]
+
 use super::column::{Column, Ragged, RowSplits};
 use super::compile::PartitionPlan;
 use super::pool::{BufMut, NoMemory};

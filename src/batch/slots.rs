@@ -1,6 +1,6 @@
 //! The decoded values of all slots, and the buffers that columns are assembled in.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::bytes::ValuePools;
 use super::column::{RowSplits, Values};

@@ -1,6 +1,6 @@
 //! The located values of a block of rows: spans of their payloads, or numbers.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::example::{Feature, Taken, VALUE_DEPTH, ValueMessage, content_offset};
 

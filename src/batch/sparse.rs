@@ -1,5 +1,10 @@
 //! Assembly of sparse columns, whose values and indices are separate features.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "rows and entries are counted, and each entry has `rank` indices"
+)]
+
 use super::column::Column;
 use super::pool::NoMemory;
 use super::slots::{ColumnPools, DecodedSlots, RowError};

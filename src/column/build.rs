@@ -1,5 +1,10 @@
 //! A builder of columns: from records to the sections of a file.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "codes are numbers of known strings, and there is a bit for each record"
+)]
+
 use super::layout::{ColumnSections, ValueEncoding};
 use crate::error::{ErrorKind, FeatureError, Result};
 use crate::example::{Feature, FeatureKind};

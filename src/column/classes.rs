@@ -1,6 +1,6 @@
 //! The records of each distinct value of a shard.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::data::ColumnData;
 

@@ -1,6 +1,6 @@
 //! The validated values of a column file.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::layout::{DICT, PRESENT, VALUES, ValueEncoding};
 use crate::filter::value::Value;

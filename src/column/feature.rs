@@ -1,6 +1,6 @@
 //! One feature's value for each record of one shard: [`FeatureColumn`].
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::classes::ShardClasses;
 use super::data::ColumnData;

@@ -10,7 +10,7 @@
 //!
 //! The section table has one crc for each section.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::crc::crc32c;
 use crate::example::FeatureKind;

@@ -1,5 +1,7 @@
 //! Finds or builds the columns of a dataset. Searches all shards first, then builds all missing columns in one scan per shard.
 
+#![expect(clippy::indexing_slicing, reason = "shards and features are numbered from 0 to their count")]
+
 use super::dataset::DatasetColumn;
 use super::feature::FeatureColumn;
 use super::known::KnownFeatures;

@@ -30,6 +30,7 @@ pub(super) struct UndecidedScan<'a> {
 impl UndecidedScan<'_> {
     /// Reads the undecided records and adds those that meet the filter to `selected`. Verifies payloads, regardless of the dataset's options.
     /// Returns the records that the dataset leaves out, because they cannot be read or do not decode.
+    #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     pub(super) fn add_to(&self, selected: &mut Selection, options: &ColumnOptions) -> Result<LeftOut> {
         let shards: Vec<ShardEntry<'_>> = self.dataset.shards().collect();
         let count = self.undecided.count();
@@ -99,6 +100,7 @@ impl UndecidedScan<'_> {
     }
 
     /// Calls `f` with the records of shard `s` that are undecided, or with the others.
+    #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn scan(
         &self,
         s: usize,

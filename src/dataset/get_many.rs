@@ -96,6 +96,7 @@ impl<'a> Iterator for GetMany<'a> {
     type Item = Result<Record<'a>>;
 
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a window has `WINDOW` records")]
     fn next(&mut self) -> Option<Result<Record<'a>>> {
         let (&id, rest) = self.ids.split_first()?;
         if self.position == WINDOW {

@@ -51,6 +51,7 @@ impl<'a> Iterator for MappedIter<'a> {
                 Ok(found) => found,
                 Err(e) => return Some(Err(e)),
             };
+            #[expect(clippy::indexing_slicing, reason = "the shard was found")]
             let file = &self.set.files()[shard];
             (self.file, self.from) = (Some(file), i - k);
             self.to = self.from + file.len();

@@ -2,8 +2,6 @@
 //!
 //! They are in a file above both types, because opening needs the options, and the options make datasets.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use super::dataset::{Dataset, Origin};
 use super::mapped::Mapped;
 use super::options::DatasetOptions;

@@ -1,7 +1,5 @@
 //! Options for opening datasets.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use super::spans::SpanCache;
 use crate::index::IndexOptions;
 use crate::policy::Verify;

@@ -127,6 +127,7 @@ pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
 }
 
 /// Calls `f` for each shard with the byte ranges of its records, in the order of the records. At most [`MAX_RANGES`] records per call.
+#[expect(clippy::indexing_slicing, reason = "a chunk has at most `MAX_RANGES` records")]
 fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn Source, &[Range<u64>])) {
     for records in records.chunks(MAX_RANGES) {
         let mut order = [(u32::MAX, 0); MAX_RANGES];

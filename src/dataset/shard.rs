@@ -1,6 +1,6 @@
 //! One shard of a dataset: its index and its bytes, opened on first access and kept open.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::inflated::InflatedFile;
 use super::spans::SpanCache;

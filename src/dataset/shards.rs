@@ -1,5 +1,10 @@
 //! The shards of a dataset as one array of records.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "shards are those of `shard_of`, and `starts` has one entry more than `files`"
+)]
+
 use super::shard::{ShardFile, stored_range};
 use super::spans::OrderWindow;
 use super::touch::Loads;

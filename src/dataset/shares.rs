@@ -3,7 +3,7 @@
 //! All bytes of all shards are one axis. A share ends at the border of a record that is nearest to a multiple of its size. The record
 //! there is found by binary search in the offsets of the index, so the cost does not grow with the number of records.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::dataset::Dataset;
 use super::shard::ShardFile;

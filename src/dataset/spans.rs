@@ -1,6 +1,6 @@
 //! The cache of the decompressed bytes of compressed shards, one for the process.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::error::Result;
 use crate::io::{PausedInflate, Process, Region};

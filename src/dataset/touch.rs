@@ -19,6 +19,7 @@ impl<'a> Loads<'a> {
 
     /// Adds a byte. If the list is full, loads its bytes first.
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a full list is emptied first")]
     pub(super) fn push(&mut self, byte: Option<&'a u8>) {
         if let Some(byte) = byte {
             if self.len == Loads::CAPACITY {

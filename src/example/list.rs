@@ -324,7 +324,7 @@ impl<'a> FloatList<'a> {
     /// # Errors
     /// There is not enough memory.
     pub(super) fn try_to_vec(self) -> Result<Vec<f32>> {
-        let mut values = room(self.len)?;
+        let mut values = room(self.len())?;
         values.extend(self.iter());
         Ok(values)
     }
@@ -439,7 +439,7 @@ impl<'a> BytesList<'a> {
     /// # Errors
     /// There is not enough memory.
     pub(super) fn try_to_vec(self) -> Result<Vec<Vec<u8>>> {
-        let mut strings = room(self.len)?;
+        let mut strings = room(self.len())?;
         for value in self.iter() {
             let mut copy = room(value.len())?;
             copy.extend_from_slice(value);

@@ -3,8 +3,6 @@
 //! A [`Filter`] is evaluated on records by a [`RecordFilter`], and on the columns of a dataset by
 //! [`Dataset::select`](crate::Dataset::select).
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 mod condition;
 mod expression;
 mod lex;

@@ -1,8 +1,6 @@
 //! Chains of headers that are walked in turn. Each header has to be loaded before the place of the next one is known, so the loads of one
 //! chain wait for each other, and those of several chains overlap.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use crate::crc::{LenCrc, WithLenCrc, with_len_crc};
 use crate::frame::{OVERHEAD, find_chain, payload_is_sound, whole_len};
 use std::ops::Range;

@@ -1,7 +1,5 @@
 //! A shard whose head or tail differs from the indexed bytes: is it damaged, or another one?
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::identity::{OTHER_CONTENT, SHORTER, Stamp, fingerprints, stale};
 use super::layout::{GAPS, IndexHeader};
 use super::progress::Work;

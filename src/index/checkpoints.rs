@@ -1,7 +1,5 @@
 //! The checkpoints of a compressed shard: section 3 of a sidecar, which section 5 of `docs/index.md` defines.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::file::{SidecarFile, read_section};
 use super::layout::Section;
 use super::table::BadBlock;

@@ -5,8 +5,6 @@
 //! for example because the search found a TFRecord inside a payload, the chunk is scanned again by one chain. So do damaged and torn
 //! records: the result, errors included, is always that of [`scan_slice`].
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::chains::{Chain, walk};
 use super::progress::{REPORT, Work};
 use super::scan::{Reached, ScanOutcome, ScanStart, scan_slice, scan_slice_until};

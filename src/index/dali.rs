@@ -1,7 +1,5 @@
 //! The text index of `tfrecord2idx`: one line per record, `offset SP size LF`, where size = payload + 16.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::build::from_offsets;
 use super::lookup::Index;
 use super::table::TableBuilder;

@@ -1,7 +1,5 @@
 //! Opening index and column files. A file is read into memory, mapped, or kept open until a section is needed.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::layout::{HEADER_LEN, MAX_PREFIX, Section};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};

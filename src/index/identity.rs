@@ -1,7 +1,5 @@
 //! Staleness of an index: the comparison of a shard with the size, time and fingerprints that its index stores.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::layout::{GAPS, IndexHeader};
 use crate::error::{Error, IndexError};
 pub(crate) use crate::io::Stamp;

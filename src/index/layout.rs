@@ -29,8 +29,6 @@
 //! `sidecar.rs` defines the sections of a sidecar, `column/layout.rs` those of a column, and `table.rs` the blocks of offsets.
 //! All integers are little-endian. CRCs are not masked.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use crate::crc::crc32c;
 use crate::error::{Error, IndexError};
 use crate::io::Compression;

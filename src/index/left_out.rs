@@ -1,7 +1,5 @@
 //! The damage that an index leaves out: a warning per shard, and the damaged bytes in files.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::layout::{GAPS, TORN};
 use super::lookup::Index;
 use super::losses::Losses;

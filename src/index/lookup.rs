@@ -1,7 +1,5 @@
 //! The index of one shard: the location of each record.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::changed::{changed, check_start};
 use super::checkpoints::{CheckpointError, CheckpointTable};
 use super::identity::{self, Staleness, Stamp};

@@ -1,8 +1,6 @@
 //! What the index of a compressed shard leaves out: section 5 of a sidecar, which section 5 of `docs/index.md` defines. The losses of a plain
 //! shard follow from its other sections.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::table::BadBlock;
 use crate::crc::crc32c;
 use crate::io::Region;

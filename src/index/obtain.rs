@@ -63,6 +63,11 @@ pub(crate) struct Obtained<T> {
 
 /// Finds the files of all shards, and builds missing ones if the mode of `options` allows it. Processes several shards at once. Returns
 /// the files and all warnings, or the error of the first shard that failed.
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "shards are numbered from 0 to their count"
+)]
 pub(crate) fn obtain<K: ShardFiles>(
     kind: &K,
     shards: &[NamedShard<'_>],
@@ -139,6 +144,10 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 }
 
 /// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of them.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "common parts of names are at most as long as the first name, and there are more than three"
+)]
 pub(crate) fn build_advice(shards: &[NamedShard<'_>]) -> Build {
     let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
     let (Some(first), true) = (names.first(), names.len() > 3) else {

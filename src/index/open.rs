@@ -74,6 +74,11 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
 /// # Errors
 /// Errors of the whole set: [`IndexError::NameClash`] and [`ErrorKind::Cancelled`]. Errors per shard are those of [`open_shards`], and
 /// a failed write of its index.
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "shards are numbered from 0 to their count"
+)]
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Result<Indexes>>> {
     let shards = detected(paths);
     store::check_names(&shards, options)?;
@@ -96,7 +101,9 @@ fn detected(paths: &[PathBuf]) -> Vec<NamedShard<'_>> {
 
 /// Removes temporary files in `dir` that are at least a day old. Killed writers leave such files.
 fn remove_leftovers(dir: &Path) -> io::Result<()> {
-    let day_ago = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
+    let Some(day_ago) = SystemTime::now().checked_sub(Duration::from_secs(24 * 60 * 60)) else {
+        return Ok(());
+    };
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -162,6 +169,7 @@ impl ShardFiles for IndexFiles<'_> {
     type Found = FoundIndex;
     type Files = Index;
 
+    #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn search(&self, s: usize) -> Result<SearchResult<FoundIndex>> {
         let (shard, options) = (self.shards[s], self.options);
         let here = |e: io::Error| Error::from(e).in_file(shard.path);
@@ -193,13 +201,14 @@ impl ShardFiles for IndexFiles<'_> {
         }
         let scan = match &found {
             IndexSearch::Fresh(_) | IndexSearch::Moved(_) => None,
-            IndexSearch::Partial(old) => Some(stamp.size - old.header.indexed_end),
+            IndexSearch::Partial(old) => Some(stamp.size.saturating_sub(old.header.indexed_end)),
             IndexSearch::Nothing(_) => Some(stamp.size),
         };
         let found = FoundIndex { stamp, id: FileId::known(&meta), search: found };
         Ok(SearchResult { found, scan, warnings })
     }
 
+    #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn build(&self, s: usize, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
         self.complete(self.shards[s], found, threads).map_err(|e| explain(e, self.shards[s]))
     }
@@ -286,7 +295,7 @@ pub(super) fn torn_tail(sidecar: &Sidecar, path: &Path) -> Result<Error> {
             return Ok(Error::from(IndexError::TornTail).at(place));
         }
         None => {
-            let have = header.data_size - header.indexed_end;
+            let have = header.data_size.saturating_sub(header.indexed_end);
             let mut bytes = [0; HEADER_LEN];
             let need = if have < HEADER_LEN as u64 {
                 HEADER_LEN as u64

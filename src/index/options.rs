@@ -1,7 +1,5 @@
 //! Options for finding, building and saving indexes.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use super::progress::ProgressCallback;
 use crate::io::deflate::SPACING;
 use crate::io::{Budget, Promise};

@@ -1,7 +1,5 @@
 //! Packs: all sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::file::{READ_IN, SMALL, SidecarFile, slice};
 use super::layout::{
     self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused, u64_at,

@@ -1,7 +1,5 @@
 //! The scan of a damaged shard: its sound records, which need not be adjacent.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::losses::{Losses, NotInflatedRange};
 use super::progress::{REPORT, Work};
 use super::scan::{ScanOutcome, ScanStart};

@@ -8,8 +8,6 @@
 //! All three use [`Parser`]. Whole records in the buffer take a faster loop, [`WholeRecords`], with the CRC instruction inlined. With
 //! the parser alone, a scan of 90-byte records takes more than twice the instructions. A test compares the two.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::progress::{REPORT, Work};
 use super::table::TableBuilder;
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};

@@ -1,7 +1,5 @@
 //! The locations of index and column files: search, choice and saving.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use super::file::{OpenedFile, SidecarFile, open_file};
 use super::identity::{Staleness, Stamp, compare, fingerprints, hex128};
 use super::layout::{CHECKED, GAPS, IndexHeader, TORN};

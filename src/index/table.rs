@@ -10,8 +10,6 @@
 //! table does not grow with m. The CRC is necessary: a flipped bit in a base moves 1024 offsets at once, and if all records have the
 //! same length, the moved offsets point at valid headers.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
-
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Result, no_memory};
 use crate::io::Region;

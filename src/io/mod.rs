@@ -2,8 +2,6 @@
 //!
 //! All platform-specific code is in this module.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 mod atomic;
 pub(crate) mod deflate;
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Thread pools, one per call: rayon's global pool would hang in a forked child.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use crate::error::{OptionsError, Result};
 use rayon::prelude::*;
 use std::io;

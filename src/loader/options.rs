@@ -1,7 +1,5 @@
 //! Options of a [`Loader`].
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use super::loader::Loader;
 use super::queue::QueueLimits;
 use super::worker::{BatchWorker, ErrorPolicy};

@@ -75,6 +75,7 @@ impl BatchPlanner {
         Ok(())
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`filled` was the length")]
     fn plan(&self, step: u64) -> Result<Option<StepPlan>> {
         let Some(runs_of_step) = self.share.step(step) else { return Ok(None) };
         let Some((epochs, position)) = self.share.after(step) else { return Ok(None) };

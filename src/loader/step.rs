@@ -74,6 +74,7 @@ impl Step {
     }
 
     /// Returns the record, epoch and position of each row, and a flag for padding. Metrics must leave padding out.
+    #[expect(clippy::indexing_slicing, reason = "`kept` has an index for each record")]
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let mut positions = self
             .runs
@@ -180,6 +181,7 @@ impl<'a> LentRow<'a> {
     }
 
     /// Adds to each row the record that is prefetched while it is verified.
+    #[expect(clippy::indexing_slicing, reason = "`k` is below the length, and at least `DISTANCE`")]
     pub(super) fn link(rows: &mut [LentRow<'a>]) {
         for k in DISTANCE..rows.len() {
             let later = rows[k].record.payload();

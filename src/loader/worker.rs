@@ -1,5 +1,7 @@
 //! From a plan to a step: read, verify, parse.
 
+#![expect(clippy::indexing_slicing, reason = "`kept` has the index of each row in the plan")]
+
 use super::plan::StepPlan;
 use super::step::{LentRow, ReadRow, Skipped, Step, StepContent, StepRecords};
 use crate::batch::{BatchParser, BytePool, Row};

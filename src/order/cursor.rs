@@ -1,7 +1,5 @@
 //! The current position of a run: the start of each iteration, and the end of each epoch.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use super::epoch::Order;
 use super::share::RankShare;
 use super::state::State;

@@ -141,6 +141,7 @@ impl Order {
     ///
     /// # Errors
     /// [`OrderError::Position`] if the position is not below [`len`](Order::len).
+    #[expect(clippy::indexing_slicing, reason = "a mixture has a part for each component")]
     pub fn get(&self, position: u64) -> Result<u64> {
         self.check(position, 1)?;
         Ok(match (&self.base.parts, &self.key) {
@@ -171,6 +172,7 @@ impl Order {
     }
 
     /// Fills `out` from a mixture. The keys of the cycle and of the first components are derived only when they change.
+    #[expect(clippy::indexing_slicing, reason = "a mixture has a part for each component")]
     fn fill_mixed(&self, mixture: &Mixture, parts: &[OrderPart], start: u64, out: &mut [u64]) {
         let mut cycle = mixture.cycle(start);
         let mut keys: [Option<(u64, PartKey)>; FIRST_COMPONENTS] = [const { None }; FIRST_COMPONENTS];

@@ -39,6 +39,7 @@ impl Order {
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) for positions that do not exist, and for epochs beyond u64.
+    #[expect(clippy::indexing_slicing, reason = "`here` is at most the length of the chunk")]
     pub fn samples(&self, runs: impl IntoIterator<Item = Run>) -> Result<Vec<Sample>> {
         let (mut samples, mut records) = (Vec::new(), [0; CHUNK as usize]);
         for run in runs {

@@ -1,5 +1,7 @@
 //! Mixtures: the component at each position, with exact counts in every cycle.
 
+#![expect(clippy::indexing_slicing, reason = "components are numbered from 0 to their count")]
+
 use super::prp::Permutation;
 use super::weighted::scale;
 use crate::error::{OrderError, Result};

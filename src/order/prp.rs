@@ -7,6 +7,8 @@
 //! get      eight rounds, repeated until the number is below n
 //! ```
 
+#![expect(clippy::indexing_slicing, reason = "positions are inside blocks of fixed lengths")]
+
 use std::fmt;
 
 const G: u64 = 0x9e37_79b9_7f4a_7c15;

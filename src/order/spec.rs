@@ -1,7 +1,5 @@
 //! The specification of an order, independent of seed and epoch.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use super::block::{default_block, default_window};
 use super::subset::Subset;
 use super::weighted::Weights;

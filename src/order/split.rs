@@ -1,7 +1,5 @@
 //! Splits of the records into parts by a hash: a record stays in its part when others are added.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 use crate::error::{OrderError, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

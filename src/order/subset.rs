@@ -6,6 +6,8 @@
 //! samples   group of every 4096th survivor, from which a search starts
 //! ```
 
+#![expect(clippy::indexing_slicing, reason = "there are words and ranks for all records up to `end`")]
+
 use super::digest::digest;
 use crate::error::{OrderError, Result};
 use std::fmt;

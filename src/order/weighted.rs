@@ -1,5 +1,7 @@
 //! Weighted draws with replacement, from Vose's alias table in integers.
 
+#![expect(clippy::indexing_slicing, reason = "records are numbered from 0 to the number of weights")]
+
 use super::digest::digest;
 use super::prp::{absorb, mulhi, nth};
 use crate::error::{OrderError, Result};

@@ -27,8 +27,6 @@
 //!   length of the longer end, as in a shell. Braces nest. They may expand to at most [`MAX_NAMES`] names. No other form takes memory
 //!   in proportion to a given number: `x@999999999999` lists the folder instead of counting.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 mod folder;
 mod natural;
 mod pattern;

@@ -21,8 +21,6 @@
 //! # Ok::<(), tfseek::Error>(())
 //! ```
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 mod build;
 mod check;
 pub mod code;

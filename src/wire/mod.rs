@@ -7,7 +7,7 @@
 //! Naming: a function `x` first tries the form that every encoder writes, inlined and without error values (`x_fast`, if that is a
 //! separate function). It then calls `x_slow`, which accepts everything that protobuf allows and reports errors.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod fault;
 mod reader;

@@ -1,7 +1,5 @@
 //! The saved position of a run in an order: less than 1 KiB as JSON ([`json`]).
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
-
 #[cfg(feature = "json")]
 mod json;
 

@@ -23,7 +23,7 @@
 //! Fields with a `?` may be omitted. Their value is then the one shown, which is TensorFlow's default. `"default": null` means no
 //! default. An unknown field is an error, because it may be a misspelt one.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod print;
 mod value;
