@@ -482,7 +482,9 @@ impl Stream {
                 *ended = true;
                 if let Some((bytes, warning)) = records.torn_tail(name) {
                     *torn = Some(bytes);
-                    options.on_warning.iter().for_each(|report| report(&warning));
+                    if let Some(report) = options.on_warning {
+                        report(&warning);
+                    }
                     warnings.push(warning);
                 }
                 Ok(None)

@@ -183,7 +183,7 @@ impl ColumnSections<'_> {
         };
         let (mut file, placed) = layout::encode_file(&TFRC, header, all.iter().map(section).collect());
         // The sections are in memory, so their offsets fit into a usize.
-        let len = placed.last().map_or(0, |last| (last.offset + last.len) as usize);
+        let len = placed.last().map_or(0, |last| last.offset.saturating_add(last.len) as usize);
         file.try_reserve_exact(len.saturating_sub(file.len()))?;
         for ((.., bytes), section) in all.iter().zip(placed) {
             file.resize(section.offset as usize, 0);

@@ -14,6 +14,7 @@ use crate::record::Record;
 
 /// Calls `f` with each of the records `ids` of shard `s`, in that order, or with the error of reading it. Verifies payloads, regardless of the
 /// dataset's options.
+#[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
 pub(super) fn for_each_record(
     dataset: &Dataset,
     s: usize,

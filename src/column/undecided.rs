@@ -100,7 +100,6 @@ impl UndecidedScan<'_> {
     }
 
     /// Calls `f` with the records of shard `s` that are undecided, or with the others.
-    #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn scan(
         &self,
         s: usize,

@@ -6,6 +6,7 @@ use super::values::{IntoBytes, ToFloat, ToInt64};
 #[cfg(test)]
 use crate::error::ErrorKind;
 use crate::error::{EncodeError, Error, Result};
+use crate::memory::room;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -32,14 +33,16 @@ impl<V> GivenOrder<V> {
         }
     }
 
-    fn entries(&self, order: KeyOrder) -> Vec<(&str, &V)> {
-        let mut given =
-            self.0.iter().map(|(key, (n, value))| (key.as_str(), (*n, value))).collect::<Vec<_>>();
+    fn entries(&self, order: KeyOrder) -> Result<Vec<(&str, &V)>> {
+        let mut given = room(self.0.len())?;
+        given.extend(self.0.iter().map(|(key, (n, value))| (key.as_str(), (*n, value))));
         match order {
             KeyOrder::Given => given.sort_unstable_by_key(|&(_, (n, _))| n),
             sorted => sorted.sort(&mut given),
         }
-        given.into_iter().map(|(key, (_, value))| (key, value)).collect()
+        let mut entries = room(given.len())?;
+        entries.extend(given.into_iter().map(|(key, (_, value))| (key, value)));
+        Ok(entries)
     }
 }
 
@@ -169,7 +172,7 @@ impl ExampleBuilder {
     pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.rejected)?;
         let mut out = Vec::new();
-        encode::put_example(&self.features.entries(self.order), true, &mut out)?;
+        encode::put_example(&self.features.entries(self.order)?, true, &mut out)?;
         Ok(out)
     }
 }
@@ -193,7 +196,7 @@ impl SequenceExampleBuilder {
     /// As [`ExampleBuilder::encode`].
     pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.rejected)?;
-        let (context, lists) = (self.context.entries(self.order), self.lists.entries(self.order));
+        let (context, lists) = (self.context.entries(self.order)?, self.lists.entries(self.order)?);
         let mut out = Vec::new();
         encode::put_sequence(&context, false, &lists, false, &mut out)?;
         Ok(out)

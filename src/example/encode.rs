@@ -19,6 +19,7 @@
 use super::feature_buf::FeatureBuf;
 use super::feature_slice::FeatureSlice;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::room;
 use crate::wire::MAX_LEN;
 use quick_protobuf::Writer;
 use quick_protobuf::sizeofs::sizeof_varint;
@@ -63,10 +64,14 @@ fn python_cmp(a: &str, b: &str) -> Ordering {
 }
 
 /// Returns the entries of a map in the given order.
-pub(super) fn entries<V>(map: &BTreeMap<String, V>, order: KeyOrder) -> Vec<(&str, &V)> {
-    let mut entries = map.iter().map(|(key, value)| (key.as_str(), value)).collect::<Vec<_>>();
+///
+/// # Errors
+/// There is not enough memory.
+pub(super) fn entries<V>(map: &BTreeMap<String, V>, order: KeyOrder) -> Result<Vec<(&str, &V)>> {
+    let mut entries = room(map.len())?;
+    entries.extend(map.iter().map(|(key, value)| (key.as_str(), value)));
     order.sort(&mut entries);
-    entries
+    Ok(entries)
 }
 
 type Entries<'a, V> = [(&'a str, V)];

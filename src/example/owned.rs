@@ -2,7 +2,7 @@
 
 use super::encode::{self, KeyOrder};
 use super::feature_buf::FeatureBuf;
-use super::sequence::{FeatureList, SequenceExample};
+use super::sequence::SequenceExample;
 use super::view::Example;
 use crate::error::{Error, Result};
 use crate::memory::room;
@@ -33,7 +33,7 @@ impl ExampleBuf {
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
     pub fn encode(&self, order: KeyOrder) -> Result<Vec<u8>> {
-        let features = encode::entries(&self.features, order);
+        let features = encode::entries(&self.features, order)?;
         let mut out = Vec::new();
         encode::put_example(&features, self.has_features, &mut out)?;
         Ok(out)
@@ -48,9 +48,13 @@ impl TryFrom<Example<'_>> for ExampleBuf {
     /// # Errors
     /// As [`Example::validate`]. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
     fn try_from(example: Example<'_>) -> Result<ExampleBuf> {
-        let copied = |(key, feature): (&str, _)| Ok((key.to_owned(), FeatureBuf::copy_of(feature)?));
-        let features = example.entries().map(|entry| copied(entry?));
-        Ok(ExampleBuf { features: features.collect::<Result<_>>()?, has_features: example.has_features() })
+        // Entry by entry, a map has small nodes only.
+        let mut features = BTreeMap::new();
+        for entry in example.entries() {
+            let (key, feature) = entry?;
+            features.insert(key.to_owned(), FeatureBuf::copy_of(feature)?);
+        }
+        Ok(ExampleBuf { features, has_features: example.has_features() })
     }
 }
 
@@ -73,8 +77,8 @@ impl SequenceExampleBuf {
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
     pub fn encode(&self, order: KeyOrder) -> Result<Vec<u8>> {
-        let context = encode::entries(&self.context, order);
-        let lists = encode::entries(&self.feature_lists, order);
+        let context = encode::entries(&self.context, order)?;
+        let lists = encode::entries(&self.feature_lists, order)?;
         let mut out = Vec::new();
         encode::put_sequence(&context, self.has_context, &lists, self.has_feature_lists, &mut out)?;
         Ok(out)
@@ -90,17 +94,18 @@ impl TryFrom<SequenceExample<'_>> for SequenceExampleBuf {
     /// As [`SequenceExample::validate`]. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
     fn try_from(sequence: SequenceExample<'_>) -> Result<SequenceExampleBuf> {
         let context = ExampleBuf::try_from(sequence.context())?;
-        let copied = |(key, list): (&str, FeatureList<'_>)| {
+        let mut feature_lists = BTreeMap::new();
+        for entry in sequence.feature_lists() {
+            let (key, list) = entry?;
             let mut steps = room(list.len())?;
             for step in list.iter() {
                 steps.push(FeatureBuf::copy_of(step)?);
             }
-            Ok((key.to_owned(), steps))
-        };
-        let lists = sequence.feature_lists().map(|entry| copied(entry?));
+            feature_lists.insert(key.to_owned(), steps);
+        }
         Ok(SequenceExampleBuf {
             context: context.features,
-            feature_lists: lists.collect::<Result<_>>()?,
+            feature_lists,
             has_context: context.has_features,
             has_feature_lists: sequence.has_feature_lists(),
         })

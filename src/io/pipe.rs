@@ -135,7 +135,6 @@ impl PipeState {
         if self.failed.is_some() || (self.held && self.kept.len() >= self.limit) {
             return Ok(0);
         }
-        self.kept.try_reserve(buf.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let n = match self.reader.read(buf) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Err(e),
             Err(e) => {
@@ -144,14 +143,19 @@ impl PipeState {
             }
             Ok(n) => n.min(buf.len()),
         };
-        self.kept.extend(buf.get(..n).unwrap_or_default());
+        let mut new = buf.get(..n).unwrap_or_default();
+        if !self.held {
+            let over = self.kept.len().saturating_add(n).saturating_sub(self.limit);
+            self.forget(self.start.saturating_add(over as u64));
+            let dropped = n.saturating_sub(self.limit);
+            new = new.get(dropped..).unwrap_or_default();
+            self.start = self.start.saturating_add(dropped as u64);
+        }
+        self.kept.try_reserve(new.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.kept.extend(new);
         #[cfg(test)]
         {
             self.most_kept = self.most_kept.max(self.kept.len());
-        }
-        if !self.held {
-            let over = self.kept.len().saturating_sub(self.limit);
-            self.forget(self.start.saturating_add(over as u64));
         }
         Ok(n)
     }
@@ -206,6 +210,10 @@ mod tests {
         assert_eq!(read(&pipe, 35, 65), numbers(35..100));
         assert_eq!((pipe.start(), pipe.len()), (50, 100));
         assert_eq!(read(&pipe, 50, 50), numbers(50..100));
+        for (limit, start) in [(0, 100), (3, 97), (1000, 0)] {
+            let pipe = PipeBytes::new(Box::new(&[7; 100][..]), limit);
+            assert_eq!((read(&pipe, 0, 100), pipe.start(), pipe.len()), (vec![7; 100], start, 100));
+        }
         // A held pipe drops nothing.
         pipe.hold(true);
         assert_eq!(read(&pipe, 100, 10), [0; 0]);

@@ -77,6 +77,7 @@ enum Execution {
 
 /// The result of [`Loader::next_within`].
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the others are rare, and a box is an allocation")]
 pub enum NextStep {
     /// The next step, or its error.
     Ready(Result<Step>),

@@ -68,7 +68,7 @@ impl<'a> Tensor<'a> {
         let bytes = self.numbers::<T>()?;
         let size = size_of::<T>();
         debug_assert_eq!(Some(size), T::DTYPE.size());
-        let mut values = room(bytes.len() / size)?;
+        let mut values = room(bytes.len().checked_div(size).unwrap_or_default())?;
         match T::cast(bytes) {
             Some(slice) => values.extend_from_slice(slice),
             None => values.extend(bytes.chunks_exact(size).map(T::read)),

@@ -1,5 +1,6 @@
 //! Memory: which calls allocate nothing, and how much memory any input can make a call allocate.
 
+mod caps;
 mod checkpoints;
 mod hostile_index;
 mod many_hosts;

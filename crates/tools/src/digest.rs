@@ -15,51 +15,69 @@
 use crate::content::for_each_value;
 use crate::{Content, Map};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use tfseek::Feature;
 
 /// Returns the digest of a record, or `None` for a record that is neither an Example nor a SequenceExample.
 pub fn content(content: &Content<'_>) -> Option<String> {
-    let mut text = String::new();
+    // The text has about a hundred bytes for each step and each key, so it is hashed and not collected.
+    let mut text = HashedText::default();
     match content {
         Content::Raw => return None,
         Content::Example(features) => {
-            text.push_str("{\"features\":");
+            text.push("{\"features\":");
             push_map(&mut text, features);
         }
         Content::Sequence(context, lists) => {
-            text.push_str("{\"context\":");
+            text.push("{\"context\":");
             push_map(&mut text, context);
-            text.push_str(",\"feature_lists\":[");
+            text.push(",\"feature_lists\":[");
             for (k, (key, list)) in lists.iter().enumerate() {
                 let comma = if k == 0 { "" } else { "," };
                 let _ = write!(text, "{comma}[\"{}\",{},[", hex(key.as_bytes()), list.iter().len());
                 for (k, step) in list.iter().enumerate() {
-                    text.push_str(if k == 0 { "[" } else { ",[" });
+                    text.push(if k == 0 { "[" } else { ",[" });
                     push_feature(&mut text, step);
-                    text.push(']');
+                    text.push("]");
                 }
-                text.push_str("]]");
+                text.push("]]");
             }
-            text.push(']');
+            text.push("]");
         }
     }
-    text.push('}');
-    Some(sha256(text.as_bytes()))
+    text.push("}");
+    Some(hex(&text.0.finalize()))
 }
 
-fn push_map(text: &mut String, map: &Map<'_, Feature<'_>>) {
-    text.push('[');
+/// The hash of a text.
+#[derive(Default)]
+struct HashedText(Sha256);
+
+impl HashedText {
+    fn push(&mut self, text: &str) {
+        self.0.update(text);
+    }
+}
+
+impl Write for HashedText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text);
+        Ok(())
+    }
+}
+
+fn push_map(text: &mut HashedText, map: &Map<'_, Feature<'_>>) {
+    text.push("[");
     for (k, (key, feature)) in map.iter().enumerate() {
         let comma = if k == 0 { "" } else { "," };
         let _ = write!(text, "{comma}[\"{}\",", hex(key.as_bytes()));
         push_feature(text, *feature);
-        text.push(']');
+        text.push("]");
     }
-    text.push(']');
+    text.push("]");
 }
 
-fn push_feature(text: &mut String, feature: Feature<'_>) {
+fn push_feature(text: &mut HashedText, feature: Feature<'_>) {
     let mut hash = Sha256::new();
     for_each_value(feature, |bytes| hash.update(bytes));
     let kind = feature.kind().map_or_else(|| "none".to_owned(), |kind| kind.to_string());

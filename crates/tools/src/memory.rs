@@ -3,6 +3,9 @@
 use std::collections::TryReserveError;
 use std::hint::black_box;
 
+/// Bytes that are not checked.
+const SMALL: usize = 64 << 10;
+
 /// Returns a copy of the bytes.
 pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>, TryReserveError> {
     let mut copy = Vec::new();
@@ -27,11 +30,14 @@ pub(crate) fn push<T>(to: &mut Vec<T>, item: T) -> Result<(), TryReserveError> {
 }
 
 /// Checks that there are this many bytes of memory: requests and frees them. For code that cannot return an error without memory, such as
-/// that of other crates and many small allocations.
+/// that of other crates and many small allocations. A check of less than 64 KiB always succeeds.
 ///
 /// # Errors
 /// There is not enough memory.
 pub fn ensure(bytes: usize) -> Result<(), TryReserveError> {
+    if bytes < SMALL {
+        return Ok(());
+    }
     let mut memory: Vec<u8> = Vec::new();
     memory.try_reserve_exact(bytes)?;
     // An allocation that is not used could be left out.

@@ -3,13 +3,13 @@
 //! The parts are pieces of the text, so numbers keep their digits, and errors have a place. Keys keep their order, and one that is given
 //! twice is an error.
 
-use crate::memory::ensure;
+use crate::memory::{ensure, push};
 use serde::Deserializer as _;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, TryReserveError};
 use std::fmt;
 
 /// A value in the text of a record.
@@ -126,7 +126,9 @@ impl<'a> JsonValue<'a> {
         }
         let pairs = Deserializer::from_str(self.text).deserialize_map(Pairs);
         let pairs = pairs.map_err(|e| self.error(format!("expected an object, found {e}")))?;
-        let mut members = Vec::with_capacity(pairs.len());
+        let pairs = pairs.map_err(|_| self.no_memory())?;
+        let mut members = Vec::new();
+        members.try_reserve_exact(pairs.len()).map_err(|_| self.no_memory())?;
         for (key, value) in pairs {
             let key_text = JsonValue::new(key.get());
             members.push(Member { key: key_text.string()?, key_text, value: JsonValue::new(value.get()) });
@@ -172,16 +174,21 @@ impl<'a> Member<'a> {
 struct Pairs;
 
 impl<'de> Visitor<'de> for Pairs {
-    type Value = Vec<(&'de RawValue, &'de RawValue)>;
+    type Value = Result<Vec<(&'de RawValue, &'de RawValue)>, TryReserveError>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut pairs = Vec::new();
+        let mut pairs = Ok(Vec::new());
+        // The rest of an object must be read after an error too, else serde_json returns its own.
         while let Some(pair) = map.next_entry()? {
-            pairs.push(pair);
+            if let Ok(all) = &mut pairs
+                && let Err(e) = push(all, pair)
+            {
+                pairs = Err(e);
+            }
         }
         Ok(pairs)
     }

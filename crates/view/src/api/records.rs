@@ -9,7 +9,7 @@ use crate::set::{ViewSet, file_name};
 use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, object};
 use serde_json::{Value, json};
 use tfseek::example::MessageKind;
-use tfseek::{Feature, Record};
+use tfseek::{Error, Feature, Record};
 use tfseek_tools::fields;
 use tfseek_tools::record_json::RecordJson;
 use tfseek_tools::wildcards::matches;
@@ -185,7 +185,12 @@ impl<'r> FeatureAddress<'r> {
                 let record = tfseek::SequenceExample::new(payload);
                 match record.feature_list(self.name)? {
                     Some(list) => {
-                        let Some(step) = self.step else { return Ok(list.iter().collect()) };
+                        let Some(step) = self.step else {
+                            let mut steps = Vec::new();
+                            steps.try_reserve_exact(list.len()).map_err(Error::from)?;
+                            steps.extend(list.iter());
+                            return Ok(steps);
+                        };
                         let one = list.get(step).ok_or_else(|| missing(&format!("step {step} of")))?;
                         return Ok(vec![one]);
                     }
@@ -233,6 +238,7 @@ pub(super) fn values(set: &ViewSet, request: &Request, i: u64) -> Outcome {
     set.with_record(i, |record, kind| -> Outcome {
         let mut array = Vec::new();
         for feature in address.features(record.payload(), kind)? {
+            array.try_reserve(feature.len().saturating_mul(8)).map_err(Error::from)?;
             match feature {
                 Feature::Float(list) => list.iter().for_each(|v| array.extend_from_slice(&v.to_le_bytes())),
                 Feature::Int64(list) => {
