@@ -84,7 +84,8 @@ fn batches() {
         let json = format!(r#"{{"context": {{}}, "sequence": {{"x": {{{spec}, "dtype": "string"}}}}}}"#);
         let schema = Schema::from_json(&json).unwrap();
         under_each_cap(&json, || {
-            let batch = BatchParser::new(&schema).contiguous_bytes(true).presence(true).parse(&[&payload[..]])?;
+            let batch =
+                BatchParser::new(&schema).contiguous_bytes(true).presence(true).parse(&[&payload[..]])?;
             batch.feature_list("x").and_then(|x| x.values().bytes()).unwrap().to_contiguous()
         });
     }

@@ -114,7 +114,8 @@ fn in_one_pass(
                     drawn.record.set(item)
                 };
                 let kept = if accepted { sample.offer(set) } else { None };
-                Ok(kept.transpose()?.unwrap_or_default())
+                kept.transpose()?;
+                Ok(())
             });
             skipped.catch(read, offered).map_err(|e| {
                 bar.finish_and_clear();
