@@ -13,8 +13,8 @@ const PUBLISHED: [&str; 6] = [
 ];
 
 /// Limits of public functions and types: of the core, and of all published crates.
-const CORE: [usize; 2] = [497, 142];
-const ALL: [usize; 2] = [720, 244];
+const CORE: [usize; 2] = [504, 144];
+const ALL: [usize; 2] = [733, 247];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 600;
