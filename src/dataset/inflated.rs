@@ -199,7 +199,7 @@ impl InflatedFile {
             };
             loop {
                 let passed = piece_of(span, bytes.out());
-                let mut to = vec![0; length(passed.start, passed.end)];
+                let mut to = zeroed(passed.end.saturating_sub(passed.start))?;
                 if passed.is_empty() || !bytes.fill(&mut to)? {
                     return Err(self.cut());
                 }
@@ -306,6 +306,7 @@ impl InflatedFile {
                 if (at, end) == (range.start, range.end) {
                     return Ok(Fetched::Shared(part));
                 }
+                buf.try_reserve(part.len())?;
                 buf.extend_from_slice(&part);
             }
             (at, k) = (end, next);

@@ -128,7 +128,7 @@ fn indexes_and_columns() {
 
     let path = dir.path().join("wide.tfrecord");
     let mut writer = Writer::create(&path).unwrap();
-    for k in 0..30_000 {
+    for k in 0..60_000 {
         let text = format!("{k:0>100}");
         writer.write(&ExampleBuilder::new().bytes("s", [text]).int64("i", [k]).encode().unwrap()).unwrap();
     }

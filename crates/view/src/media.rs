@@ -172,10 +172,10 @@ mod tests {
         };
         let bmp = |header: u8| [&b"BM"[..], &[9; 12], &[header, 0, 0, 0], &[0; 50]].concat();
         vec![
-            ("image/jpeg", vec![0xff, 0xd8, 0xff, 0xe0]),
+            ("image/jpeg", b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01".to_vec()),
             ("image/png", b"\x89PNG\r\n\x1a\nrest".to_vec()),
-            ("image/gif", b"GIF87a".to_vec()),
-            ("image/gif", b"GIF89a..".to_vec()),
+            ("image/gif", b"GIF87a\x0a\0\x01\0\0\0\0;".to_vec()),
+            ("image/gif", b"GIF89a\x0a\0\x01\0\0\0\0;".to_vec()),
             ("image/webp", b"RIFF\x10\0\0\0WEBPVP8 ".to_vec()),
             ("image/bmp", bmp(40)),
             ("image/bmp", bmp(124)),

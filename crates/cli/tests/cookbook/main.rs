@@ -118,7 +118,7 @@ fn commands_of_the_table_of_questions() {
     assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
     fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "data"]).out).unwrap();
     fs::copy(dir.path("data/observations-00000-of-00004.tfrecord"), dir.path("old.tfrecord")).unwrap();
-    fs::write(dir.path("lines.json"), dir.run(&["head", "-f", "json", "data"]).out).unwrap();
+    fs::write(dir.path("lines.jsonl"), dir.run(&["head", "-f", "json", "data"]).out).unwrap();
     let table = QUESTIONS.split_once("## Questions").unwrap().1.split("\n## ").next().unwrap();
     let rows = table.lines().filter(|line| line.starts_with("| "));
     let mut commands: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();

@@ -27,7 +27,7 @@ fn healthy(i: u64, without: &str) -> ExampleBuilder {
         ("label", |b, _| b.int64("label", [1])),
         ("id", |b, i| b.bytes("id", [format!("{i}")])),
         ("word", |b, _| b.bytes("word", ["w"])),
-        ("image", |b, _| b.bytes("image", [&b"\xff\xd8\xff\xe0"[..]])),
+        ("image", |b, _| b.bytes("image", [&b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01"[..]])),
         ("number", |b, _| b.bytes("number", ["7"])),
         ("real", |b, _| b.bytes("real", ["0.5"])),
         ("ix", |b, _| b.int64("ix", [1, 2])),
