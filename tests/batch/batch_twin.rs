@@ -53,7 +53,7 @@ fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> us
             Ok(outcome) => *tally.entry(outcome).or_default() += 1,
             Err(difference) => panic!("{}\n{difference}", what()),
         }
-        singles(rng, &parser, &schema, &payloads, Form { single: true, ..form }, whole, &what);
+        singles(rng, &parser, &schema, &payloads, Form { single: true }, whole, &what);
         if let Ok(found) = found
             && rng.chance(100)
         {

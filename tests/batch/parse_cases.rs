@@ -140,7 +140,7 @@ fn wire_cases() {
         *followed.entry(follow.to_owned()).or_insert(0) += 1;
         for single in [true, false] {
             let what = format!("{} {}, single: {single}", row["id"], row["name"]);
-            let mode = ParseMode { single, valid, ..ParseMode::default() };
+            let mode = ParseMode { single, valid };
             let found = parse_all_ways(&schema, &payloads, mode, &what);
             let tf = answer(&row[if single { "parse_single" } else { "parse_batch" }]);
             match (follow, single) {
@@ -220,8 +220,7 @@ fn parse_cases() {
         let payloads: Vec<_> =
             case["payloads"].as_array().unwrap().iter().map(|hex| unhex(hex.as_str().unwrap())).collect();
         let listed = ERRORS.iter().find(|(other, ..)| *other == id);
-        let mode =
-            ParseMode { single: case["mode"] == "single", valid: id != "sp051", ..ParseMode::default() };
+        let mode = ParseMode { single: case["mode"] == "single", valid: id != "sp051" };
         let want = answer(&case["expect"]);
         assert_eq!(want.is_none(), listed.is_some(), "{what}");
 

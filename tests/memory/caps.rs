@@ -71,7 +71,7 @@ fn batches() {
             let region = Region::new(payload.clone());
             under_each_cap(&json, || {
                 let parser = BatchParser::new(&schema).contiguous_bytes(true).presence(true);
-                parser.parse(&[&payload[..], &payload])
+                parser.parse(&[payload.as_slice(), payload.as_slice()])
             });
             // Borrowed strings need memory for their places only.
             if fixed > 1 {
