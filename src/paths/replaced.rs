@@ -222,7 +222,17 @@ impl Replacement {
             let hidden = folder.join(REPLACED);
             create(&hidden).map_err(|e| Error::from(e).in_file(&hidden))?;
         }
-        let sync = |folder: &Path| sync_folder(folder).map_err(|e| Error::from(e).in_file(folder));
+        let sync = |with_parent: bool| -> Result<()> {
+            for folder in &folders {
+                let hidden = folder.join(REPLACED);
+                let synced = sync_folder(&hidden).and_then(|()| match with_parent {
+                    true => sync_folder(folder),
+                    false => Ok(()),
+                });
+                synced.map_err(|e| Error::from(e).in_file(&hidden))?;
+            }
+            Ok(())
+        };
         let (last, others): (Vec<_>, Vec<_>) = files.iter().partition(|(is_last, ..)| *is_last);
         let mut to_move = last;
         for file @ (_, from, to) in others {
@@ -235,13 +245,13 @@ impl Replacement {
                 Err(_) => to_move.push(file),
             }
         }
-        folders.iter().try_for_each(|folder| sync(&folder.join(REPLACED)))?;
+        sync(false)?;
         // The last shards are moved first: the set must not open while others are moved.
         for (_, from, to) in to_move {
             rename(from, to).map_err(|e| Error::from(e).in_file(from))?;
             moved.push((from.clone(), to.clone()));
         }
-        folders.iter().try_for_each(|folder| sync(&folder.join(REPLACED)).and_then(|()| sync(folder)))
+        sync(true)
     }
 
     /// Removes the old files that are aside, and those of the sets that these new files belong to. The new files have their names, durably.
