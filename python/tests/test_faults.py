@@ -278,3 +278,121 @@ def test_files_that_change_under_a_reader(shards: str, tmp_path: pathlib.Path, c
         # The contract of maps is broken: the process may end by SIGBUS.
         command = [sys.executable, "-c", CHANGED, shards, "map", change, str(tmp_path)]
         assert subprocess.run(command, capture_output=True).returncode in (0, -signal.SIGBUS)
+
+
+# Requests of more than 1 MiB fail, one at a time. In the large record each call needs some.
+MEMORY = r"""
+import errno, gzip, os, sys
+import numpy as np
+import tfseek
+folder, step, ARM, FIRED = sys.argv[1], int(sys.argv[2]), os.environ["TFSEEK_ARM"], os.environ["TFSEEK_FIRED"]
+N = 1 << 21
+large = {
+    "numbers": {"x": np.arange(N, dtype=np.int64) % 100}, "floats": {"x": np.zeros(N, np.float32)}, "strings": {"x": [b""] * (N // 2)},
+    "long": {"x": bytes(4 * N)}, "zeros.gz": {"x": bytes(16 * N)},
+}
+small = {"numbers": {"x": [1]}, "floats": {"x": [1.0]}, "strings": {"x": [b"a"]}, "long": {"x": b"a"}, "zeros.gz": {"x": b"a"}}
+for name in large:
+    with tfseek.Writer(os.path.join(folder, name), compression="gzip" if name.endswith(".gz") else None) as writer:
+        for features in (small[name], large[name], small[name]):
+            writer.write(features)
+
+def plain(value):
+    # Of a large value: its type and length, and its beginning.
+    if isinstance(value, (list, tuple)):
+        return [len(value), *(plain(item) for item in value[:3])]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return len(value), bytes(value[:3])
+    return repr(value)[:200]
+
+def tasks(name):
+    path = os.path.join(folder, name)
+    dtype = {"numbers": "int64", "floats": "float32"}.get(name, "string")
+    specs = [{"x": tfseek.VarLenFeature(dtype)}, {"x": tfseek.RaggedFeature(dtype)}]
+    ds = tfseek.open(path)
+    payload = bytes(ds[1])
+    yield "payload", lambda: bytes(ds[1])
+    yield "example", lambda: ds[1]["x"]
+    yield "list", lambda: list(ds[1]["x"])
+    yield "get_many", lambda: [bytes(ex) for ex in ds.get_many([1, 0])]
+    yield "pread", lambda: bytes(tfseek.open(path, io="pread")[1])
+    yield "open", lambda: len(tfseek.open(path, index="memory"))
+    yield "stream", lambda: [bytes(ex) for ex in tfseek.stream(path)]
+    yield "to_dict", lambda: tfseek.Example(payload).to_dict()
+    yield "encode", lambda: bytes(tfseek.Example({"x": ds[1]["x"]}))
+    for k, spec in enumerate(specs):
+        yield f"parse {k}", lambda spec=spec: tfseek.parse_example([payload, payload], spec)["x"]
+        yield f"loader {k}", lambda spec=spec: [batch["x"] for batch in tfseek.Loader(ds, spec, batch_size=2, threads=0, shuffle=False)]
+        yield f"threads {k}", lambda spec=spec: [batch["x"] for batch in tfseek.Loader(ds, spec, batch_size=2, threads=2, shuffle=False)]
+    yield "schema", lambda: tfseek.infer_schema(ds)
+    yield "column", lambda: len(ds.filter("len(x) > 0"))
+    yield "verify", lambda: tfseek.verify(path).records
+    yield "writer", lambda: write(payload)
+    if scanned:
+        yield "scan", lambda: [batch.num_rows for batch in pyarrow.RecordBatchReader.from_stream(ds.scan())]
+        yield "to_arrow", lambda: ds.to_arrow().num_rows
+
+def write(payload):
+    path = os.path.join(folder, "written")
+    with tfseek.Writer(path, overwrite=True) as writer:
+        writer.write(payload)
+    return os.path.getsize(path)
+
+try:
+    import pyarrow
+    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+    scanned = True
+except ImportError:
+    scanned = False
+
+def run(task, **variables):
+    os.environ.update(variables)
+    files = [os.open(ARM, os.O_RDONLY)]
+    try:
+        found = task()
+    except Exception as e:
+        found = e
+    finally:
+        files.append(os.open(ARM + ".off", os.O_RDONLY))
+        for file in files:
+            os.close(file)
+        for name in variables:
+            del os.environ[name]
+    return found if isinstance(found, Exception) else plain(found)
+
+counts = [0, 0]
+for name in large:
+    for task_name, task in tasks(name):
+        n, want = 1, run(task)
+        assert not isinstance(want, Exception), (name, task_name, want)
+        while True:
+            print(name, task_name, n, file=sys.stderr, flush=True)
+            found = run(task, TFSEEK_FAIL=f"alloc:{n}:{errno.ENOMEM}", TFSEEK_LARGE=str((1 << 20) + 1))
+            if not os.path.exists(FIRED):
+                assert found == want, (name, task_name, n, found, want)
+                break
+            os.remove(FIRED)
+            failed = isinstance(found, Exception)
+            assert failed or found == want, (name, task_name, n, found)
+            assert not failed or "memory" in str(found).lower() or isinstance(found, MemoryError), (name, task_name, n, repr(found))
+            counts[failed] += 1
+            n += step
+print("succeeded and errors:", counts)
+"""
+
+
+def test_large_requests_of_memory(shim: str, tmp_path: pathlib.Path) -> None:
+    """Each result is the right one or an exception that tells of memory. ``TFSEEK_SLOW`` makes every request fail, not every third."""
+    arm, code, data = tmp_path / "arm", tmp_path / "child.py", tmp_path / "data"
+    data.mkdir()
+    for path in (arm, tmp_path / "arm.off"):
+        path.touch()
+    code.write_text(MEMORY)
+    env = {**os.environ, "LD_PRELOAD": shim, "TFSEEK_ARM": str(arm), "TFSEEK_FIRED": str(tmp_path / "fired")}
+    command = [sys.executable, "-X", "faulthandler", str(code), str(data), "1" if SLOW else "3"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=3600 if SLOW else 240)
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr[-3000:])
+    assert "panicked" not in done.stderr, done.stderr[-3000:]
+    print(done.stdout)

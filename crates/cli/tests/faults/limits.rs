@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 /// Runs the command in a shell after these commands.
-fn limited(dir: &Folder, limits: &str, args: &[&str]) -> Ran {
+pub(crate) fn limited(dir: &Folder, limits: &str, args: &[&str]) -> Ran {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{limits}; exec \"$@\"")).arg("sh").arg(env!("CARGO_BIN_EXE_tfseek"));
     command.args(args).current_dir(dir.path("")).env("XDG_CACHE_HOME", dir.path("cache"));

@@ -14,6 +14,7 @@ mod hostile;
 mod kills;
 mod limits;
 mod links;
+mod memory;
 mod sets;
 mod soak;
 mod support;

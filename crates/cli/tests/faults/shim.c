@@ -4,6 +4,7 @@
 // TFSEEK_SHORT=BYTES         each read and write transfers at most this number of bytes
 // TFSEEK_INTERRUPT=1         every second read, write, open and sync fails with EINTR
 // TFSEEK_DISK=BYTES          writes of more bytes than this in total fail with ENOSPC
+// TFSEEK_LARGE=BYTES         the call "alloc" of TFSEEK_FAIL is a request of memory of at least this number of bytes
 // TFSEEK_ARM=PATH            nothing fails until the process opens this path. Opening it again begins the count again, and opening PATH.off
 //                            ends the faults. The variables may have other values then.
 
@@ -246,4 +247,44 @@ void *mmap64(void *at, size_t len, int access, int flags, int fd, off64_t offset
 int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *with) {
     int error = fails("thread");
     return error ? error : REAL(pthread_create)(thread, how, run, with);
+}
+
+// Requests of memory. The functions of glibc are called directly, because `dlsym` requests memory itself.
+void *__libc_malloc(size_t len);
+void *__libc_calloc(size_t count, size_t len);
+void *__libc_realloc(void *old, size_t len);
+void *__libc_memalign(size_t align, size_t len);
+
+static int is_refused(size_t len) {
+    const char *least = len < 65536 ? NULL : getenv("TFSEEK_LARGE");
+    return least && len >= strtoul(least, NULL, 10) && fails("alloc");
+}
+
+#define REFUSE(len)         \
+    do {                    \
+        if (is_refused(len)) { \
+            errno = ENOMEM; \
+            return NULL;    \
+        }                   \
+    } while (0)
+
+void *malloc(size_t len) {
+    REFUSE(len);
+    return __libc_malloc(len);
+}
+
+void *calloc(size_t count, size_t len) {
+    REFUSE(len > 1 ? count * len : count);
+    return __libc_calloc(count, len);
+}
+
+void *realloc(void *old, size_t len) {
+    REFUSE(len);
+    return __libc_realloc(old, len);
+}
+
+int posix_memalign(void **to, size_t align, size_t len) {
+    if (is_refused(len)) return ENOMEM;
+    *to = __libc_memalign(align, len);
+    return *to ? 0 : ENOMEM;
 }

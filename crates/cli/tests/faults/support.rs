@@ -73,10 +73,22 @@ impl Shim {
         n: usize,
         errno: i32,
     ) -> Option<Ran> {
+        self.fired(dir, args, vec![("TFSEEK_FAIL", format!("{call}:{n}:{errno}"))])
+    }
+
+    /// Runs the command with the n-th request of at least `large` bytes of memory failing. Returns `None` if the run makes fewer requests.
+    #[track_caller]
+    pub(crate) fn without_memory(&self, dir: &Folder, args: &[&str], n: usize, large: usize) -> Option<Ran> {
+        let fail = format!("alloc:{n}:{ENOMEM}");
+        self.fired(dir, args, vec![("TFSEEK_FAIL", fail), ("TFSEEK_LARGE", large.to_string())])
+    }
+
+    /// Runs the command with these variables. Returns `None` if no call failed.
+    #[track_caller]
+    fn fired(&self, dir: &Folder, args: &[&str], mut variables: Vec<(&str, String)>) -> Option<Ran> {
         let fired = dir.path("fired");
         let _ = fs::remove_file(&fired);
-        let variables =
-            [("TFSEEK_FIRED", fired.display().to_string()), ("TFSEEK_FAIL", format!("{call}:{n}:{errno}"))];
+        variables.push(("TFSEEK_FIRED", fired.display().to_string()));
         let ran = self.run(dir, args, &variables);
         fs::remove_file(fired).is_ok().then_some(ran)
     }

@@ -158,7 +158,10 @@ fn first_hits_come_while_the_scan_goes_on() {
     page.fill("where", "label == 3");
     page.key("Enter");
     // While it searches, the text has other numbers, and the list of hits grows: its end is not the last one.
-    page.wait("t.text('hits') == '100,000 matches in 1,000,000 records'", "100,000 hits and the end of the scan");
+    page.wait(
+        "t.text('hits') == '100,000 matches in 1,000,000 records'",
+        "100,000 hits and the end of the scan",
+    );
     page.eval("t.one('scrollbar').focus()");
     page.key("End");
     page.wait("t.ids().includes(999993)", "the last hit");
