@@ -4,13 +4,14 @@ use crate::args::{ColorChoice, GlobalArgs};
 use crate::exit::{Failure, Outcome};
 use anstyle::Style;
 use std::fmt::Display;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use tfseek::error::printable;
+use tfseek::io::OutputKey;
 
 /// Standard output and standard error, with the user's options for both.
 pub(crate) struct Console {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Box<dyn Write>>,
     /// Standard output is a terminal, so it is flushed after each record.
     live: bool,
     color: bool,
@@ -31,7 +32,7 @@ impl Console {
     pub(crate) fn new(global: &GlobalArgs) -> Console {
         let live = io::stdout().is_terminal();
         Console {
-            out: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
+            out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout().lock())),
             live,
             color: global.color.on(live),
             color_err: global.color.on(io::stderr().is_terminal()),
@@ -44,6 +45,15 @@ impl Console {
     /// Sets whether messages about damaged records name `--damage skip`. Default: no.
     pub(crate) fn set_can_skip(&mut self, can_skip: bool) {
         self.can_skip = can_skip;
+    }
+
+    /// Prints data to standard error from now on if an output of the run is standard output, such as `/dev/stdout`.
+    pub(crate) fn leave_stdout_to(&mut self, output: &Path) {
+        let key = |path: &Path| OutputKey::of(path).ok();
+        if key(output).is_some_and(|output| key(Path::new("/dev/stdout")) == Some(output)) {
+            self.out = BufWriter::new(Box::new(io::stderr()));
+            self.live = io::stderr().is_terminal();
+        }
     }
 
     /// Returns the writer of standard output.

@@ -21,6 +21,7 @@ pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Con
         // The state of `--resume` may be replaced, because it has been read before the new one is written.
         let shards = dataset.shards().map(|shard| shard.path);
         outputs::check_distinct([(out, out)], shards.chain(args.schema.as_deref()))?;
+        console.leave_stdout_to(out);
     }
     let mut options = match &schema {
         Some(schema) => dataset.loader(schema),

@@ -22,6 +22,7 @@ pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut C
     outputs::check_distinct(targets.iter().copied(), [input])?;
     for (target, _) in &targets {
         outputs::check_replace(target, args.force)?;
+        console.leave_stdout_to(target);
     }
     let bar = progress::bytes(global, "salvaging", progress::total_size(std::slice::from_ref(&args.input)));
     let limit = args.max_record.unwrap_or(salvage::MAX_RECORD);
