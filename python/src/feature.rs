@@ -6,6 +6,7 @@ use crate::memory::ArrayData;
 use crate::{hooks, numpy};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyList;
 use tfseek::io::Region;
 use tfseek::{ExampleBuf, Feature, FeatureBuf};
 
@@ -96,11 +97,12 @@ pub(crate) fn from_parts(pair: &Bound<'_, PyAny>) -> Result<FeatureBuf> {
             FeatureBuf::Float(numbers)
         }
         Some("bytes") => {
-            let values: Vec<PyBackedBytes> = values.extract()?;
+            let values = values.cast::<PyList>().map_err(PyErr::from)?;
             let mut strings = headroom::room(values.len())?;
-            for value in &values {
+            for value in values {
+                let value: PyBackedBytes = value.extract()?;
                 let mut copy = headroom::room(value.len())?;
-                copy.extend_from_slice(value);
+                copy.extend_from_slice(&value);
                 strings.push(copy);
             }
             FeatureBuf::Bytes(strings)

@@ -63,8 +63,12 @@ impl PySequenceExample {
         if let Some(lists) = feature_lists {
             let parts = hooks::feature_lists(py)?.call1((lists,))?;
             for part in parts.try_iter()? {
-                let (name, steps): (String, Vec<Bound<'_, PyAny>>) = part?.extract()?;
-                let steps = steps.iter().map(feature::from_parts).collect::<Result<Vec<FeatureBuf>>>()?;
+                let (name, found): (String, Bound<'_, PyAny>) = part?.extract()?;
+                let found = found.cast::<PyList>().map_err(PyErr::from)?;
+                let mut steps: Vec<FeatureBuf> = headroom::room(found.len())?;
+                for step in found {
+                    steps.push(feature::from_parts(&step)?);
+                }
                 message.feature_lists.insert(name, steps);
             }
         }

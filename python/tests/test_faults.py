@@ -320,7 +320,7 @@ def tasks(name):
     yield "pread", lambda: bytes(tfseek.open(path, io="pread")[1])
     yield "open", lambda: len(tfseek.open(path, index="memory"))
     yield "stream", lambda: [bytes(ex) for ex in tfseek.stream(path)]
-    yield "to_dict", lambda: tfseek.Example(payload).to_dict()
+    yield "to_dict", lambda: tfseek.Example.from_bytes(payload).to_dict()
     yield "encode", lambda: bytes(tfseek.Example({"x": ds[1]["x"]}))
     for k, spec in enumerate(specs):
         yield f"parse {k}", lambda spec=spec: tfseek.parse_example([payload, payload], spec)["x"]
@@ -328,15 +328,21 @@ def tasks(name):
         yield f"threads {k}", lambda spec=spec: [batch["x"] for batch in tfseek.Loader(ds, spec, batch_size=2, threads=2, shuffle=False)]
     yield "schema", lambda: tfseek.infer_schema(ds)
     yield "column", lambda: len(ds.filter("len(x) > 0"))
-    yield "verify", lambda: tfseek.verify(path).records
+    yield "verify", lambda: verified(path)
     yield "writer", lambda: write(payload)
     if scanned:
         yield "scan", lambda: [batch.num_rows for batch in pyarrow.RecordBatchReader.from_stream(ds.scan())]
-        yield "to_arrow", lambda: ds.to_arrow().num_rows
+        yield "to_arrow", lambda: ds.scan().to_arrow().num_rows
+
+def verified(path):
+    found = tfseek.verify(path)
+    for error in found.errors:
+        raise error
+    return found.records
 
 def write(payload):
     path = os.path.join(folder, "written")
-    with tfseek.Writer(path, overwrite=True) as writer:
+    with tfseek.Writer(path) as writer:
         writer.write(payload)
     return os.path.getsize(path)
 
