@@ -3,7 +3,7 @@
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{Event, OVERHEAD, Parser};
 use crate::io::sniff;
-use crate::io::{Compression, FileId, ReadBuffer, open_regular};
+use crate::io::{FileId, ReadBuffer, open_regular};
 use crate::paths;
 use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record};
@@ -213,12 +213,10 @@ impl Follow {
     #[cold]
     fn explain(&mut self, e: Error) -> Error {
         let read = self.file.rewind().and_then(|()| sniff::first_bytes(&self.file));
-        match read.map(|first| (sniff::compression(&first), first)) {
-            Ok((Compression::None, first)) => sniff::explain(e, &first),
-            Ok((compressed, _)) => {
-                Error::from(ErrorKind::Compressed { format: compressed.name() }).in_file(&self.name)
-            }
-            Err(_) => e,
+        let Ok(first) = read else { return e };
+        match sniff::compression(&first).format() {
+            None => sniff::explain(e, &first),
+            Some(format) => Error::from(ErrorKind::Compressed { format: format.name() }).in_file(&self.name),
         }
     }
 

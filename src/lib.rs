@@ -164,7 +164,7 @@ pub use filter::Filter;
 #[cfg(feature = "dataset")]
 pub use index::Index;
 #[cfg(feature = "dataset")]
-pub use io::inflate::Compression;
+pub use io::compression::Compression;
 #[cfg(feature = "dataset")]
 pub use io::threads::{MAX_THREADS, threads};
 #[cfg(feature = "dataset")]

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, absolute};
+use std::str::FromStr;
 
 /// Version of the JSON form.
 const VERSION: u64 = 1;
@@ -211,9 +212,9 @@ impl Part {
             other => return Err(invalid("shard", "a path", other)),
         };
         let compression = match take(&mut fields, "compression")? {
-            Value::String(name) if name == "none" => Compression::None,
-            Value::String(name) if name == "gzip" => Compression::Gzip,
-            Value::String(name) if name == "zlib" => Compression::Zlib,
+            Value::String(name) if Compression::from_str(&name).is_ok_and(|found| found.name() == name) => {
+                name.parse()?
+            }
             other => return Err(invalid("compression", "none, gzip or zlib", other)),
         };
         let time = take(&mut fields, "mtime")?;

@@ -2,10 +2,11 @@
 
 use crate::error::{At, CompressionError, Error, PartError, Result};
 use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
-use crate::io::deflate::CheckpointScan;
+use crate::io::inflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{
-    Compression, Inflate, ReadAt, ReadBuffer, ReadRange, SalvageReader, WatchedFile, open_regular,
+    CompressedFormat, Compression, Inflate, ReadAt, ReadBuffer, ReadRange, SalvageReader, WatchedFile,
+    open_regular,
 };
 use crate::part::Part;
 use crate::paths;
@@ -240,10 +241,10 @@ impl StreamOptions {
         file.seek(SeekFrom::Start(bytes.start))?;
         let mut reader: Box<dyn Read + Send> = Box::new(file.take(bytes.end.saturating_sub(bytes.start)));
         let first = sniff::first_bytes(&mut reader)?;
-        let found = match compression {
+        let found = match compression.format() {
             // A damaged record may begin like a compressed file.
-            Compression::None => Compression::None,
-            _ => sniff::compression(&first),
+            None => Compression::None,
+            Some(_) => sniff::compression(&first),
         };
         for named in [self.compression, Some(compression)].into_iter().flatten() {
             if named != found {
@@ -287,12 +288,14 @@ impl StreamOptions {
         compression: Compression,
     ) -> FramedRecords {
         let source = Cursor::new(first).chain(reader);
-        let source = match (self.tail, compression) {
-            (Tail::Tolerate, Compression::Gzip | Compression::Zlib) => {
-                let scan = CheckpointScan::new(source, compression, u64::MAX).tolerant(true);
+        let source = match (self.tail, compression.format()) {
+            (Tail::Tolerate, Some(format)) => {
+                let scan = CheckpointScan::new(source, format, u64::MAX).tolerant(true);
                 StreamInflate::Tolerant(scan)
             }
-            _ => StreamInflate::Strict(Inflate::new(source, compression)),
+            (Tail::Tolerate, None) | (Tail::Strict, _) => {
+                StreamInflate::Strict(Inflate::new(source, compression))
+            }
         };
         FramedRecords {
             source,
@@ -335,15 +338,13 @@ fn is_regular(file: &File, name: &Path) -> Result<bool> {
 
 #[cold]
 fn mismatch(named: Compression, found: Compression, first: &[u8]) -> Error {
-    let found = match (found, sniff::looks_like(first)) {
-        (Compression::None, Some(looks)) => looks.what,
-        (Compression::None, None) => "an uncompressed file",
-        (compressed, _) => compressed.name(),
+    let plain = "an uncompressed file";
+    let found = match (found.format(), sniff::looks_like(first)) {
+        (None, Some(looks)) => looks.what,
+        (None, None) => plain,
+        (Some(format), _) => format.name(),
     };
-    let expected = match named {
-        Compression::None => "an uncompressed file",
-        compressed => compressed.name(),
-    };
+    let expected = named.format().map_or(plain, CompressedFormat::name);
     CompressionError::Mismatch { expected, found }.into()
 }
 
@@ -493,9 +494,9 @@ impl Stream {
                 *ended = true;
                 // For a compressed file, detect the format of the decompressed bytes.
                 let inflated = records.buffer.bytes();
-                Err(match compression {
-                    Compression::None => sniff::explain(e.at(at), first),
-                    _ => sniff::explain(e.at(at), inflated.get(..SNIFF_LEN).unwrap_or(inflated)),
+                Err(match compression.format() {
+                    None => sniff::explain(e.at(at), first),
+                    Some(_) => sniff::explain(e.at(at), inflated.get(..SNIFF_LEN).unwrap_or(inflated)),
                 })
             }
         }
@@ -626,12 +627,12 @@ impl FramedRecords {
         }
         let (inflated, bytes) = (inflated.unwrap_or(0), left.unwrap_or(0));
         let (path, records) = (name.to_path_buf(), self.records_read());
-        let warning = match self.compression {
-            Compression::None => {
+        let warning = match self.compression.format() {
+            None => {
                 let offset = self.parser.offset();
                 Warning::TornTail { path, records, offset, bytes: inflated, inflated_bytes: 0 }
             }
-            _ => {
+            Some(_) => {
                 let offset = self.source.consumed().unwrap_or(0).saturating_sub(bytes);
                 Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
             }

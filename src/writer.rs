@@ -3,7 +3,7 @@
 use crate::error::{EncodeError, Error, IndexError, OptionsError, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};
-use crate::io::{Compression, Existing, NameNotSynced, Output, Process};
+use crate::io::{CompressedFormat, Compression, Existing, NameNotSynced, Output, Process};
 use crate::paths::{Replacement, is_last};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use flate2::{Compression as Level, GzBuilder};
@@ -175,9 +175,12 @@ impl WriterOptions {
 
     /// Returns the reason why these options are invalid, if they are.
     fn refused(&self) -> Option<OptionsError> {
-        let compression = self.compression;
-        (self.members.is_some() && compression != Compression::Gzip)
-            .then(|| OptionsError::Members { found: compression.name() })
+        let found = self.compression;
+        let has_members = match found.format() {
+            Some(CompressedFormat::Gzip) => true,
+            None | Some(CompressedFormat::Zlib) => false,
+        };
+        (self.members.is_some() && !has_members).then(|| OptionsError::Members { found: found.name() })
     }
 
     fn sink(&self, target: WriterTarget) -> WriterSink {

@@ -100,6 +100,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(arrow_write::write_stream, m)?)?;
     m.add_class::<tasks::TaskWriterCore>()?;
     m.add_function(wrap_pyfunction!(tasks::check_job, m)?)?;
+    m.add_function(wrap_pyfunction!(tasks::file_ending, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::write_task, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::commit_tasks, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::abort_tasks, m)?)?;

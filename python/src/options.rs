@@ -92,6 +92,29 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
     }
 }
 
+/// The names are those of [`Compression`].
+impl<'a, 'py> FromPyObject<'a, 'py> for Choice<Compression> {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Choice<Compression>> {
+        let found = from.extract::<PyBackedStr>()?.parse::<Compression>();
+        Ok(Choice(found.map_err(BindingError::from)?))
+    }
+}
+
+/// `"auto"` is `None`: each file tells its compression.
+impl<'a, 'py> FromPyObject<'a, 'py> for Choice<Option<Compression>> {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Choice<Option<Compression>>> {
+        if from.extract::<PyBackedStr>()? == "auto" {
+            return Ok(Choice(None));
+        }
+        let Choice(named) = from.extract::<Choice<Compression>>()?;
+        Ok(Choice(Some(named)))
+    }
+}
+
 /// Returns the argument with this name, from a dict that contains all arguments of a function.
 pub(crate) fn argument<'py, T>(arguments: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
 where
@@ -163,11 +186,4 @@ choices! {
         "first_epoch" => LoaderVerify::FirstEpoch,
     }
     ErrorPolicy: "errors" { "raise" => ErrorPolicy::Raise, "skip" => ErrorPolicy::Skip }
-    Compression: "compression" {
-        "none" => Compression::None, "gzip" => Compression::Gzip, "zlib" => Compression::Zlib,
-    }
-    Option<Compression>: "compression" {
-        "auto" => None, "none" => Some(Compression::None),
-        "gzip" => Some(Compression::Gzip), "zlib" => Some(Compression::Zlib),
-    }
 }

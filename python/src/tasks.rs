@@ -109,6 +109,12 @@ pub(crate) fn check_job(py: Python<'_>, out: PathBuf) -> Result<()> {
     py.detach(|| set::check_job(&out)).map_err(|e| reshard::failure(py, e))
 }
 
+/// Returns the end of the names of files with this compression, such as `.tfrecord.gz`.
+#[pyfunction]
+pub(crate) fn file_ending(compression: Choice<Compression>) -> String {
+    format!(".tfrecord{}", compression.0.suffix())
+}
+
 /// Makes the files of a job a set.
 #[pyfunction]
 pub(crate) fn commit_tasks(

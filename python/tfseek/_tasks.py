@@ -21,8 +21,6 @@ from ._write_arrow import encoding
 #: A record as :meth:`tfseek.Writer.write` takes it.
 Record = Union[bytes, bytearray, Example, SequenceExample, Mapping[Any, Any]]
 
-_ENDINGS = {"none": ".tfrecord", "gzip": ".tfrecord.gz", "zlib": ".tfrecord.zz"}
-
 
 class TaskFile(TypedDict):
     """A file that an attempt of a task wrote. It can be sent to other processes as JSON."""
@@ -57,11 +55,10 @@ class Job:
 
 def begin(path: Union[str, "os.PathLike[str]"], compression: str = "none", force: bool = False, **options: Any) -> Job:
     """Begins a set ``PATH-00000-of-N``. Raises :class:`tfseek.Error` if a set of that name exists, unless ``force`` is true."""
-    if compression not in _ENDINGS:
-        raise ValueError(f"compression: expected 'none', 'gzip' or 'zlib', found {compression!r}")
+    ending = _tfseek.file_ending(compression)
     if not os.path.basename(os.fspath(path)):
         raise ValueError(f"path: expected a folder and a name such as 'out/train', found {os.fspath(path)!r}")
-    job = Job(os.path.abspath(os.fspath(path)) + _ENDINGS[compression], compression, force, options)
+    job = Job(os.path.abspath(os.fspath(path)) + ending, compression, force, options)
     if not force:
         _tfseek.check_job(job.out)
     os.makedirs(job.folder, exist_ok=True)

@@ -6,7 +6,9 @@ use super::spans::{SpanCache, SpanKey};
 use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
-use crate::io::{Fetched, InflateFrom, PausableInflate, PositionalFile, ReadAt, Region, Source};
+use crate::io::{
+    CompressedFormat, Fetched, InflateFrom, PausableInflate, PositionalFile, ReadAt, Region, Source,
+};
 use crate::memory::{grow, zeroed};
 use std::fmt;
 use std::fs::File;
@@ -23,6 +25,7 @@ use std::sync::Arc;
 /// Decoders are paused at regular distances in the span when it is decompressed for the first time, and behind the last piece.
 pub(crate) struct InflatedFile {
     file: PositionalFile,
+    format: CompressedFormat,
     index: Index,
     cache: Arc<SpanCache>,
     /// Number of this shard in the cache.
@@ -35,11 +38,16 @@ impl InflatedFile {
     /// Maximum number of paused decoders at regular distances in a span.
     const PAUSES: u64 = 128;
 
-    pub(super) fn new(file: PositionalFile, index: Index, cache: &Arc<SpanCache>) -> InflatedFile {
+    pub(super) fn new(
+        file: PositionalFile,
+        format: CompressedFormat,
+        index: Index,
+        cache: &Arc<SpanCache>,
+    ) -> InflatedFile {
         if let Ok(table) = index.checkpoints() {
             table.will_need_entries();
         }
-        InflatedFile { file, index, shard: cache.next_shard(), cache: Arc::clone(cache) }
+        InflatedFile { file, format, index, shard: cache.next_shard(), cache: Arc::clone(cache) }
     }
 
     /// Fetches a range that is inside the block `block` of a block order. `buf` does not change if there is an error.
@@ -128,7 +136,7 @@ impl InflatedFile {
         #[cfg(test)]
         self.cache.before_inflate.call(k);
         let table = self.index.checkpoints()?;
-        let compression = self.index.compression();
+        let format = self.format;
         let done = self.file.with(|file| {
             let likely = table.likely_part(k, part.end);
             // The disk works on both while the window is verified.
@@ -141,8 +149,8 @@ impl InflatedFile {
             }
             let mut bytes = match self.index.has_gaps() {
                 // The bytes before damage are those that this decoder found when the shard was indexed.
-                true => InflateFrom::as_scanned(file, compression, from),
-                false => InflateFrom::new(file, compression, from, likely.map_or(u64::MAX, |part| part.end))?,
+                true => InflateFrom::as_scanned(file, format, from),
+                false => InflateFrom::new(file, format, from, likely.map_or(u64::MAX, |part| part.end))?,
             };
             bytes.skip(part.start.saturating_sub(from.out))?;
             take(&mut bytes)
@@ -180,7 +188,7 @@ impl InflatedFile {
             self.cache.wait_for(&self.key(&piece_of(span, last)));
         }
         let table = self.index.checkpoints()?;
-        let compression = self.index.compression();
+        let format = self.format;
         let len = span.end.saturating_sub(span.start);
         let distance = (len / InflatedFile::PAUSES).next_multiple_of(InflatedFile::PIECE);
         let paused = self.cache.paused(self.shard, span.start..piece.start);
@@ -188,13 +196,13 @@ impl InflatedFile {
         let done = self.file.with(|file| {
             let mut window = Vec::new();
             let mut bytes = match &paused {
-                Some(paused) => PausableInflate::resume(file, compression, paused),
+                Some(paused) => PausableInflate::resume(file, format, paused),
                 None => {
                     let from = table.get(k, &mut window).map_err(|e| self.index.checkpoint_error(e))?;
                     if from.out != span.start {
                         return Err(no_record().into());
                     }
-                    PausableInflate::new(file, compression, from)
+                    PausableInflate::new(file, format, from)
                 }
             };
             loop {
@@ -230,7 +238,7 @@ impl InflatedFile {
     /// Returns the error of a file that has fewer bytes than its index.
     #[cold]
     fn cut(&self) -> Error {
-        CompressionError::Cut { format: self.index.compression().name() }.into()
+        CompressionError::Cut { format: self.format.name() }.into()
     }
 
     /// Returns a span from the cache, or decompresses it.

@@ -137,10 +137,10 @@ impl DatasetOptions {
             None => options,
         };
         let cache = &self.spans;
-        let access = |compression| match (compression, promise) {
-            (Compression::None, Some(promise)) => Access::Map(promise),
-            (Compression::None, None) => Access::Read(options.budget()),
-            _ => Access::Inflate(options.budget(), Arc::clone(cache)),
+        let access = |compression: Compression| match (compression.format(), promise) {
+            (None, Some(promise)) => Access::Map(promise),
+            (None, None) => Access::Read(options.budget()),
+            (Some(format), _) => Access::Inflate(format, options.budget(), Arc::clone(cache)),
         };
         if let [pack] = paths.as_slice()
             && paths::is_pack(pack)

@@ -8,8 +8,8 @@ use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
-    Budget, Compression, Fetched, FileId, FileState, Map, PositionalFile, Promise, Region, Source, Stamp,
-    open_regular,
+    Budget, CompressedFormat, Compression, Fetched, FileId, FileState, Map, PositionalFile, Promise, Region,
+    Source, Stamp, open_regular,
 };
 use crate::policy::Verify;
 use crate::record::{Record, RecordFile};
@@ -29,7 +29,7 @@ pub(crate) enum Access {
     /// Positional reads, on a descriptor that stays open if the budget allows.
     Read(Arc<Budget>),
     /// Decompression of a compressed file, which is read with positional reads.
-    Inflate(Arc<Budget>, Arc<SpanCache>),
+    Inflate(CompressedFormat, Arc<Budget>, Arc<SpanCache>),
 }
 
 /// The source of the index of a shard.
@@ -124,7 +124,7 @@ impl ShardFile {
     /// Returns the cache of the decompressed spans of a compressed shard.
     pub(crate) fn span_cache(&self) -> Option<&Arc<SpanCache>> {
         match &self.access {
-            Access::Inflate(_, cache) => Some(cache),
+            Access::Inflate(_, _, cache) => Some(cache),
             _ => None,
         }
     }
@@ -150,8 +150,10 @@ impl ShardFile {
     pub(crate) fn known_bytes(&self) -> Option<u64> {
         match (&self.index, self.opened.get()) {
             (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.stored_bytes()),
-            (IndexSource::Pack { compression: Compression::None, .. }, None) => None,
-            (IndexSource::Pack { stream_end, .. }, None) => Some(*stream_end),
+            // A pack has no size of a plain shard.
+            (IndexSource::Pack { compression, stream_end, .. }, None) => {
+                compression.format().map(|_| *stream_end)
+            }
         }
     }
 
@@ -203,10 +205,10 @@ impl ShardFile {
                 let (file, index, stamp) = open_file()?;
                 (index.clone(), ShardBytes::File(self.positional(file, index, budget)?), stamp)
             }
-            Access::Inflate(budget, cache) => {
+            Access::Inflate(format, budget, cache) => {
                 let (file, index, stamp) = open_file()?;
                 let file = self.positional(file, index.clone(), budget)?;
-                let inflated = InflatedFile::new(file, index.clone(), cache);
+                let inflated = InflatedFile::new(file, *format, index.clone(), cache);
                 (index, ShardBytes::Inflated(inflated), stamp)
             }
         };

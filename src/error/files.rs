@@ -120,13 +120,6 @@ pub enum IndexError {
         /// The indexes or columns that would have to be built.
         build: Box<Build>,
     },
-    /// A line of an index in text form is invalid.
-    Text {
-        /// Number of the line, counted from 1.
-        line: u64,
-        /// Reason why it is invalid.
-        reason: Box<str>,
-    },
     /// Bytes follow the last whole record of a compressed shard, or the end of its compressed stream is missing. The index does not
     /// contain their number.
     TornTail,
@@ -248,7 +241,6 @@ impl fmt::Display for IndexError {
                 "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {}",
                 Count(*shards as u64, "shard")
             ),
-            IndexError::Text { line, reason } => write!(f, "index line {line}: {reason}"),
             IndexError::TornTail => f.write_str(
                 "truncated: the shard does not end after the last whole record, according to the index",
             ),

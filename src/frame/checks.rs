@@ -20,6 +20,11 @@ pub(crate) struct RecordHeader {
     pub(crate) payload_len: u64,
 }
 
+/// Returns true if a record with a sound header begins with these bytes.
+pub(crate) fn starts_with_record(first: &[u8]) -> bool {
+    first.first_chunk().is_some_and(|header| RecordHeader::parse(header).is_ok())
+}
+
 impl RecordHeader {
     /// Reads a header and checks its crc.
     ///

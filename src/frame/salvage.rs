@@ -92,7 +92,7 @@ impl Salvage {
     }
 
     /// Creates a parser at byte `offset` of a stream, at which record `record` begins.
-    pub fn resuming(max_payload: u64, offset: u64, record: Option<u64>) -> Salvage {
+    pub(crate) fn resuming(max_payload: u64, offset: u64, record: Option<u64>) -> Salvage {
         Salvage {
             max_payload,
             offset,
@@ -106,7 +106,7 @@ impl Salvage {
     }
 
     /// Creates a parser at byte `offset` of a stream, inside a gap: it begins with a search.
-    pub fn searching(max_payload: u64, offset: u64) -> Salvage {
+    pub(crate) fn searching(max_payload: u64, offset: u64) -> Salvage {
         Salvage { searches: true, in_gap: true, ..Salvage::resuming(max_payload, offset, None) }
     }
 

@@ -15,7 +15,7 @@ use super::store::NamedShard;
 use super::table::{Table, TableBuilder};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
-use crate::io::deflate::{CheckpointScan, Checkpoints};
+use crate::io::inflate::{CheckpointScan, Checkpoints};
 use crate::io::{Compression, FileId, Map, open_regular, sniff, threads};
 use crate::policy::Damage;
 use std::path::Path;
@@ -50,38 +50,38 @@ pub(super) fn scan(
         (start, points.map(|points| (points, old.header.data_size)))
     });
     let (mut checkpoints, mut lengths, mut losses) = (None, None, Losses::default());
-    let (scan, fps) = match (compression, options.may_map) {
-        (Compression::None, _) if options.damage == Damage::Skip => {
+    let (scan, fps) = match (compression.format(), options.may_map) {
+        (None, _) if options.damage == Damage::Skip => {
             let salvaged = salvage_file(&file, stamp.size, start, old, work)?;
             lengths = salvaged.lengths;
             let fps = fingerprints(&file, salvaged.outcome.end)?;
             (salvaged.outcome, fps)
         }
-        (Compression::None, Some(promise)) => {
+        (None, Some(promise)) => {
             let map = Map::open(&file, promise)?;
             let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
             let scan = scan_chunks(bytes, start, payloads, threads, work)?;
             let fps = fingerprints(bytes, scan.end)?;
             (scan, fps)
         }
-        (Compression::None, None) => {
+        (None, None) => {
             let scan = scan_file(&file, stamp.size, start, payloads, work)?;
             let fps = fingerprints(&file, scan.end)?;
             (scan, fps)
         }
-        (compression, _) if options.damage == Damage::Skip => {
+        (Some(format), _) if options.damage == Damage::Skip => {
             let spacing = options.checkpoint_every;
-            let (salvaged, found) = salvage_inflated(&file, stamp.size, compression, spacing, work)?;
+            let (salvaged, found) = salvage_inflated(&file, stamp.size, format, spacing, work)?;
             checkpoints = Some(CheckpointTable::build(found, spacing)?);
             (lengths, losses) = (salvaged.lengths, salvaged.losses);
             (salvaged.outcome, fingerprints(&file, stamp.size)?)
         }
-        (compression, _) => {
+        (Some(format), _) => {
             let spacing = options.checkpoint_every;
             let bytes = |pos| FileReader::new(&file, pos..stamp.size, work);
             let inflated = match known {
                 Some((points, at)) => CheckpointScan::behind(bytes(at), spacing, points, at, start.at),
-                None => CheckpointScan::new(bytes(0), compression, spacing),
+                None => CheckpointScan::new(bytes(0), format, spacing),
             };
             let mut inflated = inflated.tolerant(options.allows_torn());
             let mut scan = scan_inflated(&mut inflated, start, payloads, work)?;
@@ -175,14 +175,13 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
     }
 }
 
-/// Builds the index of a shard from the offsets that a writer or another tool's index provides. Nothing is scanned. `end` is
+/// Builds the index of a shard from the offsets of its writer. Nothing is scanned. `end` is
 /// the end of the last record in the record stream.
 pub(crate) fn from_offsets(
     path: &Path,
     compression: Compression,
     offsets: TableBuilder,
     end: u64,
-    checked: bool,
 ) -> Result<Sidecar> {
     let file = open_regular(path)?;
     let stamp = Stamp::of(&file.metadata()?)?;
@@ -195,7 +194,7 @@ pub(crate) fn from_offsets(
     }
     let fps = fingerprints(&file, stamp.size)?;
     let scan = ScanOutcome { offsets, end, torn: None };
-    assemble(scan, None, compression, stamp, fps, checked)
+    assemble(scan, None, compression, stamp, fps, true)
 }
 
 #[cfg(test)]

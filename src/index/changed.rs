@@ -5,8 +5,8 @@ use super::layout::{GAPS, IndexHeader};
 use super::progress::Work;
 use super::scan::{FileReader, ScanStart, scan_file, scan_inflated};
 use crate::error::{Error, Result};
-use crate::io::deflate::CheckpointScan;
-use crate::io::{Compression, FileState};
+use crate::io::FileState;
+use crate::io::inflate::CheckpointScan;
 use std::fs::File;
 
 /// Checks that the indexed bytes are still at the start of a shard, which may have grown. Always compares the fingerprints.
@@ -41,11 +41,11 @@ pub(super) fn changed(known: &IndexHeader, now: Stamp, file: &File, why: &str) -
 /// Verifies all indexed records of a shard, without its index.
 fn verify(known: &IndexHeader, file: &File) -> Result<()> {
     let (work, start) = (Work::new(None), ScanStart::default());
-    match known.compression() {
-        Compression::None => scan_file(file, known.indexed_end, start, true, &work).map(drop),
-        compression => {
+    match known.compression().format() {
+        None => scan_file(file, known.indexed_end, start, true, &work).map(drop),
+        Some(format) => {
             let bytes = FileReader::new(file, 0..known.data_size, &work);
-            let mut inflated = CheckpointScan::new(bytes, compression, u64::MAX).tolerant(true);
+            let mut inflated = CheckpointScan::new(bytes, format, u64::MAX).tolerant(true);
             scan_inflated(&mut inflated, start, true, &work).map(drop)
         }
     }

@@ -5,7 +5,7 @@ use super::layout::Section;
 use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Error, Result};
-use crate::io::deflate::{Checkpoint, Checkpoints, WINDOW};
+use crate::io::inflate::{Checkpoint, Checkpoints, WINDOW};
 use crate::io::{ReadAt, Region};
 use crate::memory::{grow, room};
 use std::fs::File;

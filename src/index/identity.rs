@@ -3,7 +3,7 @@
 use super::layout::{GAPS, IndexHeader};
 use crate::error::{Error, IndexError};
 pub(crate) use crate::io::Stamp;
-use crate::io::{Compression, ReadAt};
+use crate::io::{CompressedFormat, ReadAt};
 use std::io;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -48,10 +48,12 @@ pub(crate) fn compare(
     }
     Ok(if now.size == known.data_size && now.size == known.indexed_end {
         Staleness::Moved
-    } else if known.compression() == Compression::Zlib {
-        Staleness::Stale("the size of the compressed shard has changed")
     } else {
-        Staleness::Grown
+        match known.compression().format() {
+            None | Some(CompressedFormat::Gzip) => Staleness::Grown,
+            // One stream has one end.
+            Some(CompressedFormat::Zlib) => Staleness::Stale("the size of the compressed shard has changed"),
+        }
     })
 }
 

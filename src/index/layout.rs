@@ -31,7 +31,7 @@
 
 use crate::crc::crc32c;
 use crate::error::{Error, IndexError};
-use crate::io::Compression;
+use crate::io::{CompressedFormat, Compression};
 
 /// Bytes of the header of every index file.
 pub(crate) const HEADER_LEN: usize = CRC_AT + 4;
@@ -129,11 +129,11 @@ impl IndexHeader {
     }
 
     pub(crate) fn compression(&self) -> Compression {
-        match self.flags & (GZIP | ZLIB) {
-            0 => Compression::None,
-            GZIP => Compression::Gzip,
-            _ => Compression::Zlib,
-        }
+        let is_named = |format: &CompressedFormat| self.has(compression_flags(format.compression()));
+        CompressedFormat::ALL
+            .into_iter()
+            .find(is_named)
+            .map_or(Compression::None, CompressedFormat::compression)
     }
 
     /// Checks that the fields are consistent with each other. Facts that only a scan could verify are accepted.

@@ -7,7 +7,7 @@ use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::named_with;
 use crate::error::{Error, Result};
-use crate::io::{Compression, Existing, Output, ReadAt, SalvagePart, SalvageReader, folder, open_regular};
+use crate::io::{Existing, Output, ReadAt, SalvagePart, SalvageReader, folder, open_regular};
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use crate::wire::MAX_LEN;
@@ -64,13 +64,13 @@ pub(crate) fn warning(path: &Path, index: &Index, options: &IndexOptions) -> Res
 /// Errors of reading the index.
 fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
     let (path, records) = (path.into(), index.len());
-    Ok(match index.compression() {
-        Compression::None => {
+    Ok(match index.compression().format() {
+        None => {
             let (offset, size) = (index.indexed_end(), index.data_size());
             let bytes = size.saturating_sub(offset);
             Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 }
         }
-        _ => {
+        Some(_) => {
             let Losses { inflated, bytes, .. } = index.losses()?;
             let offset = index.data_size().saturating_sub(bytes);
             Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
@@ -136,8 +136,8 @@ fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<
     fs::create_dir_all(folder(target)).map_err(to_target)?;
     let mut out = RestFile::open(target).map_err(to_target)?;
     let mut put = |bytes: &[u8]| out.put(bytes).map_err(to_target);
-    match index.compression() {
-        Compression::None => {
+    match index.compression().format() {
+        None => {
             let mut buf = Vec::new();
             for gap in index.gaps() {
                 let mut gap = gap?;
@@ -152,9 +152,9 @@ fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<
             }
         }
         // The index does not contain the length of the stream, so the file is searched again.
-        compression => {
+        Some(format) => {
             let size = index.data_size();
-            let mut reader = SalvageReader::inflated(&file, size, compression, u64::MAX, MAX_LEN);
+            let mut reader = SalvageReader::inflated(&file, size, format, u64::MAX, MAX_LEN);
             while let Some(part) = reader.next()? {
                 if let SalvagePart::Damage { bytes, .. } = part {
                     put(bytes)?;

@@ -97,9 +97,9 @@ impl Index {
 
     /// Returns the number of bytes that hold the records: of the shard when it was scanned, or of the record stream if it is compressed.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        match self.compression() {
-            Compression::None => self.data_size(),
-            _ => self.stream_end(),
+        match self.compression().format() {
+            None => self.data_size(),
+            Some(_) => self.stream_end(),
         }
     }
 
@@ -118,10 +118,12 @@ impl Index {
     /// version 0.1 contains the index of a compressed shard with a torn tail, or if the index cannot be read.
     pub fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
-        match header.compression() {
-            _ if !header.has(TORN) => Some(0),
-            Compression::None => header.data_size.checked_sub(header.indexed_end),
-            _ => {
+        if !header.has(TORN) {
+            return Some(0);
+        }
+        match header.compression().format() {
+            None => header.data_size.checked_sub(header.indexed_end),
+            Some(_) => {
                 let losses = self.0.tells_losses().then(|| self.losses().ok()).flatten()?;
                 Some(losses.inflated.saturating_add(losses.bytes))
             }
@@ -148,9 +150,9 @@ impl Index {
             Ok(losses) => (losses, None),
             Err(e) => (Losses::default(), Some(e)),
         };
-        let (torn, ranges) = match self.compression() {
-            Compression::None => (self.torn_tail_bytes().unwrap_or(0), Vec::new()),
-            _ => (losses.inflated, losses.ranges),
+        let (torn, ranges) = match self.compression().format() {
+            None => (self.torn_tail_bytes().unwrap_or(0), Vec::new()),
+            Some(_) => (losses.inflated, losses.ranges),
         };
         let in_file = (losses.bytes > 0).then(|| {
             let end = self.data_size();

@@ -5,7 +5,7 @@
 //! - [`open_shards`] finds, extends or builds the indexes of a set of shards.
 //! - [`build_beside`] does the work of the command `tfseek index`.
 //! - [`write_pack`] writes the indexes of a whole dataset to one file.
-//! - [`import_text`] and [`export_text`] read and write the text format of `tfrecord2idx`.
+//! - [`export_text`] writes the text format of `tfrecord2idx`.
 //!
 //! ```
 //! use tfseek::index::{IndexOptions, open_shards};
@@ -50,7 +50,7 @@ mod sidecar;
 mod store;
 mod table;
 
-pub use dali::{export_text, import_text};
+pub use dali::export_text;
 pub use lookup::Index;
 pub use open::{Indexes, build_beside, open_shards};
 pub use options::IndexOptions;

@@ -263,9 +263,12 @@ impl IndexFiles<'_> {
 #[cold]
 fn explain(e: Error, shard: NamedShard<'_>) -> Error {
     let e = e.in_file(shard.path);
-    match (shard.compression, open_regular(shard.path).and_then(sniff::first_bytes)) {
-        (None | Some(Compression::None), Ok(first)) => sniff::explain(e, &first),
-        _ => e,
+    if shard.compression.and_then(Compression::format).is_some() {
+        return e;
+    }
+    match open_regular(shard.path).and_then(sniff::first_bytes) {
+        Ok(first) => sniff::explain(e, &first),
+        Err(_) => e,
     }
 }
 
@@ -278,7 +281,7 @@ pub(crate) fn sidecar_for_written(
     end: u64,
     options: &IndexOptions,
 ) -> Result<Index> {
-    let mut sidecar = from_offsets(path, compression, offsets, end, true).map_err(|e| e.in_file(path))?;
+    let mut sidecar = from_offsets(path, compression, offsets, end).map_err(|e| e.in_file(path))?;
     let target = named(&target_dir(path, options), path);
     write(&target, |w| sidecar.write_to(w)).map_err(|e| e.in_file(&target))?;
     sidecar.file = Some(target.into());

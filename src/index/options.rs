@@ -1,7 +1,7 @@
 //! Options for finding, building and saving indexes.
 
 use super::progress::ProgressCallback;
-use crate::io::deflate::SPACING;
+use crate::io::inflate::SPACING;
 use crate::io::{Budget, Promise};
 use crate::policy::{Damage, IndexMode, Tail};
 use std::ops::ControlFlow;

@@ -7,8 +7,8 @@ use super::sidecar::Sidecar;
 use super::table::{Table, TableBuilder};
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{OVERHEAD, Salvage, Torn};
-use crate::io::deflate::Checkpoints;
-use crate::io::{Compression, ReadAt, SalvagePart, SalvageReader};
+use crate::io::inflate::Checkpoints;
+use crate::io::{CompressedFormat, ReadAt, SalvagePart, SalvageReader};
 use crate::wire::MAX_LEN;
 
 /// The result of a scan that goes on after damage.
@@ -48,11 +48,11 @@ pub(super) fn salvage_file(
 pub(super) fn salvage_inflated(
     file: &dyn ReadAt,
     size: u64,
-    compression: Compression,
+    format: CompressedFormat,
     spacing: u64,
     work: &Work,
 ) -> Result<(SalvagedScan, Checkpoints)> {
-    let mut reader = SalvageReader::inflated(file, size, compression, spacing, MAX_LEN);
+    let mut reader = SalvageReader::inflated(file, size, format, spacing, MAX_LEN);
     let scan = salvage(&mut reader, ScanStart::default(), TableBuilder::lengths(), work)?;
     Ok((scan, reader.into_checkpoints().unwrap_or_default()))
 }

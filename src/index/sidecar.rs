@@ -9,7 +9,7 @@ use super::losses::{LossTable, Losses};
 use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
 use crate::error::{At, Error, IndexError, Result};
 use crate::frame::Torn;
-use crate::io::deflate::Checkpoints;
+use crate::io::inflate::Checkpoints;
 use crate::io::{Compression, FileId, Region, Reserved};
 use std::io::Write;
 use std::path::Path;

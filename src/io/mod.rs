@@ -3,13 +3,10 @@
 //! All platform-specific code is in this module.
 
 mod atomic;
-pub(crate) mod deflate;
-#[cfg(test)]
-mod deflate_tests;
+pub(crate) mod compression;
 mod existing;
 mod file_state;
 pub(crate) mod inflate;
-mod inflate_from;
 mod map;
 mod memory;
 mod nameless;
@@ -22,7 +19,6 @@ mod process;
 pub(crate) mod read_ahead;
 mod read_buffer;
 mod region;
-mod resume;
 mod salvage;
 pub(crate) mod sniff;
 mod source;
@@ -31,10 +27,10 @@ mod watched;
 
 pub use atomic::NameNotSynced;
 pub(crate) use atomic::{AtomicFile, TMP_PREFIX, sync_folder};
+pub(crate) use compression::{CompressedFormat, Compression};
 pub use existing::Existing;
 pub(crate) use file_state::{FileId, FileState, Stamp};
-pub(crate) use inflate::{Compression, Inflate};
-pub(crate) use inflate_from::{InflateFrom, PausableInflate, PausedInflate};
+pub(crate) use inflate::{Inflate, InflateFrom, PausableInflate, PausedInflate};
 pub(crate) use map::{Map, Promise};
 pub(crate) use memory::memory_limit;
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, file_type_name, open_regular};

@@ -2,12 +2,11 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::deflate::{Checkpoints, WINDOW};
-use super::inflate::Compression;
+use super::compression::{CompressedFormat, Compression};
+use super::inflate::{Checkpoints, DamagedInflate, FileBytes, NotInflated, SalvageFile, WINDOW};
 use super::pipe::{KEPT, PipeBytes};
 use super::pread::{ReadAt, ReadRange};
 use super::read_buffer::ReadBuffer;
-use super::resume::{DamagedInflate, FileBytes, NotInflated, SalvageFile};
 use super::sniff;
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
@@ -104,9 +103,9 @@ impl<'a> SalvageReader<'a> {
     pub fn new(file: &'a File, max_payload: u64) -> Result<SalvageReader<'a>> {
         let size = ReadAt::size(file)?;
         let first = sniff::first_bytes(ReadRange { file, at: 0, end: size })?;
-        Ok(match sniff::compression(&first) {
-            Compression::None => SalvageReader::plain(file, size, Salvage::new(max_payload)),
-            compression => SalvageReader::inflated(file, size, compression, u64::MAX, max_payload),
+        Ok(match sniff::compression(&first).format() {
+            None => SalvageReader::plain(file, size, Salvage::new(max_payload)),
+            Some(format) => SalvageReader::inflated(file, size, format, u64::MAX, max_payload),
         })
     }
 
@@ -121,12 +120,12 @@ impl<'a> SalvageReader<'a> {
     pub(crate) fn inflated(
         file: &'a dyn ReadAt,
         size: u64,
-        compression: Compression,
+        format: CompressedFormat,
         spacing: u64,
         max_payload: u64,
     ) -> SalvageReader<'a> {
         let file = SalvageFile::Borrowed(file);
-        let inflate = DamagedInflate::new(file, size, compression, spacing, max_payload);
+        let inflate = DamagedInflate::new(file, size, format, spacing, max_payload);
         let (input, parser) = (SalvageInput::Inflated(Box::new(inflate)), Salvage::new(max_payload));
         SalvageReader::with(input, parser)
     }
@@ -159,10 +158,10 @@ impl<'a> SalvageReader<'a> {
         compression: Compression,
         max_payload: u64,
     ) -> SalvageReader<'static> {
-        let input = match compression {
-            Compression::None => SalvageInput::Plain(FileBytes { file, at: 0, end: size }),
-            _ => {
-                let inflate = DamagedInflate::new(file, size, compression, u64::MAX, max_payload);
+        let input = match compression.format() {
+            None => SalvageInput::Plain(FileBytes { file, at: 0, end: size }),
+            Some(format) => {
+                let inflate = DamagedInflate::new(file, size, format, u64::MAX, max_payload);
                 SalvageInput::Inflated(Box::new(inflate))
             }
         };

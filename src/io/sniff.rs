@@ -1,8 +1,9 @@
 //! Detection of file formats by the first bytes. File name suffixes are not reliable.
 
-use super::inflate::{Compression, is_zlib_of_records};
+use super::compression::{CompressedFormat, Compression};
+use super::inflate::is_zlib_of_records;
 use crate::error::{Error, ErrorKind, Remedy};
-use crate::frame::RecordHeader;
+use crate::frame::starts_with_record;
 use crate::image::image_format;
 use std::io::{self, Read};
 
@@ -26,25 +27,18 @@ pub(crate) fn first_bytes(reader: impl Read) -> io::Result<Vec<u8>> {
 
 /// Returns the compression of the file that begins with `first`. A valid record header takes precedence.
 pub(crate) fn compression(first: &[u8]) -> Compression {
-    match first {
-        _ if starts_with_record(first) => Compression::None,
-        [0x1f, 0x8b, 0x08, ..] => Compression::Gzip,
-        // RFC 1950: method 8, a window of at most 2^15, a header that is a multiple of 31.
-        [cmf, flg, ..]
-            if cmf & 0x0f == 8
-                && cmf >> 4 <= 7
-                && (u16::from(*cmf) << 8 | u16::from(*flg)).is_multiple_of(31)
-                && is_zlib_of_records(first) =>
-        {
-            Compression::Zlib
-        }
-        _ => Compression::None,
+    if starts_with_record(first) {
+        return Compression::None;
     }
-}
-
-/// Returns true if a record with a sound header begins with these bytes.
-pub(super) fn starts_with_record(first: &[u8]) -> bool {
-    first.first_chunk().is_some_and(|header| RecordHeader::parse(header).is_ok())
+    let begins = |format: &CompressedFormat| {
+        format.may_begin(first)
+            && match format {
+                CompressedFormat::Gzip => true,
+                // Two bytes are weak evidence.
+                CompressedFormat::Zlib => is_zlib_of_records(first),
+            }
+    };
+    CompressedFormat::ALL.into_iter().find(begins).map_or(Compression::None, CompressedFormat::compression)
 }
 
 /// Offset, magic bytes, name and remedy of a file format.
@@ -144,12 +138,10 @@ pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
     if !at_start || !matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::Truncated { .. }) {
         return e;
     }
-    let kind = match (compression(first), looks_like(first)) {
-        (Compression::None, None) => return e,
-        (Compression::None, Some(LooksLike { what, remedy })) => {
-            ErrorKind::NotTfRecord { looks_like: what, remedy }
-        }
-        (compressed, _) => ErrorKind::Compressed { format: compressed.name() },
+    let kind = match (compression(first).format(), looks_like(first)) {
+        (None, None) => return e,
+        (None, Some(LooksLike { what, remedy })) => ErrorKind::NotTfRecord { looks_like: what, remedy },
+        (Some(format), _) => ErrorKind::Compressed { format: format.name() },
     };
     match &location.path {
         Some(path) => Error::new(kind).in_file(path),

@@ -5,7 +5,7 @@ use super::replaced::{self, explained};
 use super::set::{FoundShard, ShardName};
 use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader};
-use crate::io::open_regular;
+use crate::io::{Compression, open_regular};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -104,8 +104,8 @@ fn begins_with_record(path: &Path) -> bool {
         && RecordHeader::parse(&header).is_ok()
 }
 
-/// Returns true if a file of this name counts as a shard of its folder: it has one of the [`EXTENSIONS`], which `.gz` or `.zz` and
-/// `-NNNNN-of-NNNNN` may follow, and does not begin with a dot.
+/// Returns true if a file of this name counts as a shard of its folder: it has one of the [`EXTENSIONS`], which a suffix of a compression
+/// and `-NNNNN-of-NNNNN` may follow, and does not begin with a dot.
 ///
 /// ```
 /// use tfseek::paths::has_extension;
@@ -115,12 +115,15 @@ fn begins_with_record(path: &Path) -> bool {
 /// ```
 pub fn has_extension(name: &str) -> bool {
     let plain = |name: &str| {
-        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zz")).unwrap_or(name);
+        let (_, name) = Compression::of_name(name);
         EXTENSIONS.iter().any(|e| name.ends_with(e))
     };
     let before_shard = || ShardName::parse(name).is_some_and(|m| m.suffix.is_empty() && plain(m.stem));
     // `x.tfrecord-00000-of-00002.gz` has its extension before the shard number and its compression after it.
-    let between =
-        || ShardName::parse(name).is_some_and(|m| matches!(m.suffix, ".gz" | ".zz") && plain(m.stem));
+    let between = || {
+        let is_suffix =
+            |suffix: &str| matches!(Compression::of_name(suffix), (found, "") if found != Compression::None);
+        ShardName::parse(name).is_some_and(|m| is_suffix(m.suffix) && plain(m.stem))
+    };
     !name.starts_with('.') && (plain(name) || before_shard() || between())
 }

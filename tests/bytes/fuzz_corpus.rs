@@ -44,21 +44,6 @@ const FILTERS: &[&str] = &[
     "split(0.5, seed = ",
 ];
 
-/// A shard, twice its number, and the text.
-const TEXT_INDEXES: &[(u8, &str)] = &[
-    (0, ""),
-    (2, "0 16\n"),
-    (2, "0 16"),
-    (2, "0 16\r\n"),
-    (2, "00 016\n"),
-    (2, "+0 16\n"),
-    (2, "0  16\n"),
-    (4, "0 16\n16 53\n69 90\n159 26\n185 63\n"),
-    (4, "16 53\n69 90\n159 26\n185 63\n"),
-    (2, "0 18446744073709551615\n18446744073709551615 16\n"),
-    (4, "000000000000000000000 000000000000000000001616 53\n69 90\n159 26\n185 63\n"),
-];
-
 const PATTERNS: &[&str] = &[
     "",
     "a.tfrecord",
@@ -190,13 +175,6 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             })
             .chain(FILTERS.iter().map(|text| [&[0], text.as_bytes()].concat()))
             .collect(),
-        "text_index" => (0..24u8)
-            .map(|k| {
-                let edits = usize::from(k / 8) * 5;
-                [vec![(k % 8) | 1], rng.bytes(edits)].concat()
-            })
-            .chain(TEXT_INDEXES.iter().map(|(shard, text)| [&[*shard], text.as_bytes()].concat()))
-            .collect(),
         "paths" => {
             PATTERNS.iter().enumerate().map(|(k, text)| [&[k as u8 % 2], text.as_bytes()].concat()).collect()
         }
@@ -271,7 +249,6 @@ fn generated_inputs_pass() {
         targets::salvage(&bytes);
         targets::schema(&bytes);
         targets::filter(&[vec![1], rng.bytes(len)].concat());
-        targets::text_index(&bytes);
         if seed % 8 == 0 {
             targets::state(&bytes);
             targets::compressed(&bytes);

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tfseek::crc::crc32c;
 use tfseek::error::{CompressionError, IndexError};
-use tfseek::index::{Index, IndexOptions, export_text, import_text, open_shards, write_pack};
+use tfseek::index::{Index, IndexOptions, export_text, open_shards, write_pack};
 use tfseek::io::Region;
 use tfseek::{DatasetOptions, ErrorKind, IndexMode, Mapped};
-use tfseek_testkit::shards::{equal, options, records, sidecar, write};
+use tfseek_testkit::shards::{equal, options, sidecar, write};
 
 /// Offsets in the header of a pack.
 const N_RECORDS: usize = 24;
@@ -187,23 +187,6 @@ fn text_indexes_are_for_uncompressed_shards() {
     let (_, index) = gzip(dir.path());
     let e = export_text(&index, 0..index.len(), &mut Vec::new()).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Compressed { format: "gzip" }), "{e}");
-}
-
-/// A line with more digits than two numbers have is malformed. Its parts are not lines.
-#[test]
-fn a_long_line_of_a_text_index_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = write(dir.path(), "x", &records(&[b"", b""]));
-    let zeros = "0".repeat(19);
-    for text in [
-        format!("00{zeros} {zeros}1616 16\n"),
-        format!("00{zeros} {zeros}16"),
-        format!("{zeros}0 {zeros}016\r\n"),
-    ] {
-        let found = import_text(&mut text.as_bytes(), &path);
-        let e = found.map(|index| index.len()).unwrap_err();
-        assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Text { line: 1, .. })), "{text}: {e}");
-    }
 }
 
 #[test]

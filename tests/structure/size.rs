@@ -13,13 +13,13 @@ const PUBLISHED: [&str; 6] = [
 ];
 
 /// Limits of public functions and types: of the core, and of all published crates.
-const CORE: [usize; 2] = [504, 144];
+const CORE: [usize; 2] = [503, 144];
 const ALL: [usize; 2] = [733, 247];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 600;
 const PAGE_WORDS: usize = 4500;
-const ALL_WORDS: usize = 62_200;
+const ALL_WORDS: usize = 62_300;
 /// Pages that define a format, or list all of an interface.
 const LONG_PAGES: [&str; 5] =
     ["docs/format.md", "docs/index.md", "docs/order.md", "docs/command.md", "docs/python.md"];

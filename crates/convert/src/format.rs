@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::Path;
 use tfseek::Compression;
 use tfseek::paths::has_extension;
-use tfseek_tools::outputs;
 
 /// The format of a file, which the suffix of its name states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +51,7 @@ impl FileFormat {
         let other = SUFFIXES.iter().find(|(suffix, _)| name.len() > suffix.len() && name.ends_with(suffix));
         match other {
             Some((_, format)) => Some(*format),
-            None => has_extension(name).then(|| FileFormat::TfRecord(outputs::compression(name))),
+            None => has_extension(name).then(|| FileFormat::TfRecord(Compression::of_name(name).0)),
         }
     }
 

@@ -1,32 +1,9 @@
-//! Paths of outputs: checks that are made before anything is written, and the compression that a name states.
+//! Paths of outputs: checks that are made before anything is written.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use tfseek::Compression;
 use tfseek::io::{Output, OutputKey};
-
-/// Suffixes of compressed files.
-pub(crate) const SUFFIXES: [(&str, Compression); 5] = [
-    (".gz", Compression::Gzip),
-    (".gzip", Compression::Gzip),
-    (".zz", Compression::Zlib),
-    (".zlib", Compression::Zlib),
-    (".z", Compression::Zlib),
-];
-
-/// Returns the compression that the suffix of a file's name states.
-///
-/// ```
-/// use tfseek::Compression;
-/// use tfseek_tools::outputs::compression;
-/// assert_eq!(compression("train.tfrecord.gz"), Compression::Gzip);
-/// assert_eq!(compression("train.tfrecord"), Compression::None);
-/// ```
-pub fn compression(name: &str) -> Compression {
-    let found = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
-    found.map_or(Compression::None, |(_, compression)| *compression)
-}
 
 /// The reason why a file must not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! Decompression of files, which can only be read in order, to plain files.
 
-use crate::outputs::SUFFIXES;
 use std::path::{Path, PathBuf};
 use tfseek::io::Existing;
 use tfseek::paths::has_extension;
@@ -28,8 +27,8 @@ impl Destination<'_> {
         }
         let name = input.file_name().and_then(|name| name.to_str());
         let plain = name.and_then(|name| {
-            let plain = SUFFIXES.iter().find_map(|(suffix, _)| name.strip_suffix(suffix));
-            plain.filter(|plain| !plain.is_empty())
+            let (compression, plain) = Compression::of_name(name);
+            (compression != Compression::None && !plain.is_empty()).then_some(plain)
         });
         match (self, plain, name) {
             (Destination::NextToInput, Some(plain), _) => Some(input.with_file_name(plain)),

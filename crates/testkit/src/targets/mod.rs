@@ -14,7 +14,6 @@ mod schema;
 mod script;
 mod state;
 mod tensor;
-mod text_index;
 
 pub use compressed::{checkpoints, compressed};
 pub use filter::filter;
@@ -25,7 +24,6 @@ pub use salvage::salvage;
 pub use schema::schema;
 pub use state::state;
 pub use tensor::tensor;
-pub use text_index::text_index;
 
 use crate::{agree, agree_parse, roundtrip};
 
@@ -47,6 +45,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("schema", schema),
     ("state", state),
     ("filter", filter),
-    ("text_index", text_index),
     ("paths", paths),
 ];

@@ -2,7 +2,6 @@
 
 use super::error::{ReshardError, options};
 use super::options::ShardCount;
-use crate::outputs;
 use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek::paths::set_of;
@@ -82,7 +81,7 @@ impl OutPattern {
     /// Returns the compression that the suffix states.
     pub(crate) fn compression(&self) -> Compression {
         let name = if self.suffix.is_empty() { &self.stem } else { &self.suffix };
-        outputs::compression(name)
+        Compression::of_name(name).0
     }
 
     /// Returns the names of the files of a part. `count` is the number of its shards, if they are a set.
@@ -173,7 +172,7 @@ fn at_pattern(name: &str) -> Option<(&str, &str, &str)> {
 
 /// Splits a name before its extension, which may be followed by the suffix of a compressed file.
 fn split_extension(name: &str) -> (&str, &str) {
-    let plain = outputs::SUFFIXES.iter().find_map(|(suffix, _)| name.strip_suffix(suffix)).unwrap_or(name);
+    let (_, plain) = Compression::of_name(name);
     let stem = match plain.rsplit_once('.') {
         Some((stem, _)) if !stem.is_empty() => stem,
         _ if !plain.is_empty() => plain,

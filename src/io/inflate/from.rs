@@ -5,12 +5,11 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::deflate::{
-    BufferedInput, Checkpoint, CheckpointScan, INPUT, PausedScan, TRAILER, corrupt, cut, gzip_header,
-};
-use super::inflate::Compression;
-use super::pread::ReadAt;
+use super::header::{TRAILER, corrupt, cut, gzip_header};
+use super::scan::{BufferedInput, Checkpoint, CheckpointScan, INPUT, PausedScan};
 use crate::error::Result;
+use crate::io::compression::CompressedFormat;
+use crate::io::pread::ReadAt;
 use std::io::{self, Read};
 use zlib_rs::{Inflate as RawInflate, InflateFlush, Status};
 
@@ -27,7 +26,7 @@ impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
     /// Returns a reader that first reads up to the offset `likely_end` of the file, and beyond it only if it needs more.
     pub(crate) fn new<'a>(
         file: &'a F,
-        format: Compression,
+        format: CompressedFormat,
         from: Checkpoint<'_>,
         likely_end: u64,
     ) -> Result<InflateFrom<'a, F>> {
@@ -36,7 +35,7 @@ impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
 
     pub(crate) fn as_scanned<'a>(
         file: &'a F,
-        format: Compression,
+        format: CompressedFormat,
         from: Checkpoint<'_>,
     ) -> InflateFrom<'a, F> {
         let bytes = ResumedBytes::new(file, from.bit, u64::MAX);
@@ -108,12 +107,16 @@ impl PausedInflate {
 }
 
 impl<'a, F: ReadAt + ?Sized> PausableInflate<'a, F> {
-    pub(crate) fn new(file: &'a F, format: Compression, from: Checkpoint<'_>) -> PausableInflate<'a, F> {
+    pub(crate) fn new(file: &'a F, format: CompressedFormat, from: Checkpoint<'_>) -> PausableInflate<'a, F> {
         let bytes = ResumedBytes::new(file, from.bit, u64::MAX);
         PausableInflate(CheckpointScan::from_block(bytes, format, from))
     }
 
-    pub(crate) fn resume(file: &'a F, format: Compression, paused: &PausedInflate) -> PausableInflate<'a, F> {
+    pub(crate) fn resume(
+        file: &'a F,
+        format: CompressedFormat,
+        paused: &PausedInflate,
+    ) -> PausableInflate<'a, F> {
         let bytes = ResumedBytes::new(file, paused.at.saturating_mul(8), u64::MAX);
         PausableInflate(CheckpointScan::resume(bytes, format, &paused.scan))
     }
@@ -149,7 +152,7 @@ impl<'a, F: ReadAt + ?Sized> PausableInflate<'a, F> {
 pub(crate) struct FastInflate<'a, F: ?Sized> {
     decoder: RawInflate,
     input: BufferedInput<ResumedBytes<'a, F>>,
-    format: Compression,
+    format: CompressedFormat,
     next: NextInflate,
 }
 
@@ -166,7 +169,7 @@ enum NextInflate {
 impl<F: ReadAt + ?Sized> FastInflate<'_, F> {
     fn new<'a>(
         file: &'a F,
-        format: Compression,
+        format: CompressedFormat,
         from: Checkpoint<'_>,
         likely_end: u64,
     ) -> Result<FastInflate<'a, F>> {
@@ -201,8 +204,10 @@ impl<F: ReadAt + ?Sized> FastInflate<'_, F> {
             let made = self.decoder.total_out().saturating_sub(before_out) as usize;
             self.input.consume(taken);
             self.next = match done {
-                Ok(Status::StreamEnd) if self.format == Compression::Zlib => NextInflate::End,
-                Ok(Status::StreamEnd) => NextInflate::Member,
+                Ok(Status::StreamEnd) => match self.format {
+                    CompressedFormat::Gzip => NextInflate::Member,
+                    CompressedFormat::Zlib => NextInflate::End,
+                },
                 Ok(_) if taken == 0 && made == 0 => return Err(cut(self.format).into()),
                 Ok(_) => NextInflate::Blocks,
                 Err(_) => NextInflate::Damage,
@@ -215,7 +220,7 @@ impl<F: ReadAt + ?Sized> FastInflate<'_, F> {
     }
 }
 
-fn raw_decoder(window: &[u8], format: Compression) -> Result<RawInflate> {
+fn raw_decoder(window: &[u8], format: CompressedFormat) -> Result<RawInflate> {
     let mut decoder = RawInflate::new(false, 15);
     if !window.is_empty() {
         decoder.set_dictionary(window).map_err(|_| corrupt(format, "invalid window"))?;

@@ -6,17 +6,18 @@
 //! A place counts only if a sound record is found behind it, because payloads may contain the same bytes. The search begins after the last
 //! sound record, so no record is found twice.
 //!
-//! Of a pipe the bytes from there on are kept, at most [`KEPT`](super::pipe::KEPT). A search that would need more goes on at the next place.
+//! Of a pipe the bytes from there on are kept, at most [`KEPT`](crate::io::pipe::KEPT). A search that would need more goes on at the next place.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::deflate::{CheckpointScan, Checkpoints, begins_member};
-use super::inflate::Compression;
-use super::pipe::PipeBytes;
-use super::pread::{ReadAt, ReadRange};
-use super::read_buffer::ReadBuffer;
+use super::header::begins_member;
+use super::scan::{CheckpointScan, Checkpoints};
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
+use crate::io::compression::CompressedFormat;
+use crate::io::pipe::PipeBytes;
+use crate::io::pread::{ReadAt, ReadRange};
+use crate::io::read_buffer::ReadBuffer;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -36,7 +37,7 @@ const PLACE: u64 = 256;
 
 /// A file that is borrowed or shared by its readers, or a pipe.
 #[derive(Clone)]
-pub(super) enum SalvageFile<'a> {
+pub(in crate::io) enum SalvageFile<'a> {
     Borrowed(&'a dyn ReadAt),
     Shared(Arc<dyn ReadAt + Send + Sync>),
     Pipe(Arc<PipeBytes>),
@@ -51,19 +52,19 @@ impl SalvageFile<'_> {
     }
 
     /// Returns the I/O error that ended a pipe.
-    pub(super) fn check_end(&self) -> Result<()> {
+    pub(in crate::io) fn check_end(&self) -> Result<()> {
         self.pipe().and_then(PipeBytes::take_error).map_or(Ok(()), |e| Err(e.into()))
     }
 }
 
 /// A reader of a range of the bytes of a file.
 #[derive(Clone)]
-pub(super) struct FileBytes<'a> {
-    pub(super) file: SalvageFile<'a>,
+pub(in crate::io) struct FileBytes<'a> {
+    pub(in crate::io) file: SalvageFile<'a>,
     /// Offset of the next byte.
-    pub(super) at: u64,
+    pub(in crate::io) at: u64,
     /// Offset behind the last byte, `u64::MAX` for a pipe.
-    pub(super) end: u64,
+    pub(in crate::io) end: u64,
 }
 
 impl Read for FileBytes<'_> {
@@ -85,7 +86,7 @@ impl Read for FileBytes<'_> {
 }
 
 /// A reader of the inflated bytes. It ends at damage as at the end of the file.
-pub(super) struct DamagedInflate<'a> {
+pub(in crate::io) struct DamagedInflate<'a> {
     file: SalvageFile<'a>,
     /// Number of bytes of the file, `u64::MAX` for a pipe.
     size: u64,
@@ -94,7 +95,7 @@ pub(super) struct DamagedInflate<'a> {
     trial: Option<Box<CheckpointScan<FileBytes<'a>>>>,
     /// The inflated bytes of a place.
     buffer: ReadBuffer,
-    compression: Compression,
+    format: CompressedFormat,
     max_payload: u64,
     /// Offsets in the record stream, and lower bounds of their offsets in the file. The first one is at or before the last sound record.
     marks: VecDeque<(u64, u64)>,
@@ -117,20 +118,20 @@ struct Place {
 }
 
 /// Damage that ended the inflation.
-pub(super) struct NotInflated {
+pub(in crate::io) struct NotInflated {
     /// The bytes of the file between the damage and the place where inflation begins again.
-    pub(super) file: Range<u64>,
-    pub(super) error: Error,
+    pub(in crate::io) file: Range<u64>,
+    pub(in crate::io) error: Error,
     /// Inflation begins again.
-    pub(super) goes_on: bool,
+    pub(in crate::io) goes_on: bool,
 }
 
 impl<'a> DamagedInflate<'a> {
-    /// Returns a reader of the first `size` bytes of a file with this compression, gzip or zlib, or of a pipe, whose `size` is `u64::MAX`.
-    pub(super) fn new(
+    /// Returns a reader of the first `size` bytes of a file of this format, or of a pipe, whose `size` is `u64::MAX`.
+    pub(in crate::io) fn new(
         file: SalvageFile<'a>,
         size: u64,
-        compression: Compression,
+        format: CompressedFormat,
         spacing: u64,
         max_payload: u64,
     ) -> DamagedInflate<'a> {
@@ -138,10 +139,10 @@ impl<'a> DamagedInflate<'a> {
         DamagedInflate {
             file,
             size,
-            scan: CheckpointScan::new(bytes, compression, spacing),
+            scan: CheckpointScan::new(bytes, format, spacing),
             trial: None,
             buffer: ReadBuffer::default(),
-            compression,
+            format,
             max_payload,
             marks: VecDeque::new(),
             begin: 0,
@@ -151,17 +152,17 @@ impl<'a> DamagedInflate<'a> {
         }
     }
 
-    pub(super) fn into_checkpoints(self) -> Checkpoints {
+    pub(in crate::io) fn into_checkpoints(self) -> Checkpoints {
         self.scan.into_checkpoints()
     }
 
     /// Returns the number of bytes of the file that were inflated.
-    pub(super) fn consumed(&self) -> u64 {
+    pub(in crate::io) fn consumed(&self) -> u64 {
         self.scan.consumed()
     }
 
     /// States that a sound record ends at offset `end` of the record stream.
-    pub(super) fn found_record(&mut self, end: u64) {
+    pub(in crate::io) fn found_record(&mut self, end: u64) {
         self.sound = end;
         while self.marks.get(1).is_some_and(|&(out, _)| out <= end) {
             self.marks.pop_front();
@@ -182,7 +183,7 @@ impl<'a> DamagedInflate<'a> {
     ///
     /// # Errors
     /// I/O errors. That of a pipe is returned at its end.
-    pub(super) fn next_place(&mut self) -> Result<Option<NotInflated>> {
+    pub(in crate::io) fn next_place(&mut self) -> Result<Option<NotInflated>> {
         let Some(error) = self.scan.failed().cloned().filter(|_| !self.ended) else {
             return self.file.check_end().map(|()| None);
         };
@@ -245,7 +246,7 @@ impl<'a> DamagedInflate<'a> {
             have = have.saturating_add(read);
             let bytes = buf.get(..have).unwrap_or_default();
             for (i, start) in bytes.windows(FLUSH.len()).enumerate() {
-                let found = place(start, at.saturating_add(i as u64), self.compression);
+                let found = place(start, at.saturating_add(i as u64), self.format);
                 let Some(place) = found.filter(|place| place.at > from) else { continue };
                 if self.holds_record(place)? {
                     return Ok(Some(place));
@@ -264,10 +265,9 @@ impl<'a> DamagedInflate<'a> {
 
     /// Returns true if a sound record is found in the bytes that are inflated behind a place.
     fn holds_record(&mut self, place: Place) -> Result<bool> {
-        let (work, compression) = (self.work(), self.compression);
+        let (work, format) = (self.work(), self.format);
         let bytes = FileBytes { file: self.file.clone(), at: place.at, end: self.size };
-        let trial =
-            self.trial.get_or_insert_with(|| Box::new(CheckpointScan::new(bytes, compression, u64::MAX)));
+        let trial = self.trial.get_or_insert_with(|| Box::new(CheckpointScan::new(bytes, format, u64::MAX)));
         trial.inner().at = place.at;
         trial.go_on(place.at, place.member, false)?;
         let (start, mut salvage) = (trial.returned(), Salvage::searching(self.max_payload, 0));
@@ -305,16 +305,16 @@ impl<'a> DamagedInflate<'a> {
 }
 
 /// Returns the place that these bytes at offset `at` of the file indicate.
-fn place(bytes: &[u8], at: u64, compression: Compression) -> Option<Place> {
-    match *bytes {
-        [a, b, c, d] if [a, b, c, d] == FLUSH => {
-            Some(Place { at: at.saturating_add(FLUSH.len() as u64), member: false })
-        }
-        [a, b, c, d] if compression == Compression::Gzip && begins_member([a, b, c, d]) => {
-            Some(Place { at, member: true })
-        }
-        _ => None,
+fn place(bytes: &[u8], at: u64, format: CompressedFormat) -> Option<Place> {
+    let bytes: [u8; FLUSH.len()] = bytes.try_into().ok()?;
+    if bytes == FLUSH {
+        return Some(Place { at: at.saturating_add(FLUSH.len() as u64), member: false });
     }
+    let member = match format {
+        CompressedFormat::Gzip => begins_member(bytes),
+        CompressedFormat::Zlib => false,
+    };
+    member.then_some(Place { at, member })
 }
 
 impl Read for DamagedInflate<'_> {
@@ -386,7 +386,7 @@ mod tests {
         let limit = WORK + WORK_FACTOR * size;
         let file = Counted { bytes, read: AtomicU64::new(0) };
         let mut inflate =
-            DamagedInflate::new(SalvageFile::Borrowed(&file), size, Compression::Gzip, u64::MAX, 100);
+            DamagedInflate::new(SalvageFile::Borrowed(&file), size, CompressedFormat::Gzip, u64::MAX, 100);
         while inflate.read(&mut [0; 1000]).unwrap() > 0 {}
         let place = inflate.next_place().unwrap().unwrap();
         assert!(!place.goes_on && inflate.next_place().unwrap().is_none());
@@ -394,7 +394,7 @@ mod tests {
         let all = PARTS * (PARTS - 1) / 2 * PART as u64;
         assert!(all > 4 * limit && inflated > limit / 2, "{inflated} of {all} bytes");
         // The file is read a few times: from the start, in the search, and ahead by the decoder at each place.
-        let ahead = PARTS * super::super::deflate::INPUT as u64;
+        let ahead = PARTS * super::super::scan::INPUT as u64;
         let spent = inflated + file.read.load(Relaxed).saturating_sub(2 * size + ahead);
         assert!(spent <= limit, "{spent} bytes, the limit is {limit}");
     }
@@ -421,7 +421,7 @@ mod tests {
         bytes[10] = 0xff;
         let size = bytes.len() as u64;
         let found = |file: SalvageFile<'_>, size: u64| {
-            let mut inflate = DamagedInflate::new(file, size, Compression::Gzip, u64::MAX, 100);
+            let mut inflate = DamagedInflate::new(file, size, CompressedFormat::Gzip, u64::MAX, 100);
             while inflate.read(&mut [0; 1000]).unwrap() > 0 {}
             let place = inflate.next_place().unwrap().unwrap();
             let mut inflated = Vec::new();
@@ -457,7 +457,7 @@ mod tests {
         let mut inflate = DamagedInflate::new(
             SalvageFile::Borrowed(&file),
             file.len() as u64,
-            Compression::Gzip,
+            CompressedFormat::Gzip,
             u64::MAX,
             100,
         );
@@ -480,7 +480,7 @@ mod tests {
         let file = file.as_slice();
         let size = file.len() as u64;
         let file = SalvageFile::Borrowed(&file);
-        let mut inflate = DamagedInflate::new(file, size, Compression::Gzip, u64::MAX, 100);
+        let mut inflate = DamagedInflate::new(file, size, CompressedFormat::Gzip, u64::MAX, 100);
         let (mut buf, mut total, mut most) = ([0; 100], 0, 0);
         while let read @ 1.. = inflate.read(&mut buf).unwrap() {
             total += read;

@@ -7,9 +7,13 @@
 //! The borders are found with miniz_oxide, which reports them. The bytes behind a checkpoint are decompressed with zlib-rs, which is
 //! faster. Only those of a damaged stream are decompressed with miniz_oxide again: two decoders may differ in the bytes before an error.
 
-use super::inflate::{Compression, is_zlib_of_records};
-use super::sniff::{SNIFF_LEN, starts_with_record};
+use super::header::{
+    GZIP_HEADER, HeaderFault, MAGIC, TRAILER, begins_member, corrupt, cut, gzip_header, zlib_header,
+};
+use super::stream::is_zlib_of_records;
 use crate::error::{CompressionError, Error, Result};
+use crate::frame::starts_with_record;
+use crate::io::compression::CompressedFormat;
 use crate::memory::room;
 use flate2::Crc;
 use miniz_oxide::inflate::TINFLStatus;
@@ -21,6 +25,8 @@ use std::fmt;
 use std::io::{self, Read};
 use zlib_rs::adler32::adler32;
 
+/// Number of bytes behind the last member or stream that may begin a zlib stream of records.
+const REST: usize = 512;
 /// Number of bytes of a window, the largest distance in a deflate stream.
 pub(crate) const WINDOW: usize = 32 << 10;
 /// Bytes per read of compressed data.
@@ -35,8 +41,6 @@ pub(super) const OUTPUT: usize = 256 << 10;
 pub(crate) const SPACING: u64 = 1 << 20;
 /// Bytes of windows that every file may have.
 const FREE_WINDOWS: u64 = 16 << 20;
-/// Bytes of a gzip trailer: CRC32 and length.
-pub(super) const TRAILER: usize = 8;
 
 /// A position at which decompression can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +117,7 @@ impl Checkpoints {
 /// A [`tolerant`](CheckpointScan::tolerant) reader accepts a cut trailer at the end of the file, and other bytes after the last one.
 pub(crate) struct CheckpointScan<R> {
     input: BufferedInput<R>,
-    format: Compression,
+    format: CompressedFormat,
     /// Minimum number of decompressed bytes between two checkpoints.
     spacing: u64,
     part: StreamPart,
@@ -174,10 +178,10 @@ enum Checksum {
 }
 
 impl Checksum {
-    fn new(format: Compression) -> Checksum {
+    fn new(format: CompressedFormat) -> Checksum {
         match format {
-            Compression::Zlib => Checksum::Adler32(1),
-            _ => Checksum::Crc32(Crc::new()),
+            CompressedFormat::Gzip => Checksum::Crc32(Crc::new()),
+            CompressedFormat::Zlib => Checksum::Adler32(1),
         }
     }
 
@@ -201,8 +205,8 @@ impl Checksum {
 }
 
 impl<R: Read> CheckpointScan<R> {
-    /// Returns a reader of a file with this compression, gzip or zlib.
-    pub(crate) fn new(inner: R, format: Compression, spacing: u64) -> CheckpointScan<R> {
+    /// Returns a reader of a file of this format.
+    pub(crate) fn new(inner: R, format: CompressedFormat, spacing: u64) -> CheckpointScan<R> {
         CheckpointScan {
             input: BufferedInput::new(inner, FIRST_INPUT),
             format,
@@ -241,13 +245,13 @@ impl<R: Read> CheckpointScan<R> {
     /// Returns a reader of the gzip members behind those that were scanned before, with the checkpoints of both. `inner` begins at byte
     /// `at` of the file, and its content at byte `out` of the stream.
     pub(crate) fn behind(inner: R, spacing: u64, known: Checkpoints, at: u64, out: u64) -> CheckpointScan<R> {
-        let mut scan = CheckpointScan::new(inner, Compression::Gzip, spacing);
+        let mut scan = CheckpointScan::new(inner, CompressedFormat::Gzip, spacing);
         (scan.input.consumed, scan.out, scan.found) = (at, out, known);
         scan
     }
 
     /// Returns a reader of the bytes behind a checkpoint. `inner` begins with the block.
-    pub(super) fn from_block(inner: R, format: Compression, from: Checkpoint<'_>) -> CheckpointScan<R> {
+    pub(super) fn from_block(inner: R, format: CompressedFormat, from: Checkpoint<'_>) -> CheckpointScan<R> {
         let mut scan = CheckpointScan::new(inner, format, u64::MAX);
         scan.part = StreamPart::Blocks;
         let window = from.window.len().min(OUTPUT);
@@ -273,7 +277,7 @@ impl<R: Read> CheckpointScan<R> {
     }
 
     /// Returns a reader of the bytes behind a paused decoder. `inner` begins with the first byte that was not decompressed.
-    pub(super) fn resume(inner: R, format: Compression, from: &PausedScan) -> CheckpointScan<R> {
+    pub(super) fn resume(inner: R, format: CompressedFormat, from: &PausedScan) -> CheckpointScan<R> {
         let start = Checkpoint { out: from.out, bit: 0, window: &from.window };
         let mut scan = CheckpointScan::from_block(inner, format, start);
         (scan.decoder, scan.part) = (from.decoder.clone(), from.part);
@@ -356,11 +360,11 @@ impl<R: Read> CheckpointScan<R> {
         }
         let (mut first, mut len) = ([0; MAGIC.len()], 0_usize);
         let header = match self.format {
-            Compression::Zlib if at > 0 => {
+            CompressedFormat::Zlib if at > 0 => {
                 Err(CompressionError::TrailingData { format: self.format.name(), at }.into())
             }
-            Compression::Zlib => zlib_header(|| self.input.byte()),
-            _ => gzip_header(|| {
+            CompressedFormat::Zlib => zlib_header(|| self.input.byte()),
+            CompressedFormat::Gzip => gzip_header(|| {
                 let byte = self.input.byte()?;
                 if let (Some(to), Some(byte)) = (first.get_mut(len), byte) {
                     (*to, len) = (byte, len.saturating_add(1));
@@ -396,7 +400,7 @@ impl<R: Read> CheckpointScan<R> {
     /// stream of records, or a gzip member begins anywhere, since a damaged header may precede it. `first`: the bytes that were read before.
     fn rest_holds_records(&mut self, first: &[u8]) -> io::Result<bool> {
         let mut bytes = first.to_vec();
-        while bytes.len() < SNIFF_LEN
+        while bytes.len() < REST
             && let Some(byte) = self.input.byte()?
         {
             bytes.push(byte);
@@ -471,7 +475,7 @@ impl<R: Read> CheckpointScan<R> {
             TINFLStatus::HasMoreOutput => {}
             TINFLStatus::NeedsMoreInput if more => {}
             TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                self.failed = Some(CompressionError::Cut { format: self.format.name() });
+                self.failed = Some(cut(self.format));
             }
             _ => self.fail("invalid deflate data"),
         }
@@ -502,7 +506,10 @@ impl<R: Read> CheckpointScan<R> {
     fn trailer(&mut self) -> io::Result<()> {
         let at = self.input.consumed;
         let expected = self.sum.as_ref().map(|sum| sum.trailer(self.member));
-        let len = if self.format == Compression::Gzip { TRAILER } else { 4 };
+        let len = match self.format {
+            CompressedFormat::Gzip => TRAILER,
+            CompressedFormat::Zlib => 4,
+        };
         let mut sound = true;
         for k in 0..len {
             let Some(found) = self.input.byte()? else {
@@ -601,107 +608,4 @@ impl<R: Read> BufferedInput<R> {
         self.consume(1);
         Ok(byte)
     }
-}
-
-/// The reason that a header could not be read.
-pub(super) enum HeaderFault {
-    Io(io::Error),
-    Format(CompressionError),
-}
-
-impl From<io::Error> for HeaderFault {
-    fn from(e: io::Error) -> HeaderFault {
-        HeaderFault::Io(e)
-    }
-}
-
-impl From<CompressionError> for HeaderFault {
-    fn from(e: CompressionError) -> HeaderFault {
-        HeaderFault::Format(e)
-    }
-}
-
-impl From<HeaderFault> for Error {
-    fn from(fault: HeaderFault) -> Error {
-        match fault {
-            HeaderFault::Io(e) => e.into(),
-            HeaderFault::Format(e) => e.into(),
-        }
-    }
-}
-
-/// Bytes of the fields that every gzip header has.
-const GZIP_HEADER: u64 = 10;
-/// The start of a gzip member: magic and method. The next byte has flags, of which five are defined.
-const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
-const UNDEFINED_FLAGS: u8 = 0xe0;
-
-/// Returns true if a gzip member may begin with these bytes.
-pub(super) fn begins_member([a, b, c, flags]: [u8; 4]) -> bool {
-    [a, b, c] == MAGIC && flags & UNDEFINED_FLAGS == 0
-}
-
-/// Reads the header of a gzip member (RFC 1952). Its checksum, if there is one, is verified.
-pub(super) fn gzip_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> Result<(), HeaderFault> {
-    const HCRC: u8 = 2;
-    const EXTRA: u8 = 4;
-    const NAME: u8 = 8;
-    const COMMENT: u8 = 16;
-    let mut crc = Crc::new();
-    let mut next = |crc: &mut Crc| -> Result<u8, HeaderFault> {
-        let found = byte()?.ok_or(cut(Compression::Gzip))?;
-        crc.update(&[found]);
-        Ok(found)
-    };
-    let [first, second, method] = MAGIC;
-    let magic = [next(&mut crc)?, next(&mut crc)?];
-    if magic != [first, second] || next(&mut crc)? != method {
-        return Err(corrupt(Compression::Gzip, "incorrect header").into());
-    }
-    let flags = next(&mut crc)?;
-    if flags & UNDEFINED_FLAGS != 0 {
-        return Err(corrupt(Compression::Gzip, "unknown flags in the header").into());
-    }
-    // Time, extra flags, operating system.
-    for _ in 0..6 {
-        next(&mut crc)?;
-    }
-    if flags & EXTRA != 0 {
-        let len = u16::from_le_bytes([next(&mut crc)?, next(&mut crc)?]);
-        for _ in 0..len {
-            next(&mut crc)?;
-        }
-    }
-    for text in [NAME, COMMENT] {
-        if flags & text != 0 {
-            while next(&mut crc)? != 0 {}
-        }
-    }
-    if flags & HCRC != 0 {
-        let expected = crc.sum() as u16;
-        if u16::from_le_bytes([next(&mut crc)?, next(&mut crc)?]) != expected {
-            return Err(corrupt(Compression::Gzip, "the checksum of the header does not match").into());
-        }
-    }
-    Ok(())
-}
-
-/// Reads the header of a zlib stream (RFC 1950).
-fn zlib_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> Result<(), HeaderFault> {
-    let mut next = || -> Result<u8, HeaderFault> { Ok(byte()?.ok_or(cut(Compression::Zlib))?) };
-    let (method, flags) = (next()?, next()?);
-    let valid =
-        method & 15 == 8 && method >> 4 <= 7 && u16::from_be_bytes([method, flags]).is_multiple_of(31);
-    if !valid || flags & 32 != 0 {
-        return Err(corrupt(Compression::Zlib, "incorrect header").into());
-    }
-    Ok(())
-}
-
-pub(super) fn cut(format: Compression) -> CompressionError {
-    CompressionError::Cut { format: format.name() }
-}
-
-pub(super) fn corrupt(format: Compression, reason: &str) -> CompressionError {
-    CompressionError::Corrupt { format: format.name(), reason: reason.into() }
 }

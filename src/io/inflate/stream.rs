@@ -1,58 +1,11 @@
-//! Decompression of gzip and zlib files.
+//! Decompression of a file in order.
 
-use crate::error::{CompressionError, Error, OptionsError};
+use super::header::{corrupt, cut};
+use crate::error::{CompressionError, Error};
+use crate::io::compression::{CompressedFormat, Compression};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::fmt;
 use std::io::{self, Read};
-use std::str::FromStr;
-
-/// The compression of a file. It applies to the whole record stream, not to single records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Compression {
-    /// Uncompressed.
-    #[default]
-    None,
-    /// gzip (RFC 1952), one or more members.
-    Gzip,
-    /// zlib (RFC 1950), one stream.
-    Zlib,
-}
-
-impl Compression {
-    /// Returns `none`, `gzip` or `zlib`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Compression::None => "none",
-            Compression::Gzip => "gzip",
-            Compression::Zlib => "zlib",
-        }
-    }
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// Parses TensorFlow's names (`""`, `GZIP`, `ZLIB`) and tfseek's, in upper or lower case. An unknown name is an error. TensorFlow
-/// treats it as uncompressed.
-impl FromStr for Compression {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Compression, Error> {
-        match name.to_ascii_lowercase().as_str() {
-            "" | "none" => Ok(Compression::None),
-            "gzip" => Ok(Compression::Gzip),
-            "zlib" => Ok(Compression::Zlib),
-            _ => {
-                let reason = "expected none, gzip or zlib";
-                Err(OptionsError::Name { what: "compression", name: name.into(), reason }.into())
-            }
-        }
-    }
-}
 
 /// Number of bytes per read from the file.
 const INPUT: usize = 64 << 10;
@@ -68,7 +21,7 @@ pub(crate) struct Inflate<R> {
 }
 
 struct InflateState {
-    format: &'static str,
+    format: CompressedFormat,
     stream: Decompress,
     input: Box<[u8]>,
     /// `input[start..end]` contains bytes that were read and not decompressed yet.
@@ -85,29 +38,26 @@ struct InflateState {
 impl<R: Read> Inflate<R> {
     /// Returns a reader of the record stream of `inner`, a file with this compression.
     pub(crate) fn new(inner: R, compression: Compression) -> Inflate<R> {
-        let state = match compression {
-            Compression::None => None,
-            _ => Some(InflateState {
-                format: compression.name(),
-                stream: decoder(compression),
-                input: vec![0; INPUT].into_boxed_slice(),
-                start: 0,
-                end: 0,
-                consumed: 0,
-                began: 0,
-                ended: false,
-                failed: None,
-            }),
-        };
+        let state = compression.format().map(|format| InflateState {
+            format,
+            stream: decoder(format),
+            input: vec![0; INPUT].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            consumed: 0,
+            began: 0,
+            ended: false,
+            failed: None,
+        });
         Inflate { inner, state }
     }
 }
 
-fn decoder(compression: Compression) -> Decompress {
+fn decoder(format: CompressedFormat) -> Decompress {
     // A decoder with the largest window, 15 bits, also reads streams with smaller windows.
-    match compression {
-        Compression::Gzip => Decompress::new_gzip(15),
-        _ => Decompress::new_with_window_bits(true, 15),
+    match format {
+        CompressedFormat::Gzip => Decompress::new_gzip(15),
+        CompressedFormat::Zlib => Decompress::new_with_window_bits(true, 15),
     }
 }
 
@@ -142,19 +92,23 @@ impl InflateState {
                     if self.ended || self.consumed == self.began {
                         return Ok(0);
                     }
-                    self.failed = Some(CompressionError::Cut { format: self.format });
+                    self.failed = Some(cut(self.format));
                     continue;
                 }
             }
             if self.ended {
-                if self.format == Compression::Zlib.name() {
-                    let at = self.consumed;
-                    self.failed = Some(CompressionError::TrailingData { format: self.format, at });
-                    continue;
+                match self.format {
+                    CompressedFormat::Gzip => {
+                        self.stream = decoder(self.format);
+                        self.began = self.consumed;
+                        self.ended = false;
+                    }
+                    CompressedFormat::Zlib => {
+                        let (format, at) = (self.format.name(), self.consumed);
+                        self.failed = Some(CompressionError::TrailingData { format, at });
+                        continue;
+                    }
                 }
-                self.stream = decoder(Compression::Gzip);
-                self.began = self.consumed;
-                self.ended = false;
             }
             let produced = self.inflate(buf);
             if produced > 0 {
@@ -182,40 +136,25 @@ impl InflateState {
     }
 
     fn fail(&mut self, reason: &str) {
-        self.failed = Some(CompressionError::Corrupt { format: self.format, reason: reason.into() });
+        self.failed = Some(corrupt(self.format, reason));
     }
 }
 
 impl<R> fmt::Debug for Inflate<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Inflate({})", self.state.as_ref().map_or("none", |s| s.format))
+        write!(f, "Inflate({})", self.state.as_ref().map_or("none", |s| s.format.name()))
     }
 }
 
 /// Returns true if these first bytes of a file are a zlib stream that decompresses to a valid record header or to an empty stream.
 pub(crate) fn is_zlib_of_records(first: &[u8]) -> bool {
     let mut header = [0; crate::frame::HEADER_LEN];
-    let mut stream = decoder(Compression::Zlib);
+    let mut stream = decoder(CompressedFormat::Zlib);
     match stream.decompress(first, &mut header, FlushDecompress::None) {
         Ok(Status::StreamEnd) if stream.total_out() == 0 => true,
         Ok(_) if stream.total_out() == header.len() as u64 => {
             crate::frame::RecordHeader::parse(&header).is_ok()
         }
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_parsed_in_any_case() {
-        for (name, expected) in
-            [("", Compression::None), ("GZIP", Compression::Gzip), ("zlib", Compression::Zlib)]
-        {
-            assert_eq!(name.parse::<Compression>().unwrap(), expected);
-        }
-        assert!("SNAPPY".parse::<Compression>().is_err());
     }
 }

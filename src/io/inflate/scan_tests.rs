@@ -1,9 +1,10 @@
 //! Tests of checkpoints, and of decompression from them.
 
-use super::deflate::*;
-use super::{Compression, Inflate, InflateFrom};
+use super::scan::*;
+use super::{Inflate, InflateFrom};
 use crate::error::ErrorKind;
 use crate::error::{CompressionError, Error};
+use crate::io::CompressedFormat;
 use flate2::Compression as Level;
 use flate2::Crc;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
@@ -66,14 +67,14 @@ fn read_all(mut reader: impl Read) -> (Vec<u8>, Option<ErrorKind>) {
     }
 }
 
-fn scan(file: &[u8], format: Compression, spacing: u64) -> (Vec<u8>, Option<ErrorKind>, Checkpoints) {
+fn scan(file: &[u8], format: CompressedFormat, spacing: u64) -> (Vec<u8>, Option<ErrorKind>, Checkpoints) {
     let mut scan = CheckpointScan::new(file, format, spacing);
     let (bytes, error) = read_all(&mut scan);
     (bytes, error, scan.into_checkpoints())
 }
 
 /// Checks every checkpoint: its window, and the bytes up to the next one.
-fn check(file: &[u8], format: Compression, content: &[u8], spacing: u64) -> usize {
+fn check(file: &[u8], format: CompressedFormat, content: &[u8], spacing: u64) -> usize {
     let (bytes, error, points) = scan(file, format, spacing);
     assert!(error.is_none(), "spacing {spacing}: {error:?}");
     let same = bytes.iter().zip(content).take_while(|(a, b)| a == b).count();
@@ -118,14 +119,14 @@ fn bytes_behind_checkpoints() {
     let bytes = content(3 << 20, 1);
     for level in [0, 1, 6, 9] {
         for spacing in [0, 64 << 10, 1 << 20] {
-            let points = check(&gzip(&bytes, level), Compression::Gzip, &bytes, spacing);
+            let points = check(&gzip(&bytes, level), CompressedFormat::Gzip, &bytes, spacing);
             assert!(points >= 2 && (spacing == 0 || points <= 1 + bytes.len() / spacing as usize));
-            assert_eq!(check(&zlib(&bytes, level), Compression::Zlib, &bytes, spacing), points);
+            assert_eq!(check(&zlib(&bytes, level), CompressedFormat::Zlib, &bytes, spacing), points);
         }
     }
     for len in [0, 1, 15, WINDOW - 1, WINDOW, WINDOW + 1, OUTPUT, OUTPUT + 1] {
-        check(&gzip(&bytes[..len], 6), Compression::Gzip, &bytes[..len], 0);
-        check(&zlib(&bytes[..len], 6), Compression::Zlib, &bytes[..len], 0);
+        check(&gzip(&bytes[..len], 6), CompressedFormat::Gzip, &bytes[..len], 0);
+        check(&zlib(&bytes[..len], 6), CompressedFormat::Zlib, &bytes[..len], 0);
     }
 }
 
@@ -140,7 +141,7 @@ fn members_and_flushes() {
             rest = after;
         }
         file.extend(gzip(rest, 6));
-        check(&file, Compression::Gzip, &bytes, spacing)
+        check(&file, CompressedFormat::Gzip, &bytes, spacing)
     };
     // Small members as in BGZF: no checkpoint inside a member, so no windows.
     assert!(all(&[4096], 64 << 10) <= 17);
@@ -148,8 +149,8 @@ fn members_and_flushes() {
     // Members that are longer than the spacing, and checkpoints whose bytes extend over several members.
     all(&[300_000, 10, 20], 64 << 10);
     let parts: Vec<&[u8]> = bytes.chunks(7001).collect();
-    check(&flushed(&parts), Compression::Gzip, &bytes, 0);
-    check(&flushed(&[b"a", b"", b"bc", b"d"]), Compression::Gzip, b"abcd", 0);
+    check(&flushed(&parts), CompressedFormat::Gzip, &bytes, 0);
+    check(&flushed(&[b"a", b"", b"bc", b"d"]), CompressedFormat::Gzip, b"abcd", 0);
 }
 
 #[test]
@@ -162,7 +163,7 @@ fn headers_with_all_fields() {
         .write(Vec::new(), Level::new(6));
     file.write_all(&bytes).unwrap();
     let mut file = file.finish().unwrap();
-    check(&file, Compression::Gzip, &bytes, 0);
+    check(&file, CompressedFormat::Gzip, &bytes, 0);
     // With a checksum of the header.
     let end = 10 + 2 + 300 + "a name".len() + 1 + "a comment".len() + 1;
     file[3] |= 2;
@@ -170,9 +171,9 @@ fn headers_with_all_fields() {
     crc.update(&file[..end]);
     let sum = (crc.sum() as u16).to_le_bytes();
     file.splice(end..end, sum);
-    check(&file, Compression::Gzip, &bytes, 0);
+    check(&file, CompressedFormat::Gzip, &bytes, 0);
     file[end] ^= 1;
-    let (found, error, points) = scan(&file, Compression::Gzip, 0);
+    let (found, error, points) = scan(&file, CompressedFormat::Gzip, 0);
     assert!(found.is_empty() && points.len() == 0);
     assert!(error.unwrap().to_string().contains("header"));
 }
@@ -182,10 +183,12 @@ fn headers_with_all_fields() {
 #[test]
 fn damage_is_found_as_by_the_other_reader() {
     let bytes = content(20_000, 4);
-    for (format, file) in [(Compression::Gzip, gzip(&bytes, 6)), (Compression::Zlib, zlib(&bytes, 6))] {
+    for (format, file) in
+        [(CompressedFormat::Gzip, gzip(&bytes, 6)), (CompressedFormat::Zlib, zlib(&bytes, 6))]
+    {
         let compare = |damaged: &[u8], what: &str| {
             let (found, error, _) = scan(damaged, format, 1000);
-            let (want, other) = read_all(Inflate::new(damaged, format));
+            let (want, other) = read_all(Inflate::new(damaged, format.compression()));
             assert!(found.starts_with(&want) || want.starts_with(&found), "{what}");
             let kind = |error: &Option<ErrorKind>| match error {
                 None => "none",
@@ -208,7 +211,7 @@ fn damage_is_found_as_by_the_other_reader() {
             let mut damaged = file.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             // An unused field of the header, and unknown flags, of which the other reader accepts some.
-            if format == Compression::Gzip && (24..80).contains(&bit) {
+            if format == CompressedFormat::Gzip && (24..80).contains(&bit) {
                 scan(&damaged, format, 1000);
                 continue;
             }
@@ -224,11 +227,11 @@ fn damage_is_found_as_by_the_other_reader() {
 fn damage_behind_a_checkpoint_is_an_error() {
     let bytes = content(1 << 20, 5);
     let file = gzip(&bytes, 6);
-    let (_, _, points) = scan(&file, Compression::Gzip, 100_000);
+    let (_, _, points) = scan(&file, CompressedFormat::Gzip, 100_000);
     let point = points.get(3).unwrap();
     assert!(point.bit % 8 > 0 || points.get(4).unwrap().bit % 8 > 0, "a checkpoint inside a byte");
     let cut = &file[..point.bit as usize / 8 + 1000];
-    let all = |file: &[u8], point| InflateFrom::new(file, Compression::Gzip, point, 0)?.skip(u64::MAX);
+    let all = |file: &[u8], point| InflateFrom::new(file, CompressedFormat::Gzip, point, 0)?.skip(u64::MAX);
     let error = all(cut, point).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Compression(CompressionError::Cut { .. })), "{error}");
     for wrong in [Checkpoint { bit: u64::MAX, ..point }, Checkpoint { bit: file.len() as u64 * 8, ..point }] {
@@ -237,11 +240,14 @@ fn damage_behind_a_checkpoint_is_an_error() {
     // Any bit position gives an error or other bytes, without a panic.
     for bit in (point.bit..point.bit + 4000).step_by(7) {
         let mut from =
-            InflateFrom::new(&file[..], Compression::Gzip, Checkpoint { bit, ..point }, 0).unwrap();
+            InflateFrom::new(&file[..], CompressedFormat::Gzip, Checkpoint { bit, ..point }, 0).unwrap();
         let _ = from.skip(1 << 20);
     }
     let mut encoder = DeflateEncoder::new(Vec::new(), Level::new(6));
     encoder.write_all(&bytes).unwrap();
     let raw = encoder.finish().unwrap();
-    assert!(scan(&raw, Compression::Gzip, 0).1.is_some() && scan(&raw, Compression::Zlib, 0).1.is_some());
+    assert!(
+        scan(&raw, CompressedFormat::Gzip, 0).1.is_some()
+            && scan(&raw, CompressedFormat::Zlib, 0).1.is_some()
+    );
 }

@@ -1,0 +1,15 @@
+//! Decompression of gzip and zlib files: in order, from a checkpoint on, and after damage.
+
+mod from;
+mod header;
+mod resume;
+mod scan;
+#[cfg(test)]
+mod scan_tests;
+mod stream;
+
+pub(crate) use from::{InflateFrom, PausableInflate, PausedInflate};
+pub(super) use resume::{DamagedInflate, FileBytes, NotInflated, SalvageFile};
+pub(crate) use scan::{Checkpoint, CheckpointScan, Checkpoints, SPACING, WINDOW};
+pub(crate) use stream::Inflate;
+pub(super) use stream::is_zlib_of_records;
