@@ -176,10 +176,7 @@ impl WriterOptions {
     /// Returns the reason why these options are invalid, if they are.
     fn refused(&self) -> Option<OptionsError> {
         let found = self.compression;
-        let has_members = match found.format() {
-            Some(CompressedFormat::Gzip) => true,
-            None | Some(CompressedFormat::Zlib) => false,
-        };
+        let has_members = found.format().is_some_and(CompressedFormat::has_members);
         (self.members.is_some() && !has_members).then(|| OptionsError::Members { found: found.name() })
     }
 

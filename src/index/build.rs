@@ -80,7 +80,9 @@ pub(super) fn scan(
             let spacing = options.checkpoint_every;
             let bytes = |pos| FileReader::new(&file, pos..stamp.size, work);
             let inflated = match known {
-                Some((points, at)) => CheckpointScan::behind(bytes(at), spacing, points, at, start.at),
+                Some((points, at)) => {
+                    CheckpointScan::behind(bytes(at), format, spacing, points, at, start.at)
+                }
                 None => CheckpointScan::new(bytes(0), format, spacing),
             };
             let mut inflated = inflated.tolerant(options.allows_torn());

@@ -2,8 +2,8 @@
 
 use super::layout::{GAPS, IndexHeader};
 use crate::error::{Error, IndexError};
+use crate::io::ReadAt;
 pub(crate) use crate::io::Stamp;
-use crate::io::{CompressedFormat, ReadAt};
 use std::io;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -48,12 +48,10 @@ pub(crate) fn compare(
     }
     Ok(if now.size == known.data_size && now.size == known.indexed_end {
         Staleness::Moved
+    } else if known.compression().format().is_some_and(|format| !format.has_members()) {
+        Staleness::Stale("the size of the compressed shard has changed")
     } else {
-        match known.compression().format() {
-            None | Some(CompressedFormat::Gzip) => Staleness::Grown,
-            // One stream has one end.
-            Some(CompressedFormat::Zlib) => Staleness::Stale("the size of the compressed shard has changed"),
-        }
+        Staleness::Grown
     })
 }
 

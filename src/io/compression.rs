@@ -34,6 +34,10 @@ struct FormatFacts {
     suffixes: &'static [&'static str],
     /// Returns true if a file of this format may begin with these bytes.
     begins: fn(&[u8]) -> bool,
+    /// Few other files begin so.
+    is_sure: bool,
+    /// A file may have several members, each with its own end. Otherwise it is one stream.
+    has_members: bool,
 }
 
 static GZIP: FormatFacts = FormatFacts {
@@ -41,6 +45,8 @@ static GZIP: FormatFacts = FormatFacts {
     name: "gzip",
     suffixes: &[".gz", ".gzip"],
     begins: |first| first.starts_with(&[0x1f, 0x8b, 0x08]),
+    is_sure: true,
+    has_members: true,
 };
 
 static ZLIB: FormatFacts = FormatFacts {
@@ -53,6 +59,8 @@ static ZLIB: FormatFacts = FormatFacts {
             method & 15 == 8 && method >> 4 <= 7 && u16::from_be_bytes([method, flags]).is_multiple_of(31)
         })
     },
+    is_sure: false,
+    has_members: false,
 };
 
 impl CompressedFormat {
@@ -73,9 +81,19 @@ impl CompressedFormat {
         self.facts().name
     }
 
-    /// Returns true if a file of this format may begin with these bytes. Few bytes tell little: other files may begin with them, too.
+    /// Returns true if a file of this format may begin with these bytes.
     pub(crate) fn may_begin(self, first: &[u8]) -> bool {
         (self.facts().begins)(first)
+    }
+
+    /// Returns true if few files of other formats begin so.
+    pub(crate) fn is_sure(self) -> bool {
+        self.facts().is_sure
+    }
+
+    /// Returns true if a file may have several members, each with its own end. Otherwise it is one stream.
+    pub(crate) fn has_members(self) -> bool {
+        self.facts().has_members
     }
 }
 

@@ -1,7 +1,7 @@
 //! Detection of file formats by the first bytes. File name suffixes are not reliable.
 
 use super::compression::{CompressedFormat, Compression};
-use super::inflate::is_zlib_of_records;
+use super::inflate::inflates_to_records;
 use crate::error::{Error, ErrorKind, Remedy};
 use crate::frame::starts_with_record;
 use crate::image::image_format;
@@ -31,12 +31,7 @@ pub(crate) fn compression(first: &[u8]) -> Compression {
         return Compression::None;
     }
     let begins = |format: &CompressedFormat| {
-        format.may_begin(first)
-            && match format {
-                CompressedFormat::Gzip => true,
-                // Two bytes are weak evidence.
-                CompressedFormat::Zlib => is_zlib_of_records(first),
-            }
+        format.may_begin(first) && (format.is_sure() || inflates_to_records(first, *format))
     };
     CompressedFormat::ALL.into_iter().find(begins).map_or(Compression::None, CompressedFormat::compression)
 }

@@ -204,10 +204,8 @@ impl<F: ReadAt + ?Sized> FastInflate<'_, F> {
             let made = self.decoder.total_out().saturating_sub(before_out) as usize;
             self.input.consume(taken);
             self.next = match done {
-                Ok(Status::StreamEnd) => match self.format {
-                    CompressedFormat::Gzip => NextInflate::Member,
-                    CompressedFormat::Zlib => NextInflate::End,
-                },
+                Ok(Status::StreamEnd) if self.format.has_members() => NextInflate::Member,
+                Ok(Status::StreamEnd) => NextInflate::End,
                 Ok(_) if taken == 0 && made == 0 => return Err(cut(self.format).into()),
                 Ok(_) => NextInflate::Blocks,
                 Err(_) => NextInflate::Damage,

@@ -10,7 +10,7 @@
 use super::header::{
     GZIP_HEADER, HeaderFault, MAGIC, TRAILER, begins_member, corrupt, cut, gzip_header, zlib_header,
 };
-use super::stream::is_zlib_of_records;
+use super::stream::inflates_to_records;
 use crate::error::{CompressionError, Error, Result};
 use crate::frame::starts_with_record;
 use crate::io::compression::CompressedFormat;
@@ -242,10 +242,17 @@ impl<R: Read> CheckpointScan<R> {
         self.left_out
     }
 
-    /// Returns a reader of the gzip members behind those that were scanned before, with the checkpoints of both. `inner` begins at byte
+    /// Returns a reader of the members behind those that were scanned before, with the checkpoints of both. `inner` begins at byte
     /// `at` of the file, and its content at byte `out` of the stream.
-    pub(crate) fn behind(inner: R, spacing: u64, known: Checkpoints, at: u64, out: u64) -> CheckpointScan<R> {
-        let mut scan = CheckpointScan::new(inner, CompressedFormat::Gzip, spacing);
+    pub(crate) fn behind(
+        inner: R,
+        format: CompressedFormat,
+        spacing: u64,
+        known: Checkpoints,
+        at: u64,
+        out: u64,
+    ) -> CheckpointScan<R> {
+        let mut scan = CheckpointScan::new(inner, format, spacing);
         (scan.input.consumed, scan.out, scan.found) = (at, out, known);
         scan
     }
@@ -360,8 +367,8 @@ impl<R: Read> CheckpointScan<R> {
         }
         let (mut first, mut len) = ([0; MAGIC.len()], 0_usize);
         let header = match self.format {
-            CompressedFormat::Zlib if at > 0 => {
-                Err(CompressionError::TrailingData { format: self.format.name(), at }.into())
+            format if at > 0 && !format.has_members() => {
+                Err(CompressionError::TrailingData { format: format.name(), at }.into())
             }
             CompressedFormat::Zlib => zlib_header(|| self.input.byte()),
             CompressedFormat::Gzip => gzip_header(|| {
@@ -405,7 +412,7 @@ impl<R: Read> CheckpointScan<R> {
         {
             bytes.push(byte);
         }
-        if starts_with_record(&bytes) || is_zlib_of_records(&bytes) {
+        if starts_with_record(&bytes) || inflates_to_records(&bytes, CompressedFormat::Zlib) {
             return Ok(true);
         }
         let mut last = [0; 4];

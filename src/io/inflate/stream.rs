@@ -97,18 +97,14 @@ impl InflateState {
                 }
             }
             if self.ended {
-                match self.format {
-                    CompressedFormat::Gzip => {
-                        self.stream = decoder(self.format);
-                        self.began = self.consumed;
-                        self.ended = false;
-                    }
-                    CompressedFormat::Zlib => {
-                        let (format, at) = (self.format.name(), self.consumed);
-                        self.failed = Some(CompressionError::TrailingData { format, at });
-                        continue;
-                    }
+                if !self.format.has_members() {
+                    let (format, at) = (self.format.name(), self.consumed);
+                    self.failed = Some(CompressionError::TrailingData { format, at });
+                    continue;
                 }
+                self.stream = decoder(self.format);
+                self.began = self.consumed;
+                self.ended = false;
             }
             let produced = self.inflate(buf);
             if produced > 0 {
@@ -146,10 +142,10 @@ impl<R> fmt::Debug for Inflate<R> {
     }
 }
 
-/// Returns true if these first bytes of a file are a zlib stream that decompresses to a valid record header or to an empty stream.
-pub(crate) fn is_zlib_of_records(first: &[u8]) -> bool {
+/// Returns true if these first bytes of a file are a stream of this format that decompresses to a valid record header or to an empty stream.
+pub(crate) fn inflates_to_records(first: &[u8], format: CompressedFormat) -> bool {
     let mut header = [0; crate::frame::HEADER_LEN];
-    let mut stream = decoder(CompressedFormat::Zlib);
+    let mut stream = decoder(format);
     match stream.decompress(first, &mut header, FlushDecompress::None) {
         Ok(Status::StreamEnd) if stream.total_out() == 0 => true,
         Ok(_) if stream.total_out() == header.len() as u64 => {
