@@ -3,7 +3,10 @@
 //! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word for each integer, and a
 //! float from the normal distribution.
 
-use crate::args::{self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadKind, RecordFormat};
+use crate::args::{
+    self, AccessArgs, GlobalArgs, HeadCount, IoMode, JobsArgs, PathsArgs, PayloadArgs, PayloadKind,
+    PrintArgs, ReadArgs, RecordFormat, RestArgs, WhereArgs,
+};
 use crate::bytes::Size;
 use crate::condition::Condition;
 use crate::console::{BOLD, Console};
@@ -14,6 +17,7 @@ use crate::progress;
 use crate::random::Random;
 use crate::text::duration;
 use crate::value_sum;
+use clap::Args;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,11 +26,21 @@ use tfseek::order::Spec;
 use tfseek::stream::Stream;
 use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, Schema, Writer};
 
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the dataset in this folder, which must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Random seed; the same seed gives the same records in the same order
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = args::seed)]
+    pub(crate) seed: u64,
+}
+
 const RECORDS: u64 = 10_000;
 const SHARDS: u64 = 4;
 const WORDS: [&str; 5] = ["cat", "dog", "chicken", "horse", "goat"];
 
-pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let temporary;
     let folder: &Path = match &args.keep {
         Some(folder) => {
@@ -78,7 +92,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
         super::head::print(
             std::slice::from_ref(first),
             (0, HeadCount::First(2)),
-            Condition::new(&args::WhereArgs::default(), 1),
+            Condition::new(&WhereArgs::default(), 1),
             &print_args(),
             global,
             console,
@@ -90,8 +104,8 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
     let access = AccessArgs {
         io: IoMode::Map,
         index_dir: None,
-        rest: args::RestArgs::default(),
-        jobs: args::JobsArgs { jobs: 0 },
+        rest: RestArgs::default(),
+        jobs: JobsArgs { jobs: 0 },
     };
     let mut numbered = Numbered::open(&paths_args, &access, payload_args(), global, console)?;
     let opened = start.elapsed();
@@ -132,17 +146,12 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
     ))
 }
 
-fn payload_args() -> args::PayloadArgs {
-    args::PayloadArgs { kind: PayloadKind::Auto, read: args::ReadArgs::default() }
+fn payload_args() -> PayloadArgs {
+    PayloadArgs { kind: PayloadKind::Auto, read: ReadArgs::default() }
 }
 
-fn print_args() -> args::PrintArgs {
-    args::PrintArgs {
-        format: RecordFormat::Human,
-        payload: payload_args(),
-        features: Vec::new(),
-        full: false,
-    }
+fn print_args() -> PrintArgs {
+    PrintArgs { format: RecordFormat::Human, payload: payload_args(), features: Vec::new(), full: false }
 }
 
 fn title(console: &mut Console, text: impl Display) -> Outcome {

@@ -1,11 +1,12 @@
 //! `tfseek index`: builds index files, which make random access to shards possible.
 
-use crate::args::{self, GlobalArgs, IndexFormat};
+use crate::args::{GlobalArgs, JobsArgs, PathsArgs, ReadArgs, RestArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::{self, count};
 use crate::{outputs, progress, records, threads, warnings};
+use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -17,7 +18,53 @@ use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::Output;
 use tfseek::{ErrorKind, FeatureKind, Filter, IndexMode, Selection, Warning};
 
-pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct IndexArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Scan all shards again and replace existing index files
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+    /// Also verify payload checksums, which reads all bytes
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Index format; `tfri`: tfseek's own, `dali`: the text format of DALI and tfrecord2idx (`SHARD.idx` next to the shard, or
+    /// in --index-dir)
+    #[arg(long, value_name = "FORMAT", default_value = "tfri")]
+    pub(crate) format: IndexFormat,
+    /// Also store the values of this feature, for filters and class balance: at most one value per record (repeatable)
+    #[arg(long, value_name = "FEATURE", conflicts_with = "format")]
+    pub(crate) column: Vec<String>,
+    /// With --column: also list the records of each distinct value
+    #[arg(long, requires = "column")]
+    pub(crate) classes: bool,
+    /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
+    #[arg(long, value_name = "EXPR", requires = "format", conflicts_with = "pack")]
+    pub(crate) filter: Option<String>,
+    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
+    pub(crate) pack: Option<String>,
+    /// Decompressed bytes between two checkpoints of a compressed file: fewer make random access faster and the index larger
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, conflicts_with_all = ["format", "pack"])]
+    pub(crate) checkpoint_every: u64,
+    /// Folder for index files: searched first, and new index files are written to it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    #[command(flatten)]
+    pub(crate) rest: RestArgs,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IndexFormat {
+    Tfri,
+    Dali,
+}
+
+pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.filter.is_some() && args.format != IndexFormat::Dali {
         return Err(Failure::usage(
             "--filter requires --format dali: an index of tfseek contains all records",
@@ -86,7 +133,7 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
 }
 
 /// Returns for each shard whether it has a fresh index, so that it is not scanned.
-fn fresh(paths: &[PathBuf], args: &args::IndexArgs, options: &IndexOptions) -> Outcome<Vec<bool>> {
+fn fresh(paths: &[PathBuf], args: &IndexArgs, options: &IndexOptions) -> Outcome<Vec<bool>> {
     if args.rebuild {
         return Ok(vec![false; paths.len()]);
     }
@@ -105,7 +152,7 @@ fn fresh(paths: &[PathBuf], args: &args::IndexArgs, options: &IndexOptions) -> O
 }
 
 /// Adds the option that selects another folder to the error of an index file that cannot be written.
-fn elsewhere(failure: Failure, shards: &[PathBuf], args: &args::IndexArgs) -> Failure {
+fn elsewhere(failure: Failure, shards: &[PathBuf], args: &IndexArgs) -> Failure {
     let hint = match args.pack {
         None => "`--index-dir DIR` writes index files to another folder",
         Some(_) => "`--index-dir DIR` instead of `--pack` writes index files to another folder",
@@ -126,12 +173,7 @@ fn elsewhere(failure: Failure, shards: &[PathBuf], args: &args::IndexArgs) -> Fa
 }
 
 /// Builds the columns of indexed shards, or of a pack. All columns of a shard are built in one scan.
-fn columns(
-    sources: &[PathBuf],
-    args: &args::IndexArgs,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome {
+fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let bar = progress::bytes(global, "columns", progress::total_size(sources));
     let mut index = args.rest.index(args.read)?.auto_limit(u64::MAX);
     if sources.len() > 1 {
@@ -208,7 +250,7 @@ fn columns(
 /// Writes the text format of DALI: `SHARD.idx`, with one line per record.
 fn dali(
     paths: &[PathBuf],
-    args: &args::IndexArgs,
+    args: &IndexArgs,
     options: &IndexOptions,
     bar: &ProgressBar,
     console: &mut Console,
@@ -268,12 +310,7 @@ fn dali(
 }
 
 /// Returns an error for a filter on a feature that no record of any shard has, and removes the files written with that filter.
-fn check_features(
-    paths: &[PathBuf],
-    written: &[&PathBuf],
-    filter: &Filter,
-    args: &args::IndexArgs,
-) -> Outcome {
+fn check_features(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &IndexArgs) -> Outcome {
     let index = args.rest.index(args.read)?.auto_limit(u64::MAX);
     let options = args.read.dataset(index).allow_missing(true);
     // The errors of failed shards have been reported.
@@ -299,7 +336,7 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 }
 
 /// Returns the records of one shard that meet a filter.
-fn select(path: &Path, filter: &Filter, args: &args::IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
+fn select(path: &Path, filter: &Filter, args: &IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
     let index = args.rest.index(args.read)?.mode(mode).auto_limit(u64::MAX).jobs(1);
     let options = args.read.dataset(index).allow_missing(true);

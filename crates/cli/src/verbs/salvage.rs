@@ -2,19 +2,49 @@
 //!
 //! The input is only read. A new file gets its name when it is complete.
 
-use crate::args::{self, GlobalArgs, SalvageFormat};
+use crate::args::GlobalArgs;
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::count;
 use crate::{outputs, progress, records};
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::path::PathBuf;
 use tfseek::error::printable;
 use tfseek::io::Existing;
 use tfseek_tools::salvage::{self, Gap};
 
-pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// Damaged file, which is only read: plain, gzip or zlib
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// New file for the sound records, uncompressed
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Also write the bytes of the damaged ranges to this file; those of a compressed file are inflated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rest: Option<PathBuf>,
+    /// Maximum payload length of a record in bytes; a longer record counts as damage [default: 2147483647]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_record: Option<u64>,
+    /// Output format of the report
+    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: SalvageFormat,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SalvageFormat {
+    Human,
+    Json,
+}
+
+pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let input = args.input.as_path();
     let targets = [Some(args.output.as_path()), args.rest.as_deref()];
     let targets: Vec<_> = targets.into_iter().flatten().map(|target| (target, input)).collect();

@@ -1,6 +1,6 @@
 //! `tfseek schema`: prints the features of records, or a schema that parses them.
 
-use crate::args::{self, GlobalArgs, ReadArgs};
+use crate::args::{GlobalArgs, PathsArgs, PayloadArgs, ReadArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::damage::SkippedErrors;
@@ -8,13 +8,37 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::records::{self, Records};
 use crate::{progress, text};
+use clap::Args;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
 use tfseek::schema::{Finding, Inference, code};
 use tfseek::{Compression, FeatureSpec};
 
-pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Number of records to read: the first records of each file, spread over the files
+    #[arg(short = 'n', long = "sample", value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) sample: u64,
+    /// Read all records
+    #[arg(long, conflicts_with = "sample")]
+    pub(crate) all: bool,
+    /// Print the schema as JSON, for `tfseek parse --schema`
+    #[arg(long, group = "form")]
+    pub(crate) json: bool,
+    /// Print the schema as Python code for TensorFlow
+    #[arg(long, group = "form")]
+    pub(crate) tf: bool,
+    /// Print the schema as schema.pbtxt, for TensorFlow Data Validation and `tfseek validate`
+    #[arg(long, group = "form")]
+    pub(crate) tfdv: bool,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+}
+
+pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let mut open_file = None;
     let Observed { seen, skipped, failed } = match args.payload.kind.specified() {
@@ -116,7 +140,7 @@ impl From<Stop> for Failure {
 /// Collects the features of the first records of each file. A damaged file is reported, and the records before the damage count.
 fn observe(
     paths: &[PathBuf],
-    args: &args::SchemaArgs,
+    args: &SchemaArgs,
     kind: MessageKind,
     open_file: &mut Option<OpenFile>,
     global: &GlobalArgs,

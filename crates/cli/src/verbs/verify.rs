@@ -1,6 +1,6 @@
 //! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged ranges.
 
-use crate::args::{self, GlobalArgs, PayloadKind};
+use crate::args::{GlobalArgs, InspectArgs, JobsArgs, PathsArgs, PayloadKind};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -9,6 +9,7 @@ use crate::records::{self, RecordNumbers};
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::{progress, threads, verbs::salvage, warnings};
+use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::fs::File;
@@ -18,7 +19,24 @@ use tfseek_tools::Verification;
 use tfseek_tools::salvage::Gap;
 use tfseek_tools::tfds::FileSplit;
 
-pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Also decode the payloads, as the message type of --kind
+    #[arg(long)]
+    pub(crate) decode: bool,
+    #[command(flatten)]
+    pub(crate) inspect: InspectArgs,
+    /// Print one JSON object per file; `index` and `record` are the numbers of the faulty record, over all files and in the
+    /// file, and `gaps` are the damaged ranges
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let mut splits = Splits::new(&args.paths, console);
     let paths = records::resolve(&args.paths, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
@@ -55,7 +73,7 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
 }
 
 /// Verifies a file. If it is damaged, the sound records after the damage are searched to list its damaged ranges.
-fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> (Verification, Vec<Gap>) {
+fn file(path: &Path, args: &VerifyArgs, bar: &ProgressBar) -> (Verification, Vec<Gap>) {
     // A pipe cannot be read again.
     let file = if records::is_regular(path) { File::open(path).ok() } else { None };
     let mut found = verify(path, file.as_ref(), args, bar);
@@ -64,7 +82,7 @@ fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> (Verificatio
     (found, gaps)
 }
 
-fn verify(path: &Path, file: Option<&File>, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
+fn verify(path: &Path, file: Option<&File>, args: &VerifyArgs, bar: &ProgressBar) -> Verification {
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
     let kind = if args.decode { args.inspect.kind } else { PayloadKind::Raw };
     let opened = match file.and_then(|file| file.try_clone().ok()) {
@@ -88,7 +106,7 @@ fn report(
     (found, gaps): (Verification, &[Gap]),
     before: Option<u64>,
     split: Option<&FileSplit>,
-    args: &args::VerifyArgs,
+    args: &VerifyArgs,
     console: &mut Console,
 ) -> Outcome {
     let difference = split.and_then(|split| split.difference.clone());
