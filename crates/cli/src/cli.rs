@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 /// Random access to the TFRecord files you already have.
 #[derive(Debug, Parser)]
-#[command(name = "tfseek", version, propagate_version = true, max_term_width = 100, after_help = AFTER)]
+#[command(name = "tfseek", version, max_term_width = 100, after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,

@@ -54,7 +54,7 @@ impl args::ShareArgs {
             .epoch(self.epoch)
             .rank(self.rank, self.world_size.get())
             .last_batch(self.last_batch());
-        if let Some(filter) = &self.filter {
+        if let Some(filter) = &self.select.condition {
             options = options.select(&dataset::select(dataset, filter, global, console)?);
         }
         if let Some(feature) = &self.balance {

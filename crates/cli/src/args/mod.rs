@@ -8,7 +8,6 @@ pub(crate) use count::{HeadCount, TailCount, head_count, tail_count};
 pub(crate) use share::ShareArgs;
 pub(crate) use words::{MARK, unmarked};
 
-use crate::exit::{Failure, Outcome};
 use crate::kept;
 use clap::{Args, ValueEnum};
 use std::num::ParseIntError;
@@ -273,36 +272,7 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) rest: RestArgs,
-    #[command(flatten)]
-    pub(crate) jobs: JobsArgs,
-}
-
-/// Destination of damaged bytes, for the verbs that use indexes.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct RestArgs {
-    /// With --damage skip: write the damaged bytes of each file to `DIR/FILE.rest`
-    #[arg(long, value_name = "DIR")]
-    rest: Option<PathBuf>,
-}
-
-impl RestArgs {
-    /// Returns true if damaged bytes are written.
-    pub(crate) fn is_given(&self) -> bool {
-        self.rest.is_some()
-    }
-
-    /// Returns the options of indexes with this destination.
-    ///
-    /// # Errors
-    /// `--rest` without `--damage skip`.
-    pub(crate) fn index(&self, read: ReadArgs) -> Outcome<IndexOptions> {
-        match &self.rest {
-            None => Ok(read.index()),
-            Some(dir) if read.skips() => Ok(read.index().rest(dir)),
-            Some(_) => Err(Failure::usage("--rest requires --damage skip")),
-        }
-    }
+    pub(crate) threads: ThreadsArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -311,11 +281,18 @@ pub(crate) enum IoMode {
     Pread,
 }
 
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct JobsArgs {
-    /// Number of threads that scan files; 0: one per processor
-    #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = threads)]
-    pub(crate) jobs: usize,
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct ThreadsArgs {
+    /// Number of threads; 0: the main thread does all work [default: one per processor]
+    #[arg(short = 'j', long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
+}
+
+impl ThreadsArgs {
+    /// Returns the number of threads that scan files, the main one included; 0: one per processor.
+    pub(crate) fn count(self) -> usize {
+        self.threads.map_or(0, |n| n.max(1))
+    }
 }
 
 /// Parses a number of threads that the library may start.

@@ -1,10 +1,9 @@
 //! Arguments that define an order, and the share of a rank.
 
-use super::ReadArgs;
+use super::{ReadArgs, WhereArgs};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use tfseek::Filter;
 use tfseek::loader::Shuffle;
 use tfseek::order::LastBatch;
 
@@ -17,11 +16,10 @@ pub(crate) struct ShareArgs {
     pub(crate) batch: BatchSizeArgs,
     /// Order of the records; `global`: shuffled over the whole dataset, `block`: shuffled in blocks of neighbouring records,
     /// `none`: as in the files
-    #[arg(long, visible_alias = "order", value_name = "MODE", default_value = "global")]
+    #[arg(long, value_name = "MODE", default_value = "global")]
     pub(crate) shuffle: ShuffleChoice,
-    /// Only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
-    #[arg(long, value_name = "EXPR", value_parser = super::filter)]
-    pub(crate) filter: Option<Filter>,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
     /// Draw the same number of samples for each value of this feature; the records of each value are shuffled separately
     #[arg(long, value_name = "FEATURE", conflicts_with = "shuffle")]
     pub(crate) balance: Option<String>,

@@ -1,8 +1,8 @@
 //! `tfseek convert`: TFRecords in other formats, and back.
 
-use crate::args::{AccessArgs, GlobalArgs, JobsArgs, PathsArgs, PayloadArgs, WhereArgs};
+use crate::args::{AccessArgs, GlobalArgs, PathsArgs, PayloadArgs, ThreadsArgs, WhereArgs};
 #[cfg(feature = "tables")]
-use crate::args::{IoMode, PrintArgs, RestArgs};
+use crate::args::{IoMode, PrintArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
@@ -184,7 +184,7 @@ fn to_other(
     options.force = args.force;
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
     options.text.clone_from(&args.text);
-    options.threads = threads(args.access.jobs)?;
+    options.threads = threads(args.access.threads)?;
     let mut records = dataset.len();
     // In JSON lines, a payload that is not of a guessed kind is a string of bytes.
     let decode = !is_json(output) || options.kind.is_some();
@@ -200,8 +200,8 @@ fn to_other(
 }
 
 /// Returns the number of threads that make rows, if it is given.
-fn threads(jobs: JobsArgs) -> Outcome<Option<usize>> {
-    Ok(if jobs.jobs == 0 { None } else { Some(tfseek::threads(jobs.jobs)?) })
+fn threads(threads: ThreadsArgs) -> Outcome<Option<usize>> {
+    threads.threads.map(|_| Ok(tfseek::threads(threads.count())?)).transpose()
 }
 
 #[cfg(feature = "tables")]
@@ -227,12 +227,7 @@ pub(super) fn cat(
             "-f arrow: expected a file or a pipe as standard output, found a terminal",
         ));
     }
-    let access = AccessArgs {
-        io: IoMode::Map,
-        index_dir: None,
-        rest: RestArgs::default(),
-        jobs: JobsArgs { jobs: 0 },
-    };
+    let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: ThreadsArgs::default() };
     let payload = print.payload;
     let dataset = dataset::open(paths, &access, payload.read, global, console)?;
     let mut options = ExportOptions::new();

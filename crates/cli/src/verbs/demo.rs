@@ -4,8 +4,8 @@
 //! float from the normal distribution.
 
 use crate::args::{
-    self, AccessArgs, GlobalArgs, HeadCount, IoMode, JobsArgs, PathsArgs, PayloadArgs, PayloadKind,
-    PrintArgs, ReadArgs, RecordFormat, RestArgs, WhereArgs,
+    self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadArgs, PayloadKind, PrintArgs,
+    ReadArgs, RecordFormat, ThreadsArgs, WhereArgs,
 };
 use crate::bytes::Size;
 use crate::condition::Condition;
@@ -28,9 +28,9 @@ use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, Schema, Writer};
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Keep the dataset in this folder, which must be new or empty
-    #[arg(long, value_name = "DIR")]
-    pub(crate) keep: Option<PathBuf>,
+    /// Folder for the dataset, which must be new or empty. Without it the dataset is removed
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// Random seed; the same seed gives the same records in the same order
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = args::seed)]
     pub(crate) seed: u64,
@@ -42,13 +42,13 @@ const WORDS: [&str; 5] = ["cat", "dog", "chicken", "horse", "goat"];
 
 pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let temporary;
-    let folder: &Path = match &args.keep {
+    let folder: &Path = match &args.out {
         Some(folder) => {
             std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
             let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))?;
             if entries.next().is_some() {
                 return Err(Failure::usage(format!(
-                    "{}: already exists and is not empty: --keep expects a new or empty folder",
+                    "{}: already exists and is not empty: --out expects a new or empty folder",
                     folder.display()
                 )));
             }
@@ -101,12 +101,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
 
     let start = Instant::now();
     let paths_args = PathsArgs { paths: paths.clone(), allow_missing: false };
-    let access = AccessArgs {
-        io: IoMode::Map,
-        index_dir: None,
-        rest: RestArgs::default(),
-        jobs: JobsArgs { jobs: 0 },
-    };
+    let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: ThreadsArgs::default() };
     let mut numbered = Numbered::open(&paths_args, &access, payload_args(), global, console)?;
     let opened = start.elapsed();
     let mut random = Random::new(args.seed);
@@ -136,10 +131,10 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
     ))?;
 
     title(console, "Next")?;
-    if args.keep.is_none() {
-        console.print("  tfseek demo --keep demo             # keeps this dataset\n")?;
+    if args.out.is_none() {
+        console.print("  tfseek demo --out demo              # keeps this dataset\n")?;
     }
-    let at = if args.keep.is_some() { folder.display().to_string() } else { "demo".to_owned() };
+    let at = if args.out.is_some() { folder.display().to_string() } else { "demo".to_owned() };
     console.print(format_args!(
         "  tfseek info {at}\n  tfseek sample -n 3 --format json {at}\n  tfseek verify {at}\n  \
          tfseek epoch {at} -b 256 --seed 42   # reads an epoch like a training loop\n  tfseek head YOUR.tfrecord           # plain, gzip or zlib\n"

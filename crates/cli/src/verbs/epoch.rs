@@ -1,7 +1,7 @@
 //! `tfseek epoch`: reads an epoch like a training loop, and reports its costs.
 
 use super::parse;
-use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
+use crate::args::{AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
 use crate::console::Console;
 use crate::dataset;
 use crate::epoch::RunStats;
@@ -33,9 +33,6 @@ pub(crate) struct EpochArgs {
     /// Schema file, as `tfseek schema --json` prints it; without one the records are not parsed
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
-    /// Number of threads that prepare batches; 0: the loop prepares them itself [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = args::threads)]
-    pub(crate) threads: Option<usize>,
     /// Checksums to verify; `first-epoch`: payloads in epoch 0, headers in later epochs
     #[arg(long, value_name = "MODE", default_value = "payload")]
     pub(crate) verify: VerifyChoice,
@@ -69,7 +66,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         None => dataset.record_loader(),
     };
     options = options.verify(args.verify.into());
-    if let Some(threads) = args.threads {
+    if let Some(threads) = args.access.threads.threads {
         options = options.threads(threads);
     }
     if args.share.read.skips() {

@@ -3,7 +3,7 @@
 //! Files are read in order, so pipes and compressed files can be searched and no index is needed. Several threads work on units of records;
 //! what is printed does not depend on their number.
 
-use crate::args::{GlobalArgs, JobsArgs, PathsArgs, PayloadKind, PrintArgs, RecordFormat};
+use crate::args::{GlobalArgs, PathsArgs, PayloadKind, PrintArgs, RecordFormat, ThreadsArgs};
 use crate::condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
@@ -29,7 +29,7 @@ pub(crate) struct GrepArgs {
     pub(crate) paths: PathsArgs,
     /// EXPR is a text: find records with a value of a bytes feature, also in feature lists, that contains it
     #[arg(short = 'F', long)]
-    pub(crate) text: bool,
+    pub(crate) literal: bool,
     /// Find the records that do not match
     #[arg(short = 'v', long)]
     pub(crate) invert: bool,
@@ -56,7 +56,7 @@ pub(crate) struct GrepArgs {
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
-    pub(crate) jobs: JobsArgs,
+    pub(crate) threads: ThreadsArgs,
 }
 
 pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -71,9 +71,9 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         first: args.shards,
         check_names: true,
         damage: args.print.payload.read.damage(),
-        jobs: args.jobs.jobs,
+        jobs: args.threads.count(),
     };
-    let grep = if args.text {
+    let grep = if args.literal {
         Grep::text(args.expr.as_bytes(), options)
     } else {
         Grep::filter(&args.expr.parse()?, options)

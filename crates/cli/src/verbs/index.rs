@@ -1,6 +1,6 @@
 //! `tfseek index`: builds index files, which make random access to shards possible.
 
-use crate::args::{GlobalArgs, JobsArgs, PathsArgs, ReadArgs, RestArgs};
+use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -39,8 +39,8 @@ pub(crate) struct IndexArgs {
     #[arg(long, requires = "column")]
     pub(crate) classes: bool,
     /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
-    #[arg(long, value_name = "EXPR", requires = "format", conflicts_with = "pack")]
-    pub(crate) filter: Option<String>,
+    #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, requires = "format", conflicts_with = "pack")]
+    pub(crate) condition: Option<Filter>,
     /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder
     #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
     pub(crate) pack: Option<String>,
@@ -52,10 +52,25 @@ pub(crate) struct IndexArgs {
     pub(crate) index_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
+    /// With --damage skip: write the damaged bytes of each file to `DIR/FILE.rest`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rest: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) rest: RestArgs,
-    #[command(flatten)]
-    pub(crate) jobs: JobsArgs,
+    pub(crate) threads: ThreadsArgs,
+}
+
+impl IndexArgs {
+    /// Returns the options of indexes, with the folder for damaged bytes.
+    ///
+    /// # Errors
+    /// `--rest` without `--damage skip`.
+    fn index(&self) -> Outcome<IndexOptions> {
+        match &self.rest {
+            None => Ok(self.read.index()),
+            Some(dir) if self.read.skips() => Ok(self.read.index().rest(dir)),
+            Some(_) => Err(Failure::usage("--rest requires --damage skip")),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -65,15 +80,15 @@ pub(crate) enum IndexFormat {
 }
 
 pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    if args.filter.is_some() && args.format != IndexFormat::Dali {
+    if args.condition.is_some() && args.format != IndexFormat::Dali {
         return Err(Failure::usage(
-            "--filter requires --format dali: an index of tfseek contains all records",
+            "--where requires --format dali: an index of tfseek contains all records",
         ));
     }
     let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
-    let mut options = args.rest.index(args.read)?.check_payloads(args.check).jobs(args.jobs.jobs);
+    let mut options = args.index()?.check_payloads(args.check).jobs(args.threads.count());
     options = options.checkpoint_every(args.checkpoint_every).progress(progress::callback(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
@@ -141,7 +156,7 @@ fn fresh(paths: &[PathBuf], args: &IndexArgs, options: &IndexOptions) -> Outcome
     let mut all = Vec::new();
     threads::in_order(
         paths,
-        args.jobs.jobs,
+        args.threads.count(),
         |path| index::open_shards(std::slice::from_ref(path), &required).is_ok(),
         |_, fresh| {
             all.push(fresh);
@@ -175,7 +190,7 @@ fn elsewhere(failure: Failure, shards: &[PathBuf], args: &IndexArgs) -> Failure 
 /// Builds the columns of indexed shards, or of a pack. All columns of a shard are built in one scan.
 fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let bar = progress::bytes(global, "columns", progress::total_size(sources));
-    let mut index = args.rest.index(args.read)?.auto_limit(u64::MAX);
+    let mut index = args.index()?.auto_limit(u64::MAX);
     if sources.len() > 1 {
         index = index.jobs(1);
     }
@@ -193,7 +208,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
     let mut found: Vec<(Option<FeatureKind>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let done = threads::in_order(
         sources,
-        args.jobs.jobs,
+        args.threads.count(),
         |source| options.open(source)?.columns(&features, &column_options),
         |source, built: tfseek::Result<Vec<DatasetColumn>>| {
             let columns = match built {
@@ -258,9 +273,9 @@ fn dali(
     // The user requested the index, so the limit on automatic scans does not apply.
     let options = options.clone().jobs(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
-    let filter = args.filter.as_deref().map(str::parse::<Filter>).transpose()?;
-    if paths.len() > 1 && filter.as_ref().is_some_and(Filter::uses_numbers) {
-        let message = "--filter: record numbers count over all shards, and each shard has its own text index: \
+    let filter = args.condition.as_ref();
+    if paths.len() > 1 && filter.is_some_and(Filter::uses_numbers) {
+        let message = "--where: record numbers count over all shards, and each shard has its own text index: \
              expected one shard, or a condition without `record`";
         return Err(Failure::usage(message));
     }
@@ -277,7 +292,7 @@ fn dali(
     let (count, mut written) = (AtomicU64::new(0), Vec::new());
     let done = threads::in_order(
         paths.iter().zip(&targets),
-        args.jobs.jobs,
+        args.threads.count(),
         |(path, target)| {
             let opened = index::open_shards(std::slice::from_ref(path), &options)?;
             let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
@@ -301,7 +316,7 @@ fn dali(
     if let Some(filter) = filter
         && count.into_inner() == 0
     {
-        check_features(paths, &written, &filter, args)?;
+        check_features(paths, &written, filter, args)?;
     }
     written.iter().try_for_each(|target| {
         let target = console.listed(target);
@@ -311,7 +326,7 @@ fn dali(
 
 /// Returns an error for a filter on a feature that no record of any shard has, and removes the files written with that filter.
 fn check_features(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &IndexArgs) -> Outcome {
-    let index = args.rest.index(args.read)?.auto_limit(u64::MAX);
+    let index = args.index()?.auto_limit(u64::MAX);
     let options = args.read.dataset(index).allow_missing(true);
     // The errors of failed shards have been reported.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
@@ -338,7 +353,7 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 /// Returns the records of one shard that meet a filter.
 fn select(path: &Path, filter: &Filter, args: &IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
-    let index = args.rest.index(args.read)?.mode(mode).auto_limit(u64::MAX).jobs(1);
+    let index = args.index()?.mode(mode).auto_limit(u64::MAX).jobs(1);
     let options = args.read.dataset(index).allow_missing(true);
     // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
     let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));

@@ -57,13 +57,13 @@ pub(crate) struct ReshardArgs {
     pub(crate) split: Vec<(String, f64)>,
     /// With --split: records with equal values of this feature are in one part [default: the whole payload is hashed]
     #[arg(long, value_name = "FEATURE", requires = "split")]
-    pub(crate) by: Option<String>,
-    /// With --by: the part of the records without a value [default: such a record is an error]
-    #[arg(long, value_name = "PART", requires = "by")]
+    pub(crate) split_by: Option<String>,
+    /// With --split-by: the part of the records without a value [default: such a record is an error]
+    #[arg(long, value_name = "PART", requires = "split_by")]
     pub(crate) missing: Option<String>,
-    /// Keep only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
+    /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) keep: Vec<String>,
+    pub(crate) features: Vec<String>,
     /// Drop the features of these names
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) drop: Vec<String>,
@@ -146,16 +146,16 @@ fn options(args: &ReshardArgs) -> ReshardOptions {
     options.seed = args.seed;
     options.split = (!args.split.is_empty()).then(|| SplitOptions {
         parts: args.split.clone(),
-        by: args.by.clone(),
+        by: args.split_by.clone(),
         missing: args.missing.clone(),
     });
-    options.keep.clone_from(&args.keep);
+    options.keep.clone_from(&args.features);
     options.drop.clone_from(&args.drop);
     options.kind = args.payload.kind.specified();
     options.members = args.members;
     options.index = args.index;
     options.memory = args.memory;
-    options.jobs = args.access.jobs.jobs;
+    options.jobs = args.access.threads.count();
     options.force = args.force;
     options
 }

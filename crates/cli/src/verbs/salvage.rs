@@ -8,7 +8,7 @@ use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::count;
 use crate::{outputs, progress, records};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::path::PathBuf;
@@ -30,18 +30,12 @@ pub(crate) struct SalvageArgs {
     /// Maximum payload length of a record in bytes; a longer record counts as damage [default: 2147483647]
     #[arg(long, value_name = "BYTES")]
     pub(crate) max_record: Option<u64>,
-    /// Output format of the report
-    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: SalvageFormat,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Replace existing files
     #[arg(long)]
     pub(crate) force: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SalvageFormat {
-    Human,
-    Json,
 }
 
 pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -62,26 +56,23 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
     });
     bar.finish_and_clear();
     let report = report?;
-    match args.format {
-        SalvageFormat::Json => {
-            let line = json!({
-                "file": input.to_string_lossy(),
-                "records": report.records,
-                "bytes": report.bytes,
-                "gap_bytes": report.gap_bytes(),
-                "gaps": gaps(&report.gaps),
-            });
-            console.print(format_args!("{line}\n"))?;
-        }
-        SalvageFormat::Human => {
-            print(input, &report.gaps, console)?;
-            let size = Size { bytes: report.bytes, exact: global.bytes };
-            console.print(format_args!(
-                "{}: {}, {size}\n",
-                printable(&args.output),
-                count(report.records, "record")
-            ))?;
-        }
+    if args.json {
+        let line = json!({
+            "file": input.to_string_lossy(),
+            "records": report.records,
+            "bytes": report.bytes,
+            "gap_bytes": report.gap_bytes(),
+            "gaps": gaps(&report.gaps),
+        });
+        console.print(format_args!("{line}\n"))?;
+    } else {
+        print(input, &report.gaps, console)?;
+        let size = Size { bytes: report.bytes, exact: global.bytes };
+        console.print(format_args!(
+            "{}: {}, {size}\n",
+            printable(&args.output),
+            count(report.records, "record")
+        ))?;
     }
     if report.gaps.is_empty() {
         return Ok(());

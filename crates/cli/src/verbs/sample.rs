@@ -41,11 +41,8 @@ pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console)
     let printer = Printer::new(&args.print, global)?;
     let paths = records::resolve(&args.paths, console)?;
     let printer = printer.many_files(paths.len() > 1);
-    args.access.rest.index(args.print.payload.read)?;
     for path in &paths {
-        if args.access.rest.is_given() {
-            super::salvage::check_regular(path)?;
-        } else if is_stream(path, args)? {
+        if is_stream(path, args)? {
             return in_one_pass(&paths, args, &printer, global, console);
         }
     }

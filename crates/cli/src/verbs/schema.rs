@@ -20,10 +20,10 @@ pub(crate) struct SchemaArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
     /// Number of records to read: the first records of each file, spread over the files
-    #[arg(short = 'n', long = "sample", value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) sample: u64,
+    #[arg(short, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) n: u64,
     /// Read all records
-    #[arg(long, conflicts_with = "sample")]
+    #[arg(long, conflicts_with = "n")]
     pub(crate) all: bool,
     /// Print the schema as JSON, for `tfseek parse --schema`
     #[arg(long, group = "form")]
@@ -151,7 +151,7 @@ fn observe(
     let bar = progress::bytes(global, "reading", if args.all { progress::total_size(paths) } else { 0 });
     for (k, path) in paths.iter().enumerate() {
         // Records that a short file lacks are read from later files.
-        let until = if args.all { u64::MAX } else { share(args.sample, k + 1, paths.len()) };
+        let until = if args.all { u64::MAX } else { share(args.n, k + 1, paths.len()) };
         if seen.records() >= until {
             continue;
         }

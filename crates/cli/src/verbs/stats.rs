@@ -1,6 +1,6 @@
 //! `tfseek stats`: statistics of records and features, in one pass.
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, JobsArgs, PathsArgs, PayloadArgs, RestArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, ThreadsArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
@@ -56,7 +56,7 @@ pub(crate) struct StatsArgs {
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
-    pub(crate) jobs: JobsArgs,
+    pub(crate) threads: ThreadsArgs,
 }
 
 pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -142,7 +142,7 @@ fn computed(
         .by(args.by.clone())
         .filter(args.condition.clone())
         .kind(args.payload.kind.specified())
-        .jobs(tfseek::threads(args.jobs.jobs)?)
+        .jobs(tfseek::threads(args.threads.count())?)
         .damage(read.damage());
     if let Some(bytes) = args.memory {
         options = options.memory(bytes);
@@ -157,8 +157,7 @@ fn computed(
         }
         // Warnings about the paths have been printed.
         let shards = PathsArgs { paths: paths.to_vec(), allow_missing: true };
-        let rest = RestArgs::default();
-        let access = AccessArgs { io: IoMode::Map, index_dir: None, rest, jobs: args.jobs };
+        let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: args.threads };
         let dataset = dataset::open(&shards, &access, read, global, console)?;
         let sample = args.sample.map(|n| (n, args.seed));
         let records = args.sample.map_or(dataset.len(), |n| n.min(dataset.len()));

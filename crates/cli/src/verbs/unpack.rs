@@ -23,7 +23,7 @@ pub(crate) struct UnpackArgs {
     /// Output file, or output folder for several files, where names without a TFRecord extension get `.tfrecord` [default: next to
     /// each input, without .gz or .zz]
     #[arg(short, long, value_name = "OUT")]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
     /// Replace existing files
     #[arg(long)]
     pub(crate) force: bool,
@@ -31,7 +31,7 @@ pub(crate) struct UnpackArgs {
 
 pub(crate) fn run(args: &UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
-    let destination = match &args.output {
+    let destination = match &args.out {
         None => Destination::NextToInput,
         Some(dir) if paths.len() > 1 || dir.is_dir() => Destination::Folder(dir),
         Some(file) => Destination::File(file),

@@ -1,6 +1,6 @@
 //! `tfseek validate`: compares records with a schema, and names the anomalies and the first records that have them.
 
-use crate::args::{GlobalArgs, JobsArgs, PathsArgs, PayloadArgs};
+use crate::args::{GlobalArgs, PathsArgs, PayloadArgs, ThreadsArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::damage::SkippedErrors;
@@ -36,7 +36,7 @@ pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
     #[command(flatten)]
-    pub(crate) jobs: JobsArgs,
+    pub(crate) threads: ThreadsArgs,
 }
 
 pub(crate) fn run(args: &ValidateArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -87,7 +87,7 @@ fn check<'s>(
     let mut all = Validator::new(schema);
     let outcome = threads::in_order(
         paths,
-        args.jobs.jobs,
+        args.threads.count(),
         |path| file(path, schema, args.payload, &bar),
         |_, checks| {
             let (checks, left_out) = checks?;

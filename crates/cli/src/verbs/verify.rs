@@ -1,6 +1,6 @@
 //! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged ranges.
 
-use crate::args::{GlobalArgs, InspectArgs, JobsArgs, PathsArgs, PayloadKind};
+use crate::args::{GlobalArgs, InspectArgs, PathsArgs, PayloadKind, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -33,7 +33,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) jobs: JobsArgs,
+    pub(crate) threads: ThreadsArgs,
 }
 
 pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     let mut numbers = RecordNumbers::new(args.inspect.payload().read);
     let outcome = threads::in_order(
         &paths,
-        args.jobs.jobs,
+        args.threads.count(),
         |path| file(path, args, &bar),
         |path, (found, gaps)| {
             records += found.records;

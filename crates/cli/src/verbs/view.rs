@@ -1,6 +1,6 @@
 //! `tfseek view`: shows a dataset in the browser.
 
-use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, RestArgs, WhereArgs};
+use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, WhereArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
@@ -37,12 +37,12 @@ pub(crate) struct ViewArgs {
     pub(crate) stay: bool,
     /// Second set of files, compared with the first; may be repeated
     #[arg(long, value_name = "PATHS")]
-    pub(crate) against: Vec<PathBuf>,
+    pub(crate) baseline: Vec<PathBuf>,
     /// Roles of features as JSON, such as {"image": "picture", "label": "y"}; other roles are guessed
     #[arg(long, value_name = "FILE")]
     pub(crate) roles: Option<PathBuf>,
     /// Write a report to this file instead: statistics, schema and 60 records, in one page without scripts
-    #[arg(long, value_name = "REPORT", conflicts_with_all = ["port", "against", "host", "allow_host"])]
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["port", "baseline", "host", "allow_host"])]
     pub(crate) html: Option<PathBuf>,
     /// With --html: replace an existing file
     #[arg(long, requires = "html")]
@@ -62,11 +62,11 @@ pub(crate) struct ViewArgs {
 }
 
 pub(crate) fn run(args: &ViewArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let set = open((&args.paths, &args.against), args, global, console)?;
+    let set = open((&args.paths, &args.baseline), args, global, console)?;
     let mut options = ViewOptions::new()
         .host(args.host)
         .condition(args.select.condition.as_ref())
-        .threads(args.access.jobs.jobs)
+        .threads(args.access.threads.count())
         .end_with_page(!args.stay);
     if let Some(port) = args.port {
         options = options.port(port);
@@ -87,8 +87,8 @@ pub(crate) fn run(args: &ViewArgs, global: &GlobalArgs, console: &mut Console) -
             .print(format_args!("{summary}: {size} written to {}\n", tfseek::error::printable(path)));
     }
     let mut sets = vec![set.view];
-    if !args.against.is_empty() {
-        let paths = PathsArgs { paths: args.against.clone(), allow_missing: args.paths.allow_missing };
+    if !args.baseline.is_empty() {
+        let paths = PathsArgs { paths: args.baseline.clone(), allow_missing: args.paths.allow_missing };
         sets.push(open((&paths, &args.paths.paths), args, global, console)?.view);
     }
     let viewer = Viewer::bind(sets, &options).map_err(failure)?;
@@ -185,9 +185,7 @@ fn open_dataset(
     console: &mut Console,
 ) -> Outcome<Dataset> {
     let read = args.payload.read;
-    args.access.rest.index(read)?;
-    let strict = AccessArgs { rest: RestArgs::default(), ..args.access.clone() };
-    match dataset::open(paths, &strict, read.limit.into(), global, console) {
+    match dataset::open(paths, &args.access, read.limit.into(), global, console) {
         Err(Failure::Error(e)) if read.skips() && is_damage(&e) => {
             dataset::open(paths, &args.access, read, global, console)
         }
