@@ -26,7 +26,7 @@
 //!
 //!     // A shuffled epoch in batches.
 //!     let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
-//!     for step in ds.loader(&schema).batch_size(100).order(Shuffle::Global).seed(42).build()? {
+//!     for step in ds.loader(&schema).batch_size(100).shuffle(Shuffle::Global).seed(42).build()? {
 //!         assert_eq!(step?.batch().unwrap().int64("label")?.len(), 100);
 //!     }
 //!     Ok(())

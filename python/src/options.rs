@@ -10,7 +10,7 @@ use pyo3::{Borrowed, FromPyObject};
 use std::ops::Deref;
 use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
-use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
+use tfseek::loader::{LoaderVerify, Shuffle};
 use tfseek::order::{LastBatch, seed_of};
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 use tfseek_arrow::{ByteStrings, Tensors};
@@ -185,5 +185,5 @@ choices! {
         "header" => LoaderVerify::Always(Verify::Header),
         "first_epoch" => LoaderVerify::FirstEpoch,
     }
-    ErrorPolicy: "errors" { "raise" => ErrorPolicy::Raise, "skip" => ErrorPolicy::Skip }
+    Damage: "errors" { "raise" => Damage::Raise, "skip" => Damage::Skip }
 }

@@ -49,7 +49,7 @@ impl args::ShareArgs {
     ) -> Outcome<LoaderOptions> {
         let mut options = options
             .global_batch_size(self.global_batch()?)
-            .order(self.shuffle.into())
+            .shuffle(self.shuffle.into())
             .seed(self.seed)
             .epoch(self.epoch)
             .rank(self.rank, self.world_size.get())

@@ -78,7 +78,7 @@ fn ids_are_the_records_of_a_loader() {
     ];
     for (k, (order, shuffle)) in orders.iter().enumerate() {
         for (last, policy) in lasts {
-            let loader = dataset.record_loader().order(shuffle.clone()).last_batch(policy);
+            let loader = dataset.record_loader().shuffle(shuffle.clone()).last_batch(policy);
             let mut loader = loader.seed(7).epoch(3).rank(1, 2).global_batch_size(24).build().unwrap();
             let steps: Vec<Vec<u64>> = loader.by_ref().map(|step| step.unwrap().ids().to_vec()).collect();
             assert!(steps.len() >= 8);
@@ -163,7 +163,7 @@ fn steps_of_a_resumed_run() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let state = State::from_json(&fs::read_to_string(dir.path("state.json")).unwrap()).unwrap();
     let mut loader =
-        dataset(&dir).record_loader().batch_size(20).order(Shuffle::Global).seed(0).build().unwrap();
+        dataset(&dir).record_loader().batch_size(20).shuffle(Shuffle::Global).seed(0).build().unwrap();
     loader.seek(&state).unwrap();
     let want = loader.nth(2).unwrap().unwrap();
     assert_eq!(ids(&dir, &["--resume", "state.json", "-b", "20", "--step", "2"]), want.ids());

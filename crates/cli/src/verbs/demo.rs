@@ -229,7 +229,7 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
         .dataset
         .loader(&schema)
         .batch_size(256)
-        .order(tfseek::loader::Shuffle::Global)
+        .shuffle(tfseek::loader::Shuffle::Global)
         .seed(seed)
         .build()?
     {

@@ -13,9 +13,10 @@ use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::path::PathBuf;
+use tfseek::Damage;
 use tfseek::Verify;
 use tfseek::io::Output;
-use tfseek::loader::{ErrorPolicy, Loader, LoaderVerify};
+use tfseek::loader::{Loader, LoaderVerify};
 
 /// Explanation of the numbers that `tfseek epoch` prints.
 pub(crate) const AFTER_EPOCH: &str = "\
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         options = options.threads(threads);
     }
     if args.share.read.skips() {
-        options = options.errors(ErrorPolicy::Skip);
+        options = options.damage(Damage::Skip);
     }
     let mut loader = args.share.loader(&dataset, options, global, console)?;
     warnings::print(loader.warnings(), console);
