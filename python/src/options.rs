@@ -175,7 +175,7 @@ choices! {
     Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
     Damage: "damage" { "raise" => Damage::Raise, "skip" => Damage::Skip }
-    LastBatch: "tail" {
+    LastBatch: "last_batch" {
         "drop" => LastBatch::Drop, "pad" => LastBatch::Pad,
         "short" => LastBatch::Short, "continuous" => LastBatch::Continuous,
     }
@@ -185,5 +185,9 @@ choices! {
         "header" => LoaderVerify::Always(Verify::Header),
         "first_epoch" => LoaderVerify::FirstEpoch,
     }
-    Damage: "errors" { "raise" => Damage::Raise, "skip" => Damage::Skip }
+}
+
+/// A number of threads, the calling one included. `None` is one per processor, and 0 the calling thread alone.
+pub(crate) fn threads(threads: Option<usize>) -> Result<usize, Error> {
+    tfseek::threads(threads.map_or(0, |n| n.max(1)))
 }

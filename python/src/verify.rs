@@ -1,7 +1,7 @@
 //! `tfseek.verify`: verifies all records of files, with the rules of the command `tfseek verify`.
 
 use crate::error::{BindingError, Result};
-use crate::options::{Choice, KindOption};
+use crate::options::{self, Choice, KindOption};
 use crate::reading::{self, bytes_of};
 use crate::wait::{self, Progress, Unit};
 use pyo3::exceptions::PyRuntimeError;
@@ -29,7 +29,7 @@ pub(crate) fn verify<'py>(
     paths: Vec<OsString>,
     decode: bool,
     kind: Choice<KindOption>,
-    jobs: usize,
+    threads: Option<usize>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<Found<'py>> {
     // Without decoding the kind does not matter, and no record is read for a guess.
@@ -38,7 +38,7 @@ pub(crate) fn verify<'py>(
     let paths = reading::resolve(py, paths, false)?;
     let found = wait::run(py, progress, move |call| {
         call.expect(bytes_of(&paths));
-        verify_all(&paths, kind, tfseek::threads(jobs)?, call.callback())
+        verify_all(&paths, kind, options::threads(threads)?, call.callback())
     })?;
     let (mut sound, mut records, mut payload_bytes, mut malformed) = (0, 0, 0, 0);
     let (files, mut errors) = (found.len(), Vec::new());
