@@ -127,6 +127,10 @@ fn takes_value(word: &str, command: &Command) -> bool {
 }
 
 #[cfg(test)]
+#[path = "vocabulary_tests.rs"]
+mod vocabulary;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -487,7 +487,7 @@ fn options_have_the_names_of_the_python_package() {
         ("get", "--io", "ReadMode: \"io\"", "auto", ""),
         ("epoch", "--shuffle", "Shuffle: \"shuffle\"", "", "none"),
         ("epoch", "--verify", "LoaderVerify: \"verify\"", "", ""),
-        ("order", "--last-batch", "LastBatch: \"tail\"", "", ""),
+        ("order", "--last-batch", "LastBatch: \"last_batch\"", "", ""),
     ] {
         let (mut python, mut command) = (python(choice), command(verb, option));
         python.retain(|name| name != only_python);
@@ -534,7 +534,7 @@ fn options_have_the_names_of_the_python_package() {
                 "verify",
             ][..],
         ),
-        ("get", &open, &["kind", "io", "index_dir", "max_record", "allow_missing", "jobs"]),
+        ("get", &open, &["kind", "io", "index_dir", "max_record", "allow_missing", "threads"]),
     ];
     for (verb, source, names) in shared {
         let help = dir.run(&[verb, "--help"]).out;
