@@ -98,7 +98,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Choice<Compression> {
 
     fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Choice<Compression>> {
         let found = from.extract::<PyBackedStr>()?.parse::<Compression>();
-        Ok(Choice(found.map_err(BindingError::from)?))
+        Ok(Choice(found.map_err(|e| PyValueError::new_err(format!("compression: {e}")))?))
     }
 }
 

@@ -372,7 +372,7 @@ def test_invalid_options_are_refused(ds: tfseek.Dataset) -> None:
         ({"batch_size": 1, "global_batch_size": 1}, ValueError),
         ({"batch_size": 1, "shuffle": "x"}, ValueError),
         ({"batch_size": 1, "verify": "x"}, ValueError),
-        ({"batch_size": 1, "errors": "x"}, ValueError),
+        ({"batch_size": 1, "damage": "x"}, ValueError),
         ({"batch_size": 1, "last_batch": "x"}, ValueError),
         ({"batch_size": 1, "rank": 2, "world_size": 2}, tfseek.OrderError),
         ({"global_batch_size": 3, "world_size": 2}, tfseek.OrderError),

@@ -70,11 +70,11 @@ def test_errors(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"split": {"a": 0.5}}, "expected {split} in the path"),
         ({"shuffle": True, "sort_by": "id"}, "sort_by: "),
-        ({"by": "id"}, "expected a split"),
+        ({"split_by": "id"}, "expected a split"),
         ({"memory": "1 parsec"}, "memory: expected a size"),
         ({"shards": "x"}, "shards: expected a size"),
         ({"shards": 0}, "found 0"),
-        ({"keep": "labl"}, 'no record has a feature "labl"'),
+        ({"features": "labl"}, 'no record has a feature "labl"'),
         ({"compression": "zip"}, "compression: expected one of"),
         ({"kind": "x"}, "kind: expected one of"),
     ]

@@ -75,7 +75,7 @@ class Loader(Generic[Batch]):
     released.
 
     ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers: ``ds[:1000]``, ``ds.filter("label == 3")``.
-    spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None`` for unparsed records.
+    spec: a dict of feature specs, a :class:`tfseek.Schema` (the file of ``--schema`` in the command), or ``None`` for unparsed records.
     batch_size, global_batch_size: number of samples per batch of one rank, or of all ranks together. Exactly one is required. With
         ``global_batch_size`` the samples of a step do not depend on the number of ranks.
     shuffle: ``True`` or ``"global"``: a permutation of all records. ``"block"``: blocks of adjacent records, for slow disks and

@@ -31,7 +31,7 @@ pub(crate) struct EpochArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) share: ShareArgs,
-    /// Schema file, as `tfseek schema --json` prints it; without one the records are not parsed
+    /// Schema file, as `tfseek schema --json` prints it (Python's `spec`); without one the records are not parsed
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
     /// Checksums to verify; `first-epoch`: payloads in epoch 0, headers in later epochs

@@ -28,7 +28,7 @@ pub(crate) struct ParseArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
-    /// Schema file, as `tfseek schema --json` prints it
+    /// Schema file, as `tfseek schema --json` prints it; Python's `spec` is its dict
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
     /// Number of records per batch; the last batch may have fewer. With --out it has no effect, except with --batches
