@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tfseek::error::printable;
 use tfseek::io::Existing;
-use tfseek_tools::salvage::{self, Gap};
+use tfseek_tools::damage::{Gap, MAX_RECORD};
+use tfseek_tools::salvage;
 
 pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let input = args.input.as_path();
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut C
         console.leave_stdout_to(target);
     }
     let bar = progress::bytes(global, "salvaging", progress::total_size(std::slice::from_ref(&args.input)));
-    let limit = args.max_record.unwrap_or(salvage::MAX_RECORD);
+    let limit = args.max_record.unwrap_or(MAX_RECORD);
     let existing = Existing::replace_if(args.force);
     let report = salvage::salvage(input, &args.output, args.rest.as_deref(), existing, limit, &mut |read| {
         bar.inc(read)

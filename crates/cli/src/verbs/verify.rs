@@ -15,7 +15,7 @@ use std::fs::File;
 use std::path::Path;
 use tfseek::{Compression, Error};
 use tfseek_tools::Verification;
-use tfseek_tools::salvage::Gap;
+use tfseek_tools::damage::Gap;
 use tfseek_tools::tfds::FileSplit;
 
 pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
