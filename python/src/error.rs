@@ -7,7 +7,7 @@ use pyo3::{CastError, intern};
 use std::ffi::OsStr;
 use tfseek::error::{Category, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
-use tfseek_tools::salvage::is_damage;
+use tfseek_tools::damage::is_damage;
 
 /// An error of the crate, or a Python exception.
 pub(crate) enum BindingError {

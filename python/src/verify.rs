@@ -16,7 +16,7 @@ use std::thread;
 use tfseek::Error;
 use tfseek::example::MessageKind;
 use tfseek::stream::StreamOptions;
-use tfseek_tools::salvage::MAX_RECORD;
+use tfseek_tools::damage::MAX_RECORD;
 use tfseek_tools::{KindedStream, Verification};
 
 /// Numbers of files, of sound files, of records, of payload bytes and of malformed records, and the errors in the order of the files.

@@ -28,8 +28,8 @@ fn layers(page: &str, folder: &str) -> Vec<Vec<String>> {
     layers
 }
 
-/// Returns the forbidden names in a module.
-fn faults(layers: &[Vec<String>], module: &str, names: &BTreeSet<String>) -> Vec<String> {
+/// Returns the forbidden names in a module of a crate.
+fn faults(krate: &str, layers: &[Vec<String>], module: &str, names: &BTreeSet<String>) -> Vec<String> {
     let rank = |name: &str| layers.iter().flatten().position(|other| other == name);
     let Some(own) = rank(module) else {
         return vec![format!("{module} has no layer: put it into the list of docs/layers.md")];
@@ -42,6 +42,9 @@ fn faults(layers: &[Vec<String>], module: &str, names: &BTreeSet<String>) -> Vec
             None if ["std::fs", "rayon"].contains(&name.as_str()) => {}
             None => faults.push(format!("{module} names {name}, which has no layer")),
         }
+    }
+    if krate != "src" {
+        return faults;
     }
     // Rules that the order alone does not imply.
     let layer = layers.iter().position(|layer| layer.iter().any(|other| other == module));
@@ -131,9 +134,9 @@ fn exports(lib: &str) -> BTreeMap<String, String> {
     exports
 }
 
-/// Returns the layers of `src/`.
-fn layers_of_src() -> Vec<Vec<String>> {
-    layers(&fs::read_to_string(root().join("docs/layers.md")).unwrap(), "src")
+/// Returns the layers of a crate.
+fn layers_of(krate: &str) -> Vec<Vec<String>> {
+    layers(&fs::read_to_string(root().join("docs/layers.md")).unwrap(), krate)
 }
 
 /// Returns a file's module, and the number of folders between the file and the crate's root.
@@ -145,29 +148,40 @@ fn module_of(file: &str) -> (&str, usize) {
 
 #[test]
 fn a_file_names_only_modules_below_its_own() {
-    let layers = layers_of_src();
-    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    let exports = exports(&lib);
     let mut all = Vec::new();
-    let mut modules = BTreeSet::new();
-    for (file, source) in files(&root().join("src"), ".rs") {
-        if file == "lib.rs" {
+    for (krate, _) in WORKSPACE {
+        let dir = root().join(krate);
+        if !dir.exists() {
+            eprintln!("SKIPPED: no {krate} here");
             continue;
         }
-        let (module, depth) = module_of(&file);
-        let names = names(&code(&source), depth, &exports);
-        all.extend(faults(&layers, module, &names).into_iter().map(|fault| format!("{file}: {fault}")));
-        modules.insert(module.to_owned());
+        let layers = layers_of(krate);
+        let exports = exports(&fs::read_to_string(dir.join("lib.rs")).unwrap());
+        let mut modules = BTreeSet::new();
+        for (file, source) in files(&dir, ".rs") {
+            if ["lib.rs", "main.rs"].contains(&file.as_str()) {
+                continue;
+            }
+            let (module, depth) = module_of(&file);
+            let names = names(&code(&source), depth, &exports);
+            let found = faults(krate, &layers, module, &names);
+            all.extend(found.into_iter().map(|fault| format!("{krate}/{file}: {fault}")));
+            modules.insert(module.to_owned());
+        }
+        let rows: Vec<&String> = layers.iter().flatten().collect();
+        let gone = rows.iter().filter(|row| !modules.contains(**row));
+        all.extend(gone.map(|row| format!("{krate}: there is no module {row}")));
+        let twice = rows.iter().enumerate().filter(|(k, row)| rows[..*k].contains(row));
+        all.extend(twice.map(|(_, row)| format!("{krate}: the list has {row} twice")));
+        assert!(modules.len() >= if krate == "src" { 15 } else { 5 }, "{krate}: {modules:?}");
     }
-    let rows = layers.iter().flatten();
-    all.extend(rows.filter(|row| !modules.contains(*row)).map(|row| format!("there is no module {row}")));
-    assert!(layers.len() >= 5 && modules.len() >= 15, "{layers:?}");
+    assert!(layers_of("src").len() >= 5);
     assert!(all.is_empty(), "{all:#?}");
 }
 
 /// The crates of the workspace, and the crates of ours that each may name. The compiler checks that only public items are used;
 /// `#[path]` and `include!` would bypass it.
-const FRONT_ENDS: [(&str, &[&str]); 7] = [
+const WORKSPACE: [(&str, &[&str]); 7] = [
     ("src", &["tfseek"]),
     ("crates/arrow/src", &["tfseek"]),
     ("crates/tools/src", &["tfseek"]),
@@ -192,7 +206,7 @@ fn names_beyond(code: &str, allowed: &[&str]) -> Vec<String> {
 #[test]
 fn front_ends_use_public_items_only() {
     let mut all = Vec::new();
-    for (folder, allowed) in FRONT_ENDS {
+    for (folder, allowed) in WORKSPACE {
         let dir = root().join(folder);
         if !dir.exists() {
             eprintln!("SKIPPED: no {folder} here");
@@ -274,12 +288,12 @@ fn unsafe_code_is_where_the_page_lists_it() {
 /// The checker finds each kind of fault in a snippet that has it.
 #[test]
 fn the_checker_finds_faults() {
-    let layers = layers_of_src();
     let exports = exports("pub use dataset::{Dataset, Mapped};\npub use record::Record;");
-    let found = |file: &str, source: &str| {
+    let found_in = |krate: &str, file: &str, source: &str| {
         let (module, depth) = module_of(file);
-        faults(&layers, module, &names(&code(source), depth, &exports))
+        faults(krate, &layers_of(krate), module, &names(&code(source), depth, &exports))
     };
+    let found = |file: &str, source: &str| found_in("src", file, source);
     for (file, bad) in [
         ("frame.rs", "use crate::io::Region;"),
         ("frame.rs", "use crate::{crc, io::Region};"),
@@ -312,4 +326,15 @@ fn the_checker_finds_faults() {
     ] {
         assert_eq!(found(file, good), Vec::<String>::new(), "{file}: {good}");
     }
+    for (file, bad) in [
+        ("forms/digest.rs", "use crate::work::units;"),
+        ("forms/encode/value.rs", "use super::super::super::write;"),
+        ("work/verify.rs", "use crate::{forms, describe::stats};"),
+        ("describe/grep.rs", "use crate::write::outputs;"),
+        ("memory.rs", "use crate::forms;"),
+    ] {
+        assert!(!found_in("crates/tools/src", file, bad).is_empty(), "{file}: {bad}");
+    }
+    let good = "use super::units;\nuse crate::memory::push;\nuse std::fs;\nuse crate::forms::Content;";
+    assert_eq!(found_in("crates/tools/src", "work/verify.rs", good), Vec::<String>::new());
 }

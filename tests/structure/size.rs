@@ -19,7 +19,8 @@ const ALL: [usize; 2] = [733, 247];
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 600;
 const PAGE_WORDS: usize = 4500;
-const ALL_WORDS: usize = 62_300;
+// docs/layers.md lists the files of each crate.
+const ALL_WORDS: usize = 62_800;
 /// Pages that define a format, or list all of an interface.
 const LONG_PAGES: [&str; 5] =
     ["docs/format.md", "docs/index.md", "docs/order.md", "docs/command.md", "docs/python.md"];

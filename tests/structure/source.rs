@@ -50,7 +50,8 @@ pub(crate) fn pages() -> Vec<(String, String)> {
 
 /// Returns the code of a Rust file, without comments and unit tests.
 pub(crate) fn code(source: &str) -> String {
-    let source = match source.find("#[cfg(test)]\nmod tests {") {
+    let tests = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\n#[allow(unsafe_code)]\nmod tests {"];
+    let source = match tests.iter().find_map(|tests| source.find(tests)) {
         Some(tests) => &source[..tests],
         None => source,
     };

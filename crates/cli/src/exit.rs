@@ -17,7 +17,7 @@ use std::io;
 use std::path::Path;
 use tfseek::error::{Build, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
-use tfseek_tools::salvage::is_damage;
+use tfseek_tools::damage::is_damage;
 
 /// The exit code for a problem in the data.
 pub(crate) const DATA: u8 = 1;

@@ -5,7 +5,7 @@ use crate::input::{ImportInput, ImportTarget};
 use crate::options::ImportOptions;
 use std::io::BufReader;
 use tfseek_tools::bare::{BareError, BareReader};
-use tfseek_tools::salvage::MAX_RECORD;
+use tfseek_tools::damage::MAX_RECORD;
 
 const BUFFER: usize = 256 << 10;
 

@@ -10,10 +10,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use tfseek::Error;
+use tfseek_tools::damage::MAX_RECORD;
 use tfseek_tools::encode::{FeatureKinds, JsonForm, JsonRecords, ObservedKinds};
 use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
-use tfseek_tools::salvage::MAX_RECORD;
 use tfseek_tools::{Content, Map};
 
 /// Writes records as JSON lines.

@@ -9,7 +9,7 @@
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`set`] writes records that arrive one after the other as a set of shards, also in several processes.
-//! * The module [`salvage`] copies the sound records of a damaged file.
+//! * The module [`damage`] finds the damaged ranges of a file, and [`salvage`] copies the sound records.
 //! * The module [`record_json`] writes records as JSON, [`proto_json`] in protobuf's form, and [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
@@ -37,40 +37,19 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-mod archive;
-pub mod bare;
-mod content;
-mod decodable;
-pub mod digest;
+mod describe;
 mod digits;
-pub mod encode;
-pub mod fields;
-pub mod grep;
+mod forms;
 pub mod memory;
-mod npz;
-mod numbered;
-pub mod outputs;
-pub mod proto_json;
-pub mod record_json;
-pub mod reshard;
-pub mod salvage;
-pub mod sample;
-pub mod set;
 pub mod sizes;
-pub mod stats;
-mod stream;
-pub mod tfds;
-pub mod tfx;
-pub mod units;
-pub mod unpack;
-pub mod validate;
-mod verify;
 pub mod wildcards;
+mod work;
+mod write;
 
-pub use content::{Content, Map};
-pub use decodable::decodable;
+pub use describe::{grep, stats, tfds, tfx, validate};
 pub use digits::thousands;
-pub use npz::NpzWriter;
-pub use numbered::{NumberedRecords, guess_kind};
-pub use stream::KindedStream;
-pub use verify::{Verification, verify};
+pub use forms::{Content, Map, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
+pub use work::{
+    KindedStream, NumberedRecords, Verification, damage, decodable, guess_kind, sample, units, verify,
+};
+pub use write::{outputs, reshard, salvage, set, unpack};

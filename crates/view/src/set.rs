@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tfseek::example::MessageKind;
 use tfseek::{Compression, Dataset, Record, Result};
-use tfseek_tools::{Content, guess_kind, salvage};
+use tfseek_tools::{Content, damage, guess_kind};
 
 /// The arguments of the `tfseek` command that open a set, as words of a shell. The page shows commands with them.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +132,7 @@ impl ViewSet {
 
     /// Returns the number of damaged ranges that are left out, and of the bytes in them.
     pub(crate) fn damage(&self) -> (u64, u64) {
-        salvage::left_out(self.dataset.warnings())
+        damage::left_out(self.dataset.warnings())
     }
 }
 

@@ -190,7 +190,7 @@ impl From<TailChoice> for Tail {
 impl LimitArgs {
     /// Returns the maximum payload length of a record.
     pub(crate) fn max_record(self) -> u64 {
-        self.max_record.unwrap_or(tfseek_tools::salvage::MAX_RECORD)
+        self.max_record.unwrap_or(tfseek_tools::damage::MAX_RECORD)
     }
 
     /// Returns the maximum payload length, if the user specified it.

@@ -14,7 +14,8 @@ use std::path::Path;
 use std::path::PathBuf;
 use tfseek::error::printable;
 use tfseek::io::Existing;
-use tfseek_tools::salvage::{self, Gap};
+use tfseek_tools::damage::{Gap, MAX_RECORD};
+use tfseek_tools::salvage;
 
 #[derive(Debug, Args)]
 pub(crate) struct SalvageArgs {
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
         console.leave_stdout_to(target);
     }
     let bar = progress::bytes(global, "salvaging", progress::total_size(std::slice::from_ref(&args.input)));
-    let limit = args.max_record.unwrap_or(salvage::MAX_RECORD);
+    let limit = args.max_record.unwrap_or(MAX_RECORD);
     let existing = Existing::replace_if(args.force);
     let report = salvage::salvage(input, &args.output, args.rest.as_deref(), existing, limit, &mut |read| {
         bar.inc(read)

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::Path;
 use tfseek::{Compression, Error};
 use tfseek_tools::Verification;
-use tfseek_tools::salvage::Gap;
+use tfseek_tools::damage::Gap;
 use tfseek_tools::tfds::FileSplit;
 
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tfseek::Dataset;
 use tfseek::example::MessageKind;
 use tfseek::io::{Existing, Output};
-use tfseek_tools::salvage::is_damage;
+use tfseek_tools::damage::is_damage;
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tfseek::{Compression, Error, ErrorKind, Stream};
-use tfseek_tools::salvage;
+use tfseek_tools::damage;
 
 /// Wait for news.
 const WAIT: Duration = Duration::from_millis(500);
@@ -79,8 +79,8 @@ fn shard(path: &Path, job: &Job<DamageState>) {
         return;
     }
     let mut ranges = Vec::new();
-    if salvage::is_damage(&e)
-        && let Ok(report) = salvage::scan(path, salvage::MAX_RECORD, &mut |_| ())
+    if damage::is_damage(&e)
+        && let Ok(report) = damage::scan(path, damage::MAX_RECORD, &mut |_| ())
     {
         ranges.extend(
             report.gaps.iter().take(MAX_LISTED).map(|gap| [gap.offset, gap.offset.saturating_add(gap.len)]),

@@ -1,0 +1,401 @@
+//! One pass over files or a dataset.
+
+use super::error::StatsError;
+use super::fold::{self, FoldWork};
+use super::group::{Selection, UnitStats};
+use super::statistics::Statistics;
+use crate::work::damage::left_out;
+use crate::work::units::{UnitRecord, UnitSource, unknown_number};
+use crate::work::{KindedStream, NumberedRecords, sample};
+use std::path::{Path, PathBuf};
+use tfseek::example::MessageKind;
+use tfseek::filter::RecordFilter;
+use tfseek::stream::Stream;
+use tfseek::{Damage, Dataset, Error, Filter, Record, Warning};
+
+/// The default limit on the memory of the sketches in bytes.
+const MEMORY: u64 = 2 << 30;
+/// The limit of a unit is this part of the limit of the result.
+const UNIT_PART: u64 = 4;
+
+/// Options of [`Statistics`].
+#[derive(Clone, Debug)]
+pub struct StatsOptions {
+    selection: Selection,
+    filter: Option<Filter>,
+    kind: Option<MessageKind>,
+    jobs: usize,
+    memory: u64,
+    damage: Damage,
+}
+
+impl Default for StatsOptions {
+    fn default() -> StatsOptions {
+        StatsOptions {
+            selection: Selection::default(),
+            filter: None,
+            kind: None,
+            jobs: 1,
+            memory: MEMORY,
+            damage: Damage::Raise,
+        }
+    }
+}
+
+impl StatsOptions {
+    /// Returns the default options: all features, one thread, kinds are guessed, damage is an error.
+    pub fn new() -> StatsOptions {
+        StatsOptions::default()
+    }
+
+    /// Sets the patterns of the names of features. Default: all features.
+    #[must_use]
+    pub fn features(mut self, patterns: Vec<String>) -> StatsOptions {
+        self.selection.patterns = patterns;
+        self
+    }
+
+    /// Sets a feature. The records of each of its values get statistics of their own.
+    #[must_use]
+    pub fn by(mut self, feature: Option<String>) -> StatsOptions {
+        self.selection.by = feature;
+        self
+    }
+
+    /// Sets a condition. Only the records that meet it are counted. In files after the first, record numbers are known only to
+    /// [`run_dataset`](StatsOptions::run_dataset).
+    #[must_use]
+    pub fn filter(mut self, filter: Option<Filter>) -> StatsOptions {
+        self.selection.condition = filter.as_ref().map(Filter::to_string);
+        self.filter = filter;
+        self
+    }
+
+    /// Sets the kind of the records. By default it is guessed for each file.
+    #[must_use]
+    pub fn kind(mut self, kind: Option<MessageKind>) -> StatsOptions {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets the number of threads. Default: 1. The result does not depend on it.
+    #[must_use]
+    pub fn jobs(mut self, jobs: usize) -> StatsOptions {
+        self.jobs = jobs.max(1);
+        self
+    }
+
+    /// Sets a limit on the memory of the result in bytes; each thread may need a quarter of it more. Default: 2 GiB. Exact counting of the
+    /// features that need most memory is ended first. If that is not enough, no further feature is counted.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> StatsOptions {
+        self.memory = bytes;
+        self
+    }
+
+    /// Sets the treatment of malformed records, and of damaged records of a dataset. Default: they are errors. A stream that leaves damage out has
+    /// this option itself.
+    #[must_use]
+    pub fn damage(mut self, damage: Damage) -> StatsOptions {
+        self.damage = damage;
+        self
+    }
+
+    /// Computes the statistics of files, each of which is opened once by `open` and read in order.
+    ///
+    /// # Errors
+    /// The first error in the order of the files: of opening or reading one, of a malformed record, or of the slices.
+    pub fn run(
+        &self,
+        paths: &[PathBuf],
+        open: &(dyn Fn(&Path) -> tfseek::Result<Stream> + Sync),
+    ) -> Result<Statistics, StatsError> {
+        let open = |k: usize| -> tfseek::Result<StatsSource> {
+            let path = paths.get(k).map_or(Path::new(""), PathBuf::as_path);
+            let stream = open(path)?;
+            let reader = match self.kind {
+                Some(kind) => KindedStream::new(stream, kind),
+                None => KindedStream::guess(stream),
+            };
+            Ok(StatsSource::File { reader: Box::new(reader), is_first: k == 0 })
+        };
+        let shards = paths.len();
+        StatsRun { options: self, open: &open, report: None, shards, sampled_from: None }.fold()
+    }
+
+    /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of `sample.0` of these with the seed
+    /// `sample.1`. Records are read by number, in ascending order. `report` is usually a function that is called with the number of records
+    /// that were read since the last call; an error ends the run.
+    ///
+    /// # Errors
+    /// As [`run`](StatsOptions::run).
+    pub fn run_dataset(
+        &self,
+        dataset: &Dataset,
+        ids: Option<&[u64]>,
+        sample: Option<(u64, u64)>,
+        report: &dyn StatsProgress,
+    ) -> Result<Statistics, StatsError> {
+        let all = ids.map_or(dataset.len(), |ids| ids.len() as u64);
+        let mut drawn = match (ids, sample) {
+            (Some(ids), None) => Some(ids.to_vec()),
+            (None, None) => None,
+            (ids, Some((n, seed))) => {
+                let mut random = sample::Random::new(seed);
+                let drawn = random.draw(n, all);
+                let record = |k: u64| ids.map_or(Some(k), |ids| ids.get(usize::try_from(k).ok()?).copied());
+                Some(drawn.filter_map(record).collect())
+            }
+        };
+        drawn.iter_mut().for_each(|drawn| drawn.sort_unstable());
+        let shards = dataset.shards().len();
+        let open = |k: usize| -> tfseek::Result<StatsSource> {
+            let mut records = NumberedRecords::shard(dataset, k, self.kind);
+            if let Some(drawn) = &drawn {
+                records = records.only(drawn);
+            }
+            Ok(StatsSource::Numbered(records))
+        };
+        let open = |k: usize| {
+            report.read(0)?;
+            open(k)
+        };
+        let sampled_from = sample.map(|_| all);
+        StatsRun { options: self, open: &open, report: Some(report), shards, sampled_from }.fold()
+    }
+}
+
+/// Progress of [`StatsOptions::run_dataset`]. A function that receives the number of records since its last call is one.
+pub trait StatsProgress: Sync {
+    /// Receives the number of records that were read since the last call.
+    ///
+    /// # Errors
+    /// The run ends with the error.
+    fn read(&self, records: u64) -> tfseek::Result<()>;
+
+    /// Returns true if [`partial`](StatsProgress::partial) is to be called now. Default: false.
+    fn wants_partial(&self) -> bool {
+        false
+    }
+
+    /// Receives the statistics of the records up to here: those of the first shards, and of the first units of the shard after them. Other threads
+    /// wait meanwhile.
+    fn partial(&self, _: Statistics) {}
+}
+
+impl<F: Fn(u64) -> tfseek::Result<()> + Sync> StatsProgress for F {
+    fn read(&self, records: u64) -> tfseek::Result<()> {
+        self(records)
+    }
+}
+
+/// The records of a shard.
+enum StatsSource {
+    File {
+        reader: Box<KindedStream>,
+        /// No shard precedes it.
+        is_first: bool,
+    },
+    Numbered(NumberedRecords),
+}
+
+impl UnitSource for StatsSource {
+    fn next(&mut self) -> tfseek::Result<Option<(Record<'_>, Option<u64>)>> {
+        match self {
+            StatsSource::File { reader, is_first } => {
+                let Some(record) = reader.next()? else { return Ok(None) };
+                let number = record.at().record.filter(|_| *is_first);
+                Ok(Some((record, number)))
+            }
+            StatsSource::Numbered(records) => records.next(),
+        }
+    }
+
+    fn kind(&self) -> MessageKind {
+        match self {
+            StatsSource::File { reader, .. } => reader.kind(),
+            StatsSource::Numbered(records) => records.kind(),
+        }
+    }
+
+    fn name(&self) -> PathBuf {
+        match self {
+            StatsSource::File { reader, .. } => reader.path().to_path_buf(),
+            StatsSource::Numbered(records) => records.name(),
+        }
+    }
+
+    fn total(&self) -> Option<u64> {
+        match self {
+            StatsSource::File { reader, .. } => reader.total(),
+            StatsSource::Numbered(records) => records.total(),
+        }
+    }
+
+    fn skip_damaged(&mut self) -> bool {
+        match self {
+            StatsSource::File { .. } => false,
+            StatsSource::Numbered(records) => records.skip_damaged(),
+        }
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        match self {
+            StatsSource::File { reader, .. } => reader.stream().warnings().to_vec(),
+            StatsSource::Numbered(records) => records.warnings(),
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct StatsUnit {
+    stats: UnitStats,
+    filter: Option<RecordFilter>,
+    /// The condition was evaluated.
+    tested: bool,
+    /// Records since the last report.
+    unreported: u64,
+    skipped: u64,
+    first_skipped: Option<String>,
+    warnings: Vec<Warning>,
+}
+
+impl StatsUnit {
+    fn count_skipped(&mut self, e: &Error) {
+        self.skipped += 1;
+        self.first_skipped.get_or_insert_with(|| e.to_string());
+    }
+}
+
+struct StatsRun<'a> {
+    options: &'a StatsOptions,
+    open: &'a (dyn Fn(usize) -> tfseek::Result<StatsSource> + Sync),
+    report: Option<&'a dyn StatsProgress>,
+    shards: usize,
+    sampled_from: Option<u64>,
+}
+
+impl StatsRun<'_> {
+    fn fold(&self) -> Result<Statistics, StatsError> {
+        let total = fold::run(self, self.shards, self.options.jobs)?;
+        // The answer begins here, after all records.
+        total.filter.iter().try_for_each(RecordFilter::check_names)?;
+        Ok(self.statistics(total))
+    }
+
+    fn statistics(&self, total: StatsUnit) -> Statistics {
+        let filter = total.filter.iter().filter(|_| total.tested);
+        let unseen = filter.flat_map(RecordFilter::unseen).map(str::to_owned).collect();
+        Statistics {
+            unit: total.stats,
+            selection: self.options.selection.clone(),
+            memory: self.options.memory,
+            shards: self.shards as u64,
+            sampled_from: self.sampled_from,
+            skipped: total.skipped,
+            first_skipped: total.first_skipped,
+            left_out: left_out(&total.warnings),
+            warnings: total.warnings,
+            unseen,
+        }
+    }
+
+    fn unit_memory(&self) -> u64 {
+        self.options.memory / UNIT_PART
+    }
+
+    fn report(&self, unit: &mut StatsUnit) -> Result<(), StatsError> {
+        if let Some(report) = self.report {
+            report.read(std::mem::take(&mut unit.unreported))?;
+        }
+        Ok(())
+    }
+}
+
+impl StatsRun<'_> {
+    /// Adds a record that meets the condition.
+    fn add_selected(&self, unit: &mut StatsUnit, item: UnitRecord<'_>) -> Result<(), StatsError> {
+        let UnitRecord { record, number, kind } = item;
+        if let Some(filter) = &mut unit.filter {
+            unit.tested = true;
+            let number = match number {
+                None if filter.filter().uses_numbers() => return Err(unknown_number(record.at()).into()),
+                number => number.unwrap_or(0),
+            };
+            if !filter.accepts(number, record.payload(), kind).map_err(|e| e.at(record.at()))? {
+                return Ok(());
+            }
+        }
+        unit.stats.add(record, kind, &self.options.selection, self.unit_memory())
+    }
+}
+
+impl FoldWork for StatsRun<'_> {
+    type Source = StatsSource;
+    type Unit = StatsUnit;
+    type Error = StatsError;
+
+    fn open(&self, k: usize) -> Result<StatsSource, StatsError> {
+        Ok((self.open)(k)?)
+    }
+
+    fn begin(&self) -> StatsUnit {
+        let filter = self.options.filter.as_ref().map(Filter::for_records);
+        StatsUnit { filter, ..StatsUnit::default() }
+    }
+
+    fn add(&self, unit: &mut StatsUnit, record: UnitRecord<'_>) -> Result<(), StatsError> {
+        unit.unreported += 1;
+        if unit.unreported == 1024 {
+            self.report(unit)?;
+        }
+        match self.add_selected(unit, record) {
+            Err(StatsError::Data(e)) if self.options.damage == Damage::Skip && e.is_data() => {
+                unit.count_skipped(&e);
+                Ok(())
+            }
+            added => added,
+        }
+    }
+
+    fn skip(&self, unit: &mut StatsUnit, e: Error) -> Result<(), StatsError> {
+        if self.options.damage == Damage::Raise || !e.is_data() {
+            return Err(e.into());
+        }
+        unit.count_skipped(&e);
+        Ok(())
+    }
+
+    fn warn(&self, unit: &mut StatsUnit, warnings: Vec<Warning>) {
+        unit.warnings.extend(warnings);
+    }
+
+    fn end(&self, unit: &mut StatsUnit) {
+        unit.stats.seal(self.unit_memory());
+    }
+
+    fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), StatsError> {
+        unit.skipped += next.skipped;
+        unit.warnings.extend(next.warnings);
+        if unit.first_skipped.is_none() {
+            unit.first_skipped = next.first_skipped;
+        }
+        if let (Some(filter), Some(next)) = (&mut unit.filter, &next.filter) {
+            filter.merge(next);
+        }
+        unit.tested |= next.tested;
+        unit.stats.merge(&next.stats, &self.options.selection, self.options.memory)
+    }
+
+    fn partial(&self, complete: Option<&StatsUnit>, begun: Option<&StatsUnit>) {
+        let Some(report) = self.report.filter(|report| report.wants_partial()) else { return };
+        let mut total = complete.cloned().unwrap_or_else(|| self.begin());
+        if let Some(begun) = begun
+            && self.merge(&mut total, begun.clone()).is_err()
+        {
+            // The run ends with this error.
+            return;
+        }
+        report.partial(self.statistics(total));
+    }
+}

@@ -1,0 +1,470 @@
+//! Statistics as a table for a terminal.
+
+use super::bytes::ByteStats;
+use super::counters::Cell;
+use super::feature::FeatureStats;
+use super::fields::FieldStats;
+use super::group::{RecordStats, SliceKey};
+use super::histogram;
+use super::moments::Moments;
+use super::numbers::{FloatStats, IntStats};
+use super::report::{BUCKETS, sorted};
+use super::sizes::SizeCounters;
+use super::statistics::Statistics;
+use crate::digits::thousands;
+use crate::forms::fields::ValueType;
+use std::fmt::Write;
+
+/// Width and styles of a table.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct TableStyle {
+    /// Columns of the terminal. `None`: lines are as long as necessary.
+    pub width: Option<usize>,
+    /// Text before and after headings, e.g. escape sequences.
+    pub heading: [String; 2],
+    /// Text before and after labels.
+    pub label: [String; 2],
+}
+
+/// The longest name that is printed whole, in characters.
+const NAME: usize = 40;
+/// The longest value that is printed whole, in characters.
+const VALUE: usize = 24;
+
+impl Statistics {
+    /// Returns what was left out: `1 record and 2 damaged ranges of 68 bytes left out`.
+    fn loss(&self) -> String {
+        let (ranges, bytes) = self.left_out;
+        let records = (self.skipped > 0).then(|| things(self.skipped, "record"));
+        let ranges =
+            (ranges > 0).then(|| format!("{} of {}", things(ranges, "damaged range"), things(bytes, "byte")));
+        let parts: Vec<_> = records.into_iter().chain(ranges).collect();
+        format!("{} left out", parts.join(" and "))
+    }
+
+    /// Returns a table with a line for each feature, and a line end after each line.
+    pub fn table(&self, style: &TableStyle) -> String {
+        let mut text = String::new();
+        self.describe(&mut text, &self.unit.all, None, style);
+        for (key, group) in &self.unit.slices {
+            let by = self.selection.by.as_deref().unwrap_or_default();
+            text.push('\n');
+            self.describe(&mut text, group, Some(format!("{by} = {}", slice(key))), style);
+        }
+        text
+    }
+
+    fn describe(&self, text: &mut String, group: &RecordStats, slice: Option<String>, style: &TableStyle) {
+        let [examples, sequences, others] = group.kinds;
+        let features = sorted(self.unit.feature_names().iter(), &group.features);
+        let lists = sorted(self.unit.list_names().iter(), &group.lists);
+        let fields = group.fields.messages();
+        let mut kinds: Vec<String> =
+            [(examples, "Example"), (sequences, "SequenceExample"), (others, "other record")]
+                .into_iter()
+                .filter(|(n, _)| *n > 0)
+                .map(|(n, name)| things(n, name))
+                .collect();
+        if let (Some(of), Some(others)) = (group.fields.payload_type(), kinds.last_mut()) {
+            *others = format!("{others} ({})", of.description());
+        }
+        let mut title = if kinds.is_empty() { "0 records".to_owned() } else { kinds.join(", ") };
+        for (n, name) in [(features.len(), "feature"), (lists.len(), "feature list"), (fields.len(), "field")]
+        {
+            if n > 0 {
+                title = title + ", " + &things(n as u64, name);
+            }
+        }
+        let [on, off] = &style.heading;
+        if let Some(slice) = slice {
+            let _ = write!(text, "{on}{slice}{off}: ");
+        }
+        let (distinct, exact) = group.payloads.count();
+        let total = examples.saturating_add(sequences).saturating_add(others);
+        let seen = match self.sampled_from {
+            Some(n) => format!("a sample of {}", things(n, "record")),
+            None if self.skipped > 0 || self.left_out.0 > 0 => self.loss(),
+            None if features.is_empty() && lists.is_empty() && fields.is_empty() => "sizes only".to_owned(),
+            None => "every value seen".to_owned(),
+        };
+        if total == 0 && self.sampled_from.is_none() && self.skipped == 0 && self.left_out.0 == 0 {
+            let _ = writeln!(text, "{on}{title}{off}");
+        } else {
+            let _ = writeln!(text, "{on}{title}{off}; {seen}");
+        }
+        if total > 0 {
+            let mut line = format!("  records of {} bytes", sizes(&group.sizes));
+            if distinct < total || !exact {
+                let _ = write!(line, ", {} distinct", about(distinct, exact));
+            }
+            push_line(text, &line, style);
+        }
+        let decoded = examples.saturating_add(sequences);
+        rows(text, "feature", &features, decoded, style);
+        rows(text, "feature list", &lists, sequences, style);
+        let rows = fields.iter().map(|(number, name, stats)| field_row(*number, *name, stats, others));
+        print_rows(text, "field", "type", rows, style);
+    }
+}
+
+fn slice(key: &SliceKey) -> String {
+    match key {
+        SliceKey::Missing => "no value".to_owned(),
+        SliceKey::Int(value) => value.to_string(),
+        SliceKey::Float(bits) => f32::from_bits(*bits).to_string(),
+        SliceKey::Bytes(value) => quoted(value),
+    }
+}
+
+/// Pushes a line, cut to the width of the table.
+fn push_line(text: &mut String, line: &str, style: &TableStyle) {
+    let line = line.trim_end();
+    match style.width.and_then(|width| line.char_indices().nth(width).map(|_| width)) {
+        Some(width) => {
+            text.extend(line.chars().take(width.saturating_sub(2)));
+            text.push_str("..");
+        }
+        None => text.push_str(line),
+    }
+    text.push('\n');
+}
+
+fn rows(text: &mut String, title: &str, all: &[(&str, &FeatureStats)], records: u64, style: &TableStyle) {
+    print_rows(text, title, "kind", all.iter().map(|(name, stats)| row(name, stats, records)), style);
+}
+
+fn print_rows(
+    text: &mut String,
+    title: &str,
+    kind: &str,
+    rows: impl Iterator<Item = [String; 5]>,
+    style: &TableStyle,
+) {
+    let mut cells = vec![[title, kind, "in", "distinct", "values"].map(str::to_owned)];
+    cells.extend(rows);
+    if cells.len() == 1 {
+        return;
+    }
+    let width = |k: usize| {
+        cells.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths = [width(0), width(1), width(2), width(3), 0];
+    align(cells.iter_mut().skip(1).filter_map(|row| row.last_mut()).collect());
+    for (k, row) in cells.iter().enumerate() {
+        let mut line = String::from("  ");
+        for (cell, width) in row.iter().zip(widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        let mut one = String::new();
+        push_line(&mut one, &line, style);
+        match (k, &style.label) {
+            (0, [on, off]) => {
+                let _ = writeln!(text, "{on}{}{off}", one.trim_end());
+            }
+            _ => text.push_str(&one),
+        }
+    }
+}
+
+/// The separator of a range, a mean, a deviation and a histogram. Names and values have no tabs, only `\t`.
+const COLUMN: char = '\t';
+
+/// Aligns the range, the mean and the deviation of all rows that have them.
+fn align(mut values: Vec<&mut String>) {
+    let mut widths = [0; 3];
+    for text in values.iter().filter(|text| text.contains(COLUMN)) {
+        for (width, part) in widths.iter_mut().zip(text.split(COLUMN)) {
+            *width = part.chars().count().max(*width);
+        }
+    }
+    for text in values.iter_mut().filter(|text| text.contains(COLUMN)) {
+        let widths = widths.into_iter().chain(std::iter::repeat(0));
+        let parts = text.split(COLUMN).zip(widths).map(|(part, width)| format!("{part:width$}"));
+        let aligned = parts.collect::<Vec<_>>().join("  ");
+        **text = aligned;
+    }
+}
+
+fn row(name: &str, stats: &FeatureStats, records: u64) -> [String; 5] {
+    let kinds = [("bytes", 0), ("float", 1), ("int64", 2)];
+    let kind: Vec<_> = kinds
+        .into_iter()
+        .filter(|(_, k)| stats.kinds.get(*k).is_some_and(|n| *n > 0))
+        .map(|(kind, _)| kind)
+        .collect();
+    let kind = if kind.is_empty() { "none".to_owned() } else { kind.join(", ") };
+    let present = of_all(stats.present(), records);
+    let (distinct, values) = match (&stats.ints, &stats.floats, &stats.bytes) {
+        (Some(ints), None, None) => (ints.distinct(), int_values(ints)),
+        (None, Some(floats), None) => (floats.distinct(), float_values(floats)),
+        (None, None, Some(bytes)) => (bytes.distinct(), byte_values(bytes)),
+        (None, None, None) => ((0, true), String::new()),
+        (ints, floats, bytes) => {
+            let all = [
+                ints.as_ref().map(|ints| (ints.distinct(), int_values(ints))),
+                floats.as_ref().map(|floats| (floats.distinct(), float_values(floats))),
+                bytes.as_ref().map(|bytes| (bytes.distinct(), byte_values(bytes))),
+            ];
+            let all: Vec<_> = all.into_iter().flatten().collect();
+            let distinct = all.iter().fold((0, true), |sum, (d, _)| (sum.0 + d.0, sum.1 && d.1));
+            (distinct, all.into_iter().map(|(_, values)| values).collect::<Vec<_>>().join(";  "))
+        }
+    };
+    let mut notes = Vec::new();
+    if let Some(steps) = &stats.steps {
+        notes.push(format!("{} steps", sizes(steps)));
+    }
+    // One value in each record is not worth a note.
+    if stats.lengths.n > 0 && (stats.lengths.min, stats.lengths.max) != (1, 1) {
+        notes.push(format!(
+            "{} a {}",
+            sizes(&stats.lengths),
+            if stats.steps.is_some() { "step" } else { "record" }
+        ));
+    }
+    for (n, what) in [(stats.kindless, "without kind"), (stats.empty, "empty")] {
+        if n > 0 {
+            notes.push(format!("{} {what}", thousands(n)));
+        }
+    }
+    let mut all = values;
+    if !notes.is_empty() {
+        let gap = if all.is_empty() { "" } else { "  " };
+        all = format!("{all}{gap}({})", notes.join(", "));
+    }
+    [shortened(&readable(name), NAME), kind, present, about(distinct.0, distinct.1), all]
+}
+
+/// Returns a number of records, out of all of them.
+fn of_all(n: u64, records: u64) -> String {
+    if n == records { "all".to_owned() } else { format!("{} of {}", thousands(n), thousands(records)) }
+}
+
+fn field_row(number: u32, name: Option<&str>, stats: &FieldStats, records: u64) -> [String; 5] {
+    let label = name.map_or_else(|| number.to_string(), |name| format!("{number} {name}"));
+    let types = ValueType::ALL.into_iter().zip(stats.types).filter(|(_, n)| *n > 0);
+    let types: Vec<_> = types.map(|(value_type, _)| value_type.name()).collect();
+    let mut values = Vec::new();
+    if let Some(ints) = &stats.ints {
+        values.push(int_values(ints));
+    }
+    if stats.lengths.n > 0 {
+        values.push(format!("{} bytes", sizes(&stats.lengths)));
+    }
+    for (low, high) in stats.floats.into_iter().flatten() {
+        values.push(if low == high { short(low) } else { format!("{} .. {}", short(low), short(high)) });
+    }
+    let mut values = values.join(";  ");
+    if (stats.values.min, stats.values.max) != (1, 1) {
+        let _ = write!(values, "  ({} a record)", sizes(&stats.values));
+    }
+    let distinct = stats.ints.as_ref().map(|ints| ints.distinct());
+    let distinct = distinct.map_or_else(String::new, |(n, exact)| about(n, exact));
+    [label, types.join(", "), of_all(stats.records(), records), distinct, values]
+}
+
+/// Returns the range of numbers and their median, mean, deviation and histogram.
+fn number_values(
+    [low, high]: [String; 2],
+    cells: &[Cell],
+    bounds: (f64, f64),
+    moments: &Moments,
+    median: fn(f64) -> String,
+) -> String {
+    if low == high {
+        return low;
+    }
+    let median = histogram::quantile(cells, bounds, 0.5).map_or_else(String::new, median);
+    let bars = histogram::bars(&histogram::equal_width(cells, bounds.0, bounds.1, BUCKETS));
+    let range = format!("{low} .. {median} .. {high}");
+    let (mean, std) = (short(moments.mean().unwrap_or(0.0)), short(moments.std().unwrap_or(0.0)));
+    format!("{range}{COLUMN}mean {mean}{COLUMN}std {std}{COLUMN}{bars}")
+}
+
+/// Returns a median of integers. The middle of a counter has a fraction.
+fn int_median(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 9e15 { format!("{value:.0}") } else { short(value) }
+}
+
+fn int_values(ints: &IntStats) -> String {
+    let Some((low, high)) = ints.all_bounds() else { return String::new() };
+    let bounds = (low as f64, high as f64);
+    let range = [low.to_string(), high.to_string()];
+    number_values(range, &ints.cells(), bounds, &ints.all_moments(), int_median)
+}
+
+fn float_values(floats: &FloatStats) -> String {
+    let mut text = match floats.bounds {
+        Some((low, high)) => {
+            let bounds = (f64::from(low), f64::from(high));
+            let range = [short(bounds.0), short(bounds.1)];
+            number_values(range, &floats.cells(), bounds, &floats.moments, short)
+        }
+        None => String::new(),
+    };
+    for (n, what) in [(floats.nan, "NaN"), (floats.infinite, "inf"), (floats.negative_infinite, "-inf")] {
+        if n > 0 {
+            let _ = write!(text, "{}{} {what}", if text.is_empty() { "" } else { "  " }, thousands(n));
+        }
+    }
+    text
+}
+
+fn byte_values(bytes: &ByteStats) -> String {
+    let mut parts = Vec::new();
+    if let Some(images) = &bytes.images {
+        let formats: Vec<_> =
+            images.formats.iter().map(|(format, n)| format!("{} {format}", thousands(*n))).collect();
+        parts.push(formats.join(", "));
+        if images.widths.n > 0 {
+            parts.push(format!("{} x {}", sizes(&images.widths), sizes(&images.heights)));
+        }
+        if images.undecodable > 0 {
+            parts.push(format!("{} undecodable", thousands(images.undecodable)));
+        }
+    }
+    let (distinct, exact) = bytes.distinct();
+    let n = bytes.lengths.n;
+    let repeats = n > 0 && (distinct < n / 2 || distinct <= 20);
+    let top = bytes.top(3);
+    // Long and binary values that occur once say less than their lengths.
+    let telling = top.iter().any(|(counter, text)| {
+        counter.count > 1 || text.is_some_and(|text| std::str::from_utf8(text).is_ok())
+    });
+    if repeats && telling && bytes.images.is_none() {
+        let shown = top.iter().map(|(counter, text)| {
+            let value = text.map_or_else(|| format!("<{} bytes>", thousands(counter.len)), quoted);
+            format!("{value} {:.1} %", counter.count as f64 / n as f64 * 100.0)
+        });
+        let mut text = shown.collect::<Vec<_>>().join(", ");
+        let more = distinct.saturating_sub(top.len() as u64);
+        if more > 0 {
+            let _ = write!(text, ", {} more", about(more, exact));
+        }
+        parts.push(text);
+    } else {
+        parts.push(format!("{} bytes", sizes(&bytes.lengths)));
+    }
+    if bytes.not_utf8 > 0 && bytes.images.is_none() {
+        parts.push(format!("{} not UTF-8", thousands(bytes.not_utf8)));
+    }
+    parts.join("  ")
+}
+
+/// Returns the range of sizes with their median.
+fn sizes(sizes: &SizeCounters) -> String {
+    if sizes.n == 0 {
+        return "0".to_owned();
+    }
+    if sizes.min == sizes.max {
+        return thousands(sizes.min);
+    }
+    let cells = sizes.cells();
+    let median = histogram::quantile(&cells, sizes.bounds(), 0.5).unwrap_or(0.0) as u64;
+    format!("{} .. {} .. {}", thousands(sizes.min), thousands(median), thousands(sizes.max))
+}
+
+/// Returns a number with four digits, as a person would write it.
+fn short(value: f64) -> String {
+    let size = value.abs();
+    if value.fract() == 0.0 && size < 1e7 {
+        return format!("{value:.0}");
+    }
+    match size {
+        _ if !(1e-3..1e7).contains(&size) => format!("{value:.3e}"),
+        _ if size >= 1000.0 => format!("{value:.1}"),
+        _ if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn things(n: u64, name: &str) -> String {
+    format!("{} {name}{}", thousands(n), if n == 1 { "" } else { "s" })
+}
+
+/// Returns a number, with `~` if it is estimated.
+fn about(n: u64, exact: bool) -> String {
+    format!("{}{}", if exact { "" } else { "~" }, thousands(n))
+}
+
+/// Returns a text without control characters.
+fn readable(text: &str) -> String {
+    let plain =
+        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c.is_ascii_graphic() && c != '"');
+    if plain { text.to_owned() } else { format!("{text:?}") }
+}
+
+/// Returns a byte string in quotes, or its size if it is not text.
+fn quoted(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(text) if text.chars().count() > VALUE => {
+            let start: String = text.chars().take(VALUE).collect();
+            format!("{start:?}..")
+        }
+        Ok(text) => format!("{text:?}"),
+        Err(_) => {
+            let hex: String = value.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            format!("<{hex}{}>", if value.len() > 8 { ".." } else { "" })
+        }
+    }
+}
+
+fn shortened(text: &str, len: usize) -> String {
+    if text.chars().count() <= len {
+        return text.to_owned();
+    }
+    text.chars().take(len.saturating_sub(2)).chain("..".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let texts = [0.0, 37.0, 38.5, 13.591, 0.123_45, 1234.56, 1e-5, 2.5e12].map(short);
+        assert_eq!(texts, ["0", "37", "38.50", "13.59", "0.123", "1234.6", "1.000e-5", "2.500e12"]);
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn numbers_are_aligned() {
+        let mut values =
+            ["1 .. 2\tmean 1\tstd 0.500\t▁█", "<2 bytes>", "10 .. 200\tmean 20\tstd 1\t█  (2 a record)"]
+                .map(str::to_owned);
+        align(values.iter_mut().collect());
+        let aligned = [
+            "1 .. 2     mean 1   std 0.500  ▁█",
+            "<2 bytes>",
+            "10 .. 200  mean 20  std 1      █  (2 a record)",
+        ];
+        assert_eq!(values, aligned);
+        assert_eq!(
+            [17_031_281_900.0, 178_687.5, 1e17].map(int_median),
+            ["17031281900", "178687.5", "1.000e17"]
+        );
+    }
+
+    /// Binary values that occur once are described by their lengths.
+    #[test]
+    fn values_that_say_little_are_not_shown() {
+        let mut bytes = ByteStats::default();
+        [[0xff, 1], [0xff, 2]].iter().for_each(|value| bytes.add(value));
+        bytes.seal();
+        assert_eq!(byte_values(&bytes), "2 bytes  2 not UTF-8");
+        bytes.add(&[0xff, 1]);
+        bytes.seal();
+        assert_eq!(byte_values(&bytes), "<ff01> 66.7 %, <ff02> 33.3 %  3 not UTF-8");
+    }
+
+    #[test]
+    fn texts_have_no_control_characters() {
+        assert_eq!(quoted(b"a\x1b[31m"), "\"a\\u{1b}[31m\"");
+        assert_eq!(quoted(&[0xff; 9]), "<ffffffffffffffff..>");
+        assert_eq!(readable("a\nb"), "\"a\\nb\"");
+        let mut text = String::new();
+        push_line(&mut text, "0123456789", &TableStyle { width: Some(6), ..TableStyle::default() });
+        assert_eq!(text, "0123..\n");
+    }
+}

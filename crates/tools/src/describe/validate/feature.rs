@@ -1,0 +1,225 @@
+//! The checks of one feature.
+
+use super::divergence::NumberShares;
+use super::tally::{DistinctValues, Shares, Tallies, Tally, append_all, quoted};
+use crate::describe::tfx::{FeatureRule, ValueDomain};
+use crate::digits::counted;
+use tfseek::example::FeatureKind;
+use tfseek::filter::image_format;
+use tfseek::{Feature, FeatureList};
+
+/// The state of the checks of one feature over some records.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FeatureChecks {
+    /// Records that have the key.
+    pub(super) seen: u64,
+    /// Records that have the feature with a kind.
+    pub(super) present: u64,
+    /// Records without the feature.
+    absent: Tally,
+    /// Number of records that are counted. Those behind them do not have the key.
+    counted: u64,
+    /// Values that were compared with the domain.
+    pub(super) compared: u64,
+    pub(super) tallies: Tallies,
+    pub(super) distinct: DistinctValues,
+    pub(super) shares: Shares,
+    pub(super) numbers: NumberShares,
+}
+
+impl FeatureChecks {
+    /// Counts the records before `record` that are not counted, which do not have the key.
+    pub(super) fn count_absent(&mut self, record: u64) {
+        self.absent.record_all(self.counted..record);
+        self.counted = self.counted.max(record);
+    }
+
+    /// Returns the tally of the records without the feature, of `records` records in all.
+    pub(super) fn absent(&self, records: u64) -> Tally {
+        let mut absent = self.absent.clone();
+        absent.record_all(self.counted..records);
+        absent
+    }
+
+    /// Returns true if this record was counted.
+    pub(super) fn has_counted(&self, record: u64) -> bool {
+        self.counted > record
+    }
+
+    fn begin(&mut self, record: u64) {
+        self.count_absent(record);
+        self.counted = record.saturating_add(1);
+        self.seen += 1;
+    }
+
+    /// Adds the feature of a record.
+    pub(super) fn add(&mut self, record: u64, feature: Feature<'_>, rule: &FeatureRule) {
+        self.begin(record);
+        let Some(kind) = feature.kind() else { return self.absent.record(record) };
+        self.present += 1;
+        let len = feature.len() as u64;
+        self.count(record, len, rule.counts);
+        if rule.fixed.is_some_and(|n| n != len) {
+            self.tally("INVALID_FEATURE_SHAPE").add(record, || counted(len, "value"));
+        }
+        self.values(record, feature, kind, rule);
+    }
+
+    /// Adds the feature list of a record.
+    pub(super) fn add_list(&mut self, record: u64, list: FeatureList<'_>, rule: &FeatureRule) {
+        self.begin(record);
+        self.present += 1;
+        self.count(record, list.len() as u64, rule.counts);
+        for step in list.iter() {
+            // TensorFlow takes a step without a kind as empty, and its number of values is not checked.
+            let Some(kind) = step.kind() else { continue };
+            self.count(record, step.len() as u64, rule.step_counts);
+            self.values(record, step, kind, rule);
+        }
+    }
+
+    fn tally(&mut self, anomaly: &'static str) -> &mut Tally {
+        self.tallies.entry(anomaly).or_default()
+    }
+
+    fn count(&mut self, record: u64, len: u64, range: Option<(u64, Option<u64>)>) {
+        let Some((min, max)) = range else { return };
+        if len < min {
+            self.tally("FEATURE_TYPE_LOW_NUMBER_VALUES").add(record, || counted(len, "value"));
+        }
+        if max.is_some_and(|max| len > max) {
+            self.tally("FEATURE_TYPE_HIGH_NUMBER_VALUES").add(record, || counted(len, "value"));
+        }
+    }
+
+    fn values(&mut self, record: u64, feature: Feature<'_>, kind: FeatureKind, rule: &FeatureRule) {
+        if rule.kind.is_some_and(|want| want != kind) {
+            self.tally("UNEXPECTED_DATA_TYPE").add(record, || kind.to_string());
+            return;
+        }
+        let count_values =
+            rule.unique.is_some() || rule.infinity_norm.is_some() || rule.jensen_shannon.is_some();
+        if rule.domain == ValueDomain::Any && !count_values {
+            return;
+        }
+        self.compared += feature.len() as u64;
+        match feature {
+            Feature::Int64(list) => {
+                for value in list {
+                    self.int(record, value, &rule.domain);
+                    if count_values {
+                        self.shown(&value.to_le_bytes(), rule);
+                    }
+                    if rule.jensen_shannon.is_some() {
+                        self.numbers.add_int(value);
+                    }
+                }
+            }
+            Feature::Float(list) => {
+                for value in list {
+                    self.float(record, value, &rule.domain);
+                    if count_values {
+                        self.shown(&value.to_le_bytes(), rule);
+                    }
+                    if rule.jensen_shannon.is_some() {
+                        self.numbers.add_float(value);
+                    }
+                }
+            }
+            Feature::Bytes(list) => {
+                for value in list {
+                    self.string(record, value, &rule.domain);
+                    if count_values {
+                        self.shown(value, rule);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn shown(&mut self, value: &[u8], rule: &FeatureRule) {
+        if rule.unique.is_some() {
+            self.distinct.add(value);
+        }
+        // Of numbers the divergence is that of histograms.
+        let of_strings = rule.jensen_shannon.is_some() && rule.kind == Some(FeatureKind::Bytes);
+        if rule.infinity_norm.is_some() || of_strings {
+            self.shares.add(value);
+        }
+    }
+
+    fn int(&mut self, record: u64, value: i64, domain: &ValueDomain) {
+        let anomaly = match *domain {
+            ValueDomain::Ints(min, _) if value < min => "INT_TYPE_SMALL_INT",
+            ValueDomain::Ints(_, max) if value > max => "INT_TYPE_BIG_INT",
+            ValueDomain::Bools(..) if value < 0 => "BOOL_TYPE_SMALL_INT",
+            ValueDomain::Bools(..) if value > 1 => "BOOL_TYPE_BIG_INT",
+            _ => return,
+        };
+        self.tally(anomaly).add(record, || value.to_string());
+    }
+
+    fn float(&mut self, record: u64, value: f32, domain: &ValueDomain) {
+        let anomaly = match *domain {
+            ValueDomain::Floats { no_nan: true, .. } if value.is_nan() => "FLOAT_TYPE_HAS_NAN",
+            ValueDomain::Floats { no_inf: true, .. } if value.is_infinite() => "FLOAT_TYPE_HAS_INF",
+            ValueDomain::Floats { min, .. } if value < min => "FLOAT_TYPE_SMALL_FLOAT",
+            ValueDomain::Floats { max, .. } if value > max => "FLOAT_TYPE_BIG_FLOAT",
+            ValueDomain::Bools(..) if value != 0.0 && value != 1.0 => "BOOL_TYPE_UNEXPECTED_FLOAT",
+            _ => return,
+        };
+        self.tally(anomaly).add(record, || value.to_string());
+    }
+
+    fn string(&mut self, record: u64, value: &[u8], domain: &ValueDomain) {
+        let text = || std::str::from_utf8(value).ok();
+        let anomaly = match domain {
+            ValueDomain::Any => return,
+            ValueDomain::Strings(values) if values.contains(value) => return,
+            ValueDomain::Strings(_) if text().is_none() => "ENUM_TYPE_INVALID_UTF8",
+            ValueDomain::Strings(_) => "ENUM_TYPE_UNEXPECTED_STRING_VALUES",
+            ValueDomain::Bools(yes, no) if value == yes || value == no => return,
+            ValueDomain::Bools(..) => "BOOL_TYPE_UNEXPECTED_STRING",
+            ValueDomain::Ints(..) => match text().and_then(|text| text.parse().ok()) {
+                Some(value) => return self.int(record, value, domain),
+                None => "INT_TYPE_NOT_INT_STRING",
+            },
+            ValueDomain::Floats { .. } => match text().and_then(|text| text.parse().ok()) {
+                Some(value) => return self.float(record, value, domain),
+                None => "FLOAT_TYPE_STRING_NOT_FLOAT",
+            },
+            ValueDomain::Images(_, most) => {
+                if most.is_some_and(|most| value.len() as u64 > most) {
+                    let size = || counted(value.len() as u64, "byte");
+                    self.tally("MAX_IMAGE_BYTE_SIZE_EXCEEDED").add(record, size);
+                }
+                if is_supported_image(value) {
+                    return;
+                }
+                "LOW_SUPPORTED_IMAGE_FRACTION"
+            }
+        };
+        self.tally(anomaly).add(record, || quoted(value));
+    }
+
+    /// Adds the checks of later records, whose numbers are `before` higher.
+    pub(super) fn append(&mut self, mut later: FeatureChecks, before: u64, records: u64) {
+        self.count_absent(before);
+        later.count_absent(records);
+        self.counted = before.saturating_add(records);
+        self.seen += later.seen;
+        self.present += later.present;
+        self.compared += later.compared;
+        self.absent.append(later.absent, before);
+        append_all(&mut self.tallies, later.tallies, before);
+        self.distinct.append(later.distinct);
+        self.shares.append(later.shares);
+        self.numbers.append(later.numbers);
+    }
+}
+
+/// Returns true for the formats that TensorFlow decodes: JPEG, PNG, GIF and BMP.
+fn is_supported_image(bytes: &[u8]) -> bool {
+    matches!(image_format(bytes), Some("jpeg" | "png" | "gif")) || bytes.starts_with(b"BM")
+}

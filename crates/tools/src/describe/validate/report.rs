@@ -1,0 +1,346 @@
+//! Anomalies, from the checks of all records.
+
+use super::feature::FeatureChecks;
+use super::tally::Tally;
+use super::validator::Validator;
+use crate::describe::tfx::{FeatureRule, ValueDomain};
+use crate::digits::counted;
+use std::collections::BTreeSet;
+use tfseek::example::FeatureKind;
+
+/// A difference between records and a schema.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Anomaly {
+    /// TFDV's name, such as `INT_TYPE_BIG_INT`.
+    pub name: &'static str,
+    /// The feature. `None` for the whole data set.
+    pub feature: Option<String>,
+    /// The feature is a feature list.
+    pub list: bool,
+    /// Description: expected and found.
+    pub text: String,
+    /// Number of values, or 0 if the anomaly is not one of values.
+    pub values: u64,
+    /// Number of records with the anomaly, or 0 if it is not one of records.
+    pub records: u64,
+    /// Numbers of the first records, at most ten.
+    pub first: Vec<u64>,
+    /// The first distinct values, at most five, as text.
+    pub examples: Vec<String>,
+}
+
+/// The result of a validation.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ValidationReport {
+    /// Number of records.
+    pub records: u64,
+    /// The anomalies, by feature. Those of the whole data set come first.
+    pub anomalies: Vec<Anomaly>,
+    /// Constraints of the schema that were not checked, with their features.
+    pub unchecked: BTreeSet<(String, Option<String>)>,
+}
+
+struct Findings {
+    anomalies: Vec<Anomaly>,
+    unchecked: BTreeSet<(String, Option<String>)>,
+}
+
+impl Findings {
+    fn add(&mut self, name: &'static str, feature: Option<&str>, list: bool, text: String, tally: &Tally) {
+        self.anomalies.push(Anomaly {
+            name,
+            feature: feature.map(str::to_owned),
+            list,
+            text,
+            values: tally.values,
+            records: tally.records,
+            first: tally.first.clone(),
+            examples: tally.examples.clone(),
+        });
+    }
+
+    fn not_checked(&mut self, what: &str, feature: &str) {
+        self.unchecked.insert((what.to_owned(), Some(feature.to_owned())));
+    }
+}
+
+impl Validator<'_> {
+    /// Returns the anomalies. `environment` selects the features that are required, and `baseline` has the checks of earlier records with
+    /// the same schema, for comparators.
+    pub fn report(&self, environment: Option<&str>, baseline: Option<&Validator<'_>>) -> ValidationReport {
+        let mut found = Findings { anomalies: Vec::new(), unchecked: self.schema.unchecked.clone() };
+        self.data_set(baseline, &mut found);
+        for (name, feature, text) in &self.schema.faults {
+            found.add(name, Some(feature), false, text.clone(), &Tally::default());
+        }
+        for ((name, list), tally) in &self.new {
+            found.add("SCHEMA_NEW_COLUMN", Some(name), *list, "the schema has no such feature".into(), tally);
+        }
+        if self.more_new.records > 0 {
+            let text = "the schema has no such features; more than can be listed".to_owned();
+            found.add("SCHEMA_NEW_COLUMN", None, false, text, &self.more_new);
+        }
+        let rules = self.schema.features.iter().zip(&self.checks).map(|pair| (pair, false));
+        let lists = self.schema.lists.iter().zip(&self.list_checks).map(|pair| (pair, true));
+        for (k, (((name, rule), checks), list)) in rules.chain(lists).enumerate() {
+            let earlier = baseline.and_then(|b| b.checks.iter().chain(&b.list_checks).nth(k));
+            let required = rule.is_required(environment, self.schema);
+            FeatureReport { name, list, rule, checks, records: self.records }
+                .add(required, earlier, &mut found);
+        }
+        for (group, [no_value, no_other, lengths]) in self.schema.groups.iter().zip(&self.groups) {
+            let [value, other, length] = match group.weighted {
+                true => [
+                    "WEIGHTED_FEATURE_MISSING_VALUE",
+                    "WEIGHTED_FEATURE_MISSING_WEIGHT",
+                    "WEIGHTED_FEATURE_LENGTH_MISMATCH",
+                ],
+                false => [
+                    "SPARSE_FEATURE_MISSING_VALUE",
+                    "SPARSE_FEATURE_MISSING_INDEX",
+                    "SPARSE_FEATURE_LENGTH_MISMATCH",
+                ],
+            };
+            let others = group.others.join(", ");
+            let texts = [
+                (value, no_value, format!("{} is missing and {others} is not", group.values)),
+                (other, no_other, format!("{} has values and {others} has none", group.values)),
+                (length, lengths, format!("{} and {others} have different numbers of values", group.values)),
+            ];
+            for (name, tally, text) in texts {
+                if tally.records > 0 {
+                    found.add(name, Some(&group.name), false, text, tally);
+                }
+            }
+        }
+        let Findings { mut anomalies, unchecked } = found;
+        anomalies.sort_by(|a, b| (&a.feature, a.list, a.name).cmp(&(&b.feature, b.list, b.name)));
+        ValidationReport { records: self.records, anomalies, unchecked }
+    }
+
+    fn data_set(&self, baseline: Option<&Validator<'_>>, found: &mut Findings) {
+        let (least, most) = self.schema.records;
+        let n = self.records;
+        let mut add = |name, text| found.add(name, None, false, text, &Tally::default());
+        if n < least {
+            add(
+                "DATASET_LOW_NUM_EXAMPLES",
+                format!("expected at least {}, found {n}", counted(least, "record")),
+            );
+        }
+        if most.is_some_and(|most| n > most) {
+            add(
+                "DATASET_HIGH_NUM_EXAMPLES",
+                format!("expected at most {}, found {n}", counted(most.unwrap_or(0), "record")),
+            );
+        }
+        for &(least, most) in &self.schema.drift {
+            let Some(base) = baseline.map(|b| b.records).filter(|&base| base > 0) else {
+                found.unchecked.insert(("num_examples comparator without baseline".into(), None));
+                continue;
+            };
+            let ratio = n as f64 / base as f64;
+            let mut add = |name, what, limit| {
+                let text = format!("expected {what} {limit} times the baseline's {base} records, found {n}");
+                found.add(name, None, false, text, &Tally::default());
+            };
+            if ratio < least {
+                add("COMPARATOR_LOW_NUM_EXAMPLES", "at least", least);
+            }
+            if ratio > most {
+                add("COMPARATOR_HIGH_NUM_EXAMPLES", "at most", most);
+            }
+        }
+    }
+}
+
+/// The rule of a feature and its checks.
+struct FeatureReport<'a> {
+    name: &'a str,
+    list: bool,
+    rule: &'a FeatureRule,
+    checks: &'a FeatureChecks,
+    records: u64,
+}
+
+impl FeatureReport<'_> {
+    fn add(&self, required: bool, earlier: Option<&FeatureChecks>, found: &mut Findings) {
+        let FeatureReport { name, list, rule, checks, records } = *self;
+        if rule.ignored {
+            return;
+        }
+        let mut add = |anomaly, text, tally: &Tally| found.add(anomaly, Some(name), list, text, tally);
+        let mut absent_reported = false;
+        if required && records > 0 && checks.present == 0 {
+            let (anomaly, text) = match checks.seen {
+                0 => ("SCHEMA_MISSING_COLUMN", "no record has the feature"),
+                _ => ("FEATURE_TYPE_NOT_PRESENT", "no record has the feature with a kind"),
+            };
+            return add(anomaly, text.to_owned(), &Tally::default());
+        }
+        if required {
+            let (present, least) = (checks.present, rule.min_fraction);
+            if (present as f64) < least * records as f64 {
+                absent_reported = true;
+                let text =
+                    format!("expected in at least {least} of the records, found in {present} of {records}");
+                add("FEATURE_TYPE_LOW_FRACTION_PRESENT", text, &checks.absent(records));
+            }
+            if present < rule.min_count {
+                let text =
+                    format!("expected in at least {}, found in {present}", counted(rule.min_count, "record"));
+                add("FEATURE_TYPE_LOW_NUMBER_PRESENT", text, &Tally::default());
+            }
+        }
+        let mut tallies = checks.tallies.clone();
+        if rule.fixed.is_some() && checks.present < records && !absent_reported && checks.present > 0 {
+            tallies.entry("INVALID_FEATURE_SHAPE").or_default().append(checks.absent(records), 0);
+        }
+        for (anomaly, tally) in &tallies {
+            if let Some(text) = self.text(anomaly, tally) {
+                add(anomaly, text, tally);
+            }
+        }
+        self.distinct(found);
+        self.compare(earlier, found);
+    }
+
+    /// Returns the description of an anomaly of values. `None` if the schema allows this number of them.
+    fn text(&self, anomaly: &str, tally: &Tally) -> Option<String> {
+        let (rule, compared) = (self.rule, self.checks.compared);
+        let count = |(min, max): (u64, Option<u64>), thing: &str| match max {
+            Some(max) if min == max => counted(min, thing),
+            Some(max) => format!("{min} to {}", counted(max, thing)),
+            None => format!("at least {}", counted(min, thing)),
+        };
+        Some(match (anomaly, &rule.domain) {
+            ("UNEXPECTED_DATA_TYPE", _) => {
+                let kind = rule.kind.map(|kind| kind.to_string()).unwrap_or_default();
+                format!("expected values of {kind}")
+            }
+            ("INVALID_FEATURE_SHAPE", _) => format!("expected {}", counted(rule.fixed.unwrap_or(0), "value")),
+            ("FEATURE_TYPE_LOW_NUMBER_VALUES" | "FEATURE_TYPE_HIGH_NUMBER_VALUES", _) => {
+                match (rule.counts, rule.step_counts) {
+                    (Some(steps), Some(values)) => {
+                        format!("expected {} of {}", count(steps, "step"), count(values, "value"))
+                    }
+                    (Some(range), None) | (None, Some(range)) => {
+                        format!("expected {}", count(range, "value"))
+                    }
+                    (None, None) => return None,
+                }
+            }
+            ("ENUM_TYPE_UNEXPECTED_STRING_VALUES", _) => {
+                let outside = tally.values as f64 / compared.max(1) as f64;
+                if rule.min_domain_mass < 1.0 && outside <= 1.0 - rule.min_domain_mass {
+                    return None;
+                }
+                let values = if tally.values == 1 { "value" } else { "values" };
+                format!("{} {values} outside the domain, of {compared}", tally.values)
+            }
+            ("LOW_SUPPORTED_IMAGE_FRACTION", ValueDomain::Images(least, _)) => {
+                let supported = compared.saturating_sub(tally.values);
+                if supported as f64 >= least * compared as f64 {
+                    return None;
+                }
+                format!(
+                    "expected images that TensorFlow decodes in at least {least} of the values, found {supported} of {compared}"
+                )
+            }
+            ("MAX_IMAGE_BYTE_SIZE_EXCEEDED", ValueDomain::Images(_, most)) => {
+                format!("expected at most {}", counted(most.unwrap_or(0), "byte"))
+            }
+            ("FLOAT_TYPE_HAS_NAN", _) => "expected no NaN".to_owned(),
+            ("FLOAT_TYPE_HAS_INF", _) => "expected no infinity".to_owned(),
+            (_, ValueDomain::Ints(min, max)) => format!("expected {min} to {max}"),
+            (_, ValueDomain::Floats { min, max, .. }) => format!("expected {min} to {max}"),
+            (_, ValueDomain::Bools(yes, no)) if self.rule.kind == Some(FeatureKind::Bytes) => {
+                format!("expected \"{}\" or \"{}\"", yes.escape_ascii(), no.escape_ascii())
+            }
+            (_, ValueDomain::Bools(..)) => "expected 0 or 1".to_owned(),
+            (_, _) => "expected strings in UTF-8".to_owned(),
+        })
+    }
+
+    fn distinct(&self, found: &mut Findings) {
+        let (Some((least, most)), distinct) = (self.rule.unique, &self.checks.distinct) else { return };
+        let n = distinct.len();
+        let mut add = |anomaly, what, limit| {
+            let text = format!("expected at {what} {}, found {n}", counted(limit, "distinct value"));
+            found.add(anomaly, Some(self.name), self.list, text, &Tally::default());
+        };
+        match distinct.full {
+            false if n < least => add("FEATURE_TYPE_LOW_UNIQUE", "least", least),
+            _ if n > most => add("FEATURE_TYPE_HIGH_UNIQUE", "most", most),
+            true => found.not_checked("unique_constraints (more than a million distinct values)", self.name),
+            false => {}
+        }
+    }
+
+    /// Compares the values with those of the baseline.
+    fn compare(&self, earlier: Option<&FeatureChecks>, found: &mut Findings) {
+        if self.rule.infinity_norm.is_none() && self.rule.jensen_shannon.is_none() {
+            return;
+        }
+        let Some(earlier) = earlier else {
+            return found.not_checked("comparator without baseline", self.name);
+        };
+        if earlier.present == 0 && self.checks.present > 0 {
+            let text = "the baseline does not have the feature".to_owned();
+            return found.add(
+                "COMPARATOR_CONTROL_DATA_MISSING",
+                Some(self.name),
+                self.list,
+                text,
+                &Tally::default(),
+            );
+        }
+        if let Some(most) = self.rule.infinity_norm {
+            self.distance(most, earlier, found);
+        }
+        if let Some(most) = self.rule.jensen_shannon {
+            self.divergence(most, earlier, found);
+        }
+    }
+
+    fn divergence(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
+        let (shares, numbers) = (&self.checks.shares, &self.checks.numbers);
+        let divergence = match self.rule.kind {
+            Some(FeatureKind::Bytes) if shares.full || earlier.shares.full => None,
+            Some(FeatureKind::Bytes) => Some(shares.divergence(&earlier.shares)),
+            Some(_) => Some(numbers.divergence(&earlier.numbers)),
+            None => None,
+        };
+        let Some(divergence) = divergence else {
+            return found.not_checked("jensen_shannon_divergence", self.name);
+        };
+        if let Some(divergence) = divergence.filter(|&divergence| divergence > most) {
+            let text = format!(
+                "expected a Jensen-Shannon divergence of at most {most} from the baseline, found {divergence:.6}"
+            );
+            let name = "COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH";
+            found.add(name, Some(self.name), self.list, text, &Tally::default());
+        }
+    }
+
+    fn distance(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
+        let shares = &self.checks.shares;
+        if self.rule.kind == Some(FeatureKind::Float) || shares.full || earlier.shares.full {
+            return found.not_checked("infinity_norm", self.name);
+        }
+        if let Some((distance, value)) = shares.distance(&earlier.shares)
+            && distance > most
+        {
+            let value = match (self.rule.kind, <[u8; 8]>::try_from(value)) {
+                (Some(FeatureKind::Int64), Ok(bytes)) => i64::from_le_bytes(bytes).to_string(),
+                _ => super::tally::quoted(value),
+            };
+            let text = format!(
+                "expected a distance of at most {most} from the baseline, found {distance:.6} at {value}"
+            );
+            found.add("COMPARATOR_L_INFTY_HIGH", Some(self.name), self.list, text, &Tally::default());
+        }
+    }
+}

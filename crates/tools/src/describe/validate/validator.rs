@@ -1,0 +1,215 @@
+//! The checks of records, one after the other.
+
+use super::feature::FeatureChecks;
+use super::tally::Tally;
+use crate::describe::tfx::{FeatureRule, TfxSchema};
+use crate::memory::push;
+use std::collections::{BTreeMap, HashMap};
+use tfseek::example::MessageKind;
+use tfseek::{At, Error, Example, Feature, FeatureList, Result, SequenceExample};
+
+/// The checks of the records of one file, or of several files one after the other.
+///
+/// Memory is bounded by the features of the schema, the names of new features, and a million distinct values of each feature whose values
+/// are counted.
+///
+/// ```
+/// use tfseek::ExampleBuilder;
+/// use tfseek::example::MessageKind;
+/// use tfseek_tools::tfx::TfxSchema;
+/// use tfseek_tools::validate::Validator;
+///
+/// let schema = TfxSchema::parse(br#"feature { name: "label" type: INT int_domain { min: 0 max: 9 } }"#)?;
+/// let mut checks = Validator::new(&schema);
+/// for label in [3, 12, 4] {
+///     let payload = ExampleBuilder::new().int64("label", [label]).encode()?;
+///     checks.add(&payload, MessageKind::Example)?;
+/// }
+/// let report = checks.report(None, None);
+/// assert_eq!(report.anomalies[0].name, "INT_TYPE_BIG_INT");
+/// assert_eq!(report.anomalies[0].first, [1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Validator<'s> {
+    pub(super) schema: &'s TfxSchema,
+    /// Number of a rule, and the rule, by the name of its feature: those of features, then those of feature lists.
+    features: HashMap<&'s str, (usize, &'s FeatureRule)>,
+    lists: HashMap<&'s str, (usize, &'s FeatureRule)>,
+    pub(super) checks: Vec<FeatureChecks>,
+    pub(super) list_checks: Vec<FeatureChecks>,
+    /// Missing values, missing others and different lengths of each group of the schema.
+    pub(super) groups: Vec<[Tally; 3]>,
+    /// Features that the schema does not have. True: a feature list.
+    pub(super) new: BTreeMap<(String, bool), Tally>,
+    /// Records with more new features than [`MAX_NEW`].
+    pub(super) more_new: Tally,
+    pub(super) records: u64,
+}
+
+/// Maximum number of new features that are reported one by one.
+const MAX_NEW: usize = 10_000;
+
+impl<'s> Validator<'s> {
+    /// Returns checks of no records.
+    pub fn new(schema: &'s TfxSchema) -> Validator<'s> {
+        let ids = |rules: &'s BTreeMap<String, FeatureRule>| {
+            rules.iter().zip(0..).map(|((name, rule), k)| (name.as_str(), (k, rule))).collect()
+        };
+        Validator {
+            schema,
+            features: ids(&schema.features),
+            lists: ids(&schema.lists),
+            checks: vec![FeatureChecks::default(); schema.features.len()],
+            list_checks: vec![FeatureChecks::default(); schema.lists.len()],
+            groups: vec![Default::default(); schema.groups.len()],
+            new: BTreeMap::new(),
+            more_new: Tally::default(),
+            records: 0,
+        }
+    }
+
+    /// Returns the number of records.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Adds the next record.
+    ///
+    /// # Errors
+    /// The payload is malformed, or `kind` is [`MessageKind::Other`]. The checks are then as before.
+    pub fn add(&mut self, payload: &[u8], kind: MessageKind) -> Result<()> {
+        self.add_at(payload, kind, At::default())
+    }
+
+    /// Adds the next record. Errors have its location.
+    ///
+    /// # Errors
+    /// As [`add`](Validator::add).
+    pub fn add_at(&mut self, payload: &[u8], kind: MessageKind, at: At<'_>) -> Result<()> {
+        let mut lists = Vec::new();
+        let context = match kind {
+            MessageKind::Example => Example::new(payload).at(at),
+            MessageKind::SequenceExample => {
+                let sequence = SequenceExample::new(payload).at(at);
+                lists = entries(sequence.feature_lists())?;
+                sequence.context()
+            }
+            _ => return Err(Error::from(tfseek::ErrorKind::Spec("records without features".into())).at(at)),
+        };
+        let features = entries(context.entries())?;
+        self.features(&features);
+        self.lists(&lists);
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Adds the features of a record. Features that it lacks are counted when they are met again, so the time does not depend on the schema.
+    fn features(&mut self, found: &[(&str, Feature<'_>)]) {
+        let record = self.records;
+        // Of entries with one key, the last one counts.
+        for &(name, feature) in found.iter().rev() {
+            let known = self.features.get(name);
+            if let Some((checks, rule)) = known.and_then(|&(k, rule)| Some((self.checks.get_mut(k)?, rule)))
+                && !rule.ignored
+                && !checks.has_counted(record)
+            {
+                checks.add(record, feature, rule);
+            }
+        }
+        for &(name, feature) in found {
+            // A feature without a kind is missing, as TensorFlow sees it.
+            if feature.kind().is_some() && !self.features.contains_key(name) {
+                self.add_new(name, false);
+            }
+        }
+        if self.schema.groups.is_empty() {
+            return;
+        }
+        let last: HashMap<&str, Feature<'_>> = found.iter().copied().collect();
+        let len = |name: &String| {
+            let feature = last.get(name.as_str())?;
+            feature.kind().map(|_| feature.len())
+        };
+        for (group, [no_value, no_other, lengths]) in self.schema.groups.iter().zip(&mut self.groups) {
+            let value = len(&group.values);
+            for other in group.others.iter().map(len) {
+                match (value, other) {
+                    (None, Some(_)) => no_value.record(record),
+                    (Some(_), None) => no_other.record(record),
+                    (Some(a), Some(b)) if a != b => lengths.add(record, || format!("{a} and {b} values")),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn lists(&mut self, found: &[(&str, FeatureList<'_>)]) {
+        let record = self.records;
+        for &(name, list) in found.iter().rev() {
+            let known = self.lists.get(name);
+            if let Some((checks, rule)) =
+                known.and_then(|&(k, rule)| Some((self.list_checks.get_mut(k)?, rule)))
+                && !rule.ignored
+                && !checks.has_counted(record)
+            {
+                checks.add_list(record, list, rule);
+            }
+        }
+        for &(name, list) in found {
+            if list.iter().any(|step| step.kind().is_some()) && !self.lists.contains_key(name) {
+                self.add_new(name, true);
+            }
+        }
+    }
+
+    fn add_new(&mut self, name: &str, list: bool) {
+        let schema = self.schema;
+        if !list
+            && schema
+                .groups
+                .iter()
+                .any(|group| group.values == name || group.others.iter().any(|other| other == name))
+        {
+            return;
+        }
+        let key = (name.to_owned(), list);
+        let tally = match self.new.len() < MAX_NEW || self.new.contains_key(&key) {
+            true => self.new.entry(key).or_default(),
+            false => &mut self.more_new,
+        };
+        tally.record(self.records);
+    }
+
+    /// Adds the checks of later records. Their numbers continue those of this one.
+    pub fn append(&mut self, later: Validator<'s>) {
+        let (before, records) = (self.records, later.records);
+        for (all, later) in self.checks.iter_mut().zip(later.checks) {
+            all.append(later, before, records);
+        }
+        for (all, later) in self.list_checks.iter_mut().zip(later.list_checks) {
+            all.append(later, before, records);
+        }
+        for (all, later) in self.groups.iter_mut().zip(later.groups) {
+            all.iter_mut().zip(later).for_each(|(all, later)| all.append(later, before));
+        }
+        for (key, tally) in later.new {
+            let all = match self.new.len() < MAX_NEW || self.new.contains_key(&key) {
+                true => self.new.entry(key).or_default(),
+                false => &mut self.more_new,
+            };
+            all.append(tally, before);
+        }
+        self.more_new.append(later.more_new, before);
+        self.records += later.records;
+    }
+}
+
+/// Collects the entries of a map.
+fn entries<T>(entries: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    for entry in entries {
+        push(&mut all, entry?)?;
+    }
+    Ok(all)
+}

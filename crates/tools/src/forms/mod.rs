@@ -1,0 +1,14 @@
+//! The forms of records: decoded, as JSON, as fields of unknown messages, as arrays of an archive, as bytes without framing, and their digests.
+
+mod archive;
+pub mod bare;
+pub(crate) mod content;
+pub mod digest;
+pub mod encode;
+pub mod fields;
+mod npz;
+pub mod proto_json;
+pub mod record_json;
+
+pub use content::{Content, Map};
+pub use npz::NpzWriter;

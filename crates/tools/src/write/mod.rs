@@ -1,0 +1,7 @@
+//! Files that are written: sets of shards, datasets written again, salvaged and decompressed files, and the paths of outputs.
+
+pub mod outputs;
+pub mod reshard;
+pub mod salvage;
+pub mod set;
+pub mod unpack;

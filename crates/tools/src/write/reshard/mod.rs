@@ -1,0 +1,180 @@
+//! Datasets written again: in other shards, shuffled, sorted, split into parts, or with fewer features.
+//!
+//! [`reshard`] copies records as they are; both checksums of each are verified. The result depends on the records and the options, not on
+//! the number of threads or the memory.
+//!
+//! **Order.** Records keep their order, or are in the global order of epoch 0 of a seed ([`Order`](tfseek::Order)), or are sorted by a feature.
+//! With a split, each part has the order of a dataset of its records alone. Shard s of N has the positions from s * n / N to (s + 1) * n / N,
+//! rounded down.
+//!
+//! **Memory.** Records that keep their order are copied in one pass. Records in another order are gathered by number if their bytes fit into
+//! 60 % of the memory. Otherwise they are copied to at most 512 temporary files by position, and each of these is ordered in memory.
+//!
+//! **Files.** All files of all sets are complete before the first gets its name. A run that is killed while they get their names leaves sets with
+//! missing shards, which [`paths::resolve`](tfseek::paths::resolve) refuses, and complete ones.
+
+mod buckets;
+mod error;
+mod gather;
+mod limits;
+mod members;
+pub(crate) mod names;
+mod options;
+mod part_order;
+mod parts;
+mod plan;
+mod progress;
+mod rewrite;
+pub(crate) mod sets;
+#[cfg(test)]
+mod tests;
+mod units;
+
+pub use error::ReshardError;
+pub use limits::memory_limit;
+pub use options::{
+    OrderOptions, ReshardOptions, ReshardReport, ReshardSet, ReshardWay, ShardCount, SplitOptions,
+};
+pub use progress::ReshardProgress;
+
+use crate::write::unpack::is_compressed;
+use gather::Gather;
+use members::Members;
+use parts::Splitter;
+use plan::Plan;
+use progress::Report;
+use rewrite::Rewrite;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tfseek::example::{KindGuess, MessageKind};
+use tfseek::index::IndexOptions;
+use tfseek::io::Existing;
+use tfseek::writer::WriterOptions;
+use tfseek::{Compression, Dataset, Result, ShardedWriter};
+
+/// Writes the records of a dataset again.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data.tfrecord");
+/// # let mut writer = tfseek::Writer::create(&path)?;
+/// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i]).encode()?)?; }
+/// # writer.close()?;
+/// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
+/// use tfseek_tools::reshard::{OrderOptions, ReshardOptions, ReshardProgress, reshard};
+/// let mut options = ReshardOptions::new(dir.path().join("shuffled@4.tfrecord"));
+/// options.order = OrderOptions::Shuffled;
+/// let report = reshard(&ds, &options, &ReshardProgress::none())?;
+/// assert_eq!((report.records(), report.sets[0].shards.len()), (10, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`ReshardError`].
+pub fn reshard(
+    ds: &Dataset,
+    options: &ReshardOptions,
+    progress: &ReshardProgress,
+) -> Result<ReshardReport, ReshardError> {
+    let jobs = tfseek::threads(options.jobs)?;
+    let mut plan = Plan::new(options)?;
+    let inputs: Vec<PathBuf> = ds.shards().map(|shard| shard.path.to_path_buf()).collect();
+    let needs_kind = !options.keep.is_empty() || !options.drop.is_empty() || options.split.is_some();
+    let kind = match options.kind {
+        Some(kind) => kind,
+        None if needs_kind => guess(ds)?,
+        None => MessageKind::Other,
+    };
+    let rewrite = Rewrite::new(&options.keep, &options.drop, kind)?;
+    let splitter =
+        options.split.as_ref().map(|split| Splitter::new(split, options.seed, kind)).transpose()?;
+    let compression = plan.compression(options);
+    let writer = writer_options(options, compression)?;
+    plan.check_outputs(&inputs, options.force)?;
+    let total = match ds.known_bytes() {
+        Some(bytes) => bytes,
+        None => (0..inputs.len())
+            .try_fold(0u64, |sum, s| Ok::<_, ReshardError>(sum.saturating_add(ds.index(s)?.stream_end())))?,
+    };
+    let memory = options.memory.unwrap_or_else(limits::memory_limit);
+    let fits = fits(total, memory);
+    let way = match options.order {
+        OrderOptions::Stored => ReshardWay::Direct,
+        // A record of a compressed file takes the inflation of those before it.
+        _ if fits && inputs.iter().any(|path| is_compressed(path)) => ReshardWay::Memory,
+        _ if fits => ReshardWay::Direct,
+        _ => ReshardWay::Files,
+    };
+    let sized = rewrite.as_ref().filter(|_| plan.needs_sizes());
+    let scans = splitter.is_some() || sized.is_some();
+    let passes = 1 + u64::from(scans) + u64::from(way != ReshardWay::Direct);
+    (progress.expect)(total.saturating_mul(passes));
+    let report = Report { advance: Arc::clone(&progress.advance) };
+    let scanned = match scans {
+        true => parts::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, jobs, &report)?,
+        false => parts::Scanned::default(),
+    };
+    let members = Members::new(options.records.as_ref(), scanned.parts, ds.len());
+    let sequences =
+        part_order::part_orders(ds, &options.order, options.seed, &members, plan.parts(), &report)?;
+    plan.cut(ds, sequences, &scanned.lens, way)?;
+    if plan.was_sized() {
+        plan.check_outputs(&inputs, options.force)?;
+    }
+    let whole = options.records.is_none();
+    let known = (whole && rewrite.is_none() && compression == Compression::None).then_some(total);
+    let mut folders = sets::Folders::default();
+    folders.create(plan.sets.iter().map(|set| &set.names))?;
+    let temporary = (whole && way == ReshardWay::Files).then(|| buckets::size(total, ds.len(), memory));
+    plan.check_space(known, temporary)?;
+    let gather = Gather { ds, plan: &plan, rewrite: rewrite.as_ref(), writer: &writer, report: &report };
+    let writers = match way {
+        ReshardWay::Direct => gather.direct(jobs)?,
+        ReshardWay::Memory => buckets::write(&gather, &members, total, None)?,
+        ReshardWay::Files => buckets::write(&gather, &members, total, Some(memory))?,
+    };
+    if let Some(rewrite) = rewrite.as_ref().filter(|_| plan.records() > 0) {
+        rewrite.check_patterns()?;
+    }
+    // The files are looked at by their names while the locks live.
+    let _locks = ShardedWriter::new(writers).close_locked()?;
+    folders.keep();
+    let sets = plan.report()?;
+    if options.index && compression != Compression::None {
+        let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();
+        let index = IndexOptions::new().jobs(options.jobs);
+        tfseek::index::build_beside(&shards, &index)?.into_iter().try_for_each(|built| built.map(drop))?;
+    }
+    Ok(ReshardReport { sets, left_out: ds.len().saturating_sub(plan.records()), way })
+}
+
+/// Returns true if this number of bytes fits into 60 % of the memory. Larger files should be read without maps, whose pages count as memory of the
+/// process.
+pub fn fits(bytes: u64, memory: u64) -> bool {
+    bytes <= memory / 5 * 3
+}
+
+fn writer_options(options: &ReshardOptions, compression: Compression) -> Result<WriterOptions, ReshardError> {
+    let writer = WriterOptions::new().compression(compression).existing(Existing::replace_if(options.force));
+    // The index of a compressed file has checkpoints, which a writer does not know.
+    let writer = writer.index(options.index && compression == Compression::None);
+    match options.members {
+        Some(_) if compression != Compression::Gzip => {
+            Err(error::options(format!("members: expected compression gzip, found {}", compression.name())))
+        }
+        Some(bytes) => Ok(writer.members(bytes)),
+        None => Ok(writer),
+    }
+}
+
+/// Guesses the kind of the records from the first ones.
+fn guess(ds: &Dataset) -> Result<MessageKind> {
+    let (mut guess, mut buf) = (KindGuess::default(), Vec::new());
+    for i in 0..ds.len() {
+        guess.add(ds.read(i, &mut buf)?.payload());
+        if guess.is_complete() {
+            break;
+        }
+    }
+    Ok(guess.kind())
+}

@@ -1,0 +1,187 @@
+//! The parts of a split: one pass over the records, which hashes a feature or the payload of each.
+
+use super::error::{ReshardError, options};
+use super::options::SplitOptions;
+use super::progress::Report;
+use super::rewrite::{self, Rewrite};
+use super::units::in_order;
+use crate::forms::content::for_each_value;
+use tfseek::error::OrderError;
+use tfseek::example::MessageKind;
+use tfseek::order::{Split, Subset};
+use tfseek::{Dataset, ErrorKind, Feature, Record};
+
+/// Number of records of a unit of work.
+const UNIT: u64 = 65_536;
+/// Number of record numbers that are passed to the library at once.
+pub(super) const BATCH: u64 = 4096;
+/// Number of parts, at most.
+const MOST_PARTS: usize = 64;
+
+/// A split that was checked.
+pub(super) struct Splitter<'a> {
+    split: Split,
+    by: Option<&'a str>,
+    /// The part of the records without a value.
+    missing: Option<u8>,
+    seed: u64,
+    kind: MessageKind,
+}
+
+impl<'a> Splitter<'a> {
+    pub(super) fn new(
+        given: &'a SplitOptions,
+        seed: u64,
+        kind: MessageKind,
+    ) -> Result<Splitter<'a>, ReshardError> {
+        let SplitOptions { parts, by, missing } = given;
+        if parts.is_empty() || parts.len() > MOST_PARTS {
+            return Err(options(format!("split: expected 1 to {MOST_PARTS} parts, found {}", parts.len())));
+        }
+        for (k, (name, fraction)) in parts.iter().enumerate() {
+            let plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.".contains(&c));
+            if !plain || name.is_empty() || name.starts_with('.') {
+                return Err(options(format!(
+                    "split: expected a name of letters, digits, `_`, `-` and `.`, found \"{}\"",
+                    name.escape_debug()
+                )));
+            }
+            if parts.iter().take(k).any(|(other, _)| other == name) {
+                return Err(options(format!("split: the part {name} occurs twice")));
+            }
+            if *fraction == 0.0 {
+                return Err(options(format!(
+                    "split: expected a fraction above 0 for the part {name}, found 0"
+                )));
+            }
+        }
+        let fractions: Vec<f64> = parts.iter().map(|(_, fraction)| *fraction).collect();
+        let split = Split::new(&fractions).map_err(|e| match e.kind() {
+            ErrorKind::Order(OrderError::Refused { reason }) => options(format!("split: {reason}")),
+            _ => e.into(),
+        })?;
+        if !split.is_complete() {
+            return Err(options("split: expected fractions with a sum of 1, found less"));
+        }
+        if by.is_some() && kind == MessageKind::Other {
+            return Err(options(
+                "split by a feature: expected Examples or SequenceExamples, found other payloads",
+            ));
+        }
+        let missing = match missing {
+            Some(_) if by.is_none() => {
+                return Err(options("a part for missing values requires a feature to split by"));
+            }
+            Some(name) => {
+                let part = parts.iter().position(|(other, _)| other == name);
+                let part = part.ok_or_else(|| {
+                    options(format!(
+                        "the part for missing values: expected a part of the split, found {name}"
+                    ))
+                })?;
+                u8::try_from(part).ok()
+            }
+            None => None,
+        };
+        Ok(Splitter { split, by: by.as_deref(), missing, seed, kind })
+    }
+
+    /// Returns the part of a record. `buffer` is memory for the values.
+    fn part(&self, record: Record<'_>, buffer: &mut Vec<u8>) -> Result<u8, ReshardError> {
+        let hash = match self.by {
+            None => Split::hash(record.payload(), self.seed),
+            Some(key) => {
+                let example = match self.kind {
+                    MessageKind::SequenceExample => record.sequence_example().context(),
+                    _ => record.example(),
+                };
+                match example.get(key)?.filter(|feature| !feature.is_empty()) {
+                    Some(feature) => hash_values(feature, self.seed, buffer),
+                    None => {
+                        let at = record.at();
+                        return self.missing.ok_or_else(|| ReshardError::NoValue {
+                            path: at.path.unwrap_or(std::path::Path::new("")).into(),
+                            record: at.record.unwrap_or(0),
+                            feature: key.to_owned(),
+                        });
+                    }
+                }
+            }
+        };
+        let part = self.split.part(hash).and_then(|part| u8::try_from(part).ok());
+        part.ok_or_else(|| options("split: a record is in no part"))
+    }
+}
+
+/// Returns the XXH3-64 of the values of a feature: an int64 as 8 bytes, a float as 4 bytes, a byte string as 8 bytes of length followed by
+/// its bytes. All numbers are little-endian.
+pub(super) fn hash_values(feature: Feature<'_>, seed: u64, buffer: &mut Vec<u8>) -> u64 {
+    buffer.clear();
+    for_each_value(feature, |bytes| buffer.extend_from_slice(bytes));
+    Split::hash(buffer, seed)
+}
+
+/// Facts about each record that is written, in order.
+#[derive(Default)]
+pub(super) struct Scanned {
+    /// The part of each. Empty if there is no split.
+    pub(super) parts: Vec<u8>,
+    /// The length of each new payload, for each record of the dataset. Empty if it was not requested.
+    pub(super) lens: Vec<u32>,
+}
+
+/// Reads all records, and finds their parts and the lengths of their new payloads.
+pub(super) fn scan(
+    ds: &Dataset,
+    records: Option<&Subset>,
+    splitter: Option<&Splitter<'_>>,
+    sized: Option<&Rewrite>,
+    jobs: usize,
+    report: &Report,
+) -> Result<Scanned, ReshardError> {
+    let n = ds.len();
+    let found = in_order(jobs, n.div_ceil(UNIT), |unit| {
+        let (mut buffer, mut scanned, mut refused) = (Vec::new(), Scanned::default(), None);
+        let mut tally = report.tally();
+        let start = unit.saturating_mul(UNIT);
+        let end = start.saturating_add(UNIT).min(n);
+        let written = |i: &u64| records.is_none_or(|records| records.rank(*i).is_some());
+        let ids: Vec<u64> = (start..end).filter(written).collect();
+        let mut numbers = ids.iter();
+        let read = ds.read_many(&ids, |record| {
+            if let Some(splitter) = splitter {
+                match splitter.part(record, &mut buffer) {
+                    Ok(part) => scanned.parts.push(part),
+                    Err(ReshardError::Error(e)) => return Err(e),
+                    Err(e) => {
+                        refused = Some(e);
+                        return Err(ErrorKind::Cancelled.into());
+                    }
+                }
+            }
+            if sized.is_some() {
+                let len = rewrite::payload(sized, record)?.len();
+                // The records before it that are not written have no length.
+                let gap = numbers.next().map_or(0, |&i| i - start);
+                scanned.lens.resize(usize::try_from(gap).unwrap_or(0), 0);
+                scanned.lens.push(u32::try_from(len).unwrap_or(u32::MAX));
+            }
+            tally.record(record.payload().len())
+        });
+        let read = read.and_then(|()| tally.end());
+        if sized.is_some() {
+            scanned.lens.resize(usize::try_from(end - start).unwrap_or(0), 0);
+        }
+        match (refused, read) {
+            (Some(e), _) => Err(e),
+            (None, Err(e)) => Err(e.into()),
+            (None, Ok(())) => Ok(scanned),
+        }
+    })?;
+    let mut all = Scanned::default();
+    for Scanned { parts, lens } in found {
+        all.parts.extend(parts);
+        all.lens.extend(lens);
+    }
+    Ok(all)
+}

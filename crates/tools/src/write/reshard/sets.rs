@@ -1,0 +1,106 @@
+//! Sets of files that appear when all are complete.
+
+use super::error::{ReshardError, options};
+use super::limits;
+use super::names::SetNames;
+use crate::write::outputs;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use tfseek::Error;
+
+/// Number of open files that reading a dataset may take.
+const READERS: u64 = 512;
+/// Number of open files without which nothing can be read.
+const FEWEST: u64 = 16;
+
+/// Checks that the files of sets may be opened together and written.
+pub(crate) fn check(names: &[SetNames], inputs: &[PathBuf], force: bool) -> Result<(), ReshardError> {
+    check_count(names.iter().fold(0, |sum, names| sum.saturating_add(names.len())))?;
+    let outputs: Vec<PathBuf> =
+        names.iter().flat_map(|names| (0..names.len()).map(|shard| names.path(shard))).collect();
+    let pairs = outputs.iter().map(|output| (output.as_path(), output.as_path()));
+    outputs::check_distinct(pairs, inputs.iter().map(PathBuf::as_path))?;
+    if !force {
+        outputs.iter().try_for_each(|output| outputs::check_new(output))?;
+    }
+    names.iter().try_for_each(check_other)
+}
+
+/// Checks that there is no other set with this name.
+pub(crate) fn check_other(names: &SetNames) -> Result<(), ReshardError> {
+    match names.other_set() {
+        Some(other) => Err(options(format!(
+            "{}: belongs to another set of shards with the name of the output; remove that set first",
+            other.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that all files can be open at the same time: they get their names together.
+pub(crate) fn check_count(files: u64) -> Result<(), ReshardError> {
+    let open = limits::open_files(files.saturating_add(READERS));
+    if files.saturating_add(FEWEST) <= open {
+        return Ok(());
+    }
+    let most = open.saturating_sub(FEWEST);
+    Err(options(format!(
+        "Too many open files: expected at most {most} output files, because the process may open {open} (`ulimit -n`), found {files}"
+    )))
+}
+
+/// Returns the size of a file that has its name.
+pub(crate) fn written_size(path: &Path) -> tfseek::Result<u64> {
+    fs::metadata(path).map(|found| found.len()).map_err(|e| {
+        let text = format!("the file is complete and renamed, but its size cannot be read: {e}");
+        Error::from(io::Error::new(e.kind(), text)).in_file(path)
+    })
+}
+
+/// Folders that were created for the outputs. They are removed if no output gets its name.
+#[derive(Default)]
+pub(crate) struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// Creates the folders of the outputs. The folder of a folder must exist.
+    pub(crate) fn create<'n>(
+        &mut self,
+        sets: impl IntoIterator<Item = &'n SetNames>,
+    ) -> Result<(), ReshardError> {
+        for folder in sets.into_iter().map(SetNames::folder) {
+            match fs::create_dir(folder) {
+                Ok(()) => self.0.push(folder.into()),
+                Err(_) if folder.is_dir() => {}
+                Err(e) => return Err(Error::from(e).in_file(folder).into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the folders.
+    pub(crate) fn keep(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            // Fails if there is a file in it.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Syncs a folder. A rename in it is durable only after this.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(folder)?.sync_all() {
+        // The file system does not sync folders.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,84 @@
+//! The files of a set, written one after the other.
+
+use crate::write::reshard::ReshardError;
+use crate::write::reshard::ReshardSet;
+use crate::write::reshard::names::SetNames;
+use crate::write::reshard::sets::written_size;
+use std::path::PathBuf;
+use tfseek::index::{IndexOptions, build_beside};
+use tfseek::writer::WriterOptions;
+use tfseek::{Compression, ShardedWriter, Writer};
+
+/// The files of a set. All get their names when all are complete.
+pub(super) struct Shards {
+    names: SetNames,
+    writer: WriterOptions,
+    done: Vec<Writer>,
+    open: Option<Writer>,
+    records: u64,
+}
+
+impl Shards {
+    pub(super) fn new(names: SetNames, writer: WriterOptions) -> Shards {
+        Shards { names, writer, done: Vec::new(), open: None, records: 0 }
+    }
+
+    /// Writes a record to a shard. Numbers of shards ascend.
+    pub(super) fn write(&mut self, shard: u64, payload: &[u8]) -> tfseek::Result<()> {
+        self.records = self.records.saturating_add(1);
+        self.at(shard)?.write(payload)
+    }
+
+    /// Returns the writer of a shard. The shards before it are finished.
+    fn at(&mut self, shard: u64) -> tfseek::Result<&mut Writer> {
+        while self.open.is_none() || (self.done.len() as u64) < shard {
+            self.end()?;
+            self.open = Some(self.writer.create(self.names.path(self.done.len() as u64))?);
+        }
+        self.open.as_mut().ok_or_else(|| tfseek::ErrorKind::Cancelled.into())
+    }
+
+    fn end(&mut self) -> tfseek::Result<()> {
+        if let Some(mut writer) = self.open.take() {
+            writer.finish()?;
+            self.done.push(writer);
+        }
+        Ok(())
+    }
+
+    /// Gives all files their names.
+    pub(super) fn close(mut self) -> Result<ReshardSet, ReshardError> {
+        let count = self.names.len();
+        self.at(count.saturating_sub(1))?;
+        self.end()?;
+        let Shards { names, done, records, .. } = self;
+        // The files are looked at by their names while the locks live.
+        let _locks = ShardedWriter::new(done).close_locked()?;
+        let shards: Vec<PathBuf> = (0..count).map(|shard| names.path(shard)).collect();
+        let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
+        Ok(ReshardSet { split: None, path: names.name(), shards, records, bytes })
+    }
+}
+
+/// Options of the files, without their index if they are compressed.
+pub(super) fn writer_options(compression: Compression, members: Option<u64>, index: bool) -> WriterOptions {
+    // The index of a compressed file has checkpoints, which a writer does not know.
+    let options =
+        WriterOptions::new().compression(compression).index(index && compression == Compression::None);
+    match members {
+        Some(bytes) => options.members(bytes),
+        None => options,
+    }
+}
+
+/// Writes the indexes of compressed files.
+pub(super) fn index_compressed(
+    shards: &[PathBuf],
+    compression: Compression,
+    index: bool,
+) -> tfseek::Result<()> {
+    if !index || compression == Compression::None {
+        return Ok(());
+    }
+    build_beside(shards, &IndexOptions::new())?.into_iter().try_for_each(|built| built.map(drop))
+}

@@ -1,0 +1,204 @@
+//! `SetWriter`: a file or a set of shards from records in order.
+
+use super::shards::{Shards, index_compressed, writer_options};
+use super::spool::Spool;
+use crate::write::reshard::names::OutPattern;
+use crate::write::reshard::sets::{self, Folders};
+use crate::write::reshard::{ReshardError, ReshardSet, ShardCount};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use tfseek::Compression;
+use tfseek::io::Existing;
+use tfseek::writer::WriterOptions;
+
+/// Options of a [`SetWriter`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SetOptions {
+    /// Path of the output: a file (`small.tfrecord`), or a set of shards (`out/train@8.tfrecord`).
+    pub out: PathBuf,
+    /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or `train.tfrecord`.
+    pub shards: Option<ShardCount>,
+    /// Number of records, if it is known. A number of shards then needs no temporary file.
+    pub records: Option<u64>,
+    /// Compression of the files. Default: by the suffix of the path (`.gz`, `.zz` and others).
+    pub compression: Option<Compression>,
+    /// Size of the members of gzip files ([`WriterOptions::members`]). Default: one member.
+    pub members: Option<u64>,
+    /// Write an index of each file. Default: false.
+    pub index: bool,
+    /// Replace existing files. Default: false.
+    pub force: bool,
+}
+
+impl SetOptions {
+    /// Returns the default options for an output.
+    pub fn new(out: impl Into<PathBuf>) -> SetOptions {
+        SetOptions {
+            out: out.into(),
+            shards: None,
+            records: None,
+            compression: None,
+            members: None,
+            index: false,
+            force: false,
+        }
+    }
+}
+
+/// A writer of a file or a set of shards, whose records keep their order. No file has its name before [`close`](SetWriter::close).
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// use tfseek_tools::reshard::ShardCount;
+/// use tfseek_tools::set::{SetOptions, SetWriter};
+/// let mut options = SetOptions::new(dir.path().join("train.tfrecord"));
+/// options.shards = Some(ShardCount::Count(3));
+/// let mut writer = SetWriter::new(&options)?;
+/// for k in 0..10u8 {
+///     writer.write(&[k])?;
+/// }
+/// let set = writer.close(&|_| std::ops::ControlFlow::Continue(()))?;
+/// assert_eq!((set.records, set.path), (10, dir.path().join("train@3.tfrecord")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SetWriter {
+    pattern: OutPattern,
+    options: SetOptions,
+    compression: Compression,
+    writer: WriterOptions,
+    folders: Folders,
+    records: u64,
+    state: WriterState,
+}
+
+enum WriterState {
+    /// The shard of each record is known.
+    Cut {
+        shards: Box<Shards>,
+        count: u64,
+    },
+    Spooled(Spool),
+}
+
+impl SetWriter {
+    /// Creates a writer. Existing outputs are refused here.
+    ///
+    /// # Errors
+    /// [`ReshardError`].
+    pub fn new(options: &SetOptions) -> Result<SetWriter, ReshardError> {
+        let pattern = OutPattern::parse(&options.out, options.shards, false)?;
+        let compression = options.compression.unwrap_or_else(|| pattern.compression());
+        let writer = writer_options(compression, options.members, options.index)
+            .existing(Existing::replace_if(options.force));
+        let count = match pattern.shards {
+            None => Some(None),
+            Some(ShardCount::Count(count)) => Some(Some(count)),
+            Some(ShardCount::Size(_)) => None,
+        };
+        if let Some(count) = count {
+            sets::check(&[pattern.set(None, count)], &[], options.force)?;
+        }
+        let names = pattern.set(None, count.flatten());
+        let mut folders = Folders::default();
+        folders.create([&names])?;
+        let state = match count {
+            Some(count) if count.is_none_or(|count| count == 1) || options.records.is_some() => {
+                WriterState::Cut {
+                    shards: Box::new(Shards::new(names, writer.clone())),
+                    count: count.unwrap_or(1),
+                }
+            }
+            _ => WriterState::Spooled(Spool::new(names.folder())?),
+        };
+        let options = options.clone();
+        Ok(SetWriter { pattern, options, compression, writer, folders, records: 0, state })
+    }
+
+    /// Writes a record.
+    ///
+    /// # Errors
+    /// I/O errors, which end the set.
+    pub fn write(&mut self, payload: &[u8]) -> tfseek::Result<()> {
+        let record = self.records;
+        self.records = record.saturating_add(1);
+        match &mut self.state {
+            WriterState::Spooled(spool) => spool.write(payload),
+            WriterState::Cut { shards, count } => {
+                // A record beyond the stated number is an error at the end.
+                let shard = shard_of(record, self.options.records.unwrap_or(0), *count);
+                shards.write(shard, payload)
+            }
+        }
+    }
+
+    /// Returns the number of records written so far.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Returns the bytes that [`close`](SetWriter::close) has to copy.
+    pub fn left(&self) -> u64 {
+        match &self.state {
+            WriterState::Spooled(spool) => spool.bytes,
+            WriterState::Cut { .. } => 0,
+        }
+    }
+
+    /// Completes the files and gives them their names. `advance` is called with numbers of bytes copied, and may end the work.
+    ///
+    /// # Errors
+    /// [`ReshardError`]; no file has its name then, unless the error comes from a rename or an index.
+    pub fn close(self, advance: &dyn Fn(u64) -> ControlFlow<()>) -> Result<ReshardSet, ReshardError> {
+        let SetWriter { pattern, options, compression, writer, mut folders, records, state } = self;
+        let shards = match state {
+            WriterState::Cut { shards, .. } => {
+                if let Some(expected) = options.records.filter(|&expected| expected != records) {
+                    let text = format!("records: expected {expected} records, as stated, found {records}");
+                    return Err(ReshardError::Options(text));
+                }
+                shards
+            }
+            WriterState::Spooled(spool) => {
+                let bytes = spool.bytes;
+                let (by_size, count) = match pattern.shards {
+                    Some(ShardCount::Size(size)) => {
+                        (true, bytes.div_ceil(size.max(1)).clamp(1, records.max(1)))
+                    }
+                    Some(ShardCount::Count(count)) => (false, count),
+                    None => (false, 1),
+                };
+                let names = pattern.set(None, Some(count));
+                sets::check(std::slice::from_ref(&names), &[], options.force)?;
+                let mut shards = Box::new(Shards::new(names, writer));
+                spool.read(advance, |record, offset, payload| {
+                    let shard = match by_size {
+                        // A shard has the records that begin in its part of the bytes.
+                        true => part_of(offset, bytes, count),
+                        false => shard_of(record, records, count),
+                    };
+                    shards.write(shard, payload)
+                })?;
+                shards
+            }
+        };
+        let set = shards.close()?;
+        folders.keep();
+        index_compressed(&set.shards, compression, options.index)?;
+        Ok(set)
+    }
+}
+
+/// Returns the one of `count` equal parts of `total` that contains a position.
+fn part_of(position: u64, total: u64, count: u64) -> u64 {
+    let part = u128::from(position) * u128::from(count) / u128::from(total.max(1));
+    u64::try_from(part).unwrap_or(u64::MAX).min(count.saturating_sub(1))
+}
+
+/// Returns the shard of a record: shard s has the records from s * n / N to (s + 1) * n / N, rounded down.
+fn shard_of(record: u64, records: u64, count: u64) -> u64 {
+    // The largest s with s * n / N <= record, rounded down, so s * n < (record + 1) * N.
+    let end = (u128::from(record) + 1) * u128::from(count);
+    let shard = end.saturating_sub(1) / u128::from(records.max(1));
+    u64::try_from(shard).unwrap_or(u64::MAX).min(count.saturating_sub(1))
+}
