@@ -127,10 +127,6 @@ fn takes_value(word: &str, command: &Command) -> bool {
 }
 
 #[cfg(test)]
-#[path = "vocabulary_tests.rs"]
-mod vocabulary;
-
-#[cfg(test)]
 mod tests {
     use super::*;
 

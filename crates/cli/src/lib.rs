@@ -28,6 +28,8 @@ mod threads;
 mod times;
 mod value_sum;
 mod verbs;
+#[cfg(test)]
+mod vocabulary;
 mod warnings;
 
 pub use exit::{common_hint, excerpt, index_command};

@@ -1,6 +1,6 @@
 //! Names of options and of Python's parameters: one name for one meaning.
 
-use super::Cli;
+use crate::cli::Cli;
 use clap::{Arg, Command, CommandFactory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
