@@ -156,7 +156,7 @@ pub use column::Selection;
 pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Location, Result};
 pub use example::{
-    BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureKind, FeatureList, FloatList,
+    BytesList, DType, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, FloatList,
     Int64List, KeyOrder, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
 #[cfg(feature = "dataset")]
@@ -176,7 +176,7 @@ pub use policy::{Damage, IndexMode, Tail, Verify};
 #[cfg(feature = "dataset")]
 pub use record::Record;
 #[cfg(feature = "dataset")]
-pub use schema::{DType, FeatureSpec, Schema};
+pub use schema::{FeatureSpec, Schema};
 #[cfg(feature = "dataset")]
 pub use stream::Stream;
 pub use tensor::{Tensor, TensorDType, parse_tensor, serialize_tensor};

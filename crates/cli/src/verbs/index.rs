@@ -16,7 +16,7 @@ use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::Output;
-use tfseek::{ErrorKind, FeatureKind, Filter, IndexMode, Selection, Warning};
+use tfseek::{DType, ErrorKind, Filter, IndexMode, Selection, Warning};
 
 #[derive(Debug, Args)]
 pub(crate) struct IndexArgs {
@@ -205,7 +205,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
         ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true).beside(true);
     let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
     // The kind of each feature, the number of records that have it, and the number of all records.
-    let mut found: Vec<(Option<FeatureKind>, u64, u64)> = vec![(None, 0, 0); features.len()];
+    let mut found: Vec<(Option<DType>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let done = threads::in_order(
         sources,
         args.threads.count(),
@@ -224,6 +224,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
                 match (*kind, column.kind()) {
                     (Some(kind), Some(other)) if kind != other => {
                         let (path, feature) = (source.display(), column.feature());
+                        let (kind, other) = (kind.list_name(), other.list_name());
                         let message = format!(
                             "{path}: {feature:?} is of kind {other}, in earlier shards of kind {kind}"
                         );
@@ -255,7 +256,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
             console.report_and_continue(Err(e.into()))?;
             continue;
         }
-        let kind = kind.map_or_else(|| "no".to_owned(), |kind| kind.to_string());
+        let kind = kind.map_or("no", |kind| kind.list_name());
         let records = text::count(len, "record");
         console.note(format_args!("column {feature}: {kind} values in {count} of {records}"));
     }

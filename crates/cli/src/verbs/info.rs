@@ -388,8 +388,8 @@ fn list_shapes(map: &Map<'_, FeatureList<'_>>) -> Vec<(String, String)> {
 fn shape(feature: Feature<'_>) -> String {
     match (feature.kind(), feature.len()) {
         (None, _) => "no kind".to_owned(),
-        (Some(kind), 1) => kind.to_string(),
-        (Some(kind), n) => format!("{kind}[{n}]"),
+        (Some(kind), 1) => kind.list_name().to_owned(),
+        (Some(kind), n) => format!("{}[{n}]", kind.list_name()),
     }
 }
 

@@ -234,7 +234,7 @@ fn table(seen: &Inference, console: &mut Console) -> Outcome {
 
 /// Returns the cells of a row: name, kinds, counts, presence, proposed spec.
 fn row(found: &Finding<'_>) -> [String; 5] {
-    let kinds: Vec<_> = found.kinds.keys().map(ToString::to_string).collect();
+    let kinds: Vec<_> = found.kinds.keys().map(|kind| kind.list_name()).collect();
     let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
     let values = found.counts.map_or("-".to_owned(), range);
     let values = match found.steps {

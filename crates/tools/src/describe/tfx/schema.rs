@@ -4,7 +4,7 @@
 
 use super::text::{self, TextError, TextField, TextMessage, TextPlace, TextValue};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tfseek::example::FeatureKind;
+use tfseek::example::DType;
 
 /// Rules for the features of a data set.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub struct TfxSchema {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureRule {
     /// Kind of the values. `None` allows all kinds.
-    pub kind: Option<FeatureKind>,
+    pub kind: Option<DType>,
     /// Minimum fraction of the records that have the feature, from 0 to 1.
     pub min_fraction: f64,
     /// Minimum number of records that have the feature.
@@ -369,9 +369,9 @@ impl SchemaReader<'_> {
                 "type" => {
                     has_type = true;
                     rule.kind = match self.word(field, "a type")? {
-                        "BYTES" | "1" => Some(FeatureKind::Bytes),
-                        "INT" | "2" => Some(FeatureKind::Int64),
-                        "FLOAT" | "3" => Some(FeatureKind::Float),
+                        "BYTES" | "1" => Some(DType::Bytes),
+                        "INT" | "2" => Some(DType::Int64),
+                        "FLOAT" | "3" => Some(DType::Float32),
                         "TYPE_UNKNOWN" | "STRUCT" | "0" | "4" => None,
                         _ => return Err(self.expected(field, "BYTES, INT, FLOAT or STRUCT")),
                     };
@@ -482,7 +482,7 @@ impl SchemaReader<'_> {
         }
         if let ValueDomain::Bools(yes, no) = &rule.domain
             && yes == no
-            && rule.kind == Some(FeatureKind::Bytes)
+            && rule.kind == Some(DType::Bytes)
         {
             faults.push(("INVALID_DOMAIN_SPECIFICATION", "bool_domain has equal values for true and false"));
         }
@@ -634,12 +634,12 @@ fn lower(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 }
 
 /// Returns true if values of this kind can be in the domain.
-fn fits(domain: &ValueDomain, kind: Option<FeatureKind>) -> bool {
+fn fits(domain: &ValueDomain, kind: Option<DType>) -> bool {
     match (domain, kind) {
         (ValueDomain::Any | ValueDomain::Bools(..), _) | (_, None) => true,
-        (ValueDomain::Ints(..), Some(kind)) => kind != FeatureKind::Float,
-        (ValueDomain::Floats { .. }, Some(kind)) => kind != FeatureKind::Int64,
-        (ValueDomain::Strings(_) | ValueDomain::Images(..), Some(kind)) => kind == FeatureKind::Bytes,
+        (ValueDomain::Ints(..), Some(kind)) => kind != DType::Float32,
+        (ValueDomain::Floats { .. }, Some(kind)) => kind != DType::Int64,
+        (ValueDomain::Strings(_) | ValueDomain::Images(..), Some(kind)) => kind == DType::Bytes,
     }
 }
 
