@@ -7,12 +7,13 @@ use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::text::count;
-use crate::{progress, records, text, threads};
+use crate::{progress, records, text};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::{Compression, Schema};
+use tfseek_tools::in_order;
 use tfseek_tools::tfx::TfxSchema;
 use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
 
@@ -62,12 +63,12 @@ fn check<'s>(
 ) -> Outcome<Validator<'s>> {
     let bar = progress::bytes(global, "validating", progress::total_size(paths));
     let mut all = Validator::new(schema);
-    let outcome = threads::in_order(
-        paths,
+    let outcome = in_order(
         args.jobs.jobs,
+        usize::MAX,
+        paths,
         |path| file(path, schema, args.payload, &bar),
-        |_, checks| {
-            let (checks, left_out) = checks?;
+        |(checks, left_out)| {
             all.append(checks);
             skipped.append(left_out);
             Ok(())
