@@ -115,7 +115,7 @@ fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
     let width = report.anomalies.iter().map(|a| name(a).chars().count()).max().unwrap_or(0).min(40);
     for anomaly in &report.anomalies {
         let mut line =
-            format!("  {:width$}  {bold}{}{bold:#}  {}", name(anomaly), anomaly.name, anomaly.text);
+            format!("  {:width$}  {bold}{}{bold:#}  {}", name(anomaly), anomaly.kind, anomaly.text);
         if anomaly.records > 0 {
             let first: Vec<_> = anomaly.first.iter().take(SHOWN).map(u64::to_string).collect();
             let more = if anomaly.records > SHOWN as u64 { " .." } else { "" };
@@ -153,7 +153,7 @@ fn json(report: &ValidationReport, console: &mut Console) -> Outcome {
         .iter()
         .map(|anomaly| {
             json!({
-                "anomaly": anomaly.name,
+                "anomaly": anomaly.kind.name(),
                 "feature": anomaly.feature,
                 "feature_list": anomaly.list,
                 "text": anomaly.text,
