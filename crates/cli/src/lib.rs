@@ -24,7 +24,6 @@ mod records;
 mod share;
 mod text;
 mod tfds;
-mod threads;
 mod times;
 mod value_sum;
 mod verbs;

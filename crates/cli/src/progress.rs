@@ -52,7 +52,7 @@ pub(crate) fn byte_count(global: &GlobalArgs, label: &'static str) -> ProgressBa
 }
 
 /// Returns a progress callback for the library that advances a bar of bytes. It never cancels: an interrupt kills the process.
-pub(crate) fn callback(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static {
+pub(crate) fn callback(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static {
     let bar = bar.clone();
     move |bytes| {
         if bytes > 0 {

@@ -1,10 +1,10 @@
 //! The functions behind the `tfseek` command, for other programs.
 //!
-//! * [`verify`] verifies all checksums of a stream and decodes its records.
+//! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] those of many files.
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes batches to a NumPy archive.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
-//! * The module [`grep`] searches for records, and [`units`] divides the work on all records among threads, with one result.
+//! * The module [`grep`] searches for records in [`units`] of work. [`in_order`] divides work among threads.
 //! * The module [`sizes`] parses sizes such as `200MB`, [`wildcards`] matches names with patterns.
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
@@ -50,6 +50,7 @@ pub use describe::{grep, stats, tfds, tfx, validate};
 pub use digits::thousands;
 pub use forms::{Content, Map, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
-    KindedStream, NumberedRecords, Verification, damage, decodable, guess_kind, sample, units, verify,
+    KindedStream, NumberedRecords, Verification, VerifyOptions, damage, decodable, guess_kind, in_order,
+    sample, units, verify,
 };
 pub use write::{outputs, reshard, salvage, set, unpack};

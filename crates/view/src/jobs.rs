@@ -89,7 +89,7 @@ impl<T: Default + Send + 'static> Jobs<T> {
     pub(crate) fn ask(
         &self,
         key: &str,
-        run: impl FnOnce(&Job<T>) + Send + 'static,
+        run: impl FnOnce(&Arc<Job<T>>) + Send + 'static,
         failed: impl FnOnce(&mut T, &str) + Send + 'static,
     ) -> Arc<Job<T>> {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +144,7 @@ mod tests {
     fn a_job_is_shared_by_its_key_and_the_oldest_is_stopped() {
         let jobs: Jobs<u32> = Jobs::default();
         let ask = |key: &str| {
-            let run = |job: &Job<u32>| {
+            let run = |job: &Arc<Job<u32>>| {
                 job.shared.change(|n| *n += 1);
                 while !job.is_stopped() {
                     std::thread::yield_now();

@@ -5,7 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::{self, count};
-use crate::{outputs, progress, records, threads, warnings};
+use crate::{outputs, progress, records, warnings};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
@@ -17,6 +17,7 @@ use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::Output;
 use tfseek::{DType, ErrorKind, Filter, IndexMode, Selection, Warning};
+use tfseek_tools::in_order;
 
 #[derive(Debug, Args)]
 pub(crate) struct IndexArgs {
@@ -154,13 +155,14 @@ fn fresh(paths: &[PathBuf], args: &IndexArgs, options: &IndexOptions) -> Outcome
     }
     let required = options.clone().mode(IndexMode::Require).jobs(1);
     let mut all = Vec::new();
-    threads::in_order(
-        paths,
+    in_order(
         args.threads.count(),
-        |path| index::open_shards(std::slice::from_ref(path), &required).is_ok(),
-        |_, fresh| {
+        usize::MAX,
+        paths,
+        |path| Ok(index::open_shards(std::slice::from_ref(path), &required).is_ok()),
+        |fresh| {
             all.push(fresh);
-            Ok(())
+            Outcome::Ok(())
         },
     )?;
     Ok(all)
@@ -206,11 +208,13 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
     let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
     // The kind of each feature, the number of records that have it, and the number of all records.
     let mut found: Vec<(Option<DType>, u64, u64)> = vec![(None, 0, 0); features.len()];
-    let done = threads::in_order(
-        sources,
+    let build = |source: &PathBuf| options.open(source)?.columns(&features, &column_options);
+    let done = in_order(
         args.threads.count(),
-        |source| options.open(source)?.columns(&features, &column_options),
-        |source, built: tfseek::Result<Vec<DatasetColumn>>| {
+        usize::MAX,
+        sources,
+        |source| Ok((source, build(source))),
+        |(source, built): (&PathBuf, tfseek::Result<Vec<DatasetColumn>>)| {
             let columns = match built {
                 Ok(columns) => columns,
                 Err(e) => return console.report_and_continue(Err(elsewhere(e.into(), sources, args))),
@@ -291,19 +295,21 @@ fn dali(
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
     let (count, mut written) = (AtomicU64::new(0), Vec::new());
-    let done = threads::in_order(
-        paths.iter().zip(&targets),
+    let export = |path: &PathBuf, target: &PathBuf| -> Outcome<Vec<Warning>> {
+        let opened = index::open_shards(std::slice::from_ref(path), &options)?;
+        let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
+        let mut warnings = selected.as_ref().map_or(Vec::new(), |selected| selected.warnings().to_vec());
+        warnings.extend(opened.warnings);
+        count.fetch_add(selected.as_ref().map_or(0, Selection::count), Ordering::Relaxed);
+        opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
+        Ok(warnings)
+    };
+    let done = in_order(
         args.threads.count(),
-        |(path, target)| {
-            let opened = index::open_shards(std::slice::from_ref(path), &options)?;
-            let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
-            let mut warnings = selected.as_ref().map_or(Vec::new(), |selected| selected.warnings().to_vec());
-            warnings.extend(opened.warnings);
-            count.fetch_add(selected.as_ref().map_or(0, Selection::count), Ordering::Relaxed);
-            opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
-            Ok((target, warnings))
-        },
-        |_, outcome: Outcome<(&PathBuf, Vec<Warning>)>| match outcome {
+        usize::MAX,
+        paths.iter().zip(&targets),
+        |(path, target)| Ok(export(path, target).map(|warnings| (target, warnings))),
+        |exported: Outcome<(&PathBuf, Vec<Warning>)>| match exported {
             Ok((target, warnings)) => {
                 warnings::print(&warnings, console);
                 written.push(target);

@@ -7,13 +7,14 @@ use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::text::count;
-use crate::{progress, records, text, threads};
+use crate::{progress, records, text};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::{Compression, Schema};
+use tfseek_tools::in_order;
 use tfseek_tools::tfx::TfxSchema;
 use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
 
@@ -85,12 +86,12 @@ fn check<'s>(
 ) -> Outcome<Validator<'s>> {
     let bar = progress::bytes(global, "validating", progress::total_size(paths));
     let mut all = Validator::new(schema);
-    let outcome = threads::in_order(
-        paths,
+    let outcome = in_order(
         args.threads.count(),
+        usize::MAX,
+        paths,
         |path| file(path, schema, args.payload, &bar),
-        |_, checks| {
-            let (checks, left_out) = checks?;
+        |(checks, left_out)| {
             all.append(checks);
             skipped.append(left_out);
             Ok(())
@@ -137,7 +138,7 @@ fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
     let width = report.anomalies.iter().map(|a| name(a).chars().count()).max().unwrap_or(0).min(40);
     for anomaly in &report.anomalies {
         let mut line =
-            format!("  {:width$}  {bold}{}{bold:#}  {}", name(anomaly), anomaly.name, anomaly.text);
+            format!("  {:width$}  {bold}{}{bold:#}  {}", name(anomaly), anomaly.kind, anomaly.text);
         if anomaly.records > 0 {
             let first: Vec<_> = anomaly.first.iter().take(SHOWN).map(u64::to_string).collect();
             let more = if anomaly.records > SHOWN as u64 { " .." } else { "" };
@@ -175,7 +176,7 @@ fn json(report: &ValidationReport, console: &mut Console) -> Outcome {
         .iter()
         .map(|anomaly| {
             json!({
-                "anomaly": anomaly.name,
+                "anomaly": anomaly.kind.name(),
                 "feature": anomaly.feature,
                 "feature_list": anomaly.list,
                 "text": anomaly.text,

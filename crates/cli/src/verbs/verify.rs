@@ -4,20 +4,17 @@ use crate::args::{GlobalArgs, InspectArgs, PathsArgs, PayloadKind, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
-use crate::progress::FileProgress;
-use crate::records::{self, RecordNumbers};
+use crate::records::{self, RecordNumbers, STDIN};
 use crate::text::count;
 use crate::tfds::{self, Splits};
-use crate::{progress, threads, verbs::salvage, warnings};
+use crate::{progress, verbs::salvage, warnings};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
-use std::fs::File;
-use std::path::Path;
-use tfseek::{Compression, Error};
-use tfseek_tools::Verification;
-use tfseek_tools::damage::Gap;
+use std::path::{Path, PathBuf};
+use tfseek::Error;
 use tfseek_tools::tfds::FileSplit;
+use tfseek_tools::{Verification, VerifyOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
@@ -42,23 +39,19 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
     let mut numbers = RecordNumbers::new(args.inspect.payload().read);
-    let outcome = threads::in_order(
-        &paths,
-        args.threads.count(),
-        |path| file(path, args, &bar),
-        |path, (found, gaps)| {
-            records += found.records;
-            bytes += found.payload_bytes;
-            sound += usize::from(found.is_sound());
-            let before = numbers.begin(path);
-            let counted = found.damage.is_none().then_some(found.records);
-            numbers.end(counted);
-            bar.suspend(|| {
-                let split = splits.add(path, counted, console);
-                report(path, (found, &gaps), before, split.as_ref(), args, console)
-            })
-        },
-    );
+    let done = |path: &Path, found: Verification| {
+        records += found.records;
+        bytes += found.payload_bytes;
+        sound += usize::from(found.is_sound());
+        let before = numbers.begin(path);
+        let counted = found.damage.is_none().then_some(found.records);
+        numbers.end(counted);
+        bar.suspend(|| {
+            let split = splits.add(path, counted, console);
+            report(path, found, before, split.as_ref(), args, console)
+        })
+    };
+    let outcome = verify(&paths, args, &bar, done);
     bar.finish_and_clear();
     outcome?;
     splits.missing().into_iter().for_each(|text| console.report(&Failure::Message(DATA, text)));
@@ -72,38 +65,37 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     splits.print_agreement(console)
 }
 
-/// Verifies a file. If it is damaged, the sound records after the damage are searched to list its damaged ranges.
-fn file(path: &Path, args: &VerifyArgs, bar: &ProgressBar) -> (Verification, Vec<Gap>) {
-    // A pipe cannot be read again.
-    let file = if records::is_regular(path) { File::open(path).ok() } else { None };
-    let mut found = verify(path, file.as_ref(), args, bar);
-    let max_record = args.inspect.limit.max_record();
-    let gaps = file.map_or(Vec::new(), |file| found.count_behind_damage(&file, path, max_record));
-    (found, gaps)
-}
-
-fn verify(path: &Path, file: Option<&File>, args: &VerifyArgs, bar: &ProgressBar) -> Verification {
+/// Verifies files, or standard input.
+fn verify(
+    paths: &[PathBuf],
+    args: &VerifyArgs,
+    bar: &ProgressBar,
+    mut done: impl FnMut(&Path, Verification) -> Outcome,
+) -> Outcome {
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
     let kind = if args.decode { args.inspect.kind } else { PayloadKind::Raw };
-    let opened = match file.and_then(|file| file.try_clone().ok()) {
-        Some(file) => args.inspect.limit.stream().read(file, path),
-        None => records::stream(path, args.inspect.limit.into()),
-    };
-    let stream = match opened {
-        Ok(stream) => records::kinded(stream, kind),
-        Err(e) => return e.into(),
-    };
-    let is_plain = stream.stream().compression() == Compression::None;
-    let mut progress = FileProgress::new(bar, path, is_plain);
-    let found = tfseek_tools::verify(stream, |read| progress.read_to(read));
-    progress.finish();
-    found
+    let limit = args.inspect.limit;
+    if let [path] = paths
+        && path == Path::new(STDIN)
+    {
+        let found = match records::stream(path, limit.into()) {
+            Ok(stream) => tfseek_tools::verify(records::kinded(stream, kind), |_| ()),
+            Err(e) => e.into(),
+        };
+        return done(path, found);
+    }
+    let mut options = VerifyOptions::default();
+    options.threads = args.threads.count();
+    options.kind = kind.specified();
+    options.stream = limit.stream();
+    options.max_record = limit.max_record();
+    options.run(paths, progress::callback(bar), done)
 }
 
 /// Reports the result for a file, and how it differs from its split. `before` is the number of records in the preceding files, if it is known.
 fn report(
     path: &Path,
-    (found, gaps): (Verification, &[Gap]),
+    found: Verification,
     before: Option<u64>,
     split: Option<&FileSplit>,
     args: &VerifyArgs,
@@ -128,7 +120,7 @@ fn report(
             "index": before.zip(record).and_then(|(before, i)| before.checked_add(i)),
             "record": record,
             "offset": location.and_then(|location| location.offset),
-            "gaps": salvage::gaps(gaps),
+            "gaps": salvage::gaps(&found.gaps),
         });
         console.print(format_args!("{line}\n"))?;
     }
@@ -147,5 +139,5 @@ fn report(
     if let Some(e) = found.damage {
         console.report(&Failure::Error(e));
     }
-    if args.json { Ok(()) } else { salvage::print(path, gaps, console) }
+    if args.json { Ok(()) } else { salvage::print(path, &found.gaps, console) }
 }

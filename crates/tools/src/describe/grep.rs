@@ -105,12 +105,12 @@ impl Grep {
         Grep { pattern: GrepPattern::Text(Box::new(Finder::new(text).into_owned())), options }
     }
 
-    /// Searches `shards` shards, which `open` opens as [`for_each_unit`] describes, and calls `found` with the matches in order. The result
-    /// does not depend on the number of threads.
+    /// Searches `shards` shards, and calls `found` with the matches in order. The result does not depend on the number of threads. `open(s, total)`
+    /// opens shard `s`; `total` is the number of records of the shard before it, if that was read to its end.
     ///
     /// # Errors
     /// The first error of `found`, which ends the search.
-    pub fn run<S: UnitSource, E: From<Error>>(
+    pub fn run<S: UnitSource, E: Send + From<Error>>(
         &self,
         shards: usize,
         open: impl FnMut(usize, Option<u64>) -> Result<S> + Send,

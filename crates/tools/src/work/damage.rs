@@ -101,28 +101,15 @@ pub fn left_out(warnings: &[Warning]) -> (u64, u64) {
     })
 }
 
-/// Finds the sound records and the damaged ranges of a file, and writes nothing. Both checksums of a sound record are correct.
-/// [`SalvageReader`] defines the search after damage, also in compressed files.
+/// Finds the sound records and the damaged ranges of an open file, whose errors have the path `name`. It is read at offsets. Both checksums of a
+/// sound record are correct. [`SalvageReader`] defines the search after damage, also in compressed files.
 ///
 /// # Errors
 /// I/O errors.
-pub fn scan(input: &Path, max_record: u64, progress: &mut dyn FnMut(u64)) -> Result<SalvageReport> {
-    scan_file(&open(input)?, input, max_record, progress)
-}
-
-/// Finds the sound records and the damaged ranges of an open file, whose errors have the path `name`. It is read at offsets.
-///
-/// # Errors
-/// I/O errors.
-pub fn scan_file(
-    file: &File,
-    name: &Path,
-    max_record: u64,
-    progress: &mut dyn FnMut(u64),
-) -> Result<SalvageReport> {
+pub(crate) fn scan(file: &File, name: &Path, max_record: u64) -> Result<SalvageReport> {
     let (mut out, mut rest) = (io::sink(), io::sink());
     let sinks = [NamedSink(&mut out, name), NamedSink(&mut rest, name)];
-    Ok(copy(file, name, sinks, max_record, progress)?.0)
+    Ok(copy(file, name, sinks, max_record, &mut |_| ())?.0)
 }
 
 /// Copies the sound records of a file to the first sink, and the bytes between them to the second. Returns the report, and the error at the

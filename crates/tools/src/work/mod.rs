@@ -2,13 +2,16 @@
 
 pub mod damage;
 mod decodable;
+pub(crate) mod fold;
 mod numbered;
 pub mod sample;
 mod stream;
+mod threads;
 pub mod units;
 mod verify;
 
 pub use decodable::decodable;
 pub use numbered::{NumberedRecords, guess_kind};
 pub use stream::KindedStream;
-pub use verify::{Verification, verify};
+pub use threads::in_order;
+pub use verify::{Verification, VerifyOptions, verify};

@@ -4,58 +4,15 @@
 //! bytes, whichever is first, and at the end of its shard. Results are merged in the order of the units, so a result does not
 //! depend on the number of threads.
 //!
-//! ```
-//! use tfseek::example::MessageKind;
-//! use tfseek::{ExampleBuilder, Stream, Writer};
-//! use tfseek_tools::KindedStream;
-//! use tfseek_tools::units::{NumberedStream, UnitOptions, UnitRecord, UnitWork, for_each_unit};
-//!
-//! /// Sums a feature.
-//! struct Sum;
-//!
-//! impl UnitWork for Sum {
-//!     type Result = i64;
-//!
-//!     fn begin(&self, _: usize) -> i64 {
-//!         0
-//!     }
-//!
-//!     fn record(&self, sum: &mut i64, UnitRecord { record, .. }: UnitRecord<'_>) -> tfseek::Result<()> {
-//!         *sum += record.example().int64("id")?.iter().sum::<i64>();
-//!         Ok(())
-//!     }
-//! }
-//!
-//! let dir = tempfile::tempdir()?;
-//! let paths = [dir.path().join("a.tfrecord"), dir.path().join("b.tfrecord.gz")];
-//! for path in &paths {
-//!     let mut writer = Writer::create(path)?;
-//!     for i in 0..1000 {
-//!         writer.write(&ExampleBuilder::new().int64("id", [i]).encode()?)?;
-//!     }
-//!     writer.close()?;
-//! }
-//! let mut sum = 0;
-//! let open = |s: usize, _: Option<u64>| {
-//!     let stream = KindedStream::new(Stream::open(&paths[s])?, MessageKind::Example);
-//!     Ok(NumberedStream { stream, before: None })
-//! };
-//! for_each_unit(paths.len(), UnitOptions::default(), open, &Sum, |unit| {
-//!     sum += unit.result;
-//!     unit.error.map_or(Ok(()), Err)
-//! })?;
-//! assert_eq!(sum, 999 * 1000);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
 //! Shards are read in order by whichever thread needs the next unit. On one thread records are not copied; on several, the records
 //! of a unit are copied together before they are worked on.
 
 use super::stream::KindedStream;
+use super::threads::in_order;
 use crate::memory::{append, push};
-use std::collections::BTreeMap;
+use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::example::MessageKind;
 use tfseek::{At, Damage, Error, Record, Result, Warning};
 
@@ -117,7 +74,7 @@ impl UnitSource for NumberedStream {
 }
 
 /// The work on the records of a unit.
-pub trait UnitWork: Sync {
+pub(crate) trait UnitWork: Sync {
     /// The result of a unit.
     type Result: Send;
 
@@ -138,26 +95,26 @@ pub trait UnitWork: Sync {
 
 /// A record of a unit.
 #[derive(Clone, Copy, Debug)]
-pub struct UnitRecord<'a> {
+pub(crate) struct UnitRecord<'a> {
     /// The payload and its location.
-    pub record: Record<'a>,
+    pub(crate) record: Record<'a>,
     /// The number over all shards, if it is known.
-    pub number: Option<u64>,
+    pub(crate) number: Option<u64>,
     /// Kind of the records of the shard.
-    pub kind: MessageKind,
+    pub(crate) kind: MessageKind,
 }
 
 /// The size of units and the treatment of errors.
 #[derive(Clone, Copy, Debug)]
-pub struct UnitOptions {
+pub(crate) struct UnitOptions {
     /// Number of threads; 0: one per processor.
-    pub jobs: usize,
+    pub(crate) jobs: usize,
     /// Number of records after which a unit ends.
-    pub records: usize,
+    pub(crate) records: usize,
     /// Number of payload bytes from which a unit ends.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// Treatment of damaged records and of records with an error.
-    pub damage: Damage,
+    pub(crate) damage: Damage,
 }
 
 impl Default for UnitOptions {
@@ -182,7 +139,7 @@ pub struct MergedUnit<T> {
     pub skipped: Vec<Error>,
     /// Error that ended the shard. This is then its last unit.
     pub error: Option<Error>,
-    /// This is the last unit of the shard. A shard that [is done](UnitWork::is_done) may have none.
+    /// This is the last unit of the shard. A shard of which no further records are needed may have none.
     pub is_last: bool,
 }
 
@@ -192,7 +149,7 @@ pub struct MergedUnit<T> {
 ///
 /// # Errors
 /// The first error of `merge`, which ends the work, or of starting a thread.
-pub fn for_each_unit<S, W, E>(
+pub(crate) fn for_each_unit<S, W, E>(
     shards: usize,
     options: UnitOptions,
     open: impl FnMut(usize, Option<u64>) -> Result<S> + Send,
@@ -202,13 +159,13 @@ pub fn for_each_unit<S, W, E>(
 where
     S: UnitSource,
     W: UnitWork,
-    E: From<Error>,
+    E: Send + From<Error>,
 {
     let jobs = tfseek::threads(options.jobs)?;
     let cutter = UnitCutter { shards, options, open, next: 0, source: None, total: None, first: true };
     // A shard whose unit had an error is over, but later units of it may have been cut already.
     let mut failed = None;
-    let mut in_order = |unit: MergedUnit<W::Result>| {
+    let merge = |unit: MergedUnit<W::Result>| {
         if failed == Some(unit.shard) {
             return Ok(());
         }
@@ -217,11 +174,7 @@ where
         }
         merge(unit)
     };
-    if jobs == 1 {
-        on_this_thread(cutter, work, in_order)
-    } else {
-        on_threads(jobs, cutter, work, &mut in_order)
-    }
+    if jobs == 1 { on_this_thread(cutter, work, merge) } else { on_threads(jobs, cutter, work, merge) }
 }
 
 fn on_this_thread<S: UnitSource, W: UnitWork, E>(
@@ -241,114 +194,30 @@ fn on_this_thread<S: UnitSource, W: UnitWork, E>(
     Ok(())
 }
 
-/// A limit on the units between the first that is not merged and the last that was begun.
-struct UnitWindow {
-    state: Mutex<WindowState>,
-    changed: Condvar,
-    width: usize,
-}
-
-#[derive(Default)]
-struct WindowState {
-    begun: usize,
-    merged: usize,
-    stopped: bool,
-}
-
-impl UnitWindow {
-    fn lock(&self) -> MutexGuard<'_, WindowState> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    /// Waits until a unit may begin. Returns false if the work is stopped.
-    fn begin(&self) -> bool {
-        let mut state = self.lock();
-        while !state.stopped && state.begun.saturating_sub(state.merged) >= self.width {
-            state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
-        }
-        state.begun += 1;
-        !state.stopped
-    }
-
-    fn merged(&self) {
-        self.lock().merged += 1;
-        self.changed.notify_all();
-    }
-
-    fn stop(&self) {
-        self.lock().stopped = true;
-        self.changed.notify_all();
-    }
-}
-
-/// Stops the work when it is dropped, also by a panic, so that no thread waits for another that is gone.
-struct StopWork<'a>(&'a UnitWindow, bool);
-
-impl Drop for StopWork<'_> {
-    fn drop(&mut self) {
-        if self.1 || std::thread::panicking() {
-            self.0.stop();
-        }
-    }
-}
-
-fn on_threads<S: UnitSource, W: UnitWork, E: From<Error>>(
+fn on_threads<S: UnitSource, W: UnitWork, E: Send + From<Error>>(
     jobs: usize,
-    cutter: UnitCutter<S, impl FnMut(usize, Option<u64>) -> Result<S> + Send>,
+    mut cutter: UnitCutter<S, impl FnMut(usize, Option<u64>) -> Result<S> + Send>,
     work: &W,
-    merge: &mut dyn FnMut(MergedUnit<W::Result>) -> Result<(), E>,
+    merge: impl FnMut(MergedUnit<W::Result>) -> Result<(), E>,
 ) -> Result<(), E> {
     let skips = cutter.options.damage == Damage::Skip;
-    let cutter = Mutex::new((cutter, 0usize));
-    let window =
-        UnitWindow { state: Mutex::default(), changed: Condvar::new(), width: jobs.saturating_mul(2) };
-    let run = |send: mpsc::Sender<(usize, MergedUnit<W::Result>)>| {
-        let _stop = StopWork(&window, false);
-        let mut copies = UnitCopies::default();
-        while window.begin() {
-            copies.clear();
-            let cut = {
-                let mut cutter = cutter.lock().unwrap_or_else(|e| e.into_inner());
-                let (cutter, ticket) = &mut *cutter;
-                let Some(shard) = cutter.begin(work) else { break };
-                let end = cutter.cut(|record| copies.add(record));
-                let this = *ticket;
-                *ticket += 1;
-                (this, shard, end)
-            };
-            let (ticket, shard, end) = cut;
-            let mut unit = OpenUnit::new(shard, work);
-            copies.iter(&end.name).for_each(|record| unit.add(work, record, skips));
-            if send.send((ticket, unit.end(end))).is_err() {
-                break;
-            }
-        }
+    // Memory for the records of units, at most one for each thread.
+    let idle: Mutex<Vec<UnitCopies>> = Mutex::default();
+    let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+    let units = iter::from_fn(|| {
+        let shard = cutter.begin(work)?;
+        let mut copies = lock().pop().unwrap_or_default();
+        let end = cutter.cut(|record| copies.add(record));
+        Some((shard, copies, end))
+    });
+    let add = |(shard, mut copies, end): (usize, UnitCopies, UnitEnd)| {
+        let mut unit = OpenUnit::new(shard, work);
+        copies.iter(&end.name).for_each(|record| unit.add(work, record, skips));
+        copies.clear();
+        lock().push(copies);
+        Ok(unit.end(end))
     };
-    std::thread::scope(|scope| {
-        let _stop = StopWork(&window, true);
-        let (send, receive) = mpsc::channel();
-        for k in 0..jobs {
-            let (send, run) = (send.clone(), &run);
-            let started = std::thread::Builder::new()
-                .name(format!("tfseek-{k}"))
-                .spawn_scoped(scope, move || run(send));
-            if let Err(e) = started {
-                let e = std::io::Error::new(e.kind(), format!("cannot start thread {k} of {jobs}: {e}"));
-                return Err(Error::from(e).into());
-            }
-        }
-        drop(send);
-        let (mut early, mut next) = (BTreeMap::new(), 0);
-        for (ticket, unit) in receive {
-            early.insert(ticket, unit);
-            while let Some(unit) = early.remove(&next) {
-                merge(unit)?;
-                next += 1;
-                window.merged();
-            }
-        }
-        Ok(())
-    })
+    in_order(jobs, jobs.saturating_mul(2), units, add, merge)
 }
 
 /// A unit while records are added.

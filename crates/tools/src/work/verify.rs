@@ -1,18 +1,23 @@
-//! Verification of whole streams.
+//! Verification of streams and files.
 
-use super::damage::{self, Gap, is_damage};
+use super::damage::{Gap, MAX_RECORD, is_damage, scan};
 use super::stream::KindedStream;
+use super::threads::in_order;
 use std::fs::File;
-use std::path::Path;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
-use tfseek::{Error, Warning};
+use tfseek::stream::StreamOptions;
+use tfseek::{Error, ErrorKind, Result, Stream, Warning};
 
-/// The result of [`verify`].
+/// The result of [`verify`], and for each file that of [`VerifyOptions::run`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Number of records with correct checksums.
+    /// Number of records with correct checksums. In a damaged file also those behind the damage, which are not decoded.
     pub records: u64,
     /// Payload bytes of these records.
     pub payload_bytes: u64,
@@ -24,6 +29,8 @@ pub struct Verification {
     pub warnings: Vec<Warning>,
     /// Error that ended the stream.
     pub damage: Option<Error>,
+    /// The damaged ranges of a file.
+    pub gaps: Vec<Gap>,
 }
 
 impl Verification {
@@ -32,17 +39,16 @@ impl Verification {
         self.damage.is_none() && self.malformed == 0
     }
 
-    /// If the file that was verified is damaged, counts the sound records behind the damage too, and returns the damaged ranges. They are not
-    /// decoded. The file is read at offsets; its errors have the path `name`.
-    pub fn count_behind_damage(&mut self, file: &File, name: &Path, max_record: u64) -> Vec<Gap> {
+    /// If the file that was verified is damaged, counts the sound records behind the damage too, and finds the damaged ranges.
+    fn count_behind_damage(&mut self, file: &File, name: &Path, max_record: u64) {
         if !self.damage.as_ref().is_some_and(is_damage) {
-            return Vec::new();
+            return;
         }
         // The file could be read before, so the damage found then is the result if this fails.
-        let Ok(report) = damage::scan_file(file, name, max_record, &mut |_| ()) else { return Vec::new() };
+        let Ok(report) = scan(file, name, max_record) else { return };
         self.records = report.records;
         self.payload_bytes = report.bytes.saturating_sub(report.records.saturating_mul(OVERHEAD as u64));
-        report.gaps
+        self.gaps = report.gaps;
     }
 }
 
@@ -50,6 +56,116 @@ impl From<Error> for Verification {
     /// Returns the result for a stream that cannot be opened.
     fn from(damage: Error) -> Verification {
         Verification { damage: Some(damage), ..Verification::default() }
+    }
+}
+
+/// Options of the verification of files.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct VerifyOptions {
+    /// Number of threads; 0: one per processor. Default: 0.
+    pub threads: usize,
+    /// Kind of the records. Default: [`MessageKind::Other`], with which nothing is decoded. Without a kind it is guessed for each file.
+    pub kind: Option<MessageKind>,
+    /// Options of the streams.
+    pub stream: StreamOptions,
+    /// Maximum payload length of the records behind damage. Default: [`MAX_RECORD`].
+    pub max_record: u64,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> VerifyOptions {
+        let stream = StreamOptions::new();
+        VerifyOptions { threads: 0, kind: Some(MessageKind::Other), stream, max_record: MAX_RECORD }
+    }
+}
+
+impl VerifyOptions {
+    /// Verifies files, several at the same time, and calls `done` with the results in the order of the files. If a regular file is damaged, its
+    /// sound records behind the damage are counted and its damaged ranges are found.
+    ///
+    /// `progress` is called before each file and whenever bytes were read, with their number. It may cancel the work. After a file it has received
+    /// the size of the file.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..10 { writer.write(&[i])?; }
+    /// # writer.close()?;
+    /// use std::ops::ControlFlow;
+    /// use tfseek_tools::VerifyOptions;
+    /// let mut records = 0;
+    /// VerifyOptions::default().run(&[path], |_| ControlFlow::Continue(()), |_, found| {
+    ///     records += found.records;
+    ///     Ok::<_, tfseek::Error>(())
+    /// })?;
+    /// assert_eq!(records, 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error of `done`; [`ErrorKind::Cancelled`] if `progress` cancels the work before a file; that of a thread that cannot be started.
+    /// Errors of files are in their results.
+    pub fn run<'p, E: Send + From<Error>>(
+        &self,
+        paths: &'p [PathBuf],
+        progress: impl Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static,
+        mut done: impl FnMut(&Path, Verification) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let verify = |path: &'p PathBuf| match progress(0) {
+            ControlFlow::Break(()) => Err(E::from(ErrorKind::Cancelled.into())),
+            ControlFlow::Continue(()) => Ok((path, self.file(path, &progress))),
+        };
+        in_order(self.threads, usize::MAX, paths, verify, |(path, found): (&PathBuf, _)| done(path, found))
+    }
+
+    fn file(
+        &self,
+        path: &Path,
+        progress: &(impl Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static),
+    ) -> Verification {
+        let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+        let read = Arc::new(AtomicU64::new(0));
+        let count = {
+            let (read, progress) = (Arc::clone(&read), progress.clone());
+            move |bytes| {
+                read.fetch_add(bytes, Relaxed);
+                progress(bytes)
+            }
+        };
+        let found = self.opened(path, count).unwrap_or_else(Verification::from);
+        // What was not read, because it is behind damage or the file cannot be opened.
+        let _ = progress(size.saturating_sub(read.load(Relaxed)));
+        found
+    }
+
+    fn opened(
+        &self,
+        path: &Path,
+        progress: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Result<Verification> {
+        let Ok(file) = File::open(path) else {
+            // The stream's error is that of a path that cannot be opened.
+            return Ok(verify(self.kinded(self.stream.open(path)?), |_| ()));
+        };
+        // A pipe cannot be read again.
+        let again = match file.metadata() {
+            Ok(found) if found.is_file() => file.try_clone().ok(),
+            _ => None,
+        };
+        let mut found = verify(self.kinded(self.stream.read_file(file, path, progress)?), |_| ());
+        if let Some(file) = again {
+            found.count_behind_damage(&file, path, self.max_record);
+        }
+        Ok(found)
+    }
+
+    fn kinded(&self, stream: Stream) -> KindedStream {
+        match self.kind {
+            Some(kind) => KindedStream::new(stream, kind),
+            None => KindedStream::guess(stream),
+        }
     }
 }
 
@@ -94,7 +210,6 @@ mod tests {
     use std::io::Cursor;
     use tfseek::ExampleBuilder;
     use tfseek::frame::put_record;
-    use tfseek::stream::StreamOptions;
 
     fn file(payloads: &[&[u8]]) -> Vec<u8> {
         let mut file = Vec::new();
@@ -132,6 +247,46 @@ mod tests {
             let found = verify(guessed(damaged), |_| ());
             assert_eq!((found.records, found.malformed), (at, 0));
             assert_eq!(found.damage.unwrap().location().record, Some(at));
+        }
+    }
+
+    #[test]
+    fn files_are_verified_in_order_and_counted_behind_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        let sound = file(&[&b"abc"[..]; 10]);
+        let mut damaged = sound.clone();
+        damaged[4 * 19 + 12] ^= 1;
+        let paths =
+            [write("a", &damaged), dir.path().join("none"), dir.path().to_path_buf(), write("b", &sound)];
+        for threads in [1, 3] {
+            let options = VerifyOptions { threads, ..VerifyOptions::default() };
+            let read = Arc::new(AtomicU64::new(0));
+            let progress = {
+                let read = Arc::clone(&read);
+                move |bytes| {
+                    read.fetch_add(bytes, Relaxed);
+                    ControlFlow::Continue(())
+                }
+            };
+            let mut all = Vec::new();
+            let done = |path: &Path, found: Verification| {
+                assert_eq!(path, paths[all.len()]);
+                all.push((found.records, found.gaps.len(), found.is_sound()));
+                Ok::<_, Error>(())
+            };
+            options.run(&paths, progress, done).unwrap();
+            assert_eq!(all, [(9, 1, false), (0, 0, false), (0, 0, false), (10, 0, true)]);
+            let sizes = paths.iter().filter_map(|path| Some(std::fs::metadata(path).ok()?.len()));
+            assert_eq!(read.load(Relaxed), sizes.sum::<u64>());
+
+            let cancel = |_| ControlFlow::Break(());
+            let e = options.run(&paths, cancel, |_, _| Ok::<_, Error>(())).unwrap_err();
+            assert!(matches!(e.kind(), ErrorKind::Cancelled), "{e}");
         }
     }
 

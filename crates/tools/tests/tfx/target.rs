@@ -56,7 +56,9 @@ fn check(text: &[u8]) {
                 checks.add(&record.encode().expect("an Example"), MessageKind::Example).expect("a record");
             }
             let report = checks.report(None, None);
-            assert!(report.records == 3 && report.anomalies.iter().all(|anomaly| !anomaly.name.is_empty()));
+            assert!(
+                report.records == 3 && report.anomalies.iter().all(|anomaly| !anomaly.kind.name().is_empty())
+            );
         }
     }
 }

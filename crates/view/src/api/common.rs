@@ -33,7 +33,7 @@ pub(super) struct CommonState {
 pub(super) fn common([a, b]: [&Arc<ViewSet>; 2], jobs: &Jobs<CommonState>) -> Outcome {
     let records = a.dataset().len().saturating_add(b.dataset().len());
     let (first, second) = (Arc::clone(a), Arc::clone(b));
-    let run = move |job: &Job<CommonState>| {
+    let run = move |job: &Arc<Job<CommonState>>| {
         let outcome = compare(&first, &second, job);
         job.shared.change(|state| {
             state.error = outcome.err();

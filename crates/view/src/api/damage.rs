@@ -4,18 +4,17 @@ use crate::http::Response;
 use crate::jobs::{Job, Jobs};
 use crate::set::{ViewSet, file_name};
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
 use std::time::Duration;
-use tfseek::{Compression, Error, ErrorKind, Stream};
-use tfseek_tools::damage;
+use tfseek::{Error, ErrorKind};
+use tfseek_tools::{Verification, VerifyOptions};
 
 /// Wait for news.
 const WAIT: Duration = Duration::from_millis(500);
 /// Number of damaged shards that are listed, and of the ranges of one of them.
 const MAX_LISTED: usize = 1000;
-/// Number of records between two reports.
-const REPORT: u64 = 256;
 
 /// The state of a verification.
 #[derive(Debug, Default)]
@@ -30,7 +29,7 @@ pub(super) struct DamageState {
 /// Returns the damage that was found so far, and starts the verification if it does not run.
 pub(super) fn damage(set: &ViewSet, jobs: &Jobs<DamageState>, threads: usize) -> Response {
     let paths: Vec<PathBuf> = set.dataset().shards().map(|shard| shard.path.to_path_buf()).collect();
-    let run = move |job: &Job<DamageState>| verify(&paths, threads, job);
+    let run = move |job: &Arc<Job<DamageState>>| verify(&paths, threads, job);
     let job = jobs.ask("", run, |state, message| {
         state.error = Some(message.to_owned());
         state.is_done = true;
@@ -46,74 +45,45 @@ pub(super) fn damage(set: &ViewSet, jobs: &Jobs<DamageState>, threads: usize) ->
     }))
 }
 
-fn verify(paths: &[PathBuf], threads: usize, job: &Job<DamageState>) {
+fn verify(paths: &[PathBuf], threads: usize, job: &Arc<Job<DamageState>>) {
     let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |meta| meta.len());
     job.shared.change(|state| state.bytes = paths.iter().map(size).sum());
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(path) = paths.get(next.fetch_add(1, Relaxed)) {
+    let progress = {
+        let job = Arc::clone(job);
+        move |bytes| {
             if job.is_stopped() {
-                return;
+                return ControlFlow::Break(());
             }
-            shard(path, job);
+            if bytes > 0 {
+                job.shared.change(|state| state.checked += bytes);
+            }
+            ControlFlow::Continue(())
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(paths.len()) {
-            // With fewer threads the result is the same.
-            let _ = std::thread::Builder::new().name("tfseek-view-verify".into()).spawn_scoped(scope, work);
-        }
-        work();
+    let mut options = VerifyOptions::default();
+    options.threads = threads;
+    let outcome = options.run(paths, progress, |path, found| add(path, found, job));
+    job.shared.change(|state| {
+        // The end of a job that nobody asks for is no error.
+        state.error = outcome.err().filter(|_| !job.is_stopped()).map(|e| e.to_string());
+        state.is_done = true;
     });
-    job.shared.change(|state| state.is_done = true);
 }
 
-/// Verifies a shard and adds its damage.
-fn shard(path: &Path, job: &Job<DamageState>) {
-    let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    let mut reported = 0;
-    let outcome = read(path, job, size, &mut reported);
-    let rest = size.saturating_sub(reported);
-    let Err(e) = outcome else { return job.shared.change(|state| state.checked += rest) };
+/// Adds the damage of a shard.
+fn add(path: &Path, found: Verification, job: &Job<DamageState>) -> Result<(), Error> {
     if job.is_stopped() {
-        return;
+        return Err(ErrorKind::Cancelled.into());
     }
-    let mut ranges = Vec::new();
-    if damage::is_damage(&e)
-        && let Ok(report) = damage::scan(path, damage::MAX_RECORD, &mut |_| ())
-    {
-        ranges.extend(
-            report.gaps.iter().take(MAX_LISTED).map(|gap| [gap.offset, gap.offset.saturating_add(gap.len)]),
-        );
-    }
+    let Some(e) = found.damage else { return Ok(()) };
+    let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let gaps = found.gaps.iter().take(MAX_LISTED);
+    let ranges: Vec<[u64; 2]> = gaps.map(|gap| [gap.offset, gap.offset.saturating_add(gap.len)]).collect();
     let entry = json!({ "name": file_name(path), "path": path.to_string_lossy(), "bytes": size, "error": e.to_string(), "ranges": ranges });
     job.shared.change(|state| {
-        state.checked += rest;
         if state.shards.len() < MAX_LISTED {
             state.shards.push(entry);
         }
     });
-}
-
-/// Reads a shard to its end or its first damage.
-fn read(path: &Path, job: &Job<DamageState>, size: u64, reported: &mut u64) -> Result<(), Error> {
-    let mut stream = Stream::open(path)?;
-    let is_plain = stream.compression() == Compression::None;
-    let mut records = 0u64;
-    while stream.next()?.is_some() {
-        records += 1;
-        if !records.is_multiple_of(REPORT) {
-            continue;
-        }
-        if job.is_stopped() {
-            return Err(ErrorKind::Cancelled.into());
-        }
-        if is_plain {
-            let offset = stream.offset().min(size);
-            let more = offset.saturating_sub(*reported);
-            *reported = offset;
-            job.shared.change(|state| state.checked += more);
-        }
-    }
     Ok(())
 }

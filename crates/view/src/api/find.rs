@@ -41,7 +41,7 @@ pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request
     };
     let searched = Arc::clone(set);
     let key = filter.to_string();
-    let run = move |job: &Job<FindState>| search(&searched, &filter, threads, job);
+    let run = move |job: &Arc<Job<FindState>>| search(&searched, &filter, threads, job);
     let job = jobs.ask(&key, run, |state, message| {
         state.errors.push(message.to_owned());
         state.is_done = true;

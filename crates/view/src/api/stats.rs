@@ -38,7 +38,7 @@ pub(super) fn stats(
     let filter = condition(request)?;
     let key = filter.as_ref().map(Filter::to_string).unwrap_or_default();
     let counted = Arc::clone(set);
-    let run = move |job: &Job<StatsState>| compute(&counted, filter, threads, job);
+    let run = move |job: &Arc<Job<StatsState>>| compute(&counted, filter, threads, job);
     let job = jobs.ask(&key, run, |state, message| {
         state.error = Some(message.to_owned());
         state.is_done = true;

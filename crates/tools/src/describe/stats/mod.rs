@@ -27,7 +27,6 @@ mod distinct;
 mod error;
 mod feature;
 mod fields;
-mod fold;
 mod frequent;
 mod group;
 pub(crate) mod histogram;

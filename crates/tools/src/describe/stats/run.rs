@@ -1,10 +1,10 @@
 //! One pass over files or a dataset.
 
 use super::error::StatsError;
-use super::fold::{self, FoldWork};
 use super::group::{Selection, UnitStats};
 use super::statistics::Statistics;
 use crate::work::damage::left_out;
+use crate::work::fold::{FoldWork, fold};
 use crate::work::units::{UnitRecord, UnitSource, unknown_number};
 use crate::work::{KindedStream, NumberedRecords, sample};
 use std::path::{Path, PathBuf};
@@ -277,7 +277,7 @@ struct StatsRun<'a> {
 
 impl StatsRun<'_> {
     fn fold(&self) -> Result<Statistics, StatsError> {
-        let total = fold::run(self, self.shards, self.options.jobs)?;
+        let total = fold(self, self.shards, self.options.jobs)?;
         // The answer begins here, after all records.
         total.filter.iter().try_for_each(RecordFilter::check_names)?;
         Ok(self.statistics(total))

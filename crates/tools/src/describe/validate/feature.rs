@@ -2,7 +2,7 @@
 
 use super::divergence::NumberShares;
 use super::tally::{DistinctValues, Shares, Tallies, Tally, append_all, quoted};
-use crate::describe::tfx::{FeatureRule, ValueDomain};
+use crate::describe::tfx::{AnomalyKind, FeatureRule, ValueDomain};
 use crate::digits::counted;
 use tfseek::example::DType;
 use tfseek::filter::image_format;
@@ -60,7 +60,7 @@ impl FeatureChecks {
         let len = feature.len() as u64;
         self.count(record, len, rule.counts);
         if rule.fixed.is_some_and(|n| n != len) {
-            self.tally("INVALID_FEATURE_SHAPE").add(record, || counted(len, "value"));
+            self.tally(AnomalyKind::InvalidFeatureShape).add(record, || counted(len, "value"));
         }
         self.values(record, feature, kind, rule);
     }
@@ -78,23 +78,23 @@ impl FeatureChecks {
         }
     }
 
-    fn tally(&mut self, anomaly: &'static str) -> &mut Tally {
+    fn tally(&mut self, anomaly: AnomalyKind) -> &mut Tally {
         self.tallies.entry(anomaly).or_default()
     }
 
     fn count(&mut self, record: u64, len: u64, range: Option<(u64, Option<u64>)>) {
         let Some((min, max)) = range else { return };
         if len < min {
-            self.tally("FEATURE_TYPE_LOW_NUMBER_VALUES").add(record, || counted(len, "value"));
+            self.tally(AnomalyKind::FeatureTypeLowNumberValues).add(record, || counted(len, "value"));
         }
         if max.is_some_and(|max| len > max) {
-            self.tally("FEATURE_TYPE_HIGH_NUMBER_VALUES").add(record, || counted(len, "value"));
+            self.tally(AnomalyKind::FeatureTypeHighNumberValues).add(record, || counted(len, "value"));
         }
     }
 
     fn values(&mut self, record: u64, feature: Feature<'_>, kind: DType, rule: &FeatureRule) {
         if rule.kind.is_some_and(|want| want != kind) {
-            self.tally("UNEXPECTED_DATA_TYPE").add(record, || kind.list_name().to_owned());
+            self.tally(AnomalyKind::UnexpectedDataType).add(record, || kind.list_name().to_owned());
             return;
         }
         let count_values =
@@ -151,10 +151,10 @@ impl FeatureChecks {
 
     fn int(&mut self, record: u64, value: i64, domain: &ValueDomain) {
         let anomaly = match *domain {
-            ValueDomain::Ints(min, _) if value < min => "INT_TYPE_SMALL_INT",
-            ValueDomain::Ints(_, max) if value > max => "INT_TYPE_BIG_INT",
-            ValueDomain::Bools(..) if value < 0 => "BOOL_TYPE_SMALL_INT",
-            ValueDomain::Bools(..) if value > 1 => "BOOL_TYPE_BIG_INT",
+            ValueDomain::Ints(min, _) if value < min => AnomalyKind::IntTypeSmallInt,
+            ValueDomain::Ints(_, max) if value > max => AnomalyKind::IntTypeBigInt,
+            ValueDomain::Bools(..) if value < 0 => AnomalyKind::BoolTypeSmallInt,
+            ValueDomain::Bools(..) if value > 1 => AnomalyKind::BoolTypeBigInt,
             _ => return,
         };
         self.tally(anomaly).add(record, || value.to_string());
@@ -162,11 +162,11 @@ impl FeatureChecks {
 
     fn float(&mut self, record: u64, value: f32, domain: &ValueDomain) {
         let anomaly = match *domain {
-            ValueDomain::Floats { no_nan: true, .. } if value.is_nan() => "FLOAT_TYPE_HAS_NAN",
-            ValueDomain::Floats { no_inf: true, .. } if value.is_infinite() => "FLOAT_TYPE_HAS_INF",
-            ValueDomain::Floats { min, .. } if value < min => "FLOAT_TYPE_SMALL_FLOAT",
-            ValueDomain::Floats { max, .. } if value > max => "FLOAT_TYPE_BIG_FLOAT",
-            ValueDomain::Bools(..) if value != 0.0 && value != 1.0 => "BOOL_TYPE_UNEXPECTED_FLOAT",
+            ValueDomain::Floats { no_nan: true, .. } if value.is_nan() => AnomalyKind::FloatTypeHasNan,
+            ValueDomain::Floats { no_inf: true, .. } if value.is_infinite() => AnomalyKind::FloatTypeHasInf,
+            ValueDomain::Floats { min, .. } if value < min => AnomalyKind::FloatTypeSmallFloat,
+            ValueDomain::Floats { max, .. } if value > max => AnomalyKind::FloatTypeBigFloat,
+            ValueDomain::Bools(..) if value != 0.0 && value != 1.0 => AnomalyKind::BoolTypeUnexpectedFloat,
             _ => return,
         };
         self.tally(anomaly).add(record, || value.to_string());
@@ -177,27 +177,27 @@ impl FeatureChecks {
         let anomaly = match domain {
             ValueDomain::Any => return,
             ValueDomain::Strings(values) if values.contains(value) => return,
-            ValueDomain::Strings(_) if text().is_none() => "ENUM_TYPE_INVALID_UTF8",
-            ValueDomain::Strings(_) => "ENUM_TYPE_UNEXPECTED_STRING_VALUES",
+            ValueDomain::Strings(_) if text().is_none() => AnomalyKind::EnumTypeInvalidUtf8,
+            ValueDomain::Strings(_) => AnomalyKind::EnumTypeUnexpectedStringValues,
             ValueDomain::Bools(yes, no) if value == yes || value == no => return,
-            ValueDomain::Bools(..) => "BOOL_TYPE_UNEXPECTED_STRING",
+            ValueDomain::Bools(..) => AnomalyKind::BoolTypeUnexpectedString,
             ValueDomain::Ints(..) => match text().and_then(|text| text.parse().ok()) {
                 Some(value) => return self.int(record, value, domain),
-                None => "INT_TYPE_NOT_INT_STRING",
+                None => AnomalyKind::IntTypeNotIntString,
             },
             ValueDomain::Floats { .. } => match text().and_then(|text| text.parse().ok()) {
                 Some(value) => return self.float(record, value, domain),
-                None => "FLOAT_TYPE_STRING_NOT_FLOAT",
+                None => AnomalyKind::FloatTypeStringNotFloat,
             },
             ValueDomain::Images(_, most) => {
                 if most.is_some_and(|most| value.len() as u64 > most) {
                     let size = || counted(value.len() as u64, "byte");
-                    self.tally("MAX_IMAGE_BYTE_SIZE_EXCEEDED").add(record, size);
+                    self.tally(AnomalyKind::MaxImageByteSizeExceeded).add(record, size);
                 }
                 if is_supported_image(value) {
                     return;
                 }
-                "LOW_SUPPORTED_IMAGE_FRACTION"
+                AnomalyKind::LowSupportedImageFraction
             }
         };
         self.tally(anomaly).add(record, || quoted(value));

@@ -3,7 +3,7 @@
 use super::feature::FeatureChecks;
 use super::tally::Tally;
 use super::validator::Validator;
-use crate::describe::tfx::{FeatureRule, ValueDomain};
+use crate::describe::tfx::{AnomalyKind, FeatureRule, ValueDomain};
 use crate::digits::counted;
 use std::collections::BTreeSet;
 use tfseek::example::DType;
@@ -12,8 +12,8 @@ use tfseek::example::DType;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Anomaly {
-    /// TFDV's name, such as `INT_TYPE_BIG_INT`.
-    pub name: &'static str,
+    /// What is wrong.
+    pub kind: AnomalyKind,
     /// The feature. `None` for the whole data set.
     pub feature: Option<String>,
     /// The feature is a feature list.
@@ -48,9 +48,9 @@ struct Findings {
 }
 
 impl Findings {
-    fn add(&mut self, name: &'static str, feature: Option<&str>, list: bool, text: String, tally: &Tally) {
+    fn add(&mut self, kind: AnomalyKind, feature: Option<&str>, list: bool, text: String, tally: &Tally) {
         self.anomalies.push(Anomaly {
-            name,
+            kind,
             feature: feature.map(str::to_owned),
             list,
             text,
@@ -72,15 +72,21 @@ impl Validator<'_> {
     pub fn report(&self, environment: Option<&str>, baseline: Option<&Validator<'_>>) -> ValidationReport {
         let mut found = Findings { anomalies: Vec::new(), unchecked: self.schema.unchecked.clone() };
         self.data_set(baseline, &mut found);
-        for (name, feature, text) in &self.schema.faults {
-            found.add(name, Some(feature), false, text.clone(), &Tally::default());
+        for (fault, feature) in &self.schema.faults {
+            found.add(fault.kind(), Some(feature), false, fault.text().to_owned(), &Tally::default());
         }
         for ((name, list), tally) in &self.new {
-            found.add("SCHEMA_NEW_COLUMN", Some(name), *list, "the schema has no such feature".into(), tally);
+            found.add(
+                AnomalyKind::SchemaNewColumn,
+                Some(name),
+                *list,
+                "the schema has no such feature".into(),
+                tally,
+            );
         }
         if self.more_new.records > 0 {
             let text = "the schema has no such features; more than can be listed".to_owned();
-            found.add("SCHEMA_NEW_COLUMN", None, false, text, &self.more_new);
+            found.add(AnomalyKind::SchemaNewColumn, None, false, text, &self.more_new);
         }
         let rules = self.schema.features.iter().zip(&self.checks).map(|pair| (pair, false));
         let lists = self.schema.lists.iter().zip(&self.list_checks).map(|pair| (pair, true));
@@ -93,14 +99,14 @@ impl Validator<'_> {
         for (group, [no_value, no_other, lengths]) in self.schema.groups.iter().zip(&self.groups) {
             let [value, other, length] = match group.weighted {
                 true => [
-                    "WEIGHTED_FEATURE_MISSING_VALUE",
-                    "WEIGHTED_FEATURE_MISSING_WEIGHT",
-                    "WEIGHTED_FEATURE_LENGTH_MISMATCH",
+                    AnomalyKind::WeightedFeatureMissingValue,
+                    AnomalyKind::WeightedFeatureMissingWeight,
+                    AnomalyKind::WeightedFeatureLengthMismatch,
                 ],
                 false => [
-                    "SPARSE_FEATURE_MISSING_VALUE",
-                    "SPARSE_FEATURE_MISSING_INDEX",
-                    "SPARSE_FEATURE_LENGTH_MISMATCH",
+                    AnomalyKind::SparseFeatureMissingValue,
+                    AnomalyKind::SparseFeatureMissingIndex,
+                    AnomalyKind::SparseFeatureLengthMismatch,
                 ],
             };
             let others = group.others.join(", ");
@@ -116,7 +122,7 @@ impl Validator<'_> {
             }
         }
         let Findings { mut anomalies, unchecked } = found;
-        anomalies.sort_by(|a, b| (&a.feature, a.list, a.name).cmp(&(&b.feature, b.list, b.name)));
+        anomalies.sort_by(|a, b| (&a.feature, a.list, a.kind).cmp(&(&b.feature, b.list, b.kind)));
         ValidationReport { records: self.records, anomalies, unchecked }
     }
 
@@ -126,13 +132,13 @@ impl Validator<'_> {
         let mut add = |name, text| found.add(name, None, false, text, &Tally::default());
         if n < least {
             add(
-                "DATASET_LOW_NUM_EXAMPLES",
+                AnomalyKind::DatasetLowNumExamples,
                 format!("expected at least {}, found {n}", counted(least, "record")),
             );
         }
         if most.is_some_and(|most| n > most) {
             add(
-                "DATASET_HIGH_NUM_EXAMPLES",
+                AnomalyKind::DatasetHighNumExamples,
                 format!("expected at most {}, found {n}", counted(most.unwrap_or(0), "record")),
             );
         }
@@ -147,10 +153,10 @@ impl Validator<'_> {
                 found.add(name, None, false, text, &Tally::default());
             };
             if ratio < least {
-                add("COMPARATOR_LOW_NUM_EXAMPLES", "at least", least);
+                add(AnomalyKind::ComparatorLowNumExamples, "at least", least);
             }
             if ratio > most {
-                add("COMPARATOR_HIGH_NUM_EXAMPLES", "at most", most);
+                add(AnomalyKind::ComparatorHighNumExamples, "at most", most);
             }
         }
     }
@@ -175,8 +181,8 @@ impl FeatureReport<'_> {
         let mut absent_reported = false;
         if required && records > 0 && checks.present == 0 {
             let (anomaly, text) = match checks.seen {
-                0 => ("SCHEMA_MISSING_COLUMN", "no record has the feature"),
-                _ => ("FEATURE_TYPE_NOT_PRESENT", "no record has the feature with a kind"),
+                0 => (AnomalyKind::SchemaMissingColumn, "no record has the feature"),
+                _ => (AnomalyKind::FeatureTypeNotPresent, "no record has the feature with a kind"),
             };
             return add(anomaly, text.to_owned(), &Tally::default());
         }
@@ -186,19 +192,19 @@ impl FeatureReport<'_> {
                 absent_reported = true;
                 let text =
                     format!("expected in at least {least} of the records, found in {present} of {records}");
-                add("FEATURE_TYPE_LOW_FRACTION_PRESENT", text, &checks.absent(records));
+                add(AnomalyKind::FeatureTypeLowFractionPresent, text, &checks.absent(records));
             }
             if present < rule.min_count {
                 let text =
                     format!("expected in at least {}, found in {present}", counted(rule.min_count, "record"));
-                add("FEATURE_TYPE_LOW_NUMBER_PRESENT", text, &Tally::default());
+                add(AnomalyKind::FeatureTypeLowNumberPresent, text, &Tally::default());
             }
         }
         let mut tallies = checks.tallies.clone();
         if rule.fixed.is_some() && checks.present < records && !absent_reported && checks.present > 0 {
-            tallies.entry("INVALID_FEATURE_SHAPE").or_default().append(checks.absent(records), 0);
+            tallies.entry(AnomalyKind::InvalidFeatureShape).or_default().append(checks.absent(records), 0);
         }
-        for (anomaly, tally) in &tallies {
+        for (&anomaly, tally) in &tallies {
             if let Some(text) = self.text(anomaly, tally) {
                 add(anomaly, text, tally);
             }
@@ -208,7 +214,7 @@ impl FeatureReport<'_> {
     }
 
     /// Returns the description of an anomaly of values. `None` if the schema allows this number of them.
-    fn text(&self, anomaly: &str, tally: &Tally) -> Option<String> {
+    fn text(&self, anomaly: AnomalyKind, tally: &Tally) -> Option<String> {
         let (rule, compared) = (self.rule, self.checks.compared);
         let count = |(min, max): (u64, Option<u64>), thing: &str| match max {
             Some(max) if min == max => counted(min, thing),
@@ -216,12 +222,14 @@ impl FeatureReport<'_> {
             None => format!("at least {}", counted(min, thing)),
         };
         Some(match (anomaly, &rule.domain) {
-            ("UNEXPECTED_DATA_TYPE", _) => {
+            (AnomalyKind::UnexpectedDataType, _) => {
                 let kind = rule.kind.map(|kind| kind.list_name()).unwrap_or_default();
                 format!("expected values of {kind}")
             }
-            ("INVALID_FEATURE_SHAPE", _) => format!("expected {}", counted(rule.fixed.unwrap_or(0), "value")),
-            ("FEATURE_TYPE_LOW_NUMBER_VALUES" | "FEATURE_TYPE_HIGH_NUMBER_VALUES", _) => {
+            (AnomalyKind::InvalidFeatureShape, _) => {
+                format!("expected {}", counted(rule.fixed.unwrap_or(0), "value"))
+            }
+            (AnomalyKind::FeatureTypeLowNumberValues | AnomalyKind::FeatureTypeHighNumberValues, _) => {
                 match (rule.counts, rule.step_counts) {
                     (Some(steps), Some(values)) => {
                         format!("expected {} of {}", count(steps, "step"), count(values, "value"))
@@ -232,7 +240,7 @@ impl FeatureReport<'_> {
                     (None, None) => return None,
                 }
             }
-            ("ENUM_TYPE_UNEXPECTED_STRING_VALUES", _) => {
+            (AnomalyKind::EnumTypeUnexpectedStringValues, _) => {
                 let outside = tally.values as f64 / compared.max(1) as f64;
                 if rule.min_domain_mass < 1.0 && outside <= 1.0 - rule.min_domain_mass {
                     return None;
@@ -240,7 +248,7 @@ impl FeatureReport<'_> {
                 let values = if tally.values == 1 { "value" } else { "values" };
                 format!("{} {values} outside the domain, of {compared}", tally.values)
             }
-            ("LOW_SUPPORTED_IMAGE_FRACTION", ValueDomain::Images(least, _)) => {
+            (AnomalyKind::LowSupportedImageFraction, ValueDomain::Images(least, _)) => {
                 let supported = compared.saturating_sub(tally.values);
                 if supported as f64 >= least * compared as f64 {
                     return None;
@@ -249,11 +257,11 @@ impl FeatureReport<'_> {
                     "expected images that TensorFlow decodes in at least {least} of the values, found {supported} of {compared}"
                 )
             }
-            ("MAX_IMAGE_BYTE_SIZE_EXCEEDED", ValueDomain::Images(_, most)) => {
+            (AnomalyKind::MaxImageByteSizeExceeded, ValueDomain::Images(_, most)) => {
                 format!("expected at most {}", counted(most.unwrap_or(0), "byte"))
             }
-            ("FLOAT_TYPE_HAS_NAN", _) => "expected no NaN".to_owned(),
-            ("FLOAT_TYPE_HAS_INF", _) => "expected no infinity".to_owned(),
+            (AnomalyKind::FloatTypeHasNan, _) => "expected no NaN".to_owned(),
+            (AnomalyKind::FloatTypeHasInf, _) => "expected no infinity".to_owned(),
             (_, ValueDomain::Ints(min, max)) => format!("expected {min} to {max}"),
             (_, ValueDomain::Floats { min, max, .. }) => format!("expected {min} to {max}"),
             (_, ValueDomain::Bools(yes, no)) if self.rule.kind == Some(DType::Bytes) => {
@@ -272,8 +280,8 @@ impl FeatureReport<'_> {
             found.add(anomaly, Some(self.name), self.list, text, &Tally::default());
         };
         match distinct.full {
-            false if n < least => add("FEATURE_TYPE_LOW_UNIQUE", "least", least),
-            _ if n > most => add("FEATURE_TYPE_HIGH_UNIQUE", "most", most),
+            false if n < least => add(AnomalyKind::FeatureTypeLowUnique, "least", least),
+            _ if n > most => add(AnomalyKind::FeatureTypeHighUnique, "most", most),
             true => found.not_checked("unique_constraints (more than a million distinct values)", self.name),
             false => {}
         }
@@ -290,7 +298,7 @@ impl FeatureReport<'_> {
         if earlier.present == 0 && self.checks.present > 0 {
             let text = "the baseline does not have the feature".to_owned();
             return found.add(
-                "COMPARATOR_CONTROL_DATA_MISSING",
+                AnomalyKind::ComparatorControlDataMissing,
                 Some(self.name),
                 self.list,
                 text,
@@ -320,7 +328,7 @@ impl FeatureReport<'_> {
             let text = format!(
                 "expected a Jensen-Shannon divergence of at most {most} from the baseline, found {divergence:.6}"
             );
-            let name = "COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH";
+            let name = AnomalyKind::ComparatorJensenShannonDivergenceHigh;
             found.add(name, Some(self.name), self.list, text, &Tally::default());
         }
     }
@@ -340,7 +348,7 @@ impl FeatureReport<'_> {
             let text = format!(
                 "expected a distance of at most {most} from the baseline, found {distance:.6} at {value}"
             );
-            found.add("COMPARATOR_L_INFTY_HIGH", Some(self.name), self.list, text, &Tally::default());
+            found.add(AnomalyKind::ComparatorLInftyHigh, Some(self.name), self.list, text, &Tally::default());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Counts of what is wrong, with the first records.
 
+use crate::describe::tfx::AnomalyKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Number of records that a [`Tally`] names.
@@ -83,8 +84,8 @@ pub(super) fn quoted(bytes: &[u8]) -> String {
     }
 }
 
-/// Tallies by the name of the anomaly.
-pub(super) type Tallies = BTreeMap<&'static str, Tally>;
+/// Tallies by the kind of the anomaly.
+pub(super) type Tallies = BTreeMap<AnomalyKind, Tally>;
 
 pub(super) fn append_all(all: &mut Tallies, later: Tallies, before: u64) {
     for (kind, tally) in later {

@@ -118,10 +118,11 @@ fn each_anomaly_is_named_once_with_its_records() {
     let found: Vec<_> = report
         .anomalies
         .iter()
-        .map(|a| (a.feature.clone().unwrap_or_default(), a.name, a.first.clone()))
+        .map(|a| (a.feature.clone().unwrap_or_default(), a.kind.name(), a.first.clone()))
         .collect();
     assert_eq!(found, want);
-    let pay = report.anomalies.iter().find(|a| a.name == "ENUM_TYPE_UNEXPECTED_STRING_VALUES").unwrap();
+    let pay =
+        report.anomalies.iter().find(|a| a.kind.name() == "ENUM_TYPE_UNEXPECTED_STRING_VALUES").unwrap();
     assert_eq!(
         (pay.text.as_str(), pay.examples.as_slice()),
         ("1 value outside the domain, of 100", &["\"Prcard\"".to_owned()][..])
@@ -163,7 +164,7 @@ fn presence_depends_on_the_environment() {
     }
     let names = |environment| -> Vec<_> {
         let report = checks.report(environment, None);
-        report.anomalies.into_iter().map(|a| (a.feature.unwrap(), a.name, a.first)).collect()
+        report.anomalies.into_iter().map(|a| (a.feature.unwrap(), a.kind.name(), a.first)).collect()
     };
     let label = ("label".to_owned(), "FEATURE_TYPE_LOW_FRACTION_PRESENT", vec![4]);
     let absent: Vec<u64> = (2..10).collect();
@@ -195,7 +196,7 @@ fn baselines() {
         checks
     };
     let report = of("aaaaaaabbb", true).report(None, Some(&of("aaaaabbbbb", false)));
-    let found: Vec<_> = report.anomalies.iter().map(|a| (a.name, a.text.as_str())).collect();
+    let found: Vec<_> = report.anomalies.iter().map(|a| (a.kind.name(), a.text.as_str())).collect();
     assert_eq!(
         found,
         [
@@ -208,7 +209,7 @@ fn baselines() {
     );
     assert_eq!(report.unchecked.len(), 0);
     let few = of("aabb", true).report(None, Some(&of("aaaaabbbbb", true)));
-    assert_eq!(few.anomalies[0].name, "COMPARATOR_LOW_NUM_EXAMPLES");
+    assert_eq!(few.anomalies[0].kind.name(), "COMPARATOR_LOW_NUM_EXAMPLES");
     assert_eq!(of("a", true).report(None, None).unchecked.len(), 5);
 }
 
@@ -244,7 +245,7 @@ fn divergences() {
         format!("expected a Jensen-Shannon divergence of at most {most} from the baseline, found {found}")
     };
     let name = "COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH";
-    let found: Vec<_> = found.into_iter().map(|a| (a.feature.unwrap(), a.name, a.text)).collect();
+    let found: Vec<_> = found.into_iter().map(|a| (a.feature.unwrap(), a.kind.name(), a.text)).collect();
     assert_eq!(
         found,
         [
@@ -275,7 +276,8 @@ fn schemas_of_tfseek() {
     for record in records {
         checks.add(&record.encode().unwrap(), MessageKind::Example).unwrap();
     }
-    let found: Vec<_> = checks.report(None, None).anomalies.into_iter().map(|a| (a.name, a.first)).collect();
+    let found: Vec<_> =
+        checks.report(None, None).anomalies.into_iter().map(|a| (a.kind.name(), a.first)).collect();
     let want = [
         ("FEATURE_TYPE_LOW_FRACTION_PRESENT", vec![2]),
         ("INVALID_FEATURE_SHAPE", vec![1]),
@@ -296,7 +298,8 @@ fn faults_of_a_schema() {
             feature { name: "s" type: INT } sparse_feature { name: "s" }"#,
     )
     .unwrap();
-    let names: Vec<_> = schema.faults.iter().map(|(name, feature, _)| (*name, feature.as_str())).collect();
+    let names: Vec<_> =
+        schema.faults.iter().map(|(fault, feature)| (fault.kind().name(), feature.as_str())).collect();
     let want = [
         ("INVALID_SCHEMA_SPECIFICATION", "a"),
         ("INVALID_SCHEMA_SPECIFICATION", "a"),

@@ -1,11 +1,10 @@
 //! Records read where they are, shard by shard.
 
-use super::error::ReshardError;
 use super::parts::BATCH;
 use super::plan::{Plan, PlannedSet};
 use super::progress::{Report, Tally};
 use super::rewrite::{self, Rewrite};
-use super::units::in_order;
+use crate::work::in_order;
 use tfseek::writer::WriterOptions;
 use tfseek::{Dataset, ErrorKind, Record, Result, Writer};
 
@@ -20,13 +19,15 @@ pub(super) struct Gather<'a> {
 
 impl Gather<'_> {
     /// Writes all shards on several threads. Returns their finished writers.
-    pub(super) fn direct(&self, jobs: usize) -> Result<Vec<Writer>, ReshardError> {
-        let shards = self.plan.shards();
-        in_order(jobs, shards.len() as u64, |unit| {
-            let shard = usize::try_from(unit).ok().and_then(|unit| shards.get(unit));
-            let &(s, k) = shard.ok_or(tfseek::Error::from(ErrorKind::Cancelled))?;
-            Ok(self.shard(s, k)?)
-        })
+    pub(super) fn direct(&self, jobs: usize) -> Result<Vec<Writer>> {
+        let mut writers = Vec::new();
+        let write = |(s, k)| self.shard(s, k);
+        let keep = |writer| {
+            writers.push(writer);
+            Ok(())
+        };
+        in_order(jobs, usize::MAX, self.plan.shards(), write, keep)?;
+        Ok(writers)
     }
 
     /// Returns a set and the positions of one of its shards.

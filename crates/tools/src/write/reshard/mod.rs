@@ -28,7 +28,6 @@ mod rewrite;
 pub(crate) mod sets;
 #[cfg(test)]
 mod tests;
-mod units;
 
 pub use error::ReshardError;
 pub use limits::memory_limit;

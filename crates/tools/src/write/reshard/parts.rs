@@ -4,8 +4,8 @@ use super::error::{ReshardError, options};
 use super::options::SplitOptions;
 use super::progress::Report;
 use super::rewrite::{self, Rewrite};
-use super::units::in_order;
 use crate::forms::content::for_each_value;
+use crate::work::in_order;
 use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
 use tfseek::order::{Split, Subset};
@@ -140,7 +140,7 @@ pub(super) fn scan(
     report: &Report,
 ) -> Result<Scanned, ReshardError> {
     let n = ds.len();
-    let found = in_order(jobs, n.div_ceil(UNIT), |unit| {
+    let scan = |unit: u64| {
         let (mut buffer, mut scanned, mut refused) = (Vec::new(), Scanned::default(), None);
         let mut tally = report.tally();
         let start = unit.saturating_mul(UNIT);
@@ -177,11 +177,12 @@ pub(super) fn scan(
             (None, Err(e)) => Err(e.into()),
             (None, Ok(())) => Ok(scanned),
         }
-    })?;
+    };
     let mut all = Scanned::default();
-    for Scanned { parts, lens } in found {
+    in_order(jobs, usize::MAX, 0..n.div_ceil(UNIT), scan, |Scanned { parts, lens }| {
         all.parts.extend(parts);
         all.lens.extend(lens);
-    }
+        Ok(())
+    })?;
     Ok(all)
 }

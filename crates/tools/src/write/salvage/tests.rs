@@ -30,7 +30,7 @@ impl Folder {
         let report = salvage(&input, &out, Some(&rest), Existing::Replace, MAX, &mut |n| read += n).unwrap();
         assert!(read >= bytes.len() as u64 || report.gaps.iter().any(|gap| gap.file.is_some()), "{read}");
         assert_eq!(fs::read(&input).unwrap(), bytes);
-        assert_eq!(scan(&input, MAX, &mut |_| ()).unwrap(), report);
+        assert_eq!(scan(&fs::File::open(&input).unwrap(), &input, MAX).unwrap(), report);
         let (out, rest) = (fs::read(out).unwrap(), fs::read(rest).unwrap());
         assert_eq!((report.bytes, report.gap_bytes()), (out.len() as u64, rest.len() as u64));
         (report, out, rest)

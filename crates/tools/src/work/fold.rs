@@ -3,7 +3,7 @@
 //! A unit is 65,536 records or 64 MiB of payload of one shard, whichever comes first. Units run on any thread. Their results are merged in the
 //! order of the units of a shard, then in the order of the shards, so the number of threads does not change the result.
 
-use crate::work::units::{UnitCopies, UnitOptions, UnitRecord, UnitSource};
+use super::units::{UnitCopies, UnitOptions, UnitRecord, UnitSource};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tfseek::Warning;
@@ -61,7 +61,7 @@ pub(crate) trait FoldWork: Sync {
 ///
 /// # Errors
 /// Those of the work.
-pub(crate) fn run<W: FoldWork>(work: &W, shards: usize, jobs: usize) -> Result<W::Unit, W::Error> {
+pub(crate) fn fold<W: FoldWork>(work: &W, shards: usize, jobs: usize) -> Result<W::Unit, W::Error> {
     let states = (0..shards).map(|_| ShardState::default()).collect();
     let state = RunState { shards: states, first: 0, stop: shards, total: None, merging: false, error: None };
     let run = FoldRun { work, jobs, state: Mutex::new(state), changed: Condvar::new() };
@@ -444,10 +444,10 @@ mod tests {
     fn units_are_merged_in_order_on_any_number_of_threads() {
         let work =
             Numbered::new(&[(200_000, false), (0, false), (7, false), (65_536, false), (65_537, false)]);
-        let expected = run(&work, 5, 1).unwrap();
+        let expected = fold(&work, 5, 1).unwrap();
         assert_eq!(expected.0, [65_536, 65_536, 65_536, 3_392, 0, 7, 65_536, 0, 65_536, 1]);
         for jobs in [2, 3, 8, 20] {
-            assert_eq!(run(&work, 5, jobs).unwrap(), expected);
+            assert_eq!(fold(&work, 5, jobs).unwrap(), expected);
         }
         // Results on the way are those of the first units, and the last one has all.
         let mut partial = work.partial.lock().unwrap();
@@ -455,14 +455,14 @@ mod tests {
         assert_eq!(partial.pop(), Some(expected.0));
         assert!(partial.iter().any(|units| units.len() == 2), "in the first shard");
         drop(partial);
-        assert_eq!(run(&work, 0, 4).unwrap(), (vec![0], 0));
+        assert_eq!(fold(&work, 0, 4).unwrap(), (vec![0], 0));
     }
 
     #[test]
     fn the_first_error_in_order_is_returned() {
         let work = Numbered::new(&[(100_000, false), (200_000, true), (5, true), (9, false)]);
         for jobs in [1, 2, 8] {
-            assert_eq!(run(&work, 4, jobs), Err(FailedAt(200_000)));
+            assert_eq!(fold(&work, 4, jobs), Err(FailedAt(200_000)));
         }
     }
 }

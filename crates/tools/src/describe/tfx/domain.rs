@@ -1,0 +1,103 @@
+//! Domains and shapes of features.
+
+use super::reader::FieldReader;
+use super::schema::ValueDomain;
+use super::text::{TextError, TextField};
+use std::collections::{BTreeSet, HashMap};
+use tfseek::example::DType;
+
+/// The domains of a schema by name.
+pub(super) type Domains = HashMap<String, ValueDomain>;
+
+impl FieldReader<'_> {
+    /// Reads a domain. Returns its name and its values.
+    pub(super) fn domain(&self, field: &TextField) -> Result<(String, ValueDomain), TextError> {
+        let (mut name, message) = (String::new(), self.message(field)?);
+        let mut strings = BTreeSet::new();
+        let (mut ints, mut floats) = ((i64::MIN, i64::MAX), (f32::NEG_INFINITY, f32::INFINITY));
+        let (mut no_nan, mut no_inf) = (false, false);
+        let kind = &*field.name;
+        for field in &message.fields {
+            match (kind, &*field.name) {
+                (_, "name") => name = self.string(field)?,
+                ("string_domain", "value") => {
+                    strings.insert(self.bytes(field)?);
+                }
+                (_, "is_categorical") => {
+                    self.word(field, "a word")?;
+                }
+                ("int_domain", "min") => ints.0 = self.int(field)?,
+                ("int_domain", "max") => ints.1 = self.int(field)?,
+                ("float_domain", "min") => floats.0 = self.float(field)? as f32,
+                ("float_domain", "max") => floats.1 = self.float(field)? as f32,
+                ("float_domain", "disallow_nan") => no_nan = self.bool(field)?,
+                ("float_domain", "disallow_inf") => no_inf = self.bool(field)?,
+                ("float_domain", "is_embedding" | "embedding_dim" | "embedding_type") => {}
+                _ => return Err(self.unknown(field, kind)),
+            }
+        }
+        let domain = match kind {
+            "string_domain" => ValueDomain::Strings(strings),
+            "int_domain" => ValueDomain::Ints(ints.0, ints.1),
+            _ => ValueDomain::Floats { min: floats.0, max: floats.1, no_nan, no_inf },
+        };
+        Ok((name, domain))
+    }
+
+    pub(super) fn bools(&self, field: &TextField) -> Result<ValueDomain, TextError> {
+        let (mut yes, mut no) = (Vec::new(), Vec::new());
+        for field in &self.message(field)?.fields {
+            match &*field.name {
+                "name" => {}
+                "true_value" => yes = self.bytes(field)?,
+                "false_value" => no = self.bytes(field)?,
+                _ => return Err(self.unknown(field, "BoolDomain")),
+            }
+        }
+        Ok(ValueDomain::Bools(yes, no))
+    }
+
+    pub(super) fn images(&self, field: &TextField) -> Result<ValueDomain, TextError> {
+        let (mut fraction, mut most) = (0.0, None);
+        for field in &self.message(field)?.fields {
+            match &*field.name {
+                "minimum_supported_image_fraction" => fraction = self.float(field)?,
+                "max_image_byte_size" => most = Some(self.count(field)?),
+                _ => return Err(self.unknown(field, "ImageDomain")),
+            }
+        }
+        Ok(ValueDomain::Images(fraction, most))
+    }
+
+    /// Returns the number of values of a shape, or `None` if a dimension has no size.
+    pub(super) fn shape(&self, field: &TextField) -> Result<Option<u64>, TextError> {
+        let mut product = Some(1u64);
+        for dim in &self.message(field)?.fields {
+            let mut size = None;
+            match &*dim.name {
+                "dim" => {
+                    for field in &self.message(dim)?.fields {
+                        match &*field.name {
+                            "size" => size = u64::try_from(self.int(field)?).ok(),
+                            "name" => {}
+                            _ => return Err(self.unknown(field, "Dim")),
+                        }
+                    }
+                }
+                _ => return Err(self.unknown(dim, "FixedShape")),
+            }
+            product = product.zip(size).and_then(|(a, b)| a.checked_mul(b));
+        }
+        Ok(product)
+    }
+}
+
+/// Returns true if values of this kind can be in the domain.
+pub(super) fn fits(domain: &ValueDomain, kind: Option<DType>) -> bool {
+    match (domain, kind) {
+        (ValueDomain::Any | ValueDomain::Bools(..), _) | (_, None) => true,
+        (ValueDomain::Ints(..), Some(kind)) => kind != DType::Float32,
+        (ValueDomain::Floats { .. }, Some(kind)) => kind != DType::Int64,
+        (ValueDomain::Strings(_) | ValueDomain::Images(..), Some(kind)) => kind == DType::Bytes,
+    }
+}
