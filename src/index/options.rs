@@ -2,7 +2,7 @@
 
 use super::progress::ProgressCallback;
 use crate::io::inflate::SPACING;
-use crate::io::{Budget, Promise};
+use crate::io::{Budget, Promise, Storage, Store};
 use crate::policy::{Damage, IndexMode, Tail};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -34,6 +34,8 @@ pub struct IndexOptions {
     pub(crate) progress: Option<ProgressCallback>,
     /// The budget shared by all files of one dataset. `None`: each call creates a new one.
     budget: Option<Arc<Budget>>,
+    /// Access to the shards, and to index files beside them.
+    pub(crate) storage: Storage,
 }
 
 impl Default for IndexOptions {
@@ -54,6 +56,7 @@ impl Default for IndexOptions {
             may_map: None,
             progress: None,
             budget: None,
+            storage: Storage::default(),
         }
     }
 }
@@ -158,6 +161,14 @@ impl IndexOptions {
         self
     }
 
+    /// Sets the store of shards whose names are URLs. Default: none; a URL is then an error. Their index files are searched in the same
+    /// folders as those of files, and beside them. They are saved to the user's cache, by the hash of the URL.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> IndexOptions {
+        self.storage = Storage::with_store(store);
+        self
+    }
+
     /// Sets a callback for progress. It receives the number of bytes of files scanned since its last call, about once per MiB, and 0 before
     /// each shard. Scans of compressed shards and of maps also call it with 0 in between. Any thread may call it.
     ///
@@ -178,9 +189,14 @@ impl From<IndexMode> for IndexOptions {
 }
 
 impl IndexOptions {
-    /// Returns the same options with a budget, a new one if they have none.
+    /// Returns the same options with a budget. If they have none, it is a new one, and objects of a store are listed again.
     pub(crate) fn budgeted(&self) -> IndexOptions {
-        IndexOptions { budget: Some(self.budget()), ..self.clone() }
+        match self.budget {
+            Some(_) => self.clone(),
+            None => {
+                IndexOptions { budget: Some(self.budget()), storage: self.storage.renewed(), ..self.clone() }
+            }
+        }
     }
 
     /// Allows maps for scanning shards and for reading large index files; processes share mapped memory. The contract covers the shards
