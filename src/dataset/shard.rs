@@ -9,7 +9,7 @@ use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
     Budget, CompressedFormat, Compression, Fetched, FileId, Map, PositionalFile, Promise, Region, Source,
-    Stamp, Storage, open_regular,
+    Stamp, Storage, check_answer, open_regular,
 };
 use crate::policy::Verify;
 use crate::record::{Record, RecordFile};
@@ -383,12 +383,14 @@ impl ShardFile {
 
     /// Fetches bytes and appends them to `buf`. `buf` does not change if there is an error.
     pub(crate) fn append(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
-        self.appended(self.source()?.fetch(range, buf), buf)
+        let before = buf.len();
+        self.appended(self.source()?.fetch(range.clone(), buf), range, before, buf)
     }
 
     /// Like [`append`](ShardFile::append), for a range whose neighbours may never be needed.
     pub(crate) fn append_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
-        self.appended(self.source()?.fetch_alone(range, buf), buf)
+        let before = buf.len();
+        self.appended(self.source()?.fetch_alone(range.clone(), buf), range, before, buf)
     }
 
     /// Like [`append`](ShardFile::append), for a range inside the records `block`, which will all be needed soon.
@@ -398,16 +400,29 @@ impl ShardFile {
             Some(last) => self.locate(block.start)?.offset..stored_range(self.locate(last)?).end,
             None => range.clone(),
         };
-        self.appended(file.fetch_in(block, range, buf), buf)
+        let before = buf.len();
+        self.appended(file.fetch_in(block, range.clone(), buf), range, before, buf)
     }
 
-    fn appended(&self, fetched: Result<Fetched>, buf: &mut Vec<u8>) -> Result<()> {
+    /// Completes a buffer that had `before` bytes. Sources may be those of other crates, so their answers are compared with the request.
+    fn appended(
+        &self,
+        fetched: Result<Fetched>,
+        range: Range<u64>,
+        before: usize,
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
         match fetched.map_err(|e| e.in_file(&self.file.path))? {
             Fetched::Appended => {}
             Fetched::Shared(bytes) => {
                 buf.try_reserve(bytes.as_ref().len())?;
                 buf.extend_from_slice(&bytes);
             }
+        }
+        let expected = range.end.saturating_sub(range.start);
+        if let Err(e) = check_answer(expected, buf.len().checked_sub(before)) {
+            buf.truncate(before);
+            return Err(Error::from(e).in_file(&self.file.path));
         }
         Ok(())
     }

@@ -56,7 +56,7 @@ impl SidecarFile {
 /// Opens the index or column file at `path`, which may be a URL. Returns `None` if there is no file.
 pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<OpenedFile>, String> {
     if url_of(path).is_some() {
-        let found = options.storage.small(path, LARGEST).map_err(|e| e.kind().to_string())?;
+        let found = options.storage.index_file(path, LARGEST).map_err(|e| e.kind().to_string())?;
         return Ok(found.map(|bytes| OpenedFile::Whole(bytes, None)));
     }
     let file = match open_regular(path) {

@@ -84,6 +84,7 @@ pub(crate) fn stale(known: &IndexHeader, now: &Stamp, why: &str) -> Error {
 /// Returns the XXH3-64 of the first 64 KiB of a file, and of the 64 KiB that end at `indexed_end`.
 pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io::Result<(u64, u64)> {
     let len = indexed_end.min(FINGERPRINT);
+    file.want(&[0..len, indexed_end.saturating_sub(len)..indexed_end]);
     let mut buf = vec![0; len as usize];
     read_exact_at(file, &mut buf, 0)?;
     let head = xxh3_64(&buf);

@@ -24,7 +24,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Refused`](crate::error::IndexError::Refused).
     pub fn from_sidecar(bytes: Region) -> Result<Index> {
-        let len = bytes.len() as u64;
+        let len = bytes.len();
         let sidecar = Sidecar::from_bytes(bytes, len).map_err(refused)?;
         Ok(sidecar.into())
     }

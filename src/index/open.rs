@@ -63,8 +63,9 @@ impl FromIterator<Indexes> for Indexes {
 ///
 /// If several shards fail, the error is that of the first one.
 pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes> {
-    let work = Work::new(options.progress.as_ref());
-    work.end(open_all(&detected(paths), options, Save::BestEffort, &work))
+    let options = &options.budgeted();
+    let (paths, work) = (options.storage.names(paths)?, Work::new(options.progress.as_ref()));
+    work.end(open_all(&detected(&paths), options, Save::BestEffort, &work))
 }
 
 /// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes to scan. Writes each index
@@ -83,7 +84,9 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
     reason = "shards are numbered from 0 to their count"
 )]
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Result<Indexes>>> {
-    let shards = detected(paths);
+    let options = &options.budgeted();
+    let paths = options.storage.names(paths)?;
+    let shards = detected(&paths);
     store::check_names(&shards, options)?;
     // With fewer shards than threads, a shard has several threads.
     let each = threads::threads(options.jobs)? / shards.len().max(1);

@@ -22,7 +22,7 @@ pub struct IndexOptions {
     pub(crate) index_dir: Option<PathBuf>,
     pub(crate) env_dir: Option<PathBuf>,
     pub(crate) cache_dir: Option<PathBuf>,
-    pub(crate) auto_limit: u64,
+    auto_limit: Option<u64>,
     pub(crate) check_payloads: bool,
     pub(crate) trust_columns: bool,
     pub(crate) tail: Tail,
@@ -45,7 +45,7 @@ impl Default for IndexOptions {
             index_dir: None,
             env_dir: std::env::var_os("TFSEEK_INDEX_DIR").filter(|d| !d.is_empty()).map(PathBuf::from),
             cache_dir: user_cache(),
-            auto_limit: 64 << 30,
+            auto_limit: None,
             check_payloads: false,
             trust_columns: false,
             tail: Tail::Strict,
@@ -89,10 +89,11 @@ impl IndexOptions {
         self
     }
 
-    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB.
+    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB, or 4 GiB if a shard is in
+    /// a store.
     #[must_use]
     pub fn auto_limit(mut self, bytes: u64) -> IndexOptions {
-        self.auto_limit = bytes;
+        self.auto_limit = Some(bytes);
         self
     }
 
@@ -209,6 +210,11 @@ impl IndexOptions {
     /// Returns the budget of these options, or a new one.
     pub(crate) fn budget(&self) -> Arc<Budget> {
         self.budget.clone().unwrap_or_else(|| Arc::new(Budget::new()))
+    }
+
+    /// Returns the maximum number of bytes that [`IndexMode::Auto`] scans.
+    pub(crate) fn scan_limit(&self, has_objects: bool) -> u64 {
+        self.auto_limit.unwrap_or(if has_objects { 4 << 30 } else { 64 << 30 })
     }
 
     /// Returns true if a scan must verify payloads.

@@ -61,7 +61,7 @@ impl Pack {
     fn open_at(path: &Path, options: &IndexOptions) -> Result<Pack> {
         let in_store = options.storage.small(path, LARGEST)?;
         let (source, len) = match in_store {
-            Some(bytes) => (PackBytes::Bytes(bytes.clone()), bytes.len() as u64),
+            Some(bytes) => (PackBytes::Bytes(bytes.clone()), bytes.len()),
             None if url_of(path).is_some() => return Err(io::Error::from(io::ErrorKind::NotFound).into()),
             None => PackBytes::open(path, options)?,
         };
@@ -329,7 +329,9 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
         check_name(name.as_bytes())
     };
     checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
-    let (base, names) = common_folder(paths)?;
+    let options = &options.budgeted();
+    let paths = options.storage.names(paths)?;
+    let (base, names) = common_folder(&paths)?;
     let shards: Vec<_> = paths.iter().map(|path| store::NamedShard { path, compression: None }).collect();
     let work = Work::new(options.progress.as_ref());
     let opened = work.end(open_all(&shards, options, Save::Never, &work))?;

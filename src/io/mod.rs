@@ -49,7 +49,7 @@ pub use region::Region;
 pub use salvage::{SalvagePart, SalvageReader};
 pub(crate) use sequential::Sequential;
 pub use source::{Fetched, Source};
-pub(crate) use source::{ReadRange, read_exact_at};
+pub(crate) use source::{ReadRange, check_answer, read_exact_at};
 pub(crate) use storage::{OpenedShard, Storage};
 pub use store::{Listing, Object, Store};
 pub(crate) use threads::threads;

@@ -94,7 +94,7 @@ impl Drop for Sequential {
     fn drop(&mut self) {
         let (read, wanted) = (self.read.load(Relaxed), self.wanted.load(Relaxed));
         if read < wanted {
-            self.source.forget(&[read..wanted]);
+            self.source.forget(std::slice::from_ref(&(read..wanted)));
         }
     }
 }

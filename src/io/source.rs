@@ -72,8 +72,27 @@ pub trait Source: fmt::Debug + Send + Sync {
             Fetched::Shared(shared) => Some(shared),
             Fetched::Appended => None,
         };
-        Ok(copy_start(buf, shared.as_deref().unwrap_or(&bytes)))
+        let bytes = shared.as_deref().unwrap_or(&bytes);
+        check_answer(end - offset, Some(bytes.len()))?;
+        Ok(copy_start(buf, bytes))
     }
+}
+
+/// Compares the number of bytes that a source returned with the request: sources may be those of other crates.
+///
+/// # Errors
+/// Another number, or `None`.
+pub(crate) fn check_answer(expected: u64, found: Option<usize>) -> io::Result<()> {
+    if found.map(|found| found as u64) == Some(expected) {
+        Ok(())
+    } else {
+        Err(other_answer(expected, found))
+    }
+}
+
+#[cold]
+fn other_answer(expected: u64, found: Option<usize>) -> io::Error {
+    io::Error::other(format!("expected {expected} bytes of the source, found {}", found.unwrap_or(0)))
 }
 
 /// Copies as many of the first bytes as `to` has room for, and returns their number.

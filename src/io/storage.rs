@@ -4,10 +4,10 @@ use super::open::open_regular;
 use super::url::{bare, check_local, may_be_object, url_of};
 use super::{FileId, Listing, Object, Region, Source, Stamp, Store};
 use crate::error::{Error, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Access to shards and their index files by name: to files, and to the objects of a store if there is one.
@@ -19,7 +19,12 @@ pub(crate) struct Storage {
     store: Option<Arc<dyn Store>>,
     /// The objects that were listed, by their names, which have no query and no user.
     listed: Arc<Mutex<HashMap<Box<str>, Object>>>,
+    /// The names in the folders of index files. `None` for a folder that could not be listed.
+    beside: Arc<Mutex<HashMap<Box<str>, Option<ListedNames>>>>,
 }
+
+/// The URLs in a folder.
+type ListedNames = HashSet<Box<str>>;
 
 /// An open shard.
 #[derive(Debug)]
@@ -91,6 +96,23 @@ impl Storage {
         known().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
     }
 
+    /// Returns names of shards: URLs without secrets, whose objects are listed.
+    ///
+    /// # Errors
+    /// Errors of [`Store::list`].
+    pub(crate) fn names(&self, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+        let name = |path: &PathBuf| -> Result<PathBuf> {
+            match self.object_of(path)? {
+                Some((store, url)) if bare(url) != url => {
+                    self.list(store, url, false)?;
+                    Ok(bare(url).into())
+                }
+                _ => Ok(path.clone()),
+            }
+        };
+        given.iter().map(name).collect()
+    }
+
     /// Opens a shard.
     ///
     /// # Errors
@@ -157,7 +179,15 @@ impl Storage {
     /// Errors of [`Store::put`].
     pub(crate) fn put(&self, name: &Path, bytes: &[u8]) -> Result<()> {
         match self.object_of(name)? {
-            Some((store, url)) => store.put(url, bytes),
+            Some((store, url)) => {
+                store.put(url, bytes)?;
+                let mut beside = self.beside.lock().unwrap_or_else(|e| e.into_inner());
+                let folder = url.rsplit_once('/').map_or("", |(folder, _)| folder);
+                if let Some(Some(names)) = beside.get_mut(folder) {
+                    names.insert(url.into());
+                }
+                Ok(())
+            }
             None => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         }
     }
@@ -169,5 +199,26 @@ impl Storage {
     pub(crate) fn small(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
         Ok(store.small(url, limit)?.map(|(bytes, _)| bytes))
+    }
+
+    /// Reads an index file like [`small`](Storage::small). Its folder is listed first, once for all of its files: most shards have none.
+    ///
+    /// # Errors
+    /// Errors of [`Store::small`].
+    pub(crate) fn index_file(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
+        let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
+        let Some((folder, _)) = url.rsplit_once('/') else { return Ok(None) };
+        let lock = || self.beside.lock().unwrap_or_else(|e| e.into_inner());
+        let known = || lock().get(folder).map(|names| names.as_ref().is_none_or(|names| names.contains(url)));
+        let exists = match known() {
+            Some(exists) => exists,
+            None => {
+                let listing = store.list(&format!("{folder}/"), false).ok();
+                let names = listing.map(|all| all.objects.into_iter().map(|object| object.url).collect());
+                lock().insert(folder.into(), names);
+                known().unwrap_or(true)
+            }
+        };
+        if exists { self.small(name, limit) } else { Ok(None) }
     }
 }

@@ -50,6 +50,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// the folders that the others are in. A prefix without objects has an empty listing.
     ///
     /// # Errors
+    /// [`io::ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported) if the store has no listings and `prefix` is not the URL of an object;
     /// I/O errors.
     fn list(&self, prefix: &str, deep: bool) -> Result<Listing>;
 

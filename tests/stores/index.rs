@@ -56,6 +56,34 @@ fn an_index_beside_the_object_is_used() {
 }
 
 #[test]
+fn one_listing_tells_that_no_index_is_beside_the_objects() {
+    let case = Case::new(Manners::BUCKET);
+    for i in 0..100 {
+        case.bucket.set(&url(&format!("many-{i}.tfrecord")), shard(i..i + 1));
+    }
+    let count = || [&case.bucket.requests().lists, &case.bucket.requests().smalls].map(|n| n.load(Relaxed));
+    for _ in 0..2 {
+        let [lists, smalls] = count();
+        assert_eq!(case.open("many-*").unwrap().len(), 100);
+        let now = count();
+        // Several threads may list the folder of indexes at the same time.
+        assert!(now[0] - lists <= 10 && now[1] == smalls, "{now:?}");
+    }
+    let paths: Vec<_> = (0..100).map(|i| url(&format!("many-{i}.tfrecord")).into()).collect();
+    let built = build_beside(&paths, &case.index_options()).unwrap();
+    assert!(built.into_iter().all(|index| index.is_ok()));
+    assert_eq!(case.bucket.urls().iter().filter(|at| at.ends_with(".tfri")).count(), 100);
+}
+
+#[test]
+fn a_scan_of_a_store_has_a_limit() {
+    let case = Case::new(Manners::BUCKET);
+    let limited = case.options().index(case.index_options().auto_limit(1000));
+    let e = limited.open(url(NAME)).unwrap_err().to_string();
+    assert!(e.contains("at most 1000 bytes"), "{e}");
+}
+
+#[test]
 fn an_index_of_a_file_fits_its_copy() {
     for case in Case::all() {
         let dir = tempfile::tempdir().unwrap();

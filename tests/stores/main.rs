@@ -1,5 +1,6 @@
 //! Datasets, indexes, columns, loaders, parts and streams over a store in memory, which behaves as a bucket would.
 
+mod hostile;
 mod index;
 mod open;
 mod parts;

@@ -40,6 +40,7 @@ pub struct Requests {
     pub opens: AtomicU64,
     pub ranges: AtomicU64,
     pub bytes: AtomicU64,
+    pub smalls: AtomicU64,
     pub wanted: AtomicU64,
     pub forgotten: AtomicU64,
 }
@@ -145,6 +146,7 @@ impl Store for BucketStore {
 
     fn small(&self, url: &str, limit: u64) -> Result<Option<(Region, Stamp)>> {
         self.wait();
+        self.0.requests.smalls.fetch_add(1, Relaxed);
         match self.stored(url) {
             Err(_) => Ok(None),
             Ok(Stored { stamp, .. }) if stamp.size > limit => {
@@ -206,7 +208,7 @@ impl Source for BucketObject {
         })?;
         bytes.fetch_add(part.len() as u64, Relaxed);
         // Both answers are allowed.
-        if range.start % 2 == 0 {
+        if range.start.is_multiple_of(2) {
             return Ok(Fetched::Shared(Region::from(part.to_vec())));
         }
         buf.extend_from_slice(part);
