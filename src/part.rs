@@ -76,13 +76,14 @@ pub(crate) struct PartRecords {
 }
 
 impl Part {
-    /// Returns a part of the shard at `path` with this index, which was opened with this policy. `version`: that of an object of a store.
+    /// Returns a part of the shard at `path` with this index, which was opened with this policy. `object`: the stamp of an
+    /// object of a store. Its index may have another time.
     pub(crate) fn new(
         path: &Path,
         known: &IndexHeader,
         of: PartRecords,
         tail: Tail,
-        version: Option<Box<str>>,
+        object: Option<Stamp>,
     ) -> Result<Part> {
         let shard = match url_of(path) {
             Some(url) => bare(url).into(),
@@ -92,7 +93,7 @@ impl Part {
             shard: shard.to_str().ok_or(PartError::NotUtf8)?.into(),
             compression: known.compression(),
             size: known.data_size,
-            mtime_ns: known.mtime_ns,
+            mtime_ns: object.as_ref().map_or(known.mtime_ns, Stamp::mtime_ns),
             end: known.indexed_end,
             fingerprints: [known.fp_head, known.fp_tail],
             from: of.bytes.start,
@@ -101,7 +102,7 @@ impl Part {
             first: of.first,
             records: of.records,
             tail,
-            version,
+            version: object.and_then(|object| object.version),
         };
         part.check()?;
         Ok(part)

@@ -119,7 +119,7 @@ impl StreamOptions {
         // Listed anew: the object may have been replaced since an earlier call.
         if let Some(source) = self.storage.renewed().open_object(path)? {
             let name = PathBuf::from(source.name());
-            return self.read_opened(Sequential::new(source, 0), true, &name);
+            return self.read_opened(Sequential::new(source, 0..u64::MAX), true, &name);
         }
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
         let is_regular = is_regular(&file, path)?;
@@ -255,7 +255,7 @@ impl StreamOptions {
                 file.seek(SeekFrom::Start(bytes.start))?;
                 Box::new(file)
             }
-            OpenedShard::Object(source) => Box::new(Sequential::new(source, bytes.start)),
+            OpenedShard::Object(source) => Box::new(Sequential::new(source, bytes.clone())),
         };
         let mut reader: Box<dyn Read + Send> = Box::new(file.take(bytes.end.saturating_sub(bytes.start)));
         let first = sniff::first_bytes(&mut reader)?;

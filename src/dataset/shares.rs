@@ -165,8 +165,8 @@ impl<'d> Axis<'d> {
             let first = unit.first.saturating_add(i);
             let of = PartRecords { bytes: from..to, ordinal: i, first, records: Some(records) };
             let path = unit.file.path();
-            let version = self.storage.version(path);
-            let part = Part::new(path, &unit.header, of, self.tail, version);
+            let object = self.storage.object_stamp(path);
+            let part = object.and_then(|object| Part::new(path, &unit.header, of, self.tail, object));
             parts.push(part.map_err(|e| e.in_file(path))?);
         }
         Ok(parts)

@@ -40,7 +40,7 @@ pub(super) fn scan(
         }
         OpenedShard::Object(source) => {
             let whole = source.whole().cloned();
-            let file = &Sequential::new(source, 0);
+            let file = &Sequential::new(source, 0..u64::MAX);
             let scan = ShardScan { file, sparse: SPARSE_OBJECT, expected, old, options, threads, work };
             scan.run(shard.compression, || Ok(whole))
         }

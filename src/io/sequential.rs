@@ -19,6 +19,8 @@ pub(crate) struct Sequential {
     source: Arc<dyn Source>,
     /// Offset of the next byte of [`Read`].
     at: u64,
+    /// Offset behind the last byte that is announced.
+    end: u64,
     /// Offset behind the last read.
     read: AtomicU64,
     /// Offset behind the bytes that were announced.
@@ -26,9 +28,11 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    /// Returns a reader of the source from the offset `at` on.
-    pub(crate) fn new(source: Arc<dyn Source>, at: u64) -> Sequential {
-        Sequential { source, at, read: AtomicU64::new(at), wanted: AtomicU64::new(at) }
+    /// Returns a reader of a range of the source, and, if more is read, of what follows.
+    pub(crate) fn new(source: Arc<dyn Source>, range: Range<u64>) -> Sequential {
+        let Range { start: at, end } = range;
+        let end = end.min(source.len());
+        Sequential { source, at, end, read: AtomicU64::new(at), wanted: AtomicU64::new(at) }
     }
 
     /// Announces the bytes behind a read, if the reads before it were near.
@@ -38,8 +42,8 @@ impl Sequential {
             return;
         }
         let from = self.wanted.load(Relaxed).max(read.start);
-        let until = read.end.saturating_add(AHEAD).min(self.source.len());
-        if from >= until || until.saturating_sub(from) < STEP && until < self.source.len() {
+        let until = read.end.saturating_add(AHEAD).min(self.end);
+        if from >= until || until.saturating_sub(from) < STEP && until < self.end {
             return;
         }
         let starts = (0..).map(|k: u64| from.saturating_add(k.saturating_mul(STEP)));
@@ -139,7 +143,7 @@ mod tests {
     fn all_bytes_are_announced_once_before_they_are_read() {
         let len = 3 * AHEAD + 12_345;
         let source = Arc::new(Noting(len, Mutex::default(), Mutex::default()));
-        let mut reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 0);
+        let mut reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 0..u64::MAX);
         let mut buf = vec![0; 256 << 10];
         let mut at = 0;
         loop {
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn hops_announce_nothing_and_what_is_left_is_forgotten() {
         let source = Arc::new(Noting(1 << 30, Mutex::default(), Mutex::default()));
-        let reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 5);
+        let reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 5..u64::MAX);
         for k in 1..10 {
             assert_eq!(reader.read_at(&mut [0; 12], k * 20 * STEP).unwrap(), 12);
         }

@@ -5,6 +5,7 @@ use super::url::{bare, check_local, may_be_object, url_of};
 use super::{FileId, Listing, Object, Region, Source, Stamp, Store};
 use crate::error::{Error, Result};
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 ///
 /// Files have what objects do not: maps, descriptors that are kept, links, folders. So they are opened as [`File`]s, and each place that
 /// reads a shard takes both as [`Source`]s.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Storage {
     store: Option<Arc<dyn Store>>,
     /// The objects that were listed, by their names, which have no query and no user.
@@ -85,6 +86,11 @@ impl Storage {
         Ok(listing)
     }
 
+    /// Returns true if an object of this name, which has no query, was listed.
+    pub(crate) fn is_listed(&self, name: &str) -> bool {
+        self.lock().contains_key(name)
+    }
+
     /// Returns an object of the store, which is listed if it was not before. Its name may have no query.
     fn object(&self, store: &dyn Store, url: &str) -> Result<Object> {
         let name = bare(url);
@@ -153,10 +159,10 @@ impl Storage {
     /// # Errors
     /// Errors of [`open`](Storage::open).
     pub(crate) fn stamp(&self, name: &Path) -> Result<Stamp> {
-        Ok(match self.object_of(name)? {
-            Some((store, url)) => self.object(store, url)?.stamp,
-            None => Stamp::of(&fs::metadata(name)?)?,
-        })
+        match self.object_stamp(name)? {
+            Some(stamp) => Ok(stamp),
+            None => Ok(Stamp::of(&fs::metadata(name)?)?),
+        }
     }
 
     /// Returns the identity of a file. `None` for an object.
@@ -165,6 +171,17 @@ impl Storage {
     /// I/O errors.
     pub(crate) fn id(&self, name: &Path) -> io::Result<Option<FileId>> {
         if url_of(name).is_some() { Ok(None) } else { FileId::of(name) }
+    }
+
+    /// Returns the stamp of an object as it was listed. `None` for a path.
+    ///
+    /// # Errors
+    /// Errors of [`Store::list`].
+    pub(crate) fn object_stamp(&self, name: &Path) -> Result<Option<Stamp>> {
+        match self.object_of(name)? {
+            Some((store, url)) => Ok(Some(self.object(store, url)?.stamp)),
+            None => Ok(None),
+        }
     }
 
     /// Returns the version of an object that was listed.
@@ -220,5 +237,12 @@ impl Storage {
             }
         };
         if exists { self.small(name, limit) } else { Ok(None) }
+    }
+}
+
+/// URLs that were listed may have queries, which may be secret.
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Storage").field(&self.store).finish()
     }
 }

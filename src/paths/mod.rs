@@ -160,6 +160,7 @@ fn resolve_all(
     if given.is_empty() {
         return Err(PathsError::NoMatch { pattern: "an empty list of paths".into() }.into());
     }
+    objects::list_many(storage, &given)?;
     let mut all = Vec::with_capacity(given.len());
     for path in given {
         let mut found = match storage.object_of(&path)? {

@@ -4,15 +4,46 @@ use super::folder::has_extension;
 use super::pattern::{at_pattern, expand, is_pattern, searched};
 use super::set::FoundShard;
 use super::walk::{NamePattern, has_wildcard};
-use crate::error::{Error, PathsError, Result};
+use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::io::{Listing, Storage, Store, bare, split_query};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of missing names in an error, which contains the number of all.
 const MAX_LISTED: usize = 1000;
+
+/// Number of names of objects in one folder that are found by one listing.
+const MANY: usize = 16;
+
+/// Lists the objects that are given by their names together, if there are many in a folder. [`resolve`] then asks for none of them.
+pub(super) fn list_many(storage: &Storage, given: &[PathBuf]) -> Result<()> {
+    let mut folders = BTreeMap::<&str, Vec<&str>>::new();
+    for path in given {
+        if let Ok(Some((_, url))) = storage.object_of(path)
+            && !is_pattern(path)
+            && let (url, None) = split_query(url)
+            && let Some((folder, _)) = url.rsplit_once('/')
+        {
+            folders.entry(folder).or_default().push(url);
+        }
+    }
+    for urls in folders.into_values().filter(|urls| urls.len() >= MANY) {
+        if let Some(first) = urls.first()
+            && let Some((store, _)) = storage.object_of(Path::new(first))?
+        {
+            match storage.list(store, common_start(&urls), false) {
+                // A store without listings finds one name after the other.
+                Err(e) if !matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::Unsupported) => {
+                    return Err(e);
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Returns the objects that a URL or a pattern matches: the rules are those of paths.
 pub(super) fn resolve(
@@ -22,6 +53,9 @@ pub(super) fn resolve(
     allow_missing: bool,
 ) -> Result<Vec<FoundShard>> {
     let name = bare(url);
+    if *name == *url && storage.is_listed(&name) {
+        return Ok(vec![FoundShard { path: name.into(), searched: false }]);
+    }
     // A URL with a query is that of one object.
     if split_query(url).1.is_some() || !is_pattern(Path::new(url)) {
         let listing = storage.list(store, url, false)?;

@@ -41,6 +41,21 @@ fn every_form_finds_the_shards_in_two_listings() {
 }
 
 #[test]
+fn many_names_need_one_listing() {
+    let case = Case::new(Manners::BUCKET);
+    let names: Vec<String> = (0..40).map(|i| url(&format!("many-{i}.tfrecord"))).collect();
+    for name in &names {
+        case.bucket.set(name, shard(0..1));
+    }
+    let before = case.bucket.requests().lists.load(Relaxed);
+    assert_eq!(case.options().open(&names).unwrap().len(), 40);
+    assert_eq!(case.bucket.requests().lists.load(Relaxed) - before, 2);
+    case.bucket.remove(&names[20]);
+    let e = case.options().open(&names).unwrap_err().to_string();
+    assert!(e.starts_with(&names[20]), "{e}");
+}
+
+#[test]
 fn a_list_may_have_files_and_objects() {
     let case = Case::new(Manners::BUCKET);
     let file = case.cache.path().join("local.tfrecord");

@@ -49,6 +49,29 @@ fn parts_are_read_in_another_process_without_a_listing() {
     }
 }
 
+/// The indexes in a pack may have other times than the objects: those of files that were copied.
+#[test]
+fn parts_of_a_pack_have_the_versions_of_their_objects() {
+    for case in Case::all().filter(|case| case.bucket.manners().writable) {
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord"];
+        let paths = names.map(|name| dir.path().join(name));
+        for (name, path) in names.iter().zip(&paths) {
+            std::fs::write(path, case.bucket.get(&url(name)).unwrap()).unwrap();
+        }
+        let local = IndexOptions::new().default_dirs(None, None);
+        let (pack, _) = tfseek::index::write_pack("train", &paths, &local).unwrap();
+        case.bucket.set(&url(".tfseek/train.tfrp"), std::fs::read(pack).unwrap());
+        let ds = case.open(".tfseek/train.tfrp").unwrap();
+        assert_eq!(labels(&ds), (0..100).collect::<Vec<_>>());
+        let ds = case.open(".tfseek/train.tfrp").unwrap();
+        let options = StreamOptions::new().store(case.bucket.store());
+        let all = ds.shares(3).unwrap().into_iter().flatten();
+        let all: Vec<i64> = all.flat_map(|part| labels_of(options.part(&part).unwrap()).unwrap()).collect();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn a_part_has_no_secrets_and_other_versions_are_refused() {
     let case = Case::new(Manners::BUCKET);
