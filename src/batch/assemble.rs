@@ -79,7 +79,7 @@ impl<R: Row> Assembly<'_, R> {
                 Need::Fixed { count, .. } => self.rows.saturating_mul(count).min(filled.used),
                 _ => filled.used,
             };
-            let values = filled.lend(&mut self.slot_pools[index], len, &self.bytes);
+            let values = filled.freeze(&mut self.slot_pools[index], len, &self.bytes);
             self.values.push(values.map_err(|e| RowError::without_memory(0, &slot.key, e))?);
         }
         Ok(())
@@ -189,7 +189,7 @@ impl<R: Row> Assembly<'_, R> {
         let mut buf = pool.take();
         buf.grow(self.rows, self.rows, 0)?;
         buf.values[..self.rows].copy_from_slice(presence);
-        Ok(pool.lend(buf, self.rows))
+        Ok(pool.freeze(buf, self.rows))
     }
 
     /// Returns the number of steps in each row of a dense feature list; `None` for other columns.
@@ -201,7 +201,7 @@ impl<R: Row> Assembly<'_, R> {
         for (to, &steps) in buf.values.iter_mut().zip(&self.slots[*slot].steps[..self.rows]) {
             *to = steps.into();
         }
-        Ok(Some(pool.lend(buf, self.rows)))
+        Ok(Some(pool.freeze(buf, self.rows)))
     }
 }
 
@@ -242,7 +242,7 @@ fn optional(
     for (to, &count) in present.values.iter_mut().zip(counts) {
         *to = u8::from(count > 0);
     }
-    let present = pools.present.lend(present, counts.len());
+    let present = pools.present.freeze(present, counts.len());
     column.set_optional(slots.values(slot), present, slots.rows_dimension());
     Ok(())
 }
@@ -275,7 +275,7 @@ fn var_len(
                 }
             }
         }
-        let indices = pool.lend(buf, used * rank);
+        let indices = pool.freeze(buf, used * rank);
         column.set_sparse(indices, values, rows.into_iter().chain([longest(counts)]));
         return Ok(());
     }
@@ -290,7 +290,7 @@ fn var_len(
             }
         }
     }
-    let indices = pool.lend(buf, used * rank);
+    let indices = pool.freeze(buf, used * rank);
     column.set_sparse(indices, values, rows.into_iter().chain([longest(steps), longest(counts)]));
     Ok(())
 }

@@ -47,7 +47,7 @@ impl ValuePools {
     ///
     /// # Errors
     /// There is not enough memory.
-    pub(super) fn lend<R: Row>(
+    pub(super) fn freeze<R: Row>(
         &mut self,
         memory: ValueMemory,
         strings: Option<CopiedStrings>,
@@ -55,8 +55,8 @@ impl ValuePools {
         bytes: &SpanBytes<'_, R>,
     ) -> Result<Values, NoMemory> {
         Ok(match memory {
-            ValueMemory::Int64(buf) => Values::Int64(self.int64.lend(buf, len)),
-            ValueMemory::Float32(buf) => Values::Float32(self.float32.lend(buf, len)),
+            ValueMemory::Int64(buf) => Values::Int64(self.int64.freeze(buf, len)),
+            ValueMemory::Float32(buf) => Values::Float32(self.float32.freeze(buf, len)),
             ValueMemory::Bytes(mut buf) => Values::Bytes(match bytes.regions {
                 Some(regions) => {
                     #[expect(
@@ -68,14 +68,14 @@ impl ValuePools {
                         span.start += row.start;
                         span.region = row.region;
                     }
-                    let spans = self.spans.lend(buf, len);
+                    let spans = self.spans.freeze(buf, len);
                     BytesColumn { repr: BytesRepr::Spans { spans, regions: regions.regions.clone() } }
                 }
                 None => {
                     let mut strings = strings.unwrap_or_else(|| self.strings());
                     let uncopied = buf.values.get(strings.len..len).unwrap_or_default();
                     strings.append(uncopied, |span| bytes.get(span))?;
-                    self.spans.lend(buf, 0);
+                    self.spans.freeze(buf, 0);
                     self.lend_strings(strings)?
                 }
             }),
@@ -91,7 +91,7 @@ impl ValuePools {
     fn lend_strings(&mut self, mut strings: CopiedStrings) -> Result<BytesColumn, NoMemory> {
         strings.append(&[], |_| &[])?;
         let CopiedStrings { data, offsets, len, end } = strings;
-        Ok(BytesColumn::contiguous(self.data.lend(data, end), self.offsets.lend(offsets, len + 1)))
+        Ok(BytesColumn::contiguous(self.data.freeze(data, end), self.offsets.freeze(offsets, len + 1)))
     }
 
     /// Returns the values in another order: value `order[k]` becomes value `k`.
@@ -111,7 +111,7 @@ impl ValuePools {
             for (to, &k) in buf.values.iter_mut().zip(order) {
                 *to = from[k as usize];
             }
-            Ok(pool.lend(buf, order.len()))
+            Ok(pool.freeze(buf, order.len()))
         }
         Ok(match values {
             Values::Int64(from) => Values::Int64(gather(self.int64.take(), &mut self.int64, from, order, 0)?),
@@ -134,7 +134,7 @@ impl ValuePools {
                     let mut strings = self.strings();
                     let ordered = spans.values.get(..order.len()).unwrap_or_default();
                     strings.append(ordered, |span| from.get(span.start).unwrap_or_default())?;
-                    self.spans.lend(spans, 0);
+                    self.spans.freeze(spans, 0);
                     self.lend_strings(strings)?
                 }
             }),
@@ -299,7 +299,7 @@ impl RowRegions {
             regions.values.clear();
         }
         let len = regions.values.len();
-        self.regions = pool.lend(regions, len);
+        self.regions = pool.freeze(regions, len);
         found
     }
 

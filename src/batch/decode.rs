@@ -555,14 +555,14 @@ impl SlotValues {
     ///
     /// # Errors
     /// There is not enough memory.
-    pub(super) fn lend<R: Row>(
+    pub(super) fn freeze<R: Row>(
         &mut self,
         pools: &mut ValuePools,
         len: usize,
         bytes: &SpanBytes<'_, R>,
     ) -> Result<Values, NoMemory> {
         let strings = self.strings.take();
-        pools.lend(std::mem::take(&mut self.memory), strings, len, bytes)
+        pools.freeze(std::mem::take(&mut self.memory), strings, len, bytes)
     }
 }
 

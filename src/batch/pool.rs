@@ -186,7 +186,7 @@ impl<T> BufPool<T> {
     }
 
     /// Shares the first `len` values as a [`Buf`], and tracks their memory for reuse.
-    pub(super) fn lend(&mut self, buf: BufMut<T>, len: usize) -> Buf<T> {
+    pub(super) fn freeze(&mut self, buf: BufMut<T>, len: usize) -> Buf<T> {
         let BufMut { values: memory, shared } = buf;
         let len = len.min(memory.len());
         let shared = match shared {
@@ -221,11 +221,11 @@ impl BytePool {
     }
 
     /// Shares the bytes as a [`Region`], and tracks their memory for reuse.
-    pub(crate) fn lend(&self, bytes: Vec<u8>) -> Region {
+    pub(crate) fn freeze(&self, bytes: Vec<u8>) -> Region {
         let len = bytes.len();
         let buf = BufMut { values: bytes, shared: None };
         match self.0.lock() {
-            Ok(mut pool) => Region::new(pool.lend(buf, len)),
+            Ok(mut pool) => Region::new(pool.freeze(buf, len)),
             Err(_) => Region::from(buf.values),
         }
     }
@@ -300,7 +300,7 @@ mod tests {
         let mut buf = pool.take();
         buf.grow(3, 3, 7i64).unwrap();
         // The pool tracks the memory; its reference does not count.
-        let one = pool.lend(buf, 3);
+        let one = pool.freeze(buf, 3);
         assert!(one.is_unique());
         let other = one.clone();
         assert!(!one.is_unique() && !other.is_unique());
@@ -313,7 +313,7 @@ mod tests {
         drop(one);
         let mut buf = pool.take();
         buf.grow(1000, 1000, 8).unwrap();
-        let again = pool.lend(buf, 1000);
+        let again = pool.freeze(buf, 1000);
         assert!(again.is_unique());
         assert_eq!(again.as_mut_ptr().cast_const(), again.as_ptr());
         assert_eq!((again.len(), Buf::<i64>::default().len()), (1000, 0));
@@ -330,7 +330,7 @@ mod tests {
             let mut buf = pool.take();
             buf.grow(4, 4, 0i32).unwrap();
             buf.values.fill(round);
-            let buf = pool.lend(buf, 4);
+            let buf = pool.freeze(buf, 4);
             let clone = buf.clone();
             assert_eq!(clone.iter().sum::<i32>(), 4 * round);
             drop(clone);

@@ -118,7 +118,7 @@ impl RaggedAssembly<'_, '_> {
             end += i64::from(items);
             *to = end;
         }
-        self.lend(buf, len)
+        self.freeze(buf, len)
     }
 
     /// Returns the row splits that divide all items into rows of length `len`.
@@ -129,10 +129,10 @@ impl RaggedAssembly<'_, '_> {
         for (k, to) in buf.values.iter_mut().take(count).enumerate() {
             *to = (k * len) as i64;
         }
-        self.lend(buf, count)
+        self.freeze(buf, count)
     }
 
-    fn lend(&mut self, buf: BufMut<i64>, len: usize) -> Result<RowSplits, RowError> {
+    fn freeze(&mut self, buf: BufMut<i64>, len: usize) -> Result<RowSplits, RowError> {
         let splits = self.pools.lend_splits(buf, len, self.form.splits);
         splits.map_err(|error| RowError { row: 0, error })
     }
@@ -173,7 +173,7 @@ impl RaggedAssembly<'_, '_> {
             self.items[cell] = rows;
         }
         let len = splits.len;
-        self.lend(buf, len)
+        self.freeze(buf, len)
     }
 
     /// Refuses the first row whose partition and values have different numbers of steps.

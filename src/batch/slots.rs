@@ -113,7 +113,7 @@ impl ColumnPools {
         dtype: SplitsDType,
     ) -> Result<RowSplits> {
         if dtype == SplitsDType::Int64 {
-            return Ok(RowSplits::Int64(self.int64.lend(buf, len)));
+            return Ok(RowSplits::Int64(self.int64.freeze(buf, len)));
         }
         let from = buf.values.get(..len).unwrap_or_default();
         // Row splits ascend, so the last one is the largest.
@@ -126,8 +126,8 @@ impl ColumnPools {
         for (to, &split) in narrow.values.iter_mut().zip(from) {
             *to = split as i32;
         }
-        self.int64.lend(buf, 0);
-        Ok(RowSplits::Int32(self.int32.lend(narrow, len)))
+        self.int64.freeze(buf, 0);
+        Ok(RowSplits::Int32(self.int32.freeze(narrow, len)))
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) fn column(
     let indices = &mut buf.values[..total * rank];
     let sorted = indices.chunks_exact(rank).is_sorted();
     let indices = if form.already_sorted || sorted {
-        pools.int64.lend(buf, total * rank)
+        pools.int64.freeze(buf, total * rank)
     } else {
         order.clear();
         let entries = number_of_entries(counts)?;
@@ -92,8 +92,8 @@ pub(super) fn column(
             to.copy_from_slice(index(k));
         }
         values = pools.values.permute(&values, order)?;
-        pools.int64.lend(buf, 0);
-        pools.int64.lend(sorted, total * rank)
+        pools.int64.freeze(buf, 0);
+        pools.int64.freeze(sorted, total * rank)
     };
     let rows = (!slots.single).then_some(rows as u64);
     column.set_sparse(indices, values, rows.into_iter().chain(form.size.iter().copied()));

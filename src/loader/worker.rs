@@ -167,7 +167,7 @@ impl BatchWorker {
             }
             Ok(())
         })?;
-        let buffer = self.buffers.lend(buffer);
+        let buffer = self.buffers.freeze(buffer);
         let mut rows = Vec::with_capacity(ranges.len());
         for (range, &index) in ranges.iter().zip(&outcome.kept) {
             let Some(at) = &plan.located[index as usize] else { continue };

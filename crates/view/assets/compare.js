@@ -51,9 +51,9 @@ export function mount(root, context) {
     const { signal } = scan;
     for (const set of [0, 1]) {
       get("/api/dataset", { set }, { signal }).then(({ name }) => { names[set] = name; draw(); }, () => {}); // If the server is gone, the statistics say so.
-      follow("/api/stats", { where: scanned, set }, signal, (news) => {
-        answers[set] = news;
-        stats[set] = news.stats ?? stats[set];
+      follow("/api/stats", { where: scanned, set }, signal, (answer) => {
+        answers[set] = answer;
+        stats[set] = answer.stats ?? stats[set];
         draw();
       }, (message) => fail(`${names[set]}: ${message}`));
     }

@@ -32,20 +32,20 @@ export function paged(list) {
 }
 
 /**
- * Asks for the answer of a scan again and again, until it is done, fails or `signal` ends it. `news(answer)` is called with each answer,
+ * Asks for the answer of a scan again and again, until it is done, fails or `signal` ends it. `changed(answer)` is called with each answer,
  * `fail(message)` at most once.
  */
-export async function follow(path, params, signal, news, fail) {
+export async function follow(path, params, signal, changed, fail) {
   let after;
   try {
     for (;;) {
       const answer = await get(path, { ...params, after }, { signal });
       if (signal.aborted) return;
       if (answer.error) return fail(answer.error);
-      news(answer);
+      changed(answer);
       if (answer.done) return;
       after = answer.version;
-      // The server waits for news itself. The pause keeps quick answers from filling the page with work.
+      // The server waits for a change itself. The pause keeps quick answers from filling the page with work.
       await new Promise((resolve) => setTimeout(resolve, 250));
       if (signal.aborted) return;
     }

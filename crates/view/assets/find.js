@@ -69,7 +69,7 @@ export function search(where, { set }) {
       Object.assign(found, answer, { matches: null, done: answer.done && all });
       for (const listener of listeners) listener();
       if (ids.length > 0 || found.done) first();
-      // The server waits for news itself; this only keeps a very quick one from being asked without a pause.
+      // The server waits for a change itself; this only keeps a very quick one from being asked without a pause.
       if (!found.done && answer.matches.length < 10_000) await new Promise((resolve) => setTimeout(resolve, 60));
     }
   }

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A job ends this long after the last question.
+/// A job ends this long after the last request.
 pub(crate) const IDLE: Duration = Duration::from_secs(30);
 /// Number of jobs of a kind whose results are kept. The one that was asked for longest ago is dropped.
 const KEPT: usize = 4;
 
-/// State that a job changes while requests wait for news of it.
+/// State that a job changes while requests wait for a change.
 #[derive(Debug, Default)]
 pub(crate) struct Shared<T> {
     state: Mutex<T>,
@@ -27,15 +27,15 @@ impl<T> Shared<T> {
         self.changed.notify_all();
     }
 
-    /// Waits until the state has news, at most `limit`.
-    pub(crate) fn wait(&self, limit: Duration, mut has_news: impl FnMut(&T) -> bool) -> MutexGuard<'_, T> {
+    /// Waits until the state changes, at most `limit`.
+    pub(crate) fn wait(&self, limit: Duration, mut has_changed: impl FnMut(&T) -> bool) -> MutexGuard<'_, T> {
         let state = self.lock();
-        let waited = self.changed.wait_timeout_while(state, limit, |state| !has_news(state));
+        let waited = self.changed.wait_timeout_while(state, limit, |state| !has_changed(state));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// A job, its state, and the time of the last question.
+/// A job, its state, and the time of the last request.
 #[derive(Debug)]
 pub(crate) struct Job<T> {
     pub(crate) shared: Shared<T>,

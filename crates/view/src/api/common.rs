@@ -16,7 +16,7 @@ const MAX_RECORDS: u64 = 1_000_000;
 const MAX_PAIRS: usize = 1000;
 /// Number of records between two reports.
 const REPORT: u64 = 1024;
-/// Wait for news.
+/// Longest wait for a change.
 const WAIT: Duration = Duration::from_millis(500);
 
 /// The state of a comparison.

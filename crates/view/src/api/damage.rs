@@ -11,7 +11,7 @@ use std::time::Duration;
 use tfseek::{Error, ErrorKind};
 use tfseek_tools::{Verification, VerifyOptions};
 
-/// Wait for news.
+/// Longest wait for a change.
 const WAIT: Duration = Duration::from_millis(500);
 /// Number of damaged shards that are listed, and of the ranges of one of them.
 const MAX_LISTED: usize = 1000;

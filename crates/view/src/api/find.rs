@@ -17,7 +17,7 @@ const MAX_MATCHES: usize = 1_000_000;
 const MAX_ANSWER: usize = 10_000;
 /// Number of errors of records that are kept.
 const MAX_ERRORS: usize = 5;
-/// Wait for news.
+/// Longest wait for a change.
 const WAIT: Duration = Duration::from_millis(300);
 
 /// The state of a search.
@@ -78,7 +78,7 @@ fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) 
                 state.errors.extend(errors.take(room));
                 is_limited = state.matches.len() >= MAX_MATCHES;
             });
-            // After a stop, the next question starts the search again.
+            // After a stop, the next request starts the search again.
             if is_limited || job.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     job.shared.change(|state| {
