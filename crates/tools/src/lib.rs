@@ -39,6 +39,7 @@
 
 mod describe;
 mod digits;
+mod error;
 mod forms;
 pub mod memory;
 pub mod sizes;
@@ -48,6 +49,7 @@ mod write;
 
 pub use describe::{grep, stats, tfds, tfx, validate};
 pub use digits::thousands;
+pub use error::{OutputConflict, TextPosition, ToolsError};
 pub use forms::{Content, Map, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
     KindedStream, NumberedRecords, Verification, VerifyOptions, damage, decodable, guess_kind, in_order,

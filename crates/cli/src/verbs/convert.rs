@@ -20,8 +20,8 @@ use tfseek_convert::{
     ConvertError, ConvertReport, ExportOptions, FileFormat, ImportInput, ImportOptions, export, import,
     import_stream,
 };
+use tfseek_tools::OutputConflict;
 use tfseek_tools::encode::JsonForm;
-use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::ShardCount;
 
 pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {

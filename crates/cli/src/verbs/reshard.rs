@@ -10,11 +10,10 @@ use crate::{dataset, outputs, progress, records};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::{
-    self, OrderOptions, ReshardError, ReshardOptions, ReshardProgress, ReshardReport, ShardCount,
-    SplitOptions,
+    self, OrderOptions, ReshardOptions, ReshardProgress, ReshardReport, ShardCount, SplitOptions,
 };
+use tfseek_tools::{OutputConflict, ToolsError};
 
 pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.paths.paths.iter().any(|path| path == Path::new(records::STDIN)) {
@@ -80,16 +79,16 @@ fn options(args: &args::ReshardArgs) -> ReshardOptions {
     options
 }
 
-fn failure(e: ReshardError) -> Failure {
+fn failure(e: ToolsError) -> Failure {
     match e {
-        ReshardError::Error(e) => e.into(),
-        ReshardError::Conflict(e @ OutputConflict::Exists { .. }) => {
+        ToolsError::Error(e) => e.into(),
+        ToolsError::Conflict(e @ OutputConflict::Exists { .. }) => {
             Failure::usage(format!("{e} (--force replaces it)"))
         }
-        ReshardError::NoValue { .. } => {
+        ToolsError::NoValue { .. } => {
             Failure::Message(DATA, format!("{e} (--missing PART puts such records into a part)"))
         }
-        ReshardError::Space { .. } => Failure::Message(IO, e.to_string()),
+        ToolsError::Space { .. } => Failure::Message(IO, e.to_string()),
         e => Failure::usage(e.to_string()),
     }
 }
