@@ -15,6 +15,10 @@ pub enum ToolsError {
     Io(io::Error),
     /// Options that are invalid, or that contradict each other or the records.
     Options(String),
+    /// The path of an output, or the number or size of its shards.
+    Path(String),
+    /// The parts of a split.
+    Split(String),
     /// The files of the tasks of a job are not those that are stated.
     Tasks(String),
     /// An output must not be written.
@@ -139,7 +143,9 @@ impl fmt::Display for ToolsError {
         match self {
             Error(e) => e.fmt(f),
             Io(e) => e.fmt(f),
-            Options(reason) | Tasks(reason) | Saved(reason) => f.write_str(reason),
+            Options(reason) | Path(reason) | Split(reason) | Tasks(reason) | Saved(reason) => {
+                f.write_str(reason)
+            }
             Conflict(conflict) => conflict.fmt(f),
             OpenFiles { limit, open, found } => write!(
                 f,

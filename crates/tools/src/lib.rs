@@ -19,6 +19,7 @@
 //! * [`NumberedRecords`] reads the records of a dataset by number, for statistics and searches.
 //! * [`decodable`] finds the records of a dataset that decode and meet a condition.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
+//! * [`ToolsError`] is the error of this work, with kinds.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
 //!

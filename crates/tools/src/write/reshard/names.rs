@@ -28,14 +28,14 @@ impl OutPattern {
     ) -> Result<OutPattern, ToolsError> {
         let text = out
             .to_str()
-            .ok_or_else(|| ToolsError::options(format!("{}: expected a path in UTF-8", out.display())))?;
+            .ok_or_else(|| ToolsError::Path(format!("{}: expected a path in UTF-8", out.display())))?;
         let name = out.file_name().and_then(|name| name.to_str()).filter(|name| text.ends_with(name));
         let name = name.ok_or_else(|| {
-            ToolsError::options(format!("{text}: expected a file name or a set of shards, found a folder"))
+            ToolsError::Path(format!("{text}: expected a file name or a set of shards, found a folder"))
         })?;
         let folder = text.strip_suffix(name).unwrap_or_default();
         if text.contains(PART) != has_parts {
-            return Err(ToolsError::options(match has_parts {
+            return Err(ToolsError::Path(match has_parts {
                 true => format!("{text}: expected {PART} in the path of a split, found none"),
                 false => format!("{text}: {PART} requires a split"),
             }));
@@ -53,7 +53,7 @@ impl OutPattern {
             Some(count) => {
                 let count = count.parse().ok().filter(|&count| count > 0);
                 Some(count.ok_or_else(|| {
-                    ToolsError::options(format!("{text}: expected a number of shards from 1 to 2^64 - 1"))
+                    ToolsError::Path(format!("{text}: expected a number of shards from 1 to 2^64 - 1"))
                 })?)
             }
         };
@@ -61,17 +61,17 @@ impl OutPattern {
             (Some(count), None) => Some(ShardCount::Count(count)),
             (Some(count), Some(ShardCount::Count(other))) if count == other => Some(ShardCount::Count(count)),
             (Some(count), Some(_)) => {
-                return Err(ToolsError::options(format!(
+                return Err(ToolsError::Path(format!(
                     "{text}: the path has a number of shards, {count}; with another one or a size expected `@*`"
                 )));
             }
             (None, None) if name.contains('@') && at_pattern(name).is_some() => {
-                return Err(ToolsError::options(format!(
+                return Err(ToolsError::Path(format!(
                     "{text}: expected a number of shards or their size for `@*`"
                 )));
             }
             (None, Some(ShardCount::Count(0) | ShardCount::Size(0))) => {
-                return Err(ToolsError::options(format!(
+                return Err(ToolsError::Path(format!(
                     "{text}: expected at least one shard of at least one byte, found 0"
                 )));
             }

@@ -36,7 +36,7 @@ impl<'a> Splitter<'a> {
     ) -> Result<Splitter<'a>, ToolsError> {
         let SplitOptions { parts, by, missing } = given;
         if parts.is_empty() || parts.len() > MOST_PARTS {
-            return Err(ToolsError::options(format!(
+            return Err(ToolsError::Split(format!(
                 "split: expected 1 to {MOST_PARTS} parts, found {}",
                 parts.len()
             )));
@@ -44,43 +44,43 @@ impl<'a> Splitter<'a> {
         for (k, (name, fraction)) in parts.iter().enumerate() {
             let plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.".contains(&c));
             if !plain || name.is_empty() || name.starts_with('.') {
-                return Err(ToolsError::options(format!(
+                return Err(ToolsError::Split(format!(
                     "split: expected a name of letters, digits, `_`, `-` and `.`, found \"{}\"",
                     name.escape_debug()
                 )));
             }
             if parts.iter().take(k).any(|(other, _)| other == name) {
-                return Err(ToolsError::options(format!("split: the part {name} occurs twice")));
+                return Err(ToolsError::Split(format!("split: the part {name} occurs twice")));
             }
             if *fraction == 0.0 {
-                return Err(ToolsError::options(format!(
+                return Err(ToolsError::Split(format!(
                     "split: expected a fraction above 0 for the part {name}, found 0"
                 )));
             }
         }
         let fractions: Vec<f64> = parts.iter().map(|(_, fraction)| *fraction).collect();
         let split = Split::new(&fractions).map_err(|e| match e.kind() {
-            ErrorKind::Order(OrderError::Refused { reason }) => {
-                ToolsError::options(format!("split: {reason}"))
-            }
+            ErrorKind::Order(OrderError::Refused { reason }) => ToolsError::Split(format!("split: {reason}")),
             _ => e.into(),
         })?;
         if !split.is_complete() {
-            return Err(ToolsError::options("split: expected fractions with a sum of 1, found less"));
+            return Err(ToolsError::Split("split: expected fractions with a sum of 1, found less".into()));
         }
         if by.is_some() && kind == MessageKind::Other {
-            return Err(ToolsError::options(
-                "split by a feature: expected Examples or SequenceExamples, found other payloads",
+            return Err(ToolsError::Split(
+                "split by a feature: expected Examples or SequenceExamples, found other payloads".into(),
             ));
         }
         let missing = match missing {
             Some(_) if by.is_none() => {
-                return Err(ToolsError::options("a part for missing values requires a feature to split by"));
+                return Err(ToolsError::Split(
+                    "a part for missing values requires a feature to split by".into(),
+                ));
             }
             Some(name) => {
                 let part = parts.iter().position(|(other, _)| other == name);
                 let part = part.ok_or_else(|| {
-                    ToolsError::options(format!(
+                    ToolsError::Split(format!(
                         "the part for missing values: expected a part of the split, found {name}"
                     ))
                 })?;
@@ -114,7 +114,7 @@ impl<'a> Splitter<'a> {
             }
         };
         let part = self.split.part(hash).and_then(|part| u8::try_from(part).ok());
-        part.ok_or_else(|| ToolsError::options("split: a record is in no part"))
+        part.ok_or_else(|| ToolsError::Split("split: a record is in no part".into()))
     }
 }
 
