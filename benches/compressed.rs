@@ -84,7 +84,7 @@ fn epoch(ds: &Dataset, block_bytes: u64, seed: u64) -> Duration {
     let mut buf = Vec::new();
     ds.read(0, &mut buf).unwrap();
     let start = Instant::now();
-    let loader = ds.record_loader().batch_size(256).order(order).seed(seed).threads(0).build().unwrap();
+    let loader = ds.record_loader().batch_size(256).shuffle(order).seed(seed).threads(0).build().unwrap();
     let mut records = 0;
     for step in loader {
         for record in step.unwrap().records().unwrap() {

@@ -66,7 +66,7 @@ fn loader(ds: &Dataset, threads: usize, rank: u64, ranks: u64) -> tfseek::Result
         .global_batch_size(BATCH)
         .rank(rank, ranks)
         .last_batch(tfseek::order::LastBatch::Drop)
-        .order(Shuffle::Global)
+        .shuffle(Shuffle::Global)
         .seed(SEED)
         .threads(threads)
         .build()

@@ -3,8 +3,7 @@
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{Event, OVERHEAD, Parser};
 use crate::io::sniff;
-use crate::io::{FileId, ReadBuffer, open_regular};
-use crate::paths;
+use crate::io::{FileId, ReadBuffer, check_local, open_regular};
 use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record};
 use std::fmt;
@@ -62,7 +61,7 @@ impl FollowOptions {
     /// a store; [`ErrorKind::Changed`] if the file ends before the start.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Follow> {
         let path = path.as_ref();
-        paths::check_local(path)?;
+        check_local(path)?;
         self.open_file(path).map_err(|e| e.in_file(path))
     }
 

@@ -26,7 +26,7 @@
 //!
 //!     // A shuffled epoch in batches.
 //!     let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
-//!     for step in ds.loader(&schema).batch_size(100).order(Shuffle::Global).seed(42).build()? {
+//!     for step in ds.loader(&schema).batch_size(100).shuffle(Shuffle::Global).seed(42).build()? {
 //!         assert_eq!(step?.batch().unwrap().int64("label")?.len(), 100);
 //!     }
 //!     Ok(())
@@ -156,7 +156,7 @@ pub use column::Selection;
 pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Location, Result};
 pub use example::{
-    BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureKind, FeatureList, FloatList,
+    BytesList, DType, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, FloatList,
     Int64List, KeyOrder, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
 #[cfg(feature = "dataset")]
@@ -176,7 +176,7 @@ pub use policy::{Damage, IndexMode, Tail, Verify};
 #[cfg(feature = "dataset")]
 pub use record::Record;
 #[cfg(feature = "dataset")]
-pub use schema::{DType, FeatureSpec, Schema};
+pub use schema::{FeatureSpec, Schema};
 #[cfg(feature = "dataset")]
 pub use stream::Stream;
 pub use tensor::{Tensor, TensorDType, parse_tensor, serialize_tensor};

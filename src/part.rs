@@ -4,12 +4,10 @@
 
 use crate::error::{Error, PartError, Result};
 use crate::frame::OVERHEAD;
-use crate::index::{IndexHeader, Stamp, check_start, compression_flags, fingerprints};
-use crate::io::{Compression, open_regular, sniff};
-use crate::paths;
+use crate::index::{IndexHeader, check_start, compression_flags, fingerprints};
+use crate::io::{Compression, Source, Stamp, bare, check_local, open_regular, sniff, url_of};
 use crate::policy::Tail;
 use serde_json::{Map, Value};
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, absolute};
 use std::str::FromStr;
@@ -64,6 +62,8 @@ pub struct Part {
     records: Option<u64>,
     /// The treatment of a torn tail of a compressed shard.
     tail: Tail,
+    /// The version of an object of a store that has versions.
+    version: Option<Box<str>>,
 }
 
 /// The records of a part: bytes of the file, ordinal in the shard, number in the dataset, number of records.
@@ -76,14 +76,24 @@ pub(crate) struct PartRecords {
 }
 
 impl Part {
-    /// Returns a part of the shard at `path` with this index, which was opened with this policy.
-    pub(crate) fn new(path: &Path, known: &IndexHeader, of: PartRecords, tail: Tail) -> Result<Part> {
-        let shard = absolute(path)?;
+    /// Returns a part of the shard at `path` with this index, which was opened with this policy. `object`: the stamp of an
+    /// object of a store. Its index may have another time.
+    pub(crate) fn new(
+        path: &Path,
+        known: &IndexHeader,
+        of: PartRecords,
+        tail: Tail,
+        object: Option<Stamp>,
+    ) -> Result<Part> {
+        let shard = match url_of(path) {
+            Some(url) => bare(url).into(),
+            None => absolute(path)?,
+        };
         let part = Part {
             shard: shard.to_str().ok_or(PartError::NotUtf8)?.into(),
             compression: known.compression(),
             size: known.data_size,
-            mtime_ns: known.mtime_ns,
+            mtime_ns: object.as_ref().map_or(known.mtime_ns, Stamp::mtime_ns),
             end: known.indexed_end,
             fingerprints: [known.fp_head, known.fp_tail],
             from: of.bytes.start,
@@ -92,6 +102,7 @@ impl Part {
             first: of.first,
             records: of.records,
             tail,
+            version: object.and_then(|object| object.version),
         };
         part.check()?;
         Ok(part)
@@ -105,9 +116,10 @@ impl Part {
     pub fn of_shard(path: impl AsRef<Path>, first: u64) -> Result<Part> {
         let path = path.as_ref();
         let open = || {
-            paths::check_local(path)?;
+            check_local(path)?;
             let file = open_regular(path)?;
-            let Stamp { size, mtime_ns } = Stamp::of(&file.metadata()?)?;
+            let stamp = file.stamp()?;
+            let (size, mtime_ns) = (stamp.size, stamp.mtime_ns());
             let (fp_head, fp_tail) = fingerprints(&file, size)?;
             let known = IndexHeader {
                 data_size: size,
@@ -119,12 +131,12 @@ impl Part {
             };
             let of = PartRecords { bytes: 0..size, ordinal: 0, first, records: None };
             let compression = sniff::compression(&sniff::first_bytes(&file)?);
-            Ok(Part { compression, ..Part::new(path, &known, of, Tail::Strict)? })
+            Ok(Part { compression, ..Part::new(path, &known, of, Tail::Strict, None)? })
         };
         open().map_err(|e: Error| e.in_file(path))
     }
 
-    /// Returns the absolute path of the shard.
+    /// Returns the absolute path of the shard, or its URL without query and user.
     pub fn shard(&self) -> &str {
         &self.shard
     }
@@ -134,7 +146,7 @@ impl Part {
         self.size
     }
 
-    /// Returns the modification time of the shard, in nanoseconds since 1970.
+    /// Returns the modification time of the shard, in nanoseconds since 1970. -2^63 if it is unknown.
     pub fn mtime_ns(&self) -> i64 {
         self.mtime_ns
     }
@@ -192,7 +204,9 @@ impl Part {
             ("records", self.records.into()),
         ];
         let tail = (self.tail == Tail::Tolerate).then(|| ("tail", TOLERATE.into()));
-        let fields = fields.into_iter().chain(tail).map(|(name, value)| (name.to_owned(), value));
+        let version = self.version.as_deref().map(|version| ("version", version.into()));
+        let fields =
+            fields.into_iter().chain(tail).chain(version).map(|(name, value)| (name.to_owned(), value));
         Value::Object(fields.collect()).to_string()
     }
 
@@ -231,6 +245,11 @@ impl Part {
             Some(Value::String(name)) if name == TOLERATE => Tail::Tolerate,
             Some(other) => return Err(invalid("tail", TOLERATE, other)),
         };
+        let version = match fields.remove("version") {
+            None => None,
+            Some(Value::String(version)) => Some(version.into()),
+            Some(other) => return Err(invalid("version", "a text", other)),
+        };
         let part = Part {
             shard,
             compression,
@@ -244,6 +263,7 @@ impl Part {
             first: number(&mut fields, "first")?,
             records,
             tail,
+            version,
         };
         if let Some(other) = fields.keys().next() {
             return Err(invalid("json", "no other fields", other));
@@ -304,10 +324,16 @@ impl Part {
         Ok(())
     }
 
+    /// Returns the stamp of the shard when the part was made.
+    pub(crate) fn stamp(&self) -> Stamp {
+        let modified_ns = Some(self.mtime_ns).filter(|time| *time != i64::MIN);
+        Stamp { modified_ns, version: self.version.clone(), ..Stamp::new(self.size) }
+    }
+
     /// Checks that the file has the bytes that were indexed, which more bytes may follow.
     ///
     /// The fingerprints are compared even if size and time are equal: the inode of another machine says nothing.
-    pub(crate) fn check_file(&self, file: &File) -> Result<()> {
+    pub(crate) fn check_file(&self, file: &dyn Source) -> Result<()> {
         let known = IndexHeader {
             data_size: self.size,
             mtime_ns: self.mtime_ns,

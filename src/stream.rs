@@ -5,11 +5,10 @@ use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
 use crate::io::inflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{
-    CompressedFormat, Compression, Inflate, ReadAt, ReadBuffer, ReadRange, SalvageReader, WatchedFile,
-    open_regular,
+    CompressedFormat, Compression, Inflate, OpenedShard, ReadBuffer, ReadRange, SalvageReader, Sequential,
+    Source, Storage, Store, WatchedFile,
 };
 use crate::part::Part;
-use crate::paths;
 use crate::policy::{Damage, Tail, Verify};
 use crate::record::{MAX_RECORD, Record};
 use crate::sound::SoundRecords;
@@ -19,9 +18,10 @@ use std::fs::File;
 use std::io::{self, Chain, Cursor, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Options of a [`Stream`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StreamOptions {
     compression: Option<Compression>,
     verify: Verify,
@@ -29,6 +29,7 @@ pub struct StreamOptions {
     damage: Damage,
     max_record: u64,
     on_warning: Option<fn(&Warning)>,
+    storage: Storage,
 }
 
 impl Default for StreamOptions {
@@ -40,6 +41,7 @@ impl Default for StreamOptions {
             damage: Damage::default(),
             max_record: MAX_RECORD,
             on_warning: None,
+            storage: Storage::default(),
         }
     }
 }
@@ -100,14 +102,25 @@ impl StreamOptions {
         self
     }
 
-    /// Opens a file.
+    /// Sets the store of names that are URLs. Default: none; a URL is then an error.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> StreamOptions {
+        self.storage = Storage::with_store(store);
+        self
+    }
+
+    /// Opens a file, or an object of the store.
     ///
     /// # Errors
-    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store;
+    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store, if the options have none;
     /// [`CompressionError::Mismatch`] if the file does not have the specified compression.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Stream> {
         let path = path.as_ref();
-        paths::check_local(path)?;
+        // Listed anew: the object may have been replaced since an earlier call.
+        if let Some(source) = self.storage.renewed().open_object(path)? {
+            let name = PathBuf::from(source.name());
+            return self.read_opened(Sequential::new(source, 0..u64::MAX), true, &name);
+        }
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
         let is_regular = is_regular(&file, path)?;
         self.read_opened(file, is_regular, path)
@@ -156,7 +169,7 @@ impl StreamOptions {
 
     fn read_opened(
         &self,
-        file: impl Read + ReadAt + Send + 'static,
+        file: impl Read + Source + 'static,
         is_regular: bool,
         name: &Path,
     ) -> Result<Stream> {
@@ -196,8 +209,8 @@ impl StreamOptions {
     }
 
     /// Returns the stream of the sound records of a regular file, which can be read again.
-    fn sound(&self, file: impl ReadAt + Send + 'static, path: &Path) -> Result<Stream> {
-        let size = file.size()?;
+    fn sound(&self, file: impl Source + 'static, path: &Path) -> Result<Stream> {
+        let size = file.stamp()?.size;
         let first = sniff::first_bytes(ReadRange { file: &file, at: 0, end: size })?;
         let compression = self.check(sniff::compression(&first), &first)?;
         let reader = SalvageReader::kept(file, size, compression, self.max_record);
@@ -234,11 +247,16 @@ impl StreamOptions {
     }
 
     fn part_of(&self, part: &Part, path: &Path) -> Result<Stream> {
-        paths::check_local(path)?;
-        let mut file = open_regular(path)?;
-        part.check_file(&file)?;
+        let opened = self.storage.open_as(path, part.stamp())?;
+        part.check_file(opened.source())?;
         let (bytes, compression) = (part.bytes(), part.compression());
-        file.seek(SeekFrom::Start(bytes.start))?;
+        let file: Box<dyn Read + Send> = match opened {
+            OpenedShard::File(mut file) => {
+                file.seek(SeekFrom::Start(bytes.start))?;
+                Box::new(file)
+            }
+            OpenedShard::Object(source) => Box::new(Sequential::new(source, bytes.clone())),
+        };
         let mut reader: Box<dyn Read + Send> = Box::new(file.take(bytes.end.saturating_sub(bytes.start)));
         let first = sniff::first_bytes(&mut reader)?;
         let found = match compression.format() {
@@ -251,7 +269,7 @@ impl StreamOptions {
                 return Err(mismatch(named, found, &first));
             }
         }
-        let mut options = *self;
+        let mut options = self.clone();
         options.damage = Damage::Raise;
         if part.tail() == Tail::Tolerate {
             options.tail = Tail::Tolerate;
@@ -317,7 +335,7 @@ impl StreamOptions {
         name: PathBuf,
         compression: Compression,
     ) -> Stream {
-        let options = *self;
+        let options = self.clone();
         let (ended, torn, warnings) = (false, None, Vec::new());
         Stream { records, first, name, options, compression, ended, torn, warnings }
     }
@@ -554,22 +572,16 @@ impl Stream {
         self.compression
     }
 
-    /// Returns the number of bytes after the last complete record, if the end was reached with [`Tail::Tolerate`]. Otherwise 0. In a
-    /// compressed file they are decompressed bytes, and the bytes of the file behind the last whole member or stream.
-    pub fn torn_tail_bytes(&self) -> u64 {
-        self.torn.unwrap_or(0)
+    /// Returns the number of bytes after the last complete record, if the end was reached with [`Tail::Tolerate`] and is torn. In a compressed
+    /// file they are decompressed bytes, and the bytes of the file behind the last whole member or stream. 0: only its trailer is missing.
+    pub fn torn_tail_bytes(&self) -> Option<u64> {
+        self.torn
     }
 
     /// Returns the warnings so far: at the end of a file that was read with [`Tail::Tolerate`], a torn tail ([`Warning::TornTail`]); with
     /// [`Damage::Skip`], what was left out ([`Warning::DamageSkipped`]).
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
-    }
-
-    /// Returns true if the end was reached with [`Tail::Tolerate`], and the tail is torn. There may be no bytes after the last complete
-    /// record: the trailer of a compressed file is then missing.
-    pub fn is_torn(&self) -> bool {
-        self.torn.is_some()
     }
 }
 

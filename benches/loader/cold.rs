@@ -138,7 +138,7 @@ fn loader_block(path: &Path, records: u64, common: u64) -> Run {
 }
 
 fn load(dataset: &Dataset, shuffle: Shuffle, records: u64, common: u64) -> Run {
-    let mut loader = dataset.record_loader().batch_size(BATCH).order(shuffle).seed(SEED).build().unwrap();
+    let mut loader = dataset.record_loader().batch_size(BATCH).shuffle(shuffle).seed(SEED).build().unwrap();
     let mut tally = Tally::start(common);
     for step in loader.by_ref().take(records.div_ceil(BATCH) as usize) {
         let step = step.unwrap();

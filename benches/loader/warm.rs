@@ -65,7 +65,7 @@ impl Set {
         Box::new(
             options
                 .batch_size(BATCH as u64)
-                .order(tfseek::loader::Shuffle::Global)
+                .shuffle(tfseek::loader::Shuffle::Global)
                 .seed(SEED)
                 .threads(threads)
                 .build()

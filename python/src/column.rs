@@ -13,7 +13,7 @@ use crate::warning;
 use pyo3::prelude::*;
 use tfseek::column::Value;
 use tfseek::column::{ColumnOptions, DatasetColumn};
-use tfseek::example::FeatureKind;
+use tfseek::example::DType;
 
 /// Returns the values of these records, and which records have one. A missing value is 0, or `None` in a column of byte strings.
 pub(crate) fn arrays<'py>(
@@ -34,7 +34,7 @@ pub(crate) fn arrays<'py>(
     };
     let present = collect(py, ids, |i| u8::from(column.get(i).is_some()))?;
     let values = match column.kind() {
-        Some(FeatureKind::Bytes) => {
+        Some(DType::Bytes) => {
             let (mut slice, mut objects) = (TimeSlice::new(), headroom::room(present.len())?);
             let (mut cache, mut headroom) = (StringCache::default(), Headroom::default());
             for i in ids.iter() {
@@ -49,11 +49,11 @@ pub(crate) fn arrays<'py>(
             }
             numpy::objects(py, objects, &[present.len()])?
         }
-        Some(FeatureKind::Float) => {
+        Some(DType::Float32) => {
             let float = |i| if let Some(Value::Float(value)) = column.get(i) { value } else { 0.0 };
             ArrayData::Float32(collect(py, ids, float)?.into()).flat(py)?
         }
-        Some(FeatureKind::Int64) | None => {
+        Some(DType::Int64) | None => {
             let int = |i| if let Some(Value::Int(value)) = column.get(i) { value } else { 0 };
             ArrayData::Int64(collect(py, ids, int)?.into()).flat(py)?
         }

@@ -126,16 +126,16 @@ impl<'py> LoaderArguments<'py> {
         let mut options = options.rank(rank, ranks).worker(worker, workers);
         options = self.set(options, "batch_size", LoaderOptions::batch_size)?;
         options = self.set(options, "global_batch_size", LoaderOptions::global_batch_size)?;
-        options = self.set(options, "shuffle", |options, Choice(shuffle)| options.order(shuffle))?;
+        options = self.set(options, "shuffle", |options, Choice(shuffle)| options.shuffle(shuffle))?;
         options = self.set(options, "seed", |options, Seed(seed)| options.seed(seed))?;
         options = self.set(options, "epoch", LoaderOptions::epoch)?;
-        options = self.set(options, "tail", |options, Choice(last)| options.last_batch(last))?;
+        options = self.set(options, "last_batch", |options, Choice(last)| options.last_batch(last))?;
         options = self.set(options, "threads", LoaderOptions::threads)?;
         options = self.set(options, "batches_ahead", LoaderOptions::batches_ahead)?;
         options = self.set(options, "memory", LoaderOptions::memory)?;
         options = self.set(options, "look_ahead", LoaderOptions::look_ahead)?;
         options = self.set(options, "verify", |options, Choice(verify)| options.verify(verify))?;
-        options = self.set(options, "errors", |options, Choice(policy)| options.errors(policy))?;
+        options = self.set(options, "damage", |options, Choice(damage)| options.damage(damage))?;
         options = self.set(options, "repeat", LoaderOptions::repeat)?;
         Ok(options)
     }

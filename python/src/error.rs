@@ -124,7 +124,7 @@ pub(crate) fn message(e: &Error) -> String {
         Some(Remedy::ReadWithoutMaps) => "io=\"pread\" reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("tfseek.open(.., max_record={len}) reads it"),
         Some(Remedy::Unpack) => {
-            format!("tfseek.unpack({}, out_dir) makes an uncompressed file of it", path_of(e))
+            format!("tfseek.unpack({}, out) makes an uncompressed file of it", path_of(e))
         }
         Some(Remedy::WritePack(pack)) => {
             let name = pack.file_stem().unwrap_or_default().display().to_string();

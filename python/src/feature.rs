@@ -55,7 +55,7 @@ pub(crate) fn part(region: &Region, address: usize, len: usize) -> Option<Region
 
 /// Returns the name of a feature's kind, for `ex.kind(key)`.
 pub(crate) fn kind(feature: Option<Feature<'_>>) -> Option<String> {
-    feature.and_then(Feature::kind).map(|kind| kind.to_string())
+    feature.and_then(Feature::kind).map(|kind| kind.list_name().to_owned())
 }
 
 /// Returns the features of a dict by name. `tfseek._encode.features` converts each to `(name, (kind, values))`, numbers as

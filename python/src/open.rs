@@ -2,7 +2,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::Result;
-use crate::options::{Choice, KindOption, ReadMode, argument};
+use crate::options::{self, Choice, KindOption, ReadMode, argument};
 use crate::reading::{load_columns, size_of};
 use crate::shared::{OpenArguments, SharedDataset};
 use crate::wait::{self, Progress, Unit};
@@ -34,7 +34,7 @@ pub(crate) fn open(
     let Choice::<Damage>(damage) = argument(&arguments, "damage")?;
     let rest: Option<PathBuf> = argument(&arguments, "rest")?;
     let allow_missing = argument(&arguments, "allow_missing")?;
-    let jobs = argument(&arguments, "jobs")?;
+    let jobs = options::threads(argument(&arguments, "threads")?)?;
     let max_record: Option<u64> = argument(&arguments, "max_record")?;
     let features: Vec<String> = argument(&arguments, "columns")?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();

@@ -10,7 +10,7 @@ use pyo3::{Borrowed, FromPyObject};
 use std::ops::Deref;
 use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
-use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
+use tfseek::loader::{LoaderVerify, Shuffle};
 use tfseek::order::{LastBatch, seed_of};
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 use tfseek_arrow::{ByteStrings, Tensors};
@@ -98,7 +98,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Choice<Compression> {
 
     fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Choice<Compression>> {
         let found = from.extract::<PyBackedStr>()?.parse::<Compression>();
-        Ok(Choice(found.map_err(BindingError::from)?))
+        Ok(Choice(found.map_err(|e| PyValueError::new_err(format!("compression: {e}")))?))
     }
 }
 
@@ -175,7 +175,7 @@ choices! {
     Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
     Damage: "damage" { "raise" => Damage::Raise, "skip" => Damage::Skip }
-    LastBatch: "tail" {
+    LastBatch: "last_batch" {
         "drop" => LastBatch::Drop, "pad" => LastBatch::Pad,
         "short" => LastBatch::Short, "continuous" => LastBatch::Continuous,
     }
@@ -185,5 +185,9 @@ choices! {
         "header" => LoaderVerify::Always(Verify::Header),
         "first_epoch" => LoaderVerify::FirstEpoch,
     }
-    ErrorPolicy: "errors" { "raise" => ErrorPolicy::Raise, "skip" => ErrorPolicy::Skip }
+}
+
+/// A number of threads, the calling one included. `None` is one per processor, and 0 the calling thread alone.
+pub(crate) fn threads(threads: Option<usize>) -> Result<usize, Error> {
+    tfseek::threads(threads.map_or(0, |n| n.max(1)))
 }

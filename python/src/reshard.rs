@@ -2,7 +2,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
-use crate::options::{Choice, KindOption, Seed, argument};
+use crate::options::{self, Choice, KindOption, Seed, argument};
 use crate::reading::size_of;
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
@@ -118,10 +118,10 @@ pub(crate) fn reshard(
     options.seed = argument::<Seed>(&arguments, "seed")?.0;
     let parts: Option<Vec<(String, f64)>> = argument(&arguments, "split")?;
     if let Some(parts) = parts {
-        let (by, missing) = (argument(&arguments, "by")?, argument(&arguments, "missing")?);
+        let (by, missing) = (argument(&arguments, "split_by")?, argument(&arguments, "missing")?);
         options.split = Some(SplitOptions { parts, by, missing });
     }
-    options.keep = argument(&arguments, "keep")?;
+    options.keep = argument(&arguments, "features")?;
     options.drop = argument(&arguments, "drop")?;
     let Choice::<KindOption>(kind) = argument(&arguments, "kind")?;
     options.kind = kind.given();
@@ -130,7 +130,7 @@ pub(crate) fn reshard(
     options.members = size_argument(&arguments, "members")?;
     options.memory = size_argument(&arguments, "memory")?;
     options.index = argument(&arguments, "index")?;
-    options.jobs = argument(&arguments, "jobs")?;
+    options.jobs = options::threads(argument(&arguments, "threads")?)?;
     options.force = argument(&arguments, "force")?;
     options.records = dataset.view_ids().map(|ids| ids.subset()).transpose()?;
     let opened = dataset.shared.dataset.clone();

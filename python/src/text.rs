@@ -37,6 +37,7 @@ fn quoted(name: &str) -> String {
 
 fn feature(found: Feature<'_>) -> String {
     let Some(kind) = found.kind() else { return "None".to_owned() };
+    let kind = kind.list_name();
     let (text, cut) = values(found);
     let n = found.len();
     match found {
@@ -57,7 +58,8 @@ fn feature_list(list: FeatureList<'_>) -> String {
         Feature::None => ("None".to_owned(), false),
         step => values(step),
     }));
-    let kind = list.iter().find_map(Feature::kind).map_or(String::new(), |kind| format!(" {kind}"));
+    let kind =
+        list.iter().find_map(Feature::kind).map_or(String::new(), |kind| format!(" {}", kind.list_name()));
     format!("{text}{kind} ({} {})", list.len(), if list.len() == 1 { "step" } else { "steps" })
 }
 

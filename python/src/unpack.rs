@@ -24,7 +24,7 @@ use tfseek_tools::{ToolsError, outputs};
 pub(crate) fn unpack(
     py: Python<'_>,
     paths: Vec<OsString>,
-    out_dir: PathBuf,
+    out: PathBuf,
     force: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Vec<OsString>> {
@@ -32,7 +32,7 @@ pub(crate) fn unpack(
     let paths = reading::resolve(py, paths, false)?;
     let written = wait::run(py, progress, move |call| {
         let report = call.callback();
-        Ok(unpack_all(&paths, &out_dir, force, |total| call.expect(total), report))
+        Ok(unpack_all(&paths, &out, force, |total| call.expect(total), report))
     })?;
     written.map_err(|e| reshard::failure(py, e))
 }
@@ -40,12 +40,12 @@ pub(crate) fn unpack(
 /// Unpacks all files, and returns the error of the first one that failed.
 fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
     paths: &[PathBuf],
-    out_dir: &Path,
+    out: &Path,
     force: bool,
     expect: impl FnOnce(Option<u64>),
     report: F,
 ) -> Result<Vec<OsString>, ToolsError> {
-    let destination = Destination::Folder(out_dir);
+    let destination = Destination::Folder(out);
     let read = Arc::new(AtomicU64::new(0));
     let report = {
         let read = Arc::clone(&read);
@@ -65,7 +65,7 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
         compressed.iter().filter_map(|path| Some((destination.target(path)?, path.as_path()))).collect();
     let outputs = targets.iter().map(|(target, path)| (target.as_path(), *path));
     outputs::check_distinct(outputs, paths.iter().map(PathBuf::as_path))?;
-    std::fs::create_dir_all(out_dir).map_err(|e| Error::from(e).in_file(out_dir))?;
+    std::fs::create_dir_all(out).map_err(|e| Error::from(e).in_file(out))?;
     // What was read of the open files is reported.
     expect(bytes_of(&compressed).map(|bytes| bytes.saturating_sub(read.load(Relaxed))));
     let (mut written, mut failed) = (Vec::new(), None);

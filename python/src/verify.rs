@@ -20,7 +20,7 @@ pub(crate) fn verify<'py>(
     paths: Vec<OsString>,
     decode: bool,
     kind: Choice<KindOption>,
-    jobs: usize,
+    threads: Option<usize>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<Found<'py>> {
     // Without decoding the kind does not matter, and no record is read for a guess.
@@ -30,7 +30,7 @@ pub(crate) fn verify<'py>(
     let found = wait::run(py, progress, move |call| {
         call.expect(bytes_of(&paths));
         let mut options = VerifyOptions::default();
-        options.threads = jobs;
+        options.threads = threads.map_or(0, |n| n.max(1));
         options.kind = kind;
         let mut found = Vec::new();
         options.run(&paths, call.callback(), |_, file| {

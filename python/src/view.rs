@@ -52,7 +52,7 @@ pub(crate) fn view(
     condition: Option<&str>,
     roles: Option<&str>,
     port: Option<u16>,
-    jobs: usize,
+    threads: Option<usize>,
 ) -> Result<ViewCore> {
     let mut views = Vec::new();
     for (ds, name, paths) in sets {
@@ -70,7 +70,8 @@ pub(crate) fn view(
     }
     let condition = condition.map(str::parse::<Filter>).transpose()?;
     let failed = |e: ViewError| BindingError::error(py, e.to_string());
-    let mut options = ViewOptions::new().condition(condition.as_ref()).threads(jobs);
+    let mut options =
+        ViewOptions::new().condition(condition.as_ref()).threads(threads.map_or(0, |n| n.max(1)));
     if let Some(json) = roles {
         options = options.roles(json).map_err(failed)?;
     }

@@ -46,7 +46,7 @@ def run(block: Block, names: dict[str, Any]) -> None:
 def _demo_data(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Creates a folder with the dataset of ``tfseek demo`` and a pack of its indexes for each test."""
     monkeypatch.chdir(tmp_path)
-    for arguments in (["demo", "--keep", "data"], ["index", "--pack", "all", "data"]):
+    for arguments in (["demo", "--out", "data"], ["index", "--pack", "all", "data"]):
         subprocess.run([sys.executable, "-m", "tfseek", *arguments], check=True, capture_output=True)
 
 

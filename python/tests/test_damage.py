@@ -146,7 +146,7 @@ def test_columns_have_no_value_of_what_does_not_decode(mixed: tuple[pathlib.Path
     left_out(raised, path)
 
 
-@pytest.mark.parametrize("options", [{"keep": "label"}, {"sort_by": "label", "reverse": True}, {"split": {"a": 0.5, "b": 0.5}, "by": "label"}])
+@pytest.mark.parametrize("options", [{"features": "label"}, {"sort_by": "label", "reverse": True}, {"split": {"a": 0.5, "b": 0.5}, "split_by": "label"}])
 def test_reshard_leaves_out_what_does_not_decode(
     mixed: tuple[pathlib.Path, tfseek.Dataset[Any]], options: dict[str, Any], tmp_path: pathlib.Path
 ) -> None:

@@ -46,7 +46,7 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     if page == "README.md":
-        subprocess.run([sys.executable, "-m", "tfseek", "demo", "--keep", "data"], check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "tfseek", "demo", "--out", "data"], check=True, capture_output=True)
     else:
         write_training_data()
     run = [block for word, block in blocks(page) if word in ("", module)]

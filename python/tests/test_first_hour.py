@@ -212,7 +212,7 @@ def test_20_damage_has_a_file_a_record_and_a_way_on(ds: Any) -> None:
     with pytest.raises(tfseek.DataError, match="train-00000-of-00002.tfrecord: record 2 ") as raised:
         list(damaged)
     assert raised.value.path == str(path) and raised.value.record == 2
-    loader = tfseek.Loader(damaged, SPEC, batch_size=10, errors="skip")
+    loader = tfseek.Loader(damaged, SPEC, batch_size=10, damage="skip")
     assert sum(len(batch["id"]) for batch in loader) == 59
     found = tfseek.verify("data")
     assert not found.ok and found.records == 29 + 30 and "record 2" in str(found.errors[0])

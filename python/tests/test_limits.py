@@ -73,7 +73,7 @@ for name, call in calls.items():
     else:
         raise AssertionError(name)
 assert ds[0]["label"] == ds[2]["label"] == 0
-loader = tfseek.Loader(ds, SPEC, batch_size=3, errors="skip")
+loader = tfseek.Loader(ds, SPEC, batch_size=3, damage="skip")
 assert [batch["label"].tolist() for batch in loader] == [[0, 0]] and [record for record, _ in loader.skipped] == [1]
 if sys.argv[2] == "pread":
     everything = tfseek.open(sys.argv[1], io="pread", max_record=1 << 63)

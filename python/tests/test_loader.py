@@ -353,11 +353,11 @@ def test_tails(ds: tfseek.Dataset) -> None:
     def lengths(**options: Any) -> list[int]:
         return [len(batch["label"]) for batch in tfseek.Loader(ds, SPEC, batch_size=300, seed=0, **options)]
 
-    assert lengths() == lengths(tail="short") == [300, 300, 300, 100]
-    assert lengths(drop_last=True) == lengths(tail="drop") == [300] * 3
-    assert lengths(tail="pad") == lengths(tail="continuous") == [300] * 4
+    assert lengths() == lengths(last_batch="short") == [300, 300, 300, 100]
+    assert lengths(drop_last=True) == lengths(last_batch="drop") == [300] * 3
+    assert lengths(last_batch="pad") == lengths(last_batch="continuous") == [300] * 4
     with pytest.raises(ValueError, match="drop_last"):
-        lengths(drop_last=True, tail="pad")
+        lengths(drop_last=True, last_batch="pad")
 
 
 def test_repeat(ds: tfseek.Dataset) -> None:
@@ -372,8 +372,8 @@ def test_invalid_options_are_refused(ds: tfseek.Dataset) -> None:
         ({"batch_size": 1, "global_batch_size": 1}, ValueError),
         ({"batch_size": 1, "shuffle": "x"}, ValueError),
         ({"batch_size": 1, "verify": "x"}, ValueError),
-        ({"batch_size": 1, "errors": "x"}, ValueError),
-        ({"batch_size": 1, "tail": "x"}, ValueError),
+        ({"batch_size": 1, "damage": "x"}, ValueError),
+        ({"batch_size": 1, "last_batch": "x"}, ValueError),
         ({"batch_size": 1, "rank": 2, "world_size": 2}, tfseek.OrderError),
         ({"global_batch_size": 3, "world_size": 2}, tfseek.OrderError),
         ({"batch_size": 0}, tfseek.OrderError),
@@ -404,7 +404,7 @@ def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -
             break
     assert seen == [[0, 1], [2, 3], [6, 7], [8, 9]] and raised == 1
 
-    loader = tfseek.Loader(ds, spec, batch_size=2, errors="skip")
+    loader = tfseek.Loader(ds, spec, batch_size=2, damage="skip")
     seen = []
     for batch in loader:
         seen.append(batch["label"].tolist())
@@ -418,7 +418,7 @@ def test_skipped_records_are_counted_by_file(tmp_path: pathlib.Path) -> None:
             for i in range(6):
                 writer.write(tfseek.Example({"label": "word" if i in bad else i}))
     ds = tfseek.open(tmp_path, index="memory")
-    loader = tfseek.Loader(ds, {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=4, seed=1, errors="skip", threads=2)
+    loader = tfseek.Loader(ds, {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=4, seed=1, damage="skip", threads=2)
     assert (loader.skipped_total, loader.skipped_by_file) == (0, {})
     counted = 0
     for epoch in range(1, 4):
@@ -561,7 +561,7 @@ def test_exceptions_of_a_transform_name_the_batch(ds: tfseek.Dataset, error: Any
 def test_rows_of_a_record(shards: str, tail: str) -> None:
     """Each record is at the row of the batch that ``rows_of`` computes."""
     ds = tfseek.open(shards)
-    loader = tfseek.Loader(ds, batch_size=64, shuffle=True, seed=5, tail=tail)
+    loader = tfseek.Loader(ds, batch_size=64, shuffle=True, seed=5, last_batch=tail)
     for epoch in range(3):
         found: dict[int, list[tuple[int, int, int]]] = {}
         for step, _ in enumerate(loader):

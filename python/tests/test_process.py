@@ -102,7 +102,7 @@ def test_ctrl_c_while_waiting(shards: str) -> None:
     run(
         """
 def first():
-    loader = tfseek.Loader(ds, {"label": SPEC["label"]}, batch_size=4_000_000, tail="pad", threads=1)
+    loader = tfseek.Loader(ds, {"label": SPEC["label"]}, batch_size=4_000_000, last_batch="pad", threads=1)
     start = time.monotonic()
     try:
         next(loader)
@@ -130,7 +130,7 @@ def count():
         counted += 1
         time.sleep(0)
 thread = threading.Thread(target=count); thread.start()
-loader = tfseek.Loader(ds, SPEC, batch_size=1 << 20, tail="pad", threads=1)
+loader = tfseek.Loader(ds, SPEC, batch_size=1 << 20, last_batch="pad", threads=1)
 before, start = counted, time.monotonic()
 next(loader)
 took, during = time.monotonic() - start, counted - before

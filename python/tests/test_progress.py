@@ -306,7 +306,7 @@ assert seen == list(ds) * 300, len(seen)
         "tfseek.open(sys.argv[1], index='memory', io='pread')",
         "tfseek.open(sys.argv[1], index_dir=sys.argv[2])",
         "tfseek.build_index(sys.argv[1], index_dir=sys.argv[2])",
-        "tfseek.build_index(sys.argv[1], index_dir=sys.argv[2], jobs=1)",
+        "tfseek.build_index(sys.argv[1], index_dir=sys.argv[2], threads=1)",
     ],
 )
 def test_ctrl_c_ends_the_scan_for_an_index(small: str, tmp_path: pathlib.Path, work: str) -> None:
@@ -330,7 +330,7 @@ def test_ctrl_c_ends_the_scan_for_an_index(small: str, tmp_path: pathlib.Path, w
         "ds.__getitems__(ids)",
         "tfseek.infer_schema(ds)",
         "tfseek.infer_schema(payloads)",
-        "tfseek.verify(sys.argv[1], decode=ds_io == 'map', jobs=2)",
+        "tfseek.verify(sys.argv[1], decode=ds_io == 'map', threads=2)",
     ],
 )
 @pytest.mark.parametrize("io", ["map", "pread"])

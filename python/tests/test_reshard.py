@@ -36,7 +36,7 @@ def test_a_shuffle_is_the_order_of_the_loader(data: pathlib.Path, tmp_path: path
     ds = tfseek.open(data)
     loader = tfseek.Loader(ds, {"id": tfseek.FixedLenFeature([], "int64")}, batch_size=300, shuffle=True, seed=7)
     assert ids(only.path) == next(iter(loader))["id"].tolist()
-    again = tfseek.reshard(ds, tmp_path / "t.tfrecord", shards=4, shuffle=True, seed=7, memory="20kB", jobs=1)
+    again = tfseek.reshard(ds, tmp_path / "t.tfrecord", shards=4, shuffle=True, seed=7, memory="20kB", threads=1)
     assert again.way == "files"
     for one, other in zip(only.shards, again.sets[0].shards):
         assert pathlib.Path(one).read_bytes() == pathlib.Path(other).read_bytes()
@@ -44,7 +44,7 @@ def test_a_shuffle_is_the_order_of_the_loader(data: pathlib.Path, tmp_path: path
 
 def test_split_sort_and_features(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
     found = tfseek.reshard(
-        str(data), tmp_path / "{split}.tfrecord.gz", split={"train": 0.7, "val": 0.3}, by="group", keep=["id", "gr*"], sort_by="id", reverse=True
+        str(data), tmp_path / "{split}.tfrecord.gz", split={"train": 0.7, "val": 0.3}, split_by="group", features=["id", "gr*"], sort_by="id", reverse=True
     )
     train, val = ([int(i) for i in ids(part.path)] for part in found.sets)
     assert sorted(train + val) == list(range(300)) and train == sorted(train, reverse=True)
@@ -70,11 +70,11 @@ def test_errors(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"split": {"a": 0.5}}, "expected {split} in the path"),
         ({"shuffle": True, "sort_by": "id"}, "sort_by: "),
-        ({"by": "id"}, "expected a split"),
+        ({"split_by": "id"}, "expected a split"),
         ({"memory": "1 parsec"}, "memory: expected a size"),
         ({"shards": "x"}, "shards: expected a size"),
         ({"shards": 0}, "found 0"),
-        ({"keep": "labl"}, 'no record has a feature "labl"'),
+        ({"features": "labl"}, 'no record has a feature "labl"'),
         ({"compression": "zip"}, "compression: expected one of"),
         ({"kind": "x"}, "kind: expected one of"),
     ]
@@ -87,7 +87,7 @@ def test_errors(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with pytest.raises(TypeError, match="paths: "):
         anything(3, out)
     with pytest.raises(tfseek.Error, match="record 0: feature \"nope\".*missing=PART"):
-        tfseek.reshard(data, tmp_path / "{split}", split={"a": 0.5, "b": 0.5}, by="nope")
+        tfseek.reshard(data, tmp_path / "{split}", split={"a": 0.5, "b": 0.5}, split_by="nope")
     tfseek.reshard(data, out)
     with pytest.raises(tfseek.Error, match=r"already exists \(force=True replaces it\)"):
         tfseek.reshard(data, out)

@@ -176,7 +176,7 @@ def test_datasets_and_views(shards: str, ds: tfseek.Dataset, labels: list[int]) 
 
 
 def test_options(shards: str, tmp_path: pathlib.Path) -> None:
-    found = tfseek.stats(shards, features="n*", jobs=1)
+    found = tfseek.stats(shards, features="n*", threads=1)
     assert [feature.name for feature in found.features] == ["name"]
     path = tmp_path / "few.tfrecord"
     with tfseek.Writer(path) as writer:

@@ -328,13 +328,13 @@ def test_epochs_follow_each_other(ds: tfseek.Dataset) -> None:
 
 def test_repeat_and_continuous(ds: tfseek.Dataset) -> None:
     options: Any = {"batch_size": 300, "seed": 0, "ids": "id"}
-    loader = tfseek.Loader(ds, SPEC, tail="continuous", **options)
+    loader = tfseek.Loader(ds, SPEC, last_batch="continuous", **options)
     want = [ids(loader) for _ in range(3)]
-    d = tft.IterableDataset(ds, SPEC, tail="continuous", **options)
+    d = tft.IterableDataset(ds, SPEC, last_batch="continuous", **options)
     assert ids(d) == want[0]
     d.set_epoch(1)
     assert ids(itertools.islice(d, 2)) == want[1][:600]
-    other = tft.IterableDataset(ds, SPEC, tail="continuous", **options)
+    other = tft.IterableDataset(ds, SPEC, last_batch="continuous", **options)
     other.load_state_dict(d.state_dict())
     # After the samples that the last batch of the previous epoch took.
     assert ids(other) == want[1][600:] and ids(d) == want[1] and ids(other) == want[2]
@@ -386,7 +386,7 @@ def test_errors_of_workers(tmp_path: pathlib.Path) -> None:
         except tfseek.DataError:
             pass
     assert seen == [[6, 7], [8, 9]]
-    d = tft.IterableDataset(ds, spec, batch_size=2, errors="skip")
+    d = tft.IterableDataset(ds, spec, batch_size=2, damage="skip")
     assert [batch["label"].tolist() for batch in d] == [[0, 1], [2, 3], [4], [6, 7], [8, 9]]
 
 
@@ -408,7 +408,7 @@ def test_a_sampler_has_the_loaders_order(ds: tfseek.Dataset, shuffle: Any) -> No
 
 def test_ranks_share_the_loaders_batches(ds: tfseek.Dataset) -> None:
     d = tft.Dataset(ds, DENSE)
-    for options in ({}, {"tail": "pad"}, {"tail": "short"}, {"drop_last": True}):
+    for options in ({}, {"last_batch": "pad"}, {"last_batch": "short"}, {"drop_last": True}):
         whole: list[list[int]] = []
         for rank in range(3):
             share: Any = {"batch_size": 32, "seed": 2, "rank": rank, "world_size": 3, **options}
@@ -418,7 +418,7 @@ def test_ranks_share_the_loaders_batches(ds: tfseek.Dataset) -> None:
             found = [batch["label"].tolist() for batch in DataLoader(d, 32, sampler=sampler)]
             assert found == want and len(sampler) == sum(map(len, want))
             whole.append(sum(found, []))
-        if options == {"tail": "short"}:
+        if options == {"last_batch": "short"}:
             assert sorted(sum(whole, [])) == list(range(RECORDS))
         elif options == {"drop_last": True}:
             assert len(set(sum(whole, []))) == len(sum(whole, [])) == 96 * (RECORDS // 96)
@@ -640,7 +640,7 @@ def test_ranks_of_the_environment(ds: tfseek.Dataset, monkeypatch: pytest.Monkey
     assert len(tft.Sampler(ds, rank=0, world_size=1)) == RECORDS
     with pytest.raises(ValueError, match="both rank and world_size"):
         tft.Sampler(ds, rank=1)
-    for bad in ({"tail": "continuous"}, {"tail": "pad", "drop_last": True}, {"shuffle": "x"}, {"tail": "x"}):
+    for bad in ({"last_batch": "continuous"}, {"last_batch": "pad", "drop_last": True}, {"shuffle": "x"}, {"last_batch": "x"}):
         with pytest.raises(ValueError):
             tft.Sampler(ds, **bad)
     with pytest.raises(tfseek.OrderError):

@@ -32,8 +32,8 @@ def test_intact_files(shards: str, tmp_path: pathlib.Path) -> None:
     payload_bytes = sum(len(bytes(record)) for record in tfseek.stream(shards))
     assert (found.files, found.sound_files, found.records, found.payload_bytes) == (3, 3, 1000, payload_bytes)
     assert repr(found) == "tfseek.Verification(3 of 3 files sound, 1000 records)"
-    for jobs in (1, 2, 100):
-        assert tfseek.verify(shards, jobs=jobs, decode=True) == found
+    for threads in (0, 1, 2, 100):
+        assert tfseek.verify(shards, threads=threads, decode=True) == found
     assert tfseek.verify(write(tmp_path / "a.tfrecord.gz", 7, "gzip")).records == 7
     assert tfseek.verify([write(tmp_path / "empty", 0)]).ok
     assert pickle.loads(pickle.dumps(found)) == found
@@ -74,7 +74,7 @@ def test_files_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match="kind: "):
         tfseek.verify(text, kind="json")
     with pytest.raises(tfseek.Error, match="at most 1024"):
-        tfseek.verify(text, jobs=10**6)
+        tfseek.verify(text, threads=10**6)
 
 
 def test_a_pack_is_built(tmp_path: pathlib.Path) -> None:

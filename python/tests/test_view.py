@@ -57,7 +57,7 @@ def test_a_viewer_serves_until_it_is_closed(shard: pathlib.Path) -> None:
 def test_paths_and_two_sets(shard: pathlib.Path, tmp_path: pathlib.Path) -> None:
     other = tmp_path / "b.tfrecord"
     other.write_bytes(shard.read_bytes())
-    with tfseek.view([shard], against=other) as viewer, tfseek.view(shard) as second:
+    with tfseek.view([shard], baseline=other) as viewer, tfseek.view(shard) as second:
         assert ask(viewer, "dataset")["against"] == str(other)
         assert ask(second, "dataset?set=0")["against"] is None
         assert viewer.port != second.port

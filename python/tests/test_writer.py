@@ -66,9 +66,9 @@ def test_more_than_1024_threads_are_refused(shards: str, threads: int) -> None:
     with pytest.raises(tfseek.Error, match="at most 1024"):
         tfseek.Loader(tfseek.open(shards), batch_size=10, threads=threads)
     with pytest.raises(tfseek.Error, match="at most 1024"):
-        tfseek.open(shards, jobs=threads)
+        tfseek.open(shards, threads=threads)
     with pytest.raises(tfseek.Error, match="at most 1024"):
-        tfseek.build_index(shards, jobs=threads)
+        tfseek.build_index(shards, threads=threads)
 
 
 @pytest.mark.parametrize("options", [{}, {"shards": 2}, {"atomic": False}])

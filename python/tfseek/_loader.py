@@ -37,13 +37,13 @@ if TYPE_CHECKING:
         worker: int
         workers: int
         drop_last: bool
-        tail: Optional[str]
+        last_batch: Optional[str]
         threads: Optional[int]
         batches_ahead: Optional[int]
         memory: Optional[int]
         look_ahead: Optional[int]
         verify: Optional[str]
-        errors: str
+        damage: Optional[str]
         repeat: bool
         bytes_as: str
         ids: Optional[str]
@@ -75,7 +75,7 @@ class Loader(Generic[Batch]):
     released.
 
     ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers: ``ds[:1000]``, ``ds.filter("label == 3")``.
-    spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None`` for unparsed records.
+    spec: a dict of feature specs, a :class:`tfseek.Schema` (the file of ``--schema`` in the command), or ``None`` for unparsed records.
     batch_size, global_batch_size: number of samples per batch of one rank, or of all ranks together. Exactly one is required. With
         ``global_batch_size`` the samples of a step do not depend on the number of ranks.
     shuffle: ``True`` or ``"global"``: a permutation of all records. ``"block"``: blocks of adjacent records, for slow disks and
@@ -86,12 +86,12 @@ class Loader(Generic[Batch]):
     worker, workers: restricts the loader to the steps ``worker``, ``worker + workers``, .. of this rank. For processes whose batches
         are used in rotation, like the workers of torch's ``DataLoader``. A worker's state is the end of its round of one step per
         worker.
-    drop_last, tail: treatment of the last batch. ``drop_last=False`` loses no record: the batch is short on one rank, and padded on
-        several (see ``mask``). ``True`` omits it. ``tail`` selects ``"short"``, ``"pad"``, ``"drop"`` or ``"continuous"``.
+    drop_last, last_batch: treatment of the last batch. ``drop_last=False`` loses no record: the batch is short on one rank, and padded on
+        several (see ``mask``). ``True`` omits it. ``last_batch`` selects ``"short"``, ``"pad"``, ``"drop"`` or ``"continuous"``.
     threads: number of threads that produce batches. Default: one per processor. 0: none. Batches do not depend on it.
     batches_ahead, memory, look_ahead: limits of prepared batches, of payload bytes in flight, and of bytes requested in advance.
     verify: ``"payload"``, ``"header"`` or ``"first_epoch"``. Default: as the dataset.
-    errors: ``"raise"``: an invalid record raises. ``"skip"``: it is left out, listed in ``skipped``, and counted in ``skipped_total``.
+    damage: ``"raise"``: a record that is damaged or does not fit the spec raises. ``"skip"``: it is left out, listed in ``skipped``, and counted in ``skipped_total``.
     repeat: if true, an iterator continues with the next epoch and never ends. Keep the iterator or call ``next(loader)``.
     bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``), of ``str`` (``"str"``) or of uint8 arrays without a copy
         (``"views"``), as :class:`tfseek.Bytes` (``"offsets"``), or as NumPy's strings of fixed width (``"S"``). See
@@ -156,13 +156,13 @@ class Loader(Generic[Batch]):
         worker: int = 0,
         workers: int = 1,
         drop_last: bool = False,
-        tail: Optional[str] = None,
+        last_batch: Optional[str] = None,
         threads: Optional[int] = None,
         batches_ahead: Optional[int] = None,
         memory: Optional[int] = None,
         look_ahead: Optional[int] = None,
         verify: Optional[str] = None,
-        errors: str = "raise",
+        damage: Optional[str] = None,
         repeat: bool = False,
         bytes_as: str = "objects",
         ids: Optional[str] = None,
@@ -189,7 +189,7 @@ class Loader(Generic[Batch]):
         self._sizes = (global_batch_size, batch_size, world_size)
         self._seed = seed
         options["shuffle"] = shuffle_name(seed is not None if shuffle is None else shuffle)
-        options["tail"] = tail_name(drop_last, tail)
+        options["last_batch"] = last_batch_name(drop_last, last_batch)
         self._core = LoaderCore(ds, schema, bytes_as, options, progress)
         raise_all(self._core.warnings)
         self._last = StepInfo()
@@ -261,7 +261,7 @@ class Loader(Generic[Batch]):
 
     @property
     def skipped(self) -> list[tuple[int, str]]:
-        """Record numbers and errors of the records skipped in the last batch, with ``errors="skip"``.
+        """Record numbers and errors of the records skipped in the last batch, with ``damage="skip"``.
 
         :attr:`skipped_total` and :attr:`skipped_by_file` count those of all batches.
         """
@@ -290,8 +290,8 @@ class Loader(Generic[Batch]):
         """Returns where a record is in an epoch: a list of ``(step, rank, row)``, without padding. It is computed, and nothing is read.
 
         Steps count from the start of the epoch, by default the current one, and over all workers. ``row`` is the row in the batch of
-        ``rank``; with ``errors="skip"`` rows of skipped records count. The list is empty if the epoch omits the record. ``record`` is
-        its number in the whole dataset, as in :attr:`ids`. With ``tail="continuous"`` the steps are those of a run that begins with this
+        ``rank``; with ``damage="skip"`` rows of skipped records count. The list is empty if the epoch omits the record. ``record`` is
+        its number in the whole dataset, as in :attr:`ids`. With ``last_batch="continuous"`` the steps are those of a run that begins with this
         epoch. The command is ``tfseek order --record``.
 
         Raises :class:`tfseek.OutOfRangeError` for a number that is not a record.
@@ -415,8 +415,8 @@ def shuffle_name(shuffle: Union[bool, str]) -> Optional[str]:
     return shuffle
 
 
-def tail_name(drop_last: bool, tail: Optional[str]) -> Optional[str]:
+def last_batch_name(drop_last: bool, last_batch: Optional[str]) -> Optional[str]:
     """Returns the native name of a treatment of the last batch. ``None``: it depends on the number of ranks."""
-    if drop_last and tail not in (None, "drop"):
-        raise ValueError(f"drop_last=True is tail='drop', found tail={tail!r}")
-    return "drop" if drop_last else tail
+    if drop_last and last_batch not in (None, "drop"):
+        raise ValueError(f"drop_last=True is last_batch='drop', found last_batch={last_batch!r}")
+    return "drop" if drop_last else last_batch

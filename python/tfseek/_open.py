@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         rest: Optional[Union[str, "os.PathLike[str]"]]
         allow_missing: bool
         max_record: Optional[int]
-        jobs: int
+        threads: Optional[int]
         progress: Progress
 
 
@@ -57,7 +57,7 @@ def open(
     rest: Optional[Union[str, "os.PathLike[str]"]] = None,
     allow_missing: bool = False,
     max_record: Optional[int] = None,
-    jobs: int = 0,
+    threads: Optional[int] = None,
     progress: Progress = None,
 ) -> Dataset[Any]:
     """Opens shards as one sequence of records.
@@ -87,7 +87,7 @@ def open(
     allow_missing: if true, shards of a set may be missing. Record numbers then count the existing shards only.
     max_record: largest payload of a record in bytes; by default 2**31 - 1, the longest message that protobuf parses. Access to a longer
         record raises :class:`tfseek.DataError` before memory is allocated. Other records stay readable.
-    jobs: number of threads that scan shards without an index; 0: one per processor.
+    threads: number of threads that scan shards without an index; 0: the calling thread. By default one per processor.
     progress: display of the scan for indexes and columns. ``True``: a bar of ``tqdm`` if it is installed, otherwise a line on standard
         error. Also a bar or class like those of ``tqdm``, or a callable ``f(done, total)``. The thread that called ``open`` calls it
         at the start, about every 50 ms, and at the end. ``done`` is the number of bytes scanned, ``total`` the size of all shards or
@@ -111,7 +111,7 @@ def open(
             "rest": rest_folder(rest, damage),
             "allow_missing": allow_missing,
             "max_record": max_record,
-            "jobs": jobs,
+            "threads": threads,
         },
         progress,
     )
@@ -134,7 +134,7 @@ def rest_folder(rest: Optional[Union[str, "os.PathLike[str]"]], damage: str) -> 
 def build_index(
     paths: Paths,
     *,
-    jobs: int = 0,
+    threads: Optional[int] = None,
     progress: Progress = None,
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
     rebuild: bool = False,
@@ -159,7 +159,7 @@ def build_index(
         raise ValueError(f"pack: expected no index_dir, because a pack is in the folder of the shards, found index_dir={index_dir!r}")
     return _tfseek.build_index(
         path_list(paths),
-        jobs,
+        threads,
         None if index_dir is None else os.fspath(index_dir),
         rebuild,
         allow_missing,

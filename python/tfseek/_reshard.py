@@ -55,16 +55,16 @@ def reshard(
     sort_by: Optional[str] = None,
     reverse: bool = False,
     split: Optional[Mapping[str, float]] = None,
-    by: Optional[str] = None,
+    split_by: Optional[str] = None,
     missing: Optional[str] = None,
-    keep: Optional[Union[str, Iterable[str]]] = None,
+    features: Optional[Union[str, Iterable[str]]] = None,
     drop: Optional[Union[str, Iterable[str]]] = None,
     kind: str = "auto",
     compression: Optional[str] = None,
     members: Optional[Union[int, str]] = None,
     index: bool = False,
     memory: Optional[Union[int, str]] = None,
-    jobs: int = 0,
+    threads: Optional[int] = None,
     force: bool = False,
     allow_missing: bool = False,
     progress: Progress = None,
@@ -80,15 +80,15 @@ def reshard(
     shuffle: the global order of epoch 0 of ``seed``. By default records keep their order.
     sort_by: a feature with at most one value per record, by which the records are sorted. ``reverse`` sorts descending.
     split: names and fractions of parts, for example ``{"train": 0.9, "val": 0.1}``. The hash of the payload, or of the values of the feature
-        ``by``, decides about each record, with ``seed``. A record without a value is an error, or is in the part ``missing``.
-    keep, drop: names of features, with the wildcards ``*`` and ``?``. The payloads are then encoded again.
-    kind: type of the payloads for ``by``, ``keep`` and ``drop``: ``"auto"``, ``"example"``, ``"sequence_example"`` or ``"bytes"``.
+        ``split_by``, decides about each record, with ``seed``. A record without a value is an error, or is in the part ``missing``.
+    features, drop: names of features, with the wildcards ``*`` and ``?``. The payloads are then encoded again.
+    kind: type of the payloads for ``split_by``, ``features`` and ``drop``: ``"auto"``, ``"example"``, ``"sequence_example"`` or ``"bytes"``.
     compression: ``"none"``, ``"gzip"`` or ``"zlib"``; by default the suffix of ``out`` decides (``.gz``, ``.zz``).
     members: size of the members of gzip files. By default a file has one member.
     index: also writes an index of each file.
     memory: memory in bytes, or as text (``"4GB"``). By default the limit of the system or of the control group. Records in another order
         that take more than 60 % of it are copied twice. The result is the same.
-    jobs: number of threads; 0: one per processor.
+    threads: number of threads; 0: the calling thread. By default one per processor.
     force: replaces existing files. By default an existing file is an error.
     progress: display of the bytes copied; :func:`tfseek.open` describes it.
 
@@ -100,9 +100,9 @@ def reshard(
     """
     if shuffle and sort_by is not None:
         raise ValueError(f"sort_by: expected no feature with shuffle=True, found {sort_by!r}")
-    if split is None and (by is not None or missing is not None):
-        raise ValueError("by, missing: expected a split, found split=None")
-    opened = dataset if isinstance(dataset, Dataset) else _open(dataset, allow_missing, memory, jobs)
+    if split is None and (split_by is not None or missing is not None):
+        raise ValueError("split_by, missing: expected a split, found split=None")
+    opened = dataset if isinstance(dataset, Dataset) else _open(dataset, allow_missing, memory, threads)
     if where is not None:
         opened = opened.filter(where)
     arguments = {
@@ -113,27 +113,27 @@ def reshard(
         "sort_by": sort_by,
         "reverse": bool(reverse),
         "split": None if split is None else list(split.items()),
-        "by": by,
+        "split_by": split_by,
         "missing": missing,
-        "keep": _names(keep),
+        "features": _names(features),
         "drop": _names(drop),
         "kind": kind,
         "compression": compression,
         "members": members,
         "index": bool(index),
         "memory": memory,
-        "jobs": jobs,
+        "threads": threads,
         "force": bool(force),
     }
     way, sets = _tfseek.reshard(opened, arguments, progress)
     return Resharded([ReshardedSet(*part) for part in sets], way)
 
 
-def _open(paths: Paths, allow_missing: bool, memory: Optional[Union[int, str]], jobs: int) -> Dataset[Any]:
+def _open(paths: Paths, allow_missing: bool, memory: Optional[Union[int, str]], threads: Optional[int]) -> Dataset[Any]:
     """Opens a dataset, by maps if its files fit into the memory."""
     names = path_list(paths)
     io = "auto" if _tfseek.fits_memory(names, allow_missing, memory) else "pread"
-    return open(names, io=io, allow_missing=allow_missing, jobs=jobs)
+    return open(names, io=io, allow_missing=allow_missing, threads=threads)
 
 
 def _names(names: Optional[Union[str, Iterable[str]]]) -> list[str]:

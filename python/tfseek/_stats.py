@@ -117,12 +117,12 @@ def stats(
     kind: str = "auto",
     damage: str = "raise",
     memory: Optional[int] = None,
-    jobs: int = 0,
+    threads: Optional[int] = None,
     progress: Progress = None,
 ) -> Stats:
     """Reads all records once and returns statistics of their features, as the command ``tfseek stats`` does.
 
-    ``source`` is a dataset, or paths of plain, gzip or zlib files as for :func:`tfseek.open`. The result does not depend on ``jobs``.
+    ``source`` is a dataset, or paths of plain, gzip or zlib files as for :func:`tfseek.open`. The result does not depend on ``threads``.
 
     features: patterns of the names of features, such as ``"image/*"``. Default: all features.
     by: a feature with at most 1000 values. ``slices`` of the result has the statistics of the records with each value.
@@ -131,14 +131,14 @@ def stats(
     damage: ``"raise"``: damage is an error; ``"skip"``: damaged and malformed records are left out. ``skipped`` is the number of malformed ones;
         ``damaged_ranges`` and ``damaged_bytes`` are those of the damage, and a :class:`tfseek.Warning` for each file says where it is.
     memory: limit on the memory of the sketches in bytes. Beyond it, values are not counted exactly any more; ``limited`` names the features.
-    jobs: number of threads; 0: one per processor.
+    threads: number of threads; 0: the calling thread. By default one per processor.
     progress: display of the bytes or records read; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.DataError` for damage, and :class:`tfseek.NotFoundError` if a path does not exist.
     """
     patterns = [features] if isinstance(features, str) else list(features or [])
     records = source if isinstance(source, Dataset) else path_list(source)
-    text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, jobs, progress)
+    text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, threads, progress)
     fields = json.loads(text, object_hook=_fields)
     return Stats(fields._fields, table, saved)
 

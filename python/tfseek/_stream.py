@@ -168,12 +168,12 @@ class Stream(Generic[Record]):
 
 def unpack(
     paths: Paths,
-    out_dir: Union[str, "os.PathLike[str]"],
+    out: Union[str, "os.PathLike[str]"],
     *,
     force: bool = False,
     progress: Progress = None,
 ) -> list[str]:
-    """Inflates gzip and zlib files to plain ones in ``out_dir``, which allow random access, and returns the paths of the new files.
+    """Inflates gzip and zlib files to plain ones in ``out``, which allow random access, and returns the paths of the new files.
 
     It follows the command ``tfseek unpack -o``. A new file has the name of its input without ``.gz``, ``.gzip``, ``.zz``, ``.zlib`` or
     ``.z``, and ends in ``.tfrecord`` if it would have no TFRecord extension. Files that are not compressed are skipped. The folder is
@@ -185,7 +185,7 @@ def unpack(
     Raises :class:`tfseek.Error` before anything is written if two files would get the same name, or an output is an input. If a file
     fails, the others are unpacked first, and the first error is raised.
     """
-    return _tfseek.unpack(path_list(paths), os.fspath(out_dir), force, progress)
+    return _tfseek.unpack(path_list(paths), os.fspath(out), force, progress)
 
 
 @dataclass(frozen=True)
@@ -218,16 +218,16 @@ class Verification:
         return f"tfseek.Verification({self.sound_files} of {self.files} files sound, {self.records} records{first})"
 
 
-def verify(paths: Paths, *, decode: bool = False, kind: str = "auto", jobs: int = 0, progress: Progress = None) -> Verification:
+def verify(paths: Paths, *, decode: bool = False, kind: str = "auto", threads: Optional[int] = None, progress: Progress = None) -> Verification:
     """Reads all records of all files and verifies all checksums, as the command ``tfseek verify`` does.
 
     Damage raises no exception: it is in ``errors`` of the result. ``paths`` are plain, gzip or zlib files, as for :func:`tfseek.stream`.
 
     decode: if true, the payloads are decoded as well, as messages of ``kind``: ``"example"``, ``"sequence_example"``, or ``"auto"``, which
         inspects the first records of each file.
-    jobs: number of threads, each for one file at a time; 0: one per processor.
+    threads: number of threads, each for one file at a time; 0: the calling thread. By default one per processor.
     progress: display of the bytes read; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.NotFoundError` if a path does not exist.
     """
-    return Verification(*_tfseek.verify(path_list(paths), decode, kind, jobs, progress))
+    return Verification(*_tfseek.verify(path_list(paths), decode, kind, threads, progress))

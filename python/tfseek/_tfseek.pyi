@@ -325,7 +325,7 @@ def infer_schema(
 ) -> Schema: ...
 def build_index(
     paths: list[str],
-    jobs: int,
+    threads: Optional[int],
     index_dir: Optional[str],
     rebuild: bool,
     allow_missing: bool,
@@ -343,7 +343,7 @@ def stats(
     kind: str,
     damage: str,
     memory: Optional[int],
-    jobs: int,
+    threads: Optional[int],
     progress: Progress,
 ) -> tuple[str, str, str]: ...
 class ViewCore:
@@ -357,12 +357,12 @@ def view(
     condition: Optional[str],
     roles: Optional[str],
     port: Optional[int],
-    jobs: int,
+    threads: Optional[int],
 ) -> ViewCore: ...
 def verify(
-    paths: list[str], decode: bool, kind: str, jobs: int, progress: Progress
+    paths: list[str], decode: bool, kind: str, threads: Optional[int], progress: Progress
 ) -> tuple[int, int, int, int, int, list[Error]]: ...
-def unpack(paths: list[str], out_dir: str, force: bool, progress: Progress) -> list[str]: ...
+def unpack(paths: list[str], out: str, force: bool, progress: Progress) -> list[str]: ...
 def fits_memory(paths: list[str], allow_missing: bool, memory: Optional[Union[int, str]]) -> bool: ...
 def reshard(
     dataset: Dataset[Any], arguments: dict[str, Any], progress: Progress

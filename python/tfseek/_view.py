@@ -75,28 +75,28 @@ class View:
 def view(
     source: Union[Dataset[Any], Paths],
     *,
-    against: Union[Dataset[Any], Paths, None] = None,
+    baseline: Union[Dataset[Any], Paths, None] = None,
     where: Optional[str] = None,
     roles: Optional[Mapping[str, Any]] = None,
     port: Optional[int] = None,
     browser: bool = False,
-    jobs: int = 0,
+    threads: Optional[int] = None,
 ) -> View:
     """Shows records in the browser, as the command ``tfseek view`` does, and returns the viewer with its link.
 
     ``source`` is a dataset, or paths as for :func:`tfseek.open`. The viewer runs in threads of this process, reads only, and listens on 127.0.0.1.
 
-    against: second dataset, or its paths, to compare with.
+    baseline: second dataset, or its paths, to compare with.
     where: condition of the records that the page begins with.
     roles: roles of features, such as ``{"image": "picture", "label": "y"}``. Other roles are guessed.
     port: port to listen on; 0: any free one. Default: the first free one from 7717 on.
     browser: if true, the page is opened in a browser on this machine.
-    jobs: number of threads of a search or of statistics; 0: one per processor, at most 8.
+    threads: number of threads of a search or of statistics. By default one per processor, at most 8.
     """
     sets = [_named(source)]
-    if against is not None:
-        sets.append(_named(against))
-    core = _tfseek.view(sets, where, None if roles is None else json.dumps(dict(roles)), port, jobs)
+    if baseline is not None:
+        sets.append(_named(baseline))
+    core = _tfseek.view(sets, where, None if roles is None else json.dumps(dict(roles)), port, threads)
     viewer = View(core)
     if browser:
         # Other users of the machine can see the arguments of the browser.

@@ -19,7 +19,7 @@ import torch.utils.data
 
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features, schema_of
-from ._loader import Loader, shuffle_name, tail_name, warn_of_seed
+from ._loader import Loader, shuffle_name, last_batch_name, warn_of_seed
 from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator
 from ._tfseek import Dataset as Records
 
@@ -244,7 +244,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     :meth:`set_epoch` before each epoch, as with torch's ``DistributedSampler``.
 
     ds, spec: as for :class:`tfseek.Loader`. The ``options`` are also those of the loader: ``batch_size`` or ``global_batch_size``,
-        ``shuffle``, ``seed``, ``drop_last``, ``tail``, ``errors``, ``ids``, ``mask`` and the others.
+        ``shuffle``, ``seed``, ``drop_last``, ``last_batch``, ``damage``, ``ids``, ``mask`` and the others.
     transform: called with each batch, in the process that produces it. Its result replaces the batch.
     rank, world_size: default: those of ``torch.distributed`` if it is initialized, otherwise the environment variables ``RANK`` and
         ``WORLD_SIZE``, which ``torchrun`` sets, otherwise 0 and 1.
@@ -417,7 +417,7 @@ class Sampler(torch.utils.data.Sampler[int]):
     rank, world_size: as for :class:`IterableDataset`.
     batch_size: number of samples per batch of one rank. With the batch size of the ``DataLoader``, its batches are those of a loader.
         On one rank it affects only ``drop_last``.
-    drop_last, tail: treatment of a last batch that the ranks cannot share evenly. ``"pad"`` (the default on several ranks, as in
+    drop_last, last_batch: treatment of a last batch that the ranks cannot share evenly. ``"pad"`` (the default on several ranks, as in
         torch's ``DistributedSampler``) repeats samples from the epoch's start. ``"drop"``, or ``drop_last=True``, omits the last batch.
         ``"short"`` (the default on one rank) yields each sample once, and the lengths of the ranks may differ by one.
 
@@ -435,10 +435,10 @@ class Sampler(torch.utils.data.Sampler[int]):
         world_size: Optional[int] = None,
         batch_size: int = 1,
         drop_last: bool = False,
-        tail: Optional[str] = None,
+        last_batch: Optional[str] = None,
     ) -> None:
-        if tail == "continuous":
-            raise ValueError("tail='continuous' joins epochs, which a sampler cannot: use an IterableDataset")
+        if last_batch == "continuous":
+            raise ValueError("last_batch='continuous' joins epochs, which a sampler cannot: use an IterableDataset")
         rank, world_size = _rank_of(rank, world_size)
         options = {
             "batch_size": batch_size,
@@ -446,7 +446,7 @@ class Sampler(torch.utils.data.Sampler[int]):
             "seed": 0 if seed is None else seed,
             "rank": rank,
             "world_size": world_size,
-            "tail": tail_name(drop_last, tail),
+            "last_batch": last_batch_name(drop_last, last_batch),
         }
         self._seed = seed
         self._arguments = (ds, options, batch_size)

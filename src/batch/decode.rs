@@ -10,9 +10,8 @@ use super::row::Row;
 use super::span::{ListContent, SpanTable, ValueSpan};
 use crate::error::{Error, FeatureError};
 use crate::example::{
-    Feature, FeatureKind, FeatureList, FloatList, Int64List, VALUE_DEPTH, ValueMessage, packed, string,
+    DType, Feature, FeatureList, FloatList, Int64List, VALUE_DEPTH, ValueMessage, packed, string,
 };
-use crate::schema::DType;
 use crate::wire::{Fault, WireValue, count_floats, varint};
 use std::slice;
 
@@ -118,7 +117,7 @@ impl<'a, R: Row> RowBlock<'a, R> {
 ///
 /// Functions with the suffix `_fast` accept the common encoding only, and return `None` for any other.
 trait ValueType: Copy + 'static {
-    const KIND: FeatureKind;
+    const KIND: DType;
     type List<'a>: Copy;
 
     fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError>;
@@ -186,7 +185,7 @@ fn content<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Option<ListContent>
 const SHORT_LIST: usize = 16;
 
 impl ValueType for i64 {
-    const KIND: FeatureKind = FeatureKind::Int64;
+    const KIND: DType = DType::Int64;
     const BLANK: i64 = 0;
     type List<'a> = Int64List<'a>;
 
@@ -205,7 +204,7 @@ impl ValueType for i64 {
 
     #[inline(always)]
     fn content(message: &[u8]) -> Option<&[u8]> {
-        packed(message, FeatureKind::Int64)
+        packed(message, DType::Int64)
     }
 
     #[inline(always)]
@@ -264,7 +263,7 @@ impl ValueType for i64 {
 }
 
 impl ValueType for f32 {
-    const KIND: FeatureKind = FeatureKind::Float;
+    const KIND: DType = DType::Float32;
     const BLANK: f32 = 0.0;
     type List<'a> = FloatList<'a>;
 
@@ -282,7 +281,7 @@ impl ValueType for f32 {
 
     #[inline(always)]
     fn content(message: &[u8]) -> Option<&[u8]> {
-        packed(message, FeatureKind::Float)
+        packed(message, DType::Float32)
     }
 
     #[inline(always)]
@@ -365,7 +364,7 @@ impl RowBytes<'_> {
 }
 
 impl ValueType for RegionSpan {
-    const KIND: FeatureKind = FeatureKind::Bytes;
+    const KIND: DType = DType::Bytes;
     const BLANK: RegionSpan = RegionSpan { start: 0, len: 0, region: 0 };
     type List<'a> = crate::example::BytesList<'a>;
 
@@ -683,7 +682,7 @@ fn fixed_slow<'d, T: ValueType, R: Row>(
             }
         }
         None if has_default => default(room()?),
-        None => return Err(FeatureError::Missing { expected: DType::from(T::KIND).name() }.into()),
+        None => return Err(FeatureError::Missing { expected: T::KIND.name() }.into()),
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use super::column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
 use super::pool::Buf;
 use crate::error::{Error, ErrorKind, Result, no_memory};
-use crate::example::{FeatureBuf, FeatureKind};
+use crate::example::{DType, FeatureBuf};
 use crate::memory::room;
 
 /// A dense array made from rows of different lengths.
@@ -350,16 +350,20 @@ fn convert<L: DenseLayout>(
     fill: FeatureBuf,
     argument: &str,
 ) -> Result<(Values, L::Rest)> {
-    let refused = |kind: FeatureKind| {
-        let found = fill.kind().map_or("no", FeatureKind::name);
-        spec(&format!("{argument}: expected one {} value, found {} {found} values", kind.name(), fill.len()))
+    let refused = |kind: DType| {
+        let found = fill.kind().map_or("no", DType::list_name);
+        spec(&format!(
+            "{argument}: expected one {} value, found {} {found} values",
+            kind.list_name(),
+            fill.len()
+        ))
     };
     match values {
         Values::Int64(values) => {
             let fill = match &fill {
                 FeatureBuf::None => 0,
                 FeatureBuf::Int64(list) if let [value] = list[..] => value,
-                _ => return Err(refused(FeatureKind::Int64)),
+                _ => return Err(refused(DType::Int64)),
             };
             let (dense, rest) = layout.dense(values, fill)?;
             Ok((Values::Int64(dense.into()), rest))
@@ -368,7 +372,7 @@ fn convert<L: DenseLayout>(
             let fill = match &fill {
                 FeatureBuf::None => 0.0,
                 FeatureBuf::Float(list) if let [value] = list[..] => value,
-                _ => return Err(refused(FeatureKind::Float)),
+                _ => return Err(refused(DType::Float32)),
             };
             let (dense, rest) = layout.dense(values, fill)?;
             Ok((Values::Float32(dense.into()), rest))
@@ -377,7 +381,7 @@ fn convert<L: DenseLayout>(
             let fill = match &fill {
                 FeatureBuf::None => &[][..],
                 FeatureBuf::Bytes(list) if let [value] = &list[..] => value,
-                _ => return Err(refused(FeatureKind::Bytes)),
+                _ => return Err(refused(DType::Bytes)),
             };
             let strings: Vec<_> = values.iter().collect();
             let (dense, rest) = layout.dense(&strings, fill)?;

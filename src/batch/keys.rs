@@ -4,8 +4,7 @@
 
 use super::compile::{MapField, Need, PlanSlot};
 use super::span::{RowSpans, ValueSpan, first_span};
-use crate::example::{EntryForm, EntryValue, FeatureKind, MapEntries, Taken, entry_head};
-use crate::schema::DType;
+use crate::example::{DType, EntryForm, EntryValue, MapEntries, Taken, entry_head};
 use crate::wire::keys_equal;
 
 /// The slot of a key that the schema does not name.
@@ -39,7 +38,7 @@ struct KnownKey {
     /// The [`entry_head`] of this key. Empty for number 0.
     head: Box<[u8]>,
     /// The kind of its values, if `content` is taken from its entries.
-    kind: FeatureKind,
+    kind: DType,
     content: bool,
 }
 
@@ -74,15 +73,11 @@ impl KnownKey {
 }
 
 /// Returns the kind of the values of a slot, and what is taken from its entries.
-fn taken(slot: &PlanSlot, map: MapField) -> (FeatureKind, Taken) {
-    let kind = match slot.dtype {
-        DType::Bytes => FeatureKind::Bytes,
-        DType::Float32 => FeatureKind::Float,
-        DType::Int64 => FeatureKind::Int64,
-    };
+fn taken(slot: &PlanSlot, map: MapField) -> (DType, Taken) {
+    let kind = slot.dtype;
     let taken = match slot.need {
         _ if map == MapField::FeatureLists => Taken::Message,
-        Need::Fixed { count: 1, .. } | Need::Optional { .. } if kind != FeatureKind::Bytes => Taken::Number,
+        Need::Fixed { count: 1, .. } | Need::Optional { .. } if kind != DType::Bytes => Taken::Number,
         _ => Taken::Content,
     };
     (kind, taken)
@@ -108,7 +103,7 @@ const MISS_PENALTY: u32 = 4;
 
 impl KeyPredictor {
     pub(super) fn new(slots: &[PlanSlot], map: MapField) -> KeyPredictor {
-        let none = KnownKey { head: Box::default(), kind: FeatureKind::Bytes, content: false };
+        let none = KnownKey { head: Box::default(), kind: DType::Bytes, content: false };
         let mut keys = KeyPredictor {
             known: vec![none],
             forms: vec![KeyForm { form: EntryForm::NONE, slot: NO_SLOT, next: 0 }],
@@ -126,7 +121,7 @@ impl KeyPredictor {
         keys
     }
 
-    fn add(&mut self, key: &[u8], (kind, taken): (FeatureKind, Taken)) -> u32 {
+    fn add(&mut self, key: &[u8], (kind, taken): (DType, Taken)) -> u32 {
         let number = self.known.len() as u32;
         // Key 1 has slot 0.
         let slot =
@@ -295,7 +290,7 @@ impl KeyPredictor {
     fn find_or_learn(&mut self, key: &[u8]) -> u32 {
         let number = match self.numbers.find(key, &self.known) {
             Some(number) => number,
-            None if self.is_learnable(key) => self.add(key, (FeatureKind::Bytes, Taken::Message)),
+            None if self.is_learnable(key) => self.add(key, (DType::Bytes, Taken::Message)),
             // The key is ignored, and the prediction stays the same.
             None => return 0,
         };

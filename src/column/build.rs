@@ -7,7 +7,7 @@
 
 use super::layout::{ColumnSections, ValueEncoding};
 use crate::error::{ErrorKind, FeatureError, Result};
-use crate::example::{Feature, FeatureKind};
+use crate::example::{DType, Feature};
 use crate::memory::{room, zeroed};
 use std::collections::HashMap;
 
@@ -39,12 +39,12 @@ enum RawValues {
 }
 
 impl RawValues {
-    fn kind(&self) -> Option<FeatureKind> {
+    fn kind(&self) -> Option<DType> {
         match self {
             RawValues::None => None,
-            RawValues::Int(_) => Some(FeatureKind::Int64),
-            RawValues::Float(_) => Some(FeatureKind::Float),
-            RawValues::Code { .. } => Some(FeatureKind::Bytes),
+            RawValues::Int(_) => Some(DType::Int64),
+            RawValues::Float(_) => Some(DType::Float32),
+            RawValues::Code { .. } => Some(DType::Bytes),
         }
     }
 }
@@ -104,9 +104,9 @@ impl ColumnBuilder {
             // A shard has at most one record per 16 bytes, so this takes at most half of the shard's size.
             let n = self.n;
             self.raw = match kind {
-                FeatureKind::Int64 => RawValues::Int(zeroed(n)?),
-                FeatureKind::Float => RawValues::Float(zeroed(n)?),
-                FeatureKind::Bytes => RawValues::Code { codes: zeroed(n)?, known: HashMap::new(), bytes: 0 },
+                DType::Int64 => RawValues::Int(zeroed(n)?),
+                DType::Float32 => RawValues::Float(zeroed(n)?),
+                DType::Bytes => RawValues::Code { codes: zeroed(n)?, known: HashMap::new(), bytes: 0 },
             };
         }
         match (&mut self.raw, feature) {
@@ -118,7 +118,7 @@ impl ColumnBuilder {
                 codes.push(code(known, bytes, list.first().unwrap_or_default())?);
             }
             (raw, feature) => {
-                let name = |kind: Option<FeatureKind>| kind.map_or("no kind", FeatureKind::name);
+                let name = |kind: Option<DType>| kind.map_or("no kind", DType::list_name);
                 let (expected, found) = (name(raw.kind()), name(feature.kind()));
                 return Err(FeatureError::WrongKind { expected, found }.into());
             }

@@ -5,7 +5,7 @@ use super::feature::FeatureColumn;
 use super::selection::Selection;
 use crate::dataset::Dataset;
 use crate::error::{Error, FeatureError, OptionsError, Result};
-use crate::example::FeatureKind;
+use crate::example::DType;
 use crate::filter::value::Value;
 use crate::warning::Warning;
 use std::fmt;
@@ -20,7 +20,7 @@ pub struct DatasetColumn {
     /// Also holds the token of the contract under which the files were mapped.
     dataset: Dataset,
     feature: Box<str>,
-    kind: Option<FeatureKind>,
+    kind: Option<DType>,
     /// The columns of the shards, loaded.
     shards: Vec<FeatureColumn>,
     warnings: Vec<Warning>,
@@ -41,12 +41,12 @@ impl DatasetColumn {
         for (column, shard) in shards.iter().zip(dataset.shards()) {
             // A column without any value is stored as int64, which implies no kind.
             let has_kind =
-                column.kind() != FeatureKind::Int64 || column.loaded().is_some_and(|data| data.count() > 0);
+                column.kind() != DType::Int64 || column.loaded().is_some_and(|data| data.count() > 0);
             match (kind, column.kind()) {
                 _ if !has_kind => {}
                 (None, found) => kind = Some(found),
                 (Some(expected), found) if expected != found => {
-                    let (expected, found) = (expected.name(), found.name());
+                    let (expected, found) = (expected.list_name(), found.list_name());
                     let error = Error::from(FeatureError::WrongKind { expected, found });
                     return Err(error.in_file(shard.path).feature(feature.as_bytes()));
                 }
@@ -63,7 +63,7 @@ impl DatasetColumn {
     }
 
     /// Returns the kind of the values. `None` if no record has a value.
-    pub fn kind(&self) -> Option<FeatureKind> {
+    pub fn kind(&self) -> Option<DType> {
         self.kind
     }
 
@@ -114,7 +114,7 @@ impl DatasetColumn {
     /// [`OptionsError::FloatClasses`] for a feature of floats. [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection)
     /// if the lists are damaged.
     pub fn classes(&self) -> Result<Classes<'_>> {
-        if self.kind == Some(FeatureKind::Float) {
+        if self.kind == Some(DType::Float32) {
             return Err(Error::from(OptionsError::FloatClasses).feature(self.feature.as_bytes()));
         }
         let shards = self.shards.iter().map(FeatureColumn::classes).collect::<Result<Vec<_>>>()?;
@@ -187,7 +187,7 @@ impl<'a> Classes<'a> {
 
 impl fmt::Debug for DatasetColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.kind.map_or("no", FeatureKind::name);
+        let kind = self.kind.map_or("no", DType::list_name);
         write!(f, "DatasetColumn({:?}, {kind} values, {} records)", self.feature, self.len())
     }
 }

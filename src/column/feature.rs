@@ -7,7 +7,7 @@ use super::data::ColumnData;
 use super::layout::{self, ColumnSections, SectionTable, section_name};
 use crate::crc::crc32c;
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::example::FeatureKind;
+use crate::example::DType;
 use crate::filter::value::Value;
 use crate::index::{
     HEADER_LEN, IndexHeader, MAX_PREFIX, OpenedFile, Refusal, Section, read_section, refused, reopen, slice,
@@ -131,7 +131,7 @@ impl FeatureColumn {
     }
 
     /// Returns the kind of the feature. A column without any value is stored as int64.
-    pub fn kind(&self) -> FeatureKind {
+    pub fn kind(&self) -> DType {
         self.0.sections.encoding.kind()
     }
 
@@ -216,7 +216,7 @@ impl FeatureColumn {
 
     /// Returns the column with the lists of its classes. If it had none, the new column is in memory. Columns of floats have no classes.
     pub(crate) fn with_classes(&self) -> Result<FeatureColumn> {
-        if self.has_classes() || self.kind() == FeatureKind::Float {
+        if self.has_classes() || self.kind() == DType::Float32 {
             return Ok(self.clone());
         }
         FeatureColumn::from_bytes(Region::from(self.encode(true)?))
@@ -300,6 +300,6 @@ impl ColumnFile {
 
 impl fmt::Debug for FeatureColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FeatureColumn({:?}, {}, {} records)", self.0.name, self.kind(), self.len())
+        write!(f, "FeatureColumn({:?}, {}, {} records)", self.0.name, self.kind().list_name(), self.len())
     }
 }

@@ -13,7 +13,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::crc::crc32c;
-use crate::example::FeatureKind;
+use crate::example::DType;
 use crate::index::layout::{self, CHECKED, IndexHeader, Refusal, Section, TFRC};
 use std::collections::TryReserveError;
 
@@ -78,11 +78,11 @@ impl ValueEncoding {
         }
     }
 
-    pub(super) fn kind(self) -> FeatureKind {
+    pub(super) fn kind(self) -> DType {
         match self {
-            ValueEncoding::Int64 => FeatureKind::Int64,
-            ValueEncoding::Float => FeatureKind::Float,
-            _ => FeatureKind::Bytes,
+            ValueEncoding::Int64 => DType::Int64,
+            ValueEncoding::Float => DType::Float32,
+            _ => DType::Bytes,
         }
     }
 }
@@ -127,7 +127,7 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Secti
     let n = header.n_records;
     check_len(&values, n.checked_mul(encoding.width() as u64))?;
     check_len(&present, Some(n.div_ceil(8)))?;
-    if dict.is_some() != (encoding.kind() == FeatureKind::Bytes) {
+    if dict.is_some() != (encoding.kind() == DType::Bytes) {
         return Err("section DICT does not match the encoding of the values".into());
     }
     if dict.is_some_and(|dict| dict.len < 8) {

@@ -12,9 +12,10 @@ use crate::dataset::Dataset;
 use crate::dataset::shard::ShardFile;
 use crate::error::{Build, Error, IndexError, Result};
 use crate::index::{
-    IndexOptions, NamedShard, Obtained, ProgressCallback, Save, SearchResult, ShardFiles, Stamp, Work,
-    build_advice, obtain, refused_file,
+    IndexOptions, NamedShard, Obtained, ProgressCallback, Save, SearchResult, ShardFiles, Work, build_advice,
+    obtain, refused_file,
 };
+use crate::io::Stamp;
 use crate::order::Subset;
 use crate::policy::{Damage, IndexMode};
 use std::io;
@@ -215,7 +216,7 @@ impl Dataset {
             if !options.reads_indexes() || !shard.is_file() {
                 return Ok(None);
             }
-            let found = search(shard.path(), feature, index, stamp, options, |file, reason| {
+            let found = search(shard.path(), feature, index, stamp.as_ref(), options, |file, reason| {
                 warnings.push(refused_file(file, reason));
             });
             let ColumnSearch::Column(column) = found else { return Ok(None) };
@@ -308,7 +309,7 @@ impl ShardFiles for ColumnFiles<'_> {
             if !reads {
                 return ColumnSearch::Missing(None);
             }
-            search(shard.path(), feature, index, stamp, options, |file, reason| {
+            search(shard.path(), feature, index, stamp.as_ref(), options, |file, reason| {
                 warnings.push(refused_file(file, reason));
             })
         });
@@ -362,7 +363,7 @@ impl ShardFiles for ColumnFiles<'_> {
                 scan.push(i - start, len, record)
             })?;
             saves = saves && shard.stamp()? == stamp;
-            let header = header_for(index, stamp).filter(|_| saves);
+            let header = header_for(index, stamp.as_ref()).filter(|_| saves);
             saves = header.is_some();
             changed = !saves && shard.is_file();
             let header = header.unwrap_or_else(|| header_in_memory(index));

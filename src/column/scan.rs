@@ -7,8 +7,8 @@ use crate::dataset::Dataset;
 use crate::error::{At, Result};
 use crate::example::Feature;
 use crate::frame::OVERHEAD;
-use crate::index::{CHECKED, Index, IndexHeader, REPORT, Stamp, Work};
-use crate::io::Region;
+use crate::index::{CHECKED, Index, IndexHeader, REPORT, Work};
+use crate::io::{Region, Stamp};
 use crate::policy::{Damage, Verify};
 use crate::record::Record;
 
@@ -112,11 +112,11 @@ impl<'f> ColumnScan<'f> {
 
 /// Returns the header of columns that can be saved. Size and time are those of the shard during the scan, and the rest of the
 /// identity is that of the index in use. `None` if the two contradict each other.
-pub(crate) fn header_for(index: &Index, stamp: Option<Stamp>) -> Option<IndexHeader> {
+pub(crate) fn header_for(index: &Index, stamp: Option<&Stamp>) -> Option<IndexHeader> {
     let known = *index.header();
     let header = IndexHeader {
         data_size: stamp?.size,
-        mtime_ns: stamp?.mtime_ns,
+        mtime_ns: stamp?.mtime_ns(),
         flags: known.flags | CHECKED,
         ..known
     };

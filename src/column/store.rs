@@ -5,9 +5,10 @@
 use super::feature::FeatureColumn;
 use crate::error::Result;
 use crate::index::{
-    CHECKED, Index, IndexHeader, IndexOptions, Save, Stamp, candidates, hex128, named_with, open_file,
-    save_somewhere, target_dir, write,
+    CHECKED, Index, IndexHeader, IndexOptions, Save, candidates, hex128, named_with, open_file,
+    save_required, save_somewhere, target_dir,
 };
+use crate::io::Stamp;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
@@ -48,7 +49,7 @@ pub(crate) fn search(
     path: &Path,
     feature: &str,
     index: &Index,
-    stamp: Option<Stamp>,
+    stamp: Option<&Stamp>,
     options: &IndexOptions,
     mut refused: impl FnMut(&Path, &str),
 ) -> ColumnSearch {
@@ -70,7 +71,7 @@ pub(crate) fn search(
         let known = column.header();
         if identity(known) != identity(index.header()) {
             best = best.or(ColumnSearch::Missing(Some("the column belongs to other records")));
-        } else if stamp == Some(Stamp { size: known.data_size, mtime_ns: known.mtime_ns }) {
+        } else if stamp.is_some_and(|stamp| fits(known, stamp)) {
             return ColumnSearch::Column(column);
         } else if options.trust_columns {
             best = best.or(ColumnSearch::Column(column));
@@ -89,6 +90,14 @@ impl ColumnSearch {
             (ColumnSearch::Missing(_), ColumnSearch::Column(_)) | (ColumnSearch::Missing(None), _) => other,
             _ => self,
         }
+    }
+}
+
+/// Returns true if a column of the records of a shard is one of the shard with this stamp. Without a time the fingerprints have decided.
+fn fits(known: &IndexHeader, stamp: &Stamp) -> bool {
+    match stamp.modified_ns {
+        Some(_) => stamp.has(known.data_size, known.mtime_ns),
+        None => stamp.size == known.data_size,
     }
 }
 
@@ -112,13 +121,13 @@ pub(crate) fn save(
     let ending = ending(column.feature());
     let written = match save {
         Save::Never => return Ok(Ok(column.clone())),
-        Save::BestEffort => save_somewhere(path, &ending, options, |w| column.write_to(w)),
+        Save::BestEffort => save_somewhere(path, &ending, options, |mut w| column.write_to(&mut w)),
         Save::Required => {
             let target = named_with(&target_dir(path, options), path, &ending);
-            if column.file() != Some(&target) {
-                write(&target, |w| column.write_to(w)).map_err(|e| e.in_file(&target))?;
+            if column.file() == Some(&target) {
+                return Ok(Ok(column.in_file(&target)));
             }
-            Ok(target)
+            Ok(save_required(&target, path, &ending, options, |mut w| column.write_to(&mut w))?)
         }
     };
     Ok(written.map(|target| column.in_file(&target)))

@@ -7,13 +7,36 @@ use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
 use crate::io::{
-    CompressedFormat, Fetched, InflateFrom, PausableInflate, PositionalFile, ReadAt, Region, Source,
+    CompressedFormat, Fetched, InflateFrom, PausableInflate, PositionalFile, Region, Source, Stamp,
 };
 use crate::memory::{grow, zeroed};
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The bytes of a compressed shard.
+#[derive(Debug)]
+pub(super) enum StoredBytes {
+    File(PositionalFile),
+    Object(Arc<dyn Source>),
+}
+
+impl StoredBytes {
+    fn source(&self) -> &dyn Source {
+        match self {
+            StoredBytes::File(file) => file,
+            StoredBytes::Object(source) => &**source,
+        }
+    }
+
+    /// Calls `f` with the open file, or with the object.
+    fn with<T>(&self, f: impl FnOnce(&dyn Source) -> Result<T>) -> Result<T> {
+        match self {
+            StoredBytes::File(file) => file.with(|file| f(file)),
+            StoredBytes::Object(source) => f(&**source),
+        }
+    }
+}
 
 /// A compressed shard. Its bytes are those of the record stream.
 ///
@@ -24,7 +47,7 @@ use std::sync::Arc;
 /// A span of more than [`SpanCache::LARGEST`] bytes is kept in pieces. Decompression of a piece begins at the last paused decoder before it.
 /// Decoders are paused at regular distances in the span when it is decompressed for the first time, and behind the last piece.
 pub(crate) struct InflatedFile {
-    file: PositionalFile,
+    file: StoredBytes,
     format: CompressedFormat,
     index: Index,
     cache: Arc<SpanCache>,
@@ -39,7 +62,7 @@ impl InflatedFile {
     const PAUSES: u64 = 128;
 
     pub(super) fn new(
-        file: PositionalFile,
+        file: StoredBytes,
         format: CompressedFormat,
         index: Index,
         cache: &Arc<SpanCache>,
@@ -131,7 +154,7 @@ impl InflatedFile {
         k: usize,
         span: &Range<u64>,
         part: Range<u64>,
-        take: impl FnOnce(&mut InflateFrom<'_, File>) -> Result<()>,
+        take: impl FnOnce(&mut InflateFrom<'_, dyn Source + '_>) -> Result<()>,
     ) -> Result<()> {
         #[cfg(test)]
         self.cache.before_inflate.call(k);
@@ -141,7 +164,7 @@ impl InflatedFile {
             let likely = table.likely_part(k, part.end);
             // The disk works on both while the window is verified.
             table.will_need(k);
-            likely.iter().for_each(|part| file.will_need(part.clone()));
+            file.want(likely.as_slice());
             let mut window = Vec::new();
             let from = table.get(k, &mut window).map_err(|e| self.index.checkpoint_error(e))?;
             if from.out != span.start {
@@ -314,7 +337,7 @@ impl InflatedFile {
                 if (at, end) == (range.start, range.end) {
                     return Ok(Fetched::Shared(part));
                 }
-                buf.try_reserve(part.len())?;
+                buf.try_reserve(part.as_ref().len())?;
                 buf.extend_from_slice(&part);
             }
             (at, k) = (end, next);
@@ -347,6 +370,18 @@ fn no_record() -> IndexError {
 }
 
 impl Source for InflatedFile {
+    fn name(&self) -> &str {
+        self.file.source().name()
+    }
+
+    fn len(&self) -> u64 {
+        self.index.stream_end()
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(Stamp { size: self.len(), ..self.file.source().stamp()? })
+    }
+
     /// Does nothing. The reading threads decompress in parallel.
     fn want(&self, _: &[Range<u64>]) {}
 

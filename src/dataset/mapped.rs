@@ -4,7 +4,7 @@ use super::dataset::Dataset;
 use super::get_many::GetMany;
 use super::iter::MappedIter;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::Compression;
+use crate::io::{Compression, check_local};
 use crate::record::Record;
 use std::fmt;
 use std::ops::Range;
@@ -55,9 +55,13 @@ impl Mapped {
     /// Wraps a dataset that was opened with maps.
     ///
     /// # Errors
-    /// [`ErrorKind::Compressed`] for the first compressed shard, which is not mapped.
+    /// [`ErrorKind::Compressed`] for the first compressed shard, which is not mapped; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal)
+    /// for an object of a store.
     pub(super) fn of_maps(dataset: Dataset) -> Result<Mapped> {
         for file in dataset.files() {
+            if file.is_object() {
+                check_local(file.path())?;
+            }
             if file.compression() != Compression::None {
                 let kind = ErrorKind::Compressed { format: file.compression().name() };
                 return Err(Error::from(kind).in_file(file.path()));

@@ -8,9 +8,9 @@ use super::options::DatasetOptions;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
 use super::spans::SpanCache;
-use crate::error::{Error, ErrorKind, PathsError, Result};
+use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, Index, IndexOptions, Pack, Work};
-use crate::io::{Compression, Map, Promise, Region, open_regular, threads};
+use crate::io::{Compression, Map, Promise, Region, threads, url_of};
 use crate::paths::{self, IntoPaths, Resolved};
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
@@ -130,14 +130,18 @@ impl DatasetOptions {
 
     fn resolve_and_build(&self, paths: &[PathBuf], promise: Option<Promise>) -> Result<Dataset> {
         threads(self.index.jobs)?;
-        let Resolved { paths, warnings } = paths::resolve_with_warnings(paths, self.allow_missing)?;
         let options = self.index.budgeted();
+        let Resolved { paths, warnings } = paths::resolve_in(&options.storage, paths, self.allow_missing)?;
         let options = match promise {
             Some(promise) => options.may_map(promise),
             None => options,
         };
         let cache = &self.spans;
-        let access = |compression: Compression| match (compression.format(), promise) {
+        let access = |path: &Path, compression: Compression| match (compression.format(), promise) {
+            (format, _) if url_of(path).is_some() => {
+                let inflate = format.map(|format| (format, Arc::clone(cache)));
+                Access::Object(options.storage.clone(), inflate)
+            }
             (None, Some(promise)) => Access::Map(promise),
             (None, None) => Access::Read(options.budget()),
             (Some(format), _) => Access::Inflate(format, options.budget(), Arc::clone(cache)),
@@ -156,7 +160,7 @@ impl DatasetOptions {
         mut warnings: Vec<Warning>,
         options: &IndexOptions,
         promise: Option<Promise>,
-        access: impl Fn(Compression) -> Access,
+        access: impl Fn(&Path, Compression) -> Access,
     ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
         let found = index::open_shards(&paths, options)?;
@@ -164,7 +168,7 @@ impl DatasetOptions {
         warnings.extend(long_blocks(spans.map(|(path, longest)| (path.clone(), longest))));
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| {
-            let access = access(index.compression());
+            let access = access(&path, index.compression());
             ShardFile::new(path, index.len(), IndexSource::Index(index), access, self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
@@ -177,7 +181,7 @@ impl DatasetOptions {
         path: &Path,
         options: &IndexOptions,
         promise: Option<Promise>,
-        access: impl Fn(Compression) -> Access,
+        access: impl Fn(&Path, Compression) -> Access,
     ) -> Result<Dataset> {
         let pack = Pack::open(path, options)?;
         // If the mode does not read indexes, the pack serves as a list of shards only.
@@ -199,9 +203,8 @@ impl DatasetOptions {
                 if options.damage == Damage::Raise && !pack.header(slot)?.is_torn() {
                     continue;
                 }
-                let opened = open_regular(&path)
-                    .map_err(Error::from)
-                    .and_then(|file| pack.index(slot, pack.stream(slot).0, &file));
+                let opened = options.storage.open(&path);
+                let opened = opened.and_then(|file| pack.index(slot, pack.stream(slot).0, file.source()));
                 let reported = opened.and_then(|index| index::report(&path, &index, options, &work));
                 warnings.extend(work.end(reported.map_err(|e| e.in_file(&path)))?);
             }
@@ -211,7 +214,8 @@ impl DatasetOptions {
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
             let (compression, stream_end) = pack.stream(slot);
             let index = IndexSource::Pack { pack: Arc::clone(&pack), slot, compression, stream_end };
-            ShardFile::new(path, len, index, access(compression), self.max_record)
+            let access = access(&path, compression);
+            ShardFile::new(path, len, index, access, self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
         Ok(Dataset::new(set, warnings, options.clone()))

@@ -2,6 +2,7 @@
 
 use super::spans::SpanCache;
 use crate::index::IndexOptions;
+use crate::io::Store;
 use crate::policy::Verify;
 use crate::record::MAX_RECORD;
 use std::fmt;
@@ -47,11 +48,15 @@ impl DatasetOptions {
     }
 
     /// Sets the options for finding and building indexes, and replaces earlier ones. An [`IndexMode`](crate::IndexMode) means the default
-    /// options with that mode. The callback of [`progress`](DatasetOptions::progress) stays, unless `options` have one.
+    /// options with that mode. The callback of [`progress`](DatasetOptions::progress) and the [`store`](DatasetOptions::store) stay, unless
+    /// `options` have them.
     #[must_use]
     pub fn index(mut self, options: impl Into<IndexOptions>) -> DatasetOptions {
         let before = std::mem::replace(&mut self.index, options.into());
         self.index.progress = self.index.progress.or(before.progress);
+        if !self.index.storage.has_store() {
+            self.index.storage = before.storage;
+        }
         self
     }
 
@@ -76,6 +81,14 @@ impl DatasetOptions {
     #[must_use]
     pub fn allow_missing(mut self, allow: bool) -> DatasetOptions {
         self.allow_missing = allow;
+        self
+    }
+
+    /// Sets the store of shards whose names are URLs. Default: none; a URL is then an error. Maps are of files only: objects are read with
+    /// ranges. [`IndexOptions::store`] tells where their indexes are.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> DatasetOptions {
+        self.index = self.index.store(store);
         self
     }
 

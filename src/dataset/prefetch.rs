@@ -21,7 +21,8 @@ const MAX_RANGES: usize = 64;
 
 /// Announces the records of a later batch, if records are cold. `None` is a record whose lookup failed.
 pub(crate) fn announce(set: &ShardSet, ahead: &ReadAhead, records: &[Option<RecordLocation>]) -> Announced {
-    let announced = ahead.announce(records.len());
+    // The bytes of an object are always waited for.
+    let announced = if set.has_objects() { Announced::All } else { ahead.announce(records.len()) };
     match announced {
         Announced::Nothing => {}
         Announced::All => request(set, records),
@@ -70,8 +71,8 @@ pub(crate) fn read_all(
     records: &[Option<RecordLocation>],
     mut read: impl FnMut(Range<usize>) -> Result<()>,
 ) -> Result<()> {
-    if !set.is_plain() {
-        // The time of a read is mostly that of decompression.
+    if !set.is_plain() || set.has_objects() {
+        // The time of a read is mostly that of decompression, or of a request.
         return read(0..records.len());
     }
     let part = |range: Range<usize>| records.get(range).unwrap_or_default();

@@ -9,7 +9,7 @@ use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{Count, Error, ErrorKind, Result};
 use crate::index;
-use crate::io::open_regular;
+use crate::io::Storage;
 use std::ops::ControlFlow;
 
 impl Dataset {
@@ -72,7 +72,7 @@ impl Dataset {
         let Some(origin) = self.origin() else { return Ok(self.clone()) };
         let options = change(origin.options.clone());
         let new = options.build(origin.paths.clone(), origin.promise)?;
-        check_numbers(self.set(), new.set())?;
+        check_numbers(self.set(), new.set(), &new.index_options().storage)?;
         Ok(new)
     }
 }
@@ -88,7 +88,7 @@ impl Mapped {
 }
 
 /// Checks that the records of `old` have the same numbers in `new`. Shards without records have no influence on numbers.
-fn check_numbers(old: &ShardSet, new: &ShardSet) -> Result<()> {
+fn check_numbers(old: &ShardSet, new: &ShardSet, storage: &Storage) -> Result<()> {
     fn with_records(set: &ShardSet) -> impl Iterator<Item = &ShardFile> {
         set.files().iter().filter(|file| file.len() > 0)
     }
@@ -97,7 +97,7 @@ fn check_numbers(old: &ShardSet, new: &ShardSet) -> Result<()> {
         let found = now.next();
         let is =
             found.filter(|found| found.path() == was.path()).ok_or_else(|| misplaced(was, found, old))?;
-        check_content(was, is).map_err(|e| e.in_file(was.path()))?;
+        check_content(was, is, storage).map_err(|e| e.in_file(was.path()))?;
         let is_last = before.peek().is_none();
         if is.len() < was.len() || (is.len() > was.len() && !is_last) {
             let (expected, found) = (Count(was.len(), "record"), Count(is.len(), "record"));
@@ -109,14 +109,14 @@ fn check_numbers(old: &ShardSet, new: &ShardSet) -> Result<()> {
 }
 
 /// Checks that a shard begins with the records that were indexed before.
-fn check_content(was: &ShardFile, is: &ShardFile) -> Result<()> {
+fn check_content(was: &ShardFile, is: &ShardFile, storage: &Storage) -> Result<()> {
     let (known, header) = (was.index_header()?, is.index_header()?);
     // Two files that were written within one clock tick have the same time, so the file must be the same as well.
     let same_file = was.file_id() == is.file_id();
     if same_file && index::same_records(&known, &header) {
         return Ok(());
     }
-    index::check_start(&known, &open_regular(is.path())?)?;
+    index::check_start(&known, storage.open(is.path())?.source())?;
     if known.has_gaps() || header.has_gaps() { check_offsets(was, is) } else { Ok(()) }
 }
 

@@ -2,14 +2,14 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::inflated::InflatedFile;
+use super::inflated::{InflatedFile, StoredBytes};
 use super::spans::SpanCache;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
-    Budget, CompressedFormat, Compression, Fetched, FileId, FileState, Map, PositionalFile, Promise, Region,
-    Source, Stamp, open_regular,
+    Budget, CompressedFormat, Compression, Fetched, FileId, Map, PositionalFile, Promise, Region, Source,
+    Stamp, Storage, check_answer, open_regular,
 };
 use crate::policy::Verify;
 use crate::record::{Record, RecordFile};
@@ -30,6 +30,8 @@ pub(crate) enum Access {
     Read(Arc<Budget>),
     /// Decompression of a compressed file, which is read with positional reads.
     Inflate(CompressedFormat, Arc<Budget>, Arc<SpanCache>),
+    /// Ranges of an object of a store, and their decompression if it is compressed.
+    Object(Storage, Option<(CompressedFormat, Arc<SpanCache>)>),
 }
 
 /// The source of the index of a shard.
@@ -73,6 +75,7 @@ enum ShardBytes {
     Map(Arc<Map>),
     File(PositionalFile),
     Inflated(InflatedFile),
+    Object(Arc<dyn Source>),
 }
 
 impl ShardBytes {
@@ -82,7 +85,7 @@ impl ShardBytes {
         match self {
             ShardBytes::Map(map) => map,
             ShardBytes::Memory(region) => region,
-            ShardBytes::File(_) | ShardBytes::Inflated(_) => &[],
+            ShardBytes::File(_) | ShardBytes::Inflated(_) | ShardBytes::Object(_) => &[],
         }
     }
 }
@@ -111,7 +114,7 @@ impl ShardFile {
 
     /// Returns true if records can borrow from the shard: it is mapped or in memory.
     pub(crate) fn lends(&self) -> bool {
-        !matches!(self.access, Access::Read(_) | Access::Inflate(..))
+        matches!(self.access, Access::Memory(_) | Access::Map(_))
     }
 
     pub(crate) fn compression(&self) -> Compression {
@@ -124,12 +127,17 @@ impl ShardFile {
     /// Returns the cache of the decompressed spans of a compressed shard.
     pub(crate) fn span_cache(&self) -> Option<&Arc<SpanCache>> {
         match &self.access {
-            Access::Inflate(_, _, cache) => Some(cache),
+            Access::Inflate(_, _, cache) | Access::Object(_, Some((_, cache))) => Some(cache),
             _ => None,
         }
     }
 
-    /// Returns true for a file, false for bytes in memory.
+    /// Returns true for an object of a store, whose bytes are always waited for.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self.access, Access::Object(..))
+    }
+
+    /// Returns true for a file or an object, false for bytes in memory.
     pub(crate) fn is_file(&self) -> bool {
         !matches!(self.access, Access::Memory(_))
     }
@@ -158,11 +166,15 @@ impl ShardFile {
     }
 
     /// Returns the size and time of the file, if they have not changed since the shard was opened. The path then still refers to the
-    /// bytes that are read. A file that does not exist any more has changed.
+    /// bytes that are read. A file that does not exist any more has changed. An object that was replaced cannot be read.
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
-        let Some(then) = self.opened()?.stamp else { return Ok(None) };
+        let opened = self.opened()?;
+        let Some(then) = &opened.stamp else { return Ok(None) };
+        if self.is_object() {
+            return Ok(Some(then.clone()));
+        }
         match std::fs::metadata(self.path()).and_then(|meta| Stamp::of(&meta)) {
-            Ok(now) => Ok(Some(then).filter(|then| now == *then)),
+            Ok(now) => Ok(Some(then).filter(|then| now.is_like(then)).cloned()),
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(e) => Err(Error::from(e).in_file(self.path())),
         }
@@ -179,18 +191,22 @@ impl ShardFile {
     /// Opens the shard and compares its index with it.
     #[cold]
     fn open(&self) -> Result<&Opened> {
+        let checked = |source: &dyn Source| -> Result<(Index, Option<Stamp>)> {
+            let (index, stamp) = match &self.index {
+                // If the shard has grown, only the indexed records are accessible.
+                IndexSource::Index(index) => (index.clone(), index.check_file(source, true)?),
+                // `Pack::index` compares the index with the shard.
+                IndexSource::Pack { pack, slot, compression, .. } => {
+                    (pack.index(*slot, *compression, source)?, source.stamp()?)
+                }
+            };
+            Ok((index, Some(stamp)))
+        };
         // The index is compared with the same descriptor that is read later, so the file cannot be replaced in between.
         let open_file = || -> Result<(File, Index, Option<Stamp>)> {
             let file = open_regular(&self.file.path)?;
-            let (index, stamp) = match &self.index {
-                // If the shard has grown, only the indexed records are accessible.
-                IndexSource::Index(index) => (index.clone(), index.check_file(&file, true)?),
-                // `Pack::index` compares the index with the file.
-                IndexSource::Pack { pack, slot, compression, .. } => {
-                    (pack.index(*slot, *compression, &file)?, FileState::of(&file)?.stamp)
-                }
-            };
-            Ok((file, index, Some(stamp)))
+            let (index, stamp) = checked(&file)?;
+            Ok((file, index, stamp))
         };
         let (index, bytes, stamp) = match &self.access {
             Access::Memory(region) => {
@@ -207,9 +223,22 @@ impl ShardFile {
             }
             Access::Inflate(format, budget, cache) => {
                 let (file, index, stamp) = open_file()?;
-                let file = self.positional(file, index.clone(), budget)?;
+                let file = StoredBytes::File(self.positional(file, index.clone(), budget)?);
                 let inflated = InflatedFile::new(file, *format, index.clone(), cache);
                 (index, ShardBytes::Inflated(inflated), stamp)
+            }
+            Access::Object(storage, inflate) => {
+                let source = storage.open_object(&self.file.path)?;
+                let source = source.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+                let (index, stamp) = checked(&*source)?;
+                let bytes = match inflate {
+                    None => ShardBytes::Object(source),
+                    Some((format, cache)) => {
+                        let bytes = StoredBytes::Object(source);
+                        ShardBytes::Inflated(InflatedFile::new(bytes, *format, index.clone(), cache))
+                    }
+                };
+                (index, bytes, stamp)
             }
         };
         // Two threads may open the shard at the same time. The map of the first one is kept.
@@ -217,7 +246,7 @@ impl ShardFile {
         match &opened.bytes {
             ShardBytes::Map(map) => _ = self.file.region.get_or_init(|| Arc::clone(map).into()),
             ShardBytes::Memory(region) => _ = self.file.region.get_or_init(|| region.clone()),
-            ShardBytes::File(_) | ShardBytes::Inflated(_) => {}
+            ShardBytes::File(_) | ShardBytes::Inflated(_) | ShardBytes::Object(_) => {}
         }
         Ok(opened)
     }
@@ -318,6 +347,7 @@ impl ShardFile {
         Ok(match &self.opened()?.bytes {
             ShardBytes::File(file) => file,
             ShardBytes::Inflated(file) => file,
+            ShardBytes::Object(source) => &**source,
             ShardBytes::Memory(region) => region,
             ShardBytes::Map(map) => self.file.region.get_or_init(|| Arc::clone(map).into()),
         })
@@ -353,12 +383,14 @@ impl ShardFile {
 
     /// Fetches bytes and appends them to `buf`. `buf` does not change if there is an error.
     pub(crate) fn append(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
-        self.appended(self.source()?.fetch(range, buf), buf)
+        let before = buf.len();
+        self.appended(self.source()?.fetch(range.clone(), buf), range, before, buf)
     }
 
     /// Like [`append`](ShardFile::append), for a range whose neighbours may never be needed.
     pub(crate) fn append_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
-        self.appended(self.source()?.fetch_alone(range, buf), buf)
+        let before = buf.len();
+        self.appended(self.source()?.fetch_alone(range.clone(), buf), range, before, buf)
     }
 
     /// Like [`append`](ShardFile::append), for a range inside the records `block`, which will all be needed soon.
@@ -368,16 +400,29 @@ impl ShardFile {
             Some(last) => self.locate(block.start)?.offset..stored_range(self.locate(last)?).end,
             None => range.clone(),
         };
-        self.appended(file.fetch_in(block, range, buf), buf)
+        let before = buf.len();
+        self.appended(file.fetch_in(block, range.clone(), buf), range, before, buf)
     }
 
-    fn appended(&self, fetched: Result<Fetched>, buf: &mut Vec<u8>) -> Result<()> {
+    /// Completes a buffer that had `before` bytes. Sources may be those of other crates, so their answers are compared with the request.
+    fn appended(
+        &self,
+        fetched: Result<Fetched>,
+        range: Range<u64>,
+        before: usize,
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
         match fetched.map_err(|e| e.in_file(&self.file.path))? {
             Fetched::Appended => {}
             Fetched::Shared(bytes) => {
-                buf.try_reserve(bytes.len())?;
+                buf.try_reserve(bytes.as_ref().len())?;
                 buf.extend_from_slice(&bytes);
             }
+        }
+        let expected = range.end.saturating_sub(range.start);
+        if let Err(e) = check_answer(expected, buf.len().checked_sub(before)) {
+            buf.truncate(before);
+            return Err(Error::from(e).in_file(&self.file.path));
         }
         Ok(())
     }

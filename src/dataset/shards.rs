@@ -24,6 +24,8 @@ pub(crate) struct ShardSet {
     starts: Vec<u64>,
     /// True if every shard is mapped or in memory.
     lends: bool,
+    /// True if a shard is an object of a store.
+    has_objects: bool,
     verify: Verify,
     /// The share of the set in the cache of decompressed bytes. `None` if no shard is compressed.
     window: Option<OrderWindow>,
@@ -62,7 +64,8 @@ impl ShardSet {
         }
         let lends = files.iter().all(ShardFile::lends);
         let window = files.iter().find_map(ShardFile::span_cache).cloned().map(OrderWindow::new);
-        Ok(ShardSet { files, len, starts, lends, verify, window })
+        let has_objects = files.iter().any(ShardFile::is_object);
+        Ok(ShardSet { files, len, starts, lends, has_objects, verify, window })
     }
 
     /// Returns the number of records.
@@ -84,6 +87,11 @@ impl ShardSet {
     /// Returns true if records borrow from the shards, false for positional reads.
     pub(crate) fn lends(&self) -> bool {
         self.lends
+    }
+
+    /// Returns true if a shard is an object of a store.
+    pub(crate) fn has_objects(&self) -> bool {
+        self.has_objects
     }
 
     /// Returns true if no shard is compressed.

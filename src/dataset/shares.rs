@@ -9,7 +9,7 @@ use super::dataset::Dataset;
 use super::shard::ShardFile;
 use crate::error::{At, Error, PartError, Result};
 use crate::index::{IndexHeader, Span};
-use crate::io::Compression;
+use crate::io::{Compression, Storage};
 use crate::part::{Part, PartRecords};
 use crate::policy::Tail;
 
@@ -70,6 +70,7 @@ struct Axis<'d> {
     len: u64,
     /// The treatment of torn tails, for the reader of a part.
     tail: Tail,
+    storage: &'d Storage,
 }
 
 /// A border between records: before record `i` of a unit, which begins at byte `offset` of its file. The first record of the next unit
@@ -99,7 +100,7 @@ impl<'d> Axis<'d> {
             }
         }
         let tail = if ds.index_options().allows_torn() { Tail::Tolerate } else { Tail::Strict };
-        Ok(Axis { units, len, tail })
+        Ok(Axis { units, len, tail, storage: &ds.index_options().storage })
     }
 
     fn shares(&self, n: u64) -> Result<Vec<Vec<Part>>> {
@@ -164,7 +165,9 @@ impl<'d> Axis<'d> {
             let first = unit.first.saturating_add(i);
             let of = PartRecords { bytes: from..to, ordinal: i, first, records: Some(records) };
             let path = unit.file.path();
-            parts.push(Part::new(path, &unit.header, of, self.tail).map_err(|e| e.in_file(path))?);
+            let object = self.storage.object_stamp(path);
+            let part = object.and_then(|object| Part::new(path, &unit.header, of, self.tail, object));
+            parts.push(part.map_err(|e| e.in_file(path))?);
         }
         Ok(parts)
     }

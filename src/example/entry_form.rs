@@ -1,6 +1,6 @@
 //! The usual encoding of a map entry with a known key: all bytes before its value are predicted and compared as a few words.
 
-use super::kind::FeatureKind;
+use super::kind::DType;
 use crate::wire::{WireReader, keys_equal};
 
 /// The high bit of each byte of a word.
@@ -64,7 +64,7 @@ pub(crate) struct EntryValue {
 impl EntryForm {
     /// Returns the form of entries with this key and a list of this kind, which is not used for messages. It matches no entry if the key
     /// is too short or too long to be compared as words.
-    pub(crate) fn new(key: &[u8], kind: FeatureKind, taken: Taken) -> EntryForm {
+    pub(crate) fn new(key: &[u8], kind: DType, taken: Taken) -> EntryForm {
         let mut prefix = [&[0x0a, 0], &*entry_head(key), &[0]].concat();
         // The positions of the lengths, the outermost first.
         let mut lens = vec![1, prefix.len().saturating_sub(1)];
@@ -92,7 +92,7 @@ impl EntryForm {
         taken: Taken::Message,
     };
 
-    fn of_prefix(prefix: &mut [u8], lens: &[usize], kind: FeatureKind, taken: Taken) -> Option<EntryForm> {
+    fn of_prefix(prefix: &mut [u8], lens: &[usize], kind: DType, taken: Taken) -> Option<EntryForm> {
         let len = prefix.len();
         // The first word must contain no other length than the outermost.
         if len > MAX_PREFIX || *lens.get(1)? < 8 {
@@ -111,7 +111,7 @@ impl EntryForm {
         };
         let [middle, other] = middle_at;
         let (min, max) = match (taken, kind) {
-            (Taken::Number, FeatureKind::Int64) => (1, 7),
+            (Taken::Number, DType::Int64) => (1, 7),
             (Taken::Number, _) => (4, 4),
             _ => (0, 0x7fu8.checked_sub(*prefix.get(1)?)?),
         };
@@ -121,7 +121,7 @@ impl EntryForm {
             last_lens: word(&is_len, last_at)?,
             middle: [word(prefix, middle)?, word(prefix, other)?],
             middle_at: middle_at.map(|at| at as u8),
-            varint: if (taken, kind) == (Taken::Number, FeatureKind::Int64) { HIGH } else { 0 },
+            varint: if (taken, kind) == (Taken::Number, DType::Int64) { HIGH } else { 0 },
             prefix_len: len as u8,
             min,
             range: max.checked_sub(min)?,
@@ -216,7 +216,7 @@ pub(crate) fn entry_head(key: &[u8]) -> Box<[u8]> {
 pub(super) fn take_long<'a>(
     message: WireReader<'a>,
     head: &[u8],
-    kind: FeatureKind,
+    kind: DType,
     content: bool,
 ) -> Option<(EntryValue, WireReader<'a>)> {
     if head.len() > MAX_HEAD {
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     /// Returns an entry in its usual encoding, with `value` as the content of its list, or as its message.
-    fn entry(key: &[u8], kind: FeatureKind, taken: Taken, value: &[u8]) -> Vec<u8> {
+    fn entry(key: &[u8], kind: DType, taken: Taken, value: &[u8]) -> Vec<u8> {
         let field = |tag: u8, bytes: &[u8]| [&[tag, bytes.len() as u8], bytes].concat();
         let value = match taken {
             Taken::Message => value.to_vec(),
@@ -306,12 +306,12 @@ mod tests {
         let values: Vec<Vec<u8>> = values.collect();
         for key_len in 0..30 {
             let key = vec![b'k'; key_len];
-            for kind in [FeatureKind::Bytes, FeatureKind::Float, FeatureKind::Int64] {
+            for kind in [DType::Bytes, DType::Float32, DType::Int64] {
                 for taken in [Taken::Message, Taken::Content, Taken::Number] {
                     let form = EntryForm::new(&key, kind, taken);
                     for value in &values {
                         let wanted = match (taken, kind) {
-                            (Taken::Number, FeatureKind::Int64) => {
+                            (Taken::Number, DType::Int64) => {
                                 (1..8).contains(&value.len())
                                     && value.iter().position(|byte| *byte < 0x80) == Some(value.len() - 1)
                             }
@@ -385,13 +385,12 @@ mod tests {
             let entry = field(0x0a, &[field(0x0a, b"key"), field(0x12, &feature)].concat());
             let message = [&entry, &[1, 2, 3][..]].concat();
             for content in [false, true] {
-                let taken =
-                    take_long(WireReader::new(&message), &entry_head(b"key"), FeatureKind::Int64, content);
+                let taken = take_long(WireReader::new(&message), &entry_head(b"key"), DType::Int64, content);
                 let (value, after) = taken.unwrap();
                 let len = if content { len } else { feature.len() };
                 assert_eq!((value.start, value.len, after.rest()), (entry.len() - len, len, &[1, 2, 3][..]));
             }
-            for (head, kind) in [(b"kez", FeatureKind::Int64), (b"key", FeatureKind::Float)] {
+            for (head, kind) in [(b"kez", DType::Int64), (b"key", DType::Float32)] {
                 assert!(take_long(WireReader::new(&message), &entry_head(head), kind, true).is_none());
             }
         }

@@ -1,6 +1,6 @@
 //! A feature: a list of one of three kinds, or no list.
 
-use super::kind::FeatureKind;
+use super::kind::DType;
 use super::list::{BytesList, FloatList, Int64List, ListBody};
 use super::source::{ListSlice, ScatteredList, ValueMessage};
 use crate::error::FeatureError;
@@ -25,12 +25,12 @@ pub enum Feature<'a> {
 
 impl<'a> Feature<'a> {
     /// Returns the kind, if one is set.
-    pub fn kind(self) -> Option<FeatureKind> {
+    pub fn kind(self) -> Option<DType> {
         match self {
             Feature::None => None,
-            Feature::Bytes(_) => Some(FeatureKind::Bytes),
-            Feature::Float(_) => Some(FeatureKind::Float),
-            Feature::Int64(_) => Some(FeatureKind::Int64),
+            Feature::Bytes(_) => Some(DType::Bytes),
+            Feature::Float(_) => Some(DType::Float32),
+            Feature::Int64(_) => Some(DType::Int64),
         }
     }
 
@@ -57,7 +57,7 @@ impl<'a> Feature<'a> {
     pub(crate) fn bytes(self) -> Result<BytesList<'a>, FeatureError> {
         match self {
             Feature::Bytes(list) => Ok(list),
-            other => Err(other.kind_mismatch(FeatureKind::Bytes)),
+            other => Err(other.kind_mismatch(DType::Bytes)),
         }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Feature<'a> {
     pub(crate) fn float(self) -> Result<FloatList<'a>, FeatureError> {
         match self {
             Feature::Float(list) => Ok(list),
-            other => Err(other.kind_mismatch(FeatureKind::Float)),
+            other => Err(other.kind_mismatch(DType::Float32)),
         }
     }
 
@@ -81,16 +81,16 @@ impl<'a> Feature<'a> {
     pub(crate) fn int64(self) -> Result<Int64List<'a>, FeatureError> {
         match self {
             Feature::Int64(list) => Ok(list),
-            other => Err(other.kind_mismatch(FeatureKind::Int64)),
+            other => Err(other.kind_mismatch(DType::Int64)),
         }
     }
 
     #[cold]
-    fn kind_mismatch(self, expected: FeatureKind) -> FeatureError {
-        let expected = expected.name();
+    fn kind_mismatch(self, expected: DType) -> FeatureError {
+        let expected = expected.list_name();
         match self.kind() {
             None => FeatureError::NoKind { expected },
-            Some(found) => FeatureError::WrongKind { expected, found: found.name() },
+            Some(found) => FeatureError::WrongKind { expected, found: found.list_name() },
         }
     }
 
@@ -100,10 +100,10 @@ impl<'a> Feature<'a> {
     pub(super) fn usual(value: ValueMessage<'a>) -> Option<Feature<'a>> {
         let message = value.as_one()?;
         let one = |list, len| ListBody::one(ListSlice::new(list, value.start_of_tail(list)), len);
-        if let Some(chunk) = packed(message, FeatureKind::Int64) {
+        if let Some(chunk) = packed(message, DType::Int64) {
             let count = varint::count(chunk).ok()?;
             Some(Feature::Int64(Int64List { body: one(chunk, count) }))
-        } else if let Some(chunk) = packed(message, FeatureKind::Float) {
+        } else if let Some(chunk) = packed(message, DType::Float32) {
             let count = count_floats(chunk).ok()?;
             Some(Feature::Float(FloatList { body: one(chunk, count) }))
         } else if let (Some(_), [_, _, list @ ..]) = (one_value(message, 0x0a), message) {
@@ -131,7 +131,7 @@ impl<'a> Feature<'a> {
         let mut counts = ListCounts::default();
         for mut feature in value.messages(depth) {
             while let Some((number, value)) = feature.next()? {
-                let (Some(member), WireValue::Len(list)) = (FeatureKind::of_field(number), value) else {
+                let (Some(member), WireValue::Len(list)) = (DType::of_field(number), value) else {
                     continue;
                 };
                 if kind != Some(member) {
@@ -145,9 +145,9 @@ impl<'a> Feature<'a> {
         let body = |slice| ListBody::checked(slice, scattered, counts.values);
         Ok(match kind {
             None => Feature::None,
-            Some(FeatureKind::Bytes) => Feature::Bytes(BytesList { body: body(counts.only_list()) }),
-            Some(FeatureKind::Float) => Feature::Float(FloatList { body: body(counts.only_chunk()) }),
-            Some(FeatureKind::Int64) => Feature::Int64(Int64List { body: body(counts.only_chunk()) }),
+            Some(DType::Bytes) => Feature::Bytes(BytesList { body: body(counts.only_list()) }),
+            Some(DType::Float32) => Feature::Float(FloatList { body: body(counts.only_chunk()) }),
+            Some(DType::Int64) => Feature::Int64(Int64List { body: body(counts.only_chunk()) }),
         })
     }
 }
@@ -155,11 +155,11 @@ impl<'a> Feature<'a> {
 /// Returns the packed chunk of a feature in the form that every encoder writes: one list of this kind with one chunk, or with none.
 /// The chunk ends at the end of the message, and is not validated.
 #[inline]
-pub(crate) fn packed(message: &[u8], kind: FeatureKind) -> Option<&[u8]> {
+pub(crate) fn packed(message: &[u8], kind: DType) -> Option<&[u8]> {
     let tag = match kind {
-        FeatureKind::Bytes => return None,
-        FeatureKind::Float => 0x12,
-        FeatureKind::Int64 => 0x1a,
+        DType::Bytes => return None,
+        DType::Float32 => 0x12,
+        DType::Int64 => 0x1a,
     };
     match message {
         [first, ..] if *first == tag => one_value(message, tag).or_else(|| packed_slow(message)),
@@ -233,7 +233,7 @@ impl<'a> ListCounts<'a> {
         self.last_list.filter(|_| self.lists == 1)
     }
 
-    fn add_list(&mut self, kind: FeatureKind, mut list: WireReader<'a>) -> Result<(), Fault> {
+    fn add_list(&mut self, kind: DType, mut list: WireReader<'a>) -> Result<(), Fault> {
         self.lists += 1;
         self.last_list = Some(ListSlice::new(list.rest(), list.position()));
         while let Some((number, value)) = list.next()? {
@@ -242,14 +242,14 @@ impl<'a> ListCounts<'a> {
             }
             // A field of another wire type is an unknown field, and skipped (W5).
             match (kind, value) {
-                (FeatureKind::Bytes, WireValue::Len(_)) => self.values += 1,
-                (FeatureKind::Int64, WireValue::Len(chunk)) => {
+                (DType::Bytes, WireValue::Len(_)) => self.values += 1,
+                (DType::Int64, WireValue::Len(chunk)) => {
                     self.add_chunk(chunk, list.start_of(chunk), varint::count)?;
                 }
-                (FeatureKind::Float, WireValue::Len(chunk)) => {
+                (DType::Float32, WireValue::Len(chunk)) => {
                     self.add_chunk(chunk, list.start_of(chunk), count_floats)?;
                 }
-                (FeatureKind::Int64, WireValue::Varint(_)) | (FeatureKind::Float, WireValue::Fixed32(_)) => {
+                (DType::Int64, WireValue::Varint(_)) | (DType::Float32, WireValue::Fixed32(_)) => {
                     self.values += 1;
                     self.unpacked += 1;
                 }

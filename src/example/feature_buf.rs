@@ -2,7 +2,7 @@
 
 use super::feature::Feature;
 use super::feature_slice::FeatureSlice;
-use super::kind::FeatureKind;
+use super::kind::DType;
 use super::values::{IntoBytes, ToFloat, ToInt64};
 use crate::error::{EncodeError, Result};
 
@@ -53,12 +53,12 @@ impl FeatureBuf {
     }
 
     /// Returns the kind, if there is one.
-    pub(crate) fn kind(&self) -> Option<FeatureKind> {
+    pub(crate) fn kind(&self) -> Option<DType> {
         match self {
             FeatureBuf::None => None,
-            FeatureBuf::Bytes(_) => Some(FeatureKind::Bytes),
-            FeatureBuf::Float(_) => Some(FeatureKind::Float),
-            FeatureBuf::Int64(_) => Some(FeatureKind::Int64),
+            FeatureBuf::Bytes(_) => Some(DType::Bytes),
+            FeatureBuf::Float(_) => Some(DType::Float32),
+            FeatureBuf::Int64(_) => Some(DType::Int64),
         }
     }
 

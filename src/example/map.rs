@@ -1,7 +1,7 @@
 //! The entries of a map field, in wire order.
 
 use super::entry_form::{EntryForm, EntryValue, take_long};
-use super::kind::FeatureKind;
+use super::kind::DType;
 use super::source::ValueMessage;
 use crate::error::WireErrorKind;
 use crate::wire::{Fault, WireReader, WireValue};
@@ -45,7 +45,7 @@ impl<'a> MapEntries<'a> {
     /// Takes the next entry, if it has the key of `head`, its [`entry_head`], and the usual encoding, of any length. If `content`, the
     /// result is the content of a list of this kind, otherwise the message that is the entry's value.
     #[inline(always)]
-    pub(crate) fn next_long(&mut self, head: &[u8], kind: FeatureKind, content: bool) -> Option<EntryValue> {
+    pub(crate) fn next_long(&mut self, head: &[u8], kind: DType, content: bool) -> Option<EntryValue> {
         // The reader is passed by value, so that loops over entries keep it in registers.
         let (value, after) = take_long(self.message, head, kind, content)?;
         self.message = after;

@@ -42,7 +42,7 @@ pub use feature::Feature;
 pub use feature_buf::FeatureBuf;
 pub use feature_slice::FeatureSlice;
 pub use guess::{KindGuess, MessageKind};
-pub use kind::FeatureKind;
+pub use kind::DType;
 pub use list::{BytesIter, BytesList, FloatIter, FloatList, Int64Iter, Int64List};
 pub use owned::{ExampleBuf, SequenceExampleBuf};
 pub use put::{put_example, put_sequence_example};

@@ -2,7 +2,7 @@
 
 use super::lex::Op;
 use super::value::Value;
-use crate::example::FeatureKind;
+use crate::example::DType;
 use crate::order::Split;
 use memchr::memmem::Finder;
 use regex::bytes::Regex;
@@ -166,25 +166,23 @@ impl Quantity {
     }
 
     /// Returns the kind of the quantity, if it does not depend on the feature.
-    pub(super) fn kind(self) -> Option<FeatureKind> {
+    pub(super) fn kind(self) -> Option<DType> {
         match self {
             Quantity::Value => None,
-            Quantity::Format => Some(FeatureKind::Bytes),
-            _ => Some(FeatureKind::Int64),
+            Quantity::Format => Some(DType::Bytes),
+            _ => Some(DType::Int64),
         }
     }
 }
 
 impl Test {
     /// Checks that values of this kind can be compared with the literals of the condition.
-    pub(super) fn check(&self, kind: FeatureKind) -> Result<(), Mismatch> {
+    pub(super) fn check(&self, kind: DType) -> Result<(), Mismatch> {
         match self {
             Test::Present | Test::Absent => Ok(()),
             Test::Compare(_, literal) => literal.check(kind),
             Test::In(items) => items.iter().flat_map(ListItem::literals).try_for_each(|one| one.check(kind)),
-            Test::Contains(Needle { at, .. }) | Test::Matches(Pattern { at, .. })
-                if kind != FeatureKind::Bytes =>
-            {
+            Test::Contains(Needle { at, .. }) | Test::Matches(Pattern { at, .. }) if kind != DType::Bytes => {
                 let found = match self {
                     Test::Contains(needle) => quoted(needle.finder.needle()),
                     Test::Matches(pattern) => quoted(pattern.regex.as_str().as_bytes()),
@@ -192,7 +190,7 @@ impl Test {
                 };
                 Err(Mismatch { at: *at, expected: expected(kind), found })
             }
-            Test::IsNan { at, .. } if kind != FeatureKind::Float => {
+            Test::IsNan { at, .. } if kind != DType::Float32 => {
                 Err(Mismatch { at: *at, expected: expected(kind), found: "nan".into() })
             }
             Test::Contains(_) | Test::Matches(_) | Test::IsNan { .. } => Ok(()),
@@ -222,11 +220,11 @@ impl Test {
     }
 }
 
-fn expected(kind: FeatureKind) -> &'static str {
+fn expected(kind: DType) -> &'static str {
     match kind {
-        FeatureKind::Int64 => "a 64-bit integer",
-        FeatureKind::Float => "a number",
-        FeatureKind::Bytes => "a string in quotes",
+        DType::Int64 => "a 64-bit integer",
+        DType::Float32 => "a number",
+        DType::Bytes => "a string in quotes",
     }
 }
 
@@ -269,11 +267,11 @@ impl ListItem {
 }
 
 impl Literal {
-    fn check(&self, kind: FeatureKind) -> Result<(), Mismatch> {
+    fn check(&self, kind: DType) -> Result<(), Mismatch> {
         let fits = match kind {
-            FeatureKind::Int64 => matches!(self.value, LiteralValue::Number { int: Some(_), .. }),
-            FeatureKind::Float => matches!(self.value, LiteralValue::Number { .. }),
-            FeatureKind::Bytes => matches!(self.value, LiteralValue::Str(_)),
+            DType::Int64 => matches!(self.value, LiteralValue::Number { int: Some(_), .. }),
+            DType::Float32 => matches!(self.value, LiteralValue::Number { .. }),
+            DType::Bytes => matches!(self.value, LiteralValue::Str(_)),
         };
         if fits {
             return Ok(());

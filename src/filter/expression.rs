@@ -3,7 +3,7 @@
 use super::condition::{FeatureTest, Node};
 use super::parse::{Parsed, parse};
 use crate::error::{Error, FilterError, Result};
-use crate::example::FeatureKind;
+use crate::example::DType;
 use std::fmt;
 use std::str::FromStr;
 
@@ -97,18 +97,20 @@ impl Filter {
     }
 
     /// Checks that values of this kind can be tested as the condition says.
-    pub(crate) fn check(&self, test: &FeatureTest, kind: FeatureKind) -> Result<()> {
+    pub(crate) fn check(&self, test: &FeatureTest, kind: DType) -> Result<()> {
         let (at, expected, found) = match test.quantity.kind() {
             None => match test.test.check(kind) {
                 Ok(()) => return Ok(()),
                 Err(e) => (e.at, e.expected.to_owned(), e.found),
             },
-            Some(_) if kind == FeatureKind::Bytes => return Ok(()),
+            Some(_) if kind == DType::Bytes => return Ok(()),
             Some(_) => (test.at, "values of bytes".to_owned(), test.quantity.name().to_owned() + "(..)"),
         };
         let feature = self.name(test.feature).escape_debug();
-        let reason =
-            format!("feature \"{feature}\" has values of {kind}: expected {expected}, found {found}");
+        let reason = format!(
+            "feature \"{feature}\" has values of {}: expected {expected}, found {found}",
+            kind.list_name()
+        );
         Err(self.error(at.0, reason))
     }
 

@@ -6,7 +6,7 @@ use super::condition::{
 };
 use super::lex::{Lexer, Op, Token};
 use crate::error::{Error, Result};
-use crate::example::FeatureKind;
+use crate::example::DType;
 use regex::bytes::RegexBuilder;
 use std::collections::HashMap;
 
@@ -145,7 +145,7 @@ impl FilterParser<'_> {
         let test = self.test("one of == != < <= > >= in contains matches is")?;
         if let Some(kind) = quantity.kind() {
             let name = self.features.iter().find(|(_, number)| **number == feature).map(|(name, _)| &**name);
-            let what = if kind == FeatureKind::Bytes { "a string" } else { "a number" };
+            let what = if kind == DType::Bytes { "a string" } else { "a number" };
             let subject =
                 format!("{}({}) is {what}", quantity.name(), name.unwrap_or_default().escape_debug());
             self.check(&test, kind, &subject)?;
@@ -183,7 +183,7 @@ impl FilterParser<'_> {
                 )));
             }
         };
-        self.check(&test, FeatureKind::Int64, "the record number")?;
+        self.check(&test, DType::Int64, "the record number")?;
         Ok(Node::Number(test))
     }
 
@@ -218,7 +218,7 @@ impl FilterParser<'_> {
     }
 
     /// Checks that the literals of a test fit a quantity that is always of one kind.
-    fn check(&self, test: &Test, kind: FeatureKind, subject: &str) -> Result<()> {
+    fn check(&self, test: &Test, kind: DType, subject: &str) -> Result<()> {
         test.check(kind).map_err(|e| {
             let reason = format!("{subject}: expected {}, found {}", e.expected, e.found);
             self.lexer.error_at(e.at.0, &reason)

@@ -1,6 +1,6 @@
 //! One value of a column.
 
-use crate::example::FeatureKind;
+use crate::example::DType;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -17,11 +17,11 @@ pub enum Value<'a> {
 
 impl Value<'_> {
     /// Returns the kind of feature with values of this type.
-    pub fn kind(self) -> FeatureKind {
+    pub fn kind(self) -> DType {
         match self {
-            Value::Int(_) => FeatureKind::Int64,
-            Value::Float(_) => FeatureKind::Float,
-            Value::Bytes(_) => FeatureKind::Bytes,
+            Value::Int(_) => DType::Int64,
+            Value::Float(_) => DType::Float32,
+            Value::Bytes(_) => DType::Bytes,
         }
     }
 

@@ -2,107 +2,147 @@
 
 use super::checkpoints::CheckpointTable;
 use super::chunks::scan_chunks;
-use super::identity::{Stamp, fingerprints};
+use super::identity::fingerprints;
 use super::layout::{self, CHECKED, GAPS, IndexHeader, TORN};
 use super::lookup::Index;
 use super::losses::Losses;
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::salvage::{salvage_file, salvage_inflated};
-use super::scan::{FileReader, ScanOutcome, ScanStart, scan_file, scan_inflated};
+use super::scan::{FileReader, SPARSE, SPARSE_OBJECT, ScanOutcome, ScanStart, scan_inflated, scan_sparsely};
 use super::sidecar::Sidecar;
 use super::store::NamedShard;
 use super::table::{Table, TableBuilder};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::inflate::{CheckpointScan, Checkpoints};
-use crate::io::{Compression, FileId, Map, open_regular, sniff, threads};
+use crate::io::{
+    Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, open_regular, sniff, threads,
+};
 use crate::policy::Damage;
 use std::path::Path;
 
 /// Scans a shard from its beginning, or from the end of the part that `old` covers. The scan of a map uses up to `threads` threads.
 pub(super) fn scan(
     shard: NamedShard<'_>,
-    expected: Stamp,
+    expected: &Stamp,
     old: Option<&Sidecar>,
     options: &IndexOptions,
     threads: usize,
     work: &Work,
 ) -> Result<Sidecar> {
     work.report(0)?;
-    let file = open_regular(shard.path)?;
-    let meta = file.metadata()?;
-    let stamp = Stamp::of(&meta)?;
-    let compression = match shard.compression {
-        Some(compression) => compression,
-        None => sniff::compression(&sniff::first_bytes(&file)?),
-    };
-    // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since then, or if a
-    // table of `old` is corrupt, the scan starts at the beginning.
-    let salvages_stream = options.damage == Damage::Skip && compression != Compression::None;
-    let old =
-        old.filter(|old| stamp == expected && old.header.compression() == compression && !salvages_stream);
-    let resumed = old.and_then(|old| Some((old, resume(old, work).ok()?)));
-    let payloads = options.checks_payloads();
-    let checked = payloads && resumed.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
-    let old = resumed.as_ref().map(|(old, _)| *old);
-    let (start, known) = resumed.map_or_else(Default::default, |(old, (start, points))| {
-        (start, points.map(|points| (points, old.header.data_size)))
-    });
-    let (mut checkpoints, mut lengths, mut losses) = (None, None, Losses::default());
-    let (scan, fps) = match (compression.format(), options.may_map) {
-        (None, _) if options.damage == Damage::Skip => {
-            let salvaged = salvage_file(&file, stamp.size, start, old, work)?;
-            lengths = salvaged.lengths;
-            let fps = fingerprints(&file, salvaged.outcome.end)?;
-            (salvaged.outcome, fps)
+    match options.storage.open(shard.path)? {
+        OpenedShard::File(file) => {
+            let map = |promise| Ok(Region::from(Map::open(&file, promise)?));
+            let scan = ShardScan { file: &file, sparse: SPARSE, expected, old, options, threads, work };
+            scan.run(shard.compression, || options.may_map.map(map).transpose())
         }
-        (None, Some(promise)) => {
-            let map = Map::open(&file, promise)?;
-            let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
-            let scan = scan_chunks(bytes, start, payloads, threads, work)?;
-            let fps = fingerprints(bytes, scan.end)?;
-            (scan, fps)
+        OpenedShard::Object(source) => {
+            let whole = source.whole().cloned();
+            let file = &Sequential::new(source, 0..u64::MAX);
+            let scan = ShardScan { file, sparse: SPARSE_OBJECT, expected, old, options, threads, work };
+            scan.run(shard.compression, || Ok(whole))
         }
-        (None, None) => {
-            let scan = scan_file(&file, stamp.size, start, payloads, work)?;
-            let fps = fingerprints(&file, scan.end)?;
-            (scan, fps)
-        }
-        (Some(format), _) if options.damage == Damage::Skip => {
-            let spacing = options.checkpoint_every;
-            let (salvaged, found) = salvage_inflated(&file, stamp.size, format, spacing, work)?;
-            checkpoints = Some(CheckpointTable::build(found, spacing)?);
-            (lengths, losses) = (salvaged.lengths, salvaged.losses);
-            (salvaged.outcome, fingerprints(&file, stamp.size)?)
-        }
-        (Some(format), _) => {
-            let spacing = options.checkpoint_every;
-            let bytes = |pos| FileReader::new(&file, pos..stamp.size, work);
-            let inflated = match known {
-                Some((points, at)) => {
-                    CheckpointScan::behind(bytes(at), format, spacing, points, at, start.at)
-                }
-                None => CheckpointScan::new(bytes(0), format, spacing),
-            };
-            let mut inflated = inflated.tolerant(options.allows_torn());
-            let mut scan = scan_inflated(&mut inflated, start, payloads, work)?;
-            losses.inflated = scan.torn.map_or(0, |torn| torn.have);
-            if let Some(left) = inflated.left_out() {
-                losses.bytes = left;
-                let have = scan.torn.map_or(0, |torn| torn.have).saturating_add(left);
-                scan.torn = Some(Torn { need: have.saturating_add(1), have });
+    }
+}
+
+/// The scan of an open shard.
+struct ShardScan<'a, S> {
+    file: &'a S,
+    /// Mean record length from which only headers are read.
+    sparse: u64,
+    expected: &'a Stamp,
+    old: Option<&'a Sidecar>,
+    options: &'a IndexOptions,
+    threads: usize,
+    work: &'a Work,
+}
+
+impl<S: Source> ShardScan<'_, S> {
+    /// Scans the shard. `whole` returns all its bytes if they are mapped or in memory.
+    fn run(
+        self,
+        compression: Option<Compression>,
+        whole: impl FnOnce() -> Result<Option<Region>>,
+    ) -> Result<Sidecar> {
+        let ShardScan { file, sparse, expected, old, options, threads, work } = self;
+        let stamp = file.stamp()?;
+        let compression = match compression {
+            Some(compression) => compression,
+            None => sniff::compression(&sniff::first_bytes(ReadRange { file, at: 0, end: stamp.size })?),
+        };
+        // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since then, or if a
+        // table of `old` is corrupt, the scan starts at the beginning.
+        let salvages_stream = options.damage == Damage::Skip && compression != Compression::None;
+        let old = old.filter(|old| {
+            stamp.is_like(expected) && old.header.compression() == compression && !salvages_stream
+        });
+        let resumed = old.and_then(|old| Some((old, resume(old, work).ok()?)));
+        let payloads = options.checks_payloads();
+        let checked = payloads && resumed.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
+        let old = resumed.as_ref().map(|(old, _)| *old);
+        let (start, known) = resumed.map_or_else(Default::default, |(old, (start, points))| {
+            (start, points.map(|points| (points, old.header.data_size)))
+        });
+        let (mut checkpoints, mut lengths, mut losses) = (None, None, Losses::default());
+        let whole = match compression {
+            Compression::None if options.damage == Damage::Raise => whole()?,
+            _ => None,
+        };
+        let (scan, fps) = match (compression.format(), whole) {
+            (None, _) if options.damage == Damage::Skip => {
+                let salvaged = salvage_file(file, stamp.size, start, old, work)?;
+                lengths = salvaged.lengths;
+                let fps = fingerprints(file, salvaged.outcome.end)?;
+                (salvaged.outcome, fps)
             }
-            checkpoints = Some(CheckpointTable::build(inflated.into_checkpoints(), spacing)?);
-            (scan, fingerprints(&file, stamp.size)?)
-        }
-    };
-    let sidecar = assemble(scan, lengths, compression, stamp, fps, checked)?;
-    let sidecar = match checkpoints {
-        Some(checkpoints) => sidecar.with_checkpoints(checkpoints).with_losses(&losses),
-        None => sidecar,
-    };
-    Ok(Sidecar { shard_id: FileId::known(&meta), ..sidecar })
+            (None, Some(all)) => {
+                let bytes = usize::try_from(stamp.size).ok().and_then(|size| all.get(..size)).unwrap_or(&all);
+                let scan = scan_chunks(bytes, start, payloads, threads, work)?;
+                let fps = fingerprints(bytes, scan.end)?;
+                (scan, fps)
+            }
+            (None, None) => {
+                let scan = scan_sparsely(file, stamp.size, start, payloads, sparse, work)?;
+                let fps = fingerprints(file, scan.end)?;
+                (scan, fps)
+            }
+            (Some(format), _) if options.damage == Damage::Skip => {
+                let spacing = options.checkpoint_every;
+                let (salvaged, found) = salvage_inflated(file, stamp.size, format, spacing, work)?;
+                checkpoints = Some(CheckpointTable::build(found, spacing)?);
+                (lengths, losses) = (salvaged.lengths, salvaged.losses);
+                (salvaged.outcome, fingerprints(file, stamp.size)?)
+            }
+            (Some(format), _) => {
+                let spacing = options.checkpoint_every;
+                let bytes = |pos| FileReader::new(file, pos..stamp.size, work);
+                let inflated = match known {
+                    Some((points, at)) => {
+                        CheckpointScan::behind(bytes(at), format, spacing, points, at, start.at)
+                    }
+                    None => CheckpointScan::new(bytes(0), format, spacing),
+                };
+                let mut inflated = inflated.tolerant(options.allows_torn());
+                let mut scan = scan_inflated(&mut inflated, start, payloads, work)?;
+                losses.inflated = scan.torn.map_or(0, |torn| torn.have);
+                if let Some(left) = inflated.left_out() {
+                    losses.bytes = left;
+                    let have = scan.torn.map_or(0, |torn| torn.have).saturating_add(left);
+                    scan.torn = Some(Torn { need: have.saturating_add(1), have });
+                }
+                checkpoints = Some(CheckpointTable::build(inflated.into_checkpoints(), spacing)?);
+                (scan, fingerprints(file, stamp.size)?)
+            }
+        };
+        let sidecar = assemble(scan, lengths, compression, (stamp.size, stamp.mtime_ns()), fps, checked)?;
+        let sidecar = match checkpoints {
+            Some(checkpoints) => sidecar.with_checkpoints(checkpoints).with_losses(&losses),
+            None => sidecar,
+        };
+        Ok(Sidecar { shard_id: stamp.id, ..sidecar })
+    }
 }
 
 /// Returns the start of a scan that resumes where `old` ends, and the checkpoints of a compressed shard.
@@ -124,19 +164,19 @@ fn assemble(
     scan: ScanOutcome,
     lengths: Option<Table>,
     compression: Compression,
-    stamp: Stamp,
+    (data_size, mtime_ns): (u64, i64),
     (fp_head, fp_tail): (u64, u64),
     checked: bool,
 ) -> Result<Sidecar> {
     let ScanOutcome { mut offsets, end, torn } = scan;
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
     let plain = compression == Compression::None;
-    let torn_flag = flag(torn.is_some() || plain && end < stamp.size, TORN);
+    let torn_flag = flag(torn.is_some() || plain && end < data_size, TORN);
     let header = IndexHeader {
         n_records: offsets.len(),
-        data_size: stamp.size,
-        indexed_end: if plain { end } else { stamp.size },
-        mtime_ns: stamp.mtime_ns,
+        data_size,
+        indexed_end: if plain { end } else { data_size },
+        mtime_ns,
         fp_head,
         fp_tail,
         stream_end: end,
@@ -152,9 +192,9 @@ fn assemble(
 /// Scans a shard in memory into an index. The index is not saved.
 pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> Result<Index> {
     let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
-    let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
+    let size = bytes.len() as u64;
     let (scan, lengths) = if options.damage == Damage::Skip {
-        let salvaged = salvage_file(&bytes, stamp.size, ScanStart::default(), None, work).map_err(hint)?;
+        let salvaged = salvage_file(&bytes, size, ScanStart::default(), None, work).map_err(hint)?;
         (salvaged.outcome, salvaged.lengths)
     } else {
         let payloads = options.checks_payloads();
@@ -163,7 +203,7 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
         (scan.map_err(hint)?, None)
     };
     let fps = fingerprints(bytes, scan.end)?;
-    let sidecar = assemble(scan, lengths, Compression::None, stamp, fps, options.checks_payloads())?;
+    let sidecar = assemble(scan, lengths, Compression::None, (size, 0), fps, options.checks_payloads())?;
     match sidecar.torn {
         Some(Torn { need, have }) if !options.allows_torn() => {
             let at = At {
@@ -196,7 +236,7 @@ pub(crate) fn from_offsets(
     }
     let fps = fingerprints(&file, stamp.size)?;
     let scan = ScanOutcome { offsets, end, torn: None };
-    assemble(scan, None, compression, stamp, fps, true)
+    assemble(scan, None, compression, (stamp.size, stamp.mtime_ns()), fps, true)
 }
 
 #[cfg(test)]

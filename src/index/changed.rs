@@ -1,25 +1,24 @@
 //! A shard whose head or tail differs from the indexed bytes: is it damaged, or another one?
 
-use super::identity::{OTHER_CONTENT, SHORTER, Stamp, fingerprints, stale};
+use super::identity::{OTHER_CONTENT, SHORTER, fingerprints, stale};
 use super::layout::{GAPS, IndexHeader};
 use super::progress::Work;
 use super::scan::{FileReader, ScanStart, scan_file, scan_inflated};
 use crate::error::{Error, Result};
-use crate::io::FileState;
 use crate::io::inflate::CheckpointScan;
-use std::fs::File;
+use crate::io::{Source, Stamp};
 
 /// Checks that the indexed bytes are still at the start of a shard, which may have grown. Always compares the fingerprints.
 ///
 /// # Errors
 /// [`IndexError::Stale`](crate::error::IndexError::Stale), or the damage of the shard; I/O errors.
-pub(crate) fn check_start(known: &IndexHeader, file: &File) -> Result<()> {
-    let now = FileState::of(file)?.stamp;
+pub(crate) fn check_start(known: &IndexHeader, file: &dyn Source) -> Result<()> {
+    let now = file.stamp()?;
     if now.size < known.indexed_end {
-        return Err(stale(known, now, SHORTER));
+        return Err(stale(known, &now, SHORTER));
     }
     if fingerprints(file, known.indexed_end)? != (known.fp_head, known.fp_tail) {
-        return Err(changed(known, now, file, OTHER_CONTENT));
+        return Err(changed(known, &now, file, OTHER_CONTENT));
     }
     Ok(())
 }
@@ -29,7 +28,7 @@ pub(crate) fn check_start(known: &IndexHeader, file: &File) -> Result<()> {
 /// It is the first damage, with record and offset, if all indexed bytes are read and some are damaged. A shard of sound records was replaced:
 /// it is stale. So bits that flip are called damage wherever they are, and a rebuilt index is not recommended for them.
 #[cold]
-pub(super) fn changed(known: &IndexHeader, now: Stamp, file: &File, why: &str) -> Error {
+pub(super) fn changed(known: &IndexHeader, now: &Stamp, file: &dyn Source, why: &str) -> Error {
     // With gaps the first damage is one that the caller accepted.
     let may_be_damaged = now.size == known.data_size && !known.has(GAPS);
     match may_be_damaged.then(|| verify(known, file)) {
@@ -39,7 +38,7 @@ pub(super) fn changed(known: &IndexHeader, now: Stamp, file: &File, why: &str) -
 }
 
 /// Verifies all indexed records of a shard, without its index.
-fn verify(known: &IndexHeader, file: &File) -> Result<()> {
+fn verify(known: &IndexHeader, file: &dyn Source) -> Result<()> {
     let (work, start) = (Work::new(None), ScanStart::default());
     match known.compression().format() {
         None => scan_file(file, known.indexed_end, start, true, &work).map(drop),

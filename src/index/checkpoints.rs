@@ -6,7 +6,7 @@ use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Error, Result};
 use crate::io::inflate::{Checkpoint, Checkpoints, WINDOW};
-use crate::io::{ReadAt, Region};
+use crate::io::{Region, read_exact_at};
 use crate::memory::{grow, room};
 use std::fs::File;
 use std::io::Write;
@@ -57,7 +57,7 @@ impl WindowFile {
         buf.clear();
         grow(buf, len)?;
         let offset = self.offset.saturating_add(part.start);
-        self.from.read(|file, at| Ok(file.read_exact_at(buf, at.saturating_add(offset))?))
+        self.from.read(|file, at| Ok(read_exact_at(file, buf, at.saturating_add(offset))?))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::layout::{HEADER_LEN, MAX_PREFIX, Section};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};
-use crate::io::{KeptFile, Map, ReadAt, Region, Reserved, open_regular};
+use crate::io::{KeptFile, Map, Region, Reserved, open_regular, read_exact_at, size, url_of};
 use crate::memory::zeroed;
 use std::fs::File;
 use std::io;
@@ -15,6 +15,9 @@ pub(crate) const SMALL: u64 = 64 << 10;
 /// Maximum size of an index file that is read into memory while the [`Budget`](crate::io::Budget) allows. A file in memory may
 /// then be deleted or truncated on disk.
 pub(crate) const READ_IN: u64 = 1 << 20;
+
+/// Maximum size of an index file of a store, which is always read into memory.
+pub(crate) const LARGEST: u64 = 1 << 30;
 
 /// An open index or column file.
 pub(crate) enum OpenedFile {
@@ -50,8 +53,12 @@ impl SidecarFile {
     }
 }
 
-/// Opens the index or column file at `path`. Returns `None` if there is no file.
+/// Opens the index or column file at `path`, which may be a URL. Returns `None` if there is no file.
 pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<OpenedFile>, String> {
+    if url_of(path).is_some() {
+        let found = options.storage.index_file(path, LARGEST).map_err(|e| e.kind().to_string())?;
+        return Ok(found.map(|bytes| OpenedFile::Whole(bytes, None)));
+    }
     let file = match open_regular(path) {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -60,7 +67,7 @@ pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<Op
         Err(e) => return Err(e.to_string()),
     };
     let io = |e: io::Error| e.to_string();
-    let len = file.size().map_err(io)?;
+    let len = size(&file).map_err(io)?;
     let budget = options.budget();
     let reserved = (SMALL < len && len <= READ_IN).then(|| budget.reserve(len)).flatten();
     let read_in = len <= SMALL || reserved.is_some();
@@ -69,7 +76,7 @@ pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<Op
         return Ok(Some(OpenedFile::Whole(map.into(), None)));
     }
     let mut bytes = zeroed(if read_in { len } else { MAX_PREFIX as u64 }).map_err(|e| io(e.into()))?;
-    file.read_exact_at(&mut bytes, 0).map_err(io)?;
+    read_exact_at(&file, &mut bytes, 0).map_err(io)?;
     if read_in {
         return Ok(Some(OpenedFile::Whole(Region::from(bytes), reserved)));
     }
@@ -91,7 +98,7 @@ pub(crate) fn reopen(path: &Path, head: &[u8; HEADER_LEN]) -> Result<File> {
         opened => opened?,
     };
     let mut now = [0; HEADER_LEN];
-    match file.read_exact_at(&mut now, 0) {
+    match read_exact_at(&file, &mut now, 0) {
         Ok(()) if now == *head => Ok(file),
         Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => Err(e.into()),
         _ => Err(stale("replaced").into()),
@@ -107,6 +114,6 @@ pub(crate) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
 /// Reads a section of the file that begins at byte `at`. The caller has checked that the section is inside the file.
 pub(crate) fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
     let mut bytes = zeroed(s.len)?;
-    file.read_exact_at(&mut bytes, at.saturating_add(s.offset))?;
+    read_exact_at(file, &mut bytes, at.saturating_add(s.offset))?;
     Ok(Region::from(bytes))
 }

@@ -2,8 +2,7 @@
 
 use super::layout::{GAPS, IndexHeader};
 use crate::error::{Error, IndexError};
-use crate::io::ReadAt;
-pub(crate) use crate::io::Stamp;
+use crate::io::{Source, Stamp, read_exact_at};
 use std::io;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -16,7 +15,7 @@ pub(super) const OTHER_CONTENT: &str = "the content of the shard has changed";
 /// The result of comparing an index with its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Staleness {
-    /// Size and time are equal.
+    /// Size and time are equal, and the time is known.
     Fresh,
     /// The bytes are the same, but the time differs: after a copy, a `touch` or a download.
     Moved,
@@ -29,13 +28,16 @@ pub(crate) enum Staleness {
 /// Compares an index with its shard, by the table in docs/index.md §2. `fingerprints` is called only if size or time differ.
 pub(crate) fn compare(
     known: &IndexHeader,
-    now: Stamp,
+    now: &Stamp,
     fingerprints: impl FnOnce(u64) -> io::Result<(u64, u64)>,
 ) -> io::Result<Staleness> {
-    if now.size == known.data_size && now.mtime_ns == known.mtime_ns {
+    if now.has(known.data_size, known.mtime_ns) {
         return Ok(Staleness::Fresh);
     }
-    if known.has(GAPS) {
+    let same_size = now.size == known.data_size;
+    // Without a time the fingerprints decide, and no time tells that other bytes have changed.
+    let is_timed = now.modified_ns.is_some();
+    if known.has(GAPS) && (is_timed || !same_size) {
         return Ok(Staleness::Stale(
             "the shard has changed, and damaged records were skipped when it was indexed",
         ));
@@ -46,7 +48,7 @@ pub(crate) fn compare(
     if fingerprints(known.indexed_end)? != (known.fp_head, known.fp_tail) {
         return Ok(Staleness::Stale(OTHER_CONTENT));
     }
-    Ok(if now.size == known.data_size && now.size == known.indexed_end {
+    Ok(if same_size && (now.size == known.indexed_end || !is_timed) {
         Staleness::Moved
     } else if known.compression().format().is_some_and(|format| !format.has_members()) {
         Staleness::Stale("the size of the compressed shard has changed")
@@ -57,7 +59,7 @@ pub(crate) fn compare(
 
 /// Returns the reason why the index of a shard that is [`Staleness::Grown`] does not cover all of it. After a torn tail, a shard may have
 /// changed without having grown.
-pub(crate) fn why_partial(known: &IndexHeader, now: Stamp) -> &'static str {
+pub(crate) fn why_partial(known: &IndexHeader, now: &Stamp) -> &'static str {
     if now.size > known.data_size { "the shard has grown" } else { "the shard has changed" }
 }
 
@@ -69,24 +71,27 @@ pub(crate) fn same_records(a: &IndexHeader, b: &IndexHeader) -> bool {
 
 /// Returns the error of an index that no longer matches its shard.
 #[cold]
-pub(crate) fn stale(known: &IndexHeader, now: Stamp, why: &str) -> Error {
-    let reason = format!(
-        "{why}: expected {} bytes with time {} ns, found {} bytes with time {} ns",
-        known.data_size, known.mtime_ns, now.size, now.mtime_ns
-    );
+pub(crate) fn stale(known: &IndexHeader, now: &Stamp, why: &str) -> Error {
+    let text = |size: u64, mtime_ns: i64| match mtime_ns {
+        i64::MIN => format!("{size} bytes"),
+        time => format!("{size} bytes with time {time} ns"),
+    };
+    let expected = text(known.data_size, known.mtime_ns);
+    let reason = format!("{why}: expected {expected}, found {}", text(now.size, now.mtime_ns()));
     IndexError::Stale { reason: reason.into() }.into()
 }
 
 /// Returns the XXH3-64 of the first 64 KiB of a file, and of the 64 KiB that end at `indexed_end`.
-pub(crate) fn fingerprints(file: &(impl ReadAt + ?Sized), indexed_end: u64) -> io::Result<(u64, u64)> {
+pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io::Result<(u64, u64)> {
     let len = indexed_end.min(FINGERPRINT);
+    file.want(&[0..len, indexed_end.saturating_sub(len)..indexed_end]);
     let mut buf = vec![0; len as usize];
-    file.read_exact_at(&mut buf, 0)?;
+    read_exact_at(file, &mut buf, 0)?;
     let head = xxh3_64(&buf);
     if let Some(start) = indexed_end.checked_sub(len)
         && start > 0
     {
-        file.read_exact_at(&mut buf, start)?;
+        read_exact_at(file, &mut buf, start)?;
     }
     Ok((head, xxh3_64(&buf)))
 }
@@ -113,6 +118,30 @@ pub(crate) fn dataset_hash<'a>(shards: impl Iterator<Item = &'a IndexHeader>) ->
 mod tests {
     use super::super::layout::{GZIP, TORN, ZLIB};
     use super::*;
+
+    fn at(size: u64, mtime_ns: i64) -> Stamp {
+        Stamp { modified_ns: Some(mtime_ns), ..Stamp::new(size) }
+    }
+
+    #[test]
+    fn without_a_time_fingerprints_decide() {
+        let base = IndexHeader {
+            data_size: 100,
+            indexed_end: 100,
+            fp_head: 1,
+            fp_tail: 2,
+            ..IndexHeader::default()
+        };
+        for mtime_ns in [i64::MIN, 5] {
+            for (indexed_end, flags) in [(100, 0), (90, TORN), (90, GAPS | TORN)] {
+                let known = IndexHeader { mtime_ns, indexed_end, flags, ..base };
+                let now = |size, fp| compare(&known, &Stamp::new(size), |_| Ok(fp)).unwrap();
+                assert_eq!(now(100, (1, 2)), Staleness::Moved);
+                assert!(matches!(now(100, (1, 3)), Staleness::Stale(_)));
+                assert_ne!(now(101, (1, 2)), Staleness::Moved);
+            }
+        }
+    }
 
     #[test]
     fn fingerprints_of_no_bytes() {
@@ -142,13 +171,9 @@ mod tests {
         let gaps = IndexHeader { flags: GAPS, ..plain };
         let gzip = IndexHeader { flags: GZIP, ..plain };
         let zlib = IndexHeader { flags: ZLIB, ..plain };
-        let now =
-            |h: &IndexHeader, size, mtime_ns, fp| compare(h, Stamp { size, mtime_ns }, |_| Ok(fp)).unwrap();
+        let now = |h: &IndexHeader, size, mtime_ns, fp| compare(h, &at(size, mtime_ns), |_| Ok(fp)).unwrap();
         let same = (1, 2);
-        assert_eq!(
-            compare(&plain, Stamp { size: 100, mtime_ns: 5 }, |_| panic!("read")).unwrap(),
-            Staleness::Fresh
-        );
+        assert_eq!(compare(&plain, &at(100, 5), |_| panic!("read")).unwrap(), Staleness::Fresh);
         assert_eq!(now(&torn, 100, 5, (0, 0)), Staleness::Fresh);
         assert!(matches!(now(&gaps, 100, 6, same), Staleness::Stale(_)));
         assert!(matches!(now(&plain, 100, 6, (1, 3)), Staleness::Stale(_)));
@@ -164,7 +189,7 @@ mod tests {
         assert!(matches!(now(&gzip, 99, 6, same), Staleness::Stale(_)));
         assert_eq!(now(&zlib, 100, 6, same), Staleness::Moved);
         assert!(matches!(now(&zlib, 101, 6, same), Staleness::Stale(_)));
-        let why = |h, size| why_partial(h, Stamp { size, mtime_ns: 6 });
+        let why = |h, size| why_partial(h, &at(size, 6));
         assert_eq!((why(&plain, 101), why(&torn, 101)), ("the shard has grown", "the shard has grown"));
         assert_eq!((why(&torn, 100), why(&torn, 95)), ("the shard has changed", "the shard has changed"));
     }

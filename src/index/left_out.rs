@@ -7,7 +7,7 @@ use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::named_with;
 use crate::error::{Error, Result};
-use crate::io::{Existing, Output, ReadAt, SalvagePart, SalvageReader, folder, open_regular};
+use crate::io::{Existing, Output, SalvagePart, SalvageReader, folder, open_regular, read_exact_at};
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use crate::wire::MAX_LEN;
@@ -33,7 +33,7 @@ pub(crate) fn report(
 ) -> Result<Option<Warning>> {
     let warning = warning(path, index, options)?;
     if let (Some(Warning::DamageSkipped { .. }), Some(dir)) = (&warning, &options.rest) {
-        write_rest(path, index, &named_with(dir, path, REST), work)?;
+        write_rest(path, index, options, &named_with(dir, path, REST), work)?;
     }
     Ok(warning)
 }
@@ -129,9 +129,10 @@ impl RestFile {
 }
 
 /// Writes the damaged bytes of a shard to `target`.
-fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<()> {
-    let file = open_regular(path)?;
-    index.check_file(&file, true)?;
+fn write_rest(path: &Path, index: &Index, options: &IndexOptions, target: &Path, work: &Work) -> Result<()> {
+    let opened = options.storage.open(path)?;
+    let file = opened.source();
+    index.check_file(file, true)?;
     let to_target = |e: io::Error| Error::from(e).in_file(target);
     fs::create_dir_all(folder(target)).map_err(to_target)?;
     let mut out = RestFile::open(target).map_err(to_target)?;
@@ -145,7 +146,7 @@ fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<
                     work.report(0)?;
                     let len = gap.bytes().min(BUFFER);
                     buf.resize(usize::try_from(len).unwrap_or_default(), 0);
-                    file.read_exact_at(&mut buf, gap.start)?;
+                    read_exact_at(file, &mut buf, gap.start)?;
                     put(&buf)?;
                     gap.start = gap.start.saturating_add(len);
                 }
@@ -154,7 +155,7 @@ fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<
         // The index does not contain the length of the stream, so the file is searched again.
         Some(format) => {
             let size = index.data_size();
-            let mut reader = SalvageReader::inflated(&file, size, format, u64::MAX, MAX_LEN);
+            let mut reader = SalvageReader::inflated(file, size, format, u64::MAX, MAX_LEN);
             while let Some(part) = reader.next()? {
                 if let SalvagePart::Damage { bytes, .. } = part {
                     put(bytes)?;

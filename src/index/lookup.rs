@@ -2,15 +2,14 @@
 
 use super::changed::{changed, check_start};
 use super::checkpoints::{CheckpointError, CheckpointTable};
-use super::identity::{self, Staleness, Stamp};
+use super::identity::{self, Staleness};
 use super::layout::{self, CHECKED, GAPS, TORN, refused};
 use super::losses::{Losses, NotInflatedRange};
 use super::sidecar::{Sidecar, Span};
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::io::{Compression, FileId, FileState, Region};
+use crate::io::{Compression, FileId, Region, Source, Stamp};
 use crate::warning::Gap;
 use std::fmt;
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Refused`](crate::error::IndexError::Refused).
     pub fn from_sidecar(bytes: Region) -> Result<Index> {
-        let len = bytes.len() as u64;
+        let len = bytes.len();
         let sidecar = Sidecar::from_bytes(bytes, len).map_err(refused)?;
         Ok(sidecar.into())
     }
@@ -254,21 +253,21 @@ impl Index {
         self.0.file.as_deref()
     }
 
-    /// Checks that `file` is the indexed shard: it must have the indexed size, and the indexed time or fingerprints. Costs one
-    /// `fstat`, and a read of 128 KiB if the time differs.
+    /// Checks that `file` is the indexed shard: it must have the indexed size, and the indexed time or fingerprints. For a
+    /// [`File`](std::fs::File) it costs one `fstat`, and a read of 128 KiB if the time differs.
     ///
     /// # Errors
     /// [`IndexError::Stale`](crate::error::IndexError::Stale); I/O errors.
-    pub fn check_shard(&self, file: &File) -> Result<()> {
+    pub fn check_shard(&self, file: &dyn Source) -> Result<()> {
         self.check_file(file, false).map(drop)
     }
 
     /// Checks a shard like [`check_shard`](Index::check_shard), and returns its size and time. With `may_have_grown`, a shard that has
     /// grown passes as well, because its indexed records have not moved.
-    pub(crate) fn check_file(&self, file: &File, may_have_grown: bool) -> Result<Stamp> {
-        let (known, now) = (&self.0.header, FileState::of(file)?);
+    pub(crate) fn check_file(&self, file: &dyn Source, may_have_grown: bool) -> Result<Stamp> {
+        let (known, now) = (&self.0.header, file.stamp()?);
         let fingerprints = |end| identity::fingerprints(file, end);
-        let why = match identity::compare(known, now.stamp, fingerprints)? {
+        let why = match identity::compare(known, &now, fingerprints)? {
             // Two files that were written within one clock tick have the same time.
             Staleness::Fresh
                 if self.0.shard_id.is_some_and(|id| now.id != Some(id))
@@ -276,15 +275,15 @@ impl Index {
             {
                 "the shard was replaced"
             }
-            Staleness::Grown if !may_have_grown => identity::why_partial(known, now.stamp),
-            Staleness::Fresh | Staleness::Moved | Staleness::Grown => return Ok(now.stamp),
+            Staleness::Grown if !may_have_grown => identity::why_partial(known, &now),
+            Staleness::Fresh | Staleness::Moved | Staleness::Grown => return Ok(now),
             // Other records may be sound now, but the indexed ones have not moved.
-            Staleness::Stale(_) if may_have_grown && self.has_gaps() && now.stamp.size > known.data_size => {
-                return check_start(known, file).map(|()| now.stamp);
+            Staleness::Stale(_) if may_have_grown && self.has_gaps() && now.size > known.data_size => {
+                return check_start(known, file).map(|()| now);
             }
             Staleness::Stale(why) => why,
         };
-        Err(changed(known, now.stamp, file, why))
+        Err(changed(known, &now, file, why))
     }
 
     /// Verifies every block now, instead of each on first use, and validates every span.

@@ -60,7 +60,7 @@ pub use sidecar::Span;
 pub(crate) use build::index_bytes;
 pub(crate) use changed::check_start;
 pub(crate) use file::{OpenedFile, open_file, read_section, reopen, slice};
-pub(crate) use identity::{Stamp, fingerprints, hex128, same_records};
+pub(crate) use identity::{fingerprints, hex128, same_records};
 pub(crate) use layout::{
     CHECKED, HEADER_LEN, IndexHeader, MAX_PREFIX, Refusal, Section, compression_flags, refused,
 };
@@ -70,5 +70,5 @@ pub(crate) use obtain::{Obtained, SearchResult, ShardFiles, build_advice, obtain
 pub(crate) use open::sidecar_for_written;
 pub(crate) use pack::Pack;
 pub(crate) use progress::{ProgressCallback, REPORT, Work};
-pub(crate) use store::{NamedShard, Save, candidates, named_with, save_somewhere, target_dir, write};
+pub(crate) use store::{NamedShard, Save, candidates, named_with, save_required, save_somewhere, target_dir};
 pub(crate) use table::TableBuilder;

@@ -4,7 +4,7 @@ use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::{NamedShard, Save, check_names};
 use crate::error::{Build, IndexError, Result};
-use crate::io::threads;
+use crate::io::{threads, url_of};
 use crate::policy::IndexMode;
 use crate::warning::Warning;
 use std::io;
@@ -91,10 +91,10 @@ pub(crate) fn obtain<K: ShardFiles>(
     if missing > 0 && options.mode == IndexMode::Require && save == Save::BestEffort {
         kind.require(&searched)?;
     }
-    if options.mode == IndexMode::Auto && save == Save::BestEffort && bytes > options.auto_limit {
+    let limit = options.scan_limit(shards.iter().any(|shard| url_of(shard.path).is_some()));
+    if options.mode == IndexMode::Auto && save == Save::BestEffort && bytes > limit {
         let build = Box::new(Build { features: kind.features(), ..build_advice(shards) });
-        let limit = IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, build };
-        return Err(limit.into());
+        return Err(IndexError::BuildLimit { shards: missing, bytes, limit, build }.into());
     }
     if missing > 0 {
         kind.begin();

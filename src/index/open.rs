@@ -1,7 +1,7 @@
 //! Finding, extending, building and saving the indexes of many shards.
 
 use super::build::{from_offsets, scan};
-use super::identity::{Stamp, stale, why_partial};
+use super::identity::{stale, why_partial};
 use super::layout::TORN;
 use super::left_out::report;
 use super::lookup::Index;
@@ -9,13 +9,16 @@ use super::obtain::{Obtained, SearchResult, ShardFiles, obtain, refused_file};
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::sidecar::Sidecar;
-use super::store::{self, IndexSearch, NamedShard, Save, named, save_somewhere, search, target_dir, write};
+use super::store::{
+    self, IndexSearch, NamedShard, Save, TFRI, named, save_required, save_somewhere, search, target_dir,
+    write,
+};
 use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader, Torn};
 use crate::io::threads;
 use crate::io::{
-    Compression, FileId, ReadAt, TMP_PREFIX, check_regular, file_type_name, open_regular, sniff,
+    Compression, ReadRange, Stamp, TMP_PREFIX, check_regular, file_type_name, read_exact_at, sniff, url_of,
 };
 use crate::paths;
 use crate::policy::IndexMode;
@@ -60,8 +63,9 @@ impl FromIterator<Indexes> for Indexes {
 ///
 /// If several shards fail, the error is that of the first one.
 pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes> {
-    let work = Work::new(options.progress.as_ref());
-    work.end(open_all(&detected(paths), options, Save::BestEffort, &work))
+    let options = &options.budgeted();
+    let (paths, work) = (options.storage.names(paths)?, Work::new(options.progress.as_ref()));
+    work.end(open_all(&detected(&paths), options, Save::BestEffort, &work))
 }
 
 /// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes to scan. Writes each index
@@ -80,7 +84,9 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
     reason = "shards are numbered from 0 to their count"
 )]
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Result<Indexes>>> {
-    let shards = detected(paths);
+    let options = &options.budgeted();
+    let paths = options.storage.names(paths)?;
+    let shards = detected(&paths);
     store::check_names(&shards, options)?;
     // With fewer shards than threads, a shard has several threads.
     let each = threads::threads(options.jobs)? / shards.len().max(1);
@@ -101,6 +107,9 @@ fn detected(paths: &[PathBuf]) -> Vec<NamedShard<'_>> {
 
 /// Removes temporary files in `dir` that are at least a day old. Killed writers leave such files.
 fn remove_leftovers(dir: &Path) -> io::Result<()> {
+    if url_of(dir).is_some() {
+        return Ok(());
+    }
     let Some(day_ago) = SystemTime::now().checked_sub(Duration::from_secs(24 * 60 * 60)) else {
         return Ok(());
     };
@@ -127,7 +136,7 @@ pub(crate) fn open_all(
     let options = &options.budgeted();
     let (indexes, mut warnings) =
         obtain(&IndexFiles { shards, options, save, work }, shards, options, save, work)?;
-    check_one_set(shards, &indexes)?;
+    check_one_set(shards, &indexes, options)?;
     for (shard, index) in shards.iter().zip(&indexes) {
         warnings.extend(report(shard.path, index, options, work).map_err(|e| e.in_file(shard.path))?);
     }
@@ -136,18 +145,32 @@ pub(crate) fn open_all(
 
 /// Returns an error if a shard of a set has been replaced since its index was obtained: the others may then be those of another set. A writer that
 /// replaces a set gives all its shards to other files.
-fn check_one_set(shards: &[NamedShard<'_>], indexes: &[Index]) -> Result<()> {
+fn check_one_set(shards: &[NamedShard<'_>], indexes: &[Index], options: &IndexOptions) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());
     }
     for (shard, index) in shards.iter().zip(indexes).filter(|(shard, _)| paths::is_of_set(shard.path)) {
         let Some(known) = index.shard_id() else { continue };
-        if FileId::of(shard.path).map_err(|e| Error::from(e).in_file(shard.path))? != Some(known) {
+        let now = options.storage.id(shard.path).map_err(|e| Error::from(e).in_file(shard.path))?;
+        if now != Some(known) {
             let reason = "the shard was replaced while its set was opened: open the set again".into();
             return Err(Error::from(IndexError::Stale { reason }).in_file(shard.path));
         }
     }
     Ok(())
+}
+
+/// Returns the stamp of a shard, which must be a regular file or an object.
+fn stamp(path: &Path, options: &IndexOptions) -> Result<Stamp> {
+    if url_of(path).is_some() {
+        return options.storage.stamp(path);
+    }
+    let meta = fs::metadata(path)?;
+    match check_regular(&meta) {
+        Ok(()) => Ok(Stamp::of(&meta)?),
+        Err(e) if meta.is_dir() => Err(e.into()),
+        Err(_) => Err(IndexError::NotRegular { found: file_type_name(&meta).into() }.into()),
+    }
 }
 
 /// The index files of shards.
@@ -161,7 +184,6 @@ struct IndexFiles<'a> {
 /// The result of the search for an index, and the state of the shard at that time.
 struct FoundIndex {
     stamp: Stamp,
-    id: Option<FileId>,
     search: IndexSearch,
 }
 
@@ -172,26 +194,19 @@ impl ShardFiles for IndexFiles<'_> {
     #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn search(&self, s: usize) -> Result<SearchResult<FoundIndex>> {
         let (shard, options) = (self.shards[s], self.options);
-        let here = |e: io::Error| Error::from(e).in_file(shard.path);
-        let meta = fs::metadata(shard.path).map_err(here)?;
-        if let Err(e) = check_regular(&meta) {
-            if meta.is_dir() {
-                return Err(here(e));
-            }
-            let found = file_type_name(&meta).into();
-            return Err(Error::from(IndexError::NotRegular { found }).in_file(shard.path));
-        }
-        let stamp = Stamp::of(&meta).map_err(here)?;
+        let stamp = stamp(shard.path, options).map_err(|e| e.in_file(shard.path))?;
         let mut warnings = Vec::new();
         let found = if options.reads_indexes() {
-            search(shard, stamp, options, |file, reason| warnings.push(refused_file(file, reason)))?
+            search(shard, &stamp, options, |file, reason| warnings.push(refused_file(file, reason)))?
         } else {
             IndexSearch::Nothing(None)
         };
         if options.mode == IndexMode::Require {
             let error = match &found {
                 IndexSearch::Fresh(_) | IndexSearch::Moved(_) => None,
-                IndexSearch::Partial(old) => Some(stale(&old.header, stamp, why_partial(&old.header, stamp))),
+                IndexSearch::Partial(old) => {
+                    Some(stale(&old.header, &stamp, why_partial(&old.header, &stamp)))
+                }
                 IndexSearch::Nothing(None) => Some(IndexError::Missing.into()),
                 IndexSearch::Nothing(Some(why)) => Some(IndexError::Stale { reason: (*why).into() }.into()),
             };
@@ -204,13 +219,13 @@ impl ShardFiles for IndexFiles<'_> {
             IndexSearch::Partial(old) => Some(stamp.size.saturating_sub(old.header.indexed_end)),
             IndexSearch::Nothing(_) => Some(stamp.size),
         };
-        let found = FoundIndex { stamp, id: FileId::known(&meta), search: found };
+        let found = FoundIndex { stamp, search: found };
         Ok(SearchResult { found, scan, warnings })
     }
 
     #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn build(&self, s: usize, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
-        self.complete(self.shards[s], found, threads).map_err(|e| explain(e, self.shards[s]))
+        self.complete(self.shards[s], found, threads).map_err(|e| explain(e, self.shards[s], self.options))
     }
 }
 
@@ -218,33 +233,41 @@ impl IndexFiles<'_> {
     /// Scans the part of a shard that is not indexed, saves a new index, and checks the result against the options.
     fn complete(&self, shard: NamedShard<'_>, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
         let IndexFiles { options, work, .. } = *self;
-        let FoundIndex { stamp, id, search } = found;
+        let FoundIndex { stamp, search } = found;
+        let id = stamp.id;
         let (mut sidecar, fresh) = match search {
             IndexSearch::Fresh(old) => (Sidecar { shard_id: id, ..old }, true),
             IndexSearch::Moved(mut old) => {
-                old.header.mtime_ns = stamp.mtime_ns;
-                (Sidecar { shard_id: id, ..old }, false)
+                // An object without a time is never fresh, and its index has nothing new.
+                let unchanged = old.header.mtime_ns == stamp.mtime_ns();
+                old.header.mtime_ns = stamp.mtime_ns();
+                (Sidecar { shard_id: id, ..old }, unchanged)
             }
-            IndexSearch::Partial(old) => (scan(shard, stamp, Some(&old), options, threads, work)?, false),
-            IndexSearch::Nothing(_) => (scan(shard, stamp, None, options, threads, work)?, false),
+            IndexSearch::Partial(old) => (scan(shard, &stamp, Some(&old), options, threads, work)?, false),
+            IndexSearch::Nothing(_) => (scan(shard, &stamp, None, options, threads, work)?, false),
         };
-        let known = Stamp { size: sidecar.header.data_size, mtime_ns: sidecar.header.mtime_ns };
+        let (size, mtime_ns) = (sidecar.header.data_size, sidecar.header.mtime_ns);
         // A fresh index was compared with the shard a moment ago, and nothing was scanned since.
-        let changed = !fresh && Stamp::of(&fs::metadata(shard.path)?)? != known;
+        let changed = !fresh && {
+            let now = options.storage.stamp(shard.path)?;
+            (now.size, now.mtime_ns()) != (size, mtime_ns)
+        };
         let mut not_saved = None;
         if !changed {
             match self.save {
                 Save::Required => {
                     let target = named(&target_dir(shard.path, options), shard.path);
                     if !fresh || sidecar.file.as_deref() != Some(&target) {
-                        write(&target, |w| sidecar.write_to(w)).map_err(|e| e.in_file(&target))?;
+                        let target = save_required(&target, shard.path, TFRI, options, |mut w| {
+                            sidecar.write_to(&mut w)
+                        })?;
                         sidecar.file = Some(target.into());
                     }
                 }
                 Save::BestEffort
                     if !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) =>
                 {
-                    match save_somewhere(shard.path, store::TFRI, options, |w| sidecar.write_to(w)) {
+                    match save_somewhere(shard.path, TFRI, options, |mut w| sidecar.write_to(&mut w)) {
                         Ok(target) => sidecar.file = Some(target.into()),
                         Err(e) => not_saved = Some(e),
                     }
@@ -253,7 +276,7 @@ impl IndexFiles<'_> {
             }
         }
         if sidecar.header.has(TORN) && !options.allows_torn() {
-            return Err(torn_tail(&sidecar, shard.path)?);
+            return Err(torn_tail(&sidecar, shard.path, options)?);
         }
         Ok(Obtained { files: sidecar.into(), changed, not_saved })
     }
@@ -261,12 +284,17 @@ impl IndexFiles<'_> {
 
 /// Adds the path to an error. If the first record is damaged, also adds the kind of file that the shard seems to be.
 #[cold]
-fn explain(e: Error, shard: NamedShard<'_>) -> Error {
+fn explain(e: Error, shard: NamedShard<'_>, options: &IndexOptions) -> Error {
     let e = e.in_file(shard.path);
     if shard.compression.and_then(Compression::format).is_some() {
         return e;
     }
-    match open_regular(shard.path).and_then(sniff::first_bytes) {
+    let first = || -> Result<Vec<u8>> {
+        let opened = options.storage.open(shard.path)?;
+        let file = opened.source();
+        Ok(sniff::first_bytes(ReadRange { file, at: 0, end: file.len() })?)
+    };
+    match first() {
         Ok(first) => sniff::explain(e, &first),
         Err(_) => e,
     }
@@ -283,13 +311,13 @@ pub(crate) fn sidecar_for_written(
 ) -> Result<Index> {
     let mut sidecar = from_offsets(path, compression, offsets, end).map_err(|e| e.in_file(path))?;
     let target = named(&target_dir(path, options), path);
-    write(&target, |w| sidecar.write_to(w)).map_err(|e| e.in_file(&target))?;
+    write(&target, options, |mut w| sidecar.write_to(&mut w)).map_err(|e| e.in_file(&target))?;
     sidecar.file = Some(target.into());
     Ok(sidecar.into())
 }
 
 /// Returns the error of a torn tail. If this process did not scan the shard, the header of the torn record is read from it.
-pub(super) fn torn_tail(sidecar: &Sidecar, path: &Path) -> Result<Error> {
+pub(super) fn torn_tail(sidecar: &Sidecar, path: &Path, options: &IndexOptions) -> Result<Error> {
     let header = &sidecar.header;
     let place = At::new(path, header.n_records, header.stream_end);
     let torn = match sidecar.torn {
@@ -303,7 +331,7 @@ pub(super) fn torn_tail(sidecar: &Sidecar, path: &Path) -> Result<Error> {
             let need = if have < HEADER_LEN as u64 {
                 HEADER_LEN as u64
             } else {
-                open_regular(path)?.read_exact_at(&mut bytes, header.indexed_end)?;
+                read_exact_at(options.storage.open(path)?.source(), &mut bytes, header.indexed_end)?;
                 RecordHeader::parse(&bytes).map_err(|e| e.at(place))?.record_len()
             };
             Torn { need, have }

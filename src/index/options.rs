@@ -2,7 +2,7 @@
 
 use super::progress::ProgressCallback;
 use crate::io::inflate::SPACING;
-use crate::io::{Budget, Promise};
+use crate::io::{Budget, Promise, Storage, Store};
 use crate::policy::{Damage, IndexMode, Tail};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct IndexOptions {
     pub(crate) index_dir: Option<PathBuf>,
     pub(crate) env_dir: Option<PathBuf>,
     pub(crate) cache_dir: Option<PathBuf>,
-    pub(crate) auto_limit: u64,
+    auto_limit: Option<u64>,
     pub(crate) check_payloads: bool,
     pub(crate) trust_columns: bool,
     pub(crate) tail: Tail,
@@ -34,6 +34,8 @@ pub struct IndexOptions {
     pub(crate) progress: Option<ProgressCallback>,
     /// The budget shared by all files of one dataset. `None`: each call creates a new one.
     budget: Option<Arc<Budget>>,
+    /// Access to the shards, and to index files beside them.
+    pub(crate) storage: Storage,
 }
 
 impl Default for IndexOptions {
@@ -43,7 +45,7 @@ impl Default for IndexOptions {
             index_dir: None,
             env_dir: std::env::var_os("TFSEEK_INDEX_DIR").filter(|d| !d.is_empty()).map(PathBuf::from),
             cache_dir: user_cache(),
-            auto_limit: 64 << 30,
+            auto_limit: None,
             check_payloads: false,
             trust_columns: false,
             tail: Tail::Strict,
@@ -54,6 +56,7 @@ impl Default for IndexOptions {
             may_map: None,
             progress: None,
             budget: None,
+            storage: Storage::default(),
         }
     }
 }
@@ -86,10 +89,11 @@ impl IndexOptions {
         self
     }
 
-    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB.
+    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB, or 4 GiB if a shard is in
+    /// a store.
     #[must_use]
     pub fn auto_limit(mut self, bytes: u64) -> IndexOptions {
-        self.auto_limit = bytes;
+        self.auto_limit = Some(bytes);
         self
     }
 
@@ -158,6 +162,14 @@ impl IndexOptions {
         self
     }
 
+    /// Sets the store of shards whose names are URLs. Default: none; a URL is then an error. Their index files are searched in the same
+    /// folders as those of files, and beside them. They are saved to the user's cache, by the hash of the URL.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> IndexOptions {
+        self.storage = Storage::with_store(store);
+        self
+    }
+
     /// Sets a callback for progress. It receives the number of bytes of files scanned since its last call, about once per MiB, and 0 before
     /// each shard. Scans of compressed shards and of maps also call it with 0 in between. Any thread may call it.
     ///
@@ -178,9 +190,14 @@ impl From<IndexMode> for IndexOptions {
 }
 
 impl IndexOptions {
-    /// Returns the same options with a budget, a new one if they have none.
+    /// Returns the same options with a budget. If they have none, it is a new one, and objects of a store are listed again.
     pub(crate) fn budgeted(&self) -> IndexOptions {
-        IndexOptions { budget: Some(self.budget()), ..self.clone() }
+        match self.budget {
+            Some(_) => self.clone(),
+            None => {
+                IndexOptions { budget: Some(self.budget()), storage: self.storage.renewed(), ..self.clone() }
+            }
+        }
     }
 
     /// Allows maps for scanning shards and for reading large index files; processes share mapped memory. The contract covers the shards
@@ -193,6 +210,11 @@ impl IndexOptions {
     /// Returns the budget of these options, or a new one.
     pub(crate) fn budget(&self) -> Arc<Budget> {
         self.budget.clone().unwrap_or_else(|| Arc::new(Budget::new()))
+    }
+
+    /// Returns the maximum number of bytes that [`IndexMode::Auto`] scans.
+    pub(crate) fn scan_limit(&self, has_objects: bool) -> u64 {
+        self.auto_limit.unwrap_or(if has_objects { 4 << 30 } else { 64 << 30 })
     }
 
     /// Returns true if a scan must verify payloads.

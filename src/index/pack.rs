@@ -1,6 +1,6 @@
 //! Packs: all sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
-use super::file::{READ_IN, SMALL, SidecarFile, slice};
+use super::file::{LARGEST, READ_IN, SMALL, SidecarFile, slice};
 use super::layout::{
     self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused, u64_at,
 };
@@ -11,7 +11,10 @@ use super::progress::Work;
 use super::sidecar::{self, Sidecar, decode};
 use super::store::{self, HIDDEN_DIR, NO_CHECKPOINTS, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
-use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes};
+use crate::io::{
+    Compression, Map, Region, Source, folder, join, open_regular, path_from_bytes, read_exact_at, size,
+    url_of,
+};
 use crate::memory::zeroed;
 use crate::warning::Warning;
 use std::fmt;
@@ -56,16 +59,11 @@ impl Pack {
     }
 
     fn open_at(path: &Path, options: &IndexOptions) -> Result<Pack> {
-        let file = open_regular(path)?;
-        let len = file.size()?;
-        let source = match options.may_map {
-            Some(promise) if len > READ_IN => PackBytes::Bytes(Map::open(&file, promise)?.into()),
-            _ if len > READ_IN => PackBytes::File(Arc::new(file)),
-            _ => {
-                let mut bytes = zeroed(len)?;
-                file.read_exact_at(&mut bytes, 0)?;
-                PackBytes::Bytes(Region::from(bytes))
-            }
+        let in_store = options.storage.small(path, LARGEST)?;
+        let (source, len) = match in_store {
+            Some(bytes) => (PackBytes::Bytes(bytes.clone()), bytes.len()),
+            None if url_of(path).is_some() => return Err(io::Error::from(io::ErrorKind::NotFound).into()),
+            None => PackBytes::open(path, options)?,
         };
         let pack = Pack::decode(path, source, len).map_err(refused)??;
         Ok(Pack { options: options.clone(), ..pack })
@@ -132,7 +130,7 @@ impl Pack {
 
     /// Returns the path and the number of records of each shard, in the order of the dataset.
     pub(crate) fn shards(&self) -> impl ExactSizeIterator<Item = (PathBuf, u64)> + '_ {
-        self.entries.iter().map(|e| (self.base.join(&e.path), e.n_records))
+        self.entries.iter().map(|e| (join(&self.base, &e.path), e.n_records))
     }
 
     /// Returns the compression of shard `s`, and the number of bytes of its record stream if it is compressed. Accesses no shard. An
@@ -174,16 +172,16 @@ impl Pack {
     /// # Errors
     /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if the shard has changed;
     /// I/O errors.
-    pub(crate) fn index(&self, s: usize, compression: Compression, file: &File) -> Result<Index> {
+    pub(crate) fn index(&self, s: usize, compression: Compression, file: &dyn Source) -> Result<Index> {
         let entry = self.entry(s)?;
         let mut sidecar = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
         sidecar.file = Some(self.path.clone().into());
-        let path = self.base.join(&entry.path);
+        let path = join(&self.base, &entry.path);
         if let Some(why) = store::mismatch(&sidecar.header, Some(compression), &self.options) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
         if sidecar.header.has(TORN) && !self.options.allows_torn() {
-            return Err(torn_tail(&sidecar, &path)?);
+            return Err(torn_tail(&sidecar, &path, &self.options)?);
         }
         if !sidecar.allows_access() {
             return Err(refused(NO_CHECKPOINTS.into()).in_file(&self.path));
@@ -246,10 +244,26 @@ impl fmt::Debug for Pack {
 }
 
 impl PackBytes {
+    /// Opens the file of a pack. Also returns its length.
+    fn open(path: &Path, options: &IndexOptions) -> Result<(PackBytes, u64)> {
+        let file = open_regular(path)?;
+        let len = size(&file)?;
+        let source = match options.may_map {
+            Some(promise) if len > READ_IN => PackBytes::Bytes(Map::open(&file, promise)?.into()),
+            _ if len > READ_IN => PackBytes::File(Arc::new(file)),
+            _ => {
+                let mut bytes = zeroed(len)?;
+                read_exact_at(&file, &mut bytes, 0)?;
+                PackBytes::Bytes(Region::from(bytes))
+            }
+        };
+        Ok((source, len))
+    }
+
     /// Reads `len` bytes. The caller has checked that they are inside the file.
     fn read(&self, at: u64, len: u64) -> Result<Region> {
         let part = self.part(at, len)?;
-        part.populate(0..part.len())?;
+        part.populate(0..part.as_ref().len())?;
         Ok(part)
     }
 
@@ -262,7 +276,7 @@ impl PackBytes {
             }
             PackBytes::File(file) => {
                 let mut bytes = zeroed(len)?;
-                file.read_exact_at(&mut bytes, at)?;
+                read_exact_at(&**file, &mut bytes, at)?;
                 Ok(Region::from(bytes))
             }
         }
@@ -288,6 +302,9 @@ fn check_name(name: &[u8]) -> Result<(), &'static str> {
 /// pack's own folder.
 fn base_folder(pack: &Path) -> PathBuf {
     let own = folder(pack);
+    if url_of(own).is_some() {
+        return if own.file_name().is_some_and(|name| name == HIDDEN_DIR) { folder(own) } else { own }.into();
+    }
     match own.file_name() {
         Some(name) if name == HIDDEN_DIR => folder(own).to_path_buf(),
         // The path is `x.tfrp`, and the current folder is `.tfseek/`.
@@ -312,7 +329,9 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
         check_name(name.as_bytes())
     };
     checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
-    let (base, names) = common_folder(paths)?;
+    let options = &options.budgeted();
+    let paths = options.storage.names(paths)?;
+    let (base, names) = common_folder(&paths)?;
     let shards: Vec<_> = paths.iter().map(|path| store::NamedShard { path, compression: None }).collect();
     let work = Work::new(options.progress.as_ref());
     let opened = work.end(open_all(&shards, options, Save::Never, &work))?;
@@ -321,14 +340,15 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
         let reason = "it changed while it was scanned".into();
         return Err(Error::from(IndexError::Stale { reason }).in_file(path));
     }
-    let target = base.join(HIDDEN_DIR).join(format!("{name}.tfrp"));
-    write(&target, &names, &opened.indexes).map_err(|e| e.in_file(&target))?;
+    let target = join(&join(&base, HIDDEN_DIR), format!("{name}.tfrp"));
+    let written = store::write(&target, options, |w| write(w, &names, &opened.indexes));
+    written.map_err(|e| e.in_file(&target))?;
     Ok((target, opened))
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "sums of the lengths of names and sidecars in memory")]
 #[expect(clippy::indexing_slicing, reason = "`to` is `from` rounded up to a multiple of ALIGN")]
-fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
+fn write(file: &mut dyn Write, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
     let names_len: usize = names.iter().map(Vec::len).sum();
     let mut end = (HEADER_LEN + ENTRY_LEN * names.len() + names_len) as u64;
     let mut tables = Vec::new();
@@ -351,9 +371,7 @@ fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
         names_len: names_len as u64,
         fingerprint: super::identity::dataset_hash(indexes.iter().map(|i| &i.0.header)),
     };
-    std::fs::create_dir_all(folder(target))?;
-    let mut file = AtomicFile::create(target)?;
-    let mut w = io::BufWriter::new(&mut file);
+    let mut w = io::BufWriter::new(file);
     w.write_all(&layout::encode_pack(&header, &tables, end))?;
     w.write_all(&tables)?;
     for (index, (from, to)) in indexes.iter().zip(offsets) {
@@ -361,8 +379,6 @@ fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
         index.write_to(&mut w)?;
     }
     w.flush()?;
-    drop(w);
-    file.commit()?;
     Ok(())
 }
 
@@ -376,9 +392,12 @@ fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
     let mut base = folder(first).to_path_buf();
     for path in &absolute {
         while !path.starts_with(&base) {
-            if !base.pop() {
+            let above = folder(&base).to_path_buf();
+            let leaves_store = url_of(&base).is_some() && url_of(&above).is_none();
+            if leaves_store || above == base || above.as_os_str().is_empty() || above == Path::new(".") {
                 return Err(OptionsError::NoCommonFolder.into());
             }
+            base = above;
         }
     }
     let name = |path: &PathBuf| -> Result<Vec<u8>> {
@@ -397,6 +416,9 @@ fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
 
 /// Returns an absolute path without `..`. Links are followed only if the path contains `..`.
 fn absolute_path(path: &Path) -> io::Result<PathBuf> {
+    if url_of(path).is_some() {
+        return Ok(path.into());
+    }
     if !path.components().any(|c| c == Component::ParentDir) {
         return std::path::absolute(path);
     }

@@ -8,7 +8,7 @@ use super::table::{Table, TableBuilder};
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{OVERHEAD, Salvage, Torn};
 use crate::io::inflate::Checkpoints;
-use crate::io::{CompressedFormat, ReadAt, SalvagePart, SalvageReader};
+use crate::io::{CompressedFormat, SalvagePart, SalvageReader, Source};
 use crate::wire::MAX_LEN;
 
 /// The result of a scan that goes on after damage.
@@ -25,7 +25,7 @@ pub(super) struct SalvagedScan {
 /// # Errors
 /// The first damage, if there is no sound record and more than a torn tail; I/O errors; errors of `work`.
 pub(super) fn salvage_file(
-    file: &dyn ReadAt,
+    file: &dyn Source,
     size: u64,
     start: ScanStart,
     old: Option<&Sidecar>,
@@ -46,7 +46,7 @@ pub(super) fn salvage_file(
 /// # Errors
 /// Errors of [`salvage_file`].
 pub(super) fn salvage_inflated(
-    file: &dyn ReadAt,
+    file: &dyn Source,
     size: u64,
     format: CompressedFormat,
     spacing: u64,

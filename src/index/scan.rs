@@ -13,7 +13,7 @@ use super::table::TableBuilder;
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{Error, Result};
 use crate::frame::{Event, HEADER_LEN, OVERHEAD, Parser, Torn, payload_is_sound, split_header, whole_len};
-use crate::io::{ReadAt, ReadRange};
+use crate::io::{ReadRange, Source, read_exact_at};
 use std::io::Read;
 use std::ops::Range;
 
@@ -21,7 +21,9 @@ use std::ops::Range;
 const BUFFER: usize = 256 << 10;
 /// Mean record length from which the scan reads only the twelve bytes of each header instead of all bytes. At this length both cost
 /// the same, about 580 ns per record.
-const SPARSE: u64 = 4 << 10;
+pub(super) const SPARSE: u64 = 4 << 10;
+/// The same for an object of a store: a read of a header there takes as long as a read of megabytes.
+pub(super) const SPARSE_OBJECT: u64 = 5 << 20;
 
 /// The result of a scan.
 #[derive(Debug)]
@@ -273,10 +275,22 @@ impl ScanBytes for SliceBytes<'_> {
 /// While records are small, the scan reads all bytes, one buffer at a time. While they are large, it reads only the twelve bytes of each
 /// header. If payloads are verified, it always reads all bytes.
 pub(crate) fn scan_file(
-    file: &(impl ReadAt + ?Sized),
+    file: &(impl Source + ?Sized),
     size: u64,
     start: ScanStart,
     payloads: bool,
+    work: &Work,
+) -> Result<ScanOutcome> {
+    scan_sparsely(file, size, start, payloads, SPARSE, work)
+}
+
+/// Scans like [`scan_file`]. Records are large from a mean length of `sparse` bytes.
+pub(super) fn scan_sparsely(
+    file: &(impl Source + ?Sized),
+    size: u64,
+    start: ScanStart,
+    payloads: bool,
+    sparse: u64,
     work: &Work,
 ) -> Result<ScanOutcome> {
     if payloads {
@@ -284,8 +298,17 @@ pub(crate) fn scan_file(
         return scan_stream(reader, start, true, work);
     }
     let pos = start.at;
-    let windows =
-        FileWindows { file, size, pos, buf: vec![0; BUFFER], window: 0..0, mean: 0, reported: pos, work };
+    let windows = FileWindows {
+        file,
+        size,
+        sparse,
+        pos,
+        buf: vec![0; BUFFER],
+        window: 0..0,
+        mean: 0,
+        reported: pos,
+        work,
+    };
     scan(windows, start, false)
 }
 
@@ -293,6 +316,7 @@ pub(crate) fn scan_file(
 struct FileWindows<'a, R: ?Sized> {
     file: &'a R,
     size: u64,
+    sparse: u64,
     pos: u64,
     buf: Vec<u8>,
     /// The range of `buf` that holds the bytes from `pos`.
@@ -303,7 +327,7 @@ struct FileWindows<'a, R: ?Sized> {
     work: &'a Work,
 }
 
-impl<R: ReadAt + ?Sized> FileWindows<'_, R> {
+impl<R: Source + ?Sized> FileWindows<'_, R> {
     /// Moves forward by `records` records with `n` bytes in total.
     #[expect(
         clippy::arithmetic_side_effects,
@@ -329,7 +353,7 @@ impl<R: ReadAt + ?Sized> FileWindows<'_, R> {
     }
 }
 
-impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
+impl<R: Source + ?Sized> ScanBytes for FileWindows<'_, R> {
     const LOCATES_ERRORS: bool = false;
 
     #[inline]
@@ -346,13 +370,13 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
     fn scan_headers(&mut self, offsets: &mut TableBuilder) -> Result<u64> {
         let from = self.pos;
         self.window = 0..0;
-        while self.mean >= SPARSE {
+        while self.mean >= self.sparse {
             let left = self.size.saturating_sub(self.pos);
             if left < OVERHEAD as u64 {
                 break;
             }
             let mut header = [0; HEADER_LEN];
-            self.file.read_exact_at(&mut header, self.pos)?;
+            read_exact_at(self.file, &mut header, self.pos)?;
             let (len, stored) = split_header(&header);
             if crc::masked_len(len) != stored || len > left - OVERHEAD as u64 {
                 break;
@@ -367,9 +391,9 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
     #[inline]
     fn fill(&mut self, n: usize) -> Result<bool> {
         let left = usize::try_from(self.size.saturating_sub(self.pos)).unwrap_or(usize::MAX);
-        let want = if self.mean >= SPARSE { HEADER_LEN } else { BUFFER }.min(left);
+        let want = if self.mean >= self.sparse { HEADER_LEN } else { BUFFER }.min(left);
         self.window = 0..0;
-        self.file.read_exact_at(&mut self.buf[..want], self.pos)?;
+        read_exact_at(self.file, &mut self.buf[..want], self.pos)?;
         self.window = 0..want;
         Ok(want >= n)
     }
@@ -409,14 +433,14 @@ pub(super) struct FileReader<'a, R: ?Sized> {
     unreported: u64,
 }
 
-impl<'a, R: ReadAt + ?Sized> FileReader<'a, R> {
+impl<'a, R: Source + ?Sized> FileReader<'a, R> {
     pub(super) fn new(file: &'a R, range: Range<u64>, work: &'a Work) -> FileReader<'a, R> {
         let bytes = ReadRange { file, at: range.start, end: range.end };
         FileReader { bytes, work, unreported: 0 }
     }
 }
 
-impl<R: ReadAt + ?Sized> Read for FileReader<'_, R> {
+impl<R: Source + ?Sized> Read for FileReader<'_, R> {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         let n = self.bytes.read(buf)?;
         self.unreported = self.unreported.saturating_add(n as u64);

@@ -1,17 +1,17 @@
 //! The locations of index and column files: search, choice and saving.
 
 use super::file::{OpenedFile, SidecarFile, open_file};
-use super::identity::{Staleness, Stamp, compare, fingerprints, hex128};
+use super::identity::{Staleness, compare, fingerprints, hex128};
 use super::layout::{CHECKED, GAPS, IndexHeader, TORN};
 use super::options::IndexOptions;
 use super::sidecar::Sidecar;
-use crate::error::{Error, IndexError, Result};
-use crate::io::{AtomicFile, Compression, folder, open_regular};
+use crate::error::{Error, ErrorKind, IndexError, Result};
+use crate::io::{AtomicFile, Compression, Stamp, folder, join, url_of};
 use crate::policy::Damage;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct NamedShard<'a> {
 /// Returns the path of a sidecar in the hidden folder.
 #[cfg(test)]
 pub(crate) fn hidden_sidecar(path: &Path) -> PathBuf {
-    named(&folder(path).join(HIDDEN_DIR), path)
+    named(&join(folder(path), HIDDEN_DIR), path)
 }
 
 /// Returns the path of a sidecar in a folder where files are named after shards.
@@ -45,11 +45,22 @@ pub(crate) fn named(dir: &Path, path: &Path) -> PathBuf {
 pub(crate) fn named_with(dir: &Path, path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path.file_name().unwrap_or(OsStr::new("")));
     name.push(ending);
-    dir.join(name)
+    join(dir, name)
 }
 
-/// Returns the path of a file in a folder that serves all shards of the machine. Its name is the hash of the shard's real path.
-pub(crate) fn hashed_with(dir: &Path, path: &Path, ending: &str) -> io::Result<PathBuf> {
+/// Returns the path of a file in a folder that serves all shards of the machine. Its name is the hash of the shard's real path, or of its
+/// URL. Columns are values of one version of an object, if it has one; an index is compared with the object.
+pub(crate) fn hashed_with(
+    dir: &Path,
+    path: &Path,
+    ending: &str,
+    options: &IndexOptions,
+) -> io::Result<PathBuf> {
+    if let Some(url) = url_of(path) {
+        let version = options.storage.version(path).filter(|_| ending != TFRI);
+        let version = version.map_or_else(String::new, |version| format!("\n{version}"));
+        return Ok(dir.join(hex128(format!("{url}{version}").as_bytes()) + ending));
+    }
     let real = fs::canonicalize(path)?;
     Ok(dir.join(hex128(real.as_os_str().as_encoded_bytes()) + ending))
 }
@@ -59,9 +70,9 @@ pub(crate) fn candidates(path: &Path, ending: &str, options: &IndexOptions) -> i
     // Each path is computed only when it is needed, because a hash requires resolving the real path.
     (0..4).filter_map(move |k| match k {
         0 => Some(named_with(options.index_dir.as_deref()?, path, ending)),
-        1 => hashed_with(options.env_dir.as_deref()?, path, ending).ok(),
-        2 => Some(named_with(&folder(path).join(HIDDEN_DIR), path, ending)),
-        _ => hashed_with(options.cache_dir.as_deref()?, path, ending).ok(),
+        1 => hashed_with(options.env_dir.as_deref()?, path, ending, options).ok(),
+        2 => Some(named_with(&join(folder(path), HIDDEN_DIR), path, ending)),
+        _ => hashed_with(options.cache_dir.as_deref()?, path, ending, options).ok(),
     })
 }
 
@@ -100,7 +111,7 @@ pub(crate) enum IndexSearch {
 /// otherwise the first of the same bytes with another time; otherwise the one that covers most of the shard.
 pub(crate) fn search(
     shard: NamedShard<'_>,
-    now: Stamp,
+    now: &Stamp,
     options: &IndexOptions,
     mut refused: impl FnMut(&Path, &str),
 ) -> Result<IndexSearch> {
@@ -148,7 +159,7 @@ pub(crate) fn mismatch(
 fn classify(
     sidecar: Sidecar,
     shard: NamedShard<'_>,
-    now: Stamp,
+    now: &Stamp,
     options: &IndexOptions,
 ) -> Result<IndexSearch> {
     let header = &sidecar.header;
@@ -163,8 +174,9 @@ fn classify(
             "the index does not tell what it leaves out of a compressed shard",
         )));
     }
-    let staleness = compare(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
-        .map_err(|e| Error::from(e).in_file(shard.path))?;
+    let shard_fingerprints = |end| fingerprints(options.storage.open(shard.path)?.source(), end);
+    let staleness =
+        compare(header, now, shard_fingerprints).map_err(|e| Error::from(e).in_file(shard.path))?;
     Ok(match staleness {
         Staleness::Fresh => IndexSearch::Fresh(sidecar),
         Staleness::Moved => IndexSearch::Moved(sidecar),
@@ -239,16 +251,48 @@ pub(crate) enum Save {
 
 /// Returns the folder for index files that the caller requests: `index_dir`, or the hidden folder next to the data.
 pub(crate) fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
-    options.index_dir.clone().unwrap_or_else(|| folder(path).join(HIDDEN_DIR))
+    options.index_dir.clone().unwrap_or_else(|| join(folder(path), HIDDEN_DIR))
 }
 
-/// Writes an index file atomically. Creates its folder if it is missing.
-pub(crate) fn write(target: &Path, bytes: impl FnOnce(&mut AtomicFile) -> Result<()>) -> Result<()> {
+/// Writes an index file atomically, to a path or URL. Creates its folder if it is missing.
+pub(crate) fn write(
+    target: &Path,
+    options: &IndexOptions,
+    bytes: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    if url_of(target).is_some() {
+        let mut all = Vec::new();
+        bytes(&mut all)?;
+        return options.storage.put(target, &all);
+    }
     fs::create_dir_all(folder(target))?;
     let mut file = AtomicFile::create(target)?;
     bytes(&mut file)?;
     file.commit()?;
     Ok(())
+}
+
+/// Writes an index file that was requested to `target`, and returns its path. A store that is for reading only has no files beside its
+/// objects: [`save_somewhere`] saves them.
+///
+/// # Errors
+/// A failed write.
+pub(crate) fn save_required(
+    target: &Path,
+    path: &Path,
+    ending: &str,
+    options: &IndexOptions,
+    bytes: impl Fn(&mut dyn Write) -> Result<()>,
+) -> Result<PathBuf> {
+    let unsupported =
+        |e: &Error| matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::Unsupported);
+    match write(target, options, &bytes) {
+        Ok(()) => Ok(target.into()),
+        Err(e) if url_of(target).is_some() && unsupported(&e) => {
+            save_somewhere(path, ending, options, bytes).map_err(|e| Error::from(e).in_file(path))
+        }
+        Err(e) => Err(e.in_file(target)),
+    }
 }
 
 /// Writes an index file to the first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache, and returns its path. If all fail,
@@ -257,16 +301,20 @@ pub(crate) fn save_somewhere(
     path: &Path,
     ending: &str,
     options: &IndexOptions,
-    bytes: impl Fn(&mut AtomicFile) -> Result<()>,
+    bytes: impl Fn(&mut dyn Write) -> Result<()>,
 ) -> io::Result<PathBuf> {
     let mut last = io::Error::other("no folder for index files is configured");
     let targets = [
         options.index_dir.as_deref().map(|dir| Ok(named_with(dir, path, ending))),
-        options.env_dir.as_deref().map(|dir| hashed_with(dir, path, ending)),
-        options.cache_dir.as_deref().map(|dir| hashed_with(dir, path, ending)),
+        options.env_dir.as_deref().map(|dir| hashed_with(dir, path, ending, options)),
+        options.cache_dir.as_deref().map(|dir| hashed_with(dir, path, ending, options)),
     ];
     for target in targets.into_iter().flatten() {
-        match target.map_err(Error::from).and_then(|target| write(&target, &bytes).map(|()| target)) {
+        let written = target.map_err(Error::from).and_then(|target| {
+            write(&target, options, &bytes)?;
+            Ok(target)
+        });
+        match written {
             Ok(target) => return Ok(target),
             Err(e) => last = e.into(),
         }

@@ -3,8 +3,8 @@
 use super::existing::Existing;
 use super::file_state::FileId;
 use super::open::check_regular;
-use super::path::folder;
 use super::process::Process;
+use super::url::folder;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
 use std::fmt;

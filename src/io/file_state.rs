@@ -1,4 +1,4 @@
-//! File identity: device and inode number, and size and modification time.
+//! The state of an object: size, modification time and version, and of a file device and inode number.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -43,42 +43,54 @@ impl FileId {
     }
 }
 
-/// The size and modification time of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    pub(crate) size: u64,
-    pub(crate) mtime_ns: i64,
-}
-
-impl Stamp {
-    pub(crate) fn of(meta: &Metadata) -> io::Result<Stamp> {
-        let time = meta.modified()?;
-        // An i64 of nanoseconds since 1970 reaches to 2262. Later and earlier times saturate.
-        let mtime_ns = match time.duration_since(UNIX_EPOCH) {
-            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-            Err(e) => i64::try_from(e.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
-        };
-        Ok(Stamp { size: meta.len(), mtime_ns })
-    }
-}
-
-/// The stamp and the identity of a file. Equal states mean the same file with the same content, as far as the system reports it:
-/// two files that were written within one clock tick may have equal stamps, but not equal ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileState {
-    pub(crate) stamp: Stamp,
-    /// `None` on systems where `std` has no inode numbers.
+/// The size, modification time and version of an object, as far as they are known. Equal stamps with a time or a version mean the same
+/// content.
+///
+/// An object without a time is compared by its bytes each time that an index is used for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Number of bytes.
+    pub size: u64,
+    /// Modification time in nanoseconds since 1970.
+    pub modified_ns: Option<i64>,
+    /// The name that a store gives to this content of the object, e.g. an ETag. Another content has another one.
+    pub version: Option<Box<str>>,
+    /// Identity of a file. Two files that were written within one clock tick may have the same time, but not the same id.
     pub(crate) id: Option<FileId>,
 }
 
-impl FileState {
-    /// Returns the state of an open file.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub(crate) fn of(file: &File) -> io::Result<FileState> {
-        let meta = file.metadata()?;
-        Ok(FileState { stamp: Stamp::of(&meta)?, id: FileId::known(&meta) })
+impl Stamp {
+    /// Returns the stamp of an object of which only the size is known.
+    pub fn new(size: u64) -> Stamp {
+        Stamp { size, modified_ns: None, version: None, id: None }
+    }
+
+    /// Returns the stamp of the file with these metadata.
+    pub(crate) fn of(meta: &Metadata) -> io::Result<Stamp> {
+        let time = meta.modified()?;
+        // An i64 of nanoseconds since 1970 reaches to 2262. Later and earlier times saturate.
+        let modified_ns = match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+            Err(e) => i64::try_from(e.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
+        };
+        let (size, modified_ns, id) = (meta.len(), Some(modified_ns), FileId::known(meta));
+        Ok(Stamp { size, modified_ns, version: None, id })
+    }
+
+    /// Returns the time as an index file stores it: an unknown one is the least number.
+    pub(crate) fn mtime_ns(&self) -> i64 {
+        self.modified_ns.unwrap_or(i64::MIN)
+    }
+
+    /// Returns true if the object has this size and this time. An unknown time equals none.
+    pub(crate) fn has(&self, size: u64, mtime_ns: i64) -> bool {
+        self.size == size && self.modified_ns == Some(mtime_ns)
+    }
+
+    /// Returns true if size, time and version are equal. On some file systems a file gets another id while it is the same.
+    pub(crate) fn is_like(&self, other: &Stamp) -> bool {
+        let of = |stamp: &Stamp| (stamp.size, stamp.modified_ns);
+        of(self) == of(other) && self.version == other.version
     }
 }
 
@@ -94,13 +106,13 @@ mod tests {
             fs::write(dir.path().join(name), bytes).unwrap();
             let file = File::options().write(true).open(dir.path().join(name)).unwrap();
             file.set_modified(time).unwrap();
-            FileState::of(&file).unwrap()
+            Stamp::of(&file.metadata().unwrap()).unwrap()
         };
         let (one, other, longer) = (state("one", b"1"), state("other", b"2"), state("longer", b"33"));
         assert_eq!(one, state("one", b"1"));
-        assert_eq!(one.stamp, other.stamp);
-        assert_eq!(one.stamp.mtime_ns, 1_600_000_000_000_000_000);
-        assert_ne!(one.stamp, longer.stamp);
+        assert!(one.is_like(&other) && one.has(1, 1_600_000_000_000_000_000));
+        assert!(!Stamp::new(1).has(1, i64::MIN));
+        assert!(!one.is_like(&longer));
         if cfg!(unix) {
             assert_ne!(one, other);
             assert_eq!(FileId::of(&dir.path().join("one")).unwrap(), one.id);

@@ -2,8 +2,8 @@
 
 use super::atomic::{AtomicFile, NameNotSynced, already_exists, keep_mode, sync_folder};
 use super::existing::Existing;
-use super::path::folder;
 use super::process::Process;
+use super::url::folder;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};

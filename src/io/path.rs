@@ -1,5 +1,6 @@
-//! Path functions: parent folder, link resolution, conversion from bytes.
+//! Path functions: link resolution, conversion from bytes.
 
+use super::url::folder;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,14 +55,6 @@ impl OutputTarget {
 fn is_descriptor(path: &Path) -> bool {
     cfg!(target_os = "linux")
         && folder(path).canonicalize().is_ok_and(|dir| dir.starts_with("/proc") && dir.ends_with("fd"))
-}
-
-/// Returns the parent folder of a path. Links are not followed.
-pub(crate) fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    }
 }
 
 /// Converts bytes to a path. `None` on systems other than Unix if the bytes are not UTF-8.

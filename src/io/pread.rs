@@ -1,69 +1,40 @@
 //! Positional reads, which use no cursor and can be shared between threads.
 
-use super::file_state::FileState;
+use super::file_state::Stamp;
 use super::open::{Budget, KeptFile, open_regular};
-use super::source::{Fetched, Source, for_each_piece};
+use super::source::{Fetched, Source, for_each_piece, read_exact_at};
 use crate::error::{ErrorKind, Result};
 use crate::frame;
 use crate::memory::grow;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A source of bytes that can be read at any offset.
-pub(crate) trait ReadAt: Sync {
-    /// Returns the current size in bytes.
-    ///
-    /// # Errors
-    /// I/O errors.
-    fn size(&self) -> io::Result<u64>;
-
-    /// Reads bytes at `offset` and returns their number, which is 0 at the end.
-    ///
-    /// # Errors
-    /// I/O errors.
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
-
-    /// Advises the system to start reading these bytes, and returns immediately. A refusal is not an error.
-    fn will_need(&self, range: Range<u64>) {
-        let _ = range;
+/// An open file. Ranges of it are read with positional reads, and never kept.
+impl Source for File {
+    fn name(&self) -> &str {
+        ""
     }
 
-    /// Fills `buf` with the bytes at `offset`.
-    ///
-    /// # Errors
-    /// `UnexpectedEof` if the source ends before `buf` is full; I/O errors.
-    fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
-        while !buf.is_empty() {
-            match self.read_at(buf, offset) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => {
-                    let more = || io::Error::other("more bytes were read than the buffer can hold");
-                    buf = buf.get_mut(n..).ok_or_else(more)?;
-                    offset += n as u64;
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl ReadAt for File {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+    fn len(&self) -> u64 {
+        size(self).unwrap_or(0)
     }
 
-    #[cfg(target_os = "linux")]
-    fn will_need(&self, range: Range<u64>) {
-        let len = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
-        let _ =
-            len.map(|len| rustix::fs::fadvise(self, range.start, Some(len), rustix::fs::Advice::WillNeed));
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(Stamp::of(&self.metadata()?)?)
+    }
+
+    /// Advises the system to start reading these bytes. A refusal is not an error.
+    fn want(&self, ranges: &[Range<u64>]) {
+        ranges.iter().for_each(|range| will_need(self, range.clone()));
+    }
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        append(self, size(self)?, range, buf)
     }
 
     #[cfg(unix)]
@@ -78,56 +49,49 @@ impl ReadAt for File {
     }
 }
 
-impl ReadAt for [u8] {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.len() as u64)
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let rest = usize::try_from(offset).ok().and_then(|o| self.get(o..)).unwrap_or_default();
-        let n = rest.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..n), rest.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        Ok(n)
-    }
+/// Returns the size of an open file.
+pub(crate) fn size(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.len())
 }
 
-impl<T: ReadAt + ?Sized> ReadAt for &T {
-    fn size(&self) -> io::Result<u64> {
-        (**self).size()
+/// Advises the system to start reading these bytes, and returns immediately. A refusal is not an error.
+fn will_need(file: &File, range: Range<u64>) {
+    #[cfg(target_os = "linux")]
+    if let Some(len) = std::num::NonZeroU64::new(range.end.saturating_sub(range.start)) {
+        let _ = rustix::fs::fadvise(file, range.start, Some(len), rustix::fs::Advice::WillNeed);
     }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        (**self).read_at(buf, offset)
-    }
-
-    fn will_need(&self, range: Range<u64>) {
-        (**self).will_need(range);
-    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, range);
 }
 
-/// A reader of a range of bytes, by positional reads.
-pub(crate) struct ReadRange<'a, R: ?Sized> {
-    pub(crate) file: &'a R,
-    /// Offset of the next byte.
-    pub(crate) at: u64,
-    pub(crate) end: u64,
-}
-
-impl<R: ReadAt + ?Sized> Read for ReadRange<'_, R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let want = buf.len().min(left);
-        let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.at)?.min(want);
-        self.at = self.at.saturating_add(n as u64);
-        Ok(n)
+/// Appends a range of a file, which has or had `size` bytes, to `buf`.
+fn append(file: &File, size: u64, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+    let len = range.end.saturating_sub(range.start);
+    let truncated = |size: u64| frame::truncated(len, size.saturating_sub(range.start));
+    // The range may come from a damaged index, so it is checked against the file size before the buffer grows.
+    if range.end > size {
+        return Err(truncated(size));
     }
+    let start = buf.len();
+    let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
+    let too_large = ErrorKind::TooLarge { len: start as u128 + u128::from(len), limit: usize::MAX as u64 };
+    grow(buf, end.ok_or(too_large)?)?;
+    let rest = buf.get_mut(start..).unwrap_or_default();
+    if let Err(e) = read_exact_at(file, rest, range.start) {
+        buf.truncate(start);
+        // The file may have become shorter than the known size.
+        return Err(match self::size(file)? {
+            size if size < range.end => truncated(size),
+            _ => e.into(),
+        });
+    }
+    Ok(Fetched::Appended)
 }
 
 /// A regular file that is read with positional reads.
 #[derive(Debug)]
 pub(crate) struct PositionalFile {
+    path: PathBuf,
     handle: FileHandle,
     /// The size when it was last read. A range inside it is read without asking for the size again.
     known_size: AtomicU64,
@@ -137,9 +101,8 @@ pub(crate) struct PositionalFile {
 enum FileHandle {
     Kept(KeptFile),
     Reopened {
-        path: PathBuf,
         /// The state at the last read.
-        state: Mutex<FileState>,
+        state: Mutex<Stamp>,
         same: SameContent,
     },
 }
@@ -161,11 +124,11 @@ impl PositionalFile {
         let handle = match budget.keep_shard(file) {
             Ok(kept) => FileHandle::Kept(kept),
             Err(file) => {
-                let state = Mutex::new(FileState::of(&file)?);
-                FileHandle::Reopened { path: path.into(), state, same: Box::new(same) }
+                let state = Mutex::new(Stamp::of(&file.metadata()?)?);
+                FileHandle::Reopened { state, same: Box::new(same) }
             }
         };
-        Ok(PositionalFile { handle, known_size: AtomicU64::new(0) })
+        Ok(PositionalFile { path: path.into(), handle, known_size: AtomicU64::new(0) })
     }
 
     /// Calls `f` with the open file.
@@ -175,28 +138,28 @@ impl PositionalFile {
     pub(crate) fn with<T>(&self, f: impl FnOnce(&File) -> Result<T>) -> Result<T> {
         match &self.handle {
             FileHandle::Kept(file) => f(file),
-            FileHandle::Reopened { path, state, same } => f(&reopen(path, state, same)?),
+            FileHandle::Reopened { state, same } => f(&reopen(&self.path, state, same)?),
         }
     }
 
     /// Returns a size that the file has or had, which is at least `end` unless the file is shorter now.
-    fn size(&self, file: &impl ReadAt, end: u64) -> io::Result<u64> {
+    fn size(&self, file: &File, end: u64) -> io::Result<u64> {
         let known = self.known_size.load(Relaxed);
         if end <= known {
             return Ok(known);
         }
-        let size = file.size()?;
+        let size = size(file)?;
         self.known_size.store(size, Relaxed);
         Ok(size)
     }
 }
 
 #[cold]
-fn reopen(path: &Path, state: &Mutex<FileState>, same: &SameContent) -> Result<File> {
+fn reopen(path: &Path, state: &Mutex<Stamp>, same: &SameContent) -> Result<File> {
     let file = open_regular(path)?;
-    let (now, lock) = (FileState::of(&file)?, || state.lock().unwrap_or_else(|e| e.into_inner()));
+    let (now, lock) = (Stamp::of(&file.metadata()?)?, || state.lock().unwrap_or_else(|e| e.into_inner()));
     // The lock is not held during the check: a child forked at that moment would wait for it forever.
-    let then = *lock();
+    let then = lock().clone();
     if now != then {
         same(&file)?;
         *lock() = now;
@@ -208,48 +171,41 @@ impl fmt::Debug for FileHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FileHandle::Kept(file) => f.debug_tuple("Kept").field(file).finish(),
-            FileHandle::Reopened { path, .. } => f.debug_tuple("Reopened").field(path).finish(),
+            FileHandle::Reopened { .. } => f.write_str("Reopened"),
         }
     }
 }
 
 impl Source for PositionalFile {
+    fn name(&self) -> &str {
+        self.path.to_str().unwrap_or_default()
+    }
+
+    fn len(&self) -> u64 {
+        self.with(|file| Ok(size(file)?)).unwrap_or(0)
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        self.with(|file| file.stamp())
+    }
+
     /// Advises the system to read the ranges into the page cache. Does nothing if the file cannot be opened again: that is an error of
     /// [`fetch`](Source::fetch).
     fn want(&self, ranges: &[Range<u64>]) {
         let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
         let _ = self.with(|file| {
             let size = self.size(file, end)?;
-            for_each_piece(ranges, size, |piece| file.will_need(piece));
+            for_each_piece(ranges, size, |piece| will_need(file, piece));
             Ok(())
         });
     }
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-        self.with(|file| {
-            let len = range.end.saturating_sub(range.start);
-            let truncated = |size: u64| frame::truncated(len, size.saturating_sub(range.start));
-            // The range may come from a damaged index, so it is checked against the file size before the buffer grows.
-            let size = self.size(file, range.end)?;
-            if range.end > size {
-                return Err(truncated(size));
-            }
-            let start = buf.len();
-            let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
-            let too_large =
-                ErrorKind::TooLarge { len: start as u128 + u128::from(len), limit: usize::MAX as u64 };
-            grow(buf, end.ok_or(too_large)?)?;
-            let rest = buf.get_mut(start..).unwrap_or_default();
-            if let Err(e) = file.read_exact_at(rest, range.start) {
-                buf.truncate(start);
-                // The file may have become shorter than the known size.
-                return Err(match file.size()? {
-                    size if size < range.end => truncated(size),
-                    _ => e.into(),
-                });
-            }
-            Ok(Fetched::Appended)
-        })
+        self.with(|file| append(file, self.size(file, range.end)?, range, buf))
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(self.with(|file| Ok(Source::read_at(file, buf, offset)?))?)
     }
 }
 
@@ -263,12 +219,13 @@ mod tests {
         let bytes: Vec<u8> = (0..=255).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
-        for source in [&file as &dyn ReadAt, &bytes.as_slice() as &dyn ReadAt] {
-            assert_eq!(source.size().unwrap(), 256);
+        for source in [&file as &dyn Source, &bytes.as_slice() as &dyn Source] {
+            assert_eq!((source.len(), source.stamp().unwrap().size), (256, 256));
             let mut buf = [0; 16];
-            source.read_exact_at(&mut buf, 240).unwrap();
+            read_exact_at(source, &mut buf, 240).unwrap();
             assert_eq!(buf, bytes[240..]);
-            assert_eq!(source.read_exact_at(&mut buf, 241).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+            let e = read_exact_at(source, &mut buf, 241).unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::UnexpectedEof);
             assert_eq!(source.read_at(&mut buf, 256).unwrap(), 0);
         }
     }

@@ -5,9 +5,10 @@
 use super::compression::{CompressedFormat, Compression};
 use super::inflate::{Checkpoints, DamagedInflate, FileBytes, NotInflated, SalvageFile, WINDOW};
 use super::pipe::{KEPT, PipeBytes};
-use super::pread::{ReadAt, ReadRange};
+use super::pread::size;
 use super::read_buffer::ReadBuffer;
 use super::sniff;
+use super::source::{ReadRange, Source};
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
 use std::fmt;
@@ -101,7 +102,7 @@ impl<'a> SalvageReader<'a> {
     /// # Errors
     /// I/O errors.
     pub fn new(file: &'a File, max_payload: u64) -> Result<SalvageReader<'a>> {
-        let size = ReadAt::size(file)?;
+        let size = size(file)?;
         let first = sniff::first_bytes(ReadRange { file, at: 0, end: size })?;
         Ok(match sniff::compression(&first).format() {
             None => SalvageReader::plain(file, size, Salvage::new(max_payload)),
@@ -110,7 +111,7 @@ impl<'a> SalvageReader<'a> {
     }
 
     /// Returns a reader of the first `size` bytes of a plain file. `parser` is at the position where it begins.
-    pub(crate) fn plain(file: &'a dyn ReadAt, size: u64, parser: Salvage) -> SalvageReader<'a> {
+    pub(crate) fn plain(file: &'a dyn Source, size: u64, parser: Salvage) -> SalvageReader<'a> {
         let file = SalvageFile::Borrowed(file);
         let input = SalvageInput::Plain(FileBytes { file, at: parser.offset(), end: size });
         SalvageReader::with(input, parser)
@@ -118,7 +119,7 @@ impl<'a> SalvageReader<'a> {
 
     /// Returns a reader of the first `size` bytes of a compressed file.
     pub(crate) fn inflated(
-        file: &'a dyn ReadAt,
+        file: &'a dyn Source,
         size: u64,
         format: CompressedFormat,
         spacing: u64,
@@ -132,7 +133,7 @@ impl<'a> SalvageReader<'a> {
 
     /// Returns a reader of the first `size` bytes of a file with this compression, which it keeps open.
     pub(crate) fn kept(
-        file: impl ReadAt + Send + 'static,
+        file: impl Source + 'static,
         size: u64,
         compression: Compression,
         max_payload: u64,

@@ -1,16 +1,37 @@
 //! Byte sources that support prefetching.
 
-use super::Region;
+use super::{Region, Stamp};
 use crate::error::Result;
 use crate::frame;
 use std::fmt;
+use std::io::{self, Read};
 use std::ops::Range;
 
-/// A source of bytes at offsets, whose storage may be slow: a map, memory, or a file.
+/// The bytes of one object, at offsets: a file, a map, memory, or an object of a [`Store`](super::Store). Its bytes do not change: a source
+/// whose object was replaced returns an error.
 ///
-/// Readers announce ranges with [`want`](Source::want) as soon as they know them, and call [`fetch`](Source::fetch) when they need
-/// the bytes. Announcements are prefetch hints: a range may be fetched without an announcement, or announced and never fetched.
-pub(crate) trait Source: fmt::Debug + Send + Sync {
+/// The storage may be slow. Readers announce ranges with [`want`](Source::want) as soon as they know them, and call
+/// [`fetch`](Source::fetch) when they need the bytes. Announcements are prefetch hints: a range may be fetched without an announcement,
+/// or announced and never fetched.
+#[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
+pub trait Source: fmt::Debug + Send + Sync {
+    /// Returns the path, or the URL without its query and user, for messages. Empty for bytes without a name.
+    fn name(&self) -> &str;
+
+    /// Returns the number of bytes.
+    fn len(&self) -> u64;
+
+    /// Returns what is known of the object: of a file the state now, of an object of a store its state when it was listed.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn stamp(&self) -> Result<Stamp>;
+
+    /// Returns all bytes if they are in memory or mapped. Asked once, when a shard is opened.
+    fn whole(&self) -> Option<&Region> {
+        None
+    }
+
     /// Announces ranges that will be needed, in this order. Returns immediately.
     fn want(&self, ranges: &[Range<u64>]);
 
@@ -18,8 +39,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// `buf`.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if the source ends before the range does; I/O errors. `buf` is then
-    /// unchanged.
+    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if the source ends before the range does; [`IndexError::Stale`](crate::error::IndexError::Stale) if the
+    /// object was replaced; I/O errors. `buf` is then unchanged.
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched>;
 
     /// Like [`fetch`](Source::fetch), for a range whose neighbours may never be needed.
@@ -36,15 +57,102 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     fn forget(&self, ranges: &[Range<u64>]) {
         let _ = ranges;
     }
+
+    /// Reads bytes at `offset` into `buf`, for scans, and returns their number. It is 0 at the end. By default they are fetched.
+    ///
+    /// # Errors
+    /// Errors of [`fetch`](Source::fetch).
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let end = offset.saturating_add(buf.len() as u64).min(self.len());
+        if end <= offset {
+            return Ok(0);
+        }
+        let mut bytes = Vec::new();
+        let shared = match self.fetch(offset..end, &mut bytes)? {
+            Fetched::Shared(shared) => Some(shared),
+            Fetched::Appended => None,
+        };
+        let bytes = shared.as_deref().unwrap_or(&bytes);
+        check_answer(end - offset, Some(bytes.len()))?;
+        Ok(copy_start(buf, bytes))
+    }
+}
+
+/// Compares the number of bytes that a source returned with the request: sources may be those of other crates.
+///
+/// # Errors
+/// Another number, or `None`.
+pub(crate) fn check_answer(expected: u64, found: Option<usize>) -> io::Result<()> {
+    if found.map(|found| found as u64) == Some(expected) {
+        Ok(())
+    } else {
+        Err(other_answer(expected, found))
+    }
+}
+
+#[cold]
+fn other_answer(expected: u64, found: Option<usize>) -> io::Error {
+    io::Error::other(format!("expected {expected} bytes of the source, found {}", found.unwrap_or(0)))
+}
+
+/// Copies as many of the first bytes as `to` has room for, and returns their number.
+fn copy_start(to: &mut [u8], from: &[u8]) -> usize {
+    let n = from.len().min(to.len());
+    if let (Some(to), Some(from)) = (to.get_mut(..n), from.get(..n)) {
+        to.copy_from_slice(from);
+    }
+    n
 }
 
 /// The bytes that [`Source::fetch`] returned.
-#[derive(Debug)]
-pub(crate) enum Fetched {
+#[derive(Clone, Debug)]
+pub enum Fetched {
     /// A part of the source's own memory.
     Shared(Region),
     /// The bytes were appended to the buffer.
     Appended,
+}
+
+/// Fills `buf` with the bytes at `offset`.
+///
+/// # Errors
+/// `UnexpectedEof` if the source ends before `buf` is full; I/O errors.
+pub(crate) fn read_exact_at<S: Source + ?Sized>(
+    source: &S,
+    mut buf: &mut [u8],
+    mut offset: u64,
+) -> io::Result<()> {
+    while !buf.is_empty() {
+        match source.read_at(buf, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                let more = || io::Error::other("more bytes were read than the buffer can hold");
+                buf = buf.get_mut(n..).ok_or_else(more)?;
+                offset += n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// A reader of a range of the bytes of a source.
+pub(crate) struct ReadRange<'a, S: ?Sized> {
+    pub(crate) file: &'a S,
+    /// Offset of the next byte.
+    pub(crate) at: u64,
+    pub(crate) end: u64,
+}
+
+impl<S: Source + ?Sized> Read for ReadRange<'_, S> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let want = buf.len().min(left);
+        let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.at)?.min(want);
+        self.at = self.at.saturating_add(n as u64);
+        Ok(n)
+    }
 }
 
 /// Maximum number of bytes per call of `madvise` or `posix_fadvise`. One call reads no more than the device accepts at once.
@@ -64,8 +172,24 @@ pub(super) fn for_each_piece(ranges: &[Range<u64>], size: u64, mut advise: impl 
 
 /// Maps are prefetched by the system. Bytes in memory are always available.
 impl Source for Region {
+    fn name(&self) -> &str {
+        ""
+    }
+
+    fn len(&self) -> u64 {
+        <[u8]>::len(self) as u64
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(Stamp::new(Source::len(self)))
+    }
+
+    fn whole(&self) -> Option<&Region> {
+        Some(self)
+    }
+
     fn want(&self, ranges: &[Range<u64>]) {
-        for_each_piece(ranges, self.len() as u64, |piece| {
+        for_each_piece(ranges, Source::len(self), |piece| {
             let [start, end] = [piece.start, piece.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
             self.will_need(start..end);
         });
@@ -75,12 +199,82 @@ impl Source for Region {
     fn fetch(&self, range: Range<u64>, _: &mut Vec<u8>) -> Result<Fetched> {
         let at = |at: u64| usize::try_from(at).ok();
         let part = at(range.start).zip(at(range.end)).and_then(|(start, end)| self.slice(start..end));
-        let len = self.len() as u64;
+        let len = Source::len(self);
         let part = part.ok_or_else(|| {
             frame::truncated(range.end.saturating_sub(range.start), len.saturating_sub(range.start))
         })?;
-        part.populate(0..part.len())?;
+        part.populate(0..<[u8]>::len(&part))?;
         Ok(Fetched::Shared(part))
+    }
+}
+
+impl Source for [u8] {
+    fn name(&self) -> &str {
+        ""
+    }
+
+    fn len(&self) -> u64 {
+        <[u8]>::len(self) as u64
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(Stamp::new(Source::len(self)))
+    }
+
+    fn want(&self, _: &[Range<u64>]) {}
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let truncated = || {
+            let have = Source::len(self).saturating_sub(range.start);
+            frame::truncated(range.end.saturating_sub(range.start), have)
+        };
+        let part = self.get(at(range.start)..at(range.end)).ok_or_else(truncated)?;
+        buf.try_reserve(<[u8]>::len(part))?;
+        buf.extend_from_slice(part);
+        Ok(Fetched::Appended)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(copy_start(buf, usize::try_from(offset).ok().and_then(|at| self.get(at..)).unwrap_or_default()))
+    }
+}
+
+impl<S: Source + ?Sized> Source for &S {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        (**self).stamp()
+    }
+
+    fn whole(&self) -> Option<&Region> {
+        (**self).whole()
+    }
+
+    fn want(&self, ranges: &[Range<u64>]) {
+        (**self).want(ranges);
+    }
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        (**self).fetch(range, buf)
+    }
+
+    fn fetch_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        (**self).fetch_alone(range, buf)
+    }
+
+    fn forget(&self, ranges: &[Range<u64>]) {
+        (**self).forget(ranges);
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(buf, offset)
     }
 }
 

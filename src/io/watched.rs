@@ -1,10 +1,12 @@
 //! Files that report the bytes that are read.
 
-use super::pread::ReadAt;
-use crate::error::{Error, ErrorKind};
+use super::file_state::Stamp;
+use super::source::{Fetched, Source};
+use crate::error::{Error, ErrorKind, Result};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A file that calls a function after each read, with the number of bytes that were not read before. If a signal interrupted the read, the
@@ -45,16 +47,37 @@ impl<F: Fn(u64) -> ControlFlow<()>> Read for WatchedFile<F> {
     }
 }
 
-impl<F: Fn(u64) -> ControlFlow<()> + Sync> ReadAt for WatchedFile<F> {
-    fn size(&self) -> io::Result<u64> {
-        ReadAt::size(&self.file)
+impl<F: Fn(u64) -> ControlFlow<()> + Send + Sync> Source for WatchedFile<F> {
+    fn name(&self) -> &str {
+        ""
+    }
+
+    fn len(&self) -> u64 {
+        Source::len(&self.file)
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        self.file.stamp()
+    }
+
+    fn want(&self, ranges: &[Range<u64>]) {
+        self.file.want(ranges);
+    }
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        let (start, len) = (range.start, range.end.saturating_sub(range.start));
+        let fetched = self.file.fetch(range, buf)?;
+        self.report(Ok(usize::try_from(len).unwrap_or(usize::MAX)), start)?;
+        Ok(fetched)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.report(self.file.read_at(buf, offset), offset)
+        self.report(Source::read_at(&self.file, buf, offset), offset)
     }
+}
 
-    fn will_need(&self, range: std::ops::Range<u64>) {
-        self.file.will_need(range);
+impl<F> fmt::Debug for WatchedFile<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WatchedFile").field(&self.file).finish()
     }
 }

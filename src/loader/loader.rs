@@ -38,7 +38,7 @@ use std::time::Duration;
 /// use tfseek::{DType, FeatureSpec, Schema};
 /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
 /// let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
-/// let mut loader = ds.loader(&schema).batch_size(64).order(tfseek::loader::Shuffle::Global).seed(42).build()?;
+/// let mut loader = ds.loader(&schema).batch_size(64).shuffle(tfseek::loader::Shuffle::Global).seed(42).build()?;
 /// let mut seen = 0;
 /// for step in loader.by_ref().take(3) {
 ///     seen += step?.batch().unwrap().rows();
@@ -47,7 +47,7 @@ use std::time::Duration;
 ///
 /// // The state is saved, and the run resumes with other threads and another number of ranks.
 /// let saved = loader.state()?.to_json();
-/// let mut again = ds.loader(&schema).global_batch_size(64).order(tfseek::loader::Shuffle::Global).seed(42).rank(0, 2).threads(1).build()?;
+/// let mut again = ds.loader(&schema).global_batch_size(64).shuffle(tfseek::loader::Shuffle::Global).seed(42).rank(0, 2).threads(1).build()?;
 /// again.seek(&tfseek::order::State::from_json(&saved)?)?;
 /// let (here, there) = (loader.next().unwrap()?, again.next().unwrap()?);
 /// assert_eq!(here.ids()[..32], *there.ids());
@@ -262,7 +262,7 @@ impl Loader {
     /// # for _ in 0..1000 { writer.write(b"")?; }
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
-    /// let mut loader = ds.record_loader().batch_size(64).order(tfseek::loader::Shuffle::Global).seed(42).build()?;
+    /// let mut loader = ds.record_loader().batch_size(64).shuffle(tfseek::loader::Shuffle::Global).seed(42).build()?;
     /// let first = loader.next().unwrap()?.ids().to_vec(); // reads only the first batch
     /// loader.begin()?;
     /// assert_eq!(loader.next().unwrap()?.ids(), first); // the epoch starts again

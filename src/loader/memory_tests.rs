@@ -55,7 +55,7 @@ fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u6
         None => dataset.record_loader(),
     };
     let options =
-        options.batch_size(BATCH).order(crate::loader::Shuffle::Global).seed(42).threads(THREADS as usize);
+        options.batch_size(BATCH).shuffle(crate::loader::Shuffle::Global).seed(42).threads(THREADS as usize);
     let mut loader = match memory {
         Some(bytes) => options.memory(bytes),
         None => options,

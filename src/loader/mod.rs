@@ -26,4 +26,3 @@ mod worker;
 pub use loader::{Loader, NextStep};
 pub use options::{LoaderOptions, LoaderVerify, Shuffle};
 pub use step::{Skipped, Step};
-pub use worker::ErrorPolicy;

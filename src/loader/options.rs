@@ -2,14 +2,14 @@
 
 use super::loader::Loader;
 use super::queue::QueueLimits;
-use super::worker::{BatchWorker, ErrorPolicy};
+use super::worker::BatchWorker;
 use crate::batch::{BatchParser, BytePool};
 use crate::column::{Classes, Selection};
 use crate::dataset::{Dataset, INFLATED_BYTES};
 use crate::error::{OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{Cursor, LastBatch, Order, RankShare, Spec, Subset, check_memory};
-use crate::policy::Verify;
+use crate::policy::{Damage, Verify};
 use crate::schema::Schema;
 use crate::warning::Warning;
 use std::fmt;
@@ -63,7 +63,7 @@ pub struct LoaderOptions {
     batches: Option<usize>,
     memory: Option<u64>,
     ahead: Option<u64>,
-    policy: ErrorPolicy,
+    damage: Damage,
     verify: Option<LoaderVerify>,
     repeat: bool,
     #[cfg(test)]
@@ -110,6 +110,7 @@ impl Dataset {
 
 impl LoaderOptions {
     fn new(dataset: Dataset, parser: Option<BatchParser>) -> LoaderOptions {
+        let damage = dataset.damage();
         LoaderOptions {
             dataset,
             parser,
@@ -126,7 +127,7 @@ impl LoaderOptions {
             batches: None,
             memory: None,
             ahead: None,
-            policy: ErrorPolicy::Raise,
+            damage,
             verify: None,
             repeat: false,
             #[cfg(test)]
@@ -154,7 +155,7 @@ impl LoaderOptions {
     }
 
     /// Sets the order of the records in an epoch. Default: no shuffle.
-    pub fn order(mut self, shuffle: Shuffle) -> LoaderOptions {
+    pub fn shuffle(mut self, shuffle: Shuffle) -> LoaderOptions {
         self.shuffle = shuffle;
         self
     }
@@ -170,7 +171,7 @@ impl LoaderOptions {
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// let threes = ds.select(&"label == 3".parse()?, &Default::default())?;
-    /// let loader = ds.record_loader().batch_size(10).order(tfseek::loader::Shuffle::Global).seed(42).select(&threes).build()?;
+    /// let loader = ds.record_loader().batch_size(10).shuffle(tfseek::loader::Shuffle::Global).seed(42).select(&threes).build()?;
     /// assert_eq!(loader.cursor().steps_left()?, 10);
     ///
     /// // Every batch has the same number of records of each of the ten classes.
@@ -266,9 +267,11 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the policy for a record that is damaged or does not match the schema. By default its batch is an error.
-    pub fn errors(mut self, policy: ErrorPolicy) -> LoaderOptions {
-        self.policy = policy;
+    /// Sets the treatment of records whose payload is damaged or does not match the schema. With [`Damage::Skip`] they are left out of their
+    /// batches and listed in [`Step::skipped`](super::Step::skipped); their positions count as delivered. Otherwise the batch is an error at its
+    /// position in the order, and later batches stay valid. Default: that of the dataset, which decides about damaged lengths.
+    pub fn damage(mut self, damage: Damage) -> LoaderOptions {
+        self.damage = damage;
         self
     }
 
@@ -389,7 +392,7 @@ impl LoaderOptions {
         let worker = BatchWorker {
             dataset,
             parser: self.parser,
-            policy: self.policy,
+            damage: self.damage,
             verify,
             block,
             ahead: ReadAhead::default(),

@@ -89,7 +89,7 @@ impl Step {
         })
     }
 
-    /// Returns the records that [`ErrorPolicy::Skip`](super::ErrorPolicy::Skip) left out.
+    /// Returns the records that [`Damage::Skip`](crate::Damage::Skip) left out.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }

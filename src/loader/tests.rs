@@ -59,7 +59,7 @@ fn delays_change_nothing() {
             .dataset()
             .loader(&schema())
             .batch_size(8)
-            .order(crate::loader::Shuffle::Global)
+            .shuffle(crate::loader::Shuffle::Global)
             .seed(6)
             .threads(threads);
         if let Some(seed) = seed {
@@ -109,7 +109,7 @@ fn batches_and_bytes_in_flight_stay_within_their_limits() {
             .dataset()
             .loader(&schema())
             .batch_size(8)
-            .order(crate::loader::Shuffle::Global)
+            .shuffle(crate::loader::Shuffle::Global)
             .seed(6)
             .threads(threads);
         let options = options.batches_ahead(batches).memory(memory).before_read(move |ids| {
@@ -170,7 +170,7 @@ fn drop_joins_the_threads() {
                 .dataset()
                 .loader(&schema())
                 .batch_size(8)
-                .order(crate::loader::Shuffle::Global)
+                .shuffle(crate::loader::Shuffle::Global)
                 .seed(6)
                 .threads(threads);
             let options = options.before_read(move |_| {
@@ -236,8 +236,13 @@ fn a_panic_is_an_error_of_its_batch() {
 #[test]
 fn a_clone_of_the_options_makes_the_same_loader() {
     let ds = memory(100);
-    let options =
-        ds.dataset().loader(&schema()).batch_size(8).order(crate::loader::Shuffle::Global).seed(6).threads(2);
+    let options = ds
+        .dataset()
+        .loader(&schema())
+        .batch_size(8)
+        .shuffle(crate::loader::Shuffle::Global)
+        .seed(6)
+        .threads(2);
     let mut first = options.clone().build().unwrap();
     let ids = |loader: &mut super::Loader, n: usize| {
         loader.by_ref().take(n).map(|step| step.unwrap().ids().to_vec()).collect::<Vec<_>>()

@@ -9,19 +9,8 @@ use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
 use crate::io::{Announced, ReadAhead, Region};
 use crate::memory::grow;
-use crate::policy::Verify;
+use crate::policy::{Damage, Verify};
 use std::ops::Range;
-
-/// The treatment of records that are damaged or do not match the schema.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorPolicy {
-    /// The batch is an error at its position in the order. Later batches stay valid.
-    #[default]
-    Raise,
-    /// The record is left out of the batch and listed in [`Step::skipped`]. Its position counts as delivered.
-    Skip,
-}
 
 /// Maximum number of bytes of a new buffer that are accessed before records are read into it.
 const NEW_BYTES: usize = 4 << 20;
@@ -30,7 +19,7 @@ const NEW_BYTES: usize = 4 << 20;
 pub(super) struct BatchWorker {
     pub(super) dataset: Dataset,
     pub(super) parser: Option<BatchParser>,
-    pub(super) policy: ErrorPolicy,
+    pub(super) damage: Damage,
     /// The checksums to verify: in the first epoch, and in later epochs.
     pub(super) verify: [Verify; 2],
     /// Number of records in a block, for a block order.
@@ -113,9 +102,9 @@ impl BatchWorker {
         Ok(Step { content, runs, ids, kept, skipped: outcome.skipped, payload_bytes })
     }
 
-    /// Adds a record to the skipped ones, or returns its error if the policy or the kind of error does not allow that.
+    /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind of error.
     fn skip(&self, plan: &StepPlan, index: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
-        let skips = self.policy == ErrorPolicy::Skip && error.is_data();
+        let skips = self.damage == Damage::Skip && error.is_data();
         if !skips {
             return Err(error);
         }
@@ -206,7 +195,7 @@ impl BatchWorker {
             let records = StepRecords::new(self.dataset.clone(), located.collect(), read);
             return Ok(StepContent::Records(records));
         };
-        if self.policy == ErrorPolicy::Raise {
+        if self.damage == Damage::Raise {
             return Ok(StepContent::Columns(parser.parse(&rows)?));
         }
         let mut refused = Vec::new();

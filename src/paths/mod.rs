@@ -21,14 +21,15 @@
 //!   shards of a set but not all, that is an error with the names of the missing ones. A set whose shards were all named by the
 //!   caller, one by one or in braces, may be incomplete. The check covers all resolved paths, so two patterns may share a set. Sets
 //!   in different folders are different sets.
-//! * **Addresses are refused.** A path that begins with a scheme and `://`, like `gs://bucket/x`, is
-//!   [`NotLocal`](PathsError::NotLocal), including `file://`. Use `./gs:/x` for a file in a local folder with such a name.
+//! * **Addresses need a store.** A path that begins with a scheme and `://`, like `gs://bucket/x`, is one of
+//!   [`DatasetOptions::store`](crate::DatasetOptions::store). Without a store it is [`NotLocal`](PathsError::NotLocal), and so is `file://`. Use `./gs:/x` for a file in a local folder with such a name.
 //! * **Braces.** `{a..b}` and `{a..b..step}` are ranges of decimal numbers. If one end begins with a zero, numbers are padded to the
 //!   length of the longer end, as in a shell. Braces nest. They may expand to at most [`MAX_NAMES`] names. No other form takes memory
 //!   in proportion to a given number: `x@999999999999` lists the folder instead of counting.
 
 mod folder;
 mod natural;
+mod objects;
 mod pattern;
 mod replaced;
 mod set;
@@ -46,6 +47,7 @@ use natural::natural_cmp;
 use set::FoundShard;
 
 use crate::error::{Error, PathsError, Result};
+use crate::io::Storage;
 use crate::warning::Warning;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -109,7 +111,7 @@ list_of_paths!([] &[P], [] Vec<P>, [] &Vec<P>, [N] [P; N], [N] &[P; N]);
 /// [`ErrorKind::Paths`](crate::ErrorKind::Paths) if a pattern matches no file, is invalid or leaves gaps, or if a path is the address of
 /// a store; [`ErrorKind::Io`](crate::ErrorKind::Io) if a file does not exist or a folder cannot be read.
 pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf>> {
-    resolve_all(paths.into_paths(), allow_missing, &mut Vec::new())
+    resolve_all(&Storage::default(), paths.into_paths(), allow_missing, &mut Vec::new())
 }
 
 /// The result of [`resolve_with_warnings`].
@@ -128,8 +130,13 @@ pub struct Resolved {
 /// # Errors
 /// Errors of [`resolve`].
 pub fn resolve_with_warnings(paths: impl IntoPaths, allow_missing: bool) -> Result<Resolved> {
+    resolve_in(&Storage::default(), paths, allow_missing)
+}
+
+/// Returns the shards that `paths` match, as [`resolve_with_warnings`] does. URLs are those of the store, and get names without their query.
+pub(crate) fn resolve_in(storage: &Storage, paths: impl IntoPaths, allow_missing: bool) -> Result<Resolved> {
     let mut folders = Vec::new();
-    let paths = resolve_all(paths.into_paths(), allow_missing, &mut folders)?;
+    let paths = resolve_all(storage, paths.into_paths(), allow_missing, &mut folders)?;
     folders.sort();
     folders.dedup();
     let mut warnings = Vec::new();
@@ -144,13 +151,22 @@ pub fn resolve_with_warnings(paths: impl IntoPaths, allow_missing: bool) -> Resu
     Ok(Resolved { paths, warnings })
 }
 
-fn resolve_all(given: Vec<PathBuf>, allow_missing: bool, folders: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+fn resolve_all(
+    storage: &Storage,
+    given: Vec<PathBuf>,
+    allow_missing: bool,
+    folders: &mut Vec<PathBuf>,
+) -> Result<Vec<PathBuf>> {
     if given.is_empty() {
         return Err(PathsError::NoMatch { pattern: "an empty list of paths".into() }.into());
     }
+    objects::list_many(storage, &given)?;
     let mut all = Vec::with_capacity(given.len());
     for path in given {
-        let mut found = resolve_one(path, allow_missing, folders)?;
+        let mut found = match storage.object_of(&path)? {
+            Some((store, url)) => objects::resolve(storage, store, url, allow_missing)?,
+            None => resolve_one(path, allow_missing, folders)?,
+        };
         if found.len() > 1 {
             found.sort_by(|a, b| natural_cmp(&a.path, &b.path));
             // Braces and wildcards may find a file twice. It counts as searched if it was searched for at least once.
@@ -173,7 +189,6 @@ pub fn is_pack(path: &Path) -> bool {
 }
 
 fn resolve_one(path: PathBuf, allow_missing: bool, folders: &mut Vec<PathBuf>) -> Result<Vec<FoundShard>> {
-    check_local(&path)?;
     match existing(&path, folders) {
         Ok(Some(found)) => Ok(found),
         Ok(None) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing, folders),
@@ -184,29 +199,6 @@ fn resolve_one(path: PathBuf, allow_missing: bool, folders: &mut Vec<PathBuf>) -
         Ok(None) => Err(explained(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path))),
         Err(e) => Err(e),
     }
-}
-
-/// Checks that a path is not the address of a store or a server.
-///
-/// # Errors
-/// [`PathsError::NotLocal`].
-pub(crate) fn check_local(path: &Path) -> Result<()> {
-    let Some((scheme, slashes)) = path.to_str().and_then(scheme) else { return Ok(()) };
-    // With one slash, as `pathlib.Path` formats an address, it may be a path in a folder of that name.
-    if slashes < 2 && Path::new(&format!("{scheme}:")).exists() {
-        return Ok(());
-    }
-    Err(PathsError::NotLocal { address: path.display().to_string().into(), scheme: scheme.into() }.into())
-}
-
-/// Returns the scheme of an address (RFC 3986, 3.1), and the number of slashes after its colon, at most 2. A single letter is a Windows
-/// drive and not a scheme.
-fn scheme(path: &str) -> Option<(&str, usize)> {
-    let (scheme, rest) = path.split_once(":/")?;
-    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-        && scheme.len() > 1;
-    is_scheme.then_some((scheme, if rest.starts_with('/') { 2 } else { 1 }))
 }
 
 #[cfg(test)]

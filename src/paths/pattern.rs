@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 16;
 /// Maximum number of missing names in an error, which contains the number of all.
 const MAX_LISTED: usize = 1000;
 
-fn at_pattern(path: &Path) -> Option<AtPattern<'_>> {
+pub(super) fn at_pattern(path: &Path) -> Option<AtPattern<'_>> {
     AtPattern::parse(path.file_name()?.to_str()?)
 }
 
@@ -104,7 +104,7 @@ fn check_replaced(base: &Path, word: &str, found: &BTreeSet<PathBuf>) -> Result<
 }
 
 /// Returns `found`. If it is empty, returns an error unless gaps are allowed.
-fn searched(path: &Path, found: Vec<FoundShard>, allow_missing: bool) -> Result<Vec<FoundShard>> {
+pub(super) fn searched(path: &Path, found: Vec<FoundShard>, allow_missing: bool) -> Result<Vec<FoundShard>> {
     if found.is_empty() && !allow_missing {
         return Err(PathsError::NoMatch { pattern: path.display().to_string().into() }.into());
     }
@@ -112,7 +112,7 @@ fn searched(path: &Path, found: Vec<FoundShard>, allow_missing: bool) -> Result<
 }
 
 /// Expands braces: `{a,b}`, `{00..10}`, `{0..10..2}`, several in a row and nested. Braces of another form and unmatched braces are text.
-fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
+pub(super) fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
     if depth > MAX_DEPTH {
         return Err(format!("expected braces nested at most {MAX_DEPTH} deep, found more"));
     }

@@ -1,7 +1,9 @@
 //! Sets of shards like `train-00003-of-00010.tfrecord`: parsing of their names, and detection of missing shards.
 
 use crate::error::{Error, PathsError, Result};
+use crate::io::{folder, join, url_of};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,7 +67,10 @@ pub fn set_of(path: &Path) -> Option<PathBuf> {
     let member = ShardName::parse(path.file_name()?.to_str()?)?;
     let (_, total) = member.numbers()?;
     let name = format!("{}@{total}{}", member.stem, member.suffix);
-    AtPattern::parse(&name).is_some().then(|| path.with_file_name(name))
+    AtPattern::parse(&name).is_some().then(|| match url_of(path) {
+        Some(_) => join(folder(path), name),
+        None => path.with_file_name(name),
+    })
 }
 
 /// Checks that no shard is missing from a set with at least one searched shard.
@@ -103,7 +108,7 @@ pub(super) fn check_complete(found: &[FoundShard]) -> Result<()> {
         }
         let dir = dir.unwrap_or(Path::new(""));
         let width = set.width;
-        let name = |index: &str| dir.join(format!("{stem}-{index}-of-{total_text}{suffix}"));
+        let name = |index: &str| join(dir, format!("{stem}-{index}-of-{total_text}{suffix}"));
         let missing = gaps(&set.indices, set.total)
             .take(MAX_LISTED)
             .map(|i| name(&padded_to(width, i)))
@@ -155,8 +160,23 @@ impl<'a> AtPattern<'a> {
 
     /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be any number.
     pub(super) fn resolve(&self, dir: &Path) -> Result<Vec<FoundShard>> {
+        let listed = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        let in_dir = |e| Error::from(e).in_file(listed);
+        match fs::read_dir(listed) {
+            Ok(entries) => self.select(dir, entries.map(|entry| Ok(entry.map_err(in_dir)?.file_name()))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => self.select(dir, std::iter::empty()),
+            Err(e) => Err(in_dir(e)),
+        }
+    }
+
+    /// Returns the set's shards among the names in `dir`.
+    pub(super) fn select(
+        &self,
+        dir: &Path,
+        names: impl Iterator<Item = Result<OsString>>,
+    ) -> Result<Vec<FoundShard>> {
         let pattern =
-            || dir.join(format!("{}@{}{}", self.stem, self.total, self.suffix)).display().to_string().into();
+            || join(dir, format!("{}@{}{}", self.stem, self.total, self.suffix)).display().to_string().into();
         let bad = |reason: String| {
             Error::from(PathsError::BadPattern { pattern: pattern(), reason: reason.into() })
         };
@@ -171,18 +191,11 @@ impl<'a> AtPattern<'a> {
                 Err(_) => return Err(bad("the number of shards does not fit into 64 bits".into())),
             },
         };
-        let listed = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-        let in_dir = |e| Error::from(e).in_file(listed);
-        let entries = match fs::read_dir(listed) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(in_dir(e)),
-        };
         let mut found = Vec::new();
         let mut totals = Vec::<String>::new();
         let mut indices = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(in_dir)?.file_name();
+        for name in names {
+            let name = name?;
             // The pattern is UTF-8, so a name that is not UTF-8 cannot belong to its set.
             let Some(member) = name.to_str().and_then(ShardName::parse) else { continue };
             let Some((index, total)) = member.numbers() else { continue };
@@ -193,7 +206,7 @@ impl<'a> AtPattern<'a> {
                 totals.push(member.total.into());
             }
             indices.push(index);
-            found.push(FoundShard { path: dir.join(&name), searched: true });
+            found.push(FoundShard { path: join(dir, &name), searched: true });
         }
         // A set that was rewritten with another number of shards next to the old one. Using both would duplicate each record.
         if totals.len() > 1 {

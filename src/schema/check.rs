@@ -1,7 +1,8 @@
 //! Validation of schemas.
 
-use super::spec::{DType, FeatureSpec, Partition, SplitsDType};
+use super::spec::{FeatureSpec, Partition, SplitsDType};
 use crate::error::{Error, ErrorKind, Result};
+use crate::example::DType;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -73,7 +74,7 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
             }
             let elements = elements(shape)?;
             let Some(default) = default else { return Ok(()) };
-            check_default_kind(default.kind().map(DType::from), *dtype)?;
+            check_default_kind(default.kind(), *dtype)?;
             match default.len() {
                 0 => Err(spec_error("a default without values cannot replace an absent feature")),
                 len if len == elements => Ok(()),
@@ -89,7 +90,7 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
                 ));
             }
             let Some(default) = default else { return Ok(()) };
-            check_default_kind(default.kind().map(DType::from), *dtype)?;
+            check_default_kind(default.kind(), *dtype)?;
             match default.len() {
                 1 => Ok(()),
                 len => Err(spec_error(format!("default: expected one value for an optional, found {len}"))),
@@ -115,7 +116,7 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
                 _ => {}
             }
             let Some(default) = default else { return Ok(()) };
-            check_default_kind(default.kind().map(DType::from), *dtype)?;
+            check_default_kind(default.kind(), *dtype)?;
             match default.len() {
                 1 => Ok(()),
                 len => Err(spec_error(format!(

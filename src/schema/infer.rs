@@ -1,8 +1,8 @@
 //! Schema inference: statistics of the features of records, and the strictest schema that accepts them.
 
-use super::{DType, FeatureSpec, Schema, SchemaBuilder};
+use super::{FeatureSpec, Schema, SchemaBuilder};
 use crate::error::{BYTES_OF_KEYS, DIFFERENT_KEYS, Error, ErrorKind, Result};
-use crate::example::{Example, Feature, FeatureKind, FeatureList, MessageKind, SequenceExample};
+use crate::example::{DType, Example, Feature, FeatureList, MessageKind, SequenceExample};
 use std::collections::BTreeMap;
 
 /// An inference of a schema from records.
@@ -40,7 +40,7 @@ struct KeyStats {
     /// Number of records that have the key.
     records: u64,
     /// Number of features of each kind: one per record, or one per step.
-    kinds: BTreeMap<FeatureKind, u64>,
+    kinds: BTreeMap<DType, u64>,
     /// Minimum and maximum number of values of a feature with a kind.
     counts: Option<(usize, usize)>,
     /// Number of steps without a kind.
@@ -205,7 +205,7 @@ pub struct Finding<'a> {
     /// True for a feature list.
     pub list: bool,
     /// Number of features of each kind; in a feature list, number of steps of each kind. Empty if no list has steps.
-    pub kinds: &'a BTreeMap<FeatureKind, u64>,
+    pub kinds: &'a BTreeMap<DType, u64>,
     /// Number of records that have the key. A feature without a kind counts as absent.
     pub present: u64,
     /// Number of added records.
@@ -244,7 +244,7 @@ impl<'a> Finding<'a> {
     pub fn spec(&self) -> Option<FeatureSpec> {
         let mut kinds = self.kinds.keys();
         let (Some(kind), None) = (kinds.next(), kinds.next()) else { return None };
-        let dtype = DType::from(*kind);
+        let dtype = *kind;
         let always = self.present == self.records;
         let shape = match self.counts {
             Some((min, 1)) if !self.list && (min == 0 || !always) => {
@@ -269,8 +269,11 @@ impl<'a> Finding<'a> {
             return None;
         }
         let unit = if self.list { "steps" } else { "records" };
-        let kinds: Vec<_> =
-            self.kinds.iter().map(|(kind, count)| format!("{kind} in {count} {unit}")).collect();
+        let kinds: Vec<_> = self
+            .kinds
+            .iter()
+            .map(|(kind, count)| format!("{} in {count} {unit}", kind.list_name()))
+            .collect();
         let reason = format!("expected one kind, found {}", kinds.join(" and "));
         Some(Error::from(ErrorKind::Spec(reason.into())).feature(self.name.as_bytes()))
     }

@@ -29,7 +29,8 @@ mod json;
 mod literal;
 mod spec;
 
+pub use crate::example::DType;
 pub use build::{Schema, SchemaBuilder};
 pub(crate) use check::elements;
 pub use infer::{Finding, Inference};
-pub use spec::{DType, FeatureSpec, Partition, SplitsDType};
+pub use spec::{FeatureSpec, Partition, SplitsDType};

@@ -1,45 +1,6 @@
 //! Specs of columns.
 
-use crate::example::{FeatureBuf, FeatureKind};
-use std::fmt;
-
-/// The type of the values of a column. Each type is read from one kind of list, without casts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DType {
-    /// 32-bit floats, from float lists.
-    Float32,
-    /// 64-bit signed integers, from int64 lists.
-    Int64,
-    /// Byte strings, from bytes lists; TensorFlow's `string`.
-    Bytes,
-}
-
-impl DType {
-    /// Returns TensorFlow's name: `float32`, `int64` or `string`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            DType::Float32 => "float32",
-            DType::Int64 => "int64",
-            DType::Bytes => "string",
-        }
-    }
-}
-
-impl From<FeatureKind> for DType {
-    fn from(kind: FeatureKind) -> DType {
-        match kind {
-            FeatureKind::Float => DType::Float32,
-            FeatureKind::Int64 => DType::Int64,
-            FeatureKind::Bytes => DType::Bytes,
-        }
-    }
-}
-
-impl fmt::Display for DType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+use crate::example::{DType, FeatureBuf};
 
 /// The type of the row splits of a ragged column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -166,7 +166,7 @@ fn columns_filters_and_loaders_work_on_compressed_shards() {
             let loader = ds
                 .loader(&schema)
                 .batch_size(64)
-                .order(shuffle.clone())
+                .shuffle(shuffle.clone())
                 .seed(1)
                 .threads(threads)
                 .build()
@@ -240,7 +240,8 @@ fn block_orders_return_each_record_once() {
         let ds = options(dir.path(), spacing).open(&paths).unwrap();
         for (block, window, threads) in [(1, 1, 0), (7, 3, 1), (190, 2, 3), (401, 64, 2), (1 << 40, 1, 1)] {
             let order = Shuffle::Order(Spec::Block { block, window });
-            let mut loader = ds.record_loader().batch_size(64).order(order).threads(threads).build().unwrap();
+            let mut loader =
+                ds.record_loader().batch_size(64).shuffle(order).threads(threads).build().unwrap();
             let mut seen = vec![false; n];
             for step in loader.by_ref().map(Result::unwrap) {
                 for (&id, record) in step.ids().iter().zip(step.records().unwrap()) {
@@ -263,7 +264,7 @@ fn a_global_order_over_more_than_the_cache_is_warned_of() {
     writer.close().unwrap();
     let ds = options(dir.path(), 1 << 20).open(&path).unwrap();
     let warnings =
-        |shuffle| ds.record_loader().batch_size(4).order(shuffle).build().unwrap().warnings().to_vec();
+        |shuffle| ds.record_loader().batch_size(4).shuffle(shuffle).build().unwrap().warnings().to_vec();
     assert!(
         matches!(warnings(Shuffle::Global)[..], [Warning::ScatteredInflation { inflated_bytes }] if inflated_bytes == 140 * ((1 << 20) + 16))
     );

@@ -20,7 +20,7 @@ fn run(
 ) -> (Batches, State) {
     let loader = |rank| {
         let options = ds.loader(&schema()).global_batch_size(global).rank(rank, ranks).threads(threads);
-        let mut loader = options.order(order.clone()).seed(5).last_batch(last).build().unwrap();
+        let mut loader = options.shuffle(order.clone()).seed(5).last_batch(last).build().unwrap();
         state.map_or(Ok(()), |state| loader.seek(state)).unwrap();
         loader
     };
@@ -121,7 +121,7 @@ fn continuous_batches_lose_nothing_over_epochs() {
                     .loader(&schema())
                     .global_batch_size(6)
                     .rank(rank, ranks)
-                    .order(Shuffle::Global)
+                    .shuffle(Shuffle::Global)
                     .seed(9)
                     .threads(2);
                 options.last_batch(LastBatch::Continuous).repeat(true).build().unwrap()

@@ -3,8 +3,9 @@
 use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tfseek::Damage;
 use tfseek::error::Category;
-use tfseek::loader::{ErrorPolicy, LoaderVerify};
+use tfseek::loader::LoaderVerify;
 use tfseek::{Error, LoaderOptions};
 
 const N: u64 = 100;
@@ -50,7 +51,7 @@ fn with_every_source(bytes: &[u8], mut check: impl FnMut(&dyn Fn() -> LoaderOpti
             check(&|| {
                 ds.loader(&schema())
                     .batch_size(8)
-                    .order(tfseek::loader::Shuffle::Global)
+                    .shuffle(tfseek::loader::Shuffle::Global)
                     .seed(6)
                     .threads(threads)
             });
@@ -67,7 +68,7 @@ fn an_error_is_returned_at_the_step_of_its_record() {
     let sound: Vec<Vec<u64>> = open(vec![one_shard()])
         .loader(&schema())
         .batch_size(8)
-        .order(tfseek::loader::Shuffle::Global)
+        .shuffle(tfseek::loader::Shuffle::Global)
         .seed(6)
         .build()
         .unwrap()
@@ -102,7 +103,7 @@ fn an_error_is_returned_at_the_step_of_its_record() {
 fn skipped_records_are_listed_and_their_positions_consumed() {
     for bytes in [flipped(), of_another_kind()] {
         with_every_source(&bytes, |options| {
-            let loader = options().errors(ErrorPolicy::Skip).build().unwrap();
+            let loader = options().damage(Damage::Skip).build().unwrap();
             let order = loader.cursor().order().clone();
             let mut position = 0;
             let mut skipped = Vec::new();
@@ -142,7 +143,7 @@ fn records_of_one_batch_are_skipped_for_different_reasons() {
     let start = (0..flipped).map(|i| len(i) + 16).sum::<usize>() + 12;
     bytes[start + len(flipped)] ^= 1;
     with_every_source(&bytes, |options| {
-        let steps = options().batch_size(N).errors(ErrorPolicy::Skip).build().unwrap();
+        let steps = options().batch_size(N).damage(Damage::Skip).build().unwrap();
         let [step] = &steps.map(Result::unwrap).collect::<Vec<_>>()[..] else { panic!() };
         check(step);
         let mut skipped: Vec<_> = step.skipped().iter().map(|s| (s.record, s.error.category())).collect();
@@ -198,9 +199,9 @@ fn a_missing_shard_is_an_error_in_each_of_its_batches() {
     let (pack, _) = tfseek::index::write_pack("x", &paths, &Default::default()).unwrap();
     let ds = DatasetOptions::new().open(&pack).unwrap();
     std::fs::remove_file(&paths[1]).unwrap();
-    for policy in [ErrorPolicy::Raise, ErrorPolicy::Skip] {
+    for policy in [Damage::Raise, Damage::Skip] {
         for threads in [0, 2] {
-            let options = ds.loader(&schema()).batch_size(5).threads(threads).errors(policy);
+            let options = ds.loader(&schema()).batch_size(5).threads(threads).damage(policy);
             let steps: Vec<_> = options.build().unwrap().collect();
             assert_eq!(steps.len(), 8);
             for (k, step) in steps.iter().enumerate() {

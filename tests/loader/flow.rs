@@ -7,7 +7,7 @@ use tfseek::{ErrorKind, Loader};
 fn loader(ds: &Dataset, threads: usize) -> Loader {
     ds.loader(&schema())
         .batch_size(10)
-        .order(tfseek::loader::Shuffle::Global)
+        .shuffle(tfseek::loader::Shuffle::Global)
         .seed(8)
         .threads(threads)
         .build()
@@ -33,7 +33,7 @@ fn epochs_follow_each_other_and_differ() {
             let mut b = ds
                 .loader(&schema())
                 .batch_size(10)
-                .order(tfseek::loader::Shuffle::Global)
+                .shuffle(tfseek::loader::Shuffle::Global)
                 .seed(8)
                 .epoch(epoch as u64)
                 .build()
@@ -49,7 +49,7 @@ fn epochs_follow_each_other_and_differ() {
         let mut c = ds
             .loader(&schema())
             .batch_size(10)
-            .order(tfseek::loader::Shuffle::Global)
+            .shuffle(tfseek::loader::Shuffle::Global)
             .seed(8)
             .threads(threads)
             .repeat(true)
@@ -68,7 +68,7 @@ fn leaving_an_epoch_after_its_last_step_yields_no_further_end() {
                 let options = ds
                     .loader(&schema())
                     .batch_size(12)
-                    .order(tfseek::loader::Shuffle::Global)
+                    .shuffle(tfseek::loader::Shuffle::Global)
                     .seed(3)
                     .threads(threads);
                 options.last_batch(last).build().unwrap()
@@ -140,7 +140,7 @@ fn invalid_options_are_refused_when_the_loader_is_built() {
         base().batch_size(4).worker(0, 2).last_batch(LastBatch::Continuous),
         base().global_batch_size(10).rank(0, 3),
         base().batch_size(u64::MAX).rank(0, 3),
-        base().batch_size(1).order(Shuffle::Order(Spec::Block { block: 0, window: 1 })),
+        base().batch_size(1).shuffle(Shuffle::Order(Spec::Block { block: 0, window: 1 })),
     ] {
         let e = options.build().unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Order(_) | ErrorKind::Options(_)), "{e}");
@@ -156,7 +156,7 @@ fn an_empty_dataset_has_epochs_without_steps() {
                 let options = ds
                     .loader(&schema())
                     .batch_size(4)
-                    .order(tfseek::loader::Shuffle::Global)
+                    .shuffle(tfseek::loader::Shuffle::Global)
                     .seed(1)
                     .threads(threads);
                 let mut loader = options.last_batch(last).repeat(repeat).build().unwrap();
@@ -179,7 +179,7 @@ fn a_block_order_resumes_with_another_batch_size() {
     (0..60).for_each(|_| put_record(&mut shard, &bytes).unwrap());
     let ds = open(vec![shard]);
     let loader = |batch| {
-        let options = ds.record_loader().batch_size(batch).order(Shuffle::Block).seed(4).threads(2);
+        let options = ds.record_loader().batch_size(batch).shuffle(Shuffle::Block).seed(4).threads(2);
         options.build().unwrap()
     };
     let want: Vec<u64> = ids(&mut loader(2), usize::MAX).concat();

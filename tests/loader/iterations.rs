@@ -8,7 +8,7 @@ const LAST: [LastBatch; 4] = [LastBatch::Short, LastBatch::Drop, LastBatch::Pad,
 
 fn build(ds: &Dataset, threads: usize, last: LastBatch, repeat: bool) -> Loader {
     let options =
-        ds.loader(&schema()).batch_size(12).order(tfseek::loader::Shuffle::Global).seed(3).threads(threads);
+        ds.loader(&schema()).batch_size(12).shuffle(tfseek::loader::Shuffle::Global).seed(3).threads(threads);
     options.last_batch(last).repeat(repeat).build().unwrap()
 }
 
@@ -200,7 +200,7 @@ fn no_epoch_follows_the_last() {
                 let options = ds
                     .loader(&schema())
                     .batch_size(12)
-                    .order(tfseek::loader::Shuffle::Global)
+                    .shuffle(tfseek::loader::Shuffle::Global)
                     .seed(3)
                     .threads(threads);
                 let mut a = options.epoch(u64::MAX).last_batch(last).repeat(repeat).build().unwrap();
@@ -227,7 +227,7 @@ fn no_epoch_follows_the_last() {
     let component = |records| tfseek::order::Component::new(1, Spec::Global).over(records);
     let spec = Spec::Mixture(vec![component(0..20), component(20..40)]);
     let end = u64::MAX / 40 - 1;
-    let options = ds.loader(&schema()).batch_size(40).order(Shuffle::Order(spec)).epoch(end);
+    let options = ds.loader(&schema()).batch_size(40).shuffle(Shuffle::Order(spec)).epoch(end);
     let mut a = options.repeat(true).build().unwrap();
     assert_eq!(ids(&mut a, 1).len(), 1);
     assert_eq!(epoch_and_position(&a), (end, 40));

@@ -5,7 +5,7 @@ use super::*;
 /// Returns the numbers, payloads and positions of all steps of an epoch.
 fn steps(ds: &Dataset, shuffle: &Shuffle, threads: usize) -> Vec<Vec<(u64, Vec<u8>, u64)>> {
     let loader =
-        ds.record_loader().batch_size(10).order(shuffle.clone()).seed(3).threads(threads).build().unwrap();
+        ds.record_loader().batch_size(10).shuffle(shuffle.clone()).seed(3).threads(threads).build().unwrap();
     loader
         .map(|step| {
             let step = step.unwrap();
@@ -33,7 +33,7 @@ fn every_kind_of_dataset_gives_the_same_steps() {
             for ds in [&memory, &read] {
                 assert_eq!(steps(ds, shuffle, threads), want, "{shuffle:?} {threads}");
                 let columns =
-                    ds.loader(&schema()).batch_size(10).order(shuffle.clone()).seed(3).threads(threads);
+                    ds.loader(&schema()).batch_size(10).shuffle(shuffle.clone()).seed(3).threads(threads);
                 let columns = columns.build().unwrap().map(|step| {
                     let step = step.unwrap();
                     check(&step);
@@ -56,10 +56,16 @@ fn steps_outlive_their_loader_and_dataset() {
     let (columns, records): (Vec<Step>, Vec<Step>) = {
         let memory = open(all);
         let all = |ds: &Dataset| {
-            let columns =
-                ds.loader(&schema()).batch_size(7).order(Shuffle::Global).seed(1).threads(2).build().unwrap();
+            let columns = ds
+                .loader(&schema())
+                .batch_size(7)
+                .shuffle(Shuffle::Global)
+                .seed(1)
+                .threads(2)
+                .build()
+                .unwrap();
             let records =
-                ds.record_loader().batch_size(7).order(Shuffle::Global).seed(1).threads(2).build().unwrap();
+                ds.record_loader().batch_size(7).shuffle(Shuffle::Global).seed(1).threads(2).build().unwrap();
             columns.zip(records).map(|(a, b)| (a.unwrap(), b.unwrap())).collect::<Vec<_>>()
         };
         all(&memory).into_iter().chain(all(&read)).unzip()
@@ -84,7 +90,7 @@ fn selected_records_and_balanced_classes() {
         let loader = ds
             .loader(&schema())
             .batch_size(8)
-            .order(Shuffle::Global)
+            .shuffle(Shuffle::Global)
             .seed(1)
             .select(&some)
             .threads(threads)

@@ -8,7 +8,7 @@ const LAST: [LastBatch; 3] = [LastBatch::Drop, LastBatch::Pad, LastBatch::Short]
 /// Builds the loader of a rank, or of one of its workers.
 fn loader(ds: &Dataset, (order, last): (&Shuffle, LastBatch), rank: u64, worker: (u64, u64)) -> Loader {
     let options = ds.loader(&schema()).global_batch_size(8).rank(rank, 2).worker(worker.0, worker.1);
-    options.order(order.clone()).seed(5).last_batch(last).threads(rank as usize).build().unwrap()
+    options.shuffle(order.clone()).seed(5).last_batch(last).threads(rank as usize).build().unwrap()
 }
 
 fn samples(step: Step) -> Vec<Sample> {
@@ -97,7 +97,7 @@ fn workers_repeat_epochs_indefinitely() {
             let options = ds
                 .loader(&schema())
                 .batch_size(8)
-                .order(Shuffle::Global)
+                .shuffle(Shuffle::Global)
                 .seed(1)
                 .worker(worker, workers)
                 .repeat(true);
@@ -111,7 +111,7 @@ fn workers_repeat_epochs_indefinitely() {
     let far = ds
         .loader(&schema())
         .batch_size(8)
-        .order(Shuffle::Global)
+        .shuffle(Shuffle::Global)
         .seed(1)
         .worker(u64::MAX - 1, u64::MAX)
         .repeat(true);

@@ -5,7 +5,8 @@
 use std::fs::File;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use tfseek::loader::{ErrorPolicy, Shuffle};
+use tfseek::Damage;
+use tfseek::loader::Shuffle;
 use tfseek::stream::StreamOptions;
 use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode, Loader, Mapped, Schema, Stream};
 use tfseek_testkit::alloc;
@@ -83,14 +84,14 @@ fn check_every_access(ds: &Dataset, len: u64, limit: u64) {
     let schema =
         Schema::from_json(r#"{"features": {"label": {"type": "fixed", "dtype": "int64", "shape": []}}}"#);
     let schema = schema.unwrap();
-    let loader = |parsed: bool, policy: ErrorPolicy| -> Loader {
+    let loader = |parsed: bool, policy: Damage| -> Loader {
         let options = if parsed { ds.loader(&schema) } else { ds.record_loader() };
         // In this thread, whose allocations are counted.
-        options.batch_size(3).order(Shuffle::None).threads(0).errors(policy).build().unwrap()
+        options.batch_size(3).shuffle(Shuffle::None).threads(0).damage(policy).build().unwrap()
     };
     for parsed in [true, false] {
-        refused(loader(parsed, ErrorPolicy::Raise).next().unwrap().map(drop));
-        let step = loader(parsed, ErrorPolicy::Skip).next().unwrap().unwrap();
+        refused(loader(parsed, Damage::Raise).next().unwrap().map(drop));
+        let step = loader(parsed, Damage::Skip).next().unwrap().unwrap();
         assert_eq!(step.ids(), [0, 2]);
         assert_eq!(step.skipped().len(), 1);
         assert!(matches!(step.skipped()[0].error.kind(), ErrorKind::RecordTooLarge { .. }));

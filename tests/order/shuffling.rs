@@ -113,7 +113,7 @@ fn an_epoch_and_a_resume() -> Result {
     let mut seen = Vec::new();
     let mut train = |batch: &Batch| seen.extend_from_slice(labels(batch));
 
-    let mut loader = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()?;
+    let mut loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Global).seed(42).build()?;
     for epoch in 0..3 {
         for step in loader.by_ref() {
             train(step?.batch().unwrap());
@@ -129,7 +129,7 @@ fn an_epoch_and_a_resume() -> Result {
     assert!(saved.len() < 1024 && saved.contains(r#""algo":"prp1""#));
     let next = loader.next().unwrap()?.ids().to_vec();
 
-    let mut loader = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()?;
+    let mut loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Global).seed(42).build()?;
     loader.seek(&State::from_json(&saved)?)?;
 
     assert_eq!(loader.next().unwrap()?.ids(), next);
@@ -143,7 +143,7 @@ fn an_epoch_and_a_resume() -> Result {
                 .loader(&schema)
                 .global_batch_size(256)
                 .rank(rank, ranks) // 5 of 8 before, 3 of 4 now
-                .order(Shuffle::Global)
+                .shuffle(Shuffle::Global)
                 .seed(42)
                 .build()?;
             loader.seek(&State::from_json(&saved)?)?;
@@ -162,7 +162,8 @@ fn the_end_of_an_epoch() -> Result {
     let mut counted = 0;
     let mut count = |_: &Batch, real: &[bool]| counted += real.iter().filter(|real| **real).count();
 
-    let options = ds.loader(&schema).global_batch_size(256).rank(rank, ranks).order(Shuffle::Global).seed(42);
+    let options =
+        ds.loader(&schema).global_batch_size(256).rank(rank, ranks).shuffle(Shuffle::Global).seed(42);
     for step in options.last_batch(LastBatch::Pad).build()? {
         let step = step?;
         let real: Vec<bool> = step.samples().map(|sample| !sample.padding).collect();
@@ -179,7 +180,8 @@ fn some_of_the_records() -> Result {
     let (_dir, ds, schema) = data()?;
 
     let some = ds.select(&"label in 3, 5..7".parse()?, &Default::default())?;
-    let loader = ds.loader(&schema).batch_size(100).order(Shuffle::Global).seed(42).select(&some).build()?;
+    let loader =
+        ds.loader(&schema).batch_size(100).shuffle(Shuffle::Global).seed(42).select(&some).build()?;
 
     let mut found = Vec::new();
     for step in loader {
@@ -202,7 +204,7 @@ fn some_of_the_records() -> Result {
         Component::new(3, Spec::Global).over(0..web), // three samples of four
         Component::new(1, Spec::Global).over(web..ds.len()),
     ]);
-    let loader = ds.loader(&schema).batch_size(256).order(Shuffle::Order(spec)).seed(42).build()?;
+    let loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Order(spec)).seed(42).build()?;
 
     for step in loader.take(3) {
         assert_eq!(step?.ids().iter().filter(|id| **id < web).count(), 192);
@@ -213,7 +215,7 @@ fn some_of_the_records() -> Result {
 #[test]
 fn seeds_of_samples() -> Result {
     let (_dir, ds, schema) = data()?;
-    let mut loader = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()?;
+    let mut loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Global).seed(42).build()?;
     let step = loader.next().unwrap()?;
     let mut seeds = Vec::new();
     let mut augment = |_: &Batch, row: usize, seed: u64| seeds.push((row, seed));
@@ -231,7 +233,7 @@ fn seeds_of_samples() -> Result {
 fn a_block_order_says_what_it_costs() -> Result {
     let (_dir, ds, schema) = data()?;
 
-    let loader = ds.loader(&schema).batch_size(256).order(Shuffle::Block).seed(42).build()?;
+    let loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Block).seed(42).build()?;
     println!("{}", loader.describe());
     loader.warnings().iter().for_each(|warning| eprintln!("{warning}"));
 

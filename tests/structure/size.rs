@@ -13,14 +13,16 @@ const PUBLISHED: [&str; 6] = [
 ];
 
 /// Limits of public functions and types: of the core, and of all published crates.
-const CORE: [usize; 2] = [503, 144];
-const ALL: [usize; 2] = [730, 240];
+/// Stores outside this crate need six types (`Source`, `Store`, `Stamp`, `Object`, `Listing`, `Fetched`), a constructor, and one option in each
+/// of three places.
+const CORE: [usize; 2] = [507, 150];
+const ALL: [usize; 2] = [737, 246];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 600;
 const PAGE_WORDS: usize = 4500;
-// docs/layers.md lists the files of each crate.
-const ALL_WORDS: usize = 62_800;
+/// Among them the lists of files of all crates in docs/layers.md, and what stores are.
+const ALL_WORDS: usize = 62_950;
 /// Pages that define a format, or list all of an interface.
 const LONG_PAGES: [&str; 5] =
     ["docs/format.md", "docs/index.md", "docs/order.md", "docs/command.md", "docs/python.md"];

@@ -187,7 +187,7 @@ def images(rounds: int) -> None:
     size = sum(map(os.path.getsize, paths))
     for _ in range(rounds):
         start = time.perf_counter()
-        assert not tfseek.verify(paths, jobs=1).errors
+        assert not tfseek.verify(paths, threads=1).errors
         best["verify"] = min(best.get("verify", 1e9), time.perf_counter() - start)
         start = time.perf_counter()
         assert pa.table(ds.scan(spec=spec("image"), threads=0)).num_rows == len(ds)

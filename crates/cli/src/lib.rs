@@ -6,6 +6,7 @@
 
 mod args;
 mod bytes;
+mod cli;
 mod condition;
 mod console;
 mod damage;
@@ -26,14 +27,17 @@ mod tfds;
 mod times;
 mod value_sum;
 mod verbs;
+#[cfg(test)]
+mod vocabulary;
 mod warnings;
 
 pub use exit::{common_hint, excerpt, index_command};
 pub use warnings::warning_json;
 
-use args::{Cli, DamageChoice, Verb};
+use args::DamageChoice;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
+use cli::{Cli, Verb};
 use console::Console;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -43,7 +47,7 @@ use std::process::ExitCode;
 /// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the command then keeps the
 /// contract of [`tfseek::Mapped::open`]: no process overwrites or truncates the files while the command runs.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = Cli::command().try_get_matches_from(args::prepare(args)).and_then(|matches| {
+    let parsed = Cli::command().try_get_matches_from(cli::prepare(args)).and_then(|matches| {
         let damage =
             matches.subcommand().and_then(|(_, verb)| verb.try_get_one::<DamageChoice>("damage").ok()?);
         Ok((Cli::from_arg_matches(&matches)?, damage.copied()))
@@ -84,7 +88,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),
         #[cfg(feature = "view")]
         Verb::View(args) => verbs::view::run(&args, &global, console_ref),
-        Verb::Completions(args) => verbs::completions::run(&args, console_ref),
+        Verb::Completions(args) => verbs::completions::run(&args, Cli::command(), console_ref),
     };
     warnings::print_kept(&mut console);
     ExitCode::from(console.finish(outcome))

@@ -49,12 +49,12 @@ impl args::ShareArgs {
     ) -> Outcome<LoaderOptions> {
         let mut options = options
             .global_batch_size(self.global_batch()?)
-            .order(self.shuffle.into())
+            .shuffle(self.shuffle.into())
             .seed(self.seed)
             .epoch(self.epoch)
             .rank(self.rank, self.world_size.get())
             .last_batch(self.last_batch());
-        if let Some(filter) = &self.filter {
+        if let Some(filter) = &self.select.condition {
             options = options.select(&dataset::select(dataset, filter, global, console)?);
         }
         if let Some(feature) = &self.balance {

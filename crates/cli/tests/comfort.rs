@@ -380,7 +380,7 @@ fn one_thing_has_no_plural() {
 fn a_quiet_demo_prints_nothing() {
     let dir = Folder::new();
     dir.run(&["demo", "-q"]).prints("");
-    dir.run(&["demo", "--quiet", "--keep", "data"]).prints("");
+    dir.run(&["demo", "--quiet", "--out", "data"]).prints("");
     let info = dir.run(&["info", "data"]).out;
     assert!(info.contains("10000") && info.matches("fresh").count() == 4, "{info}");
 }

@@ -111,7 +111,11 @@ fn every_verb_leaves_the_same_records_out() {
 fn every_verb_writes_the_same_records() {
     let dir = shards();
     let labels_of = |path: &str| numbers(&dir.run(&["cat", "-f", "json", path]).out);
-    run(&dir, &["reshard", "--keep", "label", "--kind", "example", "--force", "-o", "kept.tfrecord"], true);
+    run(
+        &dir,
+        &["reshard", "--features", "label", "--kind", "example", "--force", "-o", "kept.tfrecord"],
+        true,
+    );
     assert_eq!(labels_of("kept.tfrecord"), SOUND);
     let args = ["reshard", "--where", "label != 3", "--kind", "example", "--force", "-o", "some.tfrecord"];
     run(&dir, &args, true);
@@ -228,7 +232,7 @@ fn a_condition_leaves_the_same_records_out_in_every_verb() {
         let stats = select(&dir, &["stats", "--kind", "example", "--json"], "--where", case);
         let stats: serde_json::Value = serde_json::from_str(&stats.out).unwrap();
         assert_eq!(stats["records"], labels.len(), "{condition}");
-        for keep in [&[][..], &["--keep", "label"]] {
+        for keep in [&[][..], &["--features", "label"]] {
             let verb = ["reshard", "--kind", "example", "--force", "-o", "some.tfrecord"];
             select(&dir, &[&verb, keep].concat(), "--where", case);
             let written = dir.run(&["cat", "-f", "json", "some.tfrecord"]);
@@ -238,14 +242,14 @@ fn a_condition_leaves_the_same_records_out_in_every_verb() {
             let order = select(
                 &dir,
                 &[&["order", "-b", "20", "--step", "0", "--ids"], args].concat(),
-                "--filter",
+                "--where",
                 case,
             );
             let mut ids: Vec<usize> = order.out.lines().map(|line| line.parse().unwrap()).collect();
             ids.sort_unstable();
             assert_eq!(ids, labels.iter().filter_map(number).collect::<Vec<_>>(), "{condition}");
         }
-        let epoch = select(&dir, &["epoch", "-b", "4", "-s", "s.json", "--json"], "--filter", case);
+        let epoch = select(&dir, &["epoch", "-b", "4", "-s", "s.json", "--json"], "--where", case);
         let epoch: serde_json::Value = serde_json::from_str(&epoch.out).unwrap();
         assert_eq!((&epoch["examples"], &epoch["skipped"]), (&labels.len().into(), &0.into()), "{condition}");
         let skipped = epoch["warnings"].as_array().unwrap().iter().find(|w| w["kind"] == "payloads_skipped");
@@ -271,7 +275,7 @@ fn columns_leave_the_same_records_out() {
         assert_eq!(ids, ["0", "1", "2", "3", "4", "6", "7", "8", "9"]);
     }
     let ran =
-        run(&["epoch", "-b", "4", "--balance", "label", "--filter", "label >= 0", "-s", "s.json", "--json"]);
+        run(&["epoch", "-b", "4", "--balance", "label", "--where", "label >= 0", "-s", "s.json", "--json"]);
     let epoch: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(epoch["skipped"], 0, "{epoch}");
     run(&["reshard", "--sort-by", "label", "--reverse", "--kind", "example", "-o", "sorted.tfrecord"]);
@@ -279,7 +283,7 @@ fn columns_leave_the_same_records_out() {
     assert!(sorted.find("11").unwrap() < sorted.find("[10]").unwrap_or(sorted.len()), "{sorted}");
     assert_eq!(numbers(&sorted), SOUND);
     // A text index has the records that meet the condition.
-    let dali = ["index", "--format", "dali", "--index-dir", "dali", "--filter", "label != 4"];
+    let dali = ["index", "--format", "dali", "--index-dir", "dali", "--where", "label != 4"];
     run(&dali);
     assert_eq!(fs::read_to_string(dir.path("dali/a.tfrecord.idx")).unwrap().lines().count(), 6);
     // The file of a column is for all readers, so it needs all records.

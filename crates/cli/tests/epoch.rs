@@ -73,7 +73,7 @@ fn the_report_as_json() {
 #[test]
 fn the_report_as_text() {
     let (dir, _) = two_shards();
-    let ran = dir.run(&["epoch", "x-*", "-b", "16", "--world-size", "3", "--rank", "1", "--order", "none"]);
+    let ran = dir.run(&["epoch", "x-*", "-b", "16", "--world-size", "3", "--rank", "1", "--shuffle", "none"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(ran.out.starts_with("epoch 0, rank 1 of 3, 200 records in sequential order\n"), "{}", ran.out);
     let begin = "epoch 0, rank 1 of 3, 200 records in sequential order
@@ -129,7 +129,7 @@ fn the_sum_does_not_depend_on_the_order() {
         let whole = run(&["-b", "7"]);
         let others = [
             "--threads 0",
-            "--threads 1 --order none",
+            "--threads 1 --shuffle none",
             "--threads 3 --shuffle block",
             "--io pread --seed 9",
             "--verify header --epoch 1",
@@ -202,7 +202,7 @@ fn a_run_is_stopped_and_resumed() {
     refused(&["state.json", "x-*", "--seed", "5"], 2, &["--seed"]);
     fs::write(dir.path("state.json"), &state).unwrap();
     refused(
-        &["state.json", "x-*", "--order", "none"],
+        &["state.json", "x-*", "--shuffle", "none"],
         2,
         &["another order: expected file order", "found a global shuffle"],
     );
@@ -214,13 +214,13 @@ fn a_run_is_stopped_and_resumed() {
 #[test]
 fn damaged_records_end_the_run_or_are_skipped() {
     let (dir, _) = two_shards();
-    let whole = report(&dir, &["-b", "10", "--order", "none", "--steps", "5"]);
+    let whole = report(&dir, &["-b", "10", "--shuffle", "none", "--steps", "5"]);
     for record in 50..62 {
         damage(&dir.path("x-0.tfrecord"), 34 * record + 14);
     }
     // The headers of these records are intact.
-    assert_eq!(report(&dir, &["-b", "10", "--verify", "header", "--order", "none"])["examples"], 200);
-    let run = |args: &[&str]| dir.run(&[&["epoch", "x-*", "-b", "10", "--order", "none"], args].concat());
+    assert_eq!(report(&dir, &["-b", "10", "--verify", "header", "--shuffle", "none"])["examples"], 200);
+    let run = |args: &[&str]| dir.run(&[&["epoch", "x-*", "-b", "10", "--shuffle", "none"], args].concat());
     run(&["--state-out", "state.json"]).fails(1, &["x-0.tfrecord: record 50 at byte 1700: payload crc32c"]);
     // The saved state is the position before the damaged record.
     let state: Value = serde_json::from_slice(&fs::read(dir.path("state.json")).unwrap()).unwrap();
@@ -286,9 +286,9 @@ fn progress_is_printed_on_request() {
 #[test]
 fn progress_is_printed_while_columns_are_built() {
     for args in [
-        &["epoch", "-b", "16", "--filter", "label < 50"][..],
+        &["epoch", "-b", "16", "--where", "label < 50"][..],
         &["epoch", "-b", "16", "--balance", "label"],
-        &["order", "-b", "16", "--step", "0", "--filter", "label < 50"],
+        &["order", "-b", "16", "--step", "0", "--where", "label < 50"],
         &["order", "-b", "16", "--step", "0", "--balance", "label"],
         &["index", "--column", "label"],
     ] {

@@ -52,7 +52,7 @@ fn a_record_of_60_gib_is_an_error() {
         "sample --io pread -n 3 sparse",
         "epoch --io pread --batch-size 3 --shuffle none sparse",
         "epoch --io pread --batch-size 1 --schema schema sparse",
-        "epoch --io pread --batch-size 1 --filter label==0 sparse",
+        "epoch --io pread --batch-size 1 --where label==0 sparse",
         "index --column label sparse",
         "head sparse",
         "cat -f raw sparse",

@@ -31,7 +31,7 @@ fn ids(dir: &Folder, args: &[&str]) -> Vec<u64> {
 #[test]
 fn a_table_of_samples() {
     let dir = two_shards();
-    let step = ["order", "x-*", "-b", "4", "--order", "none", "--last-batch", "pad", "--step"];
+    let step = ["order", "x-*", "-b", "4", "--shuffle", "none", "--last-batch", "pad", "--step"];
     dir.run(&[&step[..], &["3"]].concat()).prints(
         "epoch  step  position  record
     0     3        12      12
@@ -41,13 +41,13 @@ fn a_table_of_samples() {
 ",
     );
     let of_three = ["order", "x-*", "-b", "11", "--world-size", "3", "--rank", "2", "--step", "6"];
-    let ran = dir.run(&[&of_three[..], &["--order", "none", "--json", "--epoch", "5"]].concat());
+    let ran = dir.run(&[&of_three[..], &["--shuffle", "none", "--json", "--epoch", "5"]].concat());
     let lines: Vec<&str> = ran.out.lines().collect();
     // Positions 198 to 230 are in the last step, and positions 220 to 230 belong to this rank.
     let first =
         r#"{"epoch":5,"file":"x-0.tfrecord","index":20,"padding":true,"position":20,"record":20,"step":6}"#;
     assert_eq!((lines.len(), lines[0]), (11, first));
-    let of_two = ["order", "x-*", "-b", "2", "--world-size", "3", "--rank", "0", "--order", "none"];
+    let of_two = ["order", "x-*", "-b", "2", "--world-size", "3", "--rank", "0", "--shuffle", "none"];
     dir.run(&[&of_two[..], &["--step", "32", "--steps", "9"]].concat()).prints(
         "epoch  step  position  record
     0    32       192     192  record 92 of x-1.tfrecord
@@ -56,7 +56,7 @@ fn a_table_of_samples() {
     0    33       199     199  record 99 of x-1.tfrecord
 ",
     );
-    let rank_1 = ["order", "x-*", "-b", "2", "--world-size", "3", "--rank", "1", "--order", "none"];
+    let rank_1 = ["order", "x-*", "-b", "2", "--world-size", "3", "--rank", "1", "--shuffle", "none"];
     dir.run(&[&rank_1[..], &["--step", "33"]].concat()).prints(
         "epoch  step  position  record
     0    33         0       0  padding
@@ -78,7 +78,7 @@ fn ids_are_the_records_of_a_loader() {
     ];
     for (k, (order, shuffle)) in orders.iter().enumerate() {
         for (last, policy) in lasts {
-            let loader = dataset.record_loader().order(shuffle.clone()).last_batch(policy);
+            let loader = dataset.record_loader().shuffle(shuffle.clone()).last_batch(policy);
             let mut loader = loader.seed(7).epoch(3).rank(1, 2).global_batch_size(24).build().unwrap();
             let steps: Vec<Vec<u64>> = loader.by_ref().map(|step| step.unwrap().ids().to_vec()).collect();
             assert!(steps.len() >= 8);
@@ -119,7 +119,7 @@ fn steps_and_rows_of_a_record() {
         let ran = dir.run(&[&share[..], &["--ids", "--step", &step, "--rank", &rank]].concat());
         assert_eq!(ran.out.lines().nth(row), Some(record));
     }
-    let table = ["order", "x-*", "--order", "none", "--global-batch-size", "24", "--world-size", "3"];
+    let table = ["order", "x-*", "--shuffle", "none", "--global-batch-size", "24", "--world-size", "3"];
     dir.run(&[&table[..], &["--record", "150"]].concat())
         .prints("epoch  step  rank  row\n    0     6     0    6\n");
     let ran = dir.run(&[&table[..], &["--record", "199", "--last-batch", "drop"]].concat());
@@ -133,7 +133,7 @@ fn a_description() {
     let dir = two_shards();
     dir.run(&["order", "x-*", "-b", "8", "--describe"])
         .prints("200 records in global order; deff(rho=1) = 1.00 for batches of 8\n25 steps of 8 samples\n");
-    let ran = dir.run(&["order", "x-*", "-b", "8", "--world-size", "4", "--order", "none", "--describe"]);
+    let ran = dir.run(&["order", "x-*", "-b", "8", "--world-size", "4", "--shuffle", "none", "--describe"]);
     ran.prints("200 records in sequential order\n7 steps of 32 samples, 8 for each of 4 ranks\n");
 }
 
@@ -163,7 +163,7 @@ fn steps_of_a_resumed_run() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let state = State::from_json(&fs::read_to_string(dir.path("state.json")).unwrap()).unwrap();
     let mut loader =
-        dataset(&dir).record_loader().batch_size(20).order(Shuffle::Global).seed(0).build().unwrap();
+        dataset(&dir).record_loader().batch_size(20).shuffle(Shuffle::Global).seed(0).build().unwrap();
     loader.seek(&state).unwrap();
     let want = loader.nth(2).unwrap().unwrap();
     assert_eq!(ids(&dir, &["--resume", "state.json", "-b", "20", "--step", "2"]), want.ids());
@@ -192,7 +192,7 @@ fn steps_and_options_that_are_refused() {
 #[test]
 fn filtered_and_balanced_orders() {
     let dir = two_shards();
-    let mut some = ids(&dir, &["-b", "50", "--filter", "label in 20..30 or label == 150", "--step", "0"]);
+    let mut some = ids(&dir, &["-b", "50", "--where", "label in 20..30 or label == 150", "--step", "0"]);
     assert!(!some.is_sorted());
     some.sort_unstable();
     assert!(some.into_iter().eq((20..30).chain([150])));
@@ -200,7 +200,7 @@ fn filtered_and_balanced_orders() {
     let mut each = ids(&dir, &["-b", "200", "--balance", "label", "--step", "0"]);
     each.sort_unstable();
     assert!(each.into_iter().eq(0..200));
-    dir.run(&["order", "x-*", "-b", "4", "--step", "0", "--filter", "label is 3"]).fails(2, &["--filter"]);
-    dir.run(&["order", "x-*", "-b", "4", "--step", "0", "--balance", "label", "--order", "none"])
+    dir.run(&["order", "x-*", "-b", "4", "--step", "0", "--where", "label is 3"]).fails(2, &["--where"]);
+    dir.run(&["order", "x-*", "-b", "4", "--step", "0", "--balance", "label", "--shuffle", "none"])
         .fails(2, &["--balance"]);
 }

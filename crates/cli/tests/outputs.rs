@@ -300,7 +300,7 @@ fn more_than_1024_threads_are_refused() {
             &["epoch", "a.tfrecord", "-b", "10", "-j", n],
             &["index", "a.tfrecord", "-j", n],
             &["index", "a.tfrecord", "--format", "dali", "-j", n],
-            &["verify", "a.tfrecord", "--jobs", n],
+            &["verify", "a.tfrecord", "--threads", n],
             &["get", "a.tfrecord", "1", "-j", n],
         ] {
             dir.run(args).fails(2, &[n, "expected at most 1024 threads"]);

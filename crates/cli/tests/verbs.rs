@@ -110,16 +110,16 @@ fn columns_next_to_the_data() {
     );
     assert_eq!(fs::read_dir(dir.path(".tfseek")).unwrap().count(), 3 * 3);
 
-    dir.run(&["index", "--format", "dali", "--filter", "label in 2..4, 99", "x-1.tfrecord"])
+    dir.run(&["index", "--format", "dali", "--where", "label in 2..4, 99", "x-1.tfrecord"])
         .prints("x-1.tfrecord.idx\n");
     assert_eq!(fs::read_to_string(dir.path("x-1.tfrecord.idx")).unwrap(), "68 34\n102 34\n3366 34\n");
-    dir.run(&["index", "--format", "dali", "--filter", "label = 2", "x-1.tfrecord"])
+    dir.run(&["index", "--format", "dali", "--where", "label = 2", "x-1.tfrecord"])
         .fails(2, &["expected `==`, found `=`"]);
-    dir.run(&["index", "--format", "dali", "--filter", "label == 'x'", "x-1.tfrecord"]).fails(
+    dir.run(&["index", "--format", "dali", "--where", "label == 'x'", "x-1.tfrecord"]).fails(
         2,
         &["x-1.tfrecord: record 0 at byte 0: feature \"label\": invalid filter", "expected a 64-bit integer"],
     );
-    dir.run(&["index", "--filter", "label == 2", "--format", "tfri", "x-1.tfrecord"]).fails(2, &["dali"]);
+    dir.run(&["index", "--where", "label == 2", "--format", "tfri", "x-1.tfrecord"]).fails(2, &["dali"]);
 
     dir.shard("y.tfrecord", [tfseek::ExampleBuilder::new().int64("label", [1, 2]).encode().unwrap()]);
     let ran = dir.run(&["index", "[xy]*.tfrecord", "--column", "label", "--rebuild"]);
@@ -141,13 +141,13 @@ fn a_misspelt_feature_is_an_error() {
         assert!(!dir.path(".tfseek/x-0.tfrecord.labels.tfrc").exists());
     }
     for verb in [&["epoch", "-b", "8"][..], &["order", "-b", "8", "--describe"]] {
-        dir.run(&[verb, &["x-*", "--filter", "labels in 3"]].concat()).fails(2, &words);
-        dir.run(&[verb, &["x-*", "--filter", "absent(labels)"]].concat()).fails(2, &words);
+        dir.run(&[verb, &["x-*", "--where", "labels in 3"]].concat()).fails(2, &words);
+        dir.run(&[verb, &["x-*", "--where", "absent(labels)"]].concat()).fails(2, &words);
         dir.run(&[verb, &["x-*", "--balance", "labels"]].concat()).fails(2, &words);
-        dir.run(&[verb, &["x-*", "--balance", "label", "--filter", "label > 100"]].concat())
+        dir.run(&[verb, &["x-*", "--balance", "label", "--where", "label > 100"]].concat())
             .fails(2, &["\"label\"", "no classes to balance: none of the selected records has a value"]);
     }
-    dir.run(&["index", "--format", "dali", "--filter", "labels == 2", "x-1.tfrecord"]).fails(2, &words);
+    dir.run(&["index", "--format", "dali", "--where", "labels == 2", "x-1.tfrecord"]).fails(2, &words);
 }
 
 #[test]
@@ -373,10 +373,10 @@ fn the_demo_runs_and_cleans_up() {
         assert!(ran.out.contains(words), "no {words:?} in {}", ran.out);
     }
     assert_eq!(fs::read_dir(dir.path("tmp")).unwrap().count(), 0);
-    assert_eq!(dir.run(&["demo", "--keep", "kept"]).code, 0);
+    assert_eq!(dir.run(&["demo", "--out", "kept"]).code, 0);
     assert!(dir.run(&["info", "kept"]).out.contains("10000"));
-    dir.run(&["demo", "--keep", "kept"])
-        .fails(2, &["kept: already exists", "--keep expects a new or empty folder"]);
+    dir.run(&["demo", "--out", "kept"])
+        .fails(2, &["kept: already exists", "--out expects a new or empty folder"]);
 }
 
 /// The page of the command names every verb, and only verbs and options that exist.
@@ -434,7 +434,7 @@ fn a_shard_may_lack_a_feature_that_others_have() {
     let other = tfseek::ExampleBuilder::new().int64("other", [1]).encode().unwrap();
     folder.shard("b.tfrecord", [other]);
     let dali = |filter: &str| {
-        folder.run(&["index", "--format", "dali", "--filter", filter, "a.tfrecord", "b.tfrecord"])
+        folder.run(&["index", "--format", "dali", "--where", filter, "a.tfrecord", "b.tfrecord"])
     };
     assert_eq!(dali("label == 1").code, 0);
     let lines = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap().lines().count();
@@ -487,7 +487,7 @@ fn options_have_the_names_of_the_python_package() {
         ("get", "--io", "ReadMode: \"io\"", "auto", ""),
         ("epoch", "--shuffle", "Shuffle: \"shuffle\"", "", "none"),
         ("epoch", "--verify", "LoaderVerify: \"verify\"", "", ""),
-        ("order", "--last-batch", "LastBatch: \"tail\"", "", ""),
+        ("order", "--last-batch", "LastBatch: \"last_batch\"", "", ""),
     ] {
         let (mut python, mut command) = (python(choice), command(verb, option));
         python.retain(|name| name != only_python);
@@ -534,7 +534,7 @@ fn options_have_the_names_of_the_python_package() {
                 "verify",
             ][..],
         ),
-        ("get", &open, &["kind", "io", "index_dir", "max_record", "allow_missing", "jobs"]),
+        ("get", &open, &["kind", "io", "index_dir", "max_record", "allow_missing", "threads"]),
     ];
     for (verb, source, names) in shared {
         let help = dir.run(&[verb, "--help"]).out;

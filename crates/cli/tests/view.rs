@@ -76,7 +76,7 @@ fn a_viewer_serves_until_it_is_interrupted() {
     dir.run(&["index", "a b.tfrecord", "other.tfrecord"]);
     let before = files(&dir);
     let view =
-        RunningView::start(&dir, &["a b.tfrecord", "--against", "other.tfrecord", "--where", "label>3"]);
+        RunningView::start(&dir, &["a b.tfrecord", "--baseline", "other.tfrecord", "--where", "label>3"]);
     assert_eq!(view.summary, "100 records, 1 shard");
     assert!(view.get("/", "").1.contains("<html"));
     assert!(view.get("/api/dataset", "").0.starts_with("HTTP/1.1 403 "));

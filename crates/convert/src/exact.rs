@@ -5,7 +5,7 @@ use crate::options::ExportOptions;
 use crate::records::SelectedRecords;
 use std::collections::BTreeMap;
 use tfseek::DType;
-use tfseek::example::{FeatureKind, MessageKind};
+use tfseek::example::MessageKind;
 use tfseek::schema::{FeatureSpec, Finding, Inference, Schema};
 use tfseek_tools::wildcards::matches;
 
@@ -45,14 +45,14 @@ fn spec(found: &Finding<'_>) -> Option<FeatureSpec> {
         (None, _) if found.list => FeatureSpec::var_len(DType::Bytes),
         (None, _) => return None,
         (Some(&kind), Some((1, 1))) if !found.list => one_value(kind, found.present == found.records),
-        (Some(&kind), _) => FeatureSpec::var_len(DType::from(kind)),
+        (Some(&kind), _) => FeatureSpec::var_len(kind),
     })
 }
 
-fn one_value(kind: FeatureKind, always: bool) -> FeatureSpec {
+fn one_value(kind: DType, always: bool) -> FeatureSpec {
     match always {
-        true => FeatureSpec::fixed_len(&[], DType::from(kind)),
-        false => FeatureSpec::optional(DType::from(kind)),
+        true => FeatureSpec::fixed_len(&[], kind),
+        false => FeatureSpec::optional(kind),
     }
 }
 

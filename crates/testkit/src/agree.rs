@@ -208,7 +208,7 @@ pub fn feature(view: Feature<'_>, want: &twin::Feature) {
         _ => panic!("{view:?} and {want:?}"),
     }
     if let Some(found) = view.kind() {
-        assert_eq!(found.to_string(), kind(want));
+        assert_eq!(found.list_name(), kind(want));
     }
 }
 

@@ -11,6 +11,7 @@ pub mod agree_parse;
 pub mod alloc;
 pub mod arrays;
 pub mod bench;
+pub mod bucket;
 pub mod hex;
 pub mod oracle;
 pub mod order_twin;

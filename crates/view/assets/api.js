@@ -9,7 +9,7 @@ export function aborted(error) {
 
 function address(path, params) {
   const query = new URLSearchParams();
-  // All paths take `set`, 1 for the data set of --against. The address of the page chooses, a view may overrule it.
+  // All paths take `set`, 1 for the data set of --baseline. The address of the page chooses, a view may overrule it.
   const all = { set: state.set, ...params };
   for (const [name, value] of Object.entries(all)) {
     if (value !== null && value !== undefined && value !== "" && !(name === "set" && String(value) === "0")) query.set(name, String(value));

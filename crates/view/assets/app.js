@@ -5,7 +5,7 @@
 // `root` is an empty element. `update` is called after `mount`, and after each change of the state (the address) while the view
 // stays the same; it may return a promise of its first content. The context has, for the life of a view:
 //
-//     dataset, set      the answer of /api/dataset for the set on show, and "0" or "1" (the set of --against)
+//     dataset, set      the answer of /api/dataset for the set on show, and "0" or "1" (the set of --baseline)
 //     state(), go(changes, { replace })  the state
 //     roles(), list     the roles in force (roles.js), and the list of records on show (find.js)
 //     records, pixels   recordCache (api.js), and the drawing of images of numbers (media.js)

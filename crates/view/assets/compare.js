@@ -1,4 +1,4 @@
-// The view "compare": the set and the set of --against side by side.
+// The view "compare": the set and the set of --baseline side by side.
 
 import { button, count, h, number, replace, size } from "./dom.js";
 import { get } from "./api.js";
@@ -11,7 +11,7 @@ const LISTED = 100; // pairs of equal records
 
 export function mount(root, context) {
   if (!context.dataset.against) {
-    const line = context.command("view", "--against OTHER");
+    const line = context.command("view", "--baseline OTHER");
     replace(root, h("div", { class: "empty", "data-test": "empty" }, h("h1", {}, "There is no second set"),
       h("p", {}, "Start the viewer with another data set, for example the validation split or last month's files:"), h("code", { class: "note" }, line), button("Copy the command", () => context.copy(line, "the command"))));
     return { title: "Compare", keys: {}, update() {}, unmount() {} };

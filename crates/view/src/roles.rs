@@ -6,7 +6,7 @@ use crate::media::payload_type;
 use crate::set::ViewSet;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use tfseek::{Feature, FeatureKind};
+use tfseek::{DType, Feature};
 use tfseek_tools::Content;
 
 /// Number of records from which roles are guessed.
@@ -28,7 +28,7 @@ const BOXES: [[&str; 2]; 3] = [["objects/bbox", "objects/label"], ["bbox", "labe
 /// Observations of one feature.
 #[derive(Debug, Default)]
 pub(crate) struct SeenFeature {
-    pub(crate) kind: Option<FeatureKind>,
+    pub(crate) kind: Option<DType>,
     /// Records with the feature.
     pub(crate) records: u64,
     pub(crate) is_list: bool,
@@ -87,7 +87,7 @@ impl SeenFeatures {
         }
     }
 
-    fn has(&self, name: &str, kind: FeatureKind) -> bool {
+    fn has(&self, name: &str, kind: DType) -> bool {
         self.features.get(name).is_some_and(|seen| seen.kind == Some(kind))
     }
 
@@ -106,28 +106,27 @@ impl SeenFeatures {
     /// Returns the roles as the page takes them.
     pub(crate) fn roles(&self) -> Map<String, Value> {
         let is_image = |seen: &SeenFeature| seen.media.is_some_and(|media| media.starts_with("image/"));
-        let masks: Vec<_> = MASKS.into_iter().filter(|name| self.has(name, FeatureKind::Bytes)).collect();
+        let masks: Vec<_> = MASKS.into_iter().filter(|name| self.has(name, DType::Bytes)).collect();
         let image = self.first(&IMAGES, is_image).or_else(|| {
             self.features
                 .iter()
                 .find(|(name, seen)| is_image(seen) && !masks.contains(&name.as_str()))
                 .map(|(name, _)| name.as_str())
         });
-        let is_one_number = |seen: &SeenFeature| seen.kind == Some(FeatureKind::Int64);
+        let is_one_number = |seen: &SeenFeature| seen.kind == Some(DType::Int64);
         let (height, width) = (self.first(&HEIGHTS, is_one_number), self.first(&WIDTHS, is_one_number));
         let is_label = |seen: &SeenFeature| seen.kind.is_some() && seen.media.is_none();
         let name_fits = |seen: &SeenFeature| {
-            matches!(seen.kind, Some(FeatureKind::Bytes | FeatureKind::Int64)) && seen.media.is_none()
+            matches!(seen.kind, Some(DType::Bytes | DType::Int64)) && seen.media.is_none()
         };
         let audio = self.media("audio/").or_else(|| {
             let is_long = |seen: &SeenFeature| {
-                matches!(seen.kind, Some(FeatureKind::Float | FeatureKind::Int64))
+                matches!(seen.kind, Some(DType::Float32 | DType::Int64))
                     && seen.values.is_some_and(|n| n >= 1000)
             };
             self.first(&["audio", "speech", "waveform"], is_long)
         });
-        let rate =
-            self.first(&RATES, |seen| matches!(seen.kind, Some(FeatureKind::Int64 | FeatureKind::Float)));
+        let rate = self.first(&RATES, |seen| matches!(seen.kind, Some(DType::Int64 | DType::Float32)));
         let pixels = if image.is_none() { self.pixels(height, width, audio) } else { None };
         let json = json!({
             "image": image,
@@ -161,7 +160,7 @@ impl SeenFeatures {
         }
         let (feature, text) = BOXES.into_iter().find_map(|[feature, text]| {
             let seen = self.features.get(feature)?;
-            (seen.kind == Some(FeatureKind::Float) && seen.all_fours).then_some((feature, text))
+            (seen.kind == Some(DType::Float32) && seen.all_fours).then_some((feature, text))
         })?;
         let text = self.features.contains_key(text).then_some(text);
         Some(json!({ "feature": feature, "order": "yxyx", "text": text }))
@@ -169,19 +168,18 @@ impl SeenFeatures {
 
     fn points(&self) -> Option<Value> {
         let [x, y] = ["image/object/keypoint/x", "image/object/keypoint/y"];
-        (self.has(x, FeatureKind::Float) && self.has(y, FeatureKind::Float))
-            .then(|| json!({ "x": x, "y": y }))
+        (self.has(x, DType::Float32) && self.has(y, DType::Float32)).then(|| json!({ "x": x, "y": y }))
     }
 
     /// Returns the feature whose values are pixels: of height x width x depth values by the features of these names, or by its own name, as a
     /// square with 1, 3 or 4 channels.
     fn pixels(&self, height: Option<&str>, width: Option<&str>, audio: Option<&str>) -> Option<Value> {
         let count = |seen: &SeenFeature| match seen.kind {
-            Some(FeatureKind::Bytes) if seen.media.is_none() => seen.bytes,
-            Some(FeatureKind::Float | FeatureKind::Int64) => seen.values,
+            Some(DType::Bytes) if seen.media.is_none() => seen.bytes,
+            Some(DType::Float32 | DType::Int64) => seen.values,
             _ => None,
         };
-        let depth = self.first(&DEPTHS, |seen| seen.kind == Some(FeatureKind::Int64));
+        let depth = self.first(&DEPTHS, |seen| seen.kind == Some(DType::Int64));
         let number = |name: Option<&str>| name.and_then(|name| self.features.get(name)?.number);
         let candidates = IMAGES.iter().copied().filter(|name| self.features.contains_key(*name));
         let all = self.features.keys().map(String::as_str);

@@ -93,7 +93,7 @@ impl ValueWriter {
     }
 
     pub(crate) fn list(&mut self, list: FeatureList<'_>) -> Value {
-        let kind = list.iter().find_map(Feature::kind).map(|kind| kind.to_string());
+        let kind = list.iter().find_map(Feature::kind).map(|kind| kind.list_name());
         let mut first = Vec::new();
         for step in list.iter().take(self.limits.steps) {
             if self.values == 0 {

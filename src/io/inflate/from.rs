@@ -9,7 +9,7 @@ use super::header::{TRAILER, corrupt, cut, gzip_header};
 use super::scan::{BufferedInput, Checkpoint, CheckpointScan, INPUT, PausedScan};
 use crate::error::Result;
 use crate::io::compression::CompressedFormat;
-use crate::io::pread::ReadAt;
+use crate::io::source::{Source, read_exact_at};
 use std::io::{self, Read};
 use zlib_rs::{Inflate as RawInflate, InflateFlush, Status};
 
@@ -22,7 +22,7 @@ pub(crate) enum InflateFrom<'a, F: ?Sized> {
     AsScanned(CheckpointScan<ResumedBytes<'a, F>>),
 }
 
-impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
+impl<F: Source + ?Sized> InflateFrom<'_, F> {
     /// Returns a reader that first reads up to the offset `likely_end` of the file, and beyond it only if it needs more.
     pub(crate) fn new<'a>(
         file: &'a F,
@@ -106,7 +106,7 @@ impl PausedInflate {
     }
 }
 
-impl<'a, F: ReadAt + ?Sized> PausableInflate<'a, F> {
+impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
     pub(crate) fn new(file: &'a F, format: CompressedFormat, from: Checkpoint<'_>) -> PausableInflate<'a, F> {
         let bytes = ResumedBytes::new(file, from.bit, u64::MAX);
         PausableInflate(CheckpointScan::from_block(bytes, format, from))
@@ -166,7 +166,7 @@ enum NextInflate {
     End,
 }
 
-impl<F: ReadAt + ?Sized> FastInflate<'_, F> {
+impl<F: Source + ?Sized> FastInflate<'_, F> {
     fn new<'a>(
         file: &'a F,
         format: CompressedFormat,
@@ -242,14 +242,14 @@ pub(crate) struct ResumedBytes<'a, F: ?Sized> {
     blocks: Vec<u8>,
 }
 
-impl<F: ReadAt + ?Sized> ResumedBytes<'_, F> {
+impl<F: Source + ?Sized> ResumedBytes<'_, F> {
     fn new(file: &F, bit: u64, likely_end: u64) -> ResumedBytes<'_, F> {
         let bits = (bit % 8) as u32;
         ResumedBytes { file, at: bit / 8, likely_end, bits, blocks: empty_blocks(bits) }
     }
 }
 
-impl<F: ReadAt + ?Sized> Read for ResumedBytes<'_, F> {
+impl<F: Source + ?Sized> Read for ResumedBytes<'_, F> {
     /// `buf` must hold the empty blocks.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.blocks.is_empty() {
@@ -260,7 +260,7 @@ impl<F: ReadAt + ?Sized> Read for ResumedBytes<'_, F> {
             return Ok(n);
         }
         let mut first = [0];
-        self.file.read_exact_at(&mut first, self.at)?;
+        read_exact_at(self.file, &mut first, self.at)?;
         self.at = self.at.saturating_add(1);
         let mut blocks = std::mem::take(&mut self.blocks);
         if let (Some(last), [first]) = (blocks.last_mut(), first) {

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
 use crate::io::compression::CompressedFormat;
 use crate::io::pipe::PipeBytes;
-use crate::io::pread::{ReadAt, ReadRange};
 use crate::io::read_buffer::ReadBuffer;
+use crate::io::source::{ReadRange, Source};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -38,8 +38,8 @@ const PLACE: u64 = 256;
 /// A file that is borrowed or shared by its readers, or a pipe.
 #[derive(Clone)]
 pub(in crate::io) enum SalvageFile<'a> {
-    Borrowed(&'a dyn ReadAt),
-    Shared(Arc<dyn ReadAt + Send + Sync>),
+    Borrowed(&'a dyn Source),
+    Shared(Arc<dyn Source>),
     Pipe(Arc<PipeBytes>),
 }
 
@@ -69,7 +69,7 @@ pub(in crate::io) struct FileBytes<'a> {
 
 impl Read for FileBytes<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let file: &dyn ReadAt = match &self.file {
+        let file: &dyn Source = match &self.file {
             SalvageFile::Borrowed(file) => *file,
             SalvageFile::Shared(file) => &**file,
             SalvageFile::Pipe(pipe) => {
@@ -347,18 +347,34 @@ impl Read for DamagedInflate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::{Fetched, Stamp};
     use flate2::{Compress, Compression as Level, FlushCompress};
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     /// A file that counts the bytes that are read.
+    #[derive(Debug)]
     struct Counted {
         bytes: Vec<u8>,
         read: AtomicU64,
     }
 
-    impl ReadAt for Counted {
-        fn size(&self) -> io::Result<u64> {
-            Ok(self.bytes.len() as u64)
+    impl Source for Counted {
+        fn name(&self) -> &str {
+            "counted"
+        }
+
+        fn len(&self) -> u64 {
+            self.bytes.len() as u64
+        }
+
+        fn stamp(&self) -> Result<Stamp> {
+            Ok(Stamp::new(self.len()))
+        }
+
+        fn want(&self, _: &[Range<u64>]) {}
+
+        fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+            self.bytes.as_slice().fetch(range, buf)
         }
 
         fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

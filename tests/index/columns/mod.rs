@@ -18,7 +18,7 @@ use tfseek::column::{FeatureColumn, Value};
 use tfseek::error::{FeatureError, OptionsError};
 use tfseek::index::IndexOptions;
 use tfseek::io::Region;
-use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, FeatureKind, IndexMode, Mapped};
+use tfseek::{DType, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode, Mapped};
 use tfseek_testkit::shards::{names, options, records, set_mtime, sidecar, write};
 use twin::{Scalar, column_file, seal};
 

@@ -17,7 +17,7 @@ fn each_kind_and_each_count() {
         check(&all(&|i| Scalar::Str([&b""[..], b"\xff\0", b"cat", b"dog"][i % 4].to_vec())));
         check(&vec![None; n]);
     }
-    assert_eq!(check(&[None, None]).kind(), FeatureKind::Int64, "a shard without values");
+    assert_eq!(check(&[None, None]).kind(), DType::Int64, "a shard without values");
     assert_eq!(memory(&shard_of(&[None, None])).column("nothing", &Default::default()).unwrap().kind(), None);
 }
 
@@ -104,7 +104,7 @@ fn shards_are_joined_by_value() {
         let ds = open.open(&paths).unwrap();
         let column = ds.column("label", &Default::default()).unwrap();
         same(&column, &shards.concat());
-        assert_eq!(column.kind(), Some(FeatureKind::Bytes));
+        assert_eq!(column.kind(), Some(DType::Bytes));
         let classes = column.classes().unwrap();
         let all: Vec<_> = classes.iter().map(|(value, list)| (value.to_string(), list.to_vec())).collect();
         let want = [("\"ant\"", vec![5]), ("\"cat\"", vec![1, 2, 6]), ("\"dog\"", vec![0, 7])];

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, FieldRef};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tfseek::column::{DatasetColumn, Value};
-use tfseek::schema::{DType, FeatureSpec};
+use tfseek::schema::FeatureSpec;
 use tfseek::{Dataset, FeatureBuf};
 
 /// The columns of a scan that are read from column files.
@@ -58,8 +58,8 @@ impl SavedColumn {
                 values
             }
         };
-        let fits = values.kind().is_none_or(|kind| DType::from(kind) == dtype)
-            && !(is_required && values.count() < values.len());
+        let fits =
+            values.kind().is_none_or(|kind| kind == dtype) && !(is_required && values.count() < values.len());
         Ok(fits.then(|| SavedColumn { values, default, field: Arc::clone(&column.field) }))
     }
 }

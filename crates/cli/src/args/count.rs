@@ -18,14 +18,14 @@ pub(crate) enum TailCount {
     After(u64),
 }
 
-pub(super) fn head(text: &str) -> Result<HeadCount, String> {
+pub(crate) fn head_count(text: &str) -> Result<HeadCount, String> {
     match text.strip_prefix('-') {
         Some(last) => number(last, text).map(HeadCount::AllBut),
         None => number(text.strip_prefix('+').unwrap_or(text), text).map(HeadCount::First),
     }
 }
 
-pub(super) fn tail(text: &str) -> Result<TailCount, String> {
+pub(crate) fn tail_count(text: &str) -> Result<TailCount, String> {
     match text.strip_prefix('+') {
         // `+1` is the first record, and `+0` too.
         Some(from) => number(from, text).map(|from| TailCount::After(from.saturating_sub(1))),

@@ -152,8 +152,8 @@ impl MapValue for Feature<'_> {
     fn shape(self) -> String {
         match (self.kind(), self.len()) {
             (None, _) => "no kind".to_owned(),
-            (Some(kind), 1) => kind.to_string(),
-            (Some(kind), n) => format!("{kind}[{n}]"),
+            (Some(kind), 1) => kind.list_name().to_owned(),
+            (Some(kind), n) => format!("{}[{n}]", kind.list_name()),
         }
     }
 

@@ -1,15 +1,32 @@
 //! `tfseek cat`: prints all records in file order.
 
-use crate::args::{self, GlobalArgs, HeadCount, PrintArgs, RecordFormat};
+use crate::args::{GlobalArgs, HeadCount, PathsArgs, PrintArgs, RecordFormat, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::records;
+use clap::Args;
 
-pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct CatArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Number of records to skip first, per file
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: u64,
+    /// Print payloads that each follow their length as a varint, without framing and checksums, as protobuf's streams of messages
+    #[arg(long, conflicts_with_all = ["format", "features"])]
+    pub(crate) bare: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+}
+
+pub(crate) fn run(args: &CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     #[cfg(feature = "tables")]
     if args.print.format == RecordFormat::Arrow {
-        return super::convert::cat(args, global, console);
+        return super::convert::cat(&args.paths, (&args.print, &args.select), args.skip, global, console);
     }
     let paths = records::resolve(&args.paths, console)?;
     let condition = Condition::new(&args.select, paths.len());

@@ -1,14 +1,15 @@
 //! `tfseek convert`: TFRecords in other formats, and back.
 
+use crate::args::{AccessArgs, GlobalArgs, PathsArgs, PayloadArgs, ThreadsArgs, WhereArgs};
 #[cfg(feature = "tables")]
-use crate::args::{AccessArgs, CatArgs, IoMode, RestArgs};
-use crate::args::{ConvertArgs, GlobalArgs, JobsArgs, JsonFormChoice, PathsArgs};
+use crate::args::{IoMode, PrintArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::count;
 use crate::{dataset, outputs, progress, records};
+use clap::{Args, ValueEnum};
 use serde_json::json;
 #[cfg(feature = "tables")]
 use std::io::IsTerminal;
@@ -23,6 +24,77 @@ use tfseek_convert::{
 use tfseek_tools::OutputConflict;
 use tfseek_tools::encode::JsonForm;
 use tfseek_tools::reshard::ShardCount;
+use tfseek_tools::sizes;
+
+/// The formats of `tfseek convert`.
+pub(crate) const AFTER_CONVERT: &str = "\
+The suffix of a name states its format: .parquet; .arrow and .feather (Arrow IPC file), .arrows (Arrow IPC stream); .jsonl and .ndjson (JSON \
+lines). One side is TFRecord: files, folders, patterns and sets \
+as IN, or a name such as train.tfrecord or train@8.tfrecord (also with .gz or .zz) as OUT. OUT gets its name when it is complete. `-` as IN is standard \
+input, with JSON lines (or --bare); `-` as OUT is standard output, an uncompressed TFRecord stream, where the records before an error remain.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// IN.. OUT: TFRecord files, folders, patterns or sets, or files of another format, and last the file to write; `-`: standard input or output
+    #[arg(required = true, value_name = "PATHS")]
+    paths: Vec<PathBuf>,
+    /// Schema file, as `tfseek schema --json` prints it: the columns of a table [default: one with which the rows are equal records again],
+    /// or the kinds of the features of JSON lines as an input [default: those that the values of a file show]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+    /// Form of JSON lines; `auto`: as an input known from the first key of each record, as an output `json`; `plain`: `{"label": 1, "text":
+    /// "abc"}`, as an input only; `json` and `proto-json`: as `tfseek cat` prints them, `proto-json` without a need for a schema
+    #[arg(short, long, value_name = "FORM", default_value = "auto")]
+    pub(crate) format: JsonFormChoice,
+    /// IN has payloads that each follow their length as a varint, as `cat --bare` prints them and protobuf writes them
+    #[arg(long, conflicts_with_all = ["schema", "format"])]
+    pub(crate) bare: bool,
+    /// Of TFRecords: only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) features: Vec<String>,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+    /// Of TFRecords: features that are text in UTF-8, and not binary, in Parquet and Arrow: `name,*_text` (repeatable)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) text: Vec<String>,
+    /// Of Parquet and Arrow: columns that are feature lists of SequenceExamples [default: those that the metadata of a converted file name]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) feature_lists: Vec<String>,
+    /// Of TFRecords as OUT: size of a shard before compression, for example 200MB. A number of shards is in the name: 'train@8.tfrecord'
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    pub(crate) shard_size: Option<u64>,
+    /// Continue if shards of a set are missing
+    #[arg(long)]
+    pub(crate) allow_missing: bool,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JsonFormChoice {
+    Auto,
+    Plain,
+    Json,
+    ProtoJson,
+}
+
+impl ConvertArgs {
+    /// Returns the inputs and the output.
+    pub(crate) fn paths(&self) -> Outcome<(&[PathBuf], &Path)> {
+        match self.paths.split_last() {
+            Some((output, inputs)) if !inputs.is_empty() => Ok((inputs, output)),
+            _ => Err(Failure::usage("expected two or more paths, IN.. OUT, found one")),
+        }
+    }
+}
 
 pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
@@ -112,7 +184,7 @@ fn to_other(
     options.force = args.force;
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
     options.text.clone_from(&args.text);
-    options.threads = threads(args.access.jobs)?;
+    options.threads = threads(args.access.threads)?;
     let mut records = dataset.len();
     // In JSON lines, a payload that is not of a guessed kind is a string of bytes.
     let decode = !is_json(output) || options.kind.is_some();
@@ -128,16 +200,22 @@ fn to_other(
 }
 
 /// Returns the number of threads that make rows, if it is given.
-fn threads(jobs: JobsArgs) -> Outcome<Option<usize>> {
-    Ok(if jobs.jobs == 0 { None } else { Some(tfseek::threads(jobs.jobs)?) })
+fn threads(threads: ThreadsArgs) -> Outcome<Option<usize>> {
+    threads.threads.map(|_| Ok(tfseek::threads(threads.count())?)).transpose()
 }
 
 #[cfg(feature = "tables")]
 /// Prints the records of `tfseek cat -f arrow` as an Arrow IPC stream.
-pub(super) fn cat(args: &CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(super) fn cat(
+    paths: &PathsArgs,
+    (print, select): (&PrintArgs, &WhereArgs),
+    skip: u64,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
     let unfit = [
-        ("--skip", args.skip > 0),
-        ("`-` (standard input)", args.paths.paths.iter().any(|path| path == Path::new(records::STDIN))),
+        ("--skip", skip > 0),
+        ("`-` (standard input)", paths.paths.iter().any(|path| path == Path::new(records::STDIN))),
     ];
     if let Some((found, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::usage(format!(
@@ -149,19 +227,14 @@ pub(super) fn cat(args: &CatArgs, global: &GlobalArgs, console: &mut Console) ->
             "-f arrow: expected a file or a pipe as standard output, found a terminal",
         ));
     }
-    let access = AccessArgs {
-        io: IoMode::Map,
-        index_dir: None,
-        rest: RestArgs::default(),
-        jobs: JobsArgs { jobs: 0 },
-    };
-    let payload = args.print.payload;
-    let dataset = dataset::open(&args.paths, &access, payload.read, global, console)?;
+    let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: ThreadsArgs::default() };
+    let payload = print.payload;
+    let dataset = dataset::open(paths, &access, payload.read, global, console)?;
     let mut options = ExportOptions::new();
     options.kind = payload.kind.specified();
-    options.features.clone_from(&args.print.features);
+    options.features.clone_from(&print.features);
     let mut skipped = SkippedErrors::default();
-    let which = (args.select.condition.as_ref(), true);
+    let which = (select.condition.as_ref(), true);
     options.records = dataset::subset(&dataset, which, payload, &mut skipped, global, console)?;
     stream(&dataset, &options, console.out(), &|_| {}).map_err(failure)?;
     skipped.report(console)

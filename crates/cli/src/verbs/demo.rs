@@ -3,7 +3,10 @@
 //! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word for each integer, and a
 //! float from the normal distribution.
 
-use crate::args::{self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadKind, RecordFormat};
+use crate::args::{
+    self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadArgs, PayloadKind, PrintArgs,
+    ReadArgs, RecordFormat, ThreadsArgs, WhereArgs,
+};
 use crate::bytes::Size;
 use crate::condition::Condition;
 use crate::console::{BOLD, Console};
@@ -14,6 +17,7 @@ use crate::progress;
 use crate::random::Random;
 use crate::text::duration;
 use crate::value_sum;
+use clap::Args;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,19 +26,29 @@ use tfseek::order::Spec;
 use tfseek::stream::Stream;
 use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, Schema, Writer};
 
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Folder for the dataset, which must be new or empty. Without it the dataset is removed
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Random seed; the same seed gives the same records in the same order
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = args::seed)]
+    pub(crate) seed: u64,
+}
+
 const RECORDS: u64 = 10_000;
 const SHARDS: u64 = 4;
 const WORDS: [&str; 5] = ["cat", "dog", "chicken", "horse", "goat"];
 
-pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let temporary;
-    let folder: &Path = match &args.keep {
+    let folder: &Path = match &args.out {
         Some(folder) => {
             std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
             let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))?;
             if entries.next().is_some() {
                 return Err(Failure::usage(format!(
-                    "{}: already exists and is not empty: --keep expects a new or empty folder",
+                    "{}: already exists and is not empty: --out expects a new or empty folder",
                     folder.display()
                 )));
             }
@@ -78,7 +92,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
         super::head::print(
             std::slice::from_ref(first),
             (0, HeadCount::First(2)),
-            Condition::new(&args::WhereArgs::default(), 1),
+            Condition::new(&WhereArgs::default(), 1),
             &print_args(),
             global,
             console,
@@ -87,12 +101,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
 
     let start = Instant::now();
     let paths_args = PathsArgs { paths: paths.clone(), allow_missing: false };
-    let access = AccessArgs {
-        io: IoMode::Map,
-        index_dir: None,
-        rest: args::RestArgs::default(),
-        jobs: args::JobsArgs { jobs: 0 },
-    };
+    let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: ThreadsArgs::default() };
     let mut numbered = Numbered::open(&paths_args, &access, payload_args(), global, console)?;
     let opened = start.elapsed();
     let mut random = Random::new(args.seed);
@@ -122,27 +131,22 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
     ))?;
 
     title(console, "Next")?;
-    if args.keep.is_none() {
-        console.print("  tfseek demo --keep demo             # keeps this dataset\n")?;
+    if args.out.is_none() {
+        console.print("  tfseek demo --out demo              # keeps this dataset\n")?;
     }
-    let at = if args.keep.is_some() { folder.display().to_string() } else { "demo".to_owned() };
+    let at = if args.out.is_some() { folder.display().to_string() } else { "demo".to_owned() };
     console.print(format_args!(
         "  tfseek info {at}\n  tfseek sample -n 3 --format json {at}\n  tfseek verify {at}\n  \
          tfseek epoch {at} -b 256 --seed 42   # reads an epoch like a training loop\n  tfseek head YOUR.tfrecord           # plain, gzip or zlib\n"
     ))
 }
 
-fn payload_args() -> args::PayloadArgs {
-    args::PayloadArgs { kind: PayloadKind::Auto, read: args::ReadArgs::default() }
+fn payload_args() -> PayloadArgs {
+    PayloadArgs { kind: PayloadKind::Auto, read: ReadArgs::default() }
 }
 
-fn print_args() -> args::PrintArgs {
-    args::PrintArgs {
-        format: RecordFormat::Human,
-        payload: payload_args(),
-        features: Vec::new(),
-        full: false,
-    }
+fn print_args() -> PrintArgs {
+    PrintArgs { format: RecordFormat::Human, payload: payload_args(), features: Vec::new(), full: false }
 }
 
 fn title(console: &mut Console, text: impl Display) -> Outcome {
@@ -225,7 +229,7 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
         .dataset
         .loader(&schema)
         .batch_size(256)
-        .order(tfseek::loader::Shuffle::Global)
+        .shuffle(tfseek::loader::Shuffle::Global)
         .seed(seed)
         .build()?
     {

@@ -5,18 +5,29 @@
 //! All records of a file are decoded as one kind, guessed from the first records or specified by the user. For a payload that does not
 //! decode, the digest is `null` if the kind was guessed; if it was specified, the payload is an error.
 
-use crate::args;
+use crate::args::{PathsArgs, PayloadArgs, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::Outcome;
 use crate::output::NumberedRecord;
 use crate::records::{self, RecordNumbers, Records};
+use clap::Args;
 use serde_json::Value;
 use std::path::Path;
 use tfseek_tools::digest;
 
-pub(crate) fn run(args: &args::DigestArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct DigestArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+}
+
+pub(crate) fn run(args: &DigestArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let mut numbers = RecordNumbers::new(args.payload.read);
     let mut condition = Condition::new(&args.select, paths.len());
@@ -32,7 +43,7 @@ pub(crate) fn run(args: &args::DigestArgs, console: &mut Console) -> Outcome {
 
 fn file(
     path: &Path,
-    args: &args::DigestArgs,
+    args: &DigestArgs,
     many_files: bool,
     numbers: &mut RecordNumbers,
     (condition, skipped): (&mut Condition, &mut SkippedErrors),

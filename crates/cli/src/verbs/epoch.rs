@@ -1,20 +1,59 @@
 //! `tfseek epoch`: reads an epoch like a training loop, and reports its costs.
 
 use super::parse;
-use crate::args::{self, GlobalArgs};
+use crate::args::{AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
 use crate::console::Console;
 use crate::dataset;
 use crate::epoch::RunStats;
 use crate::exit::{Failure, Outcome};
 use crate::output::epoch::{self, EpochPlan, EpochReport};
 use crate::{outputs, progress, warnings};
+use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::Path;
+use std::path::PathBuf;
+use tfseek::Damage;
+use tfseek::Verify;
 use tfseek::io::Output;
-use tfseek::loader::{ErrorPolicy, Loader};
+use tfseek::loader::{Loader, LoaderVerify};
 
-pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+/// Explanation of the numbers that `tfseek epoch` prints.
+pub(crate) const AFTER_EPOCH: &str = "\
+A step lasts from the request for a batch until every value in the batch has been read. A stall is a batch that the loop waited \
+for longer than 1 ms. The first batch is reported separately and counts as neither, because no batch can be prepared before it. \
+`sum` is the sum of all values as 64-bit numbers. It does not depend on the order: the sums of the ranks, or of the parts of an \
+epoch, add up to the sum of the epoch.";
+
+#[derive(Debug, Args)]
+pub(crate) struct EpochArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) share: ShareArgs,
+    /// Schema file, as `tfseek schema --json` prints it (Python's `spec`); without one the records are not parsed
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+    /// Checksums to verify; `first-epoch`: payloads in epoch 0, headers in later epochs
+    #[arg(long, value_name = "MODE", default_value = "payload")]
+    pub(crate) verify: VerifyChoice,
+    /// Number of steps to run [default: all steps of the epoch]
+    #[arg(long, value_name = "N")]
+    pub(crate) steps: Option<NonZeroU64>,
+    /// Save the state at the end of the run to this file, for --resume
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state_out: Option<PathBuf>,
+    /// Also print the design effect of the order: how much less a batch says about the data than records drawn at random
+    #[arg(long)]
+    pub(crate) describe: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let schema = args.schema.as_deref().map(parse::schema).transpose()?;
     let dataset = dataset::open(&args.paths, &args.access, args.share.read, global, console)?;
     if let Some(out) = args.state_out.as_deref() {
@@ -28,11 +67,11 @@ pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Con
         None => dataset.record_loader(),
     };
     options = options.verify(args.verify.into());
-    if let Some(threads) = args.threads {
+    if let Some(threads) = args.access.threads.threads {
         options = options.threads(threads);
     }
     if args.share.read.skips() {
-        options = options.errors(ErrorPolicy::Skip);
+        options = options.damage(Damage::Skip);
     }
     let mut loader = args.share.loader(&dataset, options, global, console)?;
     warnings::print(loader.warnings(), console);
@@ -86,4 +125,33 @@ fn save(loader: &Loader, path: &Path) -> Outcome {
     let mut file = Output::create(path).map_err(io)?;
     file.write_all(state.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(io)?;
     file.commit().map_err(io)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyChoice {
+    Header,
+    Payload,
+    #[value(alias = "first_epoch")]
+    FirstEpoch,
+}
+
+impl From<VerifyChoice> for LoaderVerify {
+    fn from(choice: VerifyChoice) -> LoaderVerify {
+        match choice {
+            VerifyChoice::Header => LoaderVerify::Always(Verify::Header),
+            VerifyChoice::Payload => LoaderVerify::Always(Verify::Payload),
+            VerifyChoice::FirstEpoch => LoaderVerify::FirstEpoch,
+        }
+    }
+}
+
+impl VerifyChoice {
+    /// Returns the name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            VerifyChoice::Header => "header",
+            VerifyChoice::Payload => "payload",
+            VerifyChoice::FirstEpoch => "first-epoch",
+        }
+    }
 }

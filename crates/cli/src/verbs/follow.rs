@@ -2,7 +2,7 @@
 
 mod state;
 
-use crate::args::{GlobalArgs, TailArgs, TailCount};
+use crate::args::{GlobalArgs, PrintArgs, TailCount};
 use crate::console::Console;
 use crate::damage::{self, Reading};
 use crate::exit::{DATA, Failure, Outcome, TOLERATE};
@@ -26,12 +26,20 @@ const SEARCH: Duration = Duration::from_millis(500);
 /// The time without a new byte after which a record in parts is final, if a later file exists.
 const GRACE: Duration = Duration::from_secs(1);
 
-pub(super) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    if args.paths.paths.iter().any(|path| path == Path::new(STDIN)) {
+/// What is followed, and where printing begins.
+pub(super) struct FollowArgs<'a> {
+    pub(super) paths: &'a [PathBuf],
+    pub(super) n: TailCount,
+    pub(super) state: Option<&'a Path>,
+    pub(super) print: &'a PrintArgs,
+}
+
+pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    if args.paths.iter().any(|path| path == Path::new(STDIN)) {
         return Err(Failure::usage("--follow: expected files, found standard input"));
     }
-    let mut files = Files::resolve(&args.paths.paths, console)?;
-    let mut state = args.state.as_deref().map(|path| StateFile::open(path, &files.list)).transpose()?;
+    let mut files = Files::resolve(args.paths, console)?;
+    let mut state = args.state.map(|path| StateFile::open(path, &files.list)).transpose()?;
     let saved = state.as_ref().and_then(StateFile::position).cloned();
     let (start, resumed) = match (saved, args.n) {
         (Some(saved), _) => (saved, true),
@@ -46,7 +54,7 @@ pub(super) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -
     }
     let mut reader = Reader {
         args,
-        printer: Printer::new(&args.print, global)?.many_files(files.many),
+        printer: Printer::new(args.print, global)?.many_files(files.many),
         records: FollowedRecords {
             follow: open(args, &start)?,
             before: numbers.begin(&start.path),
@@ -72,7 +80,7 @@ pub(super) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -
     outcome
 }
 
-fn open(args: &TailArgs, at: &Position) -> tfseek::Result<Follow> {
+fn open(args: &FollowArgs<'_>, at: &Position) -> tfseek::Result<Follow> {
     args.print.payload.read.limit.follow().start(at.record, at.offset).open(&at.path)
 }
 
@@ -155,7 +163,7 @@ impl FollowedRecords {
 
 /// Prints the records of the current file, and then those of the next one.
 struct Reader<'a> {
-    args: &'a TailArgs,
+    args: &'a FollowArgs<'a>,
     printer: Printer,
     records: FollowedRecords,
     /// Number of records of the current file that are skipped before the first one that is printed.

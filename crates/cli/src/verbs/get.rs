@@ -1,22 +1,40 @@
 //! `tfseek get`: prints records by number.
 
-use crate::args::{self, GlobalArgs, PathsArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome, code_of};
 use crate::output::Printer;
+use clap::Args;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tfseek::ErrorKind;
 
-pub(crate) fn run(args: &args::GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// Files, folders, patterns or sets, then record numbers: `7`, `-1` for the last, `3,7`, `10:20` or `10..20` (20 excluded),
+    /// `10:`, `:10`
+    #[arg(required = true, value_name = "PATHS.. RECORDS", allow_negative_numbers = true)]
+    pub(crate) words: Vec<OsString>,
+    /// Continue if shards of a set are missing
+    #[arg(long)]
+    pub(crate) allow_missing: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+pub(crate) fn run(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     print(args, global, console).map_err(|e| damage::explain(e, Reading::ByNumber))
 }
 
-fn print(args: &args::GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let words: Vec<OsString> = args.words.iter().map(args::unmarked).collect();
     // Paths precede numbers. The last word that is not a number is a path, and so are all words before it.
     let numbers: Vec<_> = words.iter().map(|word| word.to_str().and_then(RecordRange::parse_list)).collect();

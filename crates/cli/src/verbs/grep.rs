@@ -3,7 +3,7 @@
 //! Files are read in order, so pipes and compressed files can be searched and no index is needed. Several threads work on units of records;
 //! what is printed does not depend on their number.
 
-use crate::args::{self, GlobalArgs, PayloadKind, RecordFormat};
+use crate::args::{GlobalArgs, PathsArgs, PayloadKind, PrintArgs, RecordFormat, ThreadsArgs};
 use crate::condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
@@ -11,6 +11,7 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::output::{NumberedRecord, Printer};
 use crate::progress::{self, FileProgress};
 use crate::records::{self, RecordNumbers, Records};
+use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,46 @@ use tfseek::{Compression, Error, ErrorKind, Record};
 use tfseek_tools::grep::{Grep, GrepOptions, GrepUnit};
 use tfseek_tools::units::{MergedUnit, UnitSource};
 
-pub(crate) fn run(args: &args::GrepArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct GrepArgs {
+    /// Condition, for example 'label == 7 and len(objects) > 20' (docs/filters.md has the grammar), or a text with -F
+    #[arg(value_name = "EXPR")]
+    pub(crate) expr: String,
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// EXPR is a text: find records with a value of a bytes feature, also in feature lists, that contains it
+    #[arg(short = 'F', long)]
+    pub(crate) literal: bool,
+    /// Find the records that do not match
+    #[arg(short = 'v', long)]
+    pub(crate) invert: bool,
+    /// Print the number of matching records only
+    #[arg(short, long, group = "what")]
+    pub(crate) count: bool,
+    /// Print the paths of files with a matching record only
+    #[arg(short = 'l', long, group = "what")]
+    pub(crate) shards: bool,
+    /// Print the numbers of matching records only, one per line, as `get` takes them
+    #[arg(long, group = "what")]
+    pub(crate) ids: bool,
+    /// With `-f raw`: print the number of a record before it (`7:`), and a line end after it; `human` and `json` have the number
+    /// anyway
+    #[arg(short, long)]
+    pub(crate) number: bool,
+    /// Stop after this number of matches, over all files
+    #[arg(short = 'm', long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// With --count: print one JSON object per file, with the numbers of its records, matches and skipped records. `-f json`
+    /// prints the records as JSON
+    #[arg(long, requires = "count")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+}
+
+pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let printer = Printer::new(&args.print, global)?;
     if args.number && matches!(args.print.format, RecordFormat::Tfrecord | RecordFormat::ProtoJson) {
         return Err(Failure::usage("-n: expected the format human, json or raw"));
@@ -31,9 +71,9 @@ pub(crate) fn run(args: &args::GrepArgs, global: &GlobalArgs, console: &mut Cons
         first: args.shards,
         check_names: true,
         damage: args.print.payload.read.damage(),
-        jobs: args.jobs.jobs,
+        jobs: args.threads.count(),
     };
-    let grep = if args.text {
+    let grep = if args.literal {
         Grep::text(args.expr.as_bytes(), options)
     } else {
         Grep::filter(&args.expr.parse()?, options)
@@ -105,7 +145,7 @@ struct FileCounts {
 
 /// The output of a search.
 struct GrepReport<'a> {
-    args: &'a args::GrepArgs,
+    args: &'a GrepArgs,
     paths: &'a [PathBuf],
     printer: Printer,
     console: &'a mut Console,

@@ -1,16 +1,33 @@
 //! `tfseek head`: prints the first records of each file. `cat` uses the same loop.
 
-use crate::args::{self, GlobalArgs, HeadCount, PrintArgs, ReadArgs};
+use crate::args::{self, GlobalArgs, HeadCount, PathsArgs, PrintArgs, ReadArgs, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
 use crate::exit::Outcome;
 use crate::output::Printer;
 use crate::records::{self, KeptRecord, RecordNumbers, Records};
+use clap::Args;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-pub(crate) fn run(args: &args::HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct HeadArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Number of records to print, per file; `-N`: all but the last N. `-5` is short for `-n 5`
+    #[arg(short, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = args::head_count)]
+    pub(crate) n: HeadCount,
+    /// Number of records to skip first, per file
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: u64,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+}
+
+pub(crate) fn run(args: &HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let condition = Condition::new(&args.select, paths.len());
     print(&paths, (args.skip, args.n), condition, &args.print, global, console)

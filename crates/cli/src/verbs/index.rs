@@ -1,11 +1,12 @@
 //! `tfseek index`: builds index files, which make random access to shards possible.
 
-use crate::args::{self, GlobalArgs, IndexFormat};
+use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::{self, count};
 use crate::{outputs, progress, records, warnings};
+use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -15,19 +16,80 @@ use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::Output;
-use tfseek::{ErrorKind, FeatureKind, Filter, IndexMode, Selection, Warning};
+use tfseek::{DType, ErrorKind, Filter, IndexMode, Selection, Warning};
 use tfseek_tools::in_order;
 
-pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    if args.filter.is_some() && args.format != IndexFormat::Dali {
+#[derive(Debug, Args)]
+pub(crate) struct IndexArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Scan all shards again and replace existing index files
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+    /// Also verify payload checksums, which reads all bytes
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Index format; `tfri`: tfseek's own, `dali`: the text format of DALI and tfrecord2idx (`SHARD.idx` next to the shard, or
+    /// in --index-dir)
+    #[arg(long, value_name = "FORMAT", default_value = "tfri")]
+    pub(crate) format: IndexFormat,
+    /// Also store the values of this feature, for filters and class balance: at most one value per record (repeatable)
+    #[arg(long, value_name = "FEATURE", conflicts_with = "format")]
+    pub(crate) column: Vec<String>,
+    /// With --column: also list the records of each distinct value
+    #[arg(long, requires = "column")]
+    pub(crate) classes: bool,
+    /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
+    #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, requires = "format", conflicts_with = "pack")]
+    pub(crate) condition: Option<Filter>,
+    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
+    pub(crate) pack: Option<String>,
+    /// Decompressed bytes between two checkpoints of a compressed file: fewer make random access faster and the index larger
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, conflicts_with_all = ["format", "pack"])]
+    pub(crate) checkpoint_every: u64,
+    /// Folder for index files: searched first, and new index files are written to it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// With --damage skip: write the damaged bytes of each file to `DIR/FILE.rest`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rest: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+}
+
+impl IndexArgs {
+    /// Returns the options of indexes, with the folder for damaged bytes.
+    ///
+    /// # Errors
+    /// `--rest` without `--damage skip`.
+    fn index(&self) -> Outcome<IndexOptions> {
+        match &self.rest {
+            None => Ok(self.read.index()),
+            Some(dir) if self.read.skips() => Ok(self.read.index().rest(dir)),
+            Some(_) => Err(Failure::usage("--rest requires --damage skip")),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IndexFormat {
+    Tfri,
+    Dali,
+}
+
+pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    if args.condition.is_some() && args.format != IndexFormat::Dali {
         return Err(Failure::usage(
-            "--filter requires --format dali: an index of tfseek contains all records",
+            "--where requires --format dali: an index of tfseek contains all records",
         ));
     }
     let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
-    let mut options = args.rest.index(args.read)?.check_payloads(args.check).jobs(args.jobs.jobs);
+    let mut options = args.index()?.check_payloads(args.check).jobs(args.threads.count());
     options = options.checkpoint_every(args.checkpoint_every).progress(progress::callback(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
@@ -87,14 +149,14 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
 }
 
 /// Returns for each shard whether it has a fresh index, so that it is not scanned.
-fn fresh(paths: &[PathBuf], args: &args::IndexArgs, options: &IndexOptions) -> Outcome<Vec<bool>> {
+fn fresh(paths: &[PathBuf], args: &IndexArgs, options: &IndexOptions) -> Outcome<Vec<bool>> {
     if args.rebuild {
         return Ok(vec![false; paths.len()]);
     }
     let required = options.clone().mode(IndexMode::Require).jobs(1);
     let mut all = Vec::new();
     in_order(
-        args.jobs.jobs,
+        args.threads.count(),
         usize::MAX,
         paths,
         |path| Ok(index::open_shards(std::slice::from_ref(path), &required).is_ok()),
@@ -107,7 +169,7 @@ fn fresh(paths: &[PathBuf], args: &args::IndexArgs, options: &IndexOptions) -> O
 }
 
 /// Adds the option that selects another folder to the error of an index file that cannot be written.
-fn elsewhere(failure: Failure, shards: &[PathBuf], args: &args::IndexArgs) -> Failure {
+fn elsewhere(failure: Failure, shards: &[PathBuf], args: &IndexArgs) -> Failure {
     let hint = match args.pack {
         None => "`--index-dir DIR` writes index files to another folder",
         Some(_) => "`--index-dir DIR` instead of `--pack` writes index files to another folder",
@@ -128,14 +190,9 @@ fn elsewhere(failure: Failure, shards: &[PathBuf], args: &args::IndexArgs) -> Fa
 }
 
 /// Builds the columns of indexed shards, or of a pack. All columns of a shard are built in one scan.
-fn columns(
-    sources: &[PathBuf],
-    args: &args::IndexArgs,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome {
+fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let bar = progress::bytes(global, "columns", progress::total_size(sources));
-    let mut index = args.rest.index(args.read)?.auto_limit(u64::MAX);
+    let mut index = args.index()?.auto_limit(u64::MAX);
     if sources.len() > 1 {
         index = index.jobs(1);
     }
@@ -150,10 +207,10 @@ fn columns(
         ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true).beside(true);
     let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
     // The kind of each feature, the number of records that have it, and the number of all records.
-    let mut found: Vec<(Option<FeatureKind>, u64, u64)> = vec![(None, 0, 0); features.len()];
+    let mut found: Vec<(Option<DType>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let build = |source: &PathBuf| options.open(source)?.columns(&features, &column_options);
     let done = in_order(
-        args.jobs.jobs,
+        args.threads.count(),
         usize::MAX,
         sources,
         |source| Ok((source, build(source))),
@@ -171,6 +228,7 @@ fn columns(
                 match (*kind, column.kind()) {
                     (Some(kind), Some(other)) if kind != other => {
                         let (path, feature) = (source.display(), column.feature());
+                        let (kind, other) = (kind.list_name(), other.list_name());
                         let message = format!(
                             "{path}: {feature:?} is of kind {other}, in earlier shards of kind {kind}"
                         );
@@ -202,7 +260,7 @@ fn columns(
             console.report_and_continue(Err(e.into()))?;
             continue;
         }
-        let kind = kind.map_or_else(|| "no".to_owned(), |kind| kind.to_string());
+        let kind = kind.map_or("no", |kind| kind.list_name());
         let records = text::count(len, "record");
         console.note(format_args!("column {feature}: {kind} values in {count} of {records}"));
     }
@@ -212,7 +270,7 @@ fn columns(
 /// Writes the text format of DALI: `SHARD.idx`, with one line per record.
 fn dali(
     paths: &[PathBuf],
-    args: &args::IndexArgs,
+    args: &IndexArgs,
     options: &IndexOptions,
     bar: &ProgressBar,
     console: &mut Console,
@@ -220,9 +278,9 @@ fn dali(
     // The user requested the index, so the limit on automatic scans does not apply.
     let options = options.clone().jobs(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
-    let filter = args.filter.as_deref().map(str::parse::<Filter>).transpose()?;
-    if paths.len() > 1 && filter.as_ref().is_some_and(Filter::uses_numbers) {
-        let message = "--filter: record numbers count over all shards, and each shard has its own text index: \
+    let filter = args.condition.as_ref();
+    if paths.len() > 1 && filter.is_some_and(Filter::uses_numbers) {
+        let message = "--where: record numbers count over all shards, and each shard has its own text index: \
              expected one shard, or a condition without `record`";
         return Err(Failure::usage(message));
     }
@@ -247,7 +305,7 @@ fn dali(
         Ok(warnings)
     };
     let done = in_order(
-        args.jobs.jobs,
+        args.threads.count(),
         usize::MAX,
         paths.iter().zip(&targets),
         |(path, target)| Ok(export(path, target).map(|warnings| (target, warnings))),
@@ -265,7 +323,7 @@ fn dali(
     if let Some(filter) = filter
         && count.into_inner() == 0
     {
-        check_features(paths, &written, &filter, args)?;
+        check_features(paths, &written, filter, args)?;
     }
     written.iter().try_for_each(|target| {
         let target = console.listed(target);
@@ -274,13 +332,8 @@ fn dali(
 }
 
 /// Returns an error for a filter on a feature that no record of any shard has, and removes the files written with that filter.
-fn check_features(
-    paths: &[PathBuf],
-    written: &[&PathBuf],
-    filter: &Filter,
-    args: &args::IndexArgs,
-) -> Outcome {
-    let index = args.rest.index(args.read)?.auto_limit(u64::MAX);
+fn check_features(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &IndexArgs) -> Outcome {
+    let index = args.index()?.auto_limit(u64::MAX);
     let options = args.read.dataset(index).allow_missing(true);
     // The errors of failed shards have been reported.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
@@ -305,9 +358,9 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 }
 
 /// Returns the records of one shard that meet a filter.
-fn select(path: &Path, filter: &Filter, args: &args::IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
+fn select(path: &Path, filter: &Filter, args: &IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
-    let index = args.rest.index(args.read)?.mode(mode).auto_limit(u64::MAX).jobs(1);
+    let index = args.index()?.mode(mode).auto_limit(u64::MAX).jobs(1);
     let options = args.read.dataset(index).allow_missing(true);
     // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
     let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));

@@ -4,7 +4,7 @@
 //! those of a compressed file or of standard input by reading it. Several sets of shards are also summed separately. Features are those of
 //! the first record. Payloads of other types have the top-level fields of the first 16 records.
 
-use crate::args::{self, GlobalArgs, InspectArgs, LimitArgs};
+use crate::args::{GlobalArgs, InspectArgs, LimitArgs, PathsArgs};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
@@ -13,6 +13,7 @@ use crate::records::{self, Records};
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::warnings;
+use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,17 @@ use tfseek::{Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warn
 use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
 use tfseek_tools::tfds::FileSplit;
 use tfseek_tools::{Content, Map};
+
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) inspect: InspectArgs,
+    /// Print one JSON object per file; `error` is the problem with the file, or null
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Maximum number of folders that a message names.
 const MAX_FOLDERS: usize = 8;
@@ -74,7 +86,7 @@ struct RecordKeys {
     lists: Vec<(String, String)>,
 }
 
-pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     args.paths.paths.iter().for_each(|path| mention_folders(path, console));
     let mut splits = Splits::new(&args.paths, console);
     let paths = records::resolve_each(&args.paths, console)?;
@@ -376,8 +388,8 @@ fn list_shapes(map: &Map<'_, FeatureList<'_>>) -> Vec<(String, String)> {
 fn shape(feature: Feature<'_>) -> String {
     match (feature.kind(), feature.len()) {
         (None, _) => "no kind".to_owned(),
-        (Some(kind), 1) => kind.to_string(),
-        (Some(kind), n) => format!("{kind}[{n}]"),
+        (Some(kind), 1) => kind.list_name().to_owned(),
+        (Some(kind), n) => format!("{}[{n}]", kind.list_name()),
     }
 }
 

@@ -9,18 +9,56 @@
 //! Record numbers count over all files, as `get` takes them. The number in the file is printed if it differs. In JSON the first is
 //! `index` and the second is `record`.
 
-use crate::args::{self, GlobalArgs};
+use crate::args::{AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
 use crate::console::{Console, DIM};
 use crate::dataset::{self, RecordLocations};
 use crate::exit::{Failure, Outcome};
 use crate::text::count;
+use clap::Args;
 use serde_json::{Value, json};
+use std::num::NonZeroU64;
 use tfseek::order::{Order, RankShare, Run, StepRow};
+
+#[derive(Debug, Args)]
+pub(crate) struct OrderArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) share: ShareArgs,
+    #[command(flatten)]
+    pub(crate) query: QueryArgs,
+    /// With --step: number of steps to print
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with_all = ["record", "describe"])]
+    pub(crate) steps: NonZeroU64,
+    /// With --step: print only the record numbers, as `tfseek get` takes them
+    #[arg(long, conflicts_with_all = ["json", "record", "describe"])]
+    pub(crate) ids: bool,
+    /// Print one JSON object per line; `index` is the record's number over all files, `record` its number in the file
+    #[arg(long, conflicts_with = "describe")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// Query to an order.
+#[derive(Clone, Copy, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct QueryArgs {
+    /// Print the samples of this step, from 0
+    #[arg(long, value_name = "K")]
+    pub(crate) step: Option<u64>,
+    /// Print the steps and ranks that contain this record, numbered over all files as for `tfseek get`; padding is ignored
+    #[arg(long, value_name = "I")]
+    pub(crate) record: Option<u64>,
+    /// Describe the order and its cost
+    #[arg(long)]
+    pub(crate) describe: bool,
+}
 
 /// Maximum number of samples that are looked up at once.
 const CHUNK: u64 = 1024;
 
-pub(crate) fn run(args: &args::OrderArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &OrderArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let dataset = dataset::open(&args.paths, &args.access, args.share.read, global, console)?;
     let cursor = args.share.cursor(&dataset, global, console)?;
     let (order, share) = (cursor.order(), cursor.share()?);
@@ -40,7 +78,7 @@ pub(crate) fn run(args: &args::OrderArgs, global: &GlobalArgs, console: &mut Con
 }
 
 fn steps(
-    args: &args::OrderArgs,
+    args: &OrderArgs,
     order: &Order,
     share: &RankShare,
     first: u64,
@@ -104,7 +142,7 @@ fn chunks(run: Run) -> impl Iterator<Item = Run> {
 }
 
 fn rows_of(
-    args: &args::OrderArgs,
+    args: &OrderArgs,
     order: &Order,
     share: &RankShare,
     record: u64,

@@ -3,7 +3,7 @@
 //! Batches continue across files. If a record cannot be parsed, the batches printed before it remain. An archive gets its name only
 //! when it is complete. It is made of one batch of all records, which are in memory, unless `--batches` keeps batches apart.
 
-use crate::args::{self, GlobalArgs};
+use crate::args::{GlobalArgs, PathsArgs, ReadArgs};
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{Failure, Outcome};
@@ -11,7 +11,9 @@ use crate::output::arrays;
 use crate::progress::FileProgress;
 use crate::records;
 use crate::{outputs, progress, text};
+use clap::Args;
 use indicatif::ProgressBar;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser, Row};
@@ -20,7 +22,39 @@ use tfseek::io::Existing;
 use tfseek::{At, Compression, Schema};
 use tfseek_tools::NpzWriter;
 
-pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct ParseArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Schema file, as `tfseek schema --json` prints it; Python's `spec` is its dict
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// Number of records per batch; the last batch may have fewer. With --out it has no effect, except with --batches
+    #[arg(short, long, value_name = "N", default_value = "128")]
+    pub(crate) batch_size: NonZeroUsize,
+    /// Parse each record separately, without the batch dimension
+    #[arg(long, conflicts_with = "batch_size")]
+    pub(crate) single: bool,
+    /// Number of records to skip first, over all files
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: u64,
+    /// Number of records to parse, over all files [default: all]
+    #[arg(short, value_name = "N")]
+    pub(crate) n: Option<u64>,
+    /// Write a NumPy archive instead of JSON lines to standard output, with one array per feature over all records
+    #[arg(short, long, value_name = "OUT.npz")]
+    pub(crate) out: Option<PathBuf>,
+    /// With --out: write the arrays of each batch (`b0::NAME`, `b1::NAME`, ..) or, with --single, of each record
+    #[arg(long, requires = "out")]
+    pub(crate) batches: bool,
+    /// Replace existing files
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+}
+
+pub(crate) fn run(args: &ParseArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let schema = schema(&args.schema)?;
     let mut output = match &args.out {
@@ -75,7 +109,7 @@ enum BatchOutput<'a> {
 }
 
 impl BatchOutput<'_> {
-    fn write(&mut self, k: u64, batch: &Batch, args: &args::ParseArgs, sequence: bool) -> Outcome {
+    fn write(&mut self, k: u64, batch: &Batch, args: &ParseArgs, sequence: bool) -> Outcome {
         match self {
             BatchOutput::Stdout(console) => {
                 arrays::print(console.out(), batch, sequence, args.single).map_err(Failure::Stdout)?;
@@ -145,7 +179,7 @@ fn leave_out(parser: &BatchParser, rows: &mut [PendingRow], skipped: &mut Skippe
 
 /// Parses the records and writes the batches. Returns the number of records and of batches.
 fn parse_all(
-    args: &args::ParseArgs,
+    args: &ParseArgs,
     (paths, schema): (&[PathBuf], &Schema),
     output: &mut BatchOutput<'_>,
     skipped: &mut SkippedErrors,

@@ -2,20 +2,44 @@
 //!
 //! The input is only read. A new file gets its name when it is complete.
 
-use crate::args::{self, GlobalArgs, SalvageFormat};
+use crate::args::GlobalArgs;
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::count;
 use crate::{outputs, progress, records};
+use clap::Args;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::path::PathBuf;
 use tfseek::error::printable;
 use tfseek::io::Existing;
 use tfseek_tools::damage::{Gap, MAX_RECORD};
 use tfseek_tools::salvage;
 
-pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// Damaged file, which is only read: plain, gzip or zlib
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// New file for the sound records, uncompressed
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Also write the bytes of the damaged ranges to this file; those of a compressed file are inflated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rest: Option<PathBuf>,
+    /// Maximum payload length of a record in bytes; a longer record counts as damage [default: 2147483647]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_record: Option<u64>,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let input = args.input.as_path();
     let targets = [Some(args.output.as_path()), args.rest.as_deref()];
     let targets: Vec<_> = targets.into_iter().flatten().map(|target| (target, input)).collect();
@@ -33,26 +57,23 @@ pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut C
     });
     bar.finish_and_clear();
     let report = report?;
-    match args.format {
-        SalvageFormat::Json => {
-            let line = json!({
-                "file": input.to_string_lossy(),
-                "records": report.records,
-                "bytes": report.bytes,
-                "gap_bytes": report.gap_bytes(),
-                "gaps": gaps(&report.gaps),
-            });
-            console.print(format_args!("{line}\n"))?;
-        }
-        SalvageFormat::Human => {
-            print(input, &report.gaps, console)?;
-            let size = Size { bytes: report.bytes, exact: global.bytes };
-            console.print(format_args!(
-                "{}: {}, {size}\n",
-                printable(&args.output),
-                count(report.records, "record")
-            ))?;
-        }
+    if args.json {
+        let line = json!({
+            "file": input.to_string_lossy(),
+            "records": report.records,
+            "bytes": report.bytes,
+            "gap_bytes": report.gap_bytes(),
+            "gaps": gaps(&report.gaps),
+        });
+        console.print(format_args!("{line}\n"))?;
+    } else {
+        print(input, &report.gaps, console)?;
+        let size = Size { bytes: report.bytes, exact: global.bytes };
+        console.print(format_args!(
+            "{}: {}, {size}\n",
+            printable(&args.output),
+            count(report.records, "record")
+        ))?;
     }
     if report.gaps.is_empty() {
         return Ok(());

@@ -4,7 +4,7 @@
 //! pipes and standard input are read in order: a sample is drawn in one pass and printed in file order, as `tfseek.stream(..).sample` of
 //! the Python package does. With `--rest` every file is read by number, because an index writes the damaged bytes.
 
-use crate::args::{self, GlobalArgs, PathsArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
@@ -14,19 +14,35 @@ use crate::output::Printer;
 use crate::progress;
 use crate::random::Random;
 use crate::records::{self, KeptRecord, RecordNumbers, Records};
+use clap::Args;
 use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek_tools::sample::Reservoir;
 
-pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct SampleArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Number of records to draw, over all files
+    #[arg(short, value_name = "N", default_value_t = 10)]
+    pub(crate) n: u64,
+    /// Random seed; the same seed gives the same records in the same order
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = args::seed)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let printer = Printer::new(&args.print, global)?;
     let paths = records::resolve(&args.paths, console)?;
     let printer = printer.many_files(paths.len() > 1);
-    args.access.rest.index(args.print.payload.read)?;
     for path in &paths {
-        if args.access.rest.is_given() {
-            super::salvage::check_regular(path)?;
-        } else if is_stream(path, args)? {
+        if is_stream(path, args)? {
             return in_one_pass(&paths, args, &printer, global, console);
         }
     }
@@ -39,7 +55,7 @@ pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Co
 ///
 /// # Errors
 /// I/O errors. A file whose type is not known is neither, because the two ways draw other records.
-fn is_stream(path: &Path, args: &args::SampleArgs) -> Outcome<bool> {
+fn is_stream(path: &Path, args: &SampleArgs) -> Outcome<bool> {
     Ok(!records::type_is_regular(path).map_err(|e| Failure::io(path, e))?
         || records::stream(path, args.print.payload.read)
             .is_ok_and(|stream| stream.compression() != Compression::None))
@@ -47,7 +63,7 @@ fn is_stream(path: &Path, args: &args::SampleArgs) -> Outcome<bool> {
 
 fn by_number(
     paths: &PathsArgs,
-    args: &args::SampleArgs,
+    args: &SampleArgs,
     printer: &Printer,
     global: &GlobalArgs,
     console: &mut Console,
@@ -86,7 +102,7 @@ struct Drawn {
 
 fn in_one_pass(
     paths: &[PathBuf],
-    args: &args::SampleArgs,
+    args: &SampleArgs,
     printer: &Printer,
     global: &GlobalArgs,
     console: &mut Console,

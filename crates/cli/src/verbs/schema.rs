@@ -1,6 +1,6 @@
 //! `tfseek schema`: prints the features of records, or a schema that parses them.
 
-use crate::args::{self, GlobalArgs, ReadArgs};
+use crate::args::{GlobalArgs, PathsArgs, PayloadArgs, ReadArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::damage::SkippedErrors;
@@ -8,13 +8,37 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::records::{self, Records};
 use crate::{progress, text};
+use clap::Args;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
 use tfseek::schema::{Finding, Inference, code};
 use tfseek::{Compression, FeatureSpec};
 
-pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Number of records to read: the first records of each file, spread over the files
+    #[arg(short, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) n: u64,
+    /// Read all records
+    #[arg(long, conflicts_with = "n")]
+    pub(crate) all: bool,
+    /// Print the schema as JSON, for `tfseek parse --schema`
+    #[arg(long, group = "form")]
+    pub(crate) json: bool,
+    /// Print the schema as Python code for TensorFlow
+    #[arg(long, group = "form")]
+    pub(crate) tf: bool,
+    /// Print the schema as schema.pbtxt, for TensorFlow Data Validation and `tfseek validate`
+    #[arg(long, group = "form")]
+    pub(crate) tfdv: bool,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+}
+
+pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let mut open_file = None;
     let Observed { seen, skipped, failed } = match args.payload.kind.specified() {
@@ -116,7 +140,7 @@ impl From<Stop> for Failure {
 /// Collects the features of the first records of each file. A damaged file is reported, and the records before the damage count.
 fn observe(
     paths: &[PathBuf],
-    args: &args::SchemaArgs,
+    args: &SchemaArgs,
     kind: MessageKind,
     open_file: &mut Option<OpenFile>,
     global: &GlobalArgs,
@@ -127,7 +151,7 @@ fn observe(
     let bar = progress::bytes(global, "reading", if args.all { progress::total_size(paths) } else { 0 });
     for (k, path) in paths.iter().enumerate() {
         // Records that a short file lacks are read from later files.
-        let until = if args.all { u64::MAX } else { share(args.sample, k + 1, paths.len()) };
+        let until = if args.all { u64::MAX } else { share(args.n, k + 1, paths.len()) };
         if seen.records() >= until {
             continue;
         }
@@ -210,7 +234,7 @@ fn table(seen: &Inference, console: &mut Console) -> Outcome {
 
 /// Returns the cells of a row: name, kinds, counts, presence, proposed spec.
 fn row(found: &Finding<'_>) -> [String; 5] {
-    let kinds: Vec<_> = found.kinds.keys().map(ToString::to_string).collect();
+    let kinds: Vec<_> = found.kinds.keys().map(|kind| kind.list_name()).collect();
     let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
     let values = found.counts.map_or("-".to_owned(), range);
     let values = match found.steps {

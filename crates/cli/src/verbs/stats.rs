@@ -1,11 +1,12 @@
 //! `tfseek stats`: statistics of records and features, in one pass.
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, RestArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, ThreadsArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, STDIN};
 use crate::{condition, dataset, outputs, progress, text};
+use clap::Args;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,51 @@ use tfseek::{Error, Filter};
 use tfseek_tools::ToolsError;
 use tfseek_tools::stats::{Statistics, StatsOptions, TableStyle};
 
-pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+    /// Only records that meet this condition, for example 'label in 3, 5..9'; docs/filters.md has the grammar
+    #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, conflicts_with_all = ["sample", "merge"])]
+    pub(crate) condition: Option<Filter>,
+    /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) features: Vec<String>,
+    /// Also print the statistics of each slice: the records with one value of this feature, which has at most 1000 values
+    #[arg(long, value_name = "FEATURE")]
+    pub(crate) by: Option<String>,
+    /// Read only N records, drawn at random over all files, which are read by number
+    #[arg(long, value_name = "N", conflicts_with = "merge")]
+    pub(crate) sample: Option<u64>,
+    /// Random seed of the sample
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = args::seed)]
+    pub(crate) seed: u64,
+    /// Limit on the memory of the statistics: bytes, or `256MB`. Beyond it values are not counted exactly any more
+    #[arg(long, value_name = "BYTES", value_parser = tfseek_tools::sizes::parse)]
+    pub(crate) memory: Option<u64>,
+    /// Print the statistics as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Save the statistics in a file, for --merge
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Read statistics that --save wrote, and merge them: PATHS are their files
+    #[arg(long, conflicts_with_all = ["features", "by"])]
+    pub(crate) merge: bool,
+    /// Write the statistics for TensorFlow Data Validation, TFX and Facets: a `DatasetFeatureStatisticsList`, in one record if the name ends
+    /// in .tfrecord
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tfdv: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+}
+
+pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = if args.merge { args.paths.paths.clone() } else { records::resolve(&args.paths, console)? };
     let written: Vec<&Path> = [&args.save, &args.tfdv].into_iter().flatten().map(PathBuf::as_path).collect();
     let inputs = paths.iter().map(PathBuf::as_path).filter(|path| *path != Path::new(STDIN));
@@ -60,7 +105,7 @@ pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Con
 }
 
 /// Prints which numbers are not exact or complete, and which patterns match no feature.
-fn notes(stats: &Statistics, args: &args::StatsArgs, console: &mut Console) {
+fn notes(stats: &Statistics, args: &StatsArgs, console: &mut Console) {
     let limited = stats.limited();
     if let Some(first) = limited.first() {
         let more = match limited.len() {
@@ -88,7 +133,7 @@ fn notes(stats: &Statistics, args: &args::StatsArgs, console: &mut Console) {
 
 fn computed(
     paths: &[PathBuf],
-    args: &args::StatsArgs,
+    args: &StatsArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Statistics> {
@@ -98,7 +143,7 @@ fn computed(
         .by(args.by.clone())
         .filter(args.condition.clone())
         .kind(args.payload.kind.specified())
-        .jobs(tfseek::threads(args.jobs.jobs)?)
+        .jobs(tfseek::threads(args.threads.count())?)
         .damage(read.damage());
     if let Some(bytes) = args.memory {
         options = options.memory(bytes);
@@ -112,9 +157,8 @@ fn computed(
             return Err(Failure::usage(format!("{option}: expected files, found {}", name.display())));
         }
         // Warnings about the paths have been printed.
-        let shards = args::PathsArgs { paths: paths.to_vec(), allow_missing: true };
-        let rest = RestArgs::default();
-        let access = AccessArgs { io: IoMode::Map, index_dir: None, rest, jobs: args.jobs };
+        let shards = PathsArgs { paths: paths.to_vec(), allow_missing: true };
+        let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: args.threads };
         let dataset = dataset::open(&shards, &access, read, global, console)?;
         let sample = args.sample.map(|n| (n, args.seed));
         let records = args.sample.map_or(dataset.len(), |n| n.min(dataset.len()));

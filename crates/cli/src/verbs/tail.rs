@@ -3,8 +3,9 @@
 //! The file is read in order and the last records are kept, so no index is needed, and compressed files and standard input work. If a
 //! plain file has an index, only its end is read.
 
+use super::follow::{self, FollowArgs};
 use super::head;
-use crate::args::{self, GlobalArgs, HeadCount, ReadArgs, TailCount};
+use crate::args::{self, GlobalArgs, HeadCount, PathsArgs, PrintArgs, ReadArgs, TailCount, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
@@ -13,12 +14,34 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, Records, STDIN};
 use crate::warnings;
+use clap::Args;
 use std::collections::VecDeque;
 use std::path::Path;
+use std::path::PathBuf;
 use tfseek::IndexMode;
 use tfseek::index::IndexOptions;
 
-pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct TailArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Number of records to print, per file; `+N`: from the Nth record on. `-5` is short for `-n 5`
+    #[arg(short, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = args::tail_count)]
+    pub(crate) n: TailCount,
+    /// Print new records until interrupted, as the last file is written, and then those of later files of the pattern. N counts
+    /// in the last file; `+N`: in the first file, whose later records and files are all printed
+    #[arg(short = 'F', long)]
+    pub(crate) follow: bool,
+    /// With --follow: save the position here once per second, and continue at the saved position
+    #[arg(long, value_name = "FILE", requires = "follow")]
+    pub(crate) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+}
+
+pub(crate) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.follow {
         if args.select.condition.is_some() {
             return Err(Failure::usage("--where and --follow cannot be combined"));
@@ -27,7 +50,9 @@ pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Cons
             let why = "the record after a damaged length is known only when the file is complete";
             return Err(Failure::usage(format!("--damage skip and --follow cannot be combined: {why}")));
         }
-        return super::follow::run(args, global, console);
+        let paths = &args.paths.paths;
+        let follow = FollowArgs { paths, n: args.n, state: args.state.as_deref(), print: &args.print };
+        return follow::run(&follow, global, console);
     }
     let paths = records::resolve(&args.paths, console)?;
     let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
@@ -46,7 +71,7 @@ pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Cons
 
 fn file(
     path: &Path,
-    args: &args::TailArgs,
+    args: &TailArgs,
     numbers: &mut RecordNumbers,
     (condition, skipped): (&mut Condition, &mut SkippedErrors),
     printer: &Printer,

@@ -2,20 +2,36 @@
 //!
 //! The checksums of the records are verified. A new file gets its name only when it is complete, so a damaged input produces no file.
 
-use crate::args::{self, GlobalArgs};
+use crate::args::{GlobalArgs, PathsArgs, ReadArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::records::{self, STDIN};
 use crate::{outputs, progress, text};
+use clap::Args;
 use std::path::{Path, PathBuf};
 use tfseek::io::Existing;
 use tfseek::{Compression, Stream};
 use tfseek_tools::unpack::{self, Destination, UnpackInput};
 
-pub(crate) fn run(args: &args::UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct UnpackArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Output file, or output folder for several files, where names without a TFRecord extension get `.tfrecord` [default: next to
+    /// each input, without .gz or .zz]
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+pub(crate) fn run(args: &UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
-    let destination = match &args.output {
+    let destination = match &args.out {
         None => Destination::NextToInput,
         Some(dir) if paths.len() > 1 || dir.is_dir() => Destination::Folder(dir),
         Some(file) => Destination::File(file),
@@ -45,7 +61,7 @@ fn file(
     path: &Path,
     mut stream: Stream,
     destination: Destination<'_>,
-    args: &args::UnpackArgs,
+    args: &UnpackArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {

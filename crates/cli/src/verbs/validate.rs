@@ -1,6 +1,6 @@
 //! `tfseek validate`: compares records with a schema, and names the anomalies and the first records that have them.
 
-use crate::args::{self, GlobalArgs, PathsArgs, PayloadArgs};
+use crate::args::{GlobalArgs, PathsArgs, PayloadArgs, ThreadsArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::damage::SkippedErrors;
@@ -8,6 +8,7 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::text::count;
 use crate::{progress, records, text};
+use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,29 @@ use tfseek_tools::in_order;
 use tfseek_tools::tfx::TfxSchema;
 use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
 
-pub(crate) fn run(args: &args::ValidateArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Schema: JSON as `tfseek schema --json` prints it, or a schema.pbtxt of TFX
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// Environment whose features are required, such as `serving` [default: all features]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
+    /// Earlier records to compare with, for drift and skew comparators; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) baseline: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+}
+
+pub(crate) fn run(args: &ValidateArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let schema = read_schema(&args.schema)?;
     let paths = records::resolve(&args.paths, console)?;
     let mut skipped = SkippedErrors::default();
@@ -57,14 +80,14 @@ fn read_schema(path: &Path) -> Outcome<TfxSchema> {
 fn check<'s>(
     schema: &'s TfxSchema,
     paths: &[PathBuf],
-    args: &args::ValidateArgs,
+    args: &ValidateArgs,
     skipped: &mut SkippedErrors,
     global: &GlobalArgs,
 ) -> Outcome<Validator<'s>> {
     let bar = progress::bytes(global, "validating", progress::total_size(paths));
     let mut all = Validator::new(schema);
     let outcome = in_order(
-        args.jobs.jobs,
+        args.threads.count(),
         usize::MAX,
         paths,
         |path| file(path, schema, args.payload, &bar),

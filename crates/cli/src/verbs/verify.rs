@@ -1,6 +1,6 @@
 //! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged ranges.
 
-use crate::args::{self, GlobalArgs, PayloadKind};
+use crate::args::{GlobalArgs, InspectArgs, PathsArgs, PayloadKind, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -8,6 +8,7 @@ use crate::records::{self, RecordNumbers, STDIN};
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::{progress, verbs::salvage, warnings};
+use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,24 @@ use tfseek::Error;
 use tfseek_tools::tfds::FileSplit;
 use tfseek_tools::{Verification, VerifyOptions};
 
-pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Also decode the payloads, as the message type of --kind
+    #[arg(long)]
+    pub(crate) decode: bool,
+    #[command(flatten)]
+    pub(crate) inspect: InspectArgs,
+    /// Print one JSON object per file; `index` and `record` are the numbers of the faulty record, over all files and in the
+    /// file, and `gaps` are the damaged ranges
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+}
+
+pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let mut splits = Splits::new(&args.paths, console);
     let paths = records::resolve(&args.paths, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
@@ -50,7 +68,7 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
 /// Verifies files, or standard input.
 fn verify(
     paths: &[PathBuf],
-    args: &args::VerifyArgs,
+    args: &VerifyArgs,
     bar: &ProgressBar,
     mut done: impl FnMut(&Path, Verification) -> Outcome,
 ) -> Outcome {
@@ -67,7 +85,7 @@ fn verify(
         return done(path, found);
     }
     let mut options = VerifyOptions::default();
-    options.threads = args.jobs.jobs;
+    options.threads = args.threads.count();
     options.kind = kind.specified();
     options.stream = limit.stream();
     options.max_record = limit.max_record();
@@ -80,7 +98,7 @@ fn report(
     found: Verification,
     before: Option<u64>,
     split: Option<&FileSplit>,
-    args: &args::VerifyArgs,
+    args: &VerifyArgs,
     console: &mut Console,
 ) -> Outcome {
     let difference = split.and_then(|split| split.difference.clone());

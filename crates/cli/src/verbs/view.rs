@@ -1,12 +1,14 @@
 //! `tfseek view`: shows a dataset in the browser.
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, RestArgs};
+use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, WhereArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
 use crate::text::{self, count};
 use crate::{dataset, outputs, progress};
+use clap::Args;
 use std::io::{IsTerminal, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tfseek::Dataset;
 use tfseek::example::MessageKind;
@@ -15,12 +17,56 @@ use tfseek_tools::damage::is_damage;
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
 
-pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let set = open((&args.paths, &args.against), args, global, console)?;
+/// Help after the options of `tfseek view`.
+pub(crate) const AFTER_VIEW: &str = "\
+The page is served to this machine only, and the link contains a token. From elsewhere: ssh -L 7717:127.0.0.1:7717 HOST, then open the \
+link. Closing the page or Ctrl-C ends the command.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Port to listen on; 0: any free one [default: the first free one from 7717 on]
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Do not open a browser. None is opened without a terminal or a display, and over ssh
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// Go on after the last tab with the page is closed. By default the command ends then
+    #[arg(long)]
+    pub(crate) stay: bool,
+    /// Second set of files, compared with the first; may be repeated
+    #[arg(long, value_name = "PATHS")]
+    pub(crate) baseline: Vec<PathBuf>,
+    /// Roles of features as JSON, such as {"image": "picture", "label": "y"}; other roles are guessed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) roles: Option<PathBuf>,
+    /// Write a report to this file instead: statistics, schema and 60 records, in one page without scripts
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["port", "baseline", "host", "allow_host"])]
+    pub(crate) html: Option<PathBuf>,
+    /// With --html: replace an existing file
+    #[arg(long, requires = "html")]
+    pub(crate) force: bool,
+    /// Address to listen on. One that other machines can reach requires --allow-host
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// Name of this machine by which others may reach the page; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+pub(crate) fn run(args: &ViewArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let set = open((&args.paths, &args.baseline), args, global, console)?;
     let mut options = ViewOptions::new()
         .host(args.host)
         .condition(args.select.condition.as_ref())
-        .threads(args.access.jobs.jobs)
+        .threads(args.access.threads.count())
         .end_with_page(!args.stay);
     if let Some(port) = args.port {
         options = options.port(port);
@@ -41,8 +87,8 @@ pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Cons
             .print(format_args!("{summary}: {size} written to {}\n", tfseek::error::printable(path)));
     }
     let mut sets = vec![set.view];
-    if !args.against.is_empty() {
-        let paths = PathsArgs { paths: args.against.clone(), allow_missing: args.paths.allow_missing };
+    if !args.baseline.is_empty() {
+        let paths = PathsArgs { paths: args.baseline.clone(), allow_missing: args.paths.allow_missing };
         sets.push(open((&paths, &args.paths.paths), args, global, console)?.view);
     }
     let viewer = Viewer::bind(sets, &options).map_err(failure)?;
@@ -72,7 +118,7 @@ fn write_report(
     path: &Path,
     set: OpenSet,
     options: &ViewOptions,
-    args: &args::ViewArgs,
+    args: &ViewArgs,
     global: &GlobalArgs,
 ) -> Outcome<u64> {
     outputs::check_distinct([(path, path)], set.dataset.shards().map(|shard| shard.path))?;
@@ -120,7 +166,7 @@ struct OpenSet {
 /// Opens a set. `other` are the paths of the set that it is compared with.
 fn open(
     (paths, other): (&PathsArgs, &[PathBuf]),
-    args: &args::ViewArgs,
+    args: &ViewArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<OpenSet> {
@@ -134,14 +180,12 @@ fn open(
 /// checksums of all payloads, and sound files need none.
 fn open_dataset(
     paths: &PathsArgs,
-    args: &args::ViewArgs,
+    args: &ViewArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Dataset> {
     let read = args.payload.read;
-    args.access.rest.index(read)?;
-    let strict = AccessArgs { rest: RestArgs::default(), ..args.access.clone() };
-    match dataset::open(paths, &strict, read.limit.into(), global, console) {
+    match dataset::open(paths, &args.access, read.limit.into(), global, console) {
         Err(Failure::Error(e)) if read.skips() && is_damage(&e) => {
             dataset::open(paths, &args.access, read, global, console)
         }

@@ -115,7 +115,7 @@ fn commands_of_the_readme() {
 #[test]
 fn commands_of_the_table_of_questions() {
     let dir = Folder::new();
-    assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
+    assert_eq!(dir.run(&["demo", "--out", "data"]).code, 0);
     fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "data"]).out).unwrap();
     fs::copy(dir.path("data/observations-00000-of-00004.tfrecord"), dir.path("old.tfrecord")).unwrap();
     fs::write(dir.path("lines.jsonl"), dir.run(&["head", "-f", "json", "data"]).out).unwrap();
@@ -167,7 +167,7 @@ fn rust_blocks_are_these() {
 /// Runs a test of this file in a folder with the dataset of `tfseek demo`. Returns its output.
 fn run_in_folder(test: &str) -> String {
     let dir = Folder::new();
-    assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
+    assert_eq!(dir.run(&["demo", "--out", "data"]).code, 0);
     assert_eq!(dir.run(&["index", "--pack", "all", "data"]).code, 0);
     fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "data"]).out).unwrap();
     let program = std::env::current_exe().unwrap();

@@ -12,7 +12,7 @@ pub(crate) fn run() -> Result {
     let ds = Dataset::open("data/observations-*.tfrecord")?;
     let label = ds.read(1234, &mut Vec::new())?.example().int64("feature1")?.first();
     let schema = Schema::from_json(&std::fs::read_to_string("schema.json")?)?; // made by `tfseek schema --json`
-    let loader = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()?;
+    let loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Global).seed(42).build()?;
     for step in loader {
         train(step?.batch().unwrap());
     }

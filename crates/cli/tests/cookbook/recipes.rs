@@ -56,7 +56,7 @@ fn write_tfrecord_files() -> Result {
 fn train_in_shuffled_epochs(ds: &Dataset) -> Result {
     let label = FeatureSpec::fixed_len(&[], DType::Int64);
     let schema = Schema::example().feature("feature1", label).build()?;
-    let mut loader = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()?;
+    let mut loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Global).seed(42).build()?;
     for _epoch in 0..2 {
         for step in loader.by_ref() {
             let step = step?;

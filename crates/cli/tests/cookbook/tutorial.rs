@@ -47,7 +47,7 @@ pub(crate) fn run() -> Result {
         .feature("feature2", FeatureSpec::fixed_len(&[], DType::Bytes))
         .build()?;
     let train = Subset::from_fn(ds.len(), |record| record % 10 != 0);
-    let options = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).select(train);
+    let options = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Global).seed(42).select(train);
 
     let mut model = Model::default();
     let mut loader = options.build()?;

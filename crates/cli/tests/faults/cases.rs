@@ -60,7 +60,12 @@ pub(crate) const WRITERS: &[Case] = &[
         cold: false,
         code: 0,
     },
-    Case { args: "reshard --force --keep label a --out r.gz", target: Some("r.gz"), cold: false, code: 0 },
+    Case {
+        args: "reshard --force --features label a --out r.gz",
+        target: Some("r.gz"),
+        cold: false,
+        code: 0,
+    },
     Case { args: "stats --force --save st a u.gz -j 3", target: Some("st"), cold: true, code: 0 },
     Case {
         args: "stats --force --json --tfdv t.tfrecord a",
@@ -108,8 +113,8 @@ pub(crate) const READERS: &[Case] = &[
     warm("epoch -b 64 --threads 0 --json -s schema --io pread data"),
     warm("epoch -b 16 --threads 3 --json -s schema data"),
     warm("epoch -b 16 --threads 3 --json --io pread data u.gz"),
-    warm("epoch -b 16 --threads 2 --json --filter label+<+20 a"),
-    cold("epoch -b 16 --threads 2 --json --filter label+<+20 a"),
+    warm("epoch -b 16 --threads 2 --json --where label+<+20 a"),
+    cold("epoch -b 16 --threads 2 --json --where label+<+20 a"),
     cold("epoch -b 16 --threads 2 --json --shuffle block u.gz"),
 ];
 

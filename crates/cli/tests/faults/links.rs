@@ -120,7 +120,7 @@ fn fifos_and_devices_never_block() {
     }
     symlink("/dev/zero", dir.path("shared/.tfseek/u.gz.tfri")).unwrap();
     assert_eq!(run(&["get", "shared/a", "shared/u.gz", "77"]).code, 0);
-    assert_eq!(run(&["epoch", "-b", "4", "--filter", "label < 5", "shared/a"]).code, 0);
+    assert_eq!(run(&["epoch", "-b", "4", "--where", "label < 5", "shared/a"]).code, 0);
     let ran = run(&["index", "--column", "label", "--rebuild", "shared/a"]);
     assert!(ran.code == 3 && ran.err.contains("found a FIFO"), "{ran:?}");
     let ran = run(&["get", "shared/.tfseek/p.tfrp", "1"]);

@@ -80,7 +80,7 @@ fn push_map(text: &mut HashedText, map: &Map<'_, Feature<'_>>) {
 fn push_feature(text: &mut HashedText, feature: Feature<'_>) {
     let mut hash = Sha256::new();
     for_each_value(feature, |bytes| hash.update(bytes));
-    let kind = feature.kind().map_or_else(|| "none".to_owned(), |kind| kind.to_string());
+    let kind = feature.kind().map_or_else(|| "none", |kind| kind.list_name());
     let _ = write!(text, "\"{kind}\",{},\"{}\"", feature.len(), hex(&hash.finalize()));
 }
 

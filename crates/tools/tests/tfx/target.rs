@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use tfseek::ExampleBuilder;
-use tfseek::example::{FeatureKind, MessageKind};
+use tfseek::example::{DType, MessageKind};
 use tfseek_tools::ToolsError;
 use tfseek_tools::tfx::{FeatureRule, TfxSchema, ValueDomain};
 use tfseek_tools::validate::Validator;
@@ -108,8 +108,7 @@ struct Text<'s, 'a> {
     choices: &'s mut Choices<'a>,
 }
 
-const KINDS: [(&str, FeatureKind); 3] =
-    [("BYTES", FeatureKind::Bytes), ("INT", FeatureKind::Int64), ("FLOAT", FeatureKind::Float)];
+const KINDS: [(&str, DType); 3] = [("BYTES", DType::Bytes), ("INT", DType::Int64), ("FLOAT", DType::Float32)];
 
 impl Text<'_, '_> {
     fn put(&mut self, text: &str) {
@@ -259,7 +258,7 @@ impl Text<'_, '_> {
 
     fn domain(&mut self, rule: &mut FeatureRule) {
         match (self.choices.below(4), rule.kind) {
-            (1, Some(FeatureKind::Int64) | None) => {
+            (1, Some(DType::Int64) | None) => {
                 let (min, max) = (self.choices.i64(), self.choices.i64());
                 rule.domain = ValueDomain::Ints(min, max);
                 self.message("int_domain", |text| {
@@ -267,7 +266,7 @@ impl Text<'_, '_> {
                     text.field("max", |text| text.int(max));
                 });
             }
-            (1, Some(FeatureKind::Float)) => {
+            (1, Some(DType::Float32)) => {
                 let (min, no_nan) =
                     (f32::from(i16::from(self.choices.u8()) - 99) / 8.0, self.choices.below(2) == 1);
                 rule.domain = ValueDomain::Floats { min, max: f32::INFINITY, no_nan, no_inf: false };
@@ -276,7 +275,7 @@ impl Text<'_, '_> {
                     text.field("disallow_nan", |text| text.bool(no_nan));
                 });
             }
-            (1 | 2, Some(FeatureKind::Bytes)) => {
+            (1 | 2, Some(DType::Bytes)) => {
                 let values: Vec<Vec<u8>> = (0..self.choices.below(4)).map(|_| self.value_bytes()).collect();
                 self.message("string_domain", |text| {
                     if text.choices.below(2) == 0 {

@@ -53,7 +53,7 @@ pub(super) fn step(set: &ViewSet, request: &Request) -> Outcome {
     };
     let seed = seed(request)?;
     let options = set.dataset().record_loader();
-    let options = options.global_batch_size(batch).order(order).seed(seed).epoch(epoch);
+    let options = options.global_batch_size(batch).shuffle(order).seed(seed).epoch(epoch);
     let cursor = options.rank(rank, ranks).last_batch(last_batch).to_cursor()?;
     let share = cursor.share()?;
     let Some(runs) = share.step(step) else {

@@ -152,9 +152,9 @@ impl Api {
             }
             ("common", None) => match self.sets.as_slice() {
                 [a, b] => common::common([&a.set, &b.set], &self.common),
-                _ => {
-                    Err(Refusal::not_found("there is one set only: `tfseek view A --against B` compares two"))
-                }
+                _ => Err(Refusal::not_found(
+                    "there is one set only: `tfseek view A --baseline B` compares two",
+                )),
             },
             ("record", Some(id)) => records::record(set, record_number(set, id)?),
             ("text", Some(id)) => records::text(set, record_number(set, id)?),

@@ -35,7 +35,7 @@ pub(super) fn value(set: &ViewSet) -> Result<Value, Refusal> {
     let features: Vec<_> = seen
         .findings()
         .map(|found| {
-            let kinds: Vec<_> = found.kinds.keys().map(ToString::to_string).collect();
+            let kinds: Vec<_> = found.kinds.keys().map(|kind| kind.list_name()).collect();
             json!({
                 "name": found.name,
                 "list": found.list,

@@ -33,7 +33,7 @@ pub(super) fn dataset(
     let dataset = set.dataset();
     let shards = dataset.shards().len();
     let feature = |(name, seen): (&String, &SeenFeature)| {
-        let kind = seen.kind.map(|kind| kind.to_string());
+        let kind = seen.kind.map(|kind| kind.list_name());
         json!({ "name": name, "kind": kind, "list": seen.is_list, "records": seen.records })
     };
     let features: Vec<_> = seen.features.iter().chain(&seen.lists).map(feature).collect();

@@ -2,8 +2,8 @@
 
 use super::{FeatureRule, GroupRule, TfxSchema};
 use std::collections::BTreeMap;
-use tfseek::example::FeatureKind;
-use tfseek::{DType, FeatureSpec, Schema};
+use tfseek::example::DType;
+use tfseek::{FeatureSpec, Schema};
 
 impl From<&Schema> for TfxSchema {
     fn from(schema: &Schema) -> TfxSchema {
@@ -26,7 +26,7 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
     let mut unchecked = |what: &str| schema.unchecked.insert((what.to_owned(), Some(name.to_owned())));
     match spec {
         FeatureSpec::FixedLen { shape, dtype, default } => {
-            rule.kind = Some(kind(*dtype));
+            rule.kind = Some(*dtype);
             match (default, product(shape)) {
                 (None, Some(n)) => {
                     require(&mut rule);
@@ -36,12 +36,12 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
             }
         }
         FeatureSpec::Optional { dtype, .. } => {
-            rule.kind = Some(kind(*dtype));
+            rule.kind = Some(*dtype);
             rule.counts = Some((0, Some(1)));
         }
-        FeatureSpec::VarLen { dtype } => rule.kind = Some(kind(*dtype)),
+        FeatureSpec::VarLen { dtype } => rule.kind = Some(*dtype),
         FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
-            rule.kind = Some(kind(*dtype));
+            rule.kind = Some(*dtype);
             if list {
                 if !allow_missing {
                     require(&mut rule);
@@ -52,17 +52,17 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
             }
         }
         FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
-            rule.kind = Some(kind(*dtype));
+            rule.kind = Some(*dtype);
             key = value_key.as_deref().unwrap_or(name);
             if !partitions.is_empty() {
                 unchecked("partitions");
             }
         }
         FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
-            rule.kind = Some(kind(*dtype));
+            rule.kind = Some(*dtype);
             key = value_key;
             for index in index_keys {
-                let kind = Some(FeatureKind::Int64);
+                let kind = Some(DType::Int64);
                 merge(
                     &mut schema.features,
                     index,
@@ -83,12 +83,4 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
 /// Adds a rule. Of two columns from one feature, the first one's rule is kept: their kinds are equal.
 fn merge(rules: &mut BTreeMap<String, FeatureRule>, key: &str, rule: FeatureRule) {
     rules.entry(key.to_owned()).or_insert(rule);
-}
-
-fn kind(dtype: DType) -> FeatureKind {
-    match dtype {
-        DType::Float32 => FeatureKind::Float,
-        DType::Int64 => FeatureKind::Int64,
-        DType::Bytes => FeatureKind::Bytes,
-    }
 }

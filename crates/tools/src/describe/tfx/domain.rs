@@ -5,7 +5,7 @@ use super::schema::ValueDomain;
 use super::text::TextField;
 use crate::error::ToolsError;
 use std::collections::{BTreeSet, HashMap};
-use tfseek::example::FeatureKind;
+use tfseek::example::DType;
 
 /// The domains of a schema by name.
 pub(super) type Domains = HashMap<String, ValueDomain>;
@@ -94,11 +94,11 @@ impl FieldReader<'_> {
 }
 
 /// Returns true if values of this kind can be in the domain.
-pub(super) fn fits(domain: &ValueDomain, kind: Option<FeatureKind>) -> bool {
+pub(super) fn fits(domain: &ValueDomain, kind: Option<DType>) -> bool {
     match (domain, kind) {
         (ValueDomain::Any | ValueDomain::Bools(..), _) | (_, None) => true,
-        (ValueDomain::Ints(..), Some(kind)) => kind != FeatureKind::Float,
-        (ValueDomain::Floats { .. }, Some(kind)) => kind != FeatureKind::Int64,
-        (ValueDomain::Strings(_) | ValueDomain::Images(..), Some(kind)) => kind == FeatureKind::Bytes,
+        (ValueDomain::Ints(..), Some(kind)) => kind != DType::Float32,
+        (ValueDomain::Floats { .. }, Some(kind)) => kind != DType::Int64,
+        (ValueDomain::Strings(_) | ValueDomain::Images(..), Some(kind)) => kind == DType::Bytes,
     }
 }

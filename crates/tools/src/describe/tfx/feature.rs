@@ -6,7 +6,7 @@ use super::reader::FieldReader;
 use super::schema::{FeatureRule, SEQUENCE, TfxSchema, ValueDomain};
 use super::text::{TextField, TextMessage};
 use crate::error::ToolsError;
-use tfseek::example::FeatureKind;
+use tfseek::example::DType;
 
 /// A feature while its fields are read.
 #[derive(Default)]
@@ -144,11 +144,11 @@ impl FieldReader<'_> {
         Ok(())
     }
 
-    fn kind(&self, field: &TextField) -> Result<Option<FeatureKind>, ToolsError> {
+    fn kind(&self, field: &TextField) -> Result<Option<DType>, ToolsError> {
         match self.word(field, "a type")? {
-            "BYTES" | "1" => Ok(Some(FeatureKind::Bytes)),
-            "INT" | "2" => Ok(Some(FeatureKind::Int64)),
-            "FLOAT" | "3" => Ok(Some(FeatureKind::Float)),
+            "BYTES" | "1" => Ok(Some(DType::Bytes)),
+            "INT" | "2" => Ok(Some(DType::Int64)),
+            "FLOAT" | "3" => Ok(Some(DType::Float32)),
             "TYPE_UNKNOWN" | "STRUCT" | "0" | "4" => Ok(None),
             _ => Err(self.expected(field, "BYTES, INT, FLOAT or STRUCT")),
         }
@@ -230,7 +230,7 @@ impl OpenFeature<'_> {
         }
         if let ValueDomain::Bools(yes, no) = &rule.domain
             && yes == no
-            && rule.kind == Some(FeatureKind::Bytes)
+            && rule.kind == Some(DType::Bytes)
         {
             faults.push(SchemaFault::EqualBools);
         }

@@ -4,7 +4,7 @@
 
 use super::anomaly::SchemaFault;
 use std::collections::{BTreeMap, BTreeSet};
-use tfseek::example::FeatureKind;
+use tfseek::example::DType;
 
 /// Rules for the features of a data set.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub struct TfxSchema {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureRule {
     /// Kind of the values. `None` allows all kinds.
-    pub kind: Option<FeatureKind>,
+    pub kind: Option<DType>,
     /// Minimum fraction of the records that have the feature, from 0 to 1.
     pub min_fraction: f64,
     /// Minimum number of records that have the feature.

@@ -2,7 +2,7 @@
 
 use super::SEQUENCE;
 use std::fmt::Write;
-use tfseek::example::FeatureKind;
+use tfseek::example::DType;
 use tfseek::schema::{Finding, Inference};
 
 /// Writes the schema of inferred features: type, presence, and number of values.
@@ -24,9 +24,9 @@ fn feature(found: &Finding<'_>, indent: usize, out: &mut String) {
     let pad = " ".repeat(indent);
     let mut kinds = found.kinds.keys();
     let kind = match (kinds.next(), kinds.next()) {
-        (Some(FeatureKind::Int64), None) => Some("INT"),
-        (Some(FeatureKind::Float), None) => Some("FLOAT"),
-        (Some(FeatureKind::Bytes), None) => Some("BYTES"),
+        (Some(DType::Int64), None) => Some("INT"),
+        (Some(DType::Float32), None) => Some("FLOAT"),
+        (Some(DType::Bytes), None) => Some("BYTES"),
         _ => None,
     };
     let _ = writeln!(out, "{pad}feature {{\n{pad}  name: {}", quoted(found.name));

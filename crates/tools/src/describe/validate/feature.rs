@@ -4,7 +4,7 @@ use super::divergence::NumberShares;
 use super::tally::{DistinctValues, Shares, Tallies, Tally, append_all, quoted};
 use crate::describe::tfx::{AnomalyKind, FeatureRule, ValueDomain};
 use crate::digits::counted;
-use tfseek::example::FeatureKind;
+use tfseek::example::DType;
 use tfseek::filter::image_format;
 use tfseek::{Feature, FeatureList};
 
@@ -92,9 +92,9 @@ impl FeatureChecks {
         }
     }
 
-    fn values(&mut self, record: u64, feature: Feature<'_>, kind: FeatureKind, rule: &FeatureRule) {
+    fn values(&mut self, record: u64, feature: Feature<'_>, kind: DType, rule: &FeatureRule) {
         if rule.kind.is_some_and(|want| want != kind) {
-            self.tally(AnomalyKind::UnexpectedDataType).add(record, || kind.to_string());
+            self.tally(AnomalyKind::UnexpectedDataType).add(record, || kind.list_name().to_owned());
             return;
         }
         let count_values =
@@ -143,7 +143,7 @@ impl FeatureChecks {
             self.distinct.add(value);
         }
         // Of numbers the divergence is that of histograms.
-        let of_strings = rule.jensen_shannon.is_some() && rule.kind == Some(FeatureKind::Bytes);
+        let of_strings = rule.jensen_shannon.is_some() && rule.kind == Some(DType::Bytes);
         if rule.infinity_norm.is_some() || of_strings {
             self.shares.add(value);
         }

@@ -6,7 +6,7 @@ use super::validator::Validator;
 use crate::describe::tfx::{AnomalyKind, FeatureRule, ValueDomain};
 use crate::digits::counted;
 use std::collections::BTreeSet;
-use tfseek::example::FeatureKind;
+use tfseek::example::DType;
 
 /// A difference between records and a schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -223,7 +223,7 @@ impl FeatureReport<'_> {
         };
         Some(match (anomaly, &rule.domain) {
             (AnomalyKind::UnexpectedDataType, _) => {
-                let kind = rule.kind.map(|kind| kind.to_string()).unwrap_or_default();
+                let kind = rule.kind.map(|kind| kind.list_name()).unwrap_or_default();
                 format!("expected values of {kind}")
             }
             (AnomalyKind::InvalidFeatureShape, _) => {
@@ -264,7 +264,7 @@ impl FeatureReport<'_> {
             (AnomalyKind::FloatTypeHasInf, _) => "expected no infinity".to_owned(),
             (_, ValueDomain::Ints(min, max)) => format!("expected {min} to {max}"),
             (_, ValueDomain::Floats { min, max, .. }) => format!("expected {min} to {max}"),
-            (_, ValueDomain::Bools(yes, no)) if self.rule.kind == Some(FeatureKind::Bytes) => {
+            (_, ValueDomain::Bools(yes, no)) if self.rule.kind == Some(DType::Bytes) => {
                 format!("expected \"{}\" or \"{}\"", yes.escape_ascii(), no.escape_ascii())
             }
             (_, ValueDomain::Bools(..)) => "expected 0 or 1".to_owned(),
@@ -316,8 +316,8 @@ impl FeatureReport<'_> {
     fn divergence(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
         let (shares, numbers) = (&self.checks.shares, &self.checks.numbers);
         let divergence = match self.rule.kind {
-            Some(FeatureKind::Bytes) if shares.full || earlier.shares.full => None,
-            Some(FeatureKind::Bytes) => Some(shares.divergence(&earlier.shares)),
+            Some(DType::Bytes) if shares.full || earlier.shares.full => None,
+            Some(DType::Bytes) => Some(shares.divergence(&earlier.shares)),
             Some(_) => Some(numbers.divergence(&earlier.numbers)),
             None => None,
         };
@@ -335,14 +335,14 @@ impl FeatureReport<'_> {
 
     fn distance(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
         let shares = &self.checks.shares;
-        if self.rule.kind == Some(FeatureKind::Float) || shares.full || earlier.shares.full {
+        if self.rule.kind == Some(DType::Float32) || shares.full || earlier.shares.full {
             return found.not_checked("infinity_norm", self.name);
         }
         if let Some((distance, value)) = shares.distance(&earlier.shares)
             && distance > most
         {
             let value = match (self.rule.kind, <[u8; 8]>::try_from(value)) {
-                (Some(FeatureKind::Int64), Ok(bytes)) => i64::from_le_bytes(bytes).to_string(),
+                (Some(DType::Int64), Ok(bytes)) => i64::from_le_bytes(bytes).to_string(),
                 _ => super::tally::quoted(value),
             };
             let text = format!(

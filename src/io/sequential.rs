@@ -1,0 +1,177 @@
+//! Objects that are read in order, with announcements ahead.
+
+use super::source::{Fetched, Source};
+use super::{Region, Stamp};
+use crate::error::Result;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes that are announced ahead of a read.
+const AHEAD: u64 = 8 << 20;
+/// Bytes of an announcement.
+const STEP: u64 = 1 << 20;
+
+/// A source that is mostly read in order, by [`Read`] or at offsets. The bytes behind a read are announced.
+#[derive(Debug)]
+pub(crate) struct Sequential {
+    source: Arc<dyn Source>,
+    /// Offset of the next byte of [`Read`].
+    at: u64,
+    /// Offset behind the last byte that is announced.
+    end: u64,
+    /// Offset behind the last read.
+    read: AtomicU64,
+    /// Offset behind the bytes that were announced.
+    wanted: AtomicU64,
+}
+
+impl Sequential {
+    /// Returns a reader of a range of the source, and, if more is read, of what follows.
+    pub(crate) fn new(source: Arc<dyn Source>, range: Range<u64>) -> Sequential {
+        let Range { start: at, end } = range;
+        let end = end.min(source.len());
+        Sequential { source, at, end, read: AtomicU64::new(at), wanted: AtomicU64::new(at) }
+    }
+
+    /// Announces the bytes behind a read, if the reads before it were near.
+    fn announce(&self, read: Range<u64>) {
+        let before = self.read.swap(read.end, Relaxed);
+        if read.start.abs_diff(before) > STEP {
+            return;
+        }
+        let from = self.wanted.load(Relaxed).max(read.start);
+        let until = read.end.saturating_add(AHEAD).min(self.end);
+        if from >= until || until.saturating_sub(from) < STEP && until < self.end {
+            return;
+        }
+        let starts = (0..).map(|k: u64| from.saturating_add(k.saturating_mul(STEP)));
+        let starts = starts.take_while(|start| *start < until);
+        let pieces: Vec<_> = starts.map(|start| start..start.saturating_add(STEP).min(until)).collect();
+        self.source.want(&pieces);
+        self.wanted.store(until, Relaxed);
+    }
+}
+
+impl Source for Sequential {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        self.source.stamp()
+    }
+
+    fn whole(&self) -> Option<&Region> {
+        self.source.whole()
+    }
+
+    fn want(&self, ranges: &[Range<u64>]) {
+        self.source.want(ranges);
+    }
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        self.announce(range.clone());
+        self.source.fetch(range, buf)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.announce(offset..offset.saturating_add(buf.len() as u64));
+        self.source.read_at(buf, offset)
+    }
+}
+
+impl Read for Sequential {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.read_at(buf, self.at)?;
+        self.at = self.at.saturating_add(read as u64);
+        Ok(read)
+    }
+}
+
+impl Drop for Sequential {
+    fn drop(&mut self) {
+        let (read, wanted) = (self.read.load(Relaxed), self.wanted.load(Relaxed));
+        if read < wanted {
+            self.source.forget(std::slice::from_ref(&(read..wanted)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Zeros that note what is announced.
+    #[derive(Debug, Default)]
+    struct Noting(u64, Mutex<Vec<Range<u64>>>, Mutex<Vec<Range<u64>>>);
+
+    impl Source for Noting {
+        fn name(&self) -> &str {
+            "noting"
+        }
+
+        fn len(&self) -> u64 {
+            self.0
+        }
+
+        fn stamp(&self) -> Result<Stamp> {
+            Ok(Stamp::new(self.0))
+        }
+
+        fn want(&self, ranges: &[Range<u64>]) {
+            self.1.lock().unwrap().extend_from_slice(ranges);
+        }
+
+        fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+            buf.resize(buf.len() + (range.end - range.start) as usize, 0);
+            Ok(Fetched::Appended)
+        }
+
+        fn forget(&self, ranges: &[Range<u64>]) {
+            self.2.lock().unwrap().extend_from_slice(ranges);
+        }
+    }
+
+    #[test]
+    fn all_bytes_are_announced_once_before_they_are_read() {
+        let len = 3 * AHEAD + 12_345;
+        let source = Arc::new(Noting(len, Mutex::default(), Mutex::default()));
+        let mut reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 0..u64::MAX);
+        let mut buf = vec![0; 256 << 10];
+        let mut at = 0;
+        loop {
+            let n = reader.read(&mut buf).unwrap() as u64;
+            if n == 0 {
+                break;
+            }
+            at += n;
+            let wanted = source.1.lock().unwrap().last().unwrap().end;
+            assert!(wanted >= at && wanted <= at + AHEAD, "{wanted} at {at}");
+        }
+        assert_eq!(at, len);
+        let wanted = source.1.lock().unwrap().clone();
+        assert_eq!((wanted[0].start, wanted.last().unwrap().end), (0, len));
+        assert!(wanted.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert!(wanted.iter().all(|range| range.end - range.start <= STEP));
+    }
+
+    #[test]
+    fn hops_announce_nothing_and_what_is_left_is_forgotten() {
+        let source = Arc::new(Noting(1 << 30, Mutex::default(), Mutex::default()));
+        let reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 5..u64::MAX);
+        for k in 1..10 {
+            assert_eq!(reader.read_at(&mut [0; 12], k * 20 * STEP).unwrap(), 12);
+        }
+        assert!(source.1.lock().unwrap().is_empty());
+        reader.read_at(&mut [0; 12], 9 * 20 * STEP + 12).unwrap();
+        drop(reader);
+        assert_eq!(source.2.lock().unwrap().len(), 1);
+    }
+}

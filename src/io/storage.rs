@@ -1,0 +1,248 @@
+//! Shards by name: files by their paths, and objects of a store by their URLs.
+
+use super::open::open_regular;
+use super::url::{bare, check_local, may_be_object, url_of};
+use super::{FileId, Listing, Object, Region, Source, Stamp, Store};
+use crate::error::{Error, Result};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Access to shards and their index files by name: to files, and to the objects of a store if there is one.
+///
+/// Files have what objects do not: maps, descriptors that are kept, links, folders. So they are opened as [`File`]s, and each place that
+/// reads a shard takes both as [`Source`]s.
+#[derive(Clone, Default)]
+pub(crate) struct Storage {
+    store: Option<Arc<dyn Store>>,
+    /// The objects that were listed, by their names, which have no query and no user.
+    listed: Arc<Mutex<HashMap<Box<str>, Object>>>,
+    /// The names in the folders of index files. `None` for a folder that could not be listed.
+    beside: Arc<Mutex<HashMap<Box<str>, Option<ListedNames>>>>,
+}
+
+/// The URLs in a folder.
+type ListedNames = HashSet<Box<str>>;
+
+/// An open shard.
+#[derive(Debug)]
+pub(crate) enum OpenedShard {
+    File(File),
+    Object(Arc<dyn Source>),
+}
+
+impl OpenedShard {
+    pub(crate) fn source(&self) -> &dyn Source {
+        match self {
+            OpenedShard::File(file) => file,
+            OpenedShard::Object(source) => &**source,
+        }
+    }
+}
+
+impl Storage {
+    /// Returns the storage of files, and of the objects of this store.
+    pub(crate) fn with_store(store: Arc<dyn Store>) -> Storage {
+        Storage { store: Some(store), ..Storage::default() }
+    }
+
+    /// Returns true if there is a store.
+    pub(crate) fn has_store(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Returns the same storage, which has listed no object yet.
+    pub(crate) fn renewed(&self) -> Storage {
+        Storage { store: self.store.clone(), ..Storage::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Object>> {
+        self.listed.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Returns the store and the URL of an object. `None` for a path.
+    ///
+    /// # Errors
+    /// [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for a URL if there is no store for it.
+    pub(crate) fn object_of<'a>(&'a self, name: &'a Path) -> Result<Option<(&'a dyn Store, &'a str)>> {
+        match (&self.store, url_of(name)) {
+            (Some(store), Some(url)) if may_be_object(url) => Ok(Some((&**store, url))),
+            _ => check_local(name).map(|()| None),
+        }
+    }
+
+    /// Lists objects, and keeps their stamps.
+    ///
+    /// # Errors
+    /// Errors of [`Store::list`].
+    pub(crate) fn list(&self, store: &dyn Store, prefix: &str, deep: bool) -> Result<Listing> {
+        let in_folder = |e: Error| e.in_file(Path::new(&bare(prefix)));
+        let listing = store.list(prefix, deep).map_err(in_folder)?;
+        let mut listed = self.lock();
+        listed.extend(listing.objects.iter().map(|object| (bare(&object.url).into(), object.clone())));
+        Ok(listing)
+    }
+
+    /// Returns true if an object of this name, which has no query, was listed.
+    pub(crate) fn is_listed(&self, name: &str) -> bool {
+        self.lock().contains_key(name)
+    }
+
+    /// Returns an object of the store, which is listed if it was not before. Its name may have no query.
+    fn object(&self, store: &dyn Store, url: &str) -> Result<Object> {
+        let name = bare(url);
+        let known = || self.lock().get(name.as_str()).cloned();
+        if let Some(object) = known() {
+            return Ok(object);
+        }
+        self.list(store, url, false)?;
+        known().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
+    }
+
+    /// Returns names of shards: URLs without secrets, whose objects are listed.
+    ///
+    /// # Errors
+    /// Errors of [`Store::list`].
+    pub(crate) fn names(&self, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+        let name = |path: &PathBuf| -> Result<PathBuf> {
+            match self.object_of(path)? {
+                Some((store, url)) if bare(url) != url => {
+                    self.list(store, url, false)?;
+                    Ok(bare(url).into())
+                }
+                _ => Ok(path.clone()),
+            }
+        };
+        given.iter().map(name).collect()
+    }
+
+    /// Opens a shard.
+    ///
+    /// # Errors
+    /// I/O errors, also for a file that is not regular; errors of [`object_of`](Storage::object_of).
+    pub(crate) fn open(&self, name: &Path) -> Result<OpenedShard> {
+        Ok(match self.open_object(name)? {
+            Some(source) => OpenedShard::Object(source),
+            None => OpenedShard::File(open_regular(name)?),
+        })
+    }
+
+    /// Opens an object. `None` for a path.
+    ///
+    /// # Errors
+    /// Errors of [`open`](Storage::open).
+    pub(crate) fn open_object(&self, name: &Path) -> Result<Option<Arc<dyn Source>>> {
+        let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
+        let opened = self.object(store, url).and_then(|object| store.open(&object));
+        opened.map(Some).map_err(|e| e.in_file(Path::new(&bare(url))))
+    }
+
+    /// Opens an object of a version that another process listed.
+    ///
+    /// # Errors
+    /// Errors of [`open`](Storage::open).
+    pub(crate) fn open_as(&self, name: &Path, stamp: Stamp) -> Result<OpenedShard> {
+        match self.object_of(name)? {
+            Some((store, url)) => {
+                let object = Object { url: url.into(), stamp };
+                Ok(OpenedShard::Object(store.open(&object)?))
+            }
+            None => self.open(name),
+        }
+    }
+
+    /// Returns the stamp of a shard: of a file now, of an object as it was listed.
+    ///
+    /// # Errors
+    /// Errors of [`open`](Storage::open).
+    pub(crate) fn stamp(&self, name: &Path) -> Result<Stamp> {
+        match self.object_stamp(name)? {
+            Some(stamp) => Ok(stamp),
+            None => Ok(Stamp::of(&fs::metadata(name)?)?),
+        }
+    }
+
+    /// Returns the identity of a file. `None` for an object.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn id(&self, name: &Path) -> io::Result<Option<FileId>> {
+        if url_of(name).is_some() { Ok(None) } else { FileId::of(name) }
+    }
+
+    /// Returns the stamp of an object as it was listed. `None` for a path.
+    ///
+    /// # Errors
+    /// Errors of [`Store::list`].
+    pub(crate) fn object_stamp(&self, name: &Path) -> Result<Option<Stamp>> {
+        match self.object_of(name)? {
+            Some((store, url)) => Ok(Some(self.object(store, url)?.stamp)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the version of an object that was listed.
+    pub(crate) fn version(&self, name: &Path) -> Option<Box<str>> {
+        let name = bare(url_of(name)?);
+        self.lock().get(name.as_str())?.stamp.version.clone()
+    }
+
+    /// Writes a whole object.
+    ///
+    /// # Errors
+    /// Errors of [`Store::put`].
+    pub(crate) fn put(&self, name: &Path, bytes: &[u8]) -> Result<()> {
+        match self.object_of(name)? {
+            Some((store, url)) => {
+                store.put(url, bytes)?;
+                let mut beside = self.beside.lock().unwrap_or_else(|e| e.into_inner());
+                let folder = url.rsplit_once('/').map_or("", |(folder, _)| folder);
+                if let Some(Some(names)) = beside.get_mut(folder) {
+                    names.insert(url.into());
+                }
+                Ok(())
+            }
+            None => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
+        }
+    }
+
+    /// Reads a whole object. `None` if there is none, or if `name` is a path.
+    ///
+    /// # Errors
+    /// Errors of [`Store::small`].
+    pub(crate) fn small(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
+        let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
+        Ok(store.small(url, limit)?.map(|(bytes, _)| bytes))
+    }
+
+    /// Reads an index file like [`small`](Storage::small). Its folder is listed first, once for all of its files: most shards have none.
+    ///
+    /// # Errors
+    /// Errors of [`Store::small`].
+    pub(crate) fn index_file(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
+        let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
+        let Some((folder, _)) = url.rsplit_once('/') else { return Ok(None) };
+        let lock = || self.beside.lock().unwrap_or_else(|e| e.into_inner());
+        let known = || lock().get(folder).map(|names| names.as_ref().is_none_or(|names| names.contains(url)));
+        let exists = match known() {
+            Some(exists) => exists,
+            None => {
+                let listing = store.list(&format!("{folder}/"), false).ok();
+                let names = listing.map(|all| all.objects.into_iter().map(|object| object.url).collect());
+                lock().insert(folder.into(), names);
+                known().unwrap_or(true)
+            }
+        };
+        if exists { self.small(name, limit) } else { Ok(None) }
+    }
+}
+
+/// URLs that were listed may have queries, which may be secret.
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Storage").field(&self.store).finish()
+    }
+}

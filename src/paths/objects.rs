@@ -1,0 +1,243 @@
+//! Resolution of URLs: the objects of a store, in as few listings as possible.
+
+use super::folder::has_extension;
+use super::pattern::{at_pattern, expand, is_pattern, searched};
+use super::set::FoundShard;
+use super::walk::{NamePattern, has_wildcard};
+use crate::error::{Error, ErrorKind, PathsError, Result};
+use crate::io::{Listing, Storage, Store, bare, split_query};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of missing names in an error, which contains the number of all.
+const MAX_LISTED: usize = 1000;
+
+/// Number of names of objects in one folder that are found by one listing.
+const MANY: usize = 16;
+
+/// Lists the objects that are given by their names together, if there are many in a folder. [`resolve`] then asks for none of them.
+pub(super) fn list_many(storage: &Storage, given: &[PathBuf]) -> Result<()> {
+    let mut folders = BTreeMap::<&str, Vec<&str>>::new();
+    for path in given {
+        if let Ok(Some((_, url))) = storage.object_of(path)
+            && !is_pattern(path)
+            && let (url, None) = split_query(url)
+            && let Some((folder, _)) = url.rsplit_once('/')
+        {
+            folders.entry(folder).or_default().push(url);
+        }
+    }
+    for urls in folders.into_values().filter(|urls| urls.len() >= MANY) {
+        if let Some(first) = urls.first()
+            && let Some((store, _)) = storage.object_of(Path::new(first))?
+        {
+            match storage.list(store, common_start(&urls), false) {
+                // A store without listings finds one name after the other.
+                Err(e) if !matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::Unsupported) => {
+                    return Err(e);
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the objects that a URL or a pattern matches: the rules are those of paths.
+pub(super) fn resolve(
+    storage: &Storage,
+    store: &dyn Store,
+    url: &str,
+    allow_missing: bool,
+) -> Result<Vec<FoundShard>> {
+    let name = bare(url);
+    if *name == *url && storage.is_listed(&name) {
+        return Ok(vec![FoundShard { path: name.into(), searched: false }]);
+    }
+    // A URL with a query is that of one object.
+    if split_query(url).1.is_some() || !is_pattern(Path::new(url)) {
+        let listing = storage.list(store, url, false)?;
+        if listing.objects.iter().any(|object| *object.url == *url || *object.url == *name) {
+            return Ok(vec![FoundShard { path: name.into(), searched: false }]);
+        }
+        let folder = format!("{}/", url.trim_end_matches('/'));
+        if url.ends_with('/') && listing != Listing::default() {
+            return in_folder(&folder, &listing);
+        }
+        if listing.folders.iter().any(|found| **found == *folder) {
+            return in_folder(&folder, &storage.list(store, &folder, false)?);
+        }
+        let missing = io::Error::new(io::ErrorKind::NotFound, "no such object");
+        return Err(Error::from(missing).in_file(Path::new(&name)));
+    }
+    matching(storage, store, url, allow_missing)
+}
+
+/// Returns the shards of a folder, without subfolders.
+fn in_folder(folder: &str, listing: &Listing) -> Result<Vec<FoundShard>> {
+    let names = listing.objects.iter().filter_map(|object| object.url.strip_prefix(folder));
+    let shards = names.filter(|name| !name.contains('/') && has_extension(split_query(name).0));
+    let found: Vec<_> = shards
+        .map(|name| FoundShard { path: bare(&format!("{folder}{name}")).into(), searched: true })
+        .collect();
+    match found.is_empty() {
+        true => Err(PathsError::NoMatch { pattern: format!("{}*.tfrecord", bare(folder)).into() }.into()),
+        false => Ok(found),
+    }
+}
+
+/// Returns the part of a name that is no pattern.
+fn literal(word: &str) -> &str {
+    let end = word.find(['*', '?', '[']).unwrap_or(word.len());
+    let at = at_pattern(Path::new(word)).and_then(|_| word.rfind('@'));
+    word.get(..at.unwrap_or(end).min(end)).unwrap_or(word)
+}
+
+/// Returns the longest text with which all of these begin.
+fn common_start<'w>(words: &[&'w str]) -> &'w str {
+    let Some((first, others)) = words.split_first() else { return "" };
+    let common = |other: &&str| first.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let chars = others.iter().map(common).min().unwrap_or(usize::MAX);
+    let end = first.char_indices().nth(chars).map_or(first.len(), |(at, _)| at);
+    first.get(..end).unwrap_or(first)
+}
+
+/// Returns the objects that a pattern matches.
+fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool) -> Result<Vec<FoundShard>> {
+    let pattern = || bare(url).into_boxed_str();
+    let bad = |reason: Box<str>| Error::from(PathsError::BadPattern { pattern: pattern(), reason });
+    let words = expand(url, 0).map_err(|reason| bad(reason.into()))?;
+    // The names of one folder need one listing.
+    let mut folders = BTreeMap::<&str, Vec<&str>>::new();
+    for word in &words {
+        let literal = literal(word);
+        folders.entry(literal.rsplit_once('/').map_or(literal, |(folder, _)| folder)).or_default().push(word);
+    }
+    let mut all = Vec::new();
+    let (mut missing, mut missing_count) = (Vec::new(), 0);
+    for words in folders.values() {
+        let literals: Vec<&str> = words.iter().map(|word| literal(word)).collect();
+        let prefix = common_start(&literals);
+        let deep = words.iter().any(|word| word.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
+        let listing = storage.list(store, prefix, deep)?;
+        let names: BTreeSet<&str> = listing.objects.iter().map(|object| &*object.url).collect();
+        let given = |url: &str| FoundShard { path: bare(url).into(), searched: false };
+        if names.contains(url) {
+            return Ok(vec![given(url)]);
+        }
+        for word in words {
+            if names.contains(word) {
+                all.push(given(word));
+            } else if let Some(at) = at_pattern(Path::new(word)) {
+                let folder = word.rsplit_once('/').map_or("", |(folder, _)| folder);
+                if has_wildcard(folder) {
+                    return Err(bad("wildcards cannot be combined with `@`".into()));
+                }
+                let entries = names.iter().filter_map(|name| name.strip_prefix(folder)?.strip_prefix('/'));
+                let entries = entries.filter(|name| !name.contains('/')).map(|name| Ok(OsString::from(name)));
+                let found = at.select(Path::new(&bare(folder)), entries)?;
+                all.append(&mut searched(Path::new(word), found, allow_missing)?);
+            } else if has_wildcard(word) {
+                let segments = Segments::new(word).map_err(|reason| bad(reason.into()))?;
+                let found = names.iter().filter(|name| segments.matches(name));
+                let found = found.map(|name| FoundShard { searched: true, ..given(name) }).collect();
+                all.append(&mut searched(Path::new(word), found, allow_missing)?);
+            } else {
+                missing_count += 1;
+                if missing.len() < MAX_LISTED {
+                    missing.push(bare(word).into());
+                }
+            }
+        }
+    }
+    if all.is_empty() {
+        return Err(PathsError::NoMatch { pattern: pattern() }.into());
+    }
+    if missing_count > 0 && !allow_missing {
+        let total = words.len() as u64;
+        return Err(PathsError::MissingShards { set: pattern(), total, missing, missing_count }.into());
+    }
+    Ok(all)
+}
+
+/// A pattern of a URL: one part for each name between slashes.
+struct Segments<'w>(Vec<Segment<'w>>);
+
+enum Segment<'w> {
+    Literal(&'w str),
+    Pattern(NamePattern),
+    /// `**`: any number of folders that are not hidden.
+    Folders,
+}
+
+impl<'w> Segments<'w> {
+    fn new(word: &'w str) -> Result<Segments<'w>, &'static str> {
+        let segment = |name: &'w str| {
+            Ok(match name {
+                "**" => Segment::Folders,
+                name if has_wildcard(name) => Segment::Pattern(NamePattern::new(name)?),
+                name => Segment::Literal(name),
+            })
+        };
+        word.split('/').map(segment).collect::<Result<_, _>>().map(Segments)
+    }
+
+    fn matches(&self, url: &str) -> bool {
+        let names: Vec<&str> = url.split('/').collect();
+        // For each number of names: do the segments so far match them?
+        let mut reached = vec![true];
+        reached.resize(names.len() + 1, false);
+        for segment in &self.0 {
+            reached = match segment {
+                Segment::Folders => {
+                    let (mut on, mut next) = (false, Vec::with_capacity(reached.len()));
+                    for (k, here) in reached.iter().enumerate() {
+                        let before = k.checked_sub(1).and_then(|k| names.get(k));
+                        on = *here || on && before.is_some_and(|name| !name.starts_with('.'));
+                        next.push(on);
+                    }
+                    next
+                }
+                segment => {
+                    let fits = |name: &str| match segment {
+                        Segment::Literal(literal) => name == *literal,
+                        Segment::Pattern(pattern) => pattern.matches(name),
+                        Segment::Folders => false,
+                    };
+                    let next = reached.iter().zip(&names).map(|(here, name)| *here && fits(name));
+                    std::iter::once(false).chain(next).collect()
+                }
+            };
+        }
+        // `**` at the end matches folders, and a store has none.
+        reached.last() == Some(&true) && !matches!(self.0.last(), Some(Segment::Folders))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_match_names() {
+        let matches = |pattern: &str, url: &str| Segments::new(pattern).unwrap().matches(url);
+        assert!(matches("s3://b/x-*", "s3://b/x-1") && !matches("s3://b/x-*", "s3://b/x-1/y"));
+        assert!(matches("s3://b/**/x*", "s3://b/x1") && matches("s3://b/**/x*", "s3://b/c/d/x1"));
+        assert!(!matches("s3://b/**/x*", "s3://b/.c/x1") && !matches("s3://b/*", "s3://b/.x"));
+        assert!(!matches("s3://b/**", "s3://b/x") && matches("s3://b/[xy]?/a", "s3://b/y1/a"));
+        let many = format!("s3://b/{}x", "**/".repeat(20));
+        assert!(!matches(&many, &format!("s3://b/{}y", "c/".repeat(300))));
+    }
+
+    #[test]
+    fn prefixes_of_listings() {
+        assert_eq!(literal("s3://b/train-*"), "s3://b/train-");
+        assert_eq!(literal("s3://b/train@4.tfrecord"), "s3://b/train");
+        assert_eq!(literal("s3://b/train@*"), "s3://b/train");
+        assert_eq!(literal("s3://b/x"), "s3://b/x");
+        assert_eq!(common_start(&["s3://b/xé1", "s3://b/xé2", "s3://b/xé"]), "s3://b/xé");
+        assert_eq!((common_start(&["ab"]), common_start(&[]), common_start(&["a", "b"])), ("ab", "", ""));
+    }
+}

@@ -1,0 +1,142 @@
+//! Records, columns and epochs.
+
+use super::*;
+use tfseek::column::ColumnOptions;
+use tfseek::schema::FeatureSpec;
+use tfseek::{DType, Schema, Shuffle};
+
+/// Returns the same set as files.
+fn as_files(case: &Case) -> (TempDir, Dataset) {
+    let dir = tempfile::tempdir().unwrap();
+    for at in case.bucket.urls() {
+        if let Some(name) = at.strip_prefix(&format!("{ROOT}/")).filter(|name| !name.contains('/')) {
+            std::fs::write(dir.path().join(name), case.bucket.get(&at).unwrap()).unwrap();
+        }
+    }
+    let options = IndexOptions::new().default_dirs(None, None);
+    let ds = DatasetOptions::new().index(options).open(dir.path()).unwrap();
+    (dir, ds)
+}
+
+#[test]
+fn epochs_equal_those_over_files() {
+    for case in Case::all() {
+        case.bucket.set(&url("more.tfrecord.gz"), gzip(&shard(100..150)));
+        let (_dir, files) = as_files(&case);
+        let objects = case.open("").unwrap();
+        assert_eq!(objects.fingerprint().unwrap(), files.fingerprint().unwrap());
+        let schema = Schema::example()
+            .feature("label", FeatureSpec::fixed_len(&[], DType::Int64))
+            .feature("text", FeatureSpec::fixed_len(&[], DType::Bytes))
+            .build()
+            .unwrap();
+        for shuffle in [Shuffle::None, Shuffle::Global, Shuffle::default()] {
+            for threads in [0, 2] {
+                let epoch = |ds: &Dataset| {
+                    let loader =
+                        ds.loader(&schema).batch_size(16).shuffle(shuffle.clone()).seed(5).threads(threads);
+                    let step = |step: Result<tfseek::loader::Step>| {
+                        let step = step.unwrap();
+                        let batch = step.batch().unwrap();
+                        let text = batch.bytes("text").unwrap();
+                        let text: Vec<Vec<u8>> = text.iter().map(|text| text.to_vec()).collect();
+                        (step.ids().to_vec(), batch.int64("label").unwrap().to_vec(), text)
+                    };
+                    loader.build().unwrap().map(step).collect::<Vec<_>>()
+                };
+                let before = case.bucket.requests().wanted.load(Relaxed);
+                assert_eq!(epoch(&objects), epoch(&files));
+                // All records of plain objects are announced, whatever the time of a read.
+                assert!(case.bucket.requests().wanted.load(Relaxed) - before >= 100);
+            }
+        }
+    }
+}
+
+#[test]
+fn announcements_are_taken_back_when_an_epoch_is_left() {
+    let case = Case::new(Manners::BUCKET);
+    let ds = case.open("train-*").unwrap();
+    let mut loader = ds.record_loader().batch_size(10).threads(2).build().unwrap();
+    loader.next().unwrap().unwrap();
+    drop(loader);
+    let requests = case.bucket.requests();
+    let (wanted, forgotten) = (requests.wanted.load(Relaxed), requests.forgotten.load(Relaxed));
+    assert!(wanted > 0 && forgotten <= wanted, "{wanted} {forgotten}");
+}
+
+#[test]
+fn records_that_are_adjacent_are_read_together() {
+    let case = Case::new(Manners::BUCKET);
+    let ds = case.open("train-*").unwrap();
+    ds.read(0, &mut Vec::new()).unwrap();
+    ds.read(99, &mut Vec::new()).unwrap();
+    let before = case.bucket.requests().ranges.load(Relaxed);
+    let mut seen = 0;
+    ds.read_many(&(0..100).collect::<Vec<_>>(), |record| {
+        assert_eq!(record.example().int64("label")?.first(), Some(seen));
+        seen += 1;
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((seen, case.bucket.requests().ranges.load(Relaxed) - before), (100, 2));
+}
+
+#[test]
+fn columns_are_built_saved_and_found() {
+    for case in Case::all() {
+        let ds = case.open("train-*").unwrap();
+        let values = |ds: &Dataset| {
+            let column = ds.column("label", &ColumnOptions::new()).unwrap();
+            assert!(column.warnings().is_empty(), "{:?}", column.warnings());
+            column.iter().map(|value| value.unwrap().to_string()).collect::<Vec<_>>()
+        };
+        let want: Vec<String> = (0..100).map(|i| i.to_string()).collect();
+        assert_eq!(values(&ds), want);
+        assert_eq!(case.cached(), 4);
+        let ds = case.open("train-*").unwrap();
+        assert!(ds.find_columns(&["label"]).unwrap()[0].is_some());
+        let some =
+            ds.select(&"label in 10..20 or label == 70".parse().unwrap(), &ColumnOptions::new()).unwrap();
+        assert_eq!(some.iter().collect::<Vec<_>>(), (10..20).chain([70]).collect::<Vec<_>>());
+        // Head, tail, size and records are equal, and one label is not.
+        let mut other = Vec::new();
+        for i in 0..60 {
+            let label = if i == 30 { 31 } else { i };
+            let text = [vec![i as u8; i as usize % 90]];
+            let example = ExampleBuilder::new().int64("label", [label]).bytes("text", text);
+            put_record(&mut other, &example.encode().unwrap()).unwrap();
+        }
+        case.bucket.set(&url("train-00000-of-00002.tfrecord"), other);
+        let mut want = want;
+        want[30] = "31".into();
+        assert_eq!(values(&case.open("train-*").unwrap()), want);
+        // Beside the objects, if the store can be written to.
+        case.open("train-*").unwrap().column("label", &ColumnOptions::new().beside(true)).unwrap();
+        let beside = url(".tfseek/train-00000-of-00002.tfrecord.label.tfrc");
+        assert_eq!(case.bucket.get(&beside).is_some(), case.bucket.manners().writable);
+    }
+}
+
+/// Only the version tells that an object has changed where no fingerprint reaches.
+#[test]
+fn a_cached_column_is_one_of_a_version() {
+    let case = Case::new(Manners { times: false, ..Manners::BUCKET });
+    let long = |middle: i64| {
+        let mut bytes = Vec::new();
+        for i in 0..4000 {
+            let label = if i == 2000 { middle } else { i };
+            let example = ExampleBuilder::new().int64("label", [label]).bytes("text", [vec![1; 100]]);
+            put_record(&mut bytes, &example.encode().unwrap()).unwrap();
+        }
+        bytes
+    };
+    let value = || {
+        let ds = case.open("long.tfrecord").unwrap();
+        ds.column("label", &ColumnOptions::new()).unwrap().get(2000).unwrap().to_string()
+    };
+    for middle in [2000, 2001, 2002] {
+        case.bucket.set(&url("long.tfrecord"), long(middle));
+        assert_eq!((value(), value()), (middle.to_string(), middle.to_string()));
+    }
+}
