@@ -15,7 +15,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tfseek::{Compression, ErrorKind};
 use tfseek_arrow::{Encoder, EncoderOptions};
-use tfseek_tools::reshard::{ReshardError, ReshardSet};
+use tfseek_tools::ToolsError;
+use tfseek_tools::reshard::ReshardSet;
 use tfseek_tools::set::{SetOptions, SetWriter};
 
 /// A set that was written: its path, its shards, and the numbers of records and bytes.
@@ -26,11 +27,11 @@ pub(crate) enum WriteFailure {
     Stream(String),
     /// The error of a batch, and the number of rows before it.
     Row(tfseek_arrow::Error, u64),
-    Set(ReshardError),
+    Set(ToolsError),
 }
 
-impl From<ReshardError> for WriteFailure {
-    fn from(e: ReshardError) -> WriteFailure {
+impl From<ToolsError> for WriteFailure {
+    fn from(e: ToolsError) -> WriteFailure {
         WriteFailure::Set(e)
     }
 }

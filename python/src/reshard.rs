@@ -14,12 +14,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::{Compression, Damage, Warning};
-use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::{
-    self as tools, OrderOptions, ReshardError, ReshardOptions, ReshardProgress, ReshardSet, ShardCount,
-    SplitOptions,
+    self as tools, OrderOptions, ReshardOptions, ReshardProgress, ReshardSet, ShardCount, SplitOptions,
 };
 use tfseek_tools::sizes;
+use tfseek_tools::{OutputConflict, ToolsError};
 
 /// A set: the part, its path, its shards, and the numbers of records and bytes.
 type Set = (Option<String>, OsString, Vec<OsString>, u64, u64);
@@ -63,16 +62,23 @@ pub(crate) fn size_argument(arguments: &Bound<'_, PyDict>, name: &str) -> Result
 }
 
 /// Returns the exception of a set that was not written.
-pub(crate) fn failure(py: Python<'_>, e: ReshardError) -> BindingError {
+pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
     match e {
-        ReshardError::Error(e) => e.into(),
-        ReshardError::Options(_) | ReshardError::NoFeature { .. } => {
+        ToolsError::Error(e) => e.into(),
+        ToolsError::Options(_)
+        | ToolsError::Path(_)
+        | ToolsError::Split(_)
+        | ToolsError::Tasks(_)
+        | ToolsError::Records { .. }
+        | ToolsError::OpenFiles { .. }
+        | ToolsError::NoFeature { .. }
+        | ToolsError::Conflict(OutputConflict::OtherSet { .. }) => {
             PyValueError::new_err(e.to_string()).into()
         }
-        ReshardError::Conflict(conflict @ OutputConflict::Exists { .. }) => {
+        ToolsError::Conflict(conflict @ OutputConflict::Exists { .. }) => {
             BindingError::error(py, format!("{conflict} (force=True replaces it)"))
         }
-        ReshardError::NoValue { .. } => {
+        ToolsError::NoValue { .. } => {
             BindingError::error(py, format!("{e} (missing=PART puts such records into a part)"))
         }
         e => BindingError::error(py, e.to_string()),

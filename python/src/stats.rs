@@ -14,7 +14,8 @@ use std::path::Path;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
 use tfseek::{Damage, Dataset, DatasetOptions, Error};
-use tfseek_tools::stats::{Statistics, StatsError, StatsOptions, TableStyle};
+use tfseek_tools::ToolsError;
+use tfseek_tools::stats::{Statistics, StatsOptions, TableStyle};
 
 /// Source of the records.
 #[derive(FromPyObject)]
@@ -83,7 +84,7 @@ pub(crate) fn stats(
         }
     }?;
     let refused = |e| match e {
-        StatsError::Data(e) => e.into(),
+        ToolsError::Error(e) => e.into(),
         e => BindingError::error(py, e.to_string()),
     };
     let stats = stats.map_err(refused)?;
@@ -101,7 +102,7 @@ fn of_dataset(
     (dataset, ids): (&Dataset, Option<&[u64]>),
     sample: Option<(u64, u64)>,
     report: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Statistics, StatsError> {
+) -> Result<Statistics, ToolsError> {
     options.run_dataset(dataset, ids, sample, &|records| match report(records) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::from(std::io::Error::other("cancelled"))),

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tfseek::Compression;
 use tfseek::error::EncodeError;
-use tfseek_tools::reshard::ReshardError;
+use tfseek_tools::ToolsError;
 use tfseek_tools::set::{self, TaskAttempt, TaskFile, TaskOptions, TaskWriter};
 
 /// A file of a task: name, numbers of records and bytes, digest.
@@ -26,7 +26,7 @@ fn of_file(file: TaskFile) -> File {
 /// Creates the file of an attempt of a task.
 fn create(
     arguments: &Bound<'_, PyDict>,
-) -> Result<impl FnOnce() -> Result<TaskWriter, ReshardError> + Send + 'static> {
+) -> Result<impl FnOnce() -> Result<TaskWriter, ToolsError> + Send + 'static> {
     let folder: PathBuf = argument(arguments, "folder")?;
     let who = TaskAttempt {
         job: argument(arguments, "job")?,

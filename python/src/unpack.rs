@@ -1,7 +1,8 @@
 //! `tfseek.unpack`: decompresses files to plain ones, with the rules of the command `tfseek unpack`.
 
-use crate::error::{BindingError, Result};
+use crate::error::Result;
 use crate::reading::{self, bytes_of};
+use crate::reshard;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -15,26 +16,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use tfseek::io::Existing;
 use tfseek::stream::StreamOptions;
 use tfseek::{Compression, Error, ErrorKind, Stream};
-use tfseek_tools::outputs::{self, OutputConflict};
 use tfseek_tools::unpack::{self as tools, Destination, UnpackInput};
-
-/// The reason why a file was not unpacked.
-enum Refused {
-    Error(Error),
-    Conflict(OutputConflict),
-}
-
-impl From<Error> for Refused {
-    fn from(e: Error) -> Refused {
-        Refused::Error(e)
-    }
-}
-
-impl From<OutputConflict> for Refused {
-    fn from(conflict: OutputConflict) -> Refused {
-        Refused::Conflict(conflict)
-    }
-}
+use tfseek_tools::{ToolsError, outputs};
 
 /// Decompresses files and returns the paths of the plain ones. `tfseek.unpack` calls it.
 #[pyfunction]
@@ -51,13 +34,7 @@ pub(crate) fn unpack(
         let report = call.callback();
         Ok(unpack_all(&paths, &out, force, |total| call.expect(total), report))
     })?;
-    written.map_err(|refused| match refused {
-        Refused::Error(e) => e.into(),
-        Refused::Conflict(conflict @ OutputConflict::Exists { .. }) => {
-            BindingError::error(py, format!("{conflict} (force=True replaces it)"))
-        }
-        Refused::Conflict(conflict) => BindingError::error(py, conflict.to_string()),
-    })
+    written.map_err(|e| reshard::failure(py, e))
 }
 
 /// Unpacks all files, and returns the error of the first one that failed.
@@ -67,7 +44,7 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
     force: bool,
     expect: impl FnOnce(Option<u64>),
     report: F,
-) -> Result<Vec<OsString>, Refused> {
+) -> Result<Vec<OsString>, ToolsError> {
     let destination = Destination::Folder(out);
     let read = Arc::new(AtomicU64::new(0));
     let report = {
@@ -99,7 +76,7 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
         let path = input.path();
         match input
             .stream(open)
-            .map_err(Refused::from)
+            .map_err(ToolsError::from)
             .and_then(|stream| unpack_file(path, stream, destination, force))
         {
             Ok(target) => written.extend(target.map(OsString::from)),
@@ -118,7 +95,7 @@ fn unpack_file(
     mut stream: Stream,
     destination: Destination<'_>,
     force: bool,
-) -> Result<Option<PathBuf>, Refused> {
+) -> Result<Option<PathBuf>, ToolsError> {
     if stream.compression() == Compression::None {
         // A file of another format is an error.
         stream.next()?;

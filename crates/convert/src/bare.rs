@@ -4,7 +4,8 @@ use crate::error::ConvertError;
 use crate::input::{ImportInput, ImportTarget};
 use crate::options::ImportOptions;
 use std::io::BufReader;
-use tfseek_tools::bare::{BareError, BareReader};
+use tfseek_tools::ToolsError;
+use tfseek_tools::bare::BareReader;
 use tfseek_tools::damage::MAX_RECORD;
 
 const BUFFER: usize = 256 << 10;
@@ -19,8 +20,8 @@ pub(crate) fn import(
     for input in inputs {
         let path = input.path().to_path_buf();
         let failed = |e| match e {
-            BareError::Io(e) => ConvertError::io(&path, e),
-            BareError::TooLong { len, .. } => {
+            ToolsError::Io(e) => ConvertError::io(&path, e),
+            ToolsError::BareTooLong { len, .. } => {
                 ConvertError::data(&path, format!("{e} (a limit of {len} bytes reads it)"))
             }
             e => ConvertError::data(&path, e.to_string()),

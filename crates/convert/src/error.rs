@@ -12,9 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 #[cfg(feature = "tables")]
 use tfseek_arrow::ErrorKind;
-use tfseek_tools::encode::JsonError;
-use tfseek_tools::outputs::OutputConflict;
-use tfseek_tools::reshard::ReshardError;
+use tfseek_tools::{OutputConflict, ToolsError};
 
 /// The reason why files were not converted. No output has its name then.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ pub enum ConvertError {
         /// Path of the file.
         path: PathBuf,
         /// The place, and the reason.
-        error: JsonError,
+        error: ToolsError,
     },
 }
 
@@ -55,9 +53,9 @@ impl ConvertError {
         ConvertError::Data { path: path.into(), reason: reason.into() }
     }
 
-    pub(crate) fn json(path: &Path, error: JsonError) -> ConvertError {
+    pub(crate) fn json(path: &Path, error: ToolsError) -> ConvertError {
         match error {
-            JsonError::Io(e) => ConvertError::io(path, e),
+            ToolsError::Io(e) => ConvertError::io(path, e),
             error => ConvertError::Json { path: path.into(), error },
         }
     }
@@ -164,11 +162,11 @@ impl From<ArrowError> for ConvertError {
     }
 }
 
-impl From<ReshardError> for ConvertError {
-    fn from(e: ReshardError) -> ConvertError {
+impl From<ToolsError> for ConvertError {
+    fn from(e: ToolsError) -> ConvertError {
         match e {
-            ReshardError::Error(e) => ConvertError::Error(e),
-            ReshardError::Conflict(conflict) => ConvertError::Conflict(conflict),
+            ToolsError::Error(e) => ConvertError::Error(e),
+            ToolsError::Conflict(conflict) => ConvertError::Conflict(conflict),
             e => ConvertError::Options(e.to_string()),
         }
     }

@@ -19,6 +19,7 @@
 //! * [`NumberedRecords`] reads the records of a dataset by number, for statistics and searches.
 //! * [`decodable`] finds the records of a dataset that decode and meet a condition.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
+//! * [`ToolsError`] is the error of this work, with kinds.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
 //!
@@ -39,6 +40,7 @@
 
 mod describe;
 mod digits;
+mod error;
 mod forms;
 pub mod memory;
 pub mod sizes;
@@ -48,6 +50,7 @@ mod write;
 
 pub use describe::{grep, stats, tfds, tfx, validate};
 pub use digits::thousands;
+pub use error::{OutputConflict, TextPosition, ToolsError};
 pub use forms::{Content, Map, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
     KindedStream, NumberedRecords, Verification, VerifyOptions, damage, decodable, guess_kind, in_order,

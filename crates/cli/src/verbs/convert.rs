@@ -21,8 +21,8 @@ use tfseek_convert::{
     ConvertError, ConvertReport, ExportOptions, FileFormat, ImportInput, ImportOptions, export, import,
     import_stream,
 };
+use tfseek_tools::OutputConflict;
 use tfseek_tools::encode::JsonForm;
-use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::ShardCount;
 use tfseek_tools::sizes;
 

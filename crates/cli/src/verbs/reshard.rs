@@ -13,12 +13,10 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::Filter;
-use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::{
-    self, OrderOptions, ReshardError, ReshardOptions, ReshardProgress, ReshardReport, ShardCount,
-    SplitOptions,
+    self, OrderOptions, ReshardOptions, ReshardProgress, ReshardReport, ShardCount, SplitOptions,
 };
-use tfseek_tools::sizes;
+use tfseek_tools::{OutputConflict, ToolsError, sizes};
 
 /// Explanation of the outputs of `tfseek reshard`.
 pub(crate) const AFTER_RESHARD: &str = "\
@@ -160,16 +158,16 @@ fn options(args: &ReshardArgs) -> ReshardOptions {
     options
 }
 
-fn failure(e: ReshardError) -> Failure {
+fn failure(e: ToolsError) -> Failure {
     match e {
-        ReshardError::Error(e) => e.into(),
-        ReshardError::Conflict(e @ OutputConflict::Exists { .. }) => {
+        ToolsError::Error(e) => e.into(),
+        ToolsError::Conflict(e @ OutputConflict::Exists { .. }) => {
             Failure::usage(format!("{e} (--force replaces it)"))
         }
-        ReshardError::NoValue { .. } => {
+        ToolsError::NoValue { .. } => {
             Failure::Message(DATA, format!("{e} (--missing PART puts such records into a part)"))
         }
-        ReshardError::Space { .. } => Failure::Message(IO, e.to_string()),
+        ToolsError::Space { .. } => Failure::Message(IO, e.to_string()),
         e => Failure::usage(e.to_string()),
     }
 }

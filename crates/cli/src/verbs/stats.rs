@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use tfseek::frame::put_record;
 use tfseek::io::{Existing, Output};
 use tfseek::{Error, Filter};
-use tfseek_tools::stats::{Statistics, StatsError, StatsOptions, TableStyle};
+use tfseek_tools::ToolsError;
+use tfseek_tools::stats::{Statistics, StatsOptions, TableStyle};
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
@@ -191,7 +192,7 @@ fn merged(paths: &[PathBuf]) -> Outcome<Statistics> {
     let mut merged: Option<Statistics> = None;
     for path in paths {
         let text = text::read_object(path, "saved statistics", MAX_SAVED)?;
-        let in_file = |e: StatsError| Failure::usage(format!("{}: {e}", path.display()));
+        let in_file = |e: ToolsError| Failure::usage(format!("{}: {e}", path.display()));
         let stats = Statistics::from_saved(&text).map_err(in_file)?;
         match &mut merged {
             Some(merged) => merged.merge(&stats).map_err(in_file)?,
@@ -201,9 +202,9 @@ fn merged(paths: &[PathBuf]) -> Outcome<Statistics> {
     merged.ok_or_else(|| Failure::usage("--merge: expected files, found none"))
 }
 
-fn failure(e: StatsError) -> Failure {
+fn failure(e: ToolsError) -> Failure {
     match e {
-        StatsError::Data(e) => e.into(),
+        ToolsError::Error(e) => e.into(),
         e => Failure::usage(e.to_string()),
     }
 }

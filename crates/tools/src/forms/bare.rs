@@ -7,7 +7,7 @@
 //!
 //! Protobuf reads and writes such streams: `writeDelimitedTo` in Java, `serialize_length_prefixed` in Python. They have no checksums.
 
-use std::fmt;
+use crate::error::ToolsError;
 use std::io::{self, BufRead, Read, Write};
 
 /// Maximum number of bytes of a length.
@@ -32,77 +32,6 @@ pub fn put(out: &mut impl Write, payload: &[u8]) -> io::Result<()> {
     }
     out.write_all(&[len as u8])?;
     out.write_all(payload)
-}
-
-/// The reason why a stream of payloads could not be read.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum BareError {
-    /// An I/O error.
-    Io(io::Error),
-    /// The stream ends inside a length, or inside a payload.
-    Truncated {
-        /// Ordinal of the record, and offset of its length.
-        at: (u64, u64),
-        /// Length of the payload. `None` if its length is cut off.
-        expected: Option<u64>,
-        /// Number of bytes up to the end of the stream.
-        found: u64,
-    },
-    /// The varint of a length has more than ten bytes, or more than 64 bits.
-    LongVarint {
-        /// Ordinal of the record, and offset of its length.
-        at: (u64, u64),
-    },
-    /// A payload is longer than the limit.
-    TooLong {
-        /// Ordinal of the record, and offset of its length.
-        at: (u64, u64),
-        /// Length of the payload.
-        len: u64,
-        /// Maximum length.
-        limit: u64,
-    },
-}
-
-impl fmt::Display for BareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut place = |(record, offset): &(u64, u64)| write!(f, "record {record} at byte {offset}: ");
-        match self {
-            BareError::Io(e) => e.fmt(f),
-            BareError::Truncated { at, expected: Some(expected), found } => {
-                place(at)?;
-                write!(f, "expected {expected} bytes of payload, found {found}")
-            }
-            BareError::Truncated { at, expected: None, found } => {
-                place(at)?;
-                write!(f, "expected a length that ends, found {found} bytes of a varint")
-            }
-            BareError::LongVarint { at } => {
-                place(at)?;
-                f.write_str("expected a length of at most 10 bytes and 64 bits, found a longer varint")
-            }
-            BareError::TooLong { at, len, limit } => {
-                place(at)?;
-                write!(f, "expected a payload of at most {limit} bytes, found a length of {len}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for BareError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            BareError::Io(e) => Some(e),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for BareError {
-    fn from(e: io::Error) -> BareError {
-        BareError::Io(e)
-    }
 }
 
 /// Payloads from a stream in which each follows its length. Memory is taken as the bytes of a payload arrive.
@@ -137,18 +66,18 @@ impl<R: BufRead> BareReader<R> {
     /// Returns the next payload, or `None` at the end.
     ///
     /// # Errors
-    /// [`BareError`]. The payloads after it cannot be read.
+    /// [`ToolsError`]. The payloads after it cannot be read.
     #[allow(clippy::should_implement_trait, reason = "the payload borrows from the reader")]
-    pub fn next(&mut self) -> Result<Option<&[u8]>, BareError> {
+    pub fn next(&mut self) -> Result<Option<&[u8]>, ToolsError> {
         let at = (self.records, self.offset);
         let Some((len, len_bytes)) = self.len(at)? else { return Ok(None) };
         if len > self.max_record {
-            return Err(BareError::TooLong { at, len, limit: self.max_record });
+            return Err(ToolsError::BareTooLong { at, len, limit: self.max_record });
         }
         self.payload.clear();
         let found = self.input.by_ref().take(len).read_to_end(&mut self.payload)? as u64;
         if found < len {
-            return Err(BareError::Truncated { at, expected: Some(len), found });
+            return Err(ToolsError::BareTruncated { at, expected: Some(len), found });
         }
         self.offset = self.offset.saturating_add(len_bytes).saturating_add(len);
         self.records = self.records.saturating_add(1);
@@ -156,7 +85,7 @@ impl<R: BufRead> BareReader<R> {
     }
 
     /// Reads a length. Returns it with the number of its bytes, or `None` at the end.
-    fn len(&mut self, at: (u64, u64)) -> Result<Option<(u64, u64)>, BareError> {
+    fn len(&mut self, at: (u64, u64)) -> Result<Option<(u64, u64)>, ToolsError> {
         let mut len = 0;
         for k in 0..MAX_LEN_BYTES {
             let mut byte = [0];
@@ -165,7 +94,7 @@ impl<R: BufRead> BareReader<R> {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof && k == 0 => return Ok(None),
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                    return Err(BareError::Truncated { at, expected: None, found: k });
+                    return Err(ToolsError::BareTruncated { at, expected: None, found: k });
                 }
                 Err(e) => return Err(e.into()),
             }
@@ -178,7 +107,7 @@ impl<R: BufRead> BareReader<R> {
                 return Ok(Some((len, k + 1)));
             }
         }
-        Err(BareError::LongVarint { at })
+        Err(ToolsError::BareVarint { at })
     }
 }
 
@@ -205,7 +134,7 @@ mod tests {
         (payloads, true)
     }
 
-    fn all(bytes: &[u8], limit: u64) -> (Vec<Vec<u8>>, Option<BareError>) {
+    fn all(bytes: &[u8], limit: u64) -> (Vec<Vec<u8>>, Option<ToolsError>) {
         // A buffer of few bytes, so that lengths and payloads lie in several of them.
         let mut reader = BareReader::new(io::BufReader::with_capacity(3, bytes), limit);
         let mut payloads = Vec::new();

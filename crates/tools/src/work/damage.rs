@@ -65,7 +65,7 @@ pub struct Gap {
     pub file: Option<std::ops::Range<u64>>,
 }
 
-/// The result of [`scan`], and of [`salvage`](crate::write::salvage::salvage).
+/// The result of [`salvage`](crate::salvage::salvage).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {

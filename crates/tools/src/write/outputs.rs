@@ -1,55 +1,9 @@
 //! Paths of outputs: checks that are made before anything is written.
 
+use crate::error::OutputConflict;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tfseek::io::{Output, OutputKey};
-
-/// The reason why a file must not be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OutputConflict {
-    /// The file exists and would be replaced.
-    Exists {
-        /// Path of the output.
-        output: PathBuf,
-    },
-    /// The output is the same file as an input.
-    IsInput {
-        /// Path of the output.
-        output: PathBuf,
-        /// Path of the input.
-        input: PathBuf,
-    },
-    /// Two outputs are the same file.
-    Shared {
-        /// Path of the second output.
-        output: PathBuf,
-        /// The inputs that both outputs are made from.
-        inputs: [PathBuf; 2],
-    },
-}
-
-impl fmt::Display for OutputConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OutputConflict::Exists { output } => write!(f, "{}: already exists", output.display()),
-            OutputConflict::IsInput { output, input } if input == output => {
-                write!(f, "{}: is an input, so it cannot be an output", output.display())
-            }
-            OutputConflict::IsInput { output, input } => {
-                let (output, input) = (output.display(), input.display());
-                write!(f, "{output}: is the same file as the input {input}, so it cannot be an output")
-            }
-            OutputConflict::Shared { output, inputs: [first, second] } => {
-                let (first, second) = (first.display(), second.display());
-                write!(f, "{first} and {second} would both be written to {}", output.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for OutputConflict {}
 
 /// Refuses to replace an existing file. Devices and FIFOs are written to and not replaced.
 ///

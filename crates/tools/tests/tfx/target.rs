@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use tfseek::ExampleBuilder;
 use tfseek::example::{DType, MessageKind};
+use tfseek_tools::ToolsError;
 use tfseek_tools::tfx::{FeatureRule, TfxSchema, ValueDomain};
 use tfseek_tools::validate::Validator;
 
@@ -40,9 +41,10 @@ fn check(text: &[u8]) {
     };
     match TfxSchema::parse(text) {
         Err(e) => {
-            let line = text.split(|&c| c == b'\n').nth(e.at.line - 1).expect("a line of the text");
-            assert!((1..=line.len() + 1).contains(&e.at.column), "{e}");
-            assert!(e.message.contains("expected"), "{e}");
+            let ToolsError::Schema { at, reason } = &e else { panic!("{e}") };
+            let line = text.split(|&c| c == b'\n').nth(at.line as usize - 1).expect("a line of the text");
+            assert!((1..=line.len() + 1).contains(&(at.column as usize)), "{e}");
+            assert!(reason.contains("expected"), "{e}");
             assert!(TfxSchema::parse(&[text, b"\n# end"].concat()).is_err());
         }
         Ok(schema) => {

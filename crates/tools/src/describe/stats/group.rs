@@ -1,11 +1,11 @@
 //! Statistics of the records of a unit, and of their slices.
 
-use super::error::StatsError;
 use super::feature::FeatureStats;
 use super::fields::PayloadFields;
 use super::names::{FeatureNames, NOT_COUNTED};
 use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
+use crate::error::ToolsError;
 use crate::{memory, wildcards};
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
@@ -204,7 +204,7 @@ impl UnitStats {
         kind: MessageKind,
         selection: &Selection,
         limit: u64,
-    ) -> std::result::Result<(), StatsError> {
+    ) -> std::result::Result<(), ToolsError> {
         self.records += 1;
         let (number, payload) = (self.records, record.payload());
         self.unensured = self.unensured.saturating_add(payload.len() as u64);
@@ -283,19 +283,17 @@ impl UnitStats {
         by: &str,
         found: &[(u32, Feature<'_>)],
         record: Record<'_>,
-    ) -> std::result::Result<SliceKey, StatsError> {
+    ) -> std::result::Result<SliceKey, ToolsError> {
         let place = self.features.names.get(by);
         let feature = found.iter().find(|(other, _)| Some(*other) == place).map(|(_, feature)| *feature);
         let place = || {
             let at = record.at();
             format!("record {} at byte {}", at.record.unwrap_or(0), at.offset.unwrap_or(0))
         };
+        let slice = |reason| ToolsError::Slice { by: by.to_owned(), reason };
         let one = |len: usize| match len {
             1 => Ok(()),
-            n => Err(StatsError::Slice(format!(
-                "{by}: expected one value to slice by, found {n} in {}",
-                place()
-            ))),
+            n => Err(slice(format!("expected one value to slice by, found {n} in {}", place()))),
         };
         let key = match feature {
             None | Some(Feature::None) => SliceKey::Missing,
@@ -312,8 +310,8 @@ impl UnitStats {
                 one(list.len())?;
                 let value = list.first().unwrap_or_default();
                 if value.len() > MAX_SLICE_NAME {
-                    return Err(StatsError::Slice(format!(
-                        "{by}: expected at most {MAX_SLICE_NAME} bytes to slice by, found {} in {}",
+                    return Err(slice(format!(
+                        "expected at most {MAX_SLICE_NAME} bytes to slice by, found {} in {}",
                         value.len(),
                         place()
                     )));
@@ -322,7 +320,7 @@ impl UnitStats {
             }
         };
         if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(&key) {
-            return Err(StatsError::too_many_slices(by, MAX_SLICES));
+            return Err(ToolsError::TooManySlices { by: by.to_owned(), limit: MAX_SLICES });
         }
         Ok(key)
     }
@@ -375,7 +373,7 @@ impl UnitStats {
         other: &UnitStats,
         selection: &Selection,
         limit: u64,
-    ) -> std::result::Result<(), StatsError> {
+    ) -> std::result::Result<(), ToolsError> {
         self.records = self.records.saturating_add(other.records);
         self.not_counted = self.not_counted.saturating_add(other.not_counted);
         let places = [(&mut self.features, &other.features), (&mut self.lists, &other.lists)].map(
@@ -401,10 +399,8 @@ impl UnitStats {
         self.not_counted = self.not_counted.saturating_add(not_counted);
         for (key, theirs) in &other.slices {
             if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(key) {
-                return Err(StatsError::too_many_slices(
-                    selection.by.as_deref().unwrap_or_default(),
-                    MAX_SLICES,
-                ));
+                let by = selection.by.clone().unwrap_or_default();
+                return Err(ToolsError::TooManySlices { by, limit: MAX_SLICES });
             }
             self.slices.entry(key.clone()).or_default().merge(theirs, features, lists, is_full);
         }

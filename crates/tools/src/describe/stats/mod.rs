@@ -24,7 +24,6 @@ pub(crate) mod bounds;
 mod bytes;
 pub(crate) mod counters;
 mod distinct;
-mod error;
 mod feature;
 mod fields;
 mod frequent;
@@ -46,7 +45,6 @@ mod tests;
 mod texts;
 mod tfdv;
 
-pub use error::StatsError;
 pub use run::{StatsOptions, StatsProgress};
 pub use statistics::Statistics;
 pub use table::TableStyle;

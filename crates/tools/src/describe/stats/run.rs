@@ -1,8 +1,8 @@
 //! One pass over files or a dataset.
 
-use super::error::StatsError;
 use super::group::{Selection, UnitStats};
 use super::statistics::Statistics;
+use crate::error::ToolsError;
 use crate::work::damage::left_out;
 use crate::work::fold::{FoldWork, fold};
 use crate::work::units::{UnitRecord, UnitSource, unknown_number};
@@ -109,7 +109,7 @@ impl StatsOptions {
         &self,
         paths: &[PathBuf],
         open: &(dyn Fn(&Path) -> tfseek::Result<Stream> + Sync),
-    ) -> Result<Statistics, StatsError> {
+    ) -> Result<Statistics, ToolsError> {
         let open = |k: usize| -> tfseek::Result<StatsSource> {
             let path = paths.get(k).map_or(Path::new(""), PathBuf::as_path);
             let stream = open(path)?;
@@ -135,7 +135,7 @@ impl StatsOptions {
         ids: Option<&[u64]>,
         sample: Option<(u64, u64)>,
         report: &dyn StatsProgress,
-    ) -> Result<Statistics, StatsError> {
+    ) -> Result<Statistics, ToolsError> {
         let all = ids.map_or(dataset.len(), |ids| ids.len() as u64);
         let mut drawn = match (ids, sample) {
             (Some(ids), None) => Some(ids.to_vec()),
@@ -276,7 +276,7 @@ struct StatsRun<'a> {
 }
 
 impl StatsRun<'_> {
-    fn fold(&self) -> Result<Statistics, StatsError> {
+    fn fold(&self) -> Result<Statistics, ToolsError> {
         let total = fold(self, self.shards, self.options.jobs)?;
         // The answer begins here, after all records.
         total.filter.iter().try_for_each(RecordFilter::check_names)?;
@@ -304,7 +304,7 @@ impl StatsRun<'_> {
         self.options.memory / UNIT_PART
     }
 
-    fn report(&self, unit: &mut StatsUnit) -> Result<(), StatsError> {
+    fn report(&self, unit: &mut StatsUnit) -> Result<(), ToolsError> {
         if let Some(report) = self.report {
             report.read(std::mem::take(&mut unit.unreported))?;
         }
@@ -314,7 +314,7 @@ impl StatsRun<'_> {
 
 impl StatsRun<'_> {
     /// Adds a record that meets the condition.
-    fn add_selected(&self, unit: &mut StatsUnit, item: UnitRecord<'_>) -> Result<(), StatsError> {
+    fn add_selected(&self, unit: &mut StatsUnit, item: UnitRecord<'_>) -> Result<(), ToolsError> {
         let UnitRecord { record, number, kind } = item;
         if let Some(filter) = &mut unit.filter {
             unit.tested = true;
@@ -333,9 +333,9 @@ impl StatsRun<'_> {
 impl FoldWork for StatsRun<'_> {
     type Source = StatsSource;
     type Unit = StatsUnit;
-    type Error = StatsError;
+    type Error = ToolsError;
 
-    fn open(&self, k: usize) -> Result<StatsSource, StatsError> {
+    fn open(&self, k: usize) -> Result<StatsSource, ToolsError> {
         Ok((self.open)(k)?)
     }
 
@@ -344,13 +344,13 @@ impl FoldWork for StatsRun<'_> {
         StatsUnit { filter, ..StatsUnit::default() }
     }
 
-    fn add(&self, unit: &mut StatsUnit, record: UnitRecord<'_>) -> Result<(), StatsError> {
+    fn add(&self, unit: &mut StatsUnit, record: UnitRecord<'_>) -> Result<(), ToolsError> {
         unit.unreported += 1;
         if unit.unreported == 1024 {
             self.report(unit)?;
         }
         match self.add_selected(unit, record) {
-            Err(StatsError::Data(e)) if self.options.damage == Damage::Skip && e.is_data() => {
+            Err(ToolsError::Error(e)) if self.options.damage == Damage::Skip && e.is_data() => {
                 unit.count_skipped(&e);
                 Ok(())
             }
@@ -358,7 +358,7 @@ impl FoldWork for StatsRun<'_> {
         }
     }
 
-    fn skip(&self, unit: &mut StatsUnit, e: Error) -> Result<(), StatsError> {
+    fn skip(&self, unit: &mut StatsUnit, e: Error) -> Result<(), ToolsError> {
         if self.options.damage == Damage::Raise || !e.is_data() {
             return Err(e.into());
         }
@@ -374,7 +374,7 @@ impl FoldWork for StatsRun<'_> {
         unit.stats.seal(self.unit_memory());
     }
 
-    fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), StatsError> {
+    fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), ToolsError> {
         unit.skipped += next.skipped;
         unit.warnings.extend(next.warnings);
         if unit.first_skipped.is_none() {

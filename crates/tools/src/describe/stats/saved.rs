@@ -9,7 +9,6 @@
 use super::bytes::{ByteStats, ImageStats};
 use super::counters::KeyCounters;
 use super::distinct::HyperLogLog;
-use super::error::StatsError;
 use super::feature::FeatureStats;
 use super::fields::{FieldStats, PayloadFields};
 use super::frequent::{EXACT, NumberFrequencies};
@@ -22,6 +21,7 @@ use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use super::texts::{KEPT, TextFrequencies};
+use crate::error::ToolsError;
 use crate::forms::fields::{MAX_NUMBERS, TypeCounts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -75,9 +75,9 @@ impl Statistics {
     /// Reads what [`save`](Statistics::save) returned.
     ///
     /// # Errors
-    /// [`StatsError::Saved`] for text of another kind or version.
-    pub fn from_saved(text: &str) -> Result<Statistics, StatsError> {
-        let refused = |found: String| StatsError::Saved(format!("expected saved statistics, found {found}"));
+    /// [`ToolsError::Saved`] for text of another kind or version.
+    pub fn from_saved(text: &str) -> Result<Statistics, ToolsError> {
+        let refused = |found: String| ToolsError::Saved(format!("expected saved statistics, found {found}"));
         let value: Value =
             serde_json::from_str(text).map_err(|e| refused(format!("text that is not JSON: {e}")))?;
         match value.get("tfseek_stats").map(Value::as_u64) {
@@ -89,7 +89,7 @@ impl Statistics {
             Some(Some(VERSION)) => {}
             Some(version) => {
                 let version = version.map_or("no number".to_owned(), |version| version.to_string());
-                return Err(StatsError::Saved(format!(
+                return Err(ToolsError::Saved(format!(
                     "expected saved statistics of version {VERSION}, found {version}"
                 )));
             }

@@ -1,6 +1,7 @@
 //! Statistics of whole files, compared with naive twins and with themselves on other ways.
 
-use super::{Statistics, StatsError, StatsOptions, TableStyle};
+use super::{Statistics, StatsOptions, TableStyle};
+use crate::error::ToolsError;
 use serde_json::Value;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 use tfseek_testkit::rng::Rng;
 
 /// Returns the statistics of files in memory.
-fn run(options: &StatsOptions, files: &[Vec<u8>]) -> Result<Statistics, StatsError> {
+fn run(options: &StatsOptions, files: &[Vec<u8>]) -> Result<Statistics, ToolsError> {
     run_with(options, StreamOptions::new(), files)
 }
 
@@ -19,7 +20,7 @@ fn run_with(
     options: &StatsOptions,
     streams: StreamOptions,
     files: &[Vec<u8>],
-) -> Result<Statistics, StatsError> {
+) -> Result<Statistics, ToolsError> {
     let paths: Vec<PathBuf> = (0..files.len()).map(|k| k.to_string().into()).collect();
     let open = |path: &Path| {
         let k: usize = path.to_str().unwrap().parse().unwrap();

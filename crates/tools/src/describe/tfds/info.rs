@@ -1,7 +1,7 @@
 //! The reader of `dataset_info.json`, and the names of a split's shards.
 
+use crate::error::ToolsError;
 use serde_json::{Map, Value};
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -56,35 +56,8 @@ enum Part {
     ShardOfShards,
 }
 
-/// The reason why a `dataset_info.json` is not used.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum InfoError {
-    /// The file cannot be read.
-    Io(io::Error),
-    /// The content is not as expected.
-    Content {
-        /// The field with the fault, such as `splits[0].name`. Empty for the whole file.
-        field: String,
-        /// The expected and the found content.
-        reason: String,
-    },
-}
-
-impl fmt::Display for InfoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InfoError::Io(e) => e.fmt(f),
-            InfoError::Content { field, reason } if field.is_empty() => f.write_str(reason),
-            InfoError::Content { field, reason } => write!(f, "{field}: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for InfoError {}
-
-fn content(field: impl Into<String>, reason: impl Into<String>) -> InfoError {
-    InfoError::Content { field: field.into(), reason: reason.into() }
+fn content(field: impl Into<String>, reason: impl Into<String>) -> ToolsError {
+    ToolsError::Info { field: field.into(), reason: reason.into() }
 }
 
 impl DatasetInfo {
@@ -94,8 +67,8 @@ impl DatasetInfo {
     /// Reads the file of a folder. `None` if the folder has none.
     ///
     /// # Errors
-    /// [`InfoError`].
-    pub fn read(folder: &Path) -> Result<Option<DatasetInfo>, InfoError> {
+    /// [`ToolsError`].
+    pub fn read(folder: &Path) -> Result<Option<DatasetInfo>, ToolsError> {
         let path = folder.join(DatasetInfo::FILE_NAME);
         // Opening a pipe would wait for its writer.
         match std::fs::metadata(&path) {
@@ -104,11 +77,11 @@ impl DatasetInfo {
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
-            Err(e) => return Err(InfoError::Io(e)),
+            Err(e) => return Err(ToolsError::Io(e)),
         }
         let mut text = Vec::new();
-        let file = File::open(path).map_err(InfoError::Io)?;
-        file.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(InfoError::Io)?;
+        let file = File::open(path).map_err(ToolsError::Io)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(ToolsError::Io)?;
         if text.len() as u64 > MAX_BYTES {
             return Err(content("", format!("expected at most {MAX_BYTES} bytes, found more")));
         }
@@ -118,8 +91,8 @@ impl DatasetInfo {
     /// Parses the content of the file. Unknown fields are ignored.
     ///
     /// # Errors
-    /// [`InfoError::Content`].
-    pub fn parse(text: &[u8]) -> Result<DatasetInfo, InfoError> {
+    /// [`ToolsError::Info`].
+    pub fn parse(text: &[u8]) -> Result<DatasetInfo, ToolsError> {
         let value: Value =
             serde_json::from_slice(text).map_err(|e| content("", format!("expected JSON, found: {e}")))?;
         let Value::Object(fields) = &value else {
@@ -157,7 +130,7 @@ impl DatasetInfo {
 }
 
 impl SplitInfo {
-    fn parse(fields: &Map<String, Value>, at: &str, dataset: &str, format: &str) -> Result<Self, InfoError> {
+    fn parse(fields: &Map<String, Value>, at: &str, dataset: &str, format: &str) -> Result<Self, ToolsError> {
         let name = required(fields, "name", at)?;
         let shard_lengths = match fields.get("shardLengths") {
             None | Some(Value::Null) => None,
@@ -185,8 +158,8 @@ impl SplitInfo {
             }
         }
         let (field, template) = template.unwrap_or_else(|| (String::new(), DEFAULT_TEMPLATE.to_owned()));
-        let template = parts(&template, &[("DATASET", dataset), ("SPLIT", &name), ("FILEFORMAT", format)])
-            .map_err(|reason| content(field, reason))?;
+        let template =
+            parts(&field, &template, &[("DATASET", dataset), ("SPLIT", &name), ("FILEFORMAT", format)])?;
         Ok(SplitInfo { name, shard_lengths, num_bytes, template })
     }
 
@@ -251,14 +224,15 @@ impl SplitInfo {
 }
 
 /// Divides a template into its parts. `values` are the variables that do not depend on the shard.
-fn parts(template: &str, values: &[(&str, &str)]) -> Result<Vec<Part>, String> {
+fn parts(field: &str, template: &str, values: &[(&str, &str)]) -> Result<Vec<Part>, ToolsError> {
     let mut found = Vec::new();
     let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         text.push_str(before);
         let Some((variable, after)) = after.split_once('}') else {
-            return Err(format!("expected `}}` after `{{`, found the end of {}", quoted(template)));
+            let reason = format!("expected `}}` after `{{`, found the end of {}", quoted(template));
+            return Err(content(field, reason));
         };
         rest = after;
         if let Some((_, value)) = values.iter().find(|(name, _)| *name == variable) {
@@ -271,7 +245,10 @@ fn parts(template: &str, values: &[(&str, &str)]) -> Result<Vec<Part>, String> {
             "SHARD_X_OF_Y" => Part::ShardOfShards,
             _ => {
                 let expected = "DATASET, SPLIT, FILEFORMAT, SHARD_INDEX, NUM_SHARDS or SHARD_X_OF_Y";
-                return Err(format!("expected the variable {expected}, found {}", quoted(variable)));
+                return Err(content(
+                    field,
+                    format!("expected the variable {expected}, found {}", quoted(variable)),
+                ));
             }
         };
         found.extend((!text.is_empty()).then(|| Part::Text(std::mem::take(&mut text))));
@@ -282,12 +259,12 @@ fn parts(template: &str, values: &[(&str, &str)]) -> Result<Vec<Part>, String> {
     Ok(found)
 }
 
-fn required(fields: &Map<String, Value>, key: &str, at: &str) -> Result<String, InfoError> {
+fn required(fields: &Map<String, Value>, key: &str, at: &str) -> Result<String, ToolsError> {
     let missing = || content(format!("{at}{key}"), "expected a string, found nothing");
     text_field(fields, key, at)?.filter(|name| !name.is_empty()).ok_or_else(missing)
 }
 
-fn text_field(fields: &Map<String, Value>, key: &str, at: &str) -> Result<Option<String>, InfoError> {
+fn text_field(fields: &Map<String, Value>, key: &str, at: &str) -> Result<Option<String>, ToolsError> {
     match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -298,7 +275,7 @@ fn text_field(fields: &Map<String, Value>, key: &str, at: &str) -> Result<Option
 }
 
 /// Reads a 64-bit integer, which the JSON of protobuf messages has as a string.
-fn integer(value: &Value, field: impl FnOnce() -> String) -> Result<u64, InfoError> {
+fn integer(value: &Value, field: impl FnOnce() -> String) -> Result<u64, ToolsError> {
     let number = match value {
         Value::String(text) if text.bytes().all(|c| c.is_ascii_digit()) => text.parse().ok(),
         _ => value.as_u64(),

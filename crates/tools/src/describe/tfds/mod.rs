@@ -9,12 +9,12 @@
 //! let info = DatasetInfo::parse(text)?;
 //! assert_eq!(info.splits[0].records(), Some(10_000));
 //! assert_eq!(info.splits[0].shard_path(1, 2).to_str(), Some("mnist-test.tfrecord-00001-of-00002"));
-//! # Ok::<(), tfseek_tools::tfds::InfoError>(())
+//! # Ok::<(), tfseek_tools::ToolsError>(())
 //! ```
 
 mod info;
 
-pub use info::{DatasetInfo, InfoError, MAX_BYTES, SplitInfo};
+pub use info::{DatasetInfo, MAX_BYTES, SplitInfo};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,8 @@
 
 use super::reader::FieldReader;
 use super::schema::ValueDomain;
-use super::text::{TextError, TextField};
+use super::text::TextField;
+use crate::error::ToolsError;
 use std::collections::{BTreeSet, HashMap};
 use tfseek::example::DType;
 
@@ -11,7 +12,7 @@ pub(super) type Domains = HashMap<String, ValueDomain>;
 
 impl FieldReader<'_> {
     /// Reads a domain. Returns its name and its values.
-    pub(super) fn domain(&self, field: &TextField) -> Result<(String, ValueDomain), TextError> {
+    pub(super) fn domain(&self, field: &TextField) -> Result<(String, ValueDomain), ToolsError> {
         let (mut name, message) = (String::new(), self.message(field)?);
         let mut strings = BTreeSet::new();
         let (mut ints, mut floats) = ((i64::MIN, i64::MAX), (f32::NEG_INFINITY, f32::INFINITY));
@@ -44,7 +45,7 @@ impl FieldReader<'_> {
         Ok((name, domain))
     }
 
-    pub(super) fn bools(&self, field: &TextField) -> Result<ValueDomain, TextError> {
+    pub(super) fn bools(&self, field: &TextField) -> Result<ValueDomain, ToolsError> {
         let (mut yes, mut no) = (Vec::new(), Vec::new());
         for field in &self.message(field)?.fields {
             match &*field.name {
@@ -57,7 +58,7 @@ impl FieldReader<'_> {
         Ok(ValueDomain::Bools(yes, no))
     }
 
-    pub(super) fn images(&self, field: &TextField) -> Result<ValueDomain, TextError> {
+    pub(super) fn images(&self, field: &TextField) -> Result<ValueDomain, ToolsError> {
         let (mut fraction, mut most) = (0.0, None);
         for field in &self.message(field)?.fields {
             match &*field.name {
@@ -70,7 +71,7 @@ impl FieldReader<'_> {
     }
 
     /// Returns the number of values of a shape, or `None` if a dimension has no size.
-    pub(super) fn shape(&self, field: &TextField) -> Result<Option<u64>, TextError> {
+    pub(super) fn shape(&self, field: &TextField) -> Result<Option<u64>, ToolsError> {
         let mut product = Some(1u64);
         for dim in &self.message(field)?.fields {
             let mut size = None;

@@ -4,7 +4,8 @@ use super::anomaly::SchemaFault;
 use super::domain::{Domains, fits};
 use super::reader::FieldReader;
 use super::schema::{FeatureRule, SEQUENCE, TfxSchema, ValueDomain};
-use super::text::{TextError, TextField, TextMessage};
+use super::text::{TextField, TextMessage};
+use crate::error::ToolsError;
 use tfseek::example::DType;
 
 /// A feature while its fields are read.
@@ -30,7 +31,7 @@ impl FieldReader<'_> {
         domains: &Domains,
         list: Option<&str>,
         schema: &mut TfxSchema,
-    ) -> Result<(), TextError> {
+    ) -> Result<(), ToolsError> {
         let message = self.message(field)?;
         let mut name = None;
         for field in message.fields.iter().filter(|field| &*field.name == "name") {
@@ -77,7 +78,7 @@ impl FieldReader<'_> {
         domains: &Domains,
         name: &str,
         schema: &mut TfxSchema,
-    ) -> Result<(), TextError> {
+    ) -> Result<(), ToolsError> {
         for field in &message.fields {
             match &*field.name {
                 "feature" => self.feature(field, domains, Some(name), schema)?,
@@ -95,7 +96,7 @@ impl FieldReader<'_> {
         field: &'m TextField,
         domains: &Domains,
         feature: &mut OpenFeature<'m>,
-    ) -> Result<(), TextError> {
+    ) -> Result<(), ToolsError> {
         let rule = &mut feature.rule;
         match &*field.name {
             "name" | "annotation" | "sequence_metadata" => {}
@@ -143,7 +144,7 @@ impl FieldReader<'_> {
         Ok(())
     }
 
-    fn kind(&self, field: &TextField) -> Result<Option<DType>, TextError> {
+    fn kind(&self, field: &TextField) -> Result<Option<DType>, ToolsError> {
         match self.word(field, "a type")? {
             "BYTES" | "1" => Ok(Some(DType::Bytes)),
             "INT" | "2" => Ok(Some(DType::Int64)),
@@ -153,7 +154,7 @@ impl FieldReader<'_> {
         }
     }
 
-    fn presence(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), TextError> {
+    fn presence(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), ToolsError> {
         let rule = &mut feature.rule;
         for field in &self.message(field)?.fields {
             match &*field.name {
@@ -168,7 +169,7 @@ impl FieldReader<'_> {
         Ok(())
     }
 
-    fn value_counts(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), TextError> {
+    fn value_counts(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), ToolsError> {
         let mut levels = Vec::new();
         for field in &self.message(field)?.fields {
             match &*field.name {
@@ -186,7 +187,7 @@ impl FieldReader<'_> {
         Ok(())
     }
 
-    fn mass(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), TextError> {
+    fn mass(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), ToolsError> {
         feature.has_mass = true;
         for field in &self.message(field)?.fields {
             match &*field.name {
@@ -197,7 +198,7 @@ impl FieldReader<'_> {
         Ok(())
     }
 
-    fn comparator(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), TextError> {
+    fn comparator(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), ToolsError> {
         let rule = &mut feature.rule;
         for part in &self.message(field)?.fields {
             match &*part.name {

@@ -13,5 +13,4 @@ mod write;
 pub use anomaly::AnomalyKind;
 pub(crate) use schema::SEQUENCE;
 pub use schema::{FeatureRule, GroupRule, TfxSchema, ValueDomain};
-pub use text::{TextError, TextPlace};
 pub use write::write;

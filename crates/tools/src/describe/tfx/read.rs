@@ -3,7 +3,8 @@
 use super::anomaly::SchemaFault;
 use super::reader::FieldReader;
 use super::schema::{GroupRule, TfxSchema};
-use super::text::{self, TextError, TextField};
+use super::text::{self, TextField};
+use crate::error::ToolsError;
 use std::collections::HashMap;
 
 impl TfxSchema {
@@ -11,7 +12,7 @@ impl TfxSchema {
     ///
     /// # Errors
     /// A syntax error, an unknown field, or a value of another type, with its line and column.
-    pub fn parse(text: &[u8]) -> Result<TfxSchema, TextError> {
+    pub fn parse(text: &[u8]) -> Result<TfxSchema, ToolsError> {
         let message = text::parse(text)?;
         let reader = FieldReader { text };
         let mut schema = TfxSchema::default();
@@ -59,7 +60,7 @@ impl TfxSchema {
 
 impl FieldReader<'_> {
     /// Reads a sparse or weighted feature. Returns `None` if it is not to be checked.
-    fn group(&self, field: &TextField) -> Result<Option<GroupRule>, TextError> {
+    fn group(&self, field: &TextField) -> Result<Option<GroupRule>, ToolsError> {
         let weighted = &*field.name == "weighted_feature";
         let (mut name, mut values, mut others) = (String::new(), String::new(), Vec::new());
         let mut ignored = false;
@@ -97,7 +98,7 @@ impl FieldReader<'_> {
         Ok((!ignored).then_some(GroupRule { name, values, others, weighted }))
     }
 
-    fn records(&self, field: &TextField, schema: &mut TfxSchema) -> Result<(), TextError> {
+    fn records(&self, field: &TextField, schema: &mut TfxSchema) -> Result<(), ToolsError> {
         for field in &self.message(field)?.fields {
             match &*field.name {
                 "min_examples_count" => schema.records.0 = self.count(field)?,
@@ -154,7 +155,8 @@ mod tests {
                 Ok(_) => read += 1,
                 Err(e) => {
                     refused += 1;
-                    assert!(e.at.line >= 1 && e.message.contains("expected"), "{e}");
+                    let ToolsError::Schema { at, reason } = &e else { panic!("{e}") };
+                    assert!(at.line >= 1 && reason.contains("expected"), "{e}");
                 }
             }
         }

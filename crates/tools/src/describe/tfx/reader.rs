@@ -1,6 +1,7 @@
 //! Values of the fields of a text, and messages that several messages have.
 
-use super::text::{TextError, TextField, TextMessage, TextPlace, TextValue};
+use super::text::{TextField, TextMessage, TextValue};
+use crate::error::{TextPosition, ToolsError};
 
 /// Reads fields, with errors at their place.
 pub(super) struct FieldReader<'t> {
@@ -8,15 +9,18 @@ pub(super) struct FieldReader<'t> {
 }
 
 impl FieldReader<'_> {
-    pub(super) fn error(&self, field: &TextField, message: String) -> TextError {
-        TextError { at: TextPlace::of(self.text, field.at), message }
+    pub(super) fn error(&self, field: &TextField, reason: String) -> ToolsError {
+        ToolsError::Schema {
+            at: TextPosition::START.after(self.text.get(..field.at).unwrap_or(self.text)),
+            reason,
+        }
     }
 
-    pub(super) fn unknown(&self, field: &TextField, message: &str) -> TextError {
+    pub(super) fn unknown(&self, field: &TextField, message: &str) -> ToolsError {
         self.error(field, format!("expected a field of {message}, found `{}`", field.name))
     }
 
-    pub(super) fn expected(&self, field: &TextField, what: &str) -> TextError {
+    pub(super) fn expected(&self, field: &TextField, what: &str) -> ToolsError {
         let found = match &field.value {
             TextValue::Word(word) => format!("`{word}`"),
             TextValue::Str(_) => "a string".to_owned(),
@@ -25,32 +29,32 @@ impl FieldReader<'_> {
         self.error(field, format!("`{}`: expected {what}, found {found}", field.name))
     }
 
-    pub(super) fn message<'m>(&self, field: &'m TextField) -> Result<&'m TextMessage, TextError> {
+    pub(super) fn message<'m>(&self, field: &'m TextField) -> Result<&'m TextMessage, ToolsError> {
         match &field.value {
             TextValue::Message(message) => Ok(message),
             _ => Err(self.expected(field, "a message")),
         }
     }
 
-    pub(super) fn bytes(&self, field: &TextField) -> Result<Vec<u8>, TextError> {
+    pub(super) fn bytes(&self, field: &TextField) -> Result<Vec<u8>, ToolsError> {
         match &field.value {
             TextValue::Str(bytes) => Ok(bytes.to_vec()),
             _ => Err(self.expected(field, "a string")),
         }
     }
 
-    pub(super) fn string(&self, field: &TextField) -> Result<String, TextError> {
+    pub(super) fn string(&self, field: &TextField) -> Result<String, ToolsError> {
         String::from_utf8(self.bytes(field)?).map_err(|_| self.error(field, "expected UTF-8".into()))
     }
 
-    pub(super) fn word<'m>(&self, field: &'m TextField, what: &str) -> Result<&'m str, TextError> {
+    pub(super) fn word<'m>(&self, field: &'m TextField, what: &str) -> Result<&'m str, ToolsError> {
         match &field.value {
             TextValue::Word(word) => Ok(word),
             _ => Err(self.expected(field, what)),
         }
     }
 
-    pub(super) fn int(&self, field: &TextField) -> Result<i64, TextError> {
+    pub(super) fn int(&self, field: &TextField) -> Result<i64, ToolsError> {
         let what = "a 64-bit integer";
         let word = self.word(field, what)?;
         let (minus, digits) = word.strip_prefix('-').map_or((false, word), |rest| (true, rest));
@@ -63,11 +67,11 @@ impl FieldReader<'_> {
         value.and_then(|value| i64::try_from(value).ok()).ok_or_else(|| self.expected(field, what))
     }
 
-    pub(super) fn count(&self, field: &TextField) -> Result<u64, TextError> {
+    pub(super) fn count(&self, field: &TextField) -> Result<u64, ToolsError> {
         u64::try_from(self.int(field)?).map_err(|_| self.expected(field, "a number of 0 or more"))
     }
 
-    pub(super) fn float(&self, field: &TextField) -> Result<f64, TextError> {
+    pub(super) fn float(&self, field: &TextField) -> Result<f64, ToolsError> {
         let word = self.word(field, "a number")?;
         let lower = word.to_ascii_lowercase();
         let number = match lower.strip_suffix('f') {
@@ -77,7 +81,7 @@ impl FieldReader<'_> {
         number.parse().map_err(|_| self.expected(field, "a number"))
     }
 
-    pub(super) fn bool(&self, field: &TextField) -> Result<bool, TextError> {
+    pub(super) fn bool(&self, field: &TextField) -> Result<bool, ToolsError> {
         match self.word(field, "true or false")? {
             "true" | "True" | "t" | "1" => Ok(true),
             "false" | "False" | "f" | "0" => Ok(false),
@@ -86,7 +90,7 @@ impl FieldReader<'_> {
     }
 
     /// Returns true for stages in which a feature is not checked.
-    pub(super) fn is_ignored(&self, field: &TextField) -> Result<bool, TextError> {
+    pub(super) fn is_ignored(&self, field: &TextField) -> Result<bool, ToolsError> {
         match self.word(field, "a lifecycle stage")? {
             "PLANNED" | "ALPHA" | "DEPRECATED" | "DEBUG_ONLY" | "DISABLED" | "1" | "2" | "5" | "6" | "7" => {
                 Ok(true)
@@ -99,7 +103,7 @@ impl FieldReader<'_> {
     }
 
     /// Reads `min` and `max` of a message.
-    pub(super) fn range(&self, message: &TextMessage, of: &str) -> Result<(u64, Option<u64>), TextError> {
+    pub(super) fn range(&self, message: &TextMessage, of: &str) -> Result<(u64, Option<u64>), ToolsError> {
         let (mut min, mut max) = (0, None);
         for field in &message.fields {
             match &*field.name {
@@ -112,7 +116,7 @@ impl FieldReader<'_> {
         Ok((min, max))
     }
 
-    pub(super) fn threshold(&self, field: &TextField, of: &str) -> Result<Option<f64>, TextError> {
+    pub(super) fn threshold(&self, field: &TextField, of: &str) -> Result<Option<f64>, ToolsError> {
         let mut threshold = None;
         for field in &self.message(field)?.fields {
             match &*field.name {

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://protobuf.dev/reference/protobuf/textformat-spec/>.
 
-use std::fmt;
+use crate::error::{TextPosition, ToolsError};
 
 /// A message: its fields in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,53 +27,11 @@ pub(super) enum TextValue {
     Message(TextMessage),
 }
 
-/// A line and a column of a text, both from 1. Columns are bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextPlace {
-    /// The line.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
-}
-
-impl TextPlace {
-    /// Returns the place of a byte offset.
-    pub(super) fn of(text: &[u8], at: usize) -> TextPlace {
-        let before = text.get(..at).unwrap_or(text);
-        let line = before.iter().filter(|&&c| c == b'\n').count() + 1;
-        let column = before.iter().rev().take_while(|&&c| c != b'\n').count() + 1;
-        TextPlace { line, column }
-    }
-}
-
-impl fmt::Display for TextPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
-}
-
-/// An error in a text, with its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TextError {
-    /// The place of the token that is wrong.
-    pub at: TextPlace,
-    /// Expected and found.
-    pub message: String,
-}
-
-impl fmt::Display for TextError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.at, self.message)
-    }
-}
-
-impl std::error::Error for TextError {}
-
 /// Maximum nesting of messages. Each level is a recursive call.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a text.
-pub(super) fn parse(text: &[u8]) -> Result<TextMessage, TextError> {
+pub(super) fn parse(text: &[u8]) -> Result<TextMessage, ToolsError> {
     let mut parser = TextParser { text, at: 0, depth: 0 };
     let message = parser.fields(None)?;
     Ok(message)
@@ -87,7 +45,7 @@ struct TextParser<'t> {
 
 impl TextParser<'_> {
     /// Parses fields up to the byte `end`, or the end of the text.
-    fn fields(&mut self, end: Option<u8>) -> Result<TextMessage, TextError> {
+    fn fields(&mut self, end: Option<u8>) -> Result<TextMessage, ToolsError> {
         let mut message = TextMessage::default();
         loop {
             match self.peek() {
@@ -101,7 +59,7 @@ impl TextParser<'_> {
         }
     }
 
-    fn field(&mut self, message: &mut TextMessage) -> Result<(), TextError> {
+    fn field(&mut self, message: &mut TextMessage) -> Result<(), ToolsError> {
         let found = self.peek();
         let at = self.at;
         let name = match found {
@@ -136,7 +94,7 @@ impl TextParser<'_> {
     }
 
     /// Parses the name of an extension or the type of an `Any`: `[type.googleapis.com/x.Y]`.
-    fn bracketed(&mut self) -> Result<Box<str>, TextError> {
+    fn bracketed(&mut self) -> Result<Box<str>, ToolsError> {
         let start = self.at;
         while let Some(&c) = self.text.get(self.at) {
             self.at += 1;
@@ -151,7 +109,7 @@ impl TextParser<'_> {
     }
 
     /// Parses a value. Only messages may follow a name without a colon.
-    fn value(&mut self, colon: bool) -> Result<TextValue, TextError> {
+    fn value(&mut self, colon: bool) -> Result<TextValue, ToolsError> {
         match self.peek() {
             Some(b'{' | b'<') => self.message().map(TextValue::Message),
             _ if !colon => Err(self.expected("`:` or `{`")),
@@ -175,7 +133,7 @@ impl TextParser<'_> {
         }
     }
 
-    fn message(&mut self) -> Result<TextMessage, TextError> {
+    fn message(&mut self) -> Result<TextMessage, ToolsError> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error(format!("expected at most {MAX_DEPTH} nested messages, found more")));
         }
@@ -217,7 +175,7 @@ impl TextParser<'_> {
     }
 
     /// Parses a string in quotes and appends its bytes.
-    fn string(&mut self, quote: u8, bytes: &mut Vec<u8>) -> Result<(), TextError> {
+    fn string(&mut self, quote: u8, bytes: &mut Vec<u8>) -> Result<(), ToolsError> {
         let start = self.at;
         self.at += 1;
         while let Some(&c) = self.text.get(self.at) {
@@ -233,7 +191,7 @@ impl TextParser<'_> {
         Err(self.error("expected the end of a string on its line, found none".into()))
     }
 
-    fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), TextError> {
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), ToolsError> {
         let Some(&c) = self.text.get(self.at) else { return Err(self.expected("an escape sequence")) };
         self.at += 1;
         let simple = match c {
@@ -316,11 +274,14 @@ impl TextParser<'_> {
         found
     }
 
-    fn error(&self, message: String) -> TextError {
-        TextError { at: TextPlace::of(self.text, self.at), message }
+    fn error(&self, reason: String) -> ToolsError {
+        ToolsError::Schema {
+            at: TextPosition::START.after(self.text.get(..self.at).unwrap_or(self.text)),
+            reason,
+        }
     }
 
-    fn expected(&mut self, what: &str) -> TextError {
+    fn expected(&mut self, what: &str) -> ToolsError {
         let found = match self.peek() {
             None => "the end of the text".to_owned(),
             Some(c) => format!("`{}`", c.escape_ascii()),
@@ -362,7 +323,8 @@ mod tests {
             [type.googleapis.com/a.B](j=TYPE) k=.5 l=-inf m='it\\\"s'";
         assert_eq!(show(&parse(text.as_bytes()).unwrap()), want);
         let at = parse(b"a: 1\n  b: 2").unwrap().fields[1].at;
-        assert_eq!(TextPlace::of(b"a: 1\n  b: 2", at), TextPlace { line: 2, column: 3 });
+        let place = TextPosition::START.after(&b"a: 1\n  b: 2"[..at]);
+        assert_eq!((place.line, place.column, place.offset), (2, 3, at as u64));
     }
 
     #[test]

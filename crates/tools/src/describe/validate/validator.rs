@@ -26,7 +26,7 @@ use tfseek::{At, Error, Example, Feature, FeatureList, Result, SequenceExample};
 ///     checks.add(&payload, MessageKind::Example)?;
 /// }
 /// let report = checks.report(None, None);
-/// assert_eq!(report.anomalies[0].name, AnomalyKind::IntTypeBigInt);
+/// assert_eq!(report.anomalies[0].kind.name(), "INT_TYPE_BIG_INT");
 /// assert_eq!(report.anomalies[0].first, [1]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

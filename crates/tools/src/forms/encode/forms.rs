@@ -1,11 +1,11 @@
 //! The forms of records in JSON.
 
-use super::error::{JsonError, JsonPosition};
 use super::kinds::FeatureKinds;
 use super::observed::ObservedKinds;
 use super::source::RecordSource;
 use super::value::{JsonValue, Member, Token, ValueError};
 use super::values::{self, Manner, base64, base64_object};
+use crate::error::{TextPosition, ToolsError};
 use std::collections::BTreeMap;
 use std::io::Read;
 use tfseek::{DType, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
@@ -80,8 +80,8 @@ impl<R: Read> JsonRecords<R> {
     /// Reads the next record and encodes it to `payload`. Returns false at the end.
     ///
     /// # Errors
-    /// [`JsonError`]. The records after it cannot be read.
-    pub fn next(&mut self, payload: &mut Vec<u8>) -> Result<bool, JsonError> {
+    /// [`ToolsError`]. The records after it cannot be read.
+    pub fn next(&mut self, payload: &mut Vec<u8>) -> Result<bool, ToolsError> {
         if !self.begin_record()? {
             return Ok(false);
         }
@@ -94,8 +94,8 @@ impl<R: Read> JsonRecords<R> {
     /// Reads the next record and adds the kinds of its values to `seen`. Returns false at the end.
     ///
     /// # Errors
-    /// [`JsonError`]; also for a value of another kind than an earlier one of its feature.
-    pub fn observe(&mut self, seen: &mut ObservedKinds) -> Result<bool, JsonError> {
+    /// [`ToolsError`]; also for a value of another kind than an earlier one of its feature.
+    pub fn observe(&mut self, seen: &mut ObservedKinds) -> Result<bool, ToolsError> {
         if !self.begin_record()? {
             return Ok(false);
         }
@@ -106,11 +106,11 @@ impl<R: Read> JsonRecords<R> {
         Ok(true)
     }
 
-    fn begin_record(&mut self) -> Result<bool, JsonError> {
+    fn begin_record(&mut self) -> Result<bool, ToolsError> {
         match self.source.begin_record()? {
             None => Ok(false),
             // A list of records may be longer than any record, so it is not read.
-            Some(b'[') => Err(JsonError::new(self.source.position(), "expected an object, found a list")),
+            Some(b'[') => Err(ToolsError::json(self.source.position(), "expected an object, found a list")),
             Some(_) => Ok(true),
         }
     }
@@ -144,7 +144,7 @@ impl RecordReader<'_> {
     fn observe<'a>(
         self,
         record: JsonValue<'a>,
-        start: JsonPosition,
+        start: TextPosition,
         seen: &mut ObservedKinds,
     ) -> Result<(), ValueError<'a>> {
         if self.form == JsonForm::ProtoJson || !record.is_object() {

@@ -12,7 +12,6 @@
 //!
 //! The text is read once, in pieces: only the record that is being read is in memory, and its text has a maximum length.
 
-mod error;
 mod forms;
 mod kinds;
 mod observed;
@@ -23,7 +22,6 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use error::{JsonError, JsonPosition};
 pub use forms::{JsonForm, JsonRecords};
 pub use kinds::FeatureKinds;
 pub use observed::ObservedKinds;

@@ -1,8 +1,8 @@
 //! The kinds of features, as the values of records show them.
 
-use super::error::{JsonError, JsonPosition};
 use super::kinds::FeatureKinds;
 use super::value::{JsonValue, Token, ValueError};
+use crate::error::{TextPosition, ToolsError};
 use std::collections::BTreeMap;
 use tfseek::DType;
 use tfseek::schema::Inference;
@@ -25,7 +25,7 @@ struct ObservedKind {
     /// The kind, with the line of the first record that shows it.
     shown: Option<(Shown, u64)>,
     /// The first record with an empty list.
-    empty: Option<JsonPosition>,
+    empty: Option<TextPosition>,
 }
 
 /// The kinds that a value may have.
@@ -56,13 +56,13 @@ impl ObservedKinds {
     ///
     /// # Errors
     /// A feature has lists, and all of them are empty.
-    pub fn kinds(mut self) -> Result<FeatureKinds, JsonError> {
+    pub fn kinds(mut self) -> Result<FeatureKinds, ToolsError> {
         // Of a feature list without steps the plain form shows an empty list.
         self.features.retain(|name, feature| feature.shown.is_some() || !self.lists.contains_key(name));
         let kinds = |observed: BTreeMap<String, ObservedKind>| {
             let kind = |(name, observed): (String, ObservedKind)| match observed {
                 ObservedKind { shown: Some((Shown::Only(dtype), _)), .. } => Ok((name, dtype)),
-                ObservedKind { shown: None, empty: Some(at) } => Err(JsonError::Invalid {
+                ObservedKind { shown: None, empty: Some(at) } => Err(ToolsError::Json {
                     at,
                     feature: Some(name),
                     reason: "expected a value that shows the kind, or a schema, found only empty lists"
@@ -85,7 +85,7 @@ impl ObservedKinds {
         &mut self,
         name: &str,
         value: JsonValue<'a>,
-        record: JsonPosition,
+        record: TextPosition,
         may_be_list: bool,
     ) -> Result<(), ValueError<'a>> {
         if may_be_list && is_nested(value)? {
@@ -100,7 +100,7 @@ impl ObservedKinds {
         &mut self,
         name: &str,
         value: JsonValue<'a>,
-        record: JsonPosition,
+        record: TextPosition,
     ) -> Result<(), ValueError<'a>> {
         let observed = self.observed(name, true, value)?;
         if value.is_null() {
@@ -126,7 +126,7 @@ impl ObservedKinds {
 }
 
 impl ObservedKind {
-    fn values<'a>(&mut self, value: JsonValue<'a>, record: JsonPosition) -> Result<(), ValueError<'a>> {
+    fn values<'a>(&mut self, value: JsonValue<'a>, record: TextPosition) -> Result<(), ValueError<'a>> {
         if value.is_null() {
             return Ok(());
         }
@@ -144,7 +144,7 @@ impl ObservedKind {
         Ok(())
     }
 
-    fn value<'a>(&mut self, value: JsonValue<'a>, record: JsonPosition) -> Result<(), ValueError<'a>> {
+    fn value<'a>(&mut self, value: JsonValue<'a>, record: TextPosition) -> Result<(), ValueError<'a>> {
         let kind = match value.token()? {
             Token::Number(digits) if digits.contains(['.', 'e', 'E']) => Shown::Only(DType::Float32),
             Token::Number(_) => Shown::Only(DType::Int64),

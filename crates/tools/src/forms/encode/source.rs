@@ -3,8 +3,8 @@
 //! serde_json finds the end of each value and checks its syntax: in the buffer if the value lies there as a whole, otherwise byte by byte
 //! as they arrive. The bytes of one value are kept, and counted against a limit before they are.
 
-use super::error::{JsonError, JsonPosition};
 use super::value::{JsonValue, ValueError};
+use crate::error::{TextPosition, ToolsError};
 use crate::memory::push;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -16,7 +16,7 @@ const BUFFER: usize = 64 << 10;
 pub(super) struct RecordSource<R> {
     text: RecordBytes<R>,
     /// Position of the first byte of the text.
-    start: JsonPosition,
+    start: TextPosition,
 }
 
 /// The bytes of one record, which are kept when they are read.
@@ -31,23 +31,23 @@ struct RecordBytes<R> {
 #[derive(Clone, Copy)]
 pub(super) struct RecordText<'a> {
     text: &'a str,
-    start: JsonPosition,
+    start: TextPosition,
 }
 
 impl<R: Read> RecordSource<R> {
     pub(super) fn new(input: R, max_record: u64) -> RecordSource<R> {
         let input = BufReader::with_capacity(BUFFER, input);
         let text = RecordBytes { input, kept: Vec::new(), max_record, is_too_long: false };
-        RecordSource { text, start: JsonPosition { line: 1, column: 1, offset: 0 } }
+        RecordSource { text, start: TextPosition::START }
     }
 
     /// Returns the position of the next byte.
-    pub(super) fn position(&self) -> JsonPosition {
+    pub(super) fn position(&self) -> TextPosition {
         self.start.after(&self.text.kept)
     }
 
     /// Skips the space before a record, which counts for none of them. Returns the first byte of the record, or `None` at the end.
-    pub(super) fn begin_record(&mut self) -> Result<Option<u8>, JsonError> {
+    pub(super) fn begin_record(&mut self) -> Result<Option<u8>, ToolsError> {
         self.start = self.position();
         self.text.kept.clear();
         loop {
@@ -67,7 +67,7 @@ impl<R: Read> RecordSource<R> {
     }
 
     /// Reads the text of a record that has begun.
-    pub(super) fn record(&mut self) -> Result<RecordText<'_>, JsonError> {
+    pub(super) fn record(&mut self) -> Result<RecordText<'_>, ToolsError> {
         if !self.text.keep_buffered() {
             let mut json = serde_json::Deserializer::from_reader(&mut self.text);
             if let Err(e) = IgnoredAny::deserialize(&mut json) {
@@ -88,21 +88,21 @@ impl<R: Read> RecordSource<R> {
                 let reason = format!(
                     "expected a string in UTF-8, found {found} (write other bytes as {{\"base64\": ..}})"
                 );
-                Err(JsonError::new(self.start.after(before), reason))
+                Err(ToolsError::json(self.start.after(before), reason))
             }
         }
     }
 
     /// Returns the error of a text that is not JSON, at the last byte that was read.
-    fn failed(&self, e: serde_json::Error) -> JsonError {
+    fn failed(&self, e: serde_json::Error) -> ToolsError {
         let kept = &self.text.kept;
         if self.text.is_too_long {
             let max = self.text.max_record;
             let reason = format!("expected a record of at most {max} bytes of JSON, found a longer one");
-            return JsonError::new(self.position(), reason);
+            return ToolsError::json(self.position(), reason);
         }
         if e.is_io() {
-            return JsonError::Io(e.into());
+            return ToolsError::Io(e.into());
         }
         let (last, before) = match kept.split_last() {
             Some((last, before)) if !e.is_eof() => (Some(*last), before),
@@ -118,7 +118,7 @@ impl<R: Read> RecordSource<R> {
         } else {
             format!("expected JSON, found {found} ({message})")
         };
-        JsonError::new(self.start.after(before), reason)
+        ToolsError::json(self.start.after(before), reason)
     }
 }
 
@@ -165,25 +165,11 @@ impl<'a> RecordText<'a> {
     }
 
     /// Adds the position to an error in this text.
-    pub(super) fn error(self, e: ValueError<'a>) -> JsonError {
+    pub(super) fn error(self, e: ValueError<'a>) -> ToolsError {
         let ValueError { at, feature, reason } = e;
         let offset = at.as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         let before = self.text.as_bytes().get(..offset).unwrap_or_default();
-        JsonError::Invalid { at: self.start.after(before), feature, reason }
-    }
-}
-
-impl JsonPosition {
-    /// Returns the position after `bytes` that begin at this one.
-    fn after(self, bytes: &[u8]) -> JsonPosition {
-        let lines = memchr::memchr_iter(b'\n', bytes).count() as u64;
-        let last_line = memchr::memrchr(b'\n', bytes).map_or(bytes.len(), |end| bytes.len() - end - 1);
-        let column = if lines == 0 { self.column } else { 1 };
-        JsonPosition {
-            line: self.line.saturating_add(lines),
-            column: column.saturating_add(last_line as u64),
-            offset: self.offset.saturating_add(bytes.len() as u64),
-        }
+        ToolsError::Json { at: self.start.after(before), feature, reason }
     }
 }
 

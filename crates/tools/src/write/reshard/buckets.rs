@@ -3,11 +3,11 @@
 //! The first pass reads the dataset in its order and copies each record to a bucket, by its position in the output. The second pass orders one
 //! bucket after the other in memory. An entry of a bucket is the position, 8 bytes little-endian, followed by the record with its framing.
 
-use super::error::{ReshardError, options};
 use super::gather::Gather;
 use super::members::Members;
 use super::parts::BATCH;
 use super::rewrite;
+use crate::error::ToolsError;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(super) fn write(
     members: &Members<'_>,
     total: u64,
     memory: Option<u64>,
-) -> Result<Vec<Writer>, ReshardError> {
+) -> Result<Vec<Writer>, ToolsError> {
     let n = gather.plan.records();
     let count = memory.map_or(1, |memory| count(total, n, memory));
     let limit = memory.map(|memory| memory / 5 * 3);
@@ -47,7 +47,7 @@ pub(super) fn write(
         && total / count > memory / 5 * 3
     {
         let expected = total / MOST / 2 * 5;
-        return Err(options(format!(
+        return Err(ToolsError::options(format!(
             "memory: expected at least {expected} bytes for {MOST} temporary files, found {memory}"
         )));
     }
@@ -58,7 +58,7 @@ pub(super) fn write(
 }
 
 /// Copies all records to the buckets.
-fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -> Result<(), ReshardError> {
+fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -> Result<(), ToolsError> {
     let plan = gather.plan;
     let mut firsts = Vec::new();
     let mut first = 0;
@@ -92,7 +92,7 @@ fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -
 }
 
 /// Writes the records of the buckets in the order of their positions.
-fn drain(gather: &Gather<'_>, buckets: Buckets<'_>, limit: Option<u64>) -> Result<Vec<Writer>, ReshardError> {
+fn drain(gather: &Gather<'_>, buckets: Buckets<'_>, limit: Option<u64>) -> Result<Vec<Writer>, ToolsError> {
     let mut outputs = Outputs {
         gather,
         next: 0,
@@ -336,7 +336,7 @@ impl Outputs<'_> {
     }
 
     /// Ends the last shard, and writes the empty ones after it.
-    fn finish(mut self) -> Result<Vec<Writer>, ReshardError> {
+    fn finish(mut self) -> Result<Vec<Writer>, ToolsError> {
         while self.next < self.shards.len() {
             self.begin()?;
         }

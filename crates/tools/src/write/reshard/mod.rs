@@ -14,7 +14,6 @@
 //! missing shards, which [`paths::resolve`](tfseek::paths::resolve) refuses, and complete ones.
 
 mod buckets;
-mod error;
 mod gather;
 mod limits;
 mod members;
@@ -29,7 +28,7 @@ pub(crate) mod sets;
 #[cfg(test)]
 mod tests;
 
-pub use error::ReshardError;
+use crate::error::ToolsError;
 pub use limits::memory_limit;
 pub use options::{
     OrderOptions, ReshardOptions, ReshardReport, ReshardSet, ReshardWay, ShardCount, SplitOptions,
@@ -69,12 +68,12 @@ use tfseek::{Compression, Dataset, Result, ShardedWriter};
 /// ```
 ///
 /// # Errors
-/// [`ReshardError`].
+/// [`ToolsError`].
 pub fn reshard(
     ds: &Dataset,
     options: &ReshardOptions,
     progress: &ReshardProgress,
-) -> Result<ReshardReport, ReshardError> {
+) -> Result<ReshardReport, ToolsError> {
     let jobs = tfseek::threads(options.jobs)?;
     let mut plan = Plan::new(options)?;
     let inputs: Vec<PathBuf> = ds.shards().map(|shard| shard.path.to_path_buf()).collect();
@@ -93,7 +92,7 @@ pub fn reshard(
     let total = match ds.known_bytes() {
         Some(bytes) => bytes,
         None => (0..inputs.len())
-            .try_fold(0u64, |sum, s| Ok::<_, ReshardError>(sum.saturating_add(ds.index(s)?.stream_end())))?,
+            .try_fold(0u64, |sum, s| Ok::<_, ToolsError>(sum.saturating_add(ds.index(s)?.stream_end())))?,
     };
     let memory = options.memory.unwrap_or_else(limits::memory_limit);
     let fits = fits(total, memory);
@@ -153,14 +152,15 @@ pub fn fits(bytes: u64, memory: u64) -> bool {
     bytes <= memory / 5 * 3
 }
 
-fn writer_options(options: &ReshardOptions, compression: Compression) -> Result<WriterOptions, ReshardError> {
+fn writer_options(options: &ReshardOptions, compression: Compression) -> Result<WriterOptions, ToolsError> {
     let writer = WriterOptions::new().compression(compression).existing(Existing::replace_if(options.force));
     // The index of a compressed file has checkpoints, which a writer does not know.
     let writer = writer.index(options.index && compression == Compression::None);
     match options.members {
-        Some(_) if compression != Compression::Gzip => {
-            Err(error::options(format!("members: expected compression gzip, found {}", compression.name())))
-        }
+        Some(_) if compression != Compression::Gzip => Err(ToolsError::options(format!(
+            "members: expected compression gzip, found {}",
+            compression.name()
+        ))),
         Some(bytes) => Ok(writer.members(bytes)),
         None => Ok(writer),
     }

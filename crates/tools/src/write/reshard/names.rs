@@ -1,7 +1,7 @@
 //! Names of the files of a set of shards.
 
-use super::error::{ReshardError, options};
 use super::options::ShardCount;
+use crate::error::ToolsError;
 use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek::paths::set_of;
@@ -25,16 +25,17 @@ impl OutPattern {
         out: &Path,
         shards: Option<ShardCount>,
         has_parts: bool,
-    ) -> Result<OutPattern, ReshardError> {
-        let text =
-            out.to_str().ok_or_else(|| options(format!("{}: expected a path in UTF-8", out.display())))?;
+    ) -> Result<OutPattern, ToolsError> {
+        let text = out
+            .to_str()
+            .ok_or_else(|| ToolsError::Path(format!("{}: expected a path in UTF-8", out.display())))?;
         let name = out.file_name().and_then(|name| name.to_str()).filter(|name| text.ends_with(name));
         let name = name.ok_or_else(|| {
-            options(format!("{text}: expected a file name or a set of shards, found a folder"))
+            ToolsError::Path(format!("{text}: expected a file name or a set of shards, found a folder"))
         })?;
         let folder = text.strip_suffix(name).unwrap_or_default();
         if text.contains(PART) != has_parts {
-            return Err(options(match has_parts {
+            return Err(ToolsError::Path(match has_parts {
                 true => format!("{text}: expected {PART} in the path of a split, found none"),
                 false => format!("{text}: {PART} requires a split"),
             }));
@@ -52,7 +53,7 @@ impl OutPattern {
             Some(count) => {
                 let count = count.parse().ok().filter(|&count| count > 0);
                 Some(count.ok_or_else(|| {
-                    options(format!("{text}: expected a number of shards from 1 to 2^64 - 1"))
+                    ToolsError::Path(format!("{text}: expected a number of shards from 1 to 2^64 - 1"))
                 })?)
             }
         };
@@ -60,15 +61,17 @@ impl OutPattern {
             (Some(count), None) => Some(ShardCount::Count(count)),
             (Some(count), Some(ShardCount::Count(other))) if count == other => Some(ShardCount::Count(count)),
             (Some(count), Some(_)) => {
-                return Err(options(format!(
+                return Err(ToolsError::Path(format!(
                     "{text}: the path has a number of shards, {count}; with another one or a size expected `@*`"
                 )));
             }
             (None, None) if name.contains('@') && at_pattern(name).is_some() => {
-                return Err(options(format!("{text}: expected a number of shards or their size for `@*`")));
+                return Err(ToolsError::Path(format!(
+                    "{text}: expected a number of shards or their size for `@*`"
+                )));
             }
             (None, Some(ShardCount::Count(0) | ShardCount::Size(0))) => {
-                return Err(options(format!(
+                return Err(ToolsError::Path(format!(
                     "{text}: expected at least one shard of at least one byte, found 0"
                 )));
             }

@@ -1,9 +1,9 @@
 //! The order of the records of a part.
 
-use super::error::{ReshardError, options};
 use super::members::Members;
 use super::options::OrderOptions;
 use super::progress::Report;
+use crate::error::ToolsError;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use tfseek::column::{ColumnOptions, Value};
@@ -75,7 +75,7 @@ pub(super) fn part_orders(
     members: &Members<'_>,
     count: usize,
     report: &Report,
-) -> Result<Vec<PartOrder>, ReshardError> {
+) -> Result<Vec<PartOrder>, ToolsError> {
     let n = ds.len();
     let spec = match order {
         OrderOptions::Stored => Spec::Sequential,
@@ -99,9 +99,10 @@ pub(super) fn part_orders(
 }
 
 /// Returns the records in the order of a feature. The sort is stable, and records without a value come last.
-fn sorted(ds: &Dataset, feature: &str, reverse: bool, report: &Report) -> Result<Vec<u32>, ReshardError> {
-    let n = u32::try_from(ds.len())
-        .map_err(|_| options(format!("sort: expected at most {} records, found {}", u32::MAX, ds.len())))?;
+fn sorted(ds: &Dataset, feature: &str, reverse: bool, report: &Report) -> Result<Vec<u32>, ToolsError> {
+    let n = u32::try_from(ds.len()).map_err(|_| {
+        ToolsError::options(format!("sort: expected at most {} records, found {}", u32::MAX, ds.len()))
+    })?;
     let advance = Arc::clone(&report.advance);
     let columns = ColumnOptions::new().progress(move |bytes| (advance)(bytes));
     let column = ds.column(feature, &columns)?;

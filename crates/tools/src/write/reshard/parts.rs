@@ -1,9 +1,9 @@
 //! The parts of a split: one pass over the records, which hashes a feature or the payload of each.
 
-use super::error::{ReshardError, options};
 use super::options::SplitOptions;
 use super::progress::Report;
 use super::rewrite::{self, Rewrite};
+use crate::error::ToolsError;
 use crate::forms::content::for_each_value;
 use crate::work::in_order;
 use tfseek::error::OrderError;
@@ -33,49 +33,54 @@ impl<'a> Splitter<'a> {
         given: &'a SplitOptions,
         seed: u64,
         kind: MessageKind,
-    ) -> Result<Splitter<'a>, ReshardError> {
+    ) -> Result<Splitter<'a>, ToolsError> {
         let SplitOptions { parts, by, missing } = given;
         if parts.is_empty() || parts.len() > MOST_PARTS {
-            return Err(options(format!("split: expected 1 to {MOST_PARTS} parts, found {}", parts.len())));
+            return Err(ToolsError::Split(format!(
+                "split: expected 1 to {MOST_PARTS} parts, found {}",
+                parts.len()
+            )));
         }
         for (k, (name, fraction)) in parts.iter().enumerate() {
             let plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.".contains(&c));
             if !plain || name.is_empty() || name.starts_with('.') {
-                return Err(options(format!(
+                return Err(ToolsError::Split(format!(
                     "split: expected a name of letters, digits, `_`, `-` and `.`, found \"{}\"",
                     name.escape_debug()
                 )));
             }
             if parts.iter().take(k).any(|(other, _)| other == name) {
-                return Err(options(format!("split: the part {name} occurs twice")));
+                return Err(ToolsError::Split(format!("split: the part {name} occurs twice")));
             }
             if *fraction == 0.0 {
-                return Err(options(format!(
+                return Err(ToolsError::Split(format!(
                     "split: expected a fraction above 0 for the part {name}, found 0"
                 )));
             }
         }
         let fractions: Vec<f64> = parts.iter().map(|(_, fraction)| *fraction).collect();
         let split = Split::new(&fractions).map_err(|e| match e.kind() {
-            ErrorKind::Order(OrderError::Refused { reason }) => options(format!("split: {reason}")),
+            ErrorKind::Order(OrderError::Refused { reason }) => ToolsError::Split(format!("split: {reason}")),
             _ => e.into(),
         })?;
         if !split.is_complete() {
-            return Err(options("split: expected fractions with a sum of 1, found less"));
+            return Err(ToolsError::Split("split: expected fractions with a sum of 1, found less".into()));
         }
         if by.is_some() && kind == MessageKind::Other {
-            return Err(options(
-                "split by a feature: expected Examples or SequenceExamples, found other payloads",
+            return Err(ToolsError::Split(
+                "split by a feature: expected Examples or SequenceExamples, found other payloads".into(),
             ));
         }
         let missing = match missing {
             Some(_) if by.is_none() => {
-                return Err(options("a part for missing values requires a feature to split by"));
+                return Err(ToolsError::Split(
+                    "a part for missing values requires a feature to split by".into(),
+                ));
             }
             Some(name) => {
                 let part = parts.iter().position(|(other, _)| other == name);
                 let part = part.ok_or_else(|| {
-                    options(format!(
+                    ToolsError::Split(format!(
                         "the part for missing values: expected a part of the split, found {name}"
                     ))
                 })?;
@@ -87,7 +92,7 @@ impl<'a> Splitter<'a> {
     }
 
     /// Returns the part of a record. `buffer` is memory for the values.
-    fn part(&self, record: Record<'_>, buffer: &mut Vec<u8>) -> Result<u8, ReshardError> {
+    fn part(&self, record: Record<'_>, buffer: &mut Vec<u8>) -> Result<u8, ToolsError> {
         let hash = match self.by {
             None => Split::hash(record.payload(), self.seed),
             Some(key) => {
@@ -99,7 +104,7 @@ impl<'a> Splitter<'a> {
                     Some(feature) => hash_values(feature, self.seed, buffer),
                     None => {
                         let at = record.at();
-                        return self.missing.ok_or_else(|| ReshardError::NoValue {
+                        return self.missing.ok_or_else(|| ToolsError::NoValue {
                             path: at.path.unwrap_or(std::path::Path::new("")).into(),
                             record: at.record.unwrap_or(0),
                             feature: key.to_owned(),
@@ -109,7 +114,7 @@ impl<'a> Splitter<'a> {
             }
         };
         let part = self.split.part(hash).and_then(|part| u8::try_from(part).ok());
-        part.ok_or_else(|| options("split: a record is in no part"))
+        part.ok_or_else(|| ToolsError::Split("split: a record is in no part".into()))
     }
 }
 
@@ -138,7 +143,7 @@ pub(super) fn scan(
     sized: Option<&Rewrite>,
     jobs: usize,
     report: &Report,
-) -> Result<Scanned, ReshardError> {
+) -> Result<Scanned, ToolsError> {
     let n = ds.len();
     let scan = |unit: u64| {
         let (mut buffer, mut scanned, mut refused) = (Vec::new(), Scanned::default(), None);
@@ -152,7 +157,7 @@ pub(super) fn scan(
             if let Some(splitter) = splitter {
                 match splitter.part(record, &mut buffer) {
                     Ok(part) => scanned.parts.push(part),
-                    Err(ReshardError::Error(e)) => return Err(e),
+                    Err(ToolsError::Error(e)) => return Err(e),
                     Err(e) => {
                         refused = Some(e);
                         return Err(ErrorKind::Cancelled.into());

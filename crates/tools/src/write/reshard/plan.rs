@@ -1,12 +1,12 @@
 //! The files to write: their names, and the records of each.
 
-use super::error::ReshardError;
 use super::limits;
 use super::names::{OutPattern, SetNames};
 use super::options::{ReshardOptions, ReshardSet, ReshardWay, ShardCount};
 use super::part_order::PartOrder;
 use super::parts::BATCH;
 use super::sets::{self, check_count, written_size};
+use crate::error::ToolsError;
 use std::path::PathBuf;
 use tfseek::frame::OVERHEAD;
 use tfseek::{Compression, Dataset};
@@ -29,7 +29,7 @@ pub(super) struct PlannedSet {
 }
 
 impl Plan {
-    pub(super) fn new(options: &ReshardOptions) -> Result<Plan, ReshardError> {
+    pub(super) fn new(options: &ReshardOptions) -> Result<Plan, ToolsError> {
         let pattern = OutPattern::parse(&options.out, options.shards, options.split.is_some())?;
         let splits = match &options.split {
             Some(split) => split.parts.iter().map(|(name, _)| Some(name.clone())).collect(),
@@ -72,7 +72,7 @@ impl Plan {
     }
 
     /// Checks that the files may be opened together and written.
-    pub(super) fn check_outputs(&self, inputs: &[PathBuf], force: bool) -> Result<(), ReshardError> {
+    pub(super) fn check_outputs(&self, inputs: &[PathBuf], force: bool) -> Result<(), ToolsError> {
         sets::check(&self.names(), inputs, force)
     }
 
@@ -83,7 +83,7 @@ impl Plan {
         sequences: Vec<PartOrder>,
         lens: &[u32],
         way: ReshardWay,
-    ) -> Result<(), ReshardError> {
+    ) -> Result<(), ToolsError> {
         let mut sets = Vec::new();
         let mut files = 0u64;
         for (split, mut sequence) in self.splits.iter().zip(sequences) {
@@ -134,7 +134,7 @@ impl Plan {
 
     /// Checks that the disk has room. `known` is the size of all files together, if it is known. `temporary` is the most that temporary files, in
     /// the folder of the first set, and files take together.
-    pub(super) fn check_space(&self, known: Option<u64>, temporary: Option<u64>) -> Result<(), ReshardError> {
+    pub(super) fn check_space(&self, known: Option<u64>, temporary: Option<u64>) -> Result<(), ToolsError> {
         let disks: Option<Vec<_>> =
             self.sets.iter().map(|set| limits::disk_space(set.names.folder())).collect();
         let (Some(disks), Some(first)) = (disks, self.sets.first()) else { return Ok(()) };
@@ -144,13 +144,13 @@ impl Plan {
         let expected = known.max(temporary).unwrap_or(0);
         if expected > disk.free {
             let folder = first.names.folder().into();
-            return Err(ReshardError::Space { folder, expected, found: disk.free });
+            return Err(ToolsError::Space { folder, expected, found: disk.free });
         }
         Ok(())
     }
 
     /// Returns the sets that were written.
-    pub(super) fn report(&self) -> Result<Vec<ReshardSet>, ReshardError> {
+    pub(super) fn report(&self) -> Result<Vec<ReshardSet>, ToolsError> {
         let report = |(set, split): (&PlannedSet, &Option<String>)| {
             let shards: Vec<PathBuf> = (0..set.names.len()).map(|shard| set.names.path(shard)).collect();
             let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
@@ -178,7 +178,7 @@ fn cut_by_size(
     size: u64,
     files: u64,
     payload_len: impl Fn(u64) -> tfseek::Result<u64>,
-) -> Result<Vec<u64>, ReshardError> {
+) -> Result<Vec<u64>, ToolsError> {
     let len = sequence.len();
     let mut ids = Vec::new();
     let mut each = |f: &mut dyn FnMut(u64, u128)| -> tfseek::Result<()> {

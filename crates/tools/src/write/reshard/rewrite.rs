@@ -1,6 +1,6 @@
 //! New payloads with some of the features.
 
-use super::error::{ReshardError, options};
+use crate::error::ToolsError;
 use crate::wildcards::matches;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,12 +20,12 @@ impl Rewrite {
         keep: &[String],
         drop: &[String],
         kind: MessageKind,
-    ) -> Result<Option<Rewrite>, ReshardError> {
+    ) -> Result<Option<Rewrite>, ToolsError> {
         if keep.is_empty() && drop.is_empty() {
             return Ok(None);
         }
         if kind == MessageKind::Other {
-            return Err(options(
+            return Err(ToolsError::options(
                 "features to keep or to drop: expected Examples or SequenceExamples, found other payloads",
             ));
         }
@@ -67,9 +67,9 @@ impl Rewrite {
     }
 
     /// Checks that each pattern has matched a feature.
-    pub(super) fn check_patterns(&self) -> Result<(), ReshardError> {
+    pub(super) fn check_patterns(&self) -> Result<(), ToolsError> {
         let unseen = self.keep.iter().chain(&self.drop).find(|(_, seen)| !seen.load(Relaxed));
-        unseen.map_or(Ok(()), |(pattern, _)| Err(ReshardError::NoFeature { pattern: pattern.clone() }))
+        unseen.map_or(Ok(()), |(pattern, _)| Err(ToolsError::NoFeature { pattern: pattern.clone() }))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Sets of files that appear when all are complete.
 
-use super::error::{ReshardError, options};
 use super::limits;
 use super::names::SetNames;
+use crate::error::{OutputConflict, ToolsError};
 use crate::write::outputs;
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +15,7 @@ const READERS: u64 = 512;
 const FEWEST: u64 = 16;
 
 /// Checks that the files of sets may be opened together and written.
-pub(crate) fn check(names: &[SetNames], inputs: &[PathBuf], force: bool) -> Result<(), ReshardError> {
+pub(crate) fn check(names: &[SetNames], inputs: &[PathBuf], force: bool) -> Result<(), ToolsError> {
     check_count(names.iter().fold(0, |sum, names| sum.saturating_add(names.len())))?;
     let outputs: Vec<PathBuf> =
         names.iter().flat_map(|names| (0..names.len()).map(|shard| names.path(shard))).collect();
@@ -28,26 +28,20 @@ pub(crate) fn check(names: &[SetNames], inputs: &[PathBuf], force: bool) -> Resu
 }
 
 /// Checks that there is no other set with this name.
-pub(crate) fn check_other(names: &SetNames) -> Result<(), ReshardError> {
+pub(crate) fn check_other(names: &SetNames) -> Result<(), ToolsError> {
     match names.other_set() {
-        Some(other) => Err(options(format!(
-            "{}: belongs to another set of shards with the name of the output; remove that set first",
-            other.display()
-        ))),
+        Some(other) => Err(OutputConflict::OtherSet { other }.into()),
         None => Ok(()),
     }
 }
 
 /// Checks that all files can be open at the same time: they get their names together.
-pub(crate) fn check_count(files: u64) -> Result<(), ReshardError> {
+pub(crate) fn check_count(files: u64) -> Result<(), ToolsError> {
     let open = limits::open_files(files.saturating_add(READERS));
     if files.saturating_add(FEWEST) <= open {
         return Ok(());
     }
-    let most = open.saturating_sub(FEWEST);
-    Err(options(format!(
-        "Too many open files: expected at most {most} output files, because the process may open {open} (`ulimit -n`), found {files}"
-    )))
+    Err(ToolsError::OpenFiles { limit: open.saturating_sub(FEWEST), open, found: files })
 }
 
 /// Returns the size of a file that has its name.
@@ -67,7 +61,7 @@ impl Folders {
     pub(crate) fn create<'n>(
         &mut self,
         sets: impl IntoIterator<Item = &'n SetNames>,
-    ) -> Result<(), ReshardError> {
+    ) -> Result<(), ToolsError> {
         for folder in sets.into_iter().map(SetNames::folder) {
             match fs::create_dir(folder) {
                 Ok(()) => self.0.push(folder.into()),

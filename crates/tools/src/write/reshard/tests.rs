@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::ToolsError;
 use crate::forms::digest::sha256;
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +60,7 @@ fn three(records: &[Vec<u8>]) -> [Vec<Vec<u8>>; 3] {
     [a.to_vec(), Vec::new(), b.to_vec()]
 }
 
-fn run(ds: &Dataset, options: &ReshardOptions) -> Result<ReshardReport, ReshardError> {
+fn run(ds: &Dataset, options: &ReshardOptions) -> Result<ReshardReport, ToolsError> {
     reshard(ds, options, &ReshardProgress::none())
 }
 
@@ -512,7 +513,7 @@ fn damage_and_cancellation_leave_nothing() {
         let mut progress = ReshardProgress::none();
         progress.advance = Arc::new(|_| ControlFlow::Break(()));
         let e = reshard(&ds, &options, &progress).unwrap_err();
-        assert!(matches!(e, ReshardError::Error(e) if matches!(e.kind(), ErrorKind::Cancelled)));
+        assert!(matches!(e, ToolsError::Error(e) if matches!(e.kind(), ErrorKind::Cancelled)));
         assert!(files(dir.path()) == before && !dir.path().join("o").exists());
     }
     let path = dir.path().join("in-0");

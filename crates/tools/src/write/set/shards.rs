@@ -1,6 +1,6 @@
 //! The files of a set, written one after the other.
 
-use crate::write::reshard::ReshardError;
+use crate::error::ToolsError;
 use crate::write::reshard::ReshardSet;
 use crate::write::reshard::names::SetNames;
 use crate::write::reshard::sets::written_size;
@@ -47,7 +47,7 @@ impl Shards {
     }
 
     /// Gives all files their names.
-    pub(super) fn close(mut self) -> Result<ReshardSet, ReshardError> {
+    pub(super) fn close(mut self) -> Result<ReshardSet, ToolsError> {
         let count = self.names.len();
         self.at(count.saturating_sub(1))?;
         self.end()?;

@@ -1,6 +1,6 @@
 //! Records in a temporary file, until their number is known.
 
-use crate::write::reshard::ReshardError;
+use crate::error::ToolsError;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::ops::ControlFlow;
@@ -40,7 +40,7 @@ impl Spool {
         mut self,
         advance: &dyn Fn(u64) -> ControlFlow<()>,
         mut f: impl FnMut(u64, u64, &[u8]) -> tfseek::Result<()>,
-    ) -> Result<(), ReshardError> {
+    ) -> Result<(), ToolsError> {
         let folder = self.folder;
         self.file.flush().map_err(|e| in_folder(e, &folder))?;
         let mut file = self.file.into_inner().map_err(|e| in_folder(e.into_error(), &folder))?;

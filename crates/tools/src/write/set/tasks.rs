@@ -8,11 +8,12 @@
 //! Paths of datasets never include these names, because they begin with a dot.
 
 use super::shards::{index_compressed, writer_options};
+use crate::error::{OutputConflict, ToolsError};
 use crate::forms::digest;
-use crate::write::outputs::{self, OutputConflict};
+use crate::write::outputs;
 use crate::write::reshard::names::{OutPattern, SetNames};
 use crate::write::reshard::sets::{self, written_size};
-use crate::write::reshard::{ReshardError, ReshardSet, ShardCount};
+use crate::write::reshard::{ReshardSet, ShardCount};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,12 +44,12 @@ impl TaskAttempt {
     /// Returns the name of the attempt's file.
     ///
     /// # Errors
-    /// [`ReshardError::Options`] for other characters.
-    pub fn file_name(&self) -> Result<String, ReshardError> {
+    /// [`ToolsError::Options`] for other characters.
+    pub fn file_name(&self) -> Result<String, ToolsError> {
         let TaskAttempt { job, task, attempt } = self;
         for (what, name) in [("job", job), ("task", task), ("attempt", attempt)] {
             if !is_name(name) {
-                return Err(ReshardError::Options(format!(
+                return Err(ToolsError::Options(format!(
                     "{what}: expected letters, digits, `_` or `.`, found {name:?}"
                 )));
             }
@@ -132,12 +133,12 @@ impl TaskWriter {
     /// Creates a file in an existing folder.
     ///
     /// # Errors
-    /// [`ReshardError::Options`] for names of other characters; I/O errors.
+    /// [`ToolsError::Options`] for names of other characters; I/O errors.
     pub fn create(
         folder: &Path,
         attempt: &TaskAttempt,
         options: &TaskOptions,
-    ) -> Result<TaskWriter, ReshardError> {
+    ) -> Result<TaskWriter, ToolsError> {
         let name = attempt.file_name()?;
         let path = folder.join(&name);
         let writer = writer_options(options.compression, options.members, options.index).create(&path)?;
@@ -158,7 +159,7 @@ impl TaskWriter {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn close(mut self) -> Result<TaskFile, ReshardError> {
+    pub fn close(mut self) -> Result<TaskFile, ToolsError> {
         self.writer.close()?;
         let TaskOptions { compression, index, .. } = self.options;
         index_compressed(std::slice::from_ref(&self.path), compression, index)?;
@@ -175,8 +176,8 @@ impl TaskWriter {
 /// tasks begin.
 ///
 /// # Errors
-/// [`ReshardError`].
-pub fn check_job(out: &Path) -> Result<(), ReshardError> {
+/// [`ToolsError`].
+pub fn check_job(out: &Path) -> Result<(), ToolsError> {
     let names = names_of(out, 1)?;
     match names.all().into_iter().next() {
         Some(output) => Err(OutputConflict::Exists { output }.into()),
@@ -184,7 +185,7 @@ pub fn check_job(out: &Path) -> Result<(), ReshardError> {
     }
 }
 
-fn names_of(out: &Path, count: u64) -> Result<SetNames, ReshardError> {
+fn names_of(out: &Path, count: u64) -> Result<SetNames, ToolsError> {
     Ok(OutPattern::parse(out, Some(ShardCount::Count(count)), false)?.set(None, Some(count)))
 }
 
@@ -195,7 +196,7 @@ fn names_of(out: &Path, count: u64) -> Result<SetNames, ReshardError> {
 /// until it is complete. `force` replaces sets of that name, also of other numbers of shards. A commit that was interrupted can be repeated.
 ///
 /// # Errors
-/// [`ReshardError`]: two files of one task, a file that is missing or has another size, and existing outputs without `force`. Files of the job
+/// [`ToolsError`]: two files of one task, a file that is missing or has another size, and existing outputs without `force`. Files of the job
 /// remain then.
 pub fn commit(
     out: &Path,
@@ -203,7 +204,7 @@ pub fn commit(
     files: &[TaskFile],
     options: &TaskOptions,
     force: bool,
-) -> Result<ReshardSet, ReshardError> {
+) -> Result<ReshardSet, ToolsError> {
     let files = counted(job, files)?;
     let names = names_of(out, files.len().max(1) as u64)?;
     let folder = names.folder().to_path_buf();
@@ -227,7 +228,7 @@ pub fn commit(
                 let found = found.map_or("none".into(), |found| format!("one of {found} bytes"));
                 let TaskFile { name, bytes, .. } = file;
                 let text = format!("{name:?}: expected a file of {bytes} bytes, found {found}");
-                return Err(ReshardError::Options(text));
+                return Err(ToolsError::Tasks(text));
             }
         }
     }
@@ -271,18 +272,18 @@ pub fn commit(
 }
 
 /// Returns the files that become shards, in the order of their tasks.
-fn counted(job: &str, files: &[TaskFile]) -> Result<Vec<TaskFile>, ReshardError> {
+fn counted(job: &str, files: &[TaskFile]) -> Result<Vec<TaskFile>, ToolsError> {
     let mut by_task: BTreeMap<_, &TaskFile> = BTreeMap::new();
     for file in files {
         let name = &file.name;
         let Some(attempt) = TaskAttempt::parse(name).filter(|attempt| attempt.job == job) else {
             let text = format!("{name:?}: expected the name of a file of the job {job:?}");
-            return Err(ReshardError::Options(text));
+            return Err(ToolsError::Tasks(text));
         };
         if let Some(other) = by_task.insert(attempt.order(), file) {
             let (task, other) = (attempt.task, &other.name);
             let text = format!("expected one file of the task {task}, found {other:?} and {name:?}");
-            return Err(ReshardError::Options(text));
+            return Err(ToolsError::Tasks(text));
         }
     }
     let some = by_task.values().any(|file| file.records > 0);
@@ -294,7 +295,7 @@ fn counted(job: &str, files: &[TaskFile]) -> Result<Vec<TaskFile>, ReshardError>
 ///
 /// # Errors
 /// I/O errors.
-pub fn abort(folder: &Path, job: &str) -> Result<(), ReshardError> {
+pub fn abort(folder: &Path, job: &str) -> Result<(), ToolsError> {
     let of_job = |name: &str| TaskAttempt::parse(name).is_some_and(|attempt| attempt.job == job);
     let is_index = |name: &str| name.strip_suffix(INDEX_ENDING).is_some_and(of_job);
     remove_files(folder, &of_job)?;
@@ -302,8 +303,8 @@ pub fn abort(folder: &Path, job: &str) -> Result<(), ReshardError> {
 }
 
 /// Removes the files of a folder with these names. A folder that does not exist has none.
-fn remove_files(folder: &Path, is_one: &dyn Fn(&str) -> bool) -> Result<(), ReshardError> {
-    let in_folder = |e: io::Error, path: &Path| ReshardError::from(Error::from(e).in_file(path));
+fn remove_files(folder: &Path, is_one: &dyn Fn(&str) -> bool) -> Result<(), ToolsError> {
+    let in_folder = |e: io::Error, path: &Path| ToolsError::from(Error::from(e).in_file(path));
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == IoErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(|e| in_folder(e, folder))?,
@@ -322,7 +323,7 @@ fn remove_files(folder: &Path, is_one: &dyn Fn(&str) -> bool) -> Result<(), Resh
 }
 
 /// Returns the size of a file. `None` if there is none.
-fn size(path: &Path) -> Result<Option<u64>, ReshardError> {
+fn size(path: &Path) -> Result<Option<u64>, ToolsError> {
     match fs::metadata(path) {
         Ok(found) => Ok(Some(found.len())),
         Err(e) if e.kind() == IoErrorKind::NotFound => Ok(None),

@@ -1,6 +1,7 @@
 use super::*;
+use crate::error::ToolsError;
 use crate::forms::digest;
-use crate::write::reshard::{ReshardError, ReshardSet, ShardCount};
+use crate::write::reshard::{ReshardSet, ShardCount};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,7 +16,7 @@ fn payload(k: u64) -> Vec<u8> {
     vec![k as u8; (k * 7 % 30) as usize]
 }
 
-fn write(options: &SetOptions, n: u64) -> Result<ReshardSet, ReshardError> {
+fn write(options: &SetOptions, n: u64) -> Result<ReshardSet, ToolsError> {
     let mut writer = SetWriter::new(options)?;
     (0..n).try_for_each(|k| writer.write(&payload(k)))?;
     assert_eq!(writer.records(), n);
@@ -39,7 +40,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn message<T: std::fmt::Debug>(result: Result<T, ReshardError>) -> String {
+fn message<T: std::fmt::Debug>(result: Result<T, ToolsError>) -> String {
     result.unwrap_err().to_string()
 }
 

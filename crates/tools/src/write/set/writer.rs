@@ -2,9 +2,10 @@
 
 use super::shards::{Shards, index_compressed, writer_options};
 use super::spool::Spool;
+use crate::error::ToolsError;
 use crate::write::reshard::names::OutPattern;
 use crate::write::reshard::sets::{self, Folders};
-use crate::write::reshard::{ReshardError, ReshardSet, ShardCount};
+use crate::write::reshard::{ReshardSet, ShardCount};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tfseek::Compression;
@@ -85,8 +86,8 @@ impl SetWriter {
     /// Creates a writer. Existing outputs are refused here.
     ///
     /// # Errors
-    /// [`ReshardError`].
-    pub fn new(options: &SetOptions) -> Result<SetWriter, ReshardError> {
+    /// [`ToolsError`].
+    pub fn new(options: &SetOptions) -> Result<SetWriter, ToolsError> {
         let pattern = OutPattern::parse(&options.out, options.shards, false)?;
         let compression = options.compression.unwrap_or_else(|| pattern.compression());
         let writer = writer_options(compression, options.members, options.index)
@@ -148,14 +149,13 @@ impl SetWriter {
     /// Completes the files and gives them their names. `advance` is called with numbers of bytes copied, and may end the work.
     ///
     /// # Errors
-    /// [`ReshardError`]; no file has its name then, unless the error comes from a rename or an index.
-    pub fn close(self, advance: &dyn Fn(u64) -> ControlFlow<()>) -> Result<ReshardSet, ReshardError> {
+    /// [`ToolsError`]; no file has its name then, unless the error comes from a rename or an index.
+    pub fn close(self, advance: &dyn Fn(u64) -> ControlFlow<()>) -> Result<ReshardSet, ToolsError> {
         let SetWriter { pattern, options, compression, writer, mut folders, records, state } = self;
         let shards = match state {
             WriterState::Cut { shards, .. } => {
                 if let Some(expected) = options.records.filter(|&expected| expected != records) {
-                    let text = format!("records: expected {expected} records, as stated, found {records}");
-                    return Err(ReshardError::Options(text));
+                    return Err(ToolsError::Records { expected, found: records });
                 }
                 shards
             }
