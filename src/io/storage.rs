@@ -82,13 +82,20 @@ impl Storage {
         let in_folder = |e: Error| e.in_file(Path::new(&bare(prefix)));
         let listing = store.list(prefix, deep).map_err(in_folder)?;
         let mut listed = self.lock();
-        listed.extend(listing.objects.iter().map(|object| (bare(&object.url).into(), object.clone())));
+        for object in &listing.objects {
+            let name = bare(&object.url);
+            // A name stands for one URL.
+            if listed.get(name.as_str()).is_none_or(|known| known.url == object.url) {
+                listed.insert(name.into(), object.clone());
+            }
+        }
+        drop(listed);
         Ok(listing)
     }
 
-    /// Returns true if an object of this name, which has no query, was listed.
-    pub(crate) fn is_listed(&self, name: &str) -> bool {
-        self.lock().contains_key(name)
+    /// Returns the URL of the object of this name, which has no query, if it was listed.
+    pub(crate) fn listed_url(&self, name: &str) -> Option<Box<str>> {
+        self.lock().get(name).map(|object| object.url.clone())
     }
 
     /// Returns an object of the store, which is listed if it was not before. Its name may have no query.

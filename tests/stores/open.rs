@@ -95,6 +95,18 @@ fn errors_name_the_url_without_its_secrets() {
 }
 
 #[test]
+fn two_urls_of_one_name_are_refused() {
+    let case = Case::new(Manners::BUCKET);
+    let [one, two] = [1, 2].map(|version| url(&format!("x.tfrecord?versionId={version}")));
+    case.bucket.set(&one, shard(0..3));
+    case.bucket.set(&two, shard(3..6));
+    assert_eq!(labels(&case.options().open(&two).unwrap()), [3, 4, 5]);
+    assert_eq!(labels(&case.options().open([&one, &one]).unwrap()), [0, 1, 2, 0, 1, 2]);
+    let e = case.options().open([&one, &two]).unwrap_err().to_string();
+    assert!(e.starts_with(&url("x.tfrecord: ")) && e.contains("differ in their queries"), "{e}");
+}
+
+#[test]
 fn without_a_store_urls_are_refused() {
     let case = Case::new(Manners::BUCKET);
     for options in [DatasetOptions::new(), DatasetOptions::new().index(IndexMode::Memory)] {
