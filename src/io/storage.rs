@@ -3,7 +3,7 @@
 use super::open::open_regular;
 use super::url::{bare, check_local, may_be_object, url_of};
 use super::{FileId, Listing, Object, Region, Source, Stamp, Store};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
@@ -79,7 +79,7 @@ impl Storage {
     /// # Errors
     /// Errors of [`Store::list`].
     pub(crate) fn list(&self, store: &dyn Store, prefix: &str, deep: bool) -> Result<Listing> {
-        let in_folder = |e: Error| e.in_file(Path::new(&bare(prefix)));
+        let in_folder = |e| unsupported(e, "the store has no listings").in_file(Path::new(&bare(prefix)));
         let listing = store.list(prefix, deep).map_err(in_folder)?;
         let mut listed = self.lock();
         for object in &listing.objects {
@@ -204,7 +204,7 @@ impl Storage {
     pub(crate) fn put(&self, name: &Path, bytes: &[u8]) -> Result<()> {
         match self.object_of(name)? {
             Some((store, url)) => {
-                store.put(url, bytes)?;
+                store.put(url, bytes).map_err(|e| unsupported(e, "the store is for reading only"))?;
                 let mut beside = self.beside.lock().unwrap_or_else(|e| e.into_inner());
                 let folder = url.rsplit_once('/').map_or("", |(folder, _)| folder);
                 if let Some(Some(names)) = beside.get_mut(folder) {
@@ -244,6 +244,17 @@ impl Storage {
             }
         };
         if exists { self.small(name, limit) } else { Ok(None) }
+    }
+}
+
+/// Returns the error of a store that cannot do what it was asked to, with a text if it has none.
+#[cold]
+fn unsupported(e: Error, text: &str) -> Error {
+    match e.kind() {
+        ErrorKind::Io(io) if io.kind() == io::ErrorKind::Unsupported && io.get_ref().is_none() => {
+            io::Error::new(io::ErrorKind::Unsupported, text).into()
+        }
+        _ => e,
     }
 }
 

@@ -5,6 +5,7 @@ mod index;
 mod open;
 mod parts;
 mod read;
+mod web;
 
 use std::path::Path;
 use std::sync::Arc;
