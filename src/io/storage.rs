@@ -147,6 +147,15 @@ impl Storage {
         opened.map(Some).map_err(|e| e.in_file(Path::new(&bare(url))))
     }
 
+    /// Returns an object that was listed and its bytes, if they are all in memory or mapped.
+    pub(crate) fn whole(&self, name: &Path) -> Option<(Arc<dyn Source>, Region)> {
+        let (store, url) = self.object_of(name).ok()??;
+        self.listed_url(url)?;
+        let source = store.open(&self.object(store, url).ok()?).ok()?;
+        let whole = source.whole()?.clone();
+        Some((source, whole))
+    }
+
     /// Opens an object of a version that another process listed.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ mod open;
 mod parts;
 mod read;
 mod web;
+mod whole;
 
 use std::path::Path;
 use std::sync::Arc;

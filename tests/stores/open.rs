@@ -122,6 +122,18 @@ fn without_a_store_urls_are_refused() {
 }
 
 #[test]
+#[allow(unsafe_code)]
+fn objects_are_not_mapped() {
+    let case = Case::new(Manners::BUCKET);
+    // SAFETY: there are no files.
+    let e = unsafe { case.options().open_mapped(url("train-*")) }.unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::NotLocal { .. })), "{e}");
+    // SAFETY: there are no files.
+    let ds = unsafe { case.options().open_with_maps(url("train-*")) }.unwrap();
+    assert_eq!(labels(&ds).len(), 100);
+}
+
+#[test]
 fn a_pack_is_one_object() {
     for case in Case::all() {
         let paths =
