@@ -138,6 +138,9 @@ impl DatasetOptions {
         };
         let cache = &self.spans;
         let access = |path: &Path, compression: Compression| match (compression.format(), promise) {
+            (None, _) if let Some((source, whole)) = options.storage.whole(path) => {
+                Access::Whole(source, whole)
+            }
             (format, _) if url_of(path).is_some() => {
                 let inflate = format.map(|format| (format, Arc::clone(cache)));
                 Access::Object(options.storage.clone(), inflate)

@@ -32,6 +32,8 @@ pub(crate) enum Access {
     Inflate(CompressedFormat, Arc<Budget>, Arc<SpanCache>),
     /// Ranges of an object of a store, and their decompression if it is compressed.
     Object(Storage, Option<(CompressedFormat, Arc<SpanCache>)>),
+    /// An object whose bytes are all in memory or mapped.
+    Whole(Arc<dyn Source>, Region),
 }
 
 /// The source of the index of a shard.
@@ -114,7 +116,7 @@ impl ShardFile {
 
     /// Returns true if records can borrow from the shard: it is mapped or in memory.
     pub(crate) fn lends(&self) -> bool {
-        matches!(self.access, Access::Memory(_) | Access::Map(_))
+        matches!(self.access, Access::Memory(_) | Access::Map(_) | Access::Whole(..))
     }
 
     pub(crate) fn compression(&self) -> Compression {
@@ -132,7 +134,7 @@ impl ShardFile {
         }
     }
 
-    /// Returns true for an object of a store, whose bytes are always waited for.
+    /// Returns true for an object of a store whose bytes have to be waited for.
     pub(crate) fn is_object(&self) -> bool {
         matches!(self.access, Access::Object(..))
     }
@@ -170,7 +172,7 @@ impl ShardFile {
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
         let opened = self.opened()?;
         let Some(then) = &opened.stamp else { return Ok(None) };
-        if self.is_object() {
+        if matches!(self.access, Access::Object(..) | Access::Whole(..)) {
             return Ok(Some(then.clone()));
         }
         match std::fs::metadata(self.path()).and_then(|meta| Stamp::of(&meta)) {
@@ -226,6 +228,10 @@ impl ShardFile {
                 let file = StoredBytes::File(self.positional(file, index.clone(), budget)?);
                 let inflated = InflatedFile::new(file, *format, index.clone(), cache);
                 (index, ShardBytes::Inflated(inflated), stamp)
+            }
+            Access::Whole(source, region) => {
+                let (index, stamp) = checked(&**source)?;
+                (index, ShardBytes::Memory(region.clone()), stamp)
             }
             Access::Object(storage, inflate) => {
                 let source = storage.open_object(&self.file.path)?;

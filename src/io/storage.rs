@@ -3,7 +3,7 @@
 use super::open::open_regular;
 use super::url::{bare, check_local, may_be_object, url_of};
 use super::{FileId, Listing, Object, Region, Source, Stamp, Store};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
@@ -79,16 +79,23 @@ impl Storage {
     /// # Errors
     /// Errors of [`Store::list`].
     pub(crate) fn list(&self, store: &dyn Store, prefix: &str, deep: bool) -> Result<Listing> {
-        let in_folder = |e: Error| e.in_file(Path::new(&bare(prefix)));
+        let in_folder = |e| unsupported(e, "the store has no listings").in_file(Path::new(&bare(prefix)));
         let listing = store.list(prefix, deep).map_err(in_folder)?;
         let mut listed = self.lock();
-        listed.extend(listing.objects.iter().map(|object| (bare(&object.url).into(), object.clone())));
+        for object in &listing.objects {
+            let name = bare(&object.url);
+            // A name stands for one URL.
+            if listed.get(name.as_str()).is_none_or(|known| known.url == object.url) {
+                listed.insert(name.into(), object.clone());
+            }
+        }
+        drop(listed);
         Ok(listing)
     }
 
-    /// Returns true if an object of this name, which has no query, was listed.
-    pub(crate) fn is_listed(&self, name: &str) -> bool {
-        self.lock().contains_key(name)
+    /// Returns the URL of the object of this name, which has no query, if it was listed.
+    pub(crate) fn listed_url(&self, name: &str) -> Option<Box<str>> {
+        self.lock().get(name).map(|object| object.url.clone())
     }
 
     /// Returns an object of the store, which is listed if it was not before. Its name may have no query.
@@ -138,6 +145,15 @@ impl Storage {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
         let opened = self.object(store, url).and_then(|object| store.open(&object));
         opened.map(Some).map_err(|e| e.in_file(Path::new(&bare(url))))
+    }
+
+    /// Returns an object that was listed and its bytes, if they are all in memory or mapped.
+    pub(crate) fn whole(&self, name: &Path) -> Option<(Arc<dyn Source>, Region)> {
+        let (store, url) = self.object_of(name).ok()??;
+        self.listed_url(url)?;
+        let source = store.open(&self.object(store, url).ok()?).ok()?;
+        let whole = source.whole()?.clone();
+        Some((source, whole))
     }
 
     /// Opens an object of a version that another process listed.
@@ -197,7 +213,7 @@ impl Storage {
     pub(crate) fn put(&self, name: &Path, bytes: &[u8]) -> Result<()> {
         match self.object_of(name)? {
             Some((store, url)) => {
-                store.put(url, bytes)?;
+                store.put(url, bytes).map_err(|e| unsupported(e, "the store is for reading only"))?;
                 let mut beside = self.beside.lock().unwrap_or_else(|e| e.into_inner());
                 let folder = url.rsplit_once('/').map_or("", |(folder, _)| folder);
                 if let Some(Some(names)) = beside.get_mut(folder) {
@@ -237,6 +253,17 @@ impl Storage {
             }
         };
         if exists { self.small(name, limit) } else { Ok(None) }
+    }
+}
+
+/// Returns the error of a store that cannot do what it was asked to, with a text if it has none.
+#[cold]
+fn unsupported(e: Error, text: &str) -> Error {
+    match e.kind() {
+        ErrorKind::Io(io) if io.kind() == io::ErrorKind::Unsupported && io.get_ref().is_none() => {
+            io::Error::new(io::ErrorKind::Unsupported, text).into()
+        }
+        _ => e,
     }
 }
 

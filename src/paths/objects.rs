@@ -53,8 +53,16 @@ pub(super) fn resolve(
     allow_missing: bool,
 ) -> Result<Vec<FoundShard>> {
     let name = bare(url);
-    if *name == *url && storage.is_listed(&name) {
-        return Ok(vec![FoundShard { path: name.into(), searched: false }]);
+    match storage.listed_url(&name) {
+        Some(listed) if *listed == *url => {
+            return Ok(vec![FoundShard { path: name.into(), searched: false }]);
+        }
+        // Records of both would be read from one of them.
+        Some(_) => {
+            let reason = "two URLs have this name, and differ in their queries".into();
+            return Err(PathsError::BadPattern { pattern: name.into(), reason }.into());
+        }
+        None => {}
     }
     // A URL with a query is that of one object.
     if split_query(url).1.is_some() || !is_pattern(Path::new(url)) {

@@ -5,6 +5,8 @@ mod index;
 mod open;
 mod parts;
 mod read;
+mod web;
+mod whole;
 
 use std::path::Path;
 use std::sync::Arc;

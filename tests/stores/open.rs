@@ -95,6 +95,18 @@ fn errors_name_the_url_without_its_secrets() {
 }
 
 #[test]
+fn two_urls_of_one_name_are_refused() {
+    let case = Case::new(Manners::BUCKET);
+    let [one, two] = [1, 2].map(|version| url(&format!("x.tfrecord?versionId={version}")));
+    case.bucket.set(&one, shard(0..3));
+    case.bucket.set(&two, shard(3..6));
+    assert_eq!(labels(&case.options().open(&two).unwrap()), [3, 4, 5]);
+    assert_eq!(labels(&case.options().open([&one, &one]).unwrap()), [0, 1, 2, 0, 1, 2]);
+    let e = case.options().open([&one, &two]).unwrap_err().to_string();
+    assert!(e.starts_with(&url("x.tfrecord: ")) && e.contains("differ in their queries"), "{e}");
+}
+
+#[test]
 fn without_a_store_urls_are_refused() {
     let case = Case::new(Manners::BUCKET);
     for options in [DatasetOptions::new(), DatasetOptions::new().index(IndexMode::Memory)] {
@@ -110,6 +122,18 @@ fn without_a_store_urls_are_refused() {
 }
 
 #[test]
+#[allow(unsafe_code)]
+fn objects_are_not_mapped() {
+    let case = Case::new(Manners::BUCKET);
+    // SAFETY: there are no files.
+    let e = unsafe { case.options().open_mapped(url("train-*")) }.unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::NotLocal { .. })), "{e}");
+    // SAFETY: there are no files.
+    let ds = unsafe { case.options().open_with_maps(url("train-*")) }.unwrap();
+    assert_eq!(labels(&ds).len(), 100);
+}
+
+#[test]
 fn a_pack_is_one_object() {
     for case in Case::all() {
         let paths =
@@ -117,7 +141,7 @@ fn a_pack_is_one_object() {
         let written = write_pack("train", &paths, &case.index_options());
         if !case.bucket.manners().writable {
             let e = written.unwrap_err().to_string();
-            assert!(e.contains(&url(".tfseek/train.tfrp")), "{e}");
+            assert_eq!(e, format!("{}: the store is for reading only", url(".tfseek/train.tfrp")));
             continue;
         }
         let (path, _) = written.unwrap();
