@@ -96,3 +96,19 @@ fn the_first_examples_are_complete_and_safe() {
     let place = |text: &str| readme.find(text).unwrap_or_else(|| panic!("README.md: no {text:?}"));
     assert!(place("```python") < place("```rust") && place("Dataset::open(") < place("unsafe"));
 }
+
+/// A page that is in no menu ends the build of the site. The menus are in `mkdocs.yml` and `docs/site/hooks.py`.
+#[test]
+fn every_page_has_a_place_in_the_site() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let (menus, more) = (read("mkdocs.yml"), read("docs/site/hooks.py"));
+    let has_place = |page: &str| {
+        let folder = page.split_once('/').map(|(folder, _)| format!("\"{folder}/*.md\""));
+        menus.contains(&format!(": {page}\n"))
+            || more.contains(&format!("\"{page}\""))
+            || folder.is_some_and(|folder| more.contains(&folder))
+    };
+    let pages = pages().into_iter().filter_map(|(page, _)| page.strip_prefix("docs/").map(str::to_owned));
+    let without: Vec<_> = pages.filter(|page| !has_place(page)).collect();
+    assert!(without.is_empty(), "{without:?}");
+}
