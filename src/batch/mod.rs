@@ -24,6 +24,7 @@ mod row;
 mod slots;
 mod span;
 mod sparse;
+mod value_type;
 
 pub use column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
 pub use dense::{Padded, Splits, dense_from_sparse, pad_rows};
