@@ -29,7 +29,7 @@ pub(crate) fn build_index(
     let shown = progress.is_some();
     let paths = reading::resolve(py, paths, allow_missing)?;
     wait::run(py, progress, move |call| {
-        let mut options = IndexOptions::new().jobs(options::threads(threads)?).progress(call.callback());
+        let mut options = IndexOptions::new().jobs(options::threads(threads)).progress(call.callback());
         if rebuild {
             options = options.mode(IndexMode::Rebuild);
         }

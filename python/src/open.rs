@@ -34,7 +34,7 @@ pub(crate) fn open(
     let Choice::<Damage>(damage) = argument(&arguments, "damage")?;
     let rest: Option<PathBuf> = argument(&arguments, "rest")?;
     let allow_missing = argument(&arguments, "allow_missing")?;
-    let jobs = options::threads(argument(&arguments, "threads")?)?;
+    let jobs = options::threads(argument(&arguments, "threads")?);
     let max_record: Option<u64> = argument(&arguments, "max_record")?;
     let features: Vec<String> = argument(&arguments, "columns")?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();

@@ -187,7 +187,7 @@ choices! {
     }
 }
 
-/// A number of threads, the calling one included. `None` is one per processor, and 0 the calling thread alone.
-pub(crate) fn threads(threads: Option<usize>) -> Result<usize, Error> {
-    tfseek::threads(threads.map_or(0, |n| n.max(1)))
+/// Converts a number of threads, the calling one included, of which 0 is the calling thread alone. `None` is one per processor: 0 in Rust.
+pub(crate) fn threads(threads: Option<usize>) -> usize {
+    threads.map_or(0, |n| n.max(1))
 }

@@ -130,7 +130,7 @@ pub(crate) fn reshard(
     options.members = size_argument(&arguments, "members")?;
     options.memory = size_argument(&arguments, "memory")?;
     options.index = argument(&arguments, "index")?;
-    options.jobs = options::threads(argument(&arguments, "threads")?)?;
+    options.jobs = options::threads(argument(&arguments, "threads")?);
     options.force = argument(&arguments, "force")?;
     options.records = dataset.view_ids().map(|ids| ids.subset()).transpose()?;
     let opened = dataset.shared.dataset.clone();

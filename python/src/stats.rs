@@ -45,7 +45,7 @@ pub(crate) fn stats(
         .by(by.clone())
         .kind(kind.0.given())
         .damage(damage.0)
-        .jobs(options::threads(threads)?);
+        .jobs(tfseek::threads(options::threads(threads))?);
     if let Some(bytes) = memory {
         options = options.memory(bytes);
     }

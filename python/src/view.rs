@@ -2,6 +2,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
+use crate::options;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -70,8 +71,7 @@ pub(crate) fn view(
     }
     let condition = condition.map(str::parse::<Filter>).transpose()?;
     let failed = |e: ViewError| BindingError::error(py, e.to_string());
-    let mut options =
-        ViewOptions::new().condition(condition.as_ref()).threads(threads.map_or(0, |n| n.max(1)));
+    let mut options = ViewOptions::new().condition(condition.as_ref()).threads(options::threads(threads));
     if let Some(json) = roles {
         options = options.roles(json).map_err(failed)?;
     }

@@ -36,11 +36,30 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> str:
     return library
 
 
-# The child process. Calls fail between `open(ARM)` and `open(ARM.off)`.
+# The beginning of a child process: calls fail while a task runs, between `open(ARM)` and `open(ARM.off)`.
+ARMED = r"""
+import os
+ARM, FIRED = os.environ["TFSEEK_ARM"], os.environ["TFSEEK_FIRED"]
+
+def armed(task, expected, variables):
+    os.environ.update(variables)
+    files = [os.open(ARM, os.O_RDONLY)]
+    try:
+        return task()
+    except expected as e:
+        return e
+    finally:
+        files.append(os.open(ARM + ".off", os.O_RDONLY))
+        for file in files:
+            os.close(file)
+        for name in variables:
+            del os.environ[name]
+"""
+
 CHILD = r"""
 import errno, os, shutil, sys, numpy as np
 import tfseek
-pattern, step, ARM, FIRED = sys.argv[1], int(sys.argv[2]), os.environ["TFSEEK_ARM"], os.environ["TFSEEK_FIRED"]
+pattern, step = sys.argv[1], int(sys.argv[2])
 cold = os.path.join(os.path.dirname(ARM), "cold")
 SPEC = {
     "label": tfseek.FixedLenFeature([], "int64"), "emb": tfseek.FixedLenFeature([8], "float32"),
@@ -88,18 +107,7 @@ TASKS = {
 
 def run(task, **variables):
     shutil.rmtree(cold, ignore_errors=True)
-    os.environ.update(variables)
-    files = [os.open(ARM, os.O_RDONLY)]
-    try:
-        return task()
-    except (OSError, tfseek.Error) as e:
-        return e
-    finally:
-        files.append(os.open(ARM + ".off", os.O_RDONLY))
-        for file in files:
-            os.close(file)
-        for name in variables:
-            del os.environ[name]
+    return armed(task, (OSError, tfseek.Error), variables)
 
 CALLS = [("open", errno.EMFILE), ("open", errno.EINTR), ("open", errno.EACCES), ("read", errno.EIO), ("read", errno.EINTR),
          ("stat", errno.EIO), ("mmap", errno.ENOMEM), ("lseek", errno.EIO), ("opendir", errno.EACCES), ("readdir", errno.EIO),
@@ -140,7 +148,7 @@ def test_failing_calls(shim: str, shards: str, tmp_path: pathlib.Path) -> None:
     arm, code = tmp_path / "arm", tmp_path / "child.py"
     for path in (arm, tmp_path / "arm.off"):
         path.touch()
-    code.write_text(CHILD)
+    code.write_text(ARMED + CHILD)
     env = {**os.environ, "LD_PRELOAD": shim, "TFSEEK_ARM": str(arm), "TFSEEK_FIRED": str(tmp_path / "fired")}
     command = [sys.executable, "-X", "faulthandler", str(code), shards, "1" if SLOW else "40"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=3600 if SLOW else 240)
@@ -285,7 +293,7 @@ MEMORY = r"""
 import errno, gzip, os, sys
 import numpy as np
 import tfseek
-folder, step, ARM, FIRED = sys.argv[1], int(sys.argv[2]), os.environ["TFSEEK_ARM"], os.environ["TFSEEK_FIRED"]
+folder, step = sys.argv[1], int(sys.argv[2])
 N = 1 << 21
 large = {
     "numbers": {"x": np.arange(N, dtype=np.int64) % 100}, "floats": {"x": np.zeros(N, np.float32)}, "strings": {"x": [b""] * (N // 2)},
@@ -354,18 +362,7 @@ except ImportError:
     scanned = False
 
 def run(task, **variables):
-    os.environ.update(variables)
-    files = [os.open(ARM, os.O_RDONLY)]
-    try:
-        found = task()
-    except Exception as e:
-        found = e
-    finally:
-        files.append(os.open(ARM + ".off", os.O_RDONLY))
-        for file in files:
-            os.close(file)
-        for name in variables:
-            del os.environ[name]
+    found = armed(task, Exception, variables)
     return found if isinstance(found, Exception) else plain(found)
 
 counts = [0, 0]
@@ -395,7 +392,7 @@ def test_large_requests_of_memory(shim: str, tmp_path: pathlib.Path) -> None:
     data.mkdir()
     for path in (arm, tmp_path / "arm.off"):
         path.touch()
-    code.write_text(MEMORY)
+    code.write_text(ARMED + MEMORY)
     env = {**os.environ, "LD_PRELOAD": shim, "TFSEEK_ARM": str(arm), "TFSEEK_FIRED": str(tmp_path / "fired")}
     command = [sys.executable, "-X", "faulthandler", str(code), str(data), "1" if SLOW else "3"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=3600 if SLOW else 240)

@@ -1,7 +1,7 @@
 //! Resolution of URLs: the objects of a store, in as few listings as possible.
 
 use super::folder::has_extension;
-use super::pattern::{at_pattern, expand, is_pattern, searched};
+use super::pattern::{MissingWords, at_pattern, expand, is_pattern, searched};
 use super::set::FoundShard;
 use super::walk::{NamePattern, has_wildcard};
 use crate::error::{Error, ErrorKind, PathsError, Result};
@@ -10,9 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Maximum number of missing names in an error, which contains the number of all.
-const MAX_LISTED: usize = 1000;
 
 /// Number of names of objects in one folder that are found by one listing.
 const MANY: usize = 16;
@@ -124,7 +121,7 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
         folders.entry(literal.rsplit_once('/').map_or(literal, |(folder, _)| folder)).or_default().push(word);
     }
     let mut all = Vec::new();
-    let (mut missing, mut missing_count) = (Vec::new(), 0);
+    let mut missing = MissingWords::default();
     for words in folders.values() {
         let literals: Vec<&str> = words.iter().map(|word| literal(word)).collect();
         let prefix = common_start(&literals);
@@ -153,20 +150,11 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
                 let found = found.map(|name| FoundShard { searched: true, ..given(name) }).collect();
                 all.append(&mut searched(Path::new(word), found, allow_missing)?);
             } else {
-                missing_count += 1;
-                if missing.len() < MAX_LISTED {
-                    missing.push(bare(word).into());
-                }
+                missing.add(bare(word).into());
             }
         }
     }
-    if all.is_empty() {
-        return Err(PathsError::NoMatch { pattern: pattern() }.into());
-    }
-    if missing_count > 0 && !allow_missing {
-        let total = words.len() as u64;
-        return Err(PathsError::MissingShards { set: pattern(), total, missing, missing_count }.into());
-    }
+    missing.check(&all, &pattern(), words.len(), allow_missing)?;
     Ok(all)
 }
 

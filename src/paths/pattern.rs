@@ -49,7 +49,7 @@ pub(super) fn resolve(
 
     let words = expand(rest, 0).map_err(|reason| bad(reason.into()))?;
     let mut all = Vec::new();
-    let (mut missing, mut missing_count) = (Vec::new(), 0);
+    let mut missing = MissingWords::default();
     for word in &words {
         let path = base.join(word);
         if let Some(mut found) = existing(&path, folders)? {
@@ -70,23 +70,50 @@ pub(super) fn resolve(
             let found = found.into_iter().map(|path| FoundShard { path, searched: true });
             all.append(&mut searched(&path, found.collect(), allow_missing)?);
         } else {
-            if missing_count == 0 {
+            if missing.count == 0 {
                 replaced::check_file(&path)?;
             }
-            missing_count += 1;
-            if missing.len() < MAX_LISTED {
-                missing.push(path);
-            }
+            missing.add(path);
         }
     }
-    if all.is_empty() {
-        return Err(PathsError::NoMatch { pattern: pattern() }.into());
-    }
-    if missing_count > 0 && !allow_missing {
-        let total = words.len() as u64;
-        return Err(PathsError::MissingShards { set: pattern(), total, missing, missing_count }.into());
-    }
+    missing.check(&all, &pattern(), words.len(), allow_missing)?;
     Ok(all)
+}
+
+/// The words of a pattern that name no shard.
+#[derive(Default)]
+pub(super) struct MissingWords {
+    /// The first of them.
+    listed: Vec<PathBuf>,
+    count: u64,
+}
+
+impl MissingWords {
+    pub(super) fn add(&mut self, path: PathBuf) {
+        self.count += 1;
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(path);
+        }
+    }
+
+    /// Returns an error if none of the `words` words of a pattern found a shard, or if some did not and may not be missing.
+    pub(super) fn check(
+        self,
+        found: &[FoundShard],
+        pattern: &str,
+        words: usize,
+        allow_missing: bool,
+    ) -> Result<()> {
+        if found.is_empty() {
+            return Err(PathsError::NoMatch { pattern: pattern.into() }.into());
+        }
+        if self.count > 0 && !allow_missing {
+            let (set, total) = (pattern.into(), words as u64);
+            let MissingWords { listed: missing, count: missing_count } = self;
+            return Err(PathsError::MissingShards { set, total, missing, missing_count }.into());
+        }
+        Ok(())
+    }
 }
 
 /// Checks that no run was interrupted while it replaced a set that a pattern with wildcards matches, in the folders of the files that were found,
