@@ -1,13 +1,6 @@
 //! The CRC32C of the eight length bytes of a header, and of the payload that follows it.
 
-/// The bytes that are read after a payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Those that follow it. They may be prefetched.
-    Adjacent,
-    /// Others.
-    Unknown,
-}
+use super::long::{LONG, long};
 
 /// An implementation of the CRC32C of headers and payloads. It is `Copy`, so that a loop can carry it.
 pub(crate) trait LenCrc: Copy {
@@ -15,7 +8,7 @@ pub(crate) trait LenCrc: Copy {
     fn crc(self, len: u64) -> u32;
 
     /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second.
-    fn append(self, crc: u32, bytes: &[u8], next: Next) -> u32;
+    fn append(self, crc: u32, bytes: &[u8]) -> u32;
 }
 
 /// A loop that checks many records. Its `run` must be `#[inline(always)]`: it is then compiled once per [`LenCrc`], with the
@@ -26,7 +19,7 @@ pub(crate) trait WithLenCrc {
 }
 
 /// The safe twin, for processors without the instruction: eight lookups in tables of 256 entries (*slicing by 8*), and the `crc32c`
-/// crate for payloads.
+/// crate for short payloads.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables;
 
@@ -47,8 +40,8 @@ impl LenCrc for Tables {
     }
 
     #[inline(always)]
-    fn append(self, crc: u32, bytes: &[u8], _: Next) -> u32 {
-        ::crc32c::crc32c_append(crc, bytes)
+    fn append(self, crc: u32, bytes: &[u8]) -> u32 {
+        if bytes.len() < LONG { ::crc32c::crc32c_append(crc, bytes) } else { long(crc, bytes) }
     }
 }
 

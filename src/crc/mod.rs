@@ -4,19 +4,18 @@
 //! of bytes that contain checksums is not degenerate: `mask(c) = rotate_right(c, 15) + 0xa282ead8`.
 //!
 //! On x86-64 the checks of headers and of short payloads are inlined into the loops over records: with two calls of the `crc32c` crate
-//! per record, a pass over records of 90 bytes takes twice as long (`benches/crc.rs`). Long payloads have a function of their own. On other
-//! processors, payloads are checked with the crate.
+//! per record, a pass over records of 90 bytes takes twice as long (`benches/crc.rs`). On other processors, short payloads are checked with
+//! that crate. Long payloads are checked with the crate `crc-fast` on all processors.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-#[cfg(target_arch = "x86_64")]
-mod folded;
 mod header;
+mod long;
 #[cfg(target_arch = "x86_64")]
 mod sse42;
 
 use header::Tables;
-pub(crate) use header::{LenCrc, Next, WithLenCrc};
+pub(crate) use header::{LenCrc, WithLenCrc};
 
 const MASK_DELTA: u32 = 0xa282_ead8;
 
@@ -34,7 +33,7 @@ pub(crate) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
         type Out = u32;
         #[inline(always)]
         fn run(self, crc: impl LenCrc) -> u32 {
-            crc.append(self.0, self.1, Next::Unknown)
+            crc.append(self.0, self.1)
         }
     }
     with_len_crc(Append(crc, bytes))
@@ -107,7 +106,7 @@ mod tests {
         fn append_continues(a: Vec<u8>, b: Vec<u8>) {
             let whole = [a.as_slice(), &b].concat();
             prop_assert_eq!(crc32c_append(crc32c(&a), &b), crc32c(&whole));
-            prop_assert_eq!(Tables.append(crc32c(&a), &b, Next::Adjacent), ::crc32c::crc32c(&whole));
+            prop_assert_eq!(Tables.append(crc32c(&a), &b), ::crc32c::crc32c(&whole));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Pure checks of a header and a footer, and an iterator over the records of a slice.
 
-use crate::crc::{self, LenCrc, Next, WithLenCrc, with_len_crc};
+use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use byteorder::{LE, WriteBytesExt};
 use std::hint::black_box;
@@ -84,7 +84,7 @@ pub(crate) fn whole_len(bytes: &[u8], crc: impl LenCrc) -> Option<usize> {
 pub(crate) fn payload_is_sound(bytes: &[u8], len: usize, crc: impl LenCrc) -> bool {
     let parts = bytes.get(HEADER_LEN..).and_then(|body| body.split_at_checked(len));
     parts.is_some_and(|(payload, rest)| {
-        let computed = crc::mask(crc.append(0, payload, Next::Adjacent));
+        let computed = crc::mask(crc.append(0, payload));
         rest.first_chunk().is_some_and(|footer| u32::from_le_bytes(*footer) == computed)
     })
 }
@@ -260,7 +260,7 @@ fn first_record_by(crc: impl LenCrc, bytes: &[u8], check: bool, max_payload: u64
     };
     if check {
         // The footer is loaded after the payload. It is not in the caches before, and an earlier load would stop the processor until it is.
-        let computed = crc.append(0, payload, Next::Adjacent);
+        let computed = crc.append(0, payload);
         check_footer(computed, *footer)?;
     }
     Ok(FirstRecord::Whole(payload))
@@ -278,7 +278,7 @@ pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: boo
         fn run(self, crc: impl LenCrc) -> bool {
             let Sound((header, payload, footer)) = self;
             is_header_of(header, crc::mask(crc.crc(split_header(header).0)), payload.len())
-                && crc::mask(crc.append(0, payload, Next::Unknown)) == u32::from_le_bytes(*footer)
+                && crc::mask(crc.append(0, payload)) == u32::from_le_bytes(*footer)
         }
     }
     let parts = record_parts(bytes, offset, payload_len)?;
