@@ -2,7 +2,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
-use crate::options::{self, Choice, KindOption, Seed, argument};
+use crate::options::{Choice, KindOption, Seed, argument};
 use crate::reading::size_of;
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
@@ -130,7 +130,7 @@ pub(crate) fn reshard(
     options.members = size_argument(&arguments, "members")?;
     options.memory = size_argument(&arguments, "memory")?;
     options.index = argument(&arguments, "index")?;
-    options.jobs = options::threads(argument(&arguments, "threads")?);
+    options.threads = argument(&arguments, "threads")?;
     options.force = argument(&arguments, "force")?;
     options.records = dataset.view_ids().map(|ids| ids.subset()).transpose()?;
     let opened = dataset.shared.dataset.clone();

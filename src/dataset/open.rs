@@ -129,7 +129,7 @@ impl DatasetOptions {
     }
 
     fn resolve_and_build(&self, paths: &[PathBuf], promise: Option<Promise>) -> Result<Dataset> {
-        threads(self.index.jobs)?;
+        threads(self.index.threads)?;
         let options = self.index.budgeted();
         let Resolved { paths, warnings } = paths::resolve_in(&options.storage, paths, self.allow_missing)?;
         let options = match promise {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// use tfseek::index::IndexOptions;
 /// use tfseek::{DatasetOptions, IndexMode, Verify};
 /// let ds = DatasetOptions::new().index(IndexMode::Require).verify(Verify::Header).open("train-*.tfrecord")?;
-/// let options = IndexOptions::new().index_dir("indexes").jobs(4);
+/// let options = IndexOptions::new().index_dir("indexes").threads(4);
 /// let ds = DatasetOptions::new().index(options).open("train-*.tfrecord")?;
 /// # Ok::<(), tfseek::Error>(())
 /// ```

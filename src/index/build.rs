@@ -198,7 +198,7 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
         (salvaged.outcome, salvaged.lengths)
     } else {
         let payloads = options.checks_payloads();
-        let threads = threads::threads(options.jobs)?;
+        let threads = threads::threads(options.threads)?;
         let scan = scan_chunks(bytes, ScanStart::default(), payloads, threads, work);
         (scan.map_err(hint)?, None)
     };

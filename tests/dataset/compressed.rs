@@ -130,9 +130,9 @@ fn any_order_of_access_returns_the_records() {
 fn indexes_do_not_depend_on_how_they_are_made() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, _) = write_set(dir.path());
-    let index = |name: &str, jobs| {
+    let index = |name: &str, threads| {
         let target = dir.path().join(name);
-        let options = IndexOptions::new().index_dir(&target).default_dirs(None, None).jobs(jobs);
+        let options = IndexOptions::new().index_dir(&target).default_dirs(None, None).threads(threads);
         tfseek::index::build_beside(&paths, &options)
             .unwrap()
             .into_iter()

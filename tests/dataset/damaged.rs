@@ -117,7 +117,7 @@ fn flips(copies: usize, len: usize) {
         payload[..8].copy_from_slice(&i.to_le_bytes());
         put_record(&mut file, &payload).unwrap();
     }
-    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).jobs(1);
+    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).threads(1);
     let (mut all, mut but_one) = (0, 0);
     for _ in 0..copies {
         let bit = (rng.u64() % (8 * file.len() as u64)) as usize;
@@ -176,7 +176,7 @@ fn gzip_flips(copies: usize, len: usize) {
     }
     assert_eq!(members.len(), 23);
     let start = |i: usize| if i == 0 { 0 } else { ends[i - 1] };
-    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).jobs(1);
+    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).threads(1);
     let (mut before, mut behind, mut others, mut whole) = (0, 0, 0, 0);
     for _ in 0..copies {
         let bit = (rng.u64() % (8 * file.len() as u64)) as usize;

@@ -143,8 +143,8 @@ fn damage_is_located_in_the_lowest_shard() {
     for s in [31, 12, 25] {
         fs::write(&paths[s], &bad).unwrap();
     }
-    for jobs in [1, 4] {
-        let e = open_shards(&paths, &options().mode(IndexMode::Memory).jobs(jobs)).unwrap_err();
+    for threads in [1, 4] {
+        let e = open_shards(&paths, &options().mode(IndexMode::Memory).threads(threads)).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
         assert_eq!(e.location().path.as_deref(), Some(&*paths[12]));
         assert_eq!((e.location().record, e.location().offset), (Some(1), Some(16)));

@@ -116,7 +116,7 @@ fn tensors() {
 
 /// Opens a file with one thread, so that the cap holds for all of the work.
 fn open(path: &Path) -> Result<tfseek::Dataset, Error> {
-    DatasetOptions::new().index(options().mode(IndexMode::Memory).jobs(1)).open(path)
+    DatasetOptions::new().index(options().mode(IndexMode::Memory).threads(1)).open(path)
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn bomb(path: &Path, records: std::ops::Range<u64>) {
 fn the_windows_of_a_file_that_inflates_to_a_thousand_times_its_size_are_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord.gz");
-    let index = IndexOptions::new().index_dir(dir.path()).checkpoint_every(64 << 10).jobs(1);
+    let index = IndexOptions::new().index_dir(dir.path()).checkpoint_every(64 << 10).threads(1);
     let sidecar = dir.path().join("a.tfrecord.gz.tfri");
     for (records, mib) in [(1600, 100), (3200, 200)] {
         bomb(&path, 0..records);

@@ -249,13 +249,14 @@ fn work_on(
         Some(bytes) if is_small(bytes, dataset.len()) => parser.contiguous_bytes(true),
         _ => parser,
     };
-    let mut options =
-        dataset.loader(scan.converter.parser_schema()).parser(parser).batch_size(rows as u64).memory(MEMORY);
+    let mut options = dataset
+        .loader(scan.converter.parser_schema())
+        .parser(parser)
+        .batch_size(rows as u64)
+        .memory(MEMORY)
+        .threads(scan.threads);
     if let Some(subset) = &subset {
         options = options.select(subset.clone());
-    }
-    if let Some(threads) = scan.threads {
-        options = options.threads(threads);
     }
     if let Some(verify) = scan.verify {
         options = options.verify(LoaderVerify::Always(verify));

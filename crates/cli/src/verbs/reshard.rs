@@ -153,7 +153,7 @@ fn options(args: &ReshardArgs) -> ReshardOptions {
     options.members = args.members;
     options.index = args.index;
     options.memory = args.memory;
-    options.jobs = args.access.threads.count();
+    options.threads = args.access.threads.threads;
     options.force = args.force;
     options
 }

@@ -63,8 +63,8 @@ impl From<Error> for Verification {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// Number of threads; 0: one per processor. Default: 0.
-    pub threads: usize,
+    /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread.
+    pub threads: Option<usize>,
     /// Kind of the records. Default: [`MessageKind::Other`], with which nothing is decoded. Without a kind it is guessed for each file.
     pub kind: Option<MessageKind>,
     /// Options of the streams.
@@ -76,7 +76,7 @@ pub struct VerifyOptions {
 impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
         let stream = StreamOptions::new();
-        VerifyOptions { threads: 0, kind: Some(MessageKind::Other), stream, max_record: MAX_RECORD }
+        VerifyOptions { threads: None, kind: Some(MessageKind::Other), stream, max_record: MAX_RECORD }
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
         damaged[4 * 19 + 12] ^= 1;
         let paths =
             [write("a", &damaged), dir.path().join("none"), dir.path().to_path_buf(), write("b", &sound)];
-        for threads in [1, 3] {
+        for threads in [Some(1), Some(3)] {
             let options = VerifyOptions { threads, ..VerifyOptions::default() };
             let read = Arc::new(AtomicU64::new(0));
             let progress = {

@@ -74,7 +74,7 @@ pub fn reshard(
     options: &ReshardOptions,
     progress: &ReshardProgress,
 ) -> Result<ReshardReport, ToolsError> {
-    let jobs = tfseek::threads(options.jobs)?;
+    let threads = tfseek::threads(options.threads)?;
     let mut plan = Plan::new(options)?;
     let inputs: Vec<PathBuf> = ds.shards().map(|shard| shard.path.to_path_buf()).collect();
     let needs_kind = !options.keep.is_empty() || !options.drop.is_empty() || options.split.is_some();
@@ -109,7 +109,7 @@ pub fn reshard(
     (progress.expect)(total.saturating_mul(passes));
     let report = Report { advance: Arc::clone(&progress.advance) };
     let scanned = match scans {
-        true => parts::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, jobs, &report)?,
+        true => parts::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, threads, &report)?,
         false => parts::Scanned::default(),
     };
     let members = Members::new(options.records.as_ref(), scanned.parts, ds.len());
@@ -127,7 +127,7 @@ pub fn reshard(
     plan.check_space(known, temporary)?;
     let gather = Gather { ds, plan: &plan, rewrite: rewrite.as_ref(), writer: &writer, report: &report };
     let writers = match way {
-        ReshardWay::Direct => gather.direct(jobs)?,
+        ReshardWay::Direct => gather.direct(threads)?,
         ReshardWay::Memory => buckets::write(&gather, &members, total, None)?,
         ReshardWay::Files => buckets::write(&gather, &members, total, Some(memory))?,
     };
@@ -140,7 +140,7 @@ pub fn reshard(
     let sets = plan.report()?;
     if options.index && compression != Compression::None {
         let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();
-        let index = IndexOptions::new().jobs(options.jobs);
+        let index = IndexOptions::new().threads(options.threads);
         tfseek::index::build_beside(&shards, &index)?.into_iter().try_for_each(|built| built.map(drop))?;
     }
     Ok(ReshardReport { sets, left_out: ds.len().saturating_sub(plan.records()), way })

@@ -35,8 +35,8 @@ pub struct ReshardOptions {
     pub index: bool,
     /// Memory in bytes. Default: [`memory_limit`](super::memory_limit).
     pub memory: Option<u64>,
-    /// Number of threads; 0: one per processor. Default: 0.
-    pub jobs: usize,
+    /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread.
+    pub threads: Option<usize>,
     /// Replace existing files. Default: false.
     pub force: bool,
 }
@@ -58,7 +58,7 @@ impl ReshardOptions {
             members: None,
             index: false,
             memory: None,
-            jobs: 0,
+            threads: None,
             force: false,
         }
     }

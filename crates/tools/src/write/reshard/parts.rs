@@ -141,7 +141,7 @@ pub(super) fn scan(
     records: Option<&Subset>,
     splitter: Option<&Splitter<'_>>,
     sized: Option<&Rewrite>,
-    jobs: usize,
+    threads: usize,
     report: &Report,
 ) -> Result<Scanned, ToolsError> {
     let n = ds.len();
@@ -184,7 +184,7 @@ pub(super) fn scan(
         }
     };
     let mut all = Scanned::default();
-    in_order(jobs, usize::MAX, 0..n.div_ceil(UNIT), scan, |Scanned { parts, lens }| {
+    in_order(threads, usize::MAX, 0..n.div_ceil(UNIT), scan, |Scanned { parts, lens }| {
         all.parts.extend(parts);
         all.lens.extend(lens);
         Ok(())

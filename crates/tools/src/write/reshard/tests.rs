@@ -122,12 +122,12 @@ fn one_answer_for_any_threads_memory_and_compression_of_the_input() {
     for suffix in ["", ".gz", ".zz"] {
         let dir = tempfile::tempdir().unwrap();
         let ds = dataset(dir.path(), &three(&all), suffix);
-        for jobs in [1, 8] {
+        for threads in [Some(1), Some(8)] {
             for memory in [60_000, 1 << 30] {
                 for out in ["x/{split}@5.tfrecord", "x/{split}@3.tfrecord.gz", "x/{split}.zlib"] {
                     let mut options = ReshardOptions::new(dir.path().join(out));
-                    (options.jobs, options.memory, options.order) =
-                        (jobs, Some(memory), OrderOptions::Shuffled);
+                    (options.threads, options.memory, options.order) =
+                        (threads, Some(memory), OrderOptions::Shuffled);
                     options.split = Some(split(&[("train", 0.9), ("val", 0.1)], Some("id"), None));
                     let report = run(&ds, &options).unwrap();
                     let name = |path: PathBuf| path.file_name().unwrap().to_owned();
@@ -138,7 +138,7 @@ fn one_answer_for_any_threads_memory_and_compression_of_the_input() {
                     assert_eq!(
                         seen.entry(out).or_insert_with(|| found.clone()),
                         &found,
-                        "{suffix} {jobs} {memory} {out}"
+                        "{suffix} {threads:?} {memory} {out}"
                     );
                     let way = if memory == 60_000 {
                         ReshardWay::Files
@@ -487,7 +487,7 @@ fn outputs_are_checked_before_anything_is_written() {
     fails(&with(&|o| o.out = at("x")), "expected {split}");
     fails(&with(&|o| o.split = None), "requires a split");
     fails(&with(&|o| o.members = Some(5)), "expected compression gzip");
-    fails(&with(&|o| o.jobs = 9999), "threads");
+    fails(&with(&|o| o.threads = Some(9999)), "threads");
     // Replacement keeps links and removes the old set first.
     let mut again = ReshardOptions::new(at("a@2"));
     (again.force, again.order) = (true, OrderOptions::Shuffled);
