@@ -15,7 +15,7 @@ use super::slots::{AssemblyScratch, ColumnPools, DecodedSlots, RowError};
 use super::{ragged, sparse};
 use crate::error::{ErrorKind, Result};
 
-/// The decoded slots of one part of a plan, and the buffers to assemble their columns.
+/// The decoded slots of one map field, and the buffers to assemble their columns.
 pub(super) struct Assembly<'a, R> {
     pub(super) bytes: SpanBytes<'a, R>,
     pub(super) slots: &'a mut [SlotValues],

@@ -104,7 +104,7 @@ pub(super) fn append_words(mut state: u64, bytes: &[u8], crc32: impl Fn(u64, u64
     crc32(0, word) ^ rest
 }
 
-/// Returns a word and a number. Their sum, after `crc32` of the word, is the CRC behind the last `tail` bytes of a slice, which are fewer
+/// Returns a word and a number. Their sum, after `crc32` of the word, is the CRC after the last `tail` bytes of a slice, which are fewer
 /// than eight. No branch depends on their number.
 ///
 /// The word begins with zeros, which leave the CRC 0 as it is, and ends with the tail. So the state is added to the bytes of the tail, and
@@ -151,7 +151,7 @@ fn append_small(mut state: u64, blocks: &[[u8; SMALL]]) -> u64 {
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     reason = "a part has `STEPS * LANES` times 16 bytes; `k` is below `WORDS`, and a block has four parts of `WORDS` words; a line that \
-              is prefetched begins at most `AHEAD` bytes behind a block"
+              is prefetched begins at most `AHEAD` bytes after a block"
 )]
 fn append_blocks<const PREFETCH: bool>(mut state: u64, blocks: &[[u8; BLOCK]]) -> u64 {
     if blocks.is_empty() {

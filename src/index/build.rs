@@ -120,7 +120,7 @@ impl<S: Source> ShardScan<'_, S> {
                 let bytes = |pos| FileReader::new(file, pos..stamp.size, work);
                 let inflated = match known {
                     Some((points, at)) => {
-                        CheckpointScan::behind(bytes(at), format, spacing, points, at, start.at)
+                        CheckpointScan::after(bytes(at), format, spacing, points, at, start.at)
                     }
                     None => CheckpointScan::new(bytes(0), format, spacing),
                 };

@@ -267,7 +267,7 @@ fn invalid_packs_are_refused() {
     let good = fs::read(&file).unwrap();
     let open = |bytes: &[u8]| open_pack(&write(dir.path(), "p.tfrp", bytes));
     let names_at = 128 + 4 * 32;
-    let reseal = |bytes: &mut Vec<u8>| {
+    let put_checksums = |bytes: &mut Vec<u8>| {
         let end = names_at + 4 * "part-0/train-00000".len();
         let crc = tfseek::crc::crc32c(&bytes[128..end]);
         bytes[120..124].copy_from_slice(&crc.to_le_bytes());
@@ -285,13 +285,13 @@ fn invalid_packs_are_refused() {
         let mut bad = good.clone();
         bad[names_at..names_at + name.len()].copy_from_slice(name);
         assert!(open(&bad).is_err(), "the checksum of the names");
-        reseal(&mut bad);
+        put_checksums(&mut bad);
         assert!(open(&bad).unwrap_err().to_string().contains("name 0"), "{}", name.escape_ascii());
     }
     for at in (128..names_at).step_by(8) {
         let mut bad = good.clone();
         bad[at..at + 8].fill(0xff);
-        reseal(&mut bad);
+        put_checksums(&mut bad);
         assert!(open(&bad).is_err(), "field at {at}");
     }
     for byte in 0..128 {

@@ -138,7 +138,7 @@ fn indexes_and_columns() {
         under_each_cap(feature, || ds.column(feature, &Default::default()).map(drop));
     }
 
-    // One record, in a span that is decompressed as a whole.
+    // One record, in a segment that is decompressed as a whole.
     let path = dir.path().join("long.gz");
     let mut writer = Writer::create(&path).unwrap();
     writer.write(&long(1 << 20)).unwrap();

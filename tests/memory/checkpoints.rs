@@ -124,7 +124,7 @@ fn datasets_of_a_process_share_one_cache() {
     let mut buf = Vec::with_capacity(1 << 20);
     let ((), held) = alloc::most_held(usize::MAX, || {
         for dataset in &datasets {
-            // The second access to a span keeps all of it.
+            // The second access to a segment keeps all of it.
             for i in (0..dataset.len()).chain(0..dataset.len()) {
                 assert!(dataset.read(i, &mut buf).unwrap().payload() == payloads[i as usize]);
             }

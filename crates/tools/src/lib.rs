@@ -1,4 +1,4 @@
-//! The functions behind the `tfseek` command, for other programs.
+//! The functions of the `tfseek` command, for other programs.
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] those of many files.
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.

@@ -88,10 +88,10 @@ impl RecordStats {
         self.features.iter_mut().chain(&mut self.lists).flatten()
     }
 
-    fn seal(&mut self) {
-        self.sizes.seal();
-        self.fields.seal();
-        self.all().for_each(|stats| stats.seal());
+    fn flush(&mut self) {
+        self.sizes.flush();
+        self.fields.flush();
+        self.all().for_each(|stats| stats.flush());
     }
 
     /// Adds the statistics of `other`, whose places are mapped to those of this one. Returns the number of fields that are not counted.
@@ -326,9 +326,9 @@ impl UnitStats {
     }
 
     /// Counts what was collected. It precedes merging.
-    pub(crate) fn seal(&mut self, limit: u64) {
-        self.all.seal();
-        self.slices.values_mut().for_each(RecordStats::seal);
+    pub(crate) fn flush(&mut self, limit: u64) {
+        self.all.flush();
+        self.slices.values_mut().for_each(RecordStats::flush);
         self.limit(limit);
     }
 

@@ -371,7 +371,7 @@ impl FoldWork for StatsRun<'_> {
     }
 
     fn end(&self, unit: &mut StatsUnit) {
-        unit.stats.seal(self.unit_memory());
+        unit.stats.flush(self.unit_memory());
     }
 
     fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), ToolsError> {

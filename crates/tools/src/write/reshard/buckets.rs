@@ -5,8 +5,8 @@
 
 use super::gather::Gather;
 use super::members::Members;
-use super::parts::BATCH;
 use super::rewrite;
+use super::splits::BATCH;
 use crate::error::ToolsError;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -71,9 +71,9 @@ fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -
     while start < n {
         ids.clear();
         let end = n.min(start.saturating_add(BATCH));
-        ids.extend((start..end).filter(|&i| members.part_of(i).is_some()));
+        ids.extend((start..end).filter(|&i| members.split_of(i).is_some()));
         let mut positions = ids.iter().map(|&i| {
-            let s = members.part_of(i).unwrap_or(0);
+            let s = members.split_of(i).unwrap_or(0);
             match (plan.sets.get(s), firsts.get(s)) {
                 (Some(set), Some(first)) => Ok(first + set.sequence.position_of(i)?),
                 _ => Err(changed()),

@@ -1,9 +1,9 @@
 //! Records read where they are, shard by shard.
 
-use super::parts::BATCH;
 use super::plan::{Plan, PlannedSet};
 use super::progress::{Report, Tally};
 use super::rewrite::{self, Rewrite};
+use super::splits::BATCH;
 use crate::work::in_order;
 use tfseek::writer::WriterOptions;
 use tfseek::{Dataset, ErrorKind, Record, Result, Writer};

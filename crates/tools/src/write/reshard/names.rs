@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek::paths::set_of;
 
-/// The place of the name of a part in a pattern.
-const PART: &str = "{split}";
+/// The place of the name of a split in a pattern.
+const SPLIT: &str = "{split}";
 
 /// The path of an output, as given: a file, or a set of shards with `@`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl OutPattern {
     pub(crate) fn parse(
         out: &Path,
         shards: Option<ShardCount>,
-        has_parts: bool,
+        has_splits: bool,
     ) -> Result<OutPattern, ToolsError> {
         let text = out
             .to_str()
@@ -34,10 +34,10 @@ impl OutPattern {
             ToolsError::Path(format!("{text}: expected a file name or a set of shards, found a folder"))
         })?;
         let folder = text.strip_suffix(name).unwrap_or_default();
-        if text.contains(PART) != has_parts {
-            return Err(ToolsError::Path(match has_parts {
-                true => format!("{text}: expected {PART} in the path of a split, found none"),
-                false => format!("{text}: {PART} requires a split"),
+        if text.contains(SPLIT) != has_splits {
+            return Err(ToolsError::Path(match has_splits {
+                true => format!("{text}: expected {SPLIT} in the path of a split, found none"),
+                false => format!("{text}: {SPLIT} requires a split"),
             }));
         }
         let (stem, suffix, named) = match at_pattern(name) {
@@ -87,11 +87,11 @@ impl OutPattern {
         Compression::of_name(name).0
     }
 
-    /// Returns the names of the files of a part. `count` is the number of its shards, if they are a set.
-    pub(crate) fn set(&self, part: Option<&str>, count: Option<u64>) -> SetNames {
-        let part = part.unwrap_or(PART);
+    /// Returns the names of the files of a split. `count` is the number of its shards, if they are a set.
+    pub(crate) fn set(&self, split: Option<&str>, count: Option<u64>) -> SetNames {
+        let split = split.unwrap_or(SPLIT);
         let [folder, stem, suffix] =
-            [&self.folder, &self.stem, &self.suffix].map(|text| text.replace(PART, part));
+            [&self.folder, &self.stem, &self.suffix].map(|text| text.replace(SPLIT, split));
         SetNames { folder: folder.into(), stem, suffix, count }
     }
 }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn parse(out: &str, shards: Option<ShardCount>) -> Result<OutPattern, String> {
-        OutPattern::parse(Path::new(out), shards, out.contains(PART)).map_err(|e| e.to_string())
+        OutPattern::parse(Path::new(out), shards, out.contains(SPLIT)).map_err(|e| e.to_string())
     }
 
     #[test]
