@@ -66,7 +66,7 @@ pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
     match e {
         ToolsError::Error(e) => e.into(),
         ToolsError::Options(_)
-        | ToolsError::Path(_)
+        | ToolsError::Path { .. }
         | ToolsError::Split(_)
         | ToolsError::Tasks(_)
         | ToolsError::Records { .. }

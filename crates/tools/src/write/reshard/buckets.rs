@@ -7,7 +7,7 @@ use super::gather::Gather;
 use super::members::Members;
 use super::rewrite;
 use super::splits::BATCH;
-use crate::error::ToolsError;
+use crate::error::{OptionsReason, ToolsError};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -47,9 +47,7 @@ pub(super) fn write(
         && total / count > memory / 5 * 3
     {
         let expected = total / MOST / 2 * 5;
-        return Err(ToolsError::options(format!(
-            "memory: expected at least {expected} bytes for {MOST} temporary files, found {memory}"
-        )));
+        return Err(ToolsError::Options(OptionsReason::Memory { files: MOST, expected, found: memory }));
     }
     let folder = gather.plan.sets.first().map_or(Path::new("."), |set| set.names.folder());
     let mut buckets = Buckets::new(n, count, memory.map(|memory| (folder, memory / 5 / count)));

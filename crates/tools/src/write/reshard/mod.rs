@@ -28,7 +28,7 @@ mod splits;
 #[cfg(test)]
 mod tests;
 
-use crate::error::ToolsError;
+use crate::error::{OptionsReason, ToolsError};
 pub use limits::memory_limit;
 pub use options::{
     OrderOptions, ReshardOptions, ReshardReport, ReshardSet, ReshardWay, ShardCount, SplitOptions,
@@ -157,10 +157,9 @@ fn writer_options(options: &ReshardOptions, compression: Compression) -> Result<
     // The index of a compressed file has checkpoints, which a writer does not know.
     let writer = writer.index(options.index && compression == Compression::None);
     match options.members {
-        Some(_) if compression != Compression::Gzip => Err(ToolsError::options(format!(
-            "members: expected compression gzip, found {}",
-            compression.name()
-        ))),
+        Some(_) if compression != Compression::Gzip => {
+            Err(ToolsError::Options(OptionsReason::Members { found: compression }))
+        }
         Some(bytes) => Ok(writer.members(bytes)),
         None => Ok(writer),
     }

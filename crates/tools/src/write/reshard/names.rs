@@ -1,7 +1,7 @@
 //! Names of the files of a set of shards.
 
 use super::options::ShardCount;
-use crate::error::ToolsError;
+use crate::error::{PathReason, ToolsError};
 use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek::paths::set_of;
@@ -26,19 +26,13 @@ impl OutPattern {
         shards: Option<ShardCount>,
         has_splits: bool,
     ) -> Result<OutPattern, ToolsError> {
-        let text = out
-            .to_str()
-            .ok_or_else(|| ToolsError::Path(format!("{}: expected a path in UTF-8", out.display())))?;
+        let refused = |reason| ToolsError::Path { path: out.to_path_buf(), reason };
+        let text = out.to_str().ok_or_else(|| refused(PathReason::NotUtf8))?;
         let name = out.file_name().and_then(|name| name.to_str()).filter(|name| text.ends_with(name));
-        let name = name.ok_or_else(|| {
-            ToolsError::Path(format!("{text}: expected a file name or a set of shards, found a folder"))
-        })?;
+        let name = name.ok_or_else(|| refused(PathReason::Folder))?;
         let folder = text.strip_suffix(name).unwrap_or_default();
         if text.contains(SPLIT) != has_splits {
-            return Err(ToolsError::Path(match has_splits {
-                true => format!("{text}: expected {SPLIT} in the path of a split, found none"),
-                false => format!("{text}: {SPLIT} requires a split"),
-            }));
+            return Err(refused(if has_splits { PathReason::NoSplit } else { PathReason::Split }));
         }
         let (stem, suffix, named) = match at_pattern(name) {
             Some((stem, count, suffix)) => (stem, suffix, Some(count)),
@@ -52,28 +46,20 @@ impl OutPattern {
             None | Some("*") => None,
             Some(count) => {
                 let count = count.parse().ok().filter(|&count| count > 0);
-                Some(count.ok_or_else(|| {
-                    ToolsError::Path(format!("{text}: expected a number of shards from 1 to 2^64 - 1"))
-                })?)
+                Some(count.ok_or_else(|| refused(PathReason::ShardCount))?)
             }
         };
         let shards = match (named, shards) {
             (Some(count), None) => Some(ShardCount::Count(count)),
             (Some(count), Some(ShardCount::Count(other))) if count == other => Some(ShardCount::Count(count)),
             (Some(count), Some(_)) => {
-                return Err(ToolsError::Path(format!(
-                    "{text}: the path has a number of shards, {count}; with another one or a size expected `@*`"
-                )));
+                return Err(refused(PathReason::OtherShardCount { found: count }));
             }
             (None, None) if name.contains('@') && at_pattern(name).is_some() => {
-                return Err(ToolsError::Path(format!(
-                    "{text}: expected a number of shards or their size for `@*`"
-                )));
+                return Err(refused(PathReason::NoShardCount));
             }
             (None, Some(ShardCount::Count(0) | ShardCount::Size(0))) => {
-                return Err(ToolsError::Path(format!(
-                    "{text}: expected at least one shard of at least one byte, found 0"
-                )));
+                return Err(refused(PathReason::NoShards));
             }
             (None, shards) => shards,
         };

@@ -3,7 +3,7 @@
 use super::members::Members;
 use super::options::OrderOptions;
 use super::progress::Report;
-use crate::error::ToolsError;
+use crate::error::{OptionsReason, ToolsError};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use tfseek::column::{ColumnOptions, Value};
@@ -101,7 +101,7 @@ pub(super) fn split_orders(
 /// Returns the records in the order of a feature. The sort is stable, and records without a value come last.
 fn sorted(ds: &Dataset, feature: &str, reverse: bool, report: &Report) -> Result<Vec<u32>, ToolsError> {
     let n = u32::try_from(ds.len()).map_err(|_| {
-        ToolsError::options(format!("sort: expected at most {} records, found {}", u32::MAX, ds.len()))
+        ToolsError::Options(OptionsReason::SortedRecords { limit: u32::MAX.into(), found: ds.len() })
     })?;
     let advance = Arc::clone(&report.advance);
     let columns = ColumnOptions::new().progress(move |bytes| (advance)(bytes));

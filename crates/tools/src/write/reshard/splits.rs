@@ -3,7 +3,7 @@
 use super::options::SplitOptions;
 use super::progress::Report;
 use super::rewrite::{self, Rewrite};
-use crate::error::ToolsError;
+use crate::error::{SplitReason, ToolsError};
 use crate::forms::content::for_each_value;
 use crate::work::in_order;
 use tfseek::error::OrderError;
@@ -35,55 +35,42 @@ impl<'a> Splitter<'a> {
         kind: MessageKind,
     ) -> Result<Splitter<'a>, ToolsError> {
         let SplitOptions { splits, by, missing } = given;
+        let refused = ToolsError::Split;
         if splits.is_empty() || splits.len() > MOST_SPLITS {
-            return Err(ToolsError::Split(format!(
-                "split: expected 1 to {MOST_SPLITS} splits, found {}",
-                splits.len()
-            )));
+            return Err(refused(SplitReason::Count { limit: MOST_SPLITS, found: splits.len() }));
         }
         for (k, (name, fraction)) in splits.iter().enumerate() {
             let plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.".contains(&c));
             if !plain || name.is_empty() || name.starts_with('.') {
-                return Err(ToolsError::Split(format!(
-                    "split: expected a name of letters, digits, `_`, `-` and `.`, found \"{}\"",
-                    name.escape_debug()
-                )));
+                return Err(refused(SplitReason::Name { found: name.clone() }));
             }
             if splits.iter().take(k).any(|(other, _)| other == name) {
-                return Err(ToolsError::Split(format!("split: the split {name} occurs twice")));
+                return Err(refused(SplitReason::Twice { name: name.clone() }));
             }
             if *fraction == 0.0 {
-                return Err(ToolsError::Split(format!(
-                    "split: expected a fraction above 0 for the split {name}, found 0"
-                )));
+                return Err(refused(SplitReason::Zero { name: name.clone() }));
             }
         }
         let fractions: Vec<f64> = splits.iter().map(|(_, fraction)| *fraction).collect();
         let split = Split::new(&fractions).map_err(|e| match e.kind() {
-            ErrorKind::Order(OrderError::Refused { reason }) => ToolsError::Split(format!("split: {reason}")),
+            ErrorKind::Order(OrderError::Refused { reason }) => {
+                refused(SplitReason::Fractions { reason: reason.clone() })
+            }
             _ => e.into(),
         })?;
         if !split.is_complete() {
-            return Err(ToolsError::Split("split: expected fractions with a sum of 1, found less".into()));
+            return Err(refused(SplitReason::Incomplete));
         }
         if by.is_some() && kind == MessageKind::Other {
-            return Err(ToolsError::Split(
-                "split by a feature: expected Examples or SequenceExamples, found other payloads".into(),
-            ));
+            return Err(refused(SplitReason::NoFeatures));
         }
         let missing = match missing {
             Some(_) if by.is_none() => {
-                return Err(ToolsError::Split(
-                    "a split for missing values requires a feature to split by".into(),
-                ));
+                return Err(refused(SplitReason::MissingWithoutFeature));
             }
             Some(name) => {
                 let split = splits.iter().position(|(other, _)| other == name);
-                let split = split.ok_or_else(|| {
-                    ToolsError::Split(format!(
-                        "the split for missing values: expected one of the splits, found {name}"
-                    ))
-                })?;
+                let split = split.ok_or_else(|| refused(SplitReason::Missing { found: name.clone() }))?;
                 u8::try_from(split).ok()
             }
             None => None,
@@ -114,7 +101,7 @@ impl<'a> Splitter<'a> {
             }
         };
         let split = self.split.number(hash).and_then(|split| u8::try_from(split).ok());
-        split.ok_or_else(|| ToolsError::Split("split: a record is in no split".into()))
+        split.ok_or(ToolsError::Split(SplitReason::Incomplete))
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::ToolsError;
+use crate::error::{PathReason, SplitReason, ToolsError};
 use crate::forms::digest::sha256;
 use std::collections::BTreeMap;
 use std::fs;
@@ -488,6 +488,12 @@ fn outputs_are_checked_before_anything_is_written() {
     fails(&with(&|o| o.split = None), "requires a split");
     fails(&with(&|o| o.members = Some(5)), "expected compression gzip");
     fails(&with(&|o| o.threads = Some(9999)), "threads");
+    // Reasons have fields.
+    let failure = |options: &ReshardOptions| run(&ds, options).unwrap_err();
+    let twice = failure(&splits(&[("x", 0.5), ("x", 0.5)]));
+    assert!(matches!(twice, ToolsError::Split(SplitReason::Twice { name }) if name == "x"));
+    let no_split = failure(&with(&|o| o.out = at("x")));
+    assert!(matches!(no_split, ToolsError::Path { path, reason: PathReason::NoSplit } if path == at("x")));
     // Replacement keeps links and removes the old set first.
     let mut again = ReshardOptions::new(at("a@2"));
     (again.force, again.order) = (true, OrderOptions::Shuffled);
