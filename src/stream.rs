@@ -573,7 +573,7 @@ impl Stream {
     }
 
     /// Returns the number of bytes after the last complete record, if the end was reached with [`Tail::Tolerate`] and is torn. In a compressed
-    /// file they are decompressed bytes, and the bytes of the file behind the last whole member or stream. 0: only its trailer is missing.
+    /// file they are decompressed bytes, and the bytes of the file after the last whole member or stream. 0: only its trailer is missing.
     pub fn torn_tail_bytes(&self) -> Option<u64> {
         self.torn
     }
@@ -630,7 +630,7 @@ impl FramedRecords {
         Ok(next)
     }
 
-    /// Returns the number of bytes of a torn tail at the end of the file, with those behind a compressed stream, and the warning about it.
+    /// Returns the number of bytes of a torn tail at the end of the file, with those after a compressed stream, and the warning about it.
     #[cold]
     fn torn_tail(&self, name: &Path) -> Option<(u64, Warning)> {
         let (inflated, left) = (self.torn, self.source.left_out());

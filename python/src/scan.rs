@@ -102,9 +102,7 @@ impl ScanCore {
         if let Some(rows) = argument::<Option<usize>>(arguments, "batch_rows")? {
             scan = scan.batch_rows(rows);
         }
-        if let Some(threads) = argument::<Option<usize>>(arguments, "threads")? {
-            scan = scan.threads(threads);
-        }
+        scan = scan.threads(argument::<Option<usize>>(arguments, "threads")?);
         if let Some(Choice(verify)) = argument::<Option<Choice<Verify>>>(arguments, "verify")? {
             scan = scan.verify(verify);
         }

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::column::RegionSpan;
+use super::compile::DefaultValues;
 use super::pool::BufMut;
 use super::span::{ListContent, ValueSpan};
 use crate::error::FeatureError;
@@ -48,6 +49,9 @@ pub(super) trait ValueType: Copy + 'static {
 
     /// Returns true if a message of `bytes` bytes can contain `count` values. Memory is allocated only then.
     fn fits(count: usize, bytes: usize) -> bool;
+
+    /// Writes the values for a record without the feature. Strings are in region `region`.
+    fn write_default(default: &DefaultValues, region: usize, to: &mut [Self]);
 }
 
 /// A row and its number.
@@ -75,6 +79,23 @@ pub(super) fn message_content<T: ValueType>(value: ValueMessage<'_>) -> Option<L
 #[inline(always)]
 pub(super) fn content<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Option<ListContent> {
     span.as_content().or_else(|| message_content::<T>(span.message(payload)?))
+}
+
+/// Fills `to` with the values of rows whose values are all located as numbers. Returns false if one is not.
+#[inline(always)]
+fn all_numbers<T>(spans: &[ValueSpan], to: &mut [T], value: impl Fn(u64) -> T) -> bool {
+    if !ValueSpan::are_numbers(spans) {
+        return false;
+    }
+    for (to, span) in to.iter_mut().zip(spans) {
+        *to = value(span.number_bytes());
+    }
+    true
+}
+
+/// Copies values to `to`, as many as it has.
+fn copy_values<T: Copy>(values: &[T], to: &mut [T]) {
+    to.iter_mut().zip(values).for_each(|(to, value)| *to = *value);
 }
 
 /// Maximum length of a list that is decoded value by value.
@@ -110,13 +131,7 @@ impl ValueType for i64 {
 
     #[inline(always)]
     fn all_located(spans: &[ValueSpan], _: usize, to: &mut [i64]) -> bool {
-        if !ValueSpan::are_numbers(spans) {
-            return false;
-        }
-        for (to, span) in to.iter_mut().zip(spans) {
-            *to = varint::join_sevens(span.number_bytes()) as i64;
-        }
-        true
+        all_numbers(spans, to, |bytes| varint::join_sevens(bytes) as i64)
     }
 
     #[inline]
@@ -156,6 +171,12 @@ impl ValueType for i64 {
     fn fits(count: usize, bytes: usize) -> bool {
         count <= bytes
     }
+
+    fn write_default(default: &DefaultValues, _: usize, to: &mut [i64]) {
+        if let DefaultValues::Int64(values) = default {
+            copy_values(values, to);
+        }
+    }
 }
 
 impl ValueType for f32 {
@@ -187,13 +208,7 @@ impl ValueType for f32 {
 
     #[inline(always)]
     fn all_located(spans: &[ValueSpan], _: usize, to: &mut [f32]) -> bool {
-        if !ValueSpan::are_numbers(spans) {
-            return false;
-        }
-        for (to, span) in to.iter_mut().zip(spans) {
-            *to = f32::from_bits(span.number_bytes() as u32);
-        }
-        true
+        all_numbers(spans, to, |bytes| f32::from_bits(bytes as u32))
     }
 
     #[inline]
@@ -227,6 +242,12 @@ impl ValueType for f32 {
     #[inline]
     fn fits(count: usize, bytes: usize) -> bool {
         count <= bytes / 4
+    }
+
+    fn write_default(default: &DefaultValues, _: usize, to: &mut [f32]) {
+        if let DefaultValues::Float32(values) = default {
+            copy_values(values, to);
+        }
     }
 }
 
@@ -326,5 +347,15 @@ impl ValueType for RegionSpan {
     #[inline]
     fn fits(count: usize, bytes: usize) -> bool {
         count <= bytes / 2
+    }
+
+    #[expect(clippy::arithmetic_side_effects, reason = "`ends` ascend")]
+    fn write_default(default: &DefaultValues, region: usize, to: &mut [RegionSpan]) {
+        let DefaultValues::Bytes(ends) = default else { return };
+        let mut start = 0;
+        for (to, &end) in to.iter_mut().zip(ends) {
+            *to = RegionSpan { start, len: (end - start) as u32, region: region as u32 };
+            start = end;
+        }
     }
 }

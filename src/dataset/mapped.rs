@@ -44,7 +44,7 @@ pub struct Mapped(Dataset);
 impl Mapped {
     /// Returns `dataset` as a `Mapped`. `None` if it uses positional reads.
     pub fn from_dataset(dataset: &Dataset) -> Option<Mapped> {
-        dataset.set().lends().then(|| Mapped(dataset.clone()))
+        dataset.set().can_borrow().then(|| Mapped(dataset.clone()))
     }
 
     /// Wraps a dataset whose shards are all mapped or in memory.

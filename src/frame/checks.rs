@@ -271,7 +271,7 @@ fn first_record_by(crc: impl LenCrc, bytes: &[u8], check: bool, max_payload: u64
 /// [`payload_fault`] returns the reason.
 #[inline(always)]
 pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: bool) -> Option<&[u8]> {
-    struct Sound<'a>(RecordParts<'a>);
+    struct Sound<'a>(RecordFields<'a>);
     impl WithLenCrc for Sound<'_> {
         type Out = bool;
         #[inline(always)]
@@ -281,10 +281,10 @@ pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: boo
                 && crc::mask(crc.append(0, payload)) == u32::from_le_bytes(*footer)
         }
     }
-    let parts = record_parts(bytes, offset, payload_len)?;
-    let (header, payload, _) = parts;
+    let fields = record_fields(bytes, offset, payload_len)?;
+    let (header, payload, _) = fields;
     let sound = if check {
-        with_len_crc(Sound(parts))
+        with_len_crc(Sound(fields))
     } else {
         is_header_of(header, crc::masked_len(split_header(header).0), payload.len())
     };
@@ -301,11 +301,11 @@ fn is_header_of(header: &[u8; HEADER_LEN], computed: u32, payload_len: usize) ->
 }
 
 /// The header, payload and footer of a record.
-type RecordParts<'a> = (&'a [u8; HEADER_LEN], &'a [u8], &'a [u8; FOOTER_LEN]);
+type RecordFields<'a> = (&'a [u8; HEADER_LEN], &'a [u8], &'a [u8; FOOTER_LEN]);
 
 /// Returns the header, payload and footer of a record, if they are present.
 #[inline(always)]
-fn record_parts(bytes: &[u8], offset: u64, payload_len: u64) -> Option<RecordParts<'_>> {
+fn record_fields(bytes: &[u8], offset: u64, payload_len: u64) -> Option<RecordFields<'_>> {
     let start = usize::try_from(offset).ok()?;
     let len = usize::try_from(payload_len).ok()?.checked_add(OVERHEAD)?;
     let (header, rest) = bytes.get(start..start.checked_add(len)?)?.split_first_chunk()?;
@@ -317,7 +317,7 @@ fn record_parts(bytes: &[u8], offset: u64, payload_len: u64) -> Option<RecordPar
 /// otherwise the footer.
 #[cold]
 pub(crate) fn payload_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Error {
-    let Some((header, payload, footer)) = record_parts(bytes, offset, payload_len) else {
+    let Some((header, payload, footer)) = record_fields(bytes, offset, payload_len) else {
         let have = (bytes.len() as u64).saturating_sub(offset);
         return truncated(RecordHeader { payload_len }.record_len(), have);
     };

@@ -120,7 +120,7 @@ impl<S: Source> ShardScan<'_, S> {
                 let bytes = |pos| FileReader::new(file, pos..stamp.size, work);
                 let inflated = match known {
                     Some((points, at)) => {
-                        CheckpointScan::behind(bytes(at), format, spacing, points, at, start.at)
+                        CheckpointScan::after(bytes(at), format, spacing, points, at, start.at)
                     }
                     None => CheckpointScan::new(bytes(0), format, spacing),
                 };
@@ -198,7 +198,7 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
         (salvaged.outcome, salvaged.lengths)
     } else {
         let payloads = options.checks_payloads();
-        let threads = threads::threads(options.jobs)?;
+        let threads = threads::threads(options.threads)?;
         let scan = scan_chunks(bytes, ScanStart::default(), payloads, threads, work);
         (scan.map_err(hint)?, None)
     };

@@ -113,7 +113,7 @@ impl Index {
     }
 
     /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. In a compressed shard they are decompressed bytes, and
-    /// the bytes of the file behind the last whole member or stream. If only its trailer is missing, the number is 0. `None` if a pack of
+    /// the bytes of the file after the last whole member or stream. If only its trailer is missing, the number is 0. `None` if a pack of
     /// version 0.1 contains the index of a compressed shard with a torn tail, or if the index cannot be read.
     pub fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
@@ -221,8 +221,8 @@ impl Index {
 
     /// Returns the longest distance of two checkpoints of a compressed shard in decompressed bytes. If the index file was not read yet, it is not read: the
     /// result is then the mean distance, from the length of the section. `None` for a shard that is not compressed.
-    pub(crate) fn longest_span(&self) -> Option<u64> {
-        self.0.longest_span()
+    pub(crate) fn longest_segment(&self) -> Option<u64> {
+        self.0.longest_segment()
     }
 
     /// Returns the compression of the shard.

@@ -116,7 +116,7 @@ fn tensors() {
 
 /// Opens a file with one thread, so that the cap holds for all of the work.
 fn open(path: &Path) -> Result<tfseek::Dataset, Error> {
-    DatasetOptions::new().index(options().mode(IndexMode::Memory).jobs(1)).open(path)
+    DatasetOptions::new().index(options().mode(IndexMode::Memory).threads(1)).open(path)
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn indexes_and_columns() {
         under_each_cap(feature, || ds.column(feature, &Default::default()).map(drop));
     }
 
-    // One record, in a span that is decompressed as a whole.
+    // One record, in a segment that is decompressed as a whole.
     let path = dir.path().join("long.gz");
     let mut writer = Writer::create(&path).unwrap();
     writer.write(&long(1 << 20)).unwrap();

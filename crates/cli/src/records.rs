@@ -159,7 +159,7 @@ impl RecordNumbers {
 
 /// Returns the number of records in a fresh index of the file, if it has one.
 fn indexed(path: &Path, read: ReadArgs) -> Option<u64> {
-    let options = read.index().mode(IndexMode::Require).tail(Tail::Tolerate).jobs(1);
+    let options = read.index().mode(IndexMode::Require).tail(Tail::Tolerate).threads(1);
     let opened = index::open_shards(&[path.into()], &options).ok()?;
     opened.indexes.first().map(index::Index::len)
 }

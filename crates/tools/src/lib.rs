@@ -1,4 +1,4 @@
-//! The functions behind the `tfseek` command, for other programs.
+//! The functions of the `tfseek` command, for other programs.
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] those of many files.
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
@@ -50,7 +50,10 @@ mod write;
 
 pub use describe::{grep, stats, tfds, tfx, validate};
 pub use digits::thousands;
-pub use error::{OutputConflict, TextPosition, ToolsError};
+pub use error::{
+    OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TasksReason, TextPosition,
+    ToolsError,
+};
 pub use forms::{Content, Map, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
     KindedStream, NumberedRecords, Verification, VerifyOptions, damage, decodable, guess_kind, in_order,

@@ -66,7 +66,7 @@ fn columns_have_no_value_for_them_and_are_not_saved() {
         assert!(matches!(e.kind(), ErrorKind::Wire(_)), "{e}");
         assert_eq!((e.location().record, e.location().path.as_deref()), (Some(2), Some(&*paths[0])));
     }
-    // Without damage, a reader that does not leave records out sees the error, also behind one that does.
+    // Without damage, a reader that does not leave records out sees the error, also after one that does.
     let sound: Vec<&[u8]> = vec![b"", MALFORMED];
     let path = write(dir.path(), "c.tfrecord", &records(&sound));
     let ds = skips(&dir).open(&path).unwrap();

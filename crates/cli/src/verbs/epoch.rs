@@ -66,10 +66,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         Some(schema) => dataset.loader(schema),
         None => dataset.record_loader(),
     };
-    options = options.verify(args.verify.into());
-    if let Some(threads) = args.access.threads.threads {
-        options = options.threads(threads);
-    }
+    options = options.verify(args.verify.into()).threads(args.access.threads.threads);
     if args.share.read.skips() {
         options = options.damage(Damage::Skip);
     }

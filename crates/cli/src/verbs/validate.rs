@@ -87,7 +87,7 @@ fn check<'s>(
     let bar = progress::bytes(global, "validating", progress::total_size(paths));
     let mut all = Validator::new(schema);
     let outcome = in_order(
-        args.threads.count(),
+        args.threads.threads,
         usize::MAX,
         paths,
         |path| file(path, schema, args.payload, &bar),

@@ -178,7 +178,7 @@ fn errors_of_the_caller_and_of_other_batches() {
     let two = Arc::new(StringArray::from(vec!["x"])) as ArrayRef;
     let text = found(&RecordBatch::try_from_iter([("a", two.clone()), ("b", two)]).unwrap(), &mut encoder);
     assert!(text.contains("another number of columns"), "{text}");
-    // The encoder goes on.
+    // The encoder continues.
     encoder.encode(&numbers, |_| Ok(())).unwrap();
 }
 

@@ -39,7 +39,7 @@ impl ByteStats {
     #[inline]
     pub(super) fn add(&mut self, value: &[u8]) {
         if self.frequencies.add(value) {
-            self.seal();
+            self.flush();
         }
         if value.len() > KEPT {
             self.inspect(value, 1);
@@ -70,15 +70,15 @@ impl ByteStats {
         }
     }
 
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let mut frequencies = std::mem::take(&mut self.frequencies);
-        frequencies.seal(|value, n| self.inspect(value, n));
+        frequencies.flush(|value, n| self.inspect(value, n));
         self.frequencies = frequencies;
     }
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
-        self.seal();
+        self.flush();
         self.frequencies.approximate(FEW);
     }
 

@@ -108,12 +108,12 @@ impl IntStats {
     pub(crate) fn add(&mut self, value: i64) {
         self.block.bits.push(value as u64);
         if self.block.is_full() {
-            self.seal();
+            self.flush();
         }
     }
 
     /// Adds what was collected to the table and the sketches. It precedes reading and merging.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let IntStats { block, table, is_exact, counters, frequencies, moments, bounds } = self;
         if *is_exact {
             block.bits.retain(|&bits| match u16::try_from(bits) {
@@ -134,7 +134,7 @@ impl IntStats {
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
-        self.seal();
+        self.flush();
         if self.is_exact {
             self.is_exact = false;
             let table = std::mem::take(&mut self.table);
@@ -279,7 +279,7 @@ impl FloatStats {
             Some(values) => {
                 for values in values.chunks(DECODED) {
                     self.block.bits.extend(values.iter().map(|bytes| u32::from_le_bytes(*bytes)));
-                    self.seal_full();
+                    self.flush_full();
                 }
             }
             None => list.iter().for_each(|value| self.add(value)),
@@ -289,18 +289,18 @@ impl FloatStats {
     #[inline]
     pub(crate) fn add(&mut self, value: f32) {
         self.block.bits.push(value.to_bits());
-        self.seal_full();
+        self.flush_full();
     }
 
     #[inline]
-    fn seal_full(&mut self) {
+    fn flush_full(&mut self) {
         if self.block.is_full() {
-            self.seal();
+            self.flush();
         }
     }
 
     /// Adds what was collected to the sketches. It precedes reading and merging.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let FloatStats {
             block,
             zeros,
@@ -335,7 +335,7 @@ impl FloatStats {
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
-        self.seal();
+        self.flush();
         self.frequencies.approximate(FEW);
         self.block.full = self.frequencies.block();
     }
@@ -410,7 +410,7 @@ mod tests {
     fn floats(values: &[f32]) -> FloatStats {
         let mut stats = FloatStats::default();
         values.iter().for_each(|value| stats.add(*value));
-        stats.seal();
+        stats.flush();
         stats
     }
 
@@ -422,7 +422,7 @@ mod tests {
         let mut ints = IntStats::new();
         let values = [-70_001, 3, 17_031_010_706, 17_031_010_707, 17_031_010_708];
         values.into_iter().for_each(|value| ints.add(value));
-        ints.seal();
+        ints.flush();
         assert_eq!(quantile(&ints.cells(), (-70_001.0, 2e10), 0.5), Some(17_031_010_706.0));
         assert_eq!(quantile(&ints.cells(), (-70_001.0, 2e10), 0.4), Some(3.0));
 
