@@ -249,11 +249,6 @@ impl Column {
 }
 
 impl Ragged {
-    /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
-        self.row_splits.first().map_or(0, |splits| Splits::from(splits).rows())
-    }
-
     /// Returns a dense array of equally long rows, and its mask: 1 for a value, 0 for padding.
     ///
     /// The shape is that of the rows, with the length of the longest row for each ragged dimension, followed by the uniform dimensions. The

@@ -22,8 +22,8 @@ pub use order::OrderError;
 pub use part::PartError;
 pub use payload::{EncodeError, FeatureError, TensorError, WireError, WireErrorKind};
 pub use remedy::Remedy;
+pub use text::printable;
 pub(crate) use text::{Count, FileNames};
-pub use text::{Printable, printable};
 
 use std::collections::TryReserveError;
 use std::fmt;

@@ -253,17 +253,12 @@ impl Index {
         self.0.file.as_deref()
     }
 
-    /// Checks that `file` is the indexed shard: it must have the indexed size, and the indexed time or fingerprints. For a
+    /// Checks that `file` is the indexed shard, and returns its size and time. It must have the indexed size, and the indexed time or
+    /// fingerprints. With `may_have_grown`, a shard that has grown passes as well, because its indexed records have not moved. For a
     /// [`File`](std::fs::File) it costs one `fstat`, and a read of 128 KiB if the time differs.
     ///
     /// # Errors
     /// [`IndexError::Stale`](crate::error::IndexError::Stale); I/O errors.
-    pub fn check_shard(&self, file: &dyn Source) -> Result<()> {
-        self.check_file(file, false).map(drop)
-    }
-
-    /// Checks a shard like [`check_shard`](Index::check_shard), and returns its size and time. With `may_have_grown`, a shard that has
-    /// grown passes as well, because its indexed records have not moved.
     pub(crate) fn check_file(&self, file: &dyn Source, may_have_grown: bool) -> Result<Stamp> {
         let (known, now) = (&self.0.header, file.stamp()?);
         let fingerprints = |end| identity::fingerprints(file, end);

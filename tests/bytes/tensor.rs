@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tfseek::error::{TensorError, WireErrorKind};
 use tfseek::tensor::{
-    DEFAULT_LIMIT, Element, TensorDType, TensorOptions, parse_tensor, serialize_strings, serialize_tensor,
-    serialize_values,
+    DEFAULT_LIMIT, Element, TensorDType, parse_tensor, parse_tensor_within, serialize_strings,
+    serialize_tensor, serialize_values,
 };
 use tfseek::{Error, ErrorKind};
 use tfseek_testkit::rng::Rng;
@@ -311,11 +311,10 @@ fn fills_beyond_the_limit_are_refused() {
     let e = parse_tensor(&bytes, TensorDType::String).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::TooLarge { len, .. } if *len == 100 * ((1 << 20) + 16)), "{e}");
     // A higher limit costs nothing, because repetitions are not stored.
-    let options = TensorOptions::new().limit(u64::MAX);
-    let tensor = options.parse(&bytes, TensorDType::String).unwrap();
+    let tensor = parse_tensor_within(&bytes, TensorDType::String, u64::MAX).unwrap();
     assert_eq!(tensor.strings().unwrap().nth(99).unwrap().len(), 1 << 20);
     let bytes = [hex("0807"), shape(&[1 << 40])].concat();
-    let tensor = options.parse(&bytes, TensorDType::String).unwrap();
+    let tensor = parse_tensor_within(&bytes, TensorDType::String, u64::MAX).unwrap();
     assert_eq!(
         (tensor.strings().unwrap().len(), tensor.strings().unwrap().nth(1 << 39)),
         (1 << 40, Some(&b""[..]))
@@ -323,15 +322,15 @@ fn fills_beyond_the_limit_are_refused() {
     assert!(matches!(tensor.serialize().unwrap_err().kind(), ErrorKind::TooLarge { .. }));
     // A limit that no machine can satisfy.
     let bytes = [hex("0804"), shape(&[i64::MAX])].concat();
-    let e = options.parse(&bytes, TensorDType::UInt8).unwrap_err();
+    let e = parse_tensor_within(&bytes, TensorDType::UInt8, u64::MAX).unwrap_err();
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
 }
 
 #[test]
 fn the_limit_applies_to_filled_tensors_only() {
-    let options = TensorOptions::new().limit(8);
     let ok = |text: &str| {
-        options.parse(&hex(text), TensorDType::Float32).map(|tensor| tensor.as_bytes().unwrap().len() / 4)
+        parse_tensor_within(&hex(text), TensorDType::Float32, 8)
+            .map(|tensor| tensor.as_bytes().unwrap().len() / 4)
     };
     assert_eq!(ok("0801 1204 12020802").unwrap(), 2);
     assert!(matches!(

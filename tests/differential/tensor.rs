@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tfseek::ErrorKind;
 use tfseek::error::{TensorError, WireErrorKind};
-use tfseek::tensor::{TensorDType, TensorOptions};
+use tfseek::tensor::{TensorDType, parse_tensor_within};
 use tfseek_testkit::hex::hex;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::{tensors, twin};
@@ -20,7 +20,7 @@ const LIMIT: u64 = 1 << 22;
 
 /// Returns tfseek's result in the form of the TensorFlow process's answer.
 fn our_answer(bytes: &[u8], dtype: TensorDType) -> Result<Value, tfseek::Error> {
-    let tensor = TensorOptions::new().limit(LIMIT).parse(bytes, dtype)?;
+    let tensor = parse_tensor_within(bytes, dtype, LIMIT)?;
     let data = match tensor.as_bytes() {
         Some(values) => vec![hex(values)],
         None => tensor.strings()?.map(hex).collect(),
