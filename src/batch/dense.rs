@@ -256,7 +256,7 @@ impl Ragged {
     /// longer ones are cut. `padding` is one value, or [`FeatureBuf::None`] for 0 or an empty string. The values are copied.
     ///
     /// ```
-    /// use tfseek::batch::{BatchParser, Column};
+    /// use tfseek::batch::{BatchParser, Column, Values};
     /// use tfseek::example::FeatureBuf;
     /// use tfseek::{DType, ExampleBuilder, Schema};
     /// # use tfseek::schema::FeatureSpec;
@@ -265,7 +265,8 @@ impl Ragged {
     /// let batch = BatchParser::new(&schema).parse(&rows)?;
     /// let Some(Column::Ragged(tokens)) = batch.get("tokens") else { panic!("expected a ragged column") };
     /// let (padded, mask) = tokens.to_padded(Some(2), [-1i64])?;
-    /// assert_eq!((&padded.shape[..], padded.values.int64().unwrap()), (&[2, 2][..], &[1, 2, 4, -1][..]));
+    /// assert_eq!(padded.shape, [2, 2]);
+    /// assert_eq!(padded.values, Values::Int64(vec![1, 2, 4, -1].into()));
     /// assert_eq!(mask[..], [1, 1, 1, 0]);
     /// # Ok::<(), tfseek::Error>(())
     /// ```

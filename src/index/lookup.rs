@@ -3,7 +3,7 @@
 use super::changed::{changed, check_start};
 use super::checkpoints::{CheckpointError, CheckpointTable};
 use super::identity::{self, Staleness};
-use super::layout::{self, CHECKED, GAPS, TORN, refused};
+use super::layout::{self, GAPS, TORN, refused};
 use super::losses::{Losses, NotInflatedRange};
 use super::sidecar::{Sidecar, Span};
 use crate::error::{Error, ErrorKind, IndexError, Result};
@@ -115,7 +115,7 @@ impl Index {
     /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. In a compressed shard they are decompressed bytes, and
     /// the bytes of the file behind the last whole member or stream. If only its trailer is missing, the number is 0. `None` if a pack of
     /// version 0.1 contains the index of a compressed shard with a torn tail, or if the index cannot be read.
-    pub fn torn_tail_bytes(&self) -> Option<u64> {
+    pub(super) fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
         if !header.has(TORN) {
             return Some(0);
@@ -202,11 +202,6 @@ impl Index {
             let last = gap(at, tail.take()?, self.len());
             (last.bytes() > 0).then_some(Ok(last))
         })
-    }
-
-    /// Returns true if the scan of the shard verified the CRC of every payload.
-    pub fn is_checked(&self) -> bool {
-        self.0.header.has(CHECKED)
     }
 
     /// Returns the number of checkpoints of a compressed shard, and their spacing: the minimum number of decompressed bytes between two

@@ -8,7 +8,7 @@ use super::proto::{self, ValueEncoding};
 use super::shape::{MAX_DIMS, elements};
 use super::value::Tensor;
 use super::value::{STRING_COST, TensorData};
-use crate::error::{ErrorKind, Result, TensorError, WireErrorKind, no_memory};
+use crate::error::{ErrorKind, Result, TensorError, WireError, no_memory};
 use crate::memory::room;
 use crate::wire::{Fault, MAX_LEN, WireReader, WireValue, varint};
 use std::borrow::Cow;
@@ -169,7 +169,7 @@ fn dim_size(mut reader: WireReader<'_>) -> Result<i64, Fault> {
         match (number, value) {
             (proto::DIM_SIZE, WireValue::Varint(value)) => size = value as i64,
             (proto::DIM_NAME, WireValue::Len(name)) if std::str::from_utf8(name).is_err() => {
-                return Err(Fault::new(WireErrorKind::Utf8, reader.start_of(name)));
+                return Err(Fault::new(WireError::Utf8, reader.start_of(name)));
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Tensors: TensorFlow's bytes, each decoding rule (docs/format.md, section 10), damage, and hostile shapes.
 
 use proptest::prelude::*;
-use tfseek::error::{TensorError, WireErrorKind};
+use tfseek::error::{TensorError, WireError};
 use tfseek::tensor::{
     DEFAULT_LIMIT, Element, TensorDType, parse_tensor, parse_tensor_within, serialize_strings,
     serialize_tensor, serialize_values,
@@ -42,9 +42,9 @@ fn tensor_error(text: &str, dtype: TensorDType) -> TensorError {
     }
 }
 
-fn wire_error(text: &str) -> (WireErrorKind, usize) {
+fn wire_error(text: &str) -> (WireError, usize) {
     match refused(text, TensorDType::Float32).into_kind() {
-        ErrorKind::Wire(e) => (e.kind, e.offset),
+        ErrorKind::Wire { reason, offset } => (reason, offset),
         other => panic!("{other}"),
     }
 }
@@ -182,7 +182,7 @@ fn shape_rules() {
     assert_eq!(values::<f32>("0801 1204 1801 1800"), [0.0]);
     // Names are skipped but must be UTF-8. The last size of a dim counts.
     assert_eq!(values::<f32>("0801 1207 1205 0802 120161"), [0.0; 2]);
-    assert_eq!(wire_error("0801 1207 1205 0802 1201ff"), (WireErrorKind::Utf8, 10));
+    assert_eq!(wire_error("0801 1207 1205 0802 1201ff"), (WireError::Utf8, 10));
     assert_eq!(values::<f32>("0801 1206 1204 0802 0801"), [0.0]);
 }
 
@@ -280,14 +280,14 @@ fn fields_of_other_dtypes_are_ignored_but_must_be_well_formed() {
     // int_val is ignored for int64, and so is float_val as varints.
     assert_eq!(values::<i64>("0809 3a0105"), [0]);
     assert_eq!(values::<f32>("0801 2805"), [0.0]);
-    assert_eq!(wire_error("0801 3204 00000000"), (WireErrorKind::PackedDoubleLength, 4));
-    assert_eq!(wire_error("0801 2a03 000000"), (WireErrorKind::PackedFloatLength, 4));
-    assert_eq!(wire_error("0801 3a0180").0, WireErrorKind::CutVarint);
-    assert_eq!(wire_error("0801 1200 00").0, WireErrorKind::FieldZero);
-    assert_eq!(wire_error("0801 1201").0, WireErrorKind::LengthBeyondMessage);
-    assert_eq!(wire_error("0801 1203 120108"), (WireErrorKind::CutVarint, 7));
-    assert_eq!(wire_error("0801 1203 120208").0, WireErrorKind::LengthBeyondMessage);
-    assert_eq!(wire_error("0801 0e").0, WireErrorKind::WireType);
+    assert_eq!(wire_error("0801 3204 00000000"), (WireError::PackedDoubleLength, 4));
+    assert_eq!(wire_error("0801 2a03 000000"), (WireError::PackedFloatLength, 4));
+    assert_eq!(wire_error("0801 3a0180").0, WireError::CutVarint);
+    assert_eq!(wire_error("0801 1200 00").0, WireError::FieldZero);
+    assert_eq!(wire_error("0801 1201").0, WireError::LengthBeyondMessage);
+    assert_eq!(wire_error("0801 1203 120108"), (WireError::CutVarint, 7));
+    assert_eq!(wire_error("0801 1203 120208").0, WireError::LengthBeyondMessage);
+    assert_eq!(wire_error("0801 0e").0, WireError::WireType);
 }
 
 /// Ten bytes that request terabytes. Allocating them would kill the test.

@@ -3,7 +3,7 @@
 use super::twin::{self, Frame, Key, Refused, Rules};
 use std::collections::BTreeMap;
 use tfseek::error::FeatureError;
-use tfseek::frame::{self, Frames};
+use tfseek::frame;
 use tfseek::{Error, ErrorKind, Example, Feature, FeatureList, List, Result, SequenceExample};
 
 /// Keys that are looked up in addition to the keys of the message.
@@ -191,7 +191,7 @@ fn ok<T>(result: Result<T>, payload: &[u8]) -> Option<T> {
 fn wire_error(e: &Error, payload: &[u8]) {
     assert!(e.is_data() && !matches!(e.kind(), tfseek::ErrorKind::Io(_)));
     match e.kind() {
-        ErrorKind::Wire(wire) => assert!(wire.offset <= payload.len(), "{e}"),
+        ErrorKind::Wire { offset, .. } => assert!(*offset <= payload.len(), "{e}"),
         other => panic!("{other:?}"),
     }
     assert!(!e.to_string().is_empty());
@@ -307,13 +307,13 @@ fn bytes<'a>(list: List<'a, &'a [u8]>, want: &[Vec<u8>]) {
 /// of the slice.
 pub fn frames(file: &[u8]) {
     let want = twin::frames(file);
-    let mut frames = Frames::new(file);
+    let mut frames = frame::frames(file);
     let mut offset = 0;
     for (i, want) in want.iter().enumerate() {
         match (frames.next().unwrap(), want) {
             (Ok(frame), Frame::Record(payload)) => {
                 assert_eq!((frame.i, frame.offset, frame.payload), (i as u64, offset, payload.as_slice()));
-                let again = Frames::new(&file[offset as usize..]).next().unwrap().unwrap();
+                let again = frame::frames(&file[offset as usize..]).next().unwrap().unwrap();
                 assert_eq!(again.payload, frame.payload);
                 offset += (payload.len() + frame::OVERHEAD) as u64;
             }

@@ -158,7 +158,10 @@ pub fn agree(bytes: &[u8], dtype: TensorDType) {
         (Ok(_), Ok(twin)) => twin,
         (Err(e), Err(Refused)) => {
             assert!(
-                matches!(e.kind(), ErrorKind::Wire(_) | ErrorKind::Tensor(_) | ErrorKind::TooLarge { .. }),
+                matches!(
+                    e.kind(),
+                    ErrorKind::Wire { .. } | ErrorKind::Tensor(_) | ErrorKind::TooLarge { .. }
+                ),
                 "{e}"
             );
             return assert!(e.is_data());
