@@ -41,7 +41,7 @@ impl<'a> Example<'a> {
     /// Sets the location that errors report.
     #[inline]
     #[must_use]
-    pub fn at(self, at: At<'a>) -> Example<'a> {
+    pub(crate) fn at(self, at: At<'a>) -> Example<'a> {
         Example { at, ..self }
     }
 

@@ -44,14 +44,6 @@ enum OutputSink {
 }
 
 impl Output {
-    /// Opens `path` by the rules above. An existing file is replaced. Opening a FIFO blocks until it has a reader.
-    ///
-    /// # Errors
-    /// I/O errors; a path that is a folder.
-    pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
-        Output::open(path, Existing::Replace)
-    }
-
     /// Opens `path` by the rules above. Opening a FIFO blocks until it has a reader.
     ///
     /// # Errors
@@ -96,7 +88,7 @@ impl Output {
         }
     }
 
-    /// Returns true if [`create`](Output::create) and [`commit`](Output::commit) would replace an existing file.
+    /// Returns true if [`open`](Output::open) and [`commit`](Output::commit) would replace an existing file.
     pub fn replaces(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         fs::metadata(path).is_ok_and(|found| found.is_file())
@@ -212,7 +204,7 @@ mod tests {
         let path = dir.path().join("a");
         assert!(!Output::replaces(&path));
         for text in ["one", "two"] {
-            let mut out = Output::create(&path).unwrap();
+            let mut out = Output::open(&path, Existing::Replace).unwrap();
             assert!(out.is_whole());
             out.write_all(text.as_bytes()).unwrap();
             out.sync().unwrap();
@@ -221,7 +213,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             assert!(Output::replaces(&path));
         }
-        assert!(Output::create(dir.path()).is_err() && !Output::replaces(dir.path()));
+        assert!(Output::open(dir.path(), Existing::Replace).is_err() && !Output::replaces(dir.path()));
     }
 
     #[test]
@@ -237,13 +229,13 @@ mod tests {
         symlink("there/none", at("dangling")).unwrap();
         symlink("loop", at("loop")).unwrap();
         for (link, file) in [("link", "there/file"), ("second", "there/file"), ("dangling", "there/none")] {
-            let mut out = Output::create(at(link)).unwrap();
+            let mut out = Output::open(at(link), Existing::Replace).unwrap();
             out.write_all(link.as_bytes()).unwrap();
             out.commit().unwrap();
             assert_eq!(fs::read_to_string(at(file)).unwrap(), link);
             assert!(at(link).symlink_metadata().unwrap().is_symlink());
         }
-        assert!(Output::create(at("loop")).is_err());
+        assert!(Output::open(at("loop"), Existing::Replace).is_err());
         assert_eq!(fs::read_dir(at("there")).unwrap().count(), 2);
         let key = |name: &str| OutputKey::of(at(name)).unwrap();
         assert_eq!(key("link"), key("there/../there/file"));
@@ -256,7 +248,7 @@ mod tests {
     #[cfg(unix)]
     fn a_device_is_written_directly() {
         let before = FileId::of(Path::new("/dev/null")).unwrap();
-        let mut out = Output::create("/dev/null").unwrap();
+        let mut out = Output::open("/dev/null", Existing::Replace).unwrap();
         assert!(!out.is_whole() && !Output::replaces("/dev/null"));
         out.write_all(b"nothing").unwrap();
         out.sync().unwrap();
@@ -273,7 +265,7 @@ mod tests {
         file.write_all(b"before ").unwrap();
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         assert!(!Output::replaces(&path));
-        let mut out = Output::create(&path).unwrap();
+        let mut out = Output::open(&path, Existing::Replace).unwrap();
         out.write_all(b"after").unwrap();
         out.commit().unwrap();
         let mut text = String::new();
@@ -287,7 +279,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         for in_place in [false, true] {
-            let out = if in_place { Output::in_place(&path) } else { Output::create(&path) };
+            let out = if in_place { Output::in_place(&path) } else { Output::open(&path, Existing::Replace) };
             let mut out = out.unwrap();
             out.process = Process::other();
             assert!(out.write(b"x").is_err() && out.flush().is_err() && out.sync().is_err());
