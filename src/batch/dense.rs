@@ -266,7 +266,8 @@ impl Ragged {
     /// let Some(Column::Ragged(tokens)) = batch.get("tokens") else { panic!("expected a ragged column") };
     /// let (padded, mask) = tokens.to_padded(Some(2), [-1i64])?;
     /// assert_eq!(padded.shape, [2, 2]);
-    /// assert_eq!(padded.values, Values::Int64(vec![1, 2, 4, -1].into()));
+    /// let Values::Int64(values) = padded.values else { panic!("expected integers") };
+    /// assert_eq!(values[..], [1, 2, 4, -1]);
     /// assert_eq!(mask[..], [1, 1, 1, 0]);
     /// # Ok::<(), tfseek::Error>(())
     /// ```

@@ -9,7 +9,9 @@ use super::path::OutputTarget;
 use super::process::Process;
 use super::url::folder;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
+use std::hash::Hash;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -100,6 +102,23 @@ impl Output {
         !matches!(self.sink, OutputSink::Direct(_))
     }
 
+    /// Returns the identity of the file at `path`, which need not exist: device and inode number if it exists, otherwise folder and name. Two
+    /// paths have the same key if an output would write both to the same file.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn key(path: &Path) -> io::Result<impl Clone + fmt::Debug + Ord + Hash + use<>> {
+        if let Ok(Some(id)) = FileId::of(path) {
+            return Ok(OutputIdentity::Existing(id));
+        }
+        let path = match OutputTarget::of(path)? {
+            OutputTarget::File(path) | OutputTarget::Special(path) | OutputTarget::Descriptor(path) => path,
+        };
+        let folder = folder(&path);
+        let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder))?;
+        Ok(OutputIdentity::Named(folder, path.file_name().unwrap_or_default().into()))
+    }
+
     /// Returns the open file.
     ///
     /// # Errors
@@ -164,34 +183,11 @@ impl Write for Output {
     }
 }
 
-/// The identity of an output file: device and inode number if it exists, otherwise folder and name. Two paths have the same key if an
-/// [`Output`] would write both to the same file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OutputKey(OutputIdentity);
-
+/// The identity of an output file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum OutputIdentity {
     Existing(FileId),
     Named(PathBuf, OsString),
-}
-
-impl OutputKey {
-    /// Returns the key of `path`, which need not exist.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn of(path: impl AsRef<Path>) -> io::Result<OutputKey> {
-        let path = path.as_ref();
-        if let Ok(Some(id)) = FileId::of(path) {
-            return Ok(OutputKey(OutputIdentity::Existing(id)));
-        }
-        let path = match OutputTarget::of(path)? {
-            OutputTarget::File(path) | OutputTarget::Special(path) | OutputTarget::Descriptor(path) => path,
-        };
-        let folder = folder(&path);
-        let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder))?;
-        Ok(OutputKey(OutputIdentity::Named(folder, path.file_name().unwrap_or_default().into())))
-    }
 }
 
 #[cfg(test)]
@@ -237,7 +233,7 @@ mod tests {
         }
         assert!(Output::open(at("loop"), Existing::Replace).is_err());
         assert_eq!(fs::read_dir(at("there")).unwrap().count(), 2);
-        let key = |name: &str| OutputKey::of(at(name)).unwrap();
+        let key = |name: &str| Output::key(&at(name)).unwrap();
         assert_eq!(key("link"), key("there/../there/file"));
         symlink("new", at("to_new")).unwrap();
         assert_eq!(key("to_new"), key("there/../new"));
