@@ -177,12 +177,12 @@ impl ScanCore {
 
 /// Returns the exception of an error.
 pub(crate) fn failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
-    match e.kind() {
+    match &e.kind {
         ErrorKind::Schema(_) => {
             let message = e.to_string();
             let raised = hooks::spec_error(py).and_then(|class| {
                 let raised = class.call1((message,))?;
-                raised.setattr(pyo3::intern!(py, "feature"), e.column())?;
+                raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
                 Ok(raised)
             });
             BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))

@@ -59,7 +59,7 @@ use std::sync::{Arc, Mutex};
 /// ];
 /// let batch = parser.parse(&rows)?;
 /// let Some(Column::Dense(label)) = batch.get("label") else { panic!() };
-/// assert_eq!((label.values.int64().unwrap(), &*label.shape), (&[3, 4][..], &[2][..]));
+/// assert_eq!((batch.int64("label")?, &*label.shape), (&[3, 4][..], &[2][..]));
 /// let Some(Column::Sparse(tokens)) = batch.get("tokens") else { panic!() };
 /// assert_eq!((&*tokens.indices, &*tokens.dense_shape), (&[0, 0, 0, 1][..], &[2, 2][..]));
 ///

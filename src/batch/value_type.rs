@@ -7,7 +7,7 @@ use super::compile::DefaultValues;
 use super::pool::BufMut;
 use super::span::{ListContent, ValueSpan};
 use crate::error::FeatureError;
-use crate::example::{DType, Feature, FloatList, Int64List, ValueMessage, packed, string};
+use crate::example::{DType, Feature, List, ValueMessage, packed, string};
 use crate::wire::{count_floats, varint};
 
 /// A value type: finds, counts and decodes lists of its values.
@@ -104,17 +104,17 @@ const SHORT_LIST: usize = 16;
 impl ValueType for i64 {
     const KIND: DType = DType::Int64;
     const BLANK: i64 = 0;
-    type List<'a> = Int64List<'a>;
+    type List<'a> = List<'a, i64>;
 
-    fn list<'a>(feature: Feature<'a>) -> Result<Int64List<'a>, FeatureError> {
+    fn list<'a>(feature: Feature<'a>) -> Result<List<'a, i64>, FeatureError> {
         feature.int64()
     }
 
-    fn len(list: Int64List<'_>) -> usize {
+    fn len(list: List<'_, i64>) -> usize {
         list.len()
     }
 
-    fn copy_all(list: Int64List<'_>, _: &RowBytes<'_>, to: &mut [i64]) {
+    fn copy_all(list: List<'_, i64>, _: &RowBytes<'_>, to: &mut [i64]) {
         // The lengths are equal. If the bytes have changed since the values were counted, the list ends early.
         let _ = list.decode_into(to);
     }
@@ -182,17 +182,17 @@ impl ValueType for i64 {
 impl ValueType for f32 {
     const KIND: DType = DType::Float32;
     const BLANK: f32 = 0.0;
-    type List<'a> = FloatList<'a>;
+    type List<'a> = List<'a, f32>;
 
-    fn list<'a>(feature: Feature<'a>) -> Result<FloatList<'a>, FeatureError> {
+    fn list<'a>(feature: Feature<'a>) -> Result<List<'a, f32>, FeatureError> {
         feature.float()
     }
 
-    fn len(list: FloatList<'_>) -> usize {
+    fn len(list: List<'_, f32>) -> usize {
         list.len()
     }
 
-    fn copy_all(list: FloatList<'_>, _: &RowBytes<'_>, to: &mut [f32]) {
+    fn copy_all(list: List<'_, f32>, _: &RowBytes<'_>, to: &mut [f32]) {
         let _ = list.copy_to(to);
     }
 
@@ -283,7 +283,7 @@ impl RowBytes<'_> {
 impl ValueType for RegionSpan {
     const KIND: DType = DType::Bytes;
     const BLANK: RegionSpan = RegionSpan { start: 0, len: 0, region: 0 };
-    type List<'a> = crate::example::BytesList<'a>;
+    type List<'a> = List<'a, &'a [u8]>;
 
     fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError> {
         feature.bytes()

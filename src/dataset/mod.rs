@@ -17,7 +17,6 @@ mod shares;
 mod touch;
 
 pub use dataset::{Dataset, ShardEntry};
-pub use iter::MappedIter;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
 pub(crate) use segments::INFLATED_BYTES;

@@ -11,7 +11,7 @@ use super::shards::ShardSet;
 use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, Index, IndexOptions, Pack, Work};
 use crate::io::{Compression, Map, Promise, Region, threads, url_of};
-use crate::paths::{self, IntoPaths, Resolved};
+use crate::paths::{self, IntoPaths};
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ impl DatasetOptions {
     fn resolve_and_build(&self, paths: &[PathBuf], promise: Option<Promise>) -> Result<Dataset> {
         threads(self.index.threads)?;
         let options = self.index.budgeted();
-        let Resolved { paths, warnings } = paths::resolve_in(&options.storage, paths, self.allow_missing)?;
+        let (paths, warnings) = paths::resolve_in(&options.storage, paths, self.allow_missing)?;
         let options = match promise {
             Some(promise) => options.may_map(promise),
             None => options,

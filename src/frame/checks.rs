@@ -3,8 +3,10 @@
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use byteorder::{LE, WriteBytesExt};
+use std::fmt;
 use std::hint::black_box;
 use std::io::Write;
+use std::iter::FusedIterator;
 
 /// Bytes of a record's header: the length of the payload and its crc.
 pub const HEADER_LEN: usize = 8 + 4;
@@ -133,22 +135,26 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// An iterator over the records of a slice, in order. Both crcs of each record are checked.
+/// Returns the records of a slice, in order. Both crcs of each record are checked.
 ///
 /// After the last whole record the iterator ends if no bytes are left. Otherwise it yields one error and then ends. An error carries
 /// the ordinal and the offset of the damaged record.
 ///
 /// ```
-/// use tfseek::frame::{put_record, Frames};
+/// use tfseek::frame::{frames, put_record};
 /// let mut file = Vec::new();
 /// put_record(&mut file, b"one")?;
 /// put_record(&mut file, b"two")?;
-/// let payloads = Frames::new(&file).map(|f| f.map(|f| f.payload)).collect::<Result<Vec<_>, _>>()?;
+/// let payloads = frames(&file).map(|f| f.map(|f| f.payload)).collect::<Result<Vec<_>, _>>()?;
 /// assert_eq!(payloads, [b"one", b"two"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+pub fn frames(bytes: &[u8]) -> impl FusedIterator<Item = Result<Frame<'_>>> + Clone + fmt::Debug {
+    Frames { bytes, pos: 0, i: 0, done: false }
+}
+
 #[derive(Clone, Debug)]
-pub struct Frames<'a> {
+struct Frames<'a> {
     bytes: &'a [u8],
     pos: usize,
     i: u64,
@@ -156,11 +162,6 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Creates an iterator over the records of `bytes`. Reads nothing yet.
-    pub fn new(bytes: &'a [u8]) -> Frames<'a> {
-        Frames { bytes, pos: 0, i: 0, done: false }
-    }
-
     fn step(&mut self) -> Result<Frame<'a>> {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
         match first_record(rest, true, u64::MAX)? {
@@ -196,7 +197,7 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-impl std::iter::FusedIterator for Frames<'_> {}
+impl FusedIterator for Frames<'_> {}
 
 /// The record at the start of a slice.
 pub(crate) enum FirstRecord<'a> {
@@ -365,7 +366,7 @@ mod tests {
         for cut in 0..file.len() {
             let mut whole = 0;
             let mut error = None;
-            for frame in Frames::new(&file[..cut]) {
+            for frame in frames(&file[..cut]) {
                 match frame {
                     Ok(_) => whole += 1,
                     Err(e) => error = Some(e),
@@ -387,7 +388,7 @@ mod tests {
             let mut file = Vec::new();
             put_header(&mut file, len).unwrap();
             file.extend([0; 64]);
-            let e = Frames::new(&file).next().unwrap().unwrap_err();
+            let e = frames(&file).next().unwrap().unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Truncated { have: 76, .. }), "{len}: {e}");
         }
     }

@@ -1,6 +1,6 @@
 //! Tests of [`Salvage`] on files in memory.
 
-use super::{Frames, HEADER_LEN, Salvage, SalvageStep, put_record};
+use super::{HEADER_LEN, Salvage, SalvageStep, frames, put_record};
 use crate::error::ErrorKind;
 
 /// Offsets of the sound records with their ordinals, and the gaps.
@@ -23,7 +23,7 @@ fn run(file: &[u8], chunk: usize) -> Found {
                 end = (end + chunk).min(file.len());
             }
             SalvageStep::Record(len) => {
-                assert_eq!(Frames::new(&file[start..start + len]).filter(|f| f.is_ok()).count(), 1);
+                assert_eq!(frames(&file[start..start + len]).filter(|f| f.is_ok()).count(), 1);
                 found.records.push((at, record));
             }
             SalvageStep::Damage { len, error } => {
@@ -150,7 +150,7 @@ fn every_truncation_keeps_the_whole_records() {
                 starts[..whole].iter().map(|&at| at as u64).collect::<Vec<_>>()
             );
             let last = *found.offsets().last().unwrap() as usize;
-            let n = Frames::new(&file[last..cut]).filter(|f| f.is_ok()).count();
+            let n = frames(&file[last..cut]).filter(|f| f.is_ok()).count();
             assert_eq!(n, 1, "cut {cut}");
             continue;
         }

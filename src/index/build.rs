@@ -338,6 +338,21 @@ mod tests {
     }
 
     #[test]
+    fn a_replaced_shard_is_not_the_indexed_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, records(3000)).unwrap();
+        let options = IndexOptions::new().default_dirs(None, None).mode(IndexMode::Memory);
+        let index = open(&path, Compression::None, &options).unwrap();
+        let indexed = std::fs::File::open(&path).unwrap();
+        std::fs::write(dir.path().join("new"), records(500)).unwrap();
+        std::fs::rename(dir.path().join("new"), &path).unwrap();
+        index.check_file(&indexed, false).unwrap();
+        let e = index.check_file(&std::fs::File::open(&path).unwrap(), false).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
+    }
+
+    #[test]
     fn a_writer_saves_the_same_index_as_a_checked_scan() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");

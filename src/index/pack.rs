@@ -187,7 +187,7 @@ impl Pack {
             return Err(refused(NO_CHECKPOINTS.into()).in_file(&self.path));
         }
         let index = Index::from(sidecar);
-        index.check_shard(file).map_err(|e| self.explain(e).in_file(&path))?;
+        index.check_file(file, false).map_err(|e| self.explain(e).in_file(&path))?;
         Ok(index)
     }
 

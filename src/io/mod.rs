@@ -39,7 +39,7 @@ pub(crate) use inflate::{Inflate, InflateFrom, PausableInflate, PausedInflate};
 pub(crate) use map::{Map, Promise};
 pub(crate) use memory::memory_limit;
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, file_type_name, open_regular};
-pub use output::{Output, OutputKey};
+pub use output::Output;
 pub(crate) use path::{OutputTarget, path_from_bytes};
 pub(crate) use pread::{PositionalFile, size};
 pub(crate) use process::Process;

@@ -45,9 +45,9 @@ fn schema() -> Schema {
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
     assert_eq!(batch.rows(), step.ids().len());
-    let i = batch.get("i").unwrap().values().int64().unwrap();
+    let i = batch.int64("i").unwrap();
     assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
-    let s = batch.get("s").unwrap().values().bytes().unwrap();
+    let s = batch.bytes("s").unwrap();
     assert!(s.iter().zip(i).all(|(s, i)| s == i.to_string().repeat((i % 7) as usize).as_bytes()));
 }
 

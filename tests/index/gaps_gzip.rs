@@ -135,7 +135,7 @@ fn check(dir: &Path, file: &[u8], rng: &mut Rng, what: &str) -> Vec<usize> {
     if !built.warnings().is_empty() {
         assert!(fs::read(dir.join("rest/x.rest")).unwrap() == left, "{what}");
     }
-    assert_eq!(built.warnings().is_empty(), !index.has_gaps() && index.torn_tail_bytes() == Some(0));
+    assert_eq!(built.warnings().is_empty(), !index.has_gaps() && torn_bytes(index) == 0);
     a
 }
 

@@ -232,7 +232,7 @@ fn another_spacing_other_checks_and_other_content_scan_the_whole_shard() {
     case.rebuilds(&case.options.clone().check_payloads(true));
     case.append(&member(&stream(130..140)));
     let checked = case.options.clone().check_payloads(true);
-    assert!(scanned(&case.path, &checked).0.is_checked());
+    assert!(is_checked(&scanned(&case.path, &checked).0));
 
     // Another member in the place of the old one.
     let case = grown();

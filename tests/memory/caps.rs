@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use tfseek::batch::BatchParser;
+use tfseek::batch::{BatchParser, Column, Values};
 use tfseek::example::{ExampleBuf, KeyOrder, SequenceExampleBuf};
 use tfseek::io::Region;
 use tfseek::{
@@ -86,7 +86,8 @@ fn batches() {
         under_each_cap(&json, || {
             let batch =
                 BatchParser::new(&schema).contiguous_bytes(true).presence(true).parse(&[&payload[..]])?;
-            batch.feature_list("x").and_then(|x| x.values().bytes()).unwrap().to_contiguous()
+            let Some(Values::Bytes(strings)) = batch.feature_list("x").map(Column::values) else { panic!() };
+            strings.to_contiguous()
         });
     }
 }

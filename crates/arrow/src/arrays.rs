@@ -145,7 +145,7 @@ impl<'a> Leaf<'a> {
     /// Returns the error of the first string that is not UTF-8.
     #[cold]
     fn text_error(&self) -> Option<Error> {
-        let strings = self.values.bytes()?;
+        let Values::Bytes(strings) = self.values else { return None };
         kept_strings(strings, &self.kept).find_map(|(number, value)| {
             let valid = std::str::from_utf8(value).err()?.valid_up_to();
             let kind = ErrorKind::Text { valid, len: value.len() };

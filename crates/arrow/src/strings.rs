@@ -223,7 +223,7 @@ mod tests {
                 }
             }
             let error = views_into(99, strings, all).unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::TooLarge { len: 100 }), "{error:?}");
+            assert!(matches!(error.kind, ErrorKind::TooLarge { len: 100 }), "{error:?}");
         }
     }
 }

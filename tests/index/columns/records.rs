@@ -72,7 +72,7 @@ fn features_that_cannot_be_a_column() {
             let right = match e.kind() {
                 ErrorKind::Feature(FeatureError::Count { expected: 1, found: 2 }) => "two",
                 ErrorKind::Feature(FeatureError::WrongKind { expected: "int64", found: "float" }) => "kind",
-                ErrorKind::Wire(_) => "wire",
+                ErrorKind::Wire { .. } => "wire",
                 _ => "other",
             };
             assert_eq!(right, why, "{e}");

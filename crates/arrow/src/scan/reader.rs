@@ -360,7 +360,7 @@ impl BatchForm {
     /// Converts a batch of these records.
     fn record_batch(&self, batch: &Batch, numbers: &[u64]) -> Result<RecordBatch> {
         let arrays = self.converter.arrays(batch).map_err(|e| {
-            let record = e.row().and_then(|row| numbers.get(row)).copied();
+            let record = e.row.and_then(|row| numbers.get(row)).copied();
             e.in_record(record)
         });
         self.assembled(arrays?, numbers)

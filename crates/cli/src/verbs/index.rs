@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 use tfseek::{DType, ErrorKind, Filter, IndexMode, Selection, Warning};
 use tfseek_tools::in_order;
 
@@ -371,7 +371,7 @@ fn select(path: &Path, filter: &Filter, args: &IndexArgs, bar: &ProgressBar) -> 
 
 fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {
     let io = |e| Failure::io(target, e);
-    let mut file = BufWriter::new(Output::create(target).map_err(io)?);
+    let mut file = BufWriter::new(Output::open(target, Existing::Replace).map_err(io)?);
     match selected {
         Some(selected) => index::export_text(index, selected.iter(), &mut file)?,
         None => index::export_text(index, 0..index.len(), &mut file)?,

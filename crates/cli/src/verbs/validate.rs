@@ -118,7 +118,7 @@ fn file<'s>(
             let text = "records are neither Examples nor SequenceExamples (--kind overrides this guess)";
             return Err(Failure::Message(DATA, format!("{}: {text}", name.display())));
         }
-        let added = checks.add_at(record.payload(), kind, record.at());
+        let added = checks.add(record.payload(), kind).map_err(|e| e.at(record.at()));
         skipped.catch(payload.read, added.map_err(Into::into))?;
         progress.read_to(stream.stream().offset());
     }

@@ -4,7 +4,7 @@ use super::frequent::FEW;
 use super::sizes::SizeCounters;
 use super::texts::{KEPT, TextFrequencies};
 use std::collections::BTreeMap;
-use tfseek::BytesList;
+use tfseek::List;
 use tfseek::filter::{image_format, image_size};
 
 /// Statistics of byte strings.
@@ -29,7 +29,7 @@ pub(crate) struct ImageStats {
 
 impl ByteStats {
     #[inline]
-    pub(crate) fn add_list(&mut self, list: BytesList<'_>) {
+    pub(crate) fn add_list<'a>(&mut self, list: List<'a, &'a [u8]>) {
         match list.len() {
             1 => list.first().into_iter().for_each(|value| self.add(value)),
             _ => list.iter().for_each(|value| self.add(value)),

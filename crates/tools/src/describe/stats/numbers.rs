@@ -4,7 +4,7 @@ use super::bounds::{Bounds, joined, widened};
 use super::counters::{Cell, KeyCounters, cells, float_cell, float_key, int_cell, int_key};
 use super::frequent::{BLOCK, FEW, NumberFrequencies};
 use super::moments::Moments;
-use tfseek::{FloatList, Int64List};
+use tfseek::List;
 
 /// Number of values whose mean is computed in two passes.
 const MEANS: usize = 256;
@@ -78,7 +78,7 @@ impl IntStats {
 
     /// Adds the values of a list. `scratch` keeps its memory.
     #[inline]
-    pub(crate) fn add_list(&mut self, list: Int64List<'_>, scratch: &mut Vec<i64>) {
+    pub(crate) fn add_list(&mut self, list: List<'_, i64>, scratch: &mut Vec<i64>) {
         if list.len() == 1 {
             list.first().into_iter().for_each(|value| self.add(value));
         } else if list.len() <= DECODED {
@@ -274,7 +274,7 @@ pub(crate) struct FloatStats {
 
 impl FloatStats {
     #[inline]
-    pub(crate) fn add_list(&mut self, list: FloatList<'_>) {
+    pub(crate) fn add_list(&mut self, list: List<'_, f32>) {
         match list.as_unaligned() {
             Some(values) => {
                 for values in values.chunks(DECODED) {

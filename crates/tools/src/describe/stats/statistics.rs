@@ -39,16 +39,6 @@ impl Statistics {
         self.skipped
     }
 
-    /// Returns the number of damaged ranges of the files that were left out. The number of records in them is not known.
-    pub fn damaged_ranges(&self) -> u64 {
-        self.left_out.0
-    }
-
-    /// Returns the number of bytes in the [damaged ranges](Statistics::damaged_ranges).
-    pub fn damaged_bytes(&self) -> u64 {
-        self.left_out.1
-    }
-
     /// Returns the warnings about the files that were read, in their order. Saved statistics have none.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

@@ -68,7 +68,7 @@ impl DatasetInfo {
     ///
     /// # Errors
     /// [`ToolsError`].
-    pub fn read(folder: &Path) -> Result<Option<DatasetInfo>, ToolsError> {
+    pub(super) fn read(folder: &Path) -> Result<Option<DatasetInfo>, ToolsError> {
         let path = folder.join(DatasetInfo::FILE_NAME);
         // Opening a pipe would wait for its writer.
         match std::fs::metadata(&path) {
@@ -118,7 +118,7 @@ impl DatasetInfo {
     }
 
     /// Returns true if the shards are TFRecord files.
-    pub fn is_tfrecord(&self) -> bool {
+    pub(super) fn is_tfrecord(&self) -> bool {
         self.file_format.eq_ignore_ascii_case("tfrecord")
     }
 

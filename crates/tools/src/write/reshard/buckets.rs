@@ -11,7 +11,7 @@ use crate::error::{OptionsReason, ToolsError};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use tfseek::frame::{Frames, HEADER_LEN, OVERHEAD, put_record};
+use tfseek::frame::{HEADER_LEN, OVERHEAD, frames, put_record};
 use tfseek::{Error, Result, Writer};
 
 /// Number of buckets, at most.
@@ -142,7 +142,7 @@ fn ordered(
     for (position, &offset) in (start..).zip(&offsets) {
         let frame =
             usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).ok_or_else(changed)?;
-        let frame = Frames::new(frame).next().ok_or_else(changed)??;
+        let frame = frames(frame).next().ok_or_else(changed)??;
         put(position, frame.payload)?;
     }
     Ok(())
@@ -281,7 +281,7 @@ impl Bucket {
             file.seek(SeekFrom::Start(offset))?;
             bytes.clear();
             (&file).take(len).read_to_end(&mut bytes)?;
-            let frame = Frames::new(&bytes).next().ok_or_else(changed)??;
+            let frame = frames(&bytes).next().ok_or_else(changed)??;
             put(position, frame.payload)?;
         }
         Ok(())

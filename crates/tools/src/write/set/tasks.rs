@@ -45,7 +45,7 @@ impl TaskAttempt {
     ///
     /// # Errors
     /// [`ToolsError::Options`] for other characters.
-    pub fn file_name(&self) -> Result<String, ToolsError> {
+    fn file_name(&self) -> Result<String, ToolsError> {
         let TaskAttempt { job, task, attempt } = self;
         for (what, name) in [("job", job), ("task", task), ("attempt", attempt)] {
             if !is_name(name) {
