@@ -138,7 +138,7 @@ impl Grep {
                 all.merge(&records);
                 if !checked && (!unit.result.matches.is_empty() || all.knows_names()) {
                     checked = true;
-                    all.check_names()?;
+                    all.check_names(false)?;
                 }
                 work.idle.lock().unwrap_or_else(PoisonError::into_inner).push(records);
             }
@@ -154,7 +154,7 @@ impl Grep {
             found(unit)
         })?;
         if let (Some(all), false) = (&all, checked) {
-            all.check_names()?;
+            all.check_names(false)?;
         }
         if totals.records > 0 {
             totals.unseen = all.iter().flat_map(|all| all.unseen().map(str::to_owned)).collect();

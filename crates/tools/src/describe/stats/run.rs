@@ -279,7 +279,7 @@ impl StatsRun<'_> {
     fn fold(&self) -> Result<Statistics, ToolsError> {
         let total = fold(self, self.shards, tfseek::threads(self.options.threads)?)?;
         // The answer begins here, after all records.
-        total.filter.iter().try_for_each(RecordFilter::check_names)?;
+        total.filter.iter().try_for_each(|filter| filter.check_names(false))?;
         Ok(self.statistics(total))
     }
 

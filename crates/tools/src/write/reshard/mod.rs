@@ -135,7 +135,7 @@ pub fn reshard(
         rewrite.check_patterns()?;
     }
     // The files are looked at by their names while the locks live.
-    let _locks = ShardedWriter::new(writers).close_locked()?;
+    let _locks = ShardedWriter::new(writers).close()?;
     folders.keep();
     let sets = plan.report()?;
     if options.index && compression != Compression::None {
