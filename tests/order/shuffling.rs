@@ -179,7 +179,7 @@ fn the_end_of_an_epoch() -> Result {
 fn some_of_the_records() -> Result {
     let (_dir, ds, schema) = data()?;
 
-    let (some, _) = ds.select(&"label in 3, 5..7".parse()?, &Default::default())?;
+    let some = ds.select(&"label in 3, 5..7".parse()?, &Default::default())?.0;
     let loader = ds.loader(&schema).batch_size(100).shuffle(Shuffle::Global).seed(42).select(some).build()?;
 
     let mut found = Vec::new();
