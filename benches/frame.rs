@@ -31,7 +31,7 @@ fn walk(c: &mut Criterion) {
         let bytes = bench::records(64 << 20, mean);
         let bytes = bytes.as_slice();
         let records = frames(bytes).count() as u64;
-        let frames = |bytes: &[u8]| frames(bytes).map(|f| f.unwrap().payload.len() as u64).sum::<u64>();
+        let frames = |bytes: &[u8]| frames(bytes).map(|f| f.unwrap().1.len() as u64).sum::<u64>();
         assert_eq!(frames(bytes), bare(bytes));
         assert_eq!(frames(bytes), bytes.len() as u64 - 16 * records);
         for (unit, throughput) in
@@ -66,7 +66,7 @@ fn search(c: &mut Criterion) {
     let noise: Vec<u8> = (0..LEN / 8).flat_map(|_| rng.u64().to_le_bytes()).collect();
     // Every length is damaged, so that each record is searched.
     let mut lengths = bench::records(LEN, 4 << 10).as_slice().to_vec();
-    let starts: Vec<u64> = frames(&lengths).map(|frame| frame.unwrap().offset).collect();
+    let starts: Vec<u64> = frames(&lengths).map(|frame| frame.unwrap().0).collect();
     starts.iter().step_by(2).for_each(|&start| lengths[start as usize] ^= 1);
     let mut group = c.benchmark_group("frame/salvage");
     group.throughput(Throughput::Bytes(LEN as u64));

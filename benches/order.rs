@@ -134,7 +134,7 @@ fn seek(c: &mut Criterion) {
         };
         let resume = |saved: &str, out: &mut [u64; 256]| {
             let state = State::from_json(saved).unwrap();
-            step(&state.resume(&spec, n, fingerprint).unwrap(), state.position(), out);
+            step(&state.resume(&spec, n, fingerprint).unwrap(), state.position, out);
         };
         // Checks before the timing that any seek and any resume takes less than a millisecond. Takes the slowest of many, each the best
         // of three runs, to exclude disturbances.

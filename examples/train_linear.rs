@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let state = State::from_json(&saved)?;
     let mut ranks = [self::loader(&ds, 3, 0, 2)?, self::loader(&ds, 0, 1, 2)?];
     ranks.iter_mut().try_for_each(|rank| rank.seek(&state))?;
-    for _ in state.epoch()..EPOCHS {
+    for _ in state.epoch..EPOCHS {
         let [first, second] = &mut ranks;
         while let (Some(a), Some(b)) = (first.next(), second.next()) {
             model.train(&[a?, b?])?;

@@ -13,75 +13,21 @@ use std::path::{Path, PathBuf};
 
 /// Options of a [`Follow`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct FollowOptions {
-    verify: Verify,
-    max_record: u64,
-    start: (u64, u64),
+    /// The checksums to verify. Default: [`Verify::Payload`].
+    pub verify: Verify,
+    /// Maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the error
+    /// [`ErrorKind::RecordTooLarge`], returned before memory is allocated for it.
+    pub max_record: u64,
+    /// The ordinal of the first record to read, and the offset of its header, as [`Follow::records_read`] and [`Follow::offset`] returned them
+    /// earlier. Default: 0 and 0.
+    pub start: (u64, u64),
 }
 
 impl Default for FollowOptions {
     fn default() -> FollowOptions {
         FollowOptions { verify: Verify::default(), max_record: MAX_RECORD, start: (0, 0) }
-    }
-}
-
-impl FollowOptions {
-    /// Returns the default options: payloads are verified, reading starts at the first record.
-    pub fn new() -> FollowOptions {
-        FollowOptions::default()
-    }
-
-    /// Sets the checksums to verify. Default: [`Verify::Payload`].
-    #[must_use]
-    pub fn verify(mut self, verify: Verify) -> FollowOptions {
-        self.verify = verify;
-        self
-    }
-
-    /// Sets the maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the
-    /// error [`ErrorKind::RecordTooLarge`], returned before memory is allocated for it.
-    #[must_use]
-    pub fn max_record(mut self, bytes: u64) -> FollowOptions {
-        self.max_record = bytes;
-        self
-    }
-
-    /// Starts at a later record: its ordinal and the offset of its header, as [`Follow::records_read`] and [`Follow::offset`] returned
-    /// them earlier. Default: 0 and 0.
-    #[must_use]
-    pub fn start(mut self, record: u64, offset: u64) -> FollowOptions {
-        self.start = (record, offset);
-        self
-    }
-
-    /// Opens a regular file.
-    ///
-    /// # Errors
-    /// I/O errors, also for a file that is not regular; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of
-    /// a store; [`ErrorKind::Changed`] if the file ends before the start.
-    pub fn open(&self, path: impl AsRef<Path>) -> Result<Follow> {
-        let path = path.as_ref();
-        check_local(path)?;
-        self.open_file(path).map_err(|e| e.in_file(path))
-    }
-
-    fn open_file(&self, path: &Path) -> Result<Follow> {
-        let mut file = open_regular(path)?;
-        let id = FileId::of_file(&file)?;
-        let (record, offset) = self.start;
-        let follow = Follow {
-            buffer: ReadBuffer::default(),
-            parser: Parser::whole_from(self.verify == Verify::Payload, self.max_record, record, offset),
-            name: path.into(),
-            id,
-            ended: false,
-            file: {
-                file.seek(SeekFrom::Start(offset))?;
-                file
-            },
-        };
-        follow.check_size()?;
-        Ok(follow)
     }
 }
 
@@ -104,7 +50,7 @@ impl FollowOptions {
 /// # let path = dir.path().join("a.tfrecord");
 /// use tfseek::{follow::Follow, writer::WriterOptions};
 /// let mut writer = WriterOptions::new().atomic(false).create(&path)?;
-/// let mut follow = Follow::open(&path)?;
+/// let mut follow = Follow::open(&path, &Default::default())?;
 /// assert!(follow.next()?.is_none());
 /// writer.write(b"one")?;
 /// writer.flush()?;
@@ -125,12 +71,34 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Opens a regular file with the default options.
+    /// Opens a regular file.
     ///
     /// # Errors
-    /// The same as [`FollowOptions::open`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Follow> {
-        FollowOptions::new().open(path)
+    /// I/O errors, also for a file that is not regular; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of
+    /// a store; [`ErrorKind::Changed`] if the file ends before the start.
+    pub fn open(path: impl AsRef<Path>, options: &FollowOptions) -> Result<Follow> {
+        let path = path.as_ref();
+        check_local(path)?;
+        Follow::open_file(path, options).map_err(|e| e.in_file(path))
+    }
+
+    fn open_file(path: &Path, options: &FollowOptions) -> Result<Follow> {
+        let mut file = open_regular(path)?;
+        let id = FileId::of_file(&file)?;
+        let FollowOptions { verify, max_record, start: (record, offset) } = *options;
+        let follow = Follow {
+            buffer: ReadBuffer::default(),
+            parser: Parser::whole_from(verify == Verify::Payload, max_record, record, offset),
+            name: path.into(),
+            id,
+            ended: false,
+            file: {
+                file.seek(SeekFrom::Start(offset))?;
+                file
+            },
+        };
+        follow.check_size()?;
+        Ok(follow)
     }
 
     /// Returns the next record, which is valid until the next call. `None` if the file has no further whole record now, and after an

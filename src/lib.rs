@@ -151,7 +151,6 @@ pub mod writer;
 #[cfg(feature = "dataset")]
 pub use batch::{Batch, BatchParser, Column};
 #[cfg(feature = "dataset")]
-pub use column::Selection;
 #[cfg(feature = "dataset")]
 pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Location, Result};

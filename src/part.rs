@@ -43,26 +43,36 @@ const SHOWN: usize = 60;
 /// // In a worker:
 /// let part = Part::from_json(&plan[1][0])?;
 /// let mut stream = StreamOptions::new().part(&part)?;
-/// assert_eq!((part.first(), part.records()), (5, Some(5)));
+/// assert_eq!((part.first, part.records), (5, Some(5)));
 /// assert_eq!(stream.next()?.unwrap().payload(), [5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+/// A part with changed fields is checked by its reader, as the JSON of a part is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Part {
-    shard: Box<str>,
-    compression: Compression,
-    size: u64,
-    mtime_ns: i64,
+    /// The absolute path of the shard, or its URL without query and user.
+    pub shard: Box<str>,
+    /// The compression of the shard.
+    pub compression: Compression,
+    /// The size of the shard in bytes.
+    pub size: u64,
+    /// The modification time of the shard, in nanoseconds since 1970. -2^63 if it is unknown.
+    pub mtime_ns: i64,
     /// End of the bytes that the fingerprints cover. Less than the size after a torn tail.
     end: u64,
-    fingerprints: [u64; 2],
-    from: u64,
-    to: u64,
-    ordinal: u64,
-    first: u64,
-    records: Option<u64>,
-    /// The treatment of a torn tail of a compressed shard.
-    tail: Tail,
+    /// The XXH3-64 of the first and of the last 64 KiB of the indexed bytes of the shard.
+    pub fingerprints: [u64; 2],
+    /// The bytes of the file. They are all bytes of a compressed shard, and whole records of another.
+    pub bytes: Range<u64>,
+    /// The ordinal of the first record in its shard.
+    pub ordinal: u64,
+    /// The number of the first record in the dataset.
+    pub first: u64,
+    /// The number of records. `None` for a shard without an index.
+    pub records: Option<u64>,
+    /// The treatment of a torn tail of the shard: that of the dataset, which a reader of the part applies too.
+    pub tail: Tail,
     /// The version of an object of a store that has versions.
     version: Option<Box<str>>,
 }
@@ -97,8 +107,7 @@ impl Part {
             mtime_ns: object.as_ref().map_or(known.mtime_ns, Stamp::mtime_ns),
             end: known.indexed_end,
             fingerprints: [known.fp_head, known.fp_tail],
-            from: of.bytes.start,
-            to: of.bytes.end,
+            bytes: of.bytes,
             ordinal: of.ordinal,
             first: of.first,
             records: of.records,
@@ -142,56 +151,6 @@ impl Part {
         })
     }
 
-    /// Returns the absolute path of the shard, or its URL without query and user.
-    pub fn shard(&self) -> &str {
-        &self.shard
-    }
-
-    /// Returns the size of the shard in bytes.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Returns the modification time of the shard, in nanoseconds since 1970. -2^63 if it is unknown.
-    pub fn mtime_ns(&self) -> i64 {
-        self.mtime_ns
-    }
-
-    /// Returns the XXH3-64 of the first and of the last 64 KiB of the indexed bytes of the shard.
-    pub fn fingerprints(&self) -> [u64; 2] {
-        self.fingerprints
-    }
-
-    /// Returns the compression of the shard.
-    pub fn compression(&self) -> Compression {
-        self.compression
-    }
-
-    /// Returns the bytes of the file. They are all bytes of a compressed shard, and whole records of another.
-    pub fn bytes(&self) -> Range<u64> {
-        self.from..self.to
-    }
-
-    /// Returns the ordinal of the first record in its shard.
-    pub fn ordinal(&self) -> u64 {
-        self.ordinal
-    }
-
-    /// Returns the number of the first record in the dataset.
-    pub fn first(&self) -> u64 {
-        self.first
-    }
-
-    /// Returns the number of records. `None` for a shard without an index.
-    pub fn records(&self) -> Option<u64> {
-        self.records
-    }
-
-    /// Returns the treatment of a torn tail of the shard: that of the dataset, which a reader of the part applies too.
-    pub fn tail(&self) -> Tail {
-        self.tail
-    }
-
     /// Returns the part as JSON, one object without line breaks.
     pub fn to_json(&self) -> String {
         let [head, tail] = self.fingerprints;
@@ -203,8 +162,8 @@ impl Part {
             ("mtime", self.mtime_ns.into()),
             ("end", self.end.into()),
             ("fp", format!("{head:016x}{tail:016x}").into()),
-            ("from", self.from.into()),
-            ("to", self.to.into()),
+            ("from", self.bytes.start.into()),
+            ("to", self.bytes.end.into()),
             ("ordinal", self.ordinal.into()),
             ("first", self.first.into()),
             ("records", self.records.into()),
@@ -263,8 +222,7 @@ impl Part {
             mtime_ns,
             end: number(&mut fields, "end")?,
             fingerprints,
-            from: number(&mut fields, "from")?,
-            to: number(&mut fields, "to")?,
+            bytes: number(&mut fields, "from")?..number(&mut fields, "to")?,
             ordinal: number(&mut fields, "ordinal")?,
             first: number(&mut fields, "first")?,
             records,
@@ -279,9 +237,9 @@ impl Part {
     }
 
     /// Checks that the numbers do not contradict each other.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         const RECORD: u64 = OVERHEAD as u64;
-        let Part { size, end, from, to, ordinal, first, .. } = *self;
+        let Part { size, end, bytes: Range { start: from, end: to }, ordinal, first, .. } = *self;
         let records = self.records.unwrap_or(0);
         for (name, number) in [("size", size), ("ordinal", ordinal), ("first", first), ("records", records)] {
             check_max(name, number)?;

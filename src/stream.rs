@@ -242,14 +242,15 @@ impl StreamOptions {
     /// does not have the specified compression; I/O errors. [`Stream::next`] also returns [`PartError::Records`] and
     /// [`PartError::End`].
     pub fn part(&self, part: &Part) -> Result<Stream> {
-        let path = Path::new(part.shard());
+        part.check()?;
+        let path = Path::new(&*part.shard);
         self.part_of(part, path).map_err(|e| e.in_file(path))
     }
 
     fn part_of(&self, part: &Part, path: &Path) -> Result<Stream> {
         let opened = self.storage.open_as(path, part.stamp())?;
         part.check_file(opened.source())?;
-        let (bytes, compression) = (part.bytes(), part.compression());
+        let (bytes, compression) = (part.bytes.clone(), part.compression);
         let file: Box<dyn Read + Send> = match opened {
             OpenedShard::File(mut file) => {
                 file.seek(SeekFrom::Start(bytes.start))?;
@@ -271,18 +272,18 @@ impl StreamOptions {
         }
         let mut options = self.clone();
         options.damage = Damage::Raise;
-        if part.tail() == Tail::Tolerate {
+        if part.tail == Tail::Tolerate {
             options.tail = Tail::Tolerate;
         }
-        if compression == Compression::None && part.records().is_some() {
+        if compression == Compression::None && part.records.is_some() {
             // These bytes end after a record, whatever follows in the shard.
             options.tail = Tail::Strict;
         }
         let mut records = options.framed(reader, first.clone(), compression);
         let check = self.verify == Verify::Payload;
-        records.parser = Parser::whole_from(check, self.max_record, part.ordinal(), bytes.start);
-        records.begin = part.ordinal();
-        records.end = Some(PartEnd { records: part.records(), to: bytes.end });
+        records.parser = Parser::whole_from(check, self.max_record, part.ordinal, bytes.start);
+        records.begin = part.ordinal;
+        records.end = Some(PartEnd { records: part.records, to: bytes.end });
         Ok(options.with_records(StreamRecords::Framed(records), first, path.into(), compression))
     }
 

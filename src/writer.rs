@@ -369,7 +369,7 @@ impl Writer {
     ///
     /// # Errors
     /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. After an error an atomic file is not created,
-    /// except if the error is [`NameNotSynced`] or comes from the index: then the file is complete and has its name.
+    /// except if the error is that of an [unsynced](Output::is_unsynced) file or comes from the index: then the file is complete and has its name.
     pub fn close(&mut self) -> Result<()> {
         self.finish()?;
         match self.finished.take() {
@@ -601,21 +601,13 @@ impl ShardedWriter {
     }
 
     /// Finishes all shards, then renames all, then writes all indexes, so a full disk leaves no shard of an atomic set. A second call does
-    /// nothing.
+    /// nothing. If the set has several shards, their folders stay locked until the result is dropped, so the names are those of these files. Other
+    /// sets in these folders wait for that.
     ///
     /// # Errors
     /// The error of the first shard that fails, like [`Writer::close`]. If a rename fails, the shards before it are renamed already, and a set that is
     /// replaced does not open. If an index fails, or an old shard cannot be removed, all shards are renamed.
-    pub fn close(&mut self) -> Result<()> {
-        self.close_locked().map(drop)
-    }
-
-    /// Closes the set like [`close`](ShardedWriter::close). If it has several shards, their folders stay locked until the result is dropped, so the
-    /// names are those of these files. Other sets in these folders wait for that.
-    ///
-    /// # Errors
-    /// Errors of [`close`](ShardedWriter::close).
-    pub fn close_locked(&mut self) -> Result<Replacement> {
+    pub fn close(&mut self) -> Result<Replacement> {
         self.shards.iter_mut().try_for_each(Writer::finish)?;
         let mut writers: Vec<&mut Writer> =
             self.shards.iter_mut().filter(|shard| shard.finished.is_some()).collect();

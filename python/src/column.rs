@@ -24,16 +24,16 @@ pub(crate) fn arrays<'py>(
     progress: Option<Progress<'py>>,
 ) -> Result<Bound<'py, PyAny>> {
     let built;
-    let column = match shared.columns.iter().find(|column| column.feature() == feature) {
+    let column = match shared.columns.iter().find(|column| *column.feature == *feature) {
         Some(column) => column,
         None => {
             built = build(py, &shared.dataset, feature, progress)?;
-            warning::raise(py, built.warnings())?;
+            warning::raise(py, &built.warnings)?;
             &built
         }
     };
     let present = collect(py, ids, |i| u8::from(column.get(i).is_some()))?;
-    let values = match column.kind() {
+    let values = match column.kind {
         Some(DType::Bytes) => {
             let (mut slice, mut objects) = (TimeSlice::new(), headroom::room(present.len())?);
             let (mut cache, mut headroom) = (StringCache::default(), Headroom::default());

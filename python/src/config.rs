@@ -3,7 +3,7 @@
 use crate::columns;
 use crate::dataset::{self, PyDataset};
 use crate::error::{BindingError, Result};
-use crate::options::{Choice, FeatureName, Seed};
+use crate::options::{Choice, FeatureName, LoaderVerify, Seed};
 use crate::repeated::StringCaches;
 use crate::schema::PySchema;
 use crate::strings::BytesAs;
@@ -70,8 +70,8 @@ impl LoaderConfig {
                 call.expect(source.known_bytes());
                 let columns = ColumnOptions::new().progress(call.callback());
                 let column = source.column(&feature, &columns)?;
-                options = options.balance(&column.classes()?);
-                warnings = column.warnings().to_vec();
+                options = options.balance(&column)?;
+                warnings = column.warnings.clone();
             }
             Ok((options, warnings))
         })?;
@@ -134,7 +134,9 @@ impl<'py> LoaderArguments<'py> {
         options = self.set(options, "batches_ahead", LoaderOptions::batches_ahead)?;
         options = self.set(options, "memory", LoaderOptions::memory)?;
         options = self.set(options, "look_ahead", LoaderOptions::look_ahead)?;
-        options = self.set(options, "verify", |options, Choice(verify)| options.verify(verify))?;
+        options = self.set(options, "verify", |options, Choice(LoaderVerify(first_epoch, later))| {
+            options.verify(first_epoch, later)
+        })?;
         options = self.set(options, "damage", |options, Choice(damage)| options.damage(damage))?;
         options = self.set(options, "repeat", LoaderOptions::repeat)?;
         Ok(options)

@@ -160,7 +160,7 @@ impl PyDataset {
         let (dataset, columns, ids) =
             (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
         let (ids, warnings) = wait::run(py, progress, move |call| {
-            let is_loaded = |feature: &&str| columns.iter().any(|column| column.feature() == *feature);
+            let is_loaded = |feature: &&str| columns.iter().any(|column| *column.feature == **feature);
             let loaded = filter.column_features().iter().all(is_loaded);
             if !loaded || filter.reads_records() {
                 call.expect(dataset.known_bytes());
@@ -172,13 +172,13 @@ impl PyDataset {
                 tested.dedup();
                 options = options.among(Subset::from_ids(tested)?);
             }
-            let selection = if loaded {
+            let (selection, warnings) = if loaded {
                 dataset.select_from(&filter, &columns, &options)?
             } else {
                 dataset.select(&filter, &options)?
             };
-            let selected: Vec<u64> = ids.iter().filter(|&i| selection.contains(i)).collect();
-            Ok((selected, selection.warnings().to_vec()))
+            let selected: Vec<u64> = ids.iter().filter(|&i| selection.rank(i).is_some()).collect();
+            Ok((selected, warnings))
         })?;
         // Those of loaded columns were raised when the dataset was opened.
         let known = self.shared.warnings();

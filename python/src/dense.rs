@@ -53,8 +53,8 @@ fn padded<'py, T: Element + Clone>(
     padding: T,
 ) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let values = values.as_slice().map_err(PyErr::from)?;
-    let padded = batch::pad_rows(values, inner, splits, lengths, padding)?;
-    Ok((array(py, padded.values, &padded.shape, Some(inner))?, mask(py, padded.mask, &padded.shape)?))
+    let (padded, present, shape) = batch::pad_rows(values, inner, splits, lengths, padding)?;
+    Ok((array(py, padded, &shape, Some(inner))?, mask(py, present, &shape)?))
 }
 
 /// Returns a new array of `shape`, with values at `indices`, which are flat.

@@ -109,12 +109,12 @@ impl LoaderCore {
     }
 
     fn count_skipped(&self, step: &Step) {
-        if step.skipped().is_empty() {
+        if step.skipped.is_empty() {
             return;
         }
         let mut counts = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
-        for skipped in step.skipped() {
-            let path = skipped.error.location().path.as_deref().unwrap_or(Path::new(""));
+        for (_, e) in &step.skipped {
+            let path = e.location().path.as_deref().unwrap_or(Path::new(""));
             let count = counts.entry(path.to_owned()).or_default();
             *count = count.saturating_add(1);
         }
@@ -336,9 +336,9 @@ pub(crate) struct StepInfo {
 
 impl StepInfo {
     fn of(step: Step) -> StepInfo {
-        let skipped = step.skipped().iter().map(|skipped| (skipped.record, message(&skipped.error)));
+        let skipped = step.skipped.iter().map(|(record, error)| (*record, message(error)));
         StepInfo {
-            ids: step.ids().iter().map(|&id| id as i64).collect::<Vec<_>>().into(),
+            ids: step.ids.iter().map(|&id| id as i64).collect::<Vec<_>>().into(),
             mask: step.samples().map(|sample| u8::from(!sample.padding)).collect::<Vec<_>>().into(),
             skipped: skipped.collect(),
             first: step.samples().next().map(|sample| (sample.epoch, sample.position)),

@@ -10,7 +10,7 @@ use pyo3::{Borrowed, FromPyObject};
 use std::ops::Deref;
 use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
-use tfseek::loader::{LoaderVerify, Shuffle};
+use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, seed_of};
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 use tfseek_arrow::{ByteStrings, Tensors};
@@ -135,6 +135,10 @@ pub(crate) enum ReadMode {
     Pread,
 }
 
+/// Checksums that a loader verifies: in epoch 0, and in later epochs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LoaderVerify(pub(crate) Verify, pub(crate) Verify);
+
 /// Type of `ds[i]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KindOption {
@@ -181,8 +185,8 @@ choices! {
     }
     Shuffle: "shuffle" { "global" => Shuffle::Global, "block" => Shuffle::Block }
     LoaderVerify: "verify" {
-        "payload" => LoaderVerify::Always(Verify::Payload),
-        "header" => LoaderVerify::Always(Verify::Header),
-        "first_epoch" => LoaderVerify::FirstEpoch,
+        "payload" => LoaderVerify(Verify::Payload, Verify::Payload),
+        "header" => LoaderVerify(Verify::Header, Verify::Header),
+        "first_epoch" => LoaderVerify(Verify::Payload, Verify::Header),
     }
 }

@@ -49,63 +49,63 @@ impl PyPart {
     /// Absolute path of the shard.
     #[getter]
     fn shard(&self) -> &str {
-        self.0.shard()
+        &self.0.shard
     }
 
     /// Size of the shard in bytes.
     #[getter]
     fn size(&self) -> u64 {
-        self.0.size()
+        self.0.size
     }
 
     /// Modification time of the shard, in nanoseconds since 1970.
     #[getter]
     fn mtime_ns(&self) -> i64 {
-        self.0.mtime_ns()
+        self.0.mtime_ns
     }
 
     /// Hashes of the first and of the last 64 KiB of the indexed bytes of the shard.
     #[getter]
     fn fingerprints(&self) -> (u64, u64) {
-        let [head, tail] = self.0.fingerprints();
+        let [head, tail] = self.0.fingerprints;
         (head, tail)
     }
 
     /// Compression of the shard: ``"none"``, ``"gzip"`` or ``"zlib"``.
     #[getter]
     fn compression(&self) -> &'static str {
-        self.0.compression().name()
+        self.0.compression.name()
     }
 
     /// First byte in the file, and the byte after the last one.
     #[getter]
     fn bytes(&self) -> (u64, u64) {
-        let bytes = self.0.bytes();
+        let bytes = &self.0.bytes;
         (bytes.start, bytes.end)
     }
 
     /// Ordinal of the first record in its shard.
     #[getter]
     fn ordinal(&self) -> u64 {
-        self.0.ordinal()
+        self.0.ordinal
     }
 
     /// Number of the first record in the dataset.
     #[getter]
     fn first(&self) -> u64 {
-        self.0.first()
+        self.0.first
     }
 
     /// Number of records, or ``None`` for a shard without an index.
     #[getter]
     fn records(&self) -> Option<u64> {
-        self.0.records()
+        self.0.records
     }
 
     /// Treatment of a torn tail of the shard, as the dataset was opened: ``"strict"`` or ``"tolerate"``. A reader of the part applies it.
     #[getter]
     fn tail(&self) -> &'static str {
-        match self.0.tail() {
+        match self.0.tail {
             Tail::Tolerate => "tolerate",
             _ => "strict",
         }
@@ -117,13 +117,11 @@ impl PyPart {
 
     fn __repr__(&self) -> String {
         let part = &self.0;
-        let records = part.records().map_or_else(|| "?".to_owned(), |n| n.to_string());
-        let (bytes, first) = (part.bytes(), part.first());
+        let records = part.records.map_or_else(|| "?".to_owned(), |n| n.to_string());
+        let (bytes, first) = (&part.bytes, part.first);
         format!(
             "tfseek.Part({:?}, bytes={}..{}, first={first}, records={records})",
-            part.shard(),
-            bytes.start,
-            bytes.end
+            part.shard, bytes.start, bytes.end
         )
     }
 }

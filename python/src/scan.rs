@@ -28,9 +28,8 @@ pub(crate) fn arrow_spec(
     schema: &Bound<'_, PyAny>,
 ) -> Result<(PySchema, Vec<String>, bool, bool)> {
     let (schema, options) = spec_of(&foreign::arrow_schema(schema)?).map_err(|e| failure(py, e))?;
-    let (copied, tensors) =
-        (options.bytes_type() == ByteStrings::Copy, options.tensors_type() == Tensors::Extension);
-    Ok((PySchema::of(schema), options.text_columns().to_vec(), copied, tensors))
+    let (copied, tensors) = (options.bytes == ByteStrings::Copy, options.tensors == Tensors::Extension);
+    Ok((PySchema::of(schema), options.text.clone(), copied, tensors))
 }
 
 /// The native part of `tfseek.Scan`.

@@ -78,7 +78,7 @@ impl SharedDataset {
 
     /// Returns the warnings from opening the dataset, and from loading its columns, which share theirs.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
-        let of_columns = self.columns.first().map(DatasetColumn::warnings).unwrap_or_default();
+        let of_columns = self.columns.first().map_or(&[][..], |column| &column.warnings);
         [self.dataset.warnings(), of_columns].concat()
     }
 

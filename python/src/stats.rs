@@ -40,15 +40,15 @@ pub(crate) fn stats(
     threads: Option<usize>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<(String, String, String)> {
-    let mut options = StatsOptions::new()
-        .features(features)
-        .by(by.clone())
-        .kind(kind.0.given())
-        .damage(damage.0)
-        .threads(threads);
-    if let Some(bytes) = memory {
-        options = options.memory(bytes);
-    }
+    let mut options = StatsOptions {
+        features,
+        by: by.clone(),
+        kind: kind.0.given(),
+        damage: damage.0,
+        threads,
+        ..StatsOptions::default()
+    };
+    options.memory = memory.unwrap_or(options.memory);
     let sample = sample.map(|n| (n, seed.0));
     // The warnings of a dataset were raised when it was opened.
     let is_paths = matches!(source, StatsInput::Paths(_));
@@ -89,7 +89,7 @@ pub(crate) fn stats(
     };
     let stats = stats.map_err(refused)?;
     if is_paths {
-        warning::raise(py, stats.warnings())?;
+        warning::raise(py, &stats.warnings)?;
     }
     if let Some(by) = by.filter(|by| stats.records() > 0 && !stats.has_feature(by)) {
         return Err(BindingError::error(py, format!("by: no record has the feature {by:?}")));

@@ -111,7 +111,7 @@ impl StreamCore {
         let kind = kind.given().map_or_else(OnceLock::new, OnceLock::from);
         if let Some(parts) = parts {
             let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
-            let paths = parts.iter().map(|part| Arc::from(Path::new(part.shard()))).collect();
+            let paths = parts.iter().map(|part| Arc::from(Path::new(&*part.shard))).collect();
             let source = Source { paths, parts: Some(parts), options, kind, warnings: Mutex::default() };
             return Ok(StreamCore { source: Arc::new(source) });
         }

@@ -8,7 +8,8 @@ use pyo3::types::PyBytes;
 use tfseek::TensorDType;
 
 fn dtype(name: &str) -> Result<TensorDType> {
-    TensorDType::from_name(name)
+    name.parse()
+        .ok()
         .ok_or_else(|| BindingError::type_error(format!("unsupported dtype of a tensor: {name}")))
 }
 

@@ -59,7 +59,7 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
         StreamOptions::new().read_file(file, path, report.clone())
     };
     let inputs = UnpackInput::open_all(paths, open);
-    let compressed = inputs.iter().filter(|input| input.is_compressed()).map(UnpackInput::path);
+    let compressed = inputs.iter().filter(|input| input.is_compressed()).map(|input| input.path);
     let compressed: Vec<PathBuf> = compressed.map(Path::to_path_buf).collect();
     let targets: Vec<_> =
         compressed.iter().filter_map(|path| Some((destination.target(path)?, path.as_path()))).collect();
@@ -73,7 +73,7 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
         if report(0).is_break() {
             return Err(Error::from(ErrorKind::Cancelled).into());
         }
-        let path = input.path();
+        let path = input.path;
         match input
             .stream(open)
             .map_err(ToolsError::from)

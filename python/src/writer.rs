@@ -149,7 +149,7 @@ impl PyWriter {
         Ok(py.detach(|| {
             self.with(|inner| match inner {
                 Some(InnerWriter::File(writer)) => writer.close(),
-                Some(InnerWriter::Shards(writer)) => writer.close(),
+                Some(InnerWriter::Shards(writer)) => writer.close().map(drop),
                 None => Ok(()),
             })
         })?)

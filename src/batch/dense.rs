@@ -9,18 +9,6 @@ use crate::error::{Error, ErrorKind, Result, no_memory};
 use crate::example::{DType, FeatureBuf};
 use crate::memory::room;
 
-/// A dense array made from rows of different lengths.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq)]
-pub struct Padded<T> {
-    /// Values, row-major, of shape `shape` followed by the `inner` values of each item.
-    pub values: Vec<T>,
-    /// 1 for an item, 0 for padding; of shape `shape`.
-    pub mask: Vec<u8>,
-    /// Number of rows, followed by the length of each ragged dimension.
-    pub shape: Vec<usize>,
-}
-
 /// The row splits of one ragged dimension.
 #[derive(Clone, Copy, Debug)]
 pub enum Splits<'a> {
@@ -85,7 +73,8 @@ impl<'a> From<&'a RowSplits> for Splits<'a> {
 /// Maximum number of ragged dimensions that are padded. NumPy has at most 64 dimensions.
 const MAX_DIMS: usize = 64;
 
-/// Pads the rows of a ragged array to equal lengths.
+/// Pads the rows of a ragged array to equal lengths. Returns the values, row-major; the mask, 1 for an item and 0 for padding; and the shape of
+/// the mask: the number of rows, followed by the length of each ragged dimension. The values have `inner` more per item.
 ///
 /// `values` has `inner` values per item. `row_splits` is outermost first. `lengths[d]` is the length of ragged dimension `d`; `None`, also
 /// for a dimension that `lengths` does not have, is that of the longest row. Items beyond a length are left out.
@@ -99,7 +88,7 @@ pub fn pad_rows<T: Clone>(
     row_splits: &[Splits<'_>],
     lengths: &[Option<usize>],
     padding: T,
-) -> Result<Padded<T>> {
+) -> Result<(Vec<T>, Vec<u8>, Vec<usize>)> {
     let Some(outermost) = row_splits.first() else { return Err(spec("expected row splits, found none")) };
     if row_splits.len() > MAX_DIMS {
         let found = row_splits.len();
@@ -125,7 +114,7 @@ pub fn pad_rows<T: Clone>(
     for r in 0..outermost.rows() {
         rows.copy(0, r, r);
     }
-    Ok(padded)
+    Ok((padded.values, padded.mask, padded.shape))
 }
 
 /// Returns the length of the longest row, after validating the splits.
@@ -149,6 +138,13 @@ fn longest_row(splits: &Splits<'_>, below: usize) -> Result<usize> {
         return Err(spec(&format!("expected row splits that end with {below}, found {previous}")));
     }
     Ok(longest)
+}
+
+/// A dense array made from rows of different lengths.
+struct Padded<T> {
+    values: Vec<T>,
+    mask: Vec<u8>,
+    shape: Vec<usize>,
 }
 
 /// The copy of rows into a padded array.
@@ -322,8 +318,8 @@ impl DenseLayout for RaggedLayout<'_> {
     type Rest = (Vec<u8>, Vec<usize>);
 
     fn dense<T: Clone>(&self, values: &[T], fill: T) -> Result<(Vec<T>, Self::Rest)> {
-        let padded = pad_rows(values, self.inner, self.splits, &[self.length], fill)?;
-        Ok((padded.values, (padded.mask, padded.shape)))
+        let (values, mask, shape) = pad_rows(values, self.inner, self.splits, &[self.length], fill)?;
+        Ok((values, (mask, shape)))
     }
 }
 
@@ -476,24 +472,22 @@ mod tests {
                     1 => (vec![Splits::Int32(&small)], vec![&leaves[..]]),
                     _ => (vec![Splits::Int64(&outer), Splits::Int32(&small)], vec![&outer[..], &leaves[..]]),
                 };
-                let padded = pad_rows(&values, 1, &nested, &lengths, -1).unwrap();
+                let (padded, found, shape) = pad_rows(&values, 1, &nested, &lengths, -1).unwrap();
                 let (expected, mask) = twin(&values, &twins, &lengths);
-                proptest::prop_assert_eq!(&padded.values, &expected);
-                proptest::prop_assert_eq!(&padded.mask, &mask);
-                proptest::prop_assert_eq!(padded.shape.iter().product::<usize>(), mask.len());
+                proptest::prop_assert_eq!(&padded, &expected);
+                proptest::prop_assert_eq!(&found, &mask);
+                proptest::prop_assert_eq!(shape.iter().product::<usize>(), mask.len());
             }
         }
     }
 
     #[test]
     fn items_of_several_values_stay_together() {
-        let padded = pad_rows(&[1, 2, 3, 4, 5, 6], 2, &[Splits::Int64(&[0, 1, 3])], &[], 0).unwrap();
-        assert_eq!(
-            (&padded.values[..], &padded.mask[..]),
-            (&[1, 2, 0, 0, 3, 4, 5, 6][..], &[1, 0, 1, 1][..])
-        );
-        let empty = pad_rows::<i64>(&[], 0, &[Splits::Int64(&[0, 1, 3])], &[], 0).unwrap();
-        assert_eq!((empty.values.len(), &empty.shape[..]), (0, &[2, 2][..]));
+        let (values, mask, _) =
+            pad_rows(&[1, 2, 3, 4, 5, 6], 2, &[Splits::Int64(&[0, 1, 3])], &[], 0).unwrap();
+        assert_eq!((&values[..], &mask[..]), (&[1, 2, 0, 0, 3, 4, 5, 6][..], &[1, 0, 1, 1][..]));
+        let (values, _, shape) = pad_rows::<i64>(&[], 0, &[Splits::Int64(&[0, 1, 3])], &[], 0).unwrap();
+        assert_eq!((values.len(), &shape[..]), (0, &[2, 2][..]));
     }
 
     #[test]

@@ -16,14 +16,18 @@ use std::sync::Arc;
 /// The values are in memory, or in maps that several processes share. Access to a value cannot fail. Each shard stores strings as
 /// codes into its own dictionary. This type joins them by value. A clone shares the values.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct DatasetColumn {
+    /// The name of the feature.
+    pub feature: Box<str>,
+    /// The kind of the values. `None` if no record has a value.
+    pub kind: Option<DType>,
+    /// The warnings from finding and building the column. Columns that were requested together share them.
+    pub warnings: Vec<Warning>,
     /// Also holds the token of the contract under which the files were mapped.
     dataset: Dataset,
-    feature: Box<str>,
-    kind: Option<DType>,
     /// The columns of the shards, loaded.
     shards: Vec<FeatureColumn>,
-    warnings: Vec<Warning>,
     /// The records that have no value because they do not decode, if there are any.
     undecoded: Option<Arc<Selection>>,
 }
@@ -55,16 +59,6 @@ impl DatasetColumn {
         }
         let (dataset, feature) = (dataset.clone(), feature.into());
         Ok(DatasetColumn { dataset, feature, kind, shards, warnings, undecoded })
-    }
-
-    /// Returns the name of the feature.
-    pub fn feature(&self) -> &str {
-        &self.feature
-    }
-
-    /// Returns the kind of the values. `None` if no record has a value.
-    pub fn kind(&self) -> Option<DType> {
-        self.kind
     }
 
     /// Returns the number of records, with or without a value.
@@ -102,18 +96,13 @@ impl DatasetColumn {
         &self.shards
     }
 
-    /// Returns the warnings from finding and building the column. Columns that were requested together share them.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    /// Returns the distinct values, ascending, and the records of each value, for orders that balance classes. For a column file
+    /// Returns the distinct values, ascending (strings as bytes), and the records of each value, also ascending. Records without a value are in no class. For a column file
     /// without these lists, they are collected from the values, which takes a sort.
     ///
     /// # Errors
     /// [`OptionsError::FloatClasses`] for a feature of floats. [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection)
     /// if the lists are damaged.
-    pub fn classes(&self) -> Result<Classes<'_>> {
+    pub fn classes(&self) -> Result<Vec<(Value<'_>, Vec<u64>)>> {
         if self.kind == Some(DType::Float32) {
             return Err(Error::from(OptionsError::FloatClasses).feature(self.feature.as_bytes()));
         }
@@ -125,16 +114,12 @@ impl DatasetColumn {
         }
         // The sort is stable: records with equal values keep shard order, so record numbers ascend.
         parts.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
-        let mut all =
-            Classes { feature: &self.feature, values: Vec::new(), ends: Vec::new(), records: Vec::new() };
+        let mut all = Vec::<(Value<'_>, Vec<u64>)>::new();
         for (value, start, list) in parts {
-            all.records.extend(list.iter().map(|i| start + i));
-            match all.ends.last_mut().filter(|_| all.values.last() == Some(&value)) {
-                Some(end) => *end = all.records.len(),
-                None => {
-                    all.values.push(value);
-                    all.ends.push(all.records.len());
-                }
+            let records = list.iter().map(|i| start + i);
+            match all.last_mut().filter(|(last, _)| *last == value) {
+                Some((_, known)) => known.extend(records),
+                None => all.push((value, records.collect())),
             }
         }
         Ok(all)
@@ -152,48 +137,9 @@ impl DatasetColumn {
     }
 }
 
-/// The distinct values of a [`DatasetColumn`], ascending (strings as bytes), and the records of each value, also ascending. Records
-/// without a value are in no class.
-#[derive(Clone, PartialEq)]
-pub struct Classes<'a> {
-    feature: &'a str,
-    values: Vec<Value<'a>>,
-    ends: Vec<usize>,
-    records: Vec<u64>,
-}
-
-impl<'a> Classes<'a> {
-    pub(crate) fn feature(&self) -> &'a str {
-        self.feature
-    }
-
-    /// Returns the `k`th value and its records.
-    fn class(&self, k: usize) -> Option<(Value<'a>, &[u64])> {
-        let start = k.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
-        Some((*self.values.get(k)?, self.records.get(start..*self.ends.get(k)?)?))
-    }
-
-    /// Returns the records with this value, by binary search. The slice is empty if the value does not occur.
-    pub fn of(&self, value: Value<'_>) -> &[u64] {
-        let k = self.values.binary_search_by(|other| other.total_cmp(&value));
-        k.ok().and_then(|k| self.class(k)).map_or(&[], |(_, records)| records)
-    }
-
-    /// Returns each value and the records that have it.
-    pub fn iter(&self) -> impl Iterator<Item = (Value<'a>, &[u64])> {
-        (0..self.values.len()).filter_map(|k| self.class(k))
-    }
-}
-
 impl fmt::Debug for DatasetColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind.map_or("no", DType::list_name);
         write!(f, "DatasetColumn({:?}, {kind} values, {} records)", self.feature, self.len())
-    }
-}
-
-impl fmt::Debug for Classes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter().map(|(value, records)| (value, records.len()))).finish()
     }
 }

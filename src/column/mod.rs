@@ -1,7 +1,7 @@
 //! Columns: one feature's value for each record, stored in files next to the indexes.
 //!
-//! A [`DatasetColumn`] has the values of all shards. It serves filters ([`Filter`](crate::Filter), [`Selection`]) and orders that
-//! balance classes ([`Classes`]). A [`FeatureColumn`] has the values of one shard and is stored in a column file (`docs/index.md`).
+//! A [`DatasetColumn`] has the values of all shards. It serves filters ([`Filter`](crate::Filter)) and orders that
+//! balance classes ([`DatasetColumn::classes`]). A [`FeatureColumn`] has the values of one shard and is stored in a column file (`docs/index.md`).
 //!
 //! Column files are read like indexes. Opening one takes O(1), and each section's crc is checked at its first use. A file is used
 //! only if it matches the shard exactly.
@@ -22,7 +22,6 @@ mod store;
 mod undecided;
 
 pub use crate::filter::value::Value;
-pub use dataset::{Classes, DatasetColumn};
+pub use dataset::DatasetColumn;
 pub use feature::FeatureColumn;
 pub use obtain::ColumnOptions;
-pub use selection::Selection;

@@ -83,7 +83,7 @@ impl ColumnOptions {
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// use tfseek::{column::ColumnOptions, order::Subset};
     /// let options = ColumnOptions::new().among(Subset::from_ids([1, 3, 5])?);
-    /// assert_eq!(ds.select(&"label > 2".parse()?, &options)?.iter().collect::<Vec<_>>(), [3, 5]);
+    /// assert_eq!(ds.select(&"label > 2".parse()?, &options)?.0.iter().collect::<Vec<_>>(), [3, 5]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -134,7 +134,7 @@ impl Dataset {
     /// let ds = options.open(&path)?;
     /// let label = ds.column("label", &ColumnOptions::new())?;
     /// assert_eq!(label.get(7), Some(Value::Int(1)));
-    /// assert_eq!(label.classes()?.of(Value::Int(2)), [2, 5, 8]);
+    /// assert_eq!(label.classes()?[2], (Value::Int(2), vec![2, 5, 8]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -7,10 +7,13 @@ use super::undecided::UndecidedScan;
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, OptionsError, Result, escaped};
 use crate::filter::{Filter, Node, Test, number_meets};
+use crate::order::Subset;
 use crate::warning::Warning;
 
 impl Dataset {
-    /// Returns the records that meet `filter`. Comparisons of one value are decided by columns, which are found or built like those of
+    /// Returns the records that meet `filter`, and the warnings from finding and building the columns and from reading records.
+    ///
+    /// Comparisons of one value are decided by columns, which are found or built like those of
     /// [`columns`](Dataset::columns), all missing ones in one scan. Then the records are read that these leave undecided, for tests of
     /// lists, of parts of strings, of images and of payloads ([`Filter::reads_records`]).
     ///
@@ -23,7 +26,7 @@ impl Dataset {
     /// # let options = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory);
     /// use tfseek::column::ColumnOptions;
     /// let ds = options.open(&path)?;
-    /// let some = ds.select(&"label in 2..5 or label == 9".parse()?, &ColumnOptions::new())?;
+    /// let (some, _) = ds.select(&"label in 2..5 or label == 9".parse()?, &ColumnOptions::new())?;
     /// assert_eq!(some.iter().collect::<Vec<_>>(), [2, 3, 4, 9]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -34,8 +37,8 @@ impl Dataset {
     /// [`RecordFilter::accepts`](crate::filter::RecordFilter::accepts): a condition has the same result for a record here as there.
     ///
     /// In a dataset of [`Damage::Skip`](crate::Damage::Skip) a record that cannot be read or does not decode is left out if the condition
-    /// depends on it, which [`Selection::warnings`] tell ([`Warning::PayloadsSkipped`]).
-    pub fn select(&self, filter: &Filter, options: &ColumnOptions) -> Result<Selection> {
+    /// depends on it, which the warnings tell ([`Warning::PayloadsSkipped`]).
+    pub fn select(&self, filter: &Filter, options: &ColumnOptions) -> Result<(Subset, Vec<Warning>)> {
         let mut features = filter.column_features();
         loop {
             match self.columns(&features, options) {
@@ -76,9 +79,9 @@ impl Dataset {
         filter: &Filter,
         columns: &[DatasetColumn],
         options: &ColumnOptions,
-    ) -> Result<Selection> {
+    ) -> Result<(Subset, Vec<Warning>)> {
         let lacks = |feature: &&str| {
-            !columns.iter().any(|column| column.feature() == *feature && column.len() == self.len())
+            !columns.iter().any(|column| *column.feature == **feature && column.len() == self.len())
         };
         if let Some(feature) = filter.column_features().into_iter().find(lacks) {
             return Err(Error::from(OptionsError::ColumnNotGiven).feature(feature.as_bytes()));
@@ -91,7 +94,7 @@ impl Dataset {
         filter: &Filter,
         columns: &[DatasetColumn],
         options: &ColumnOptions,
-    ) -> Result<Selection> {
+    ) -> Result<(Subset, Vec<Warning>)> {
         let columns: Vec<&DatasetColumn> =
             columns.iter().filter(|column| column.len() == self.len()).collect();
         let bounds = Evaluation { filter, columns: &columns, len: self.len() }.of(filter.root())?;
@@ -103,7 +106,7 @@ impl Dataset {
             upper = upper.zip(&tested, |upper, tested| upper & tested);
         }
         let undecided = upper.zip(&selected, |upper, lower| upper & !lower);
-        let known: Vec<&str> = columns.iter().map(|column| column.feature()).collect();
+        let known: Vec<&str> = columns.iter().map(|column| column.feature.as_ref()).collect();
         if undecided.count() > 0 || filter.features().iter().any(|feature| !known.contains(feature)) {
             let work = options.work(self);
             let scan = UndecidedScan { dataset: self, filter, undecided: &undecided, known, work: &work };
@@ -111,9 +114,9 @@ impl Dataset {
             selected.add_warnings(left_out.warning().iter());
         }
         // Columns that were requested together share their warnings. Records that do not decode were read for the selection.
-        let of_columns = columns.iter().flat_map(|column| column.warnings());
+        let of_columns = columns.iter().flat_map(|column| &column.warnings);
         selected.add_warnings(of_columns.filter(|w| !matches!(w, Warning::PayloadsSkipped { .. })));
-        Ok(selected)
+        Ok(selected.into_parts())
     }
 }
 
@@ -148,12 +151,12 @@ impl Evaluation<'_> {
             Node::Feature(k) => {
                 let Some(test) = self.filter.test(*k) else { return SelectionBounds::unknown(self.len) };
                 let name = self.filter.name(test.feature());
-                let column = self.columns.iter().find(|column| column.feature() == name);
+                let column = self.columns.iter().find(|column| column.feature.as_ref() == name);
                 let Some(column) = column.filter(|_| test.has_column()) else {
                     return SelectionBounds::unknown(self.len);
                 };
                 let mut found = Selection::none(self.len)?;
-                let bounds = if column.kind().is_some_and(|kind| self.filter.check(test, kind).is_err()) {
+                let bounds = if column.kind.is_some_and(|kind| self.filter.check(test, kind).is_err()) {
                     // The test fails for each record with a value. The records tell whether the other tests decide.
                     for (start, data) in column.loaded() {
                         data.matching(|_| true, |i| found.insert(start + i));

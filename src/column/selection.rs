@@ -2,12 +2,12 @@
 
 use crate::error::Result;
 use crate::memory::zeroed;
+use crate::order::Subset;
 use crate::warning::Warning;
-use std::fmt;
 
 /// A set of records of a dataset, stored as one bit per record.
 #[derive(Clone)]
-pub struct Selection {
+pub(super) struct Selection {
     len: u64,
     words: Vec<u64>,
     warnings: Vec<Warning>,
@@ -19,17 +19,12 @@ impl Selection {
     }
 
     /// Returns the number of selected records.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Returns true if record `i` is selected.
-    pub fn contains(&self, i: u64) -> bool {
-        self.words.get((i / 64) as usize).is_some_and(|word| word >> (i % 64) & 1 == 1)
-    }
-
     /// Returns the selected records, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
         self.words.iter().zip(0u64..).flat_map(|(&word, k)| {
             let next = |left: &u64| Some(left & (left - 1)).filter(|left| *left != 0);
             let ones = std::iter::successors(Some(word).filter(|word| *word != 0), next);
@@ -37,9 +32,14 @@ impl Selection {
         })
     }
 
-    /// Returns the warnings from finding and building the columns of the filter, and from reading records.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
+    /// Returns true if record `i` is selected.
+    pub(super) fn contains(&self, i: u64) -> bool {
+        self.words.get((i / 64) as usize).is_some_and(|word| word >> (i % 64) & 1 == 1)
+    }
+
+    /// Returns the records and the warnings.
+    pub(super) fn into_parts(self) -> (Subset, Vec<Warning>) {
+        (Subset::from_bits(self.words), self.warnings)
     }
 
     /// Adds warnings that are not yet listed.
@@ -49,11 +49,6 @@ impl Selection {
                 self.warnings.push(warning.clone());
             }
         }
-    }
-
-    /// Returns the bits: bit k of word w is record 64 w + k.
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
     }
 
     pub(super) fn insert(&mut self, i: u64) {
@@ -73,20 +68,5 @@ impl Selection {
             *last &= (1 << (self.len % 64)) - 1;
         }
         self
-    }
-}
-
-/// Compares the records, not the warnings.
-impl PartialEq for Selection {
-    fn eq(&self, other: &Selection) -> bool {
-        (self.len, &self.words) == (other.len, &other.words)
-    }
-}
-
-impl Eq for Selection {}
-
-impl fmt::Debug for Selection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Selection({} of {} records)", self.count(), self.len)
     }
 }

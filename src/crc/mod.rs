@@ -53,7 +53,7 @@ pub fn masked(bytes: &[u8]) -> u32 {
 
 /// Returns the masked CRC32C of a record's length, as its header stores it.
 #[inline]
-pub fn masked_len(len: u64) -> u32 {
+pub(crate) fn masked_len(len: u64) -> u32 {
     struct MaskedLen(u64);
     impl WithLenCrc for MaskedLen {
         type Out = u32;

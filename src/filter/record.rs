@@ -113,23 +113,17 @@ impl RecordFilter {
         self.first >= FIRST || !self.seen.contains(&false)
     }
 
-    /// Refuses a feature of the condition that no record had so far, if one of the first records has a feature with a similar name.
+    /// Refuses a feature of the condition that no record had so far, if one of the first records has a feature with a similar name. If these
+    /// are `all` records, because a reader has read them before its answer begins, it refuses every feature that none had.
     ///
-    /// For readers whose answer begins before all records are known: they call it before they return a record, or at the end.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter), which names the nearest feature.
-    pub fn check_names(&self) -> Result<()> {
-        self.filter.check_names(self.unseen(), &self.keys, &BTreeSet::new())
-    }
-
-    /// Refuses a feature of the condition that no record had. For readers that have read all records before their answer begins.
+    /// Other readers call it before they return a record, or at the end.
     ///
     /// # Errors
-    /// Those of [`check_names`](RecordFilter::check_names); [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature).
-    pub fn check_all_names(&self) -> Result<()> {
-        self.check_names()?;
-        let Some(name) = self.unseen().next() else { return Ok(()) };
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter), which names the nearest feature;
+    /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if none is near.
+    pub fn check_names(&self, all: bool) -> Result<()> {
+        self.filter.check_names(self.unseen(), &self.keys, &BTreeSet::new())?;
+        let Some(name) = self.unseen().next().filter(|_| all) else { return Ok(()) };
         let keys = self.keys.iter().take(MAX_LISTED).cloned().collect();
         let unknown = ErrorKind::UnknownFeature { nearest: None, list: false, keys };
         Err(Error::from(unknown).feature(name.as_bytes()))

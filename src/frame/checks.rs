@@ -123,19 +123,7 @@ pub fn put_record(w: &mut impl Write, payload: &[u8]) -> std::io::Result<()> {
     w.write_u32::<LE>(crc::masked(payload))
 }
 
-/// One record of a slice: its ordinal, its offset and its payload.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
-    /// Ordinal of the record, from 0.
-    pub i: u64,
-    /// Byte offset of the header.
-    pub offset: u64,
-    /// The payload, whose crc is correct.
-    pub payload: &'a [u8],
-}
-
-/// Returns the records of a slice, in order. Both crcs of each record are checked.
+/// Returns the records of a slice, in order: the byte offset of the header, and the payload. Both crcs of each record are checked.
 ///
 /// After the last whole record the iterator ends if no bytes are left. Otherwise it yields one error and then ends. An error carries
 /// the ordinal and the offset of the damaged record.
@@ -145,11 +133,11 @@ pub struct Frame<'a> {
 /// let mut file = Vec::new();
 /// put_record(&mut file, b"one")?;
 /// put_record(&mut file, b"two")?;
-/// let payloads = frames(&file).map(|f| f.map(|f| f.payload)).collect::<Result<Vec<_>, _>>()?;
+/// let payloads = frames(&file).map(|found| found.map(|(_, payload)| payload)).collect::<Result<Vec<_>, _>>()?;
 /// assert_eq!(payloads, [b"one", b"two"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn frames(bytes: &[u8]) -> impl FusedIterator<Item = Result<Frame<'_>>> + Clone + fmt::Debug {
+pub fn frames(bytes: &[u8]) -> impl FusedIterator<Item = Result<(u64, &[u8])>> + Clone + fmt::Debug {
     Frames { bytes, pos: 0, i: 0, done: false }
 }
 
@@ -162,11 +150,11 @@ struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    fn step(&mut self) -> Result<Frame<'a>> {
+    fn step(&mut self) -> Result<(u64, &'a [u8])> {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
         match first_record(rest, true, u64::MAX)? {
             FirstRecord::Whole(payload) => {
-                let frame = Frame { i: self.i, offset: self.pos as u64, payload };
+                let record = (self.pos as u64, payload);
                 #[expect(
                     clippy::arithmetic_side_effects,
                     reason = "the record is inside of `bytes`, and so is its end"
@@ -175,7 +163,7 @@ impl<'a> Frames<'a> {
                     self.pos += payload.len() + OVERHEAD;
                     self.i += 1;
                 }
-                Ok(frame)
+                Ok(record)
             }
             FirstRecord::Partial(header) => Err(truncated(needed_len(header), rest.len() as u64)),
             FirstRecord::TooLong(header) => Err(truncated(header.record_len(), rest.len() as u64)),
@@ -184,7 +172,7 @@ impl<'a> Frames<'a> {
 }
 
 impl<'a> Iterator for Frames<'a> {
-    type Item = Result<Frame<'a>>;
+    type Item = Result<(u64, &'a [u8])>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done || self.pos == self.bytes.len() {

@@ -277,7 +277,7 @@ mod tests {
         let mut offsets = Vec::new();
         for frame in frames(file) {
             match frame {
-                Ok(frame) => offsets.push(frame.offset),
+                Ok((offset, _)) => offsets.push(offset),
                 Err(e) => {
                     return match *e.kind() {
                         ErrorKind::Truncated { need, have } => {

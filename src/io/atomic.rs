@@ -205,7 +205,7 @@ impl Drop for AtomicFile {
 /// The error of a file that is complete and renamed, but whose folder could not be synced. A power failure may undo the rename.
 /// It is the inner error of an [`io::Error`].
 #[derive(Debug)]
-pub struct NameNotSynced(io::Error);
+pub(crate) struct NameNotSynced(io::Error);
 
 impl NameNotSynced {
     pub(super) fn new(e: io::Error) -> NameNotSynced {
@@ -213,7 +213,7 @@ impl NameNotSynced {
     }
 
     /// Returns true if `e` contains a `NameNotSynced`.
-    pub fn is(e: &io::Error) -> bool {
+    pub(crate) fn is(e: &io::Error) -> bool {
         e.get_ref().is_some_and(|inner| inner.is::<NameNotSynced>())
     }
 }

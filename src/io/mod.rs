@@ -29,7 +29,7 @@ pub(crate) mod threads;
 mod url;
 mod watched;
 
-pub use atomic::NameNotSynced;
+pub(crate) use atomic::NameNotSynced;
 pub(crate) use atomic::{AtomicFile, TMP_PREFIX, sync_folder};
 pub(crate) use compression::{CompressedFormat, Compression};
 pub use existing::Existing;

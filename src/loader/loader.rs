@@ -50,7 +50,7 @@ use std::time::Duration;
 /// let mut again = ds.loader(&schema).global_batch_size(64).shuffle(tfseek::loader::Shuffle::Global).seed(42).rank(0, 2).threads(1).build()?;
 /// again.seek(&tfseek::order::State::from_json(&saved)?)?;
 /// let (here, there) = (loader.next().unwrap()?, again.next().unwrap()?);
-/// assert_eq!(here.ids()[..32], *there.ids());
+/// assert_eq!(here.ids[..32], *there.ids);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Loader {
@@ -195,7 +195,7 @@ impl Loader {
 
     /// Returns a readable description of the order and its cost.
     pub fn describe(&self) -> String {
-        self.cursor.order().describe(self.cursor.global_batch())
+        self.cursor.order().describe(Some(self.cursor.global_batch()))
     }
 
     /// Returns warnings about the order, for example that it will be slow on this machine.
@@ -263,9 +263,9 @@ impl Loader {
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// let mut loader = ds.record_loader().batch_size(64).shuffle(tfseek::loader::Shuffle::Global).seed(42).build()?;
-    /// let first = loader.next().unwrap()?.ids().to_vec(); // reads only the first batch
+    /// let first = loader.next().unwrap()?.ids.to_vec(); // reads only the first batch
     /// loader.begin()?;
-    /// assert_eq!(loader.next().unwrap()?.ids(), first); // the epoch starts again
+    /// assert_eq!(loader.next().unwrap()?.ids, first); // the epoch starts again
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -24,5 +24,5 @@ mod tests;
 mod worker;
 
 pub use loader::{Loader, NextStep};
-pub use options::{LoaderOptions, LoaderVerify, Shuffle};
-pub use step::{Skipped, Step};
+pub use options::{LoaderOptions, Shuffle};
+pub use step::Step;

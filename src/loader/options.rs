@@ -4,7 +4,7 @@ use super::loader::Loader;
 use super::queue::QueueLimits;
 use super::worker::BatchWorker;
 use crate::batch::{BatchParser, BytePool};
-use crate::column::{Classes, Selection};
+use crate::column::DatasetColumn;
 use crate::dataset::{Dataset, INFLATED_BYTES};
 use crate::error::{OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
@@ -28,16 +28,6 @@ pub enum Shuffle {
     Block,
     /// Any other order: a block order of given sizes, a filter, a mixture, balanced classes, weights.
     Order(Spec),
-}
-
-/// The checksums that are verified on each access, by epoch.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LoaderVerify {
-    /// The same checksums in every epoch.
-    Always(Verify),
-    /// Payload checksums in epoch 0, header checksums in later epochs.
-    FirstEpoch,
 }
 
 /// Options of a [`Loader`], made by [`Dataset::loader`] and [`Dataset::record_loader`]. [`build`](LoaderOptions::build) makes the
@@ -64,7 +54,7 @@ pub struct LoaderOptions {
     memory: Option<u64>,
     ahead: Option<u64>,
     damage: Damage,
-    verify: Option<LoaderVerify>,
+    verify: Option<[Verify; 2]>,
     repeat: bool,
     #[cfg(test)]
     before_read: Option<super::worker::BeforeRead>,
@@ -160,7 +150,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Restricts the loader to these records, a [`Selection`] or a [`Subset`], in the configured order. Other records are ignored, as if
+    /// Restricts the loader to these records, in the configured order. Other records are ignored, as if
     /// the dataset did not contain them.
     ///
     /// ```
@@ -170,14 +160,14 @@ impl LoaderOptions {
     /// # for i in 0..1000 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 10]).encode()?)?; }
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
-    /// let threes = ds.select(&"label == 3".parse()?, &Default::default())?;
-    /// let loader = ds.record_loader().batch_size(10).shuffle(tfseek::loader::Shuffle::Global).seed(42).select(&threes).build()?;
+    /// let (threes, _) = ds.select(&"label == 3".parse()?, &Default::default())?;
+    /// let loader = ds.record_loader().batch_size(10).shuffle(tfseek::loader::Shuffle::Global).seed(42).select(threes).build()?;
     /// assert_eq!(loader.cursor().steps_left()?, 10);
     ///
     /// // Every batch has the same number of records of each of the ten classes.
     /// let label = ds.column("label", &Default::default())?;
-    /// let mut loader = ds.record_loader().batch_size(20).seed(42).balance(&label.classes()?).build()?;
-    /// let ids = loader.next().unwrap()?.ids().to_vec();
+    /// let mut loader = ds.record_loader().batch_size(20).seed(42).balance(&label)?.build()?;
+    /// let ids = loader.next().unwrap()?.ids.to_vec();
     /// assert!((0..10).all(|class| ids.iter().filter(|&&id| id % 10 == class).count() == 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -186,15 +176,18 @@ impl LoaderOptions {
         self
     }
 
-    /// Delivers the same number of samples of each class, and shuffles each class separately ([`Spec::balanced`]). This replaces the
+    /// Delivers the same number of samples of each value of a column, and shuffles each class separately ([`Spec::balanced`]). This replaces the
     /// configured order.
     ///
     /// With [`select`](LoaderOptions::select) only the selected records count, and a class without a selected record is left out.
     /// The lists take eight bytes per record.
-    pub fn balance(mut self, classes: &Classes<'_>) -> LoaderOptions {
-        let subsets = classes.iter().map(|(_, ids)| Subset::from_ascending(ids.to_vec())).collect();
-        self.classes = Some(ClassSubsets { feature: classes.feature().into(), classes: subsets });
-        self
+    ///
+    /// # Errors
+    /// Errors of [`DatasetColumn::classes`].
+    pub fn balance(mut self, column: &DatasetColumn) -> Result<LoaderOptions> {
+        let subsets = column.classes()?.into_iter().map(|(_, ids)| Subset::from_ascending(ids)).collect();
+        self.classes = Some(ClassSubsets { feature: column.feature.clone(), classes: subsets });
+        Ok(self)
     }
 
     /// Sets the seed of the order. Default: 0. [`seed_of`](crate::order::seed_of) converts a negative number to a seed.
@@ -268,16 +261,16 @@ impl LoaderOptions {
     }
 
     /// Sets the treatment of records whose payload is damaged or does not match the schema. With [`Damage::Skip`] they are left out of their
-    /// batches and listed in [`Step::skipped`](super::Step::skipped); their positions count as delivered. Otherwise the batch is an error at its
+    /// batches and listed in [`Step::skipped`](super::Step#structfield.skipped); their positions count as delivered. Otherwise the batch is an error at its
     /// position in the order, and later batches stay valid. Default: that of the dataset, which decides about damaged lengths.
     pub fn damage(mut self, damage: Damage) -> LoaderOptions {
         self.damage = damage;
         self
     }
 
-    /// Sets the checksums that are verified on each access. Default: those that the dataset verifies.
-    pub fn verify(mut self, verify: LoaderVerify) -> LoaderOptions {
-        self.verify = Some(verify);
+    /// Sets the checksums that are verified on each access: in epoch 0, and in later epochs. Default: those that the dataset verifies.
+    pub fn verify(mut self, first_epoch: Verify, later: Verify) -> LoaderOptions {
+        self.verify = Some([first_epoch, later]);
         self
     }
 
@@ -385,10 +378,7 @@ impl LoaderOptions {
             ahead_bytes: self.ahead.unwrap_or(BYTES_AHEAD.min(memory / 20)),
             min_ahead_records: MIN_RECORDS_AHEAD,
         };
-        let verify = match self.verify.unwrap_or(LoaderVerify::Always(dataset.set().verify())) {
-            LoaderVerify::Always(verify) => [verify; 2],
-            LoaderVerify::FirstEpoch => [Verify::Payload, Verify::Header],
-        };
+        let verify = self.verify.unwrap_or([dataset.set().verify(); 2]);
         let worker = BatchWorker {
             dataset,
             parser: self.parser,
@@ -401,12 +391,6 @@ impl LoaderOptions {
             before_read: self.before_read,
         };
         Ok(Loader::new(worker, cursor, limits, threads, warnings))
-    }
-}
-
-impl From<&Selection> for Subset {
-    fn from(selection: &Selection) -> Subset {
-        Subset::from_bits(selection.words())
     }
 }
 
@@ -485,9 +469,9 @@ mod tests {
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }
         let most = loader().threads(2).batches_ahead(usize::MAX).memory(u64::MAX).look_ahead(u64::MAX);
-        assert_eq!(most.build().unwrap().map(|step| step.unwrap().ids().len()).sum::<usize>(), 64);
+        assert_eq!(most.build().unwrap().map(|step| step.unwrap().ids.len()).sum::<usize>(), 64);
         let least = loader().threads(2).batches_ahead(0).memory(0).look_ahead(0);
-        assert_eq!(least.build().unwrap().map(|step| step.unwrap().ids().len()).sum::<usize>(), 64);
+        assert_eq!(least.build().unwrap().map(|step| step.unwrap().ids.len()).sum::<usize>(), 64);
         for threads in [crate::MAX_THREADS + 1, usize::MAX] {
             let index = crate::index::IndexOptions::new().threads(threads);
             let e = crate::DatasetOptions::new().index(index).open("nowhere").unwrap_err();

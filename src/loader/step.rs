@@ -12,29 +12,24 @@ use std::fmt;
 use std::ops::Range;
 
 /// One rank's batch of one step. It is `'static` and may outlive the loader and the dataset.
+#[non_exhaustive]
 pub struct Step {
     pub(super) content: StepContent,
     pub(super) runs: Vec<(u64, Run)>,
-    pub(super) ids: Vec<u64>,
+    /// The record numbers, one for each row.
+    pub ids: Vec<u64>,
     /// Index of each record among the positions of the runs. `None` if no record was skipped.
     pub(super) kept: Option<Vec<u32>>,
-    pub(super) skipped: Vec<Skipped>,
-    pub(super) payload_bytes: u64,
+    /// The records that [`Damage::Skip`](crate::Damage::Skip) left out, because they are damaged or do not match the schema: their numbers in
+    /// the dataset, and the reasons.
+    pub skipped: Vec<(u64, Error)>,
+    /// The payload bytes of the batch.
+    pub payload_bytes: u64,
 }
 
 pub(super) enum StepContent {
     Columns(Batch),
     Records(StepRecords),
-}
-
-/// A record that was left out because it is damaged or does not match the schema.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Skipped {
-    /// The record number in the dataset.
-    pub record: u64,
-    /// The reason for which it was left out.
-    pub error: Error,
 }
 
 impl Step {
@@ -54,7 +49,7 @@ impl Step {
         }
     }
 
-    /// Returns the records in order, one for each of [`ids`](Step::ids), if the loader has no schema. Checksums are not verified
+    /// Returns the records in order, one for each of [`ids`](Step#structfield.ids), if the loader has no schema. Checksums are not verified
     /// again. An item is [`ErrorKind::Truncated`] if borrowed memory has become shorter.
     pub fn records(&self) -> Option<impl ExactSizeIterator<Item = Result<Record<'_>>>> {
         match &self.content {
@@ -63,18 +58,7 @@ impl Step {
         }
     }
 
-    /// Returns the record numbers, one for each row.
-    pub fn ids(&self) -> &[u64] {
-        &self.ids
-    }
-
-    /// Returns the payload bytes of the batch.
-    pub fn payload_bytes(&self) -> u64 {
-        self.payload_bytes
-    }
-
     /// Returns the record, epoch and position of each row, and a flag for padding. Metrics must leave padding out.
-    #[expect(clippy::indexing_slicing, reason = "`kept` has an index for each record")]
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let mut positions = self
             .runs
@@ -82,16 +66,11 @@ impl Step {
             .flat_map(|&(epoch, run)| (0..run.len).map(move |k| (epoch, run.start + k, run.padding)));
         let mut next = 0;
         self.ids.iter().enumerate().filter_map(move |(k, &record)| {
-            let index = self.kept.as_ref().map_or(k, |kept| kept[k] as usize);
+            let index = self.kept.as_ref().map_or(Some(k), |kept| kept.get(k).map(|&k| k as usize))?;
             let (epoch, position, padding) = positions.nth(index - next)?;
             next = index + 1;
             Some(Sample { record, epoch, position, padding })
         })
-    }
-
-    /// Returns the records that [`Damage::Skip`](crate::Damage::Skip) left out.
-    pub fn skipped(&self) -> &[Skipped] {
-        &self.skipped
     }
 }
 

@@ -44,9 +44,9 @@ fn schema() -> Schema {
 /// Asserts that the values of a step are those of its records.
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
-    assert_eq!(batch.rows(), step.ids().len());
+    assert_eq!(batch.rows(), step.ids.len());
     let i = batch.int64("i").unwrap();
-    assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
+    assert!(i.iter().map(|&i| i as u64).eq(step.ids.iter().copied()));
     let s = batch.bytes("s").unwrap();
     assert!(s.iter().zip(i).all(|(s, i)| s == i.to_string().repeat((i % 7) as usize).as_bytes()));
 }
@@ -74,7 +74,7 @@ fn delays_change_nothing() {
         let steps = options.build().unwrap().map(|step| {
             let step = step.unwrap();
             check(&step);
-            step.ids().to_vec()
+            step.ids.to_vec()
         });
         steps.collect::<Vec<_>>()
     };
@@ -125,8 +125,8 @@ fn batches_and_bytes_in_flight_stay_within_their_limits() {
             let step = step.unwrap();
             let in_flight = loader.bytes_in_flight();
             seen.batches.fetch_sub(1, SeqCst);
-            seen.bytes.fetch_sub(sizes(step.ids()), SeqCst);
-            largest = largest.max(sizes(step.ids()));
+            seen.bytes.fetch_sub(sizes(&step.ids), SeqCst);
+            largest = largest.max(sizes(&step.ids));
             assert!(in_flight <= memory.max(largest * 2), "{in_flight}");
             steps += 1;
         }
@@ -209,7 +209,7 @@ fn waiting_for_a_step_can_time_out() {
                 NextStep::EpochEnd => panic!("three steps"),
             }
         };
-        assert_eq!(step.ids()[0], first);
+        assert_eq!(step.ids[0], first);
     }
     assert!(matches!(loader.next_within(Duration::from_secs(60)), NextStep::EpochEnd));
 }
@@ -221,7 +221,7 @@ fn a_panic_is_an_error_of_its_batch() {
     for threads in [0, 1, 3] {
         let options = ds.dataset().loader(&schema()).batch_size(10).threads(threads);
         let loader = options.before_read(|ids| assert!(!ids.contains(&45), "not this one")).build().unwrap();
-        let results: Vec<_> = loader.map(|step| step.map(|step| step.ids()[0])).collect();
+        let results: Vec<_> = loader.map(|step| step.map(|step| step.ids[0])).collect();
         assert_eq!(results.len(), 10);
         for (k, result) in results.iter().enumerate() {
             match result {
@@ -245,7 +245,7 @@ fn a_clone_of_the_options_makes_the_same_loader() {
         .threads(2);
     let mut first = options.clone().build().unwrap();
     let ids = |loader: &mut super::Loader, n: usize| {
-        loader.by_ref().take(n).map(|step| step.unwrap().ids().to_vec()).collect::<Vec<_>>()
+        loader.by_ref().take(n).map(|step| step.unwrap().ids.to_vec()).collect::<Vec<_>>()
     };
     let seen = ids(&mut first, 5);
     let mut second = options.build().unwrap();
@@ -294,8 +294,8 @@ fn segments_of_one_file_are_decompressed_at_the_same_time() {
     for step in loader {
         let step = step.unwrap();
         check(&step);
-        assert!(step.ids().iter().copied().eq(n..n + step.ids().len() as u64));
-        n += step.ids().len() as u64;
+        assert!(step.ids.iter().copied().eq(n..n + step.ids.len() as u64));
+        n += step.ids.len() as u64;
     }
     assert_eq!(n, 20_000);
     assert!(most.load(SeqCst) >= 3, "{} at the same time", most.load(SeqCst));

@@ -3,7 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "`kept` has the index of each row in the plan")]
 
 use super::plan::StepPlan;
-use super::step::{BorrowedRow, ReadRow, Skipped, Step, StepContent, StepRecords};
+use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub(super) type BeforeRead = std::sync::Arc<dyn Fn(&[u64]) + Send + Sync>;
 #[derive(Default)]
 struct BatchOutcome {
     kept: Vec<u32>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<(u64, Error)>,
 }
 
 /// The errors of records without a location, in the order of the plan.
@@ -103,12 +103,18 @@ impl BatchWorker {
     }
 
     /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind of error.
-    fn skip(&self, plan: &StepPlan, index: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
+    fn skip(
+        &self,
+        plan: &StepPlan,
+        index: usize,
+        error: Error,
+        skipped: &mut Vec<(u64, Error)>,
+    ) -> Result<()> {
         let skips = self.damage == Damage::Skip && error.is_data();
         if !skips {
             return Err(error);
         }
-        skipped.push(Skipped { record: plan.ids[index], error });
+        skipped.push((plan.ids[index], error));
         Ok(())
     }
 

@@ -185,7 +185,7 @@ impl Cursor {
     /// The errors of [`State::resume`]. The cursor is not moved then.
     pub fn seek(&mut self, state: &State, fingerprint: &str) -> Result<()> {
         self.order = state.resume(self.order.spec(), self.order.records(), fingerprint)?;
-        let position = Position { epoch: state.epoch(), position: state.position() };
+        let position = Position { epoch: state.epoch, position: state.position };
         self.move_to(position, Position::start_of(position.epoch), false)
     }
 

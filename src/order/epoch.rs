@@ -244,34 +244,20 @@ impl Order {
         Ok(())
     }
 
-    /// Describes the order and its cost as text for users. The design effect in it is the one for batches of `global_batch`.
+    /// Describes the order and its cost as text for users. With the samples of a global batch it has the design effect for such batches.
     ///
     /// ```
     /// use tfseek::order::{Order, Spec};
     /// let order = Order::new(&Spec::Block { block: 256, window: 256 }, 1 << 20, 0, 0)?;
     /// assert_eq!(
-    ///     order.describe(256),
+    ///     order.describe(Some(256)),
     ///     "1048576 records in block order: 4096 blocks of 256, 16 windows of 256 blocks, at most 131072 records in \
     ///      memory; deff(rho=1) = 2.00 for batches of 256"
     /// );
+    /// assert_eq!(Order::new(&Spec::Global, 1000, 0, 0)?.describe(None), "1000 records in global order");
     /// # Ok::<(), tfseek::Error>(())
     /// ```
-    pub fn describe(&self, global_batch: u64) -> String {
-        self.describe_parts(Some(global_batch))
-    }
-
-    /// Describes the order as text for users, like [`describe`](Order::describe) and without the design effect.
-    ///
-    /// ```
-    /// use tfseek::order::{Order, Spec};
-    /// assert_eq!(Order::new(&Spec::Global, 1000, 0, 0)?.summary(), "1000 records in global order");
-    /// # Ok::<(), tfseek::Error>(())
-    /// ```
-    pub fn summary(&self) -> String {
-        self.describe_parts(None)
-    }
-
-    fn describe_parts(&self, global_batch: Option<u64>) -> String {
+    pub fn describe(&self, global_batch: Option<u64>) -> String {
         match &self.base.sources {
             OrderSources::One(source) => source.describe(global_batch),
             OrderSources::Mixed { mixture, sources } => {

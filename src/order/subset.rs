@@ -179,8 +179,16 @@ impl Subset {
 
     /// Returns an iterator over all survivors.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        // Each `select` searches its group again, which is cheap because the group is in the cache.
-        (0..self.len()).filter_map(|k| self.select(k))
+        let (ids, words) = match &self.0.form {
+            SubsetForm::Ids(ids) => (ids.as_slice(), [].as_slice()),
+            SubsetForm::Bits { words, .. } => ([].as_slice(), words.as_slice()),
+        };
+        let of_words = words.iter().zip(0u64..).flat_map(|(&word, k)| {
+            let next = |left: &u64| Some(left & (left - 1)).filter(|left| *left != 0);
+            let ones = std::iter::successors(Some(word).filter(|word| *word != 0), next);
+            ones.map(move |left| k * 64 + u64::from(left.trailing_zeros()))
+        });
+        ids.iter().copied().chain(of_words)
     }
 
     /// Returns the XXH3-128 of the survivors' numbers, which represents them in a state. It is computed once.

@@ -152,7 +152,6 @@ pub(crate) fn explained(e: Error) -> Error {
 /// The folders of the outputs are locked while it lives, on systems and file systems with locks. So of two sets of one name, one is written
 /// after the other, never shard by shard in turns. A lock ends with its process.
 #[derive(Debug)]
-#[must_use]
 pub struct Replacement {
     /// The sets that were set aside, by folder.
     sets: BTreeMap<PathBuf, BTreeSet<SetKey>>,
@@ -161,6 +160,7 @@ pub struct Replacement {
 
 impl Replacement {
     /// Waits for the locks of the folders of these files.
+    #[must_use]
     pub fn lock<'p>(files: impl IntoIterator<Item = &'p Path>) -> Replacement {
         // All processes lock folders in the same order, so none waits for another in a circle.
         let folders: BTreeSet<PathBuf> =

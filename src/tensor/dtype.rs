@@ -1,7 +1,8 @@
 //! The dtypes of tensors.
 
-use crate::error::TensorError;
+use crate::error::{Error, OptionsError, Result, TensorError};
 use std::fmt;
+use std::str::FromStr;
 
 macro_rules! dtypes {
     ($($(#[doc = $doc:literal])* $variant:ident = $number:literal $name:literal $size:expr;)*) => {
@@ -75,10 +76,17 @@ impl TensorDType {
     pub(super) fn from_number(number: i32) -> Option<TensorDType> {
         TensorDType::ALL.iter().copied().find(|dtype| dtype.number() == number)
     }
+}
 
-    /// Returns the dtype with the given name, as `Display` writes it.
-    pub fn from_name(name: &str) -> Option<TensorDType> {
-        TensorDType::ALL.iter().copied().find(|dtype| dtype.name() == name)
+/// Parses the name that `Display` writes.
+impl FromStr for TensorDType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<TensorDType> {
+        TensorDType::ALL.iter().copied().find(|dtype| dtype.name() == name).ok_or_else(|| {
+            let reason = "expected a dtype of TensorFlow, such as float32";
+            OptionsError::Name { what: "dtype", name: name.into(), reason }.into()
+        })
     }
 }
 

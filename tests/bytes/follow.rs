@@ -10,6 +10,12 @@ use tfseek::frame::put_record;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, ErrorKind, Verify};
 
+fn options(set: impl FnOnce(&mut FollowOptions)) -> FollowOptions {
+    let mut options = FollowOptions::default();
+    set(&mut options);
+    options
+}
+
 fn file_of(payloads: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     payloads.iter().for_each(|payload| put_record(&mut file, payload).unwrap());
@@ -40,7 +46,7 @@ fn a_record_is_returned_with_its_last_byte() {
     let records = payloads(20);
     let file = file_of(&records);
     fs::write(&path, "").unwrap();
-    let (mut writer, mut follow) = (append(&path), Follow::open(&path).unwrap());
+    let (mut writer, mut follow) = (append(&path), Follow::open(&path, &Default::default()).unwrap());
     let (mut returned, mut ends) = (0, Vec::new());
     for payload in &records {
         ends.push(ends.last().unwrap_or(&0) + payload.len() + 16);
@@ -82,7 +88,7 @@ fn a_writer_that_appends_in_odd_pieces() {
             }
             done.store(true, Ordering::Release);
         });
-        let mut follow = Follow::open(&path).unwrap();
+        let mut follow = Follow::open(&path, &Default::default()).unwrap();
         loop {
             let last = done.load(Ordering::Acquire);
             found.extend(drain(&mut follow));
@@ -104,7 +110,7 @@ fn damage_is_an_error_once_and_a_torn_tail_is_not() {
     let third = file_of(&records[..2]).len();
     for cut in 0..file.len() {
         fs::write(&path, &file[..cut]).unwrap();
-        let mut follow = Follow::open(&path).unwrap();
+        let mut follow = Follow::open(&path, &Default::default()).unwrap();
         let found = drain(&mut follow);
         assert_eq!(file_of(&found).len() as u64, follow.offset());
         append(&path).write_all(&file[cut..]).unwrap();
@@ -116,7 +122,7 @@ fn damage_is_an_error_once_and_a_torn_tail_is_not() {
         let mut bad = file.clone();
         bad[at] ^= 1;
         fs::write(&path, &bad[..third + 11]).unwrap();
-        let mut follow = Follow::open(&path).unwrap();
+        let mut follow = Follow::open(&path, &Default::default()).unwrap();
         assert_eq!(drain(&mut follow), records[..2]);
         append(&path).write_all(&bad[third + 11..len]).unwrap();
         let e = follow.next().unwrap_err();
@@ -127,7 +133,7 @@ fn damage_is_an_error_once_and_a_torn_tail_is_not() {
     let mut bad = file.clone();
     bad[third + 14] ^= 1;
     fs::write(&path, &bad).unwrap();
-    let mut follow = FollowOptions::new().verify(Verify::Header).open(&path).unwrap();
+    let mut follow = Follow::open(&path, &options(|o| o.verify = Verify::Header)).unwrap();
     assert_eq!(drain(&mut follow).len(), 4);
 }
 
@@ -139,7 +145,7 @@ fn a_file_that_is_shorter_replaced_or_removed_is_an_error() {
     let file = file_of(&records);
     let begin = || {
         fs::write(&path, &file[..file.len() - 1]).unwrap();
-        let mut follow = Follow::open(&path).unwrap();
+        let mut follow = Follow::open(&path, &Default::default()).unwrap();
         assert_eq!(drain(&mut follow), records[..2]);
         follow
     };
@@ -175,10 +181,10 @@ fn reading_starts_at_a_saved_position() {
     let path = dir.path().join("a");
     let records = payloads(30);
     fs::write(&path, file_of(&records)).unwrap();
-    let mut follow = Follow::open(&path).unwrap();
+    let mut follow = Follow::open(&path, &Default::default()).unwrap();
     for i in 0..=30 {
         let mut rest =
-            FollowOptions::new().start(follow.records_read(), follow.offset()).open(&path).unwrap();
+            Follow::open(&path, &options(|o| o.start = (follow.records_read(), follow.offset()))).unwrap();
         if let Some(record) = rest.next().unwrap() {
             let at = record.at();
             assert_eq!((at.record, at.offset), (Some(i as u64), Some(follow.offset())));
@@ -187,9 +193,9 @@ fn reading_starts_at_a_saved_position() {
         }
         follow.next().unwrap();
     }
-    let e = FollowOptions::new().start(31, follow.offset() + 1).open(&path).unwrap_err();
+    let e = Follow::open(&path, &options(|o| o.start = (31, follow.offset() + 1))).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Changed { .. }), "{e}");
-    let mut inside = FollowOptions::new().start(1, 5).open(&path).unwrap();
+    let mut inside = Follow::open(&path, &options(|o| o.start = (1, 5))).unwrap();
     assert!(matches!(inside.next().unwrap_err().kind(), ErrorKind::CorruptLength { .. }));
 }
 
@@ -201,17 +207,17 @@ fn files_that_cannot_be_followed() {
         let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
         payloads(50).iter().for_each(|payload| writer.write(payload).unwrap());
         writer.close().unwrap();
-        let e = Follow::open(&path).unwrap().next().unwrap_err();
+        let e = Follow::open(&path, &Default::default()).unwrap().next().unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Compressed { format: found } if *found == format), "{e}");
     }
     fs::write(&path, "PAR1 and then some more bytes").unwrap();
-    let e = Follow::open(&path).unwrap().next().unwrap_err();
+    let e = Follow::open(&path, &Default::default()).unwrap().next().unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::NotTfRecord { looks_like: "Parquet", .. }), "{e}");
-    assert!(Follow::open(dir.path()).is_err());
-    assert!(Follow::open(dir.path().join("none")).is_err());
-    assert!(Follow::open("gs://bucket/a").is_err());
+    assert!(Follow::open(dir.path(), &Default::default()).is_err());
+    assert!(Follow::open(dir.path().join("none"), &Default::default()).is_err());
+    assert!(Follow::open("gs://bucket/a", &Default::default()).is_err());
     if cfg!(target_os = "linux") {
-        let e = Follow::open("/dev/null").unwrap_err();
+        let e = Follow::open("/dev/null", &Default::default()).unwrap_err();
         assert!(e.to_string().contains("expected a regular file, found a device"), "{e}");
     }
 }
@@ -221,7 +227,7 @@ fn long_records_are_refused_and_cost_no_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     fs::write(&path, file_of(&[vec![1; 10], vec![2; 11]])).unwrap();
-    let mut follow = FollowOptions::new().max_record(10).open(&path).unwrap();
+    let mut follow = Follow::open(&path, &options(|o| o.max_record = 10)).unwrap();
     assert_eq!(follow.next().unwrap().unwrap().payload().len(), 10);
     let e = follow.next().unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::RecordTooLarge { len: 11, max_record: 10 }), "{e}");
@@ -233,9 +239,12 @@ fn long_records_are_refused_and_cost_no_memory() {
     let crc = tfseek::crc::masked(&header[..8]);
     header[8..12].copy_from_slice(&crc.to_le_bytes());
     fs::write(&path, &header).unwrap();
-    let mut follow = FollowOptions::new().max_record(u64::MAX).open(&path).unwrap();
+    let mut follow = Follow::open(&path, &options(|o| o.max_record = u64::MAX)).unwrap();
     assert!(follow.next().unwrap().is_none());
-    assert!(Follow::open(&path).unwrap().next().unwrap().is_none(), "the record may be refused later");
+    assert!(
+        Follow::open(&path, &Default::default()).unwrap().next().unwrap().is_none(),
+        "the record may be refused later"
+    );
 }
 
 /// Runs for a minute: 10,000 records per second, each returned at most a second after it was written.
@@ -265,7 +274,7 @@ fn ten_thousand_records_per_second() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let mut follow = Follow::open(&path).unwrap();
+        let mut follow = Follow::open(&path, &Default::default()).unwrap();
         let (mut expected, mut latest) = (0, 0);
         while expected < records {
             match follow.next().unwrap() {

@@ -24,7 +24,7 @@ fn damaged(file: &[u8], i: usize, offset: usize) -> ErrorKind {
     agree::frames(file);
     let mut frames = frames(file);
     for payload in &PAYLOADS[..i] {
-        assert_eq!(frames.next().unwrap().unwrap().payload, *payload);
+        assert_eq!(frames.next().unwrap().unwrap().1, *payload);
     }
     let e = frames.next().unwrap().unwrap_err();
     assert_eq!((e.location().record, e.location().offset), (Some(i as u64), Some(offset as u64)), "{e}");
@@ -42,7 +42,7 @@ fn every_truncation() {
         if cut == offset {
             // Truncation between records cannot be detected.
             agree::frames(&file[..cut]);
-            assert_eq!(frames(&file[..cut]).map(|f| f.unwrap().payload).collect::<Vec<_>>(), PAYLOADS[..i]);
+            assert_eq!(frames(&file[..cut]).map(|f| f.unwrap().1).collect::<Vec<_>>(), PAYLOADS[..i]);
             continue;
         }
         let have = cut - offset;
@@ -109,7 +109,7 @@ fn lengths_beyond_the_file_are_refused() {
             file.resize(file.len() + trailing, 0);
             let mut frames = frames(&file);
             for payload in PAYLOADS {
-                assert_eq!(frames.next().unwrap().unwrap().payload, payload);
+                assert_eq!(frames.next().unwrap().unwrap().1, payload);
             }
             let (e, asked) = alloc::during(|| frames.next().unwrap().unwrap_err());
             let (need, have) = (len.saturating_add(OVERHEAD as u64), (HEADER_LEN + trailing) as u64);

@@ -84,7 +84,7 @@ const GOLDEN: &[(&str, &str)] = &[
 #[test]
 fn golden_bytes_of_every_dtype() {
     for &(name, golden) in GOLDEN {
-        let dtype = TensorDType::from_name(name).unwrap();
+        let dtype: TensorDType = name.parse().unwrap();
         let bytes = hex(golden);
         let tensor = parse_tensor(&bytes, dtype).unwrap();
         assert_eq!((tensor.dtype(), tensor.shape()), (dtype, &[2, 2][..]));
@@ -138,10 +138,10 @@ fn shapes_in_every_encoding() {
 #[test]
 fn dtypes() {
     for &dtype in TensorDType::ALL {
-        assert_eq!(TensorDType::from_name(&dtype.to_string()), Some(dtype));
+        assert_eq!(dtype.to_string().parse::<TensorDType>().unwrap(), dtype);
     }
     assert_eq!(TensorDType::ALL.len(), 16);
-    assert_eq!(TensorDType::from_name("Float32"), None);
+    assert!("Float32".parse::<TensorDType>().is_err());
     let float = TensorDType::Float32;
     for (text, number) in [("", 0), ("0800", 0), ("080b1200", 11), ("08651200", 101), ("08ffffffff0f", -1)] {
         assert_eq!(tensor_error(text, float), TensorError::UnsupportedDType { number });

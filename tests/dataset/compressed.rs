@@ -156,8 +156,8 @@ fn columns_filters_and_loaders_work_on_compressed_shards() {
     let ds = options(dir.path(), 16 << 10).open(&paths).unwrap();
     let column = ds.column("label", &ColumnOptions::new()).unwrap();
     assert_eq!(column.count(), n as u64);
-    let selected = ds.select(&"label == 3".parse::<Filter>().unwrap(), &ColumnOptions::new()).unwrap();
-    assert_eq!(selected.count(), (0..n).filter(|i| i % 7 == 3).count() as u64);
+    let (selected, _) = ds.select(&"label == 3".parse::<Filter>().unwrap(), &ColumnOptions::new()).unwrap();
+    assert_eq!(selected.len(), (0..n).filter(|i| i % 7 == 3).count() as u64);
 
     let schema =
         Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build().unwrap();
@@ -175,7 +175,7 @@ fn columns_filters_and_loaders_work_on_compressed_shards() {
             let mut seen = vec![false; n];
             for step in loader {
                 let step = step.unwrap();
-                for (&id, &label) in step.ids().iter().zip(step.batch().unwrap().int64("label").unwrap()) {
+                for (&id, &label) in step.ids.iter().zip(step.batch().unwrap().int64("label").unwrap()) {
                     assert_eq!(label, id as i64 % 7);
                     assert!(!std::mem::replace(&mut seen[id as usize], true));
                 }
@@ -244,7 +244,7 @@ fn block_orders_return_each_record_once() {
                 ds.record_loader().batch_size(64).shuffle(order).threads(threads).build().unwrap();
             let mut seen = vec![false; n];
             for step in loader.by_ref().map(Result::unwrap) {
-                for (&id, record) in step.ids().iter().zip(step.records().unwrap()) {
+                for (&id, record) in step.ids.iter().zip(step.records().unwrap()) {
                     assert!(record.unwrap().payload() == payload(id as usize), "record {id}");
                     assert!(!std::mem::replace(&mut seen[id as usize], true), "record {id}");
                 }

@@ -92,7 +92,7 @@ fn check(ds: &Dataset, labels: &[i64]) {
         assert!(column.iter().eq(want));
     }
     let filter: Filter = "label >= 43 and label < 50".parse().unwrap();
-    let chosen = ds.select(&filter, &ColumnOptions::new()).unwrap();
+    let (chosen, _) = ds.select(&filter, &ColumnOptions::new()).unwrap();
     assert!(chosen.iter().map(|i| labels[i as usize]).eq([45, 46, 47, 48, 49]));
     // Batches and an epoch.
     let spec = FeatureSpec::fixed_len(&[], DType::Int64);

@@ -56,7 +56,7 @@ fn read(part: &Part) -> Read {
 #[track_caller]
 fn failed(part: &Part) -> Error {
     let e = read(part).1.expect("an error");
-    assert_eq!(e.location().path.as_deref(), Some(Path::new(part.shard())), "{e}");
+    assert_eq!(e.location().path.as_deref(), Some(Path::new(&*part.shard)), "{e}");
     e
 }
 
@@ -66,7 +66,7 @@ fn is_stale(e: &Error) -> bool {
 
 /// Bytes of a share.
 fn size(share: &[Part]) -> u64 {
-    share.iter().map(|part| part.bytes().end - part.bytes().start).sum()
+    share.iter().map(|part| part.bytes.end - part.bytes.start).sum()
 }
 
 /// Checks that shares are disjoint, complete, in order and nearly equal. `unit` is the size of the largest record or compressed shard.
@@ -82,15 +82,15 @@ fn check_shares(ds: &Dataset, shares: &[Vec<Part>], n: u64, unit: u64) {
         assert!(found <= exact + unit * n, "{n}: {found} {exact} {unit}");
         assert!(shares.len() as u64 != n || found + unit * n >= exact, "{n}: {found} {exact} {unit}");
         for part in share {
-            assert_eq!(part.first(), next);
+            assert_eq!(part.first, next);
             let (s, i) = ds.shard_of(next).unwrap();
-            assert_eq!((part.ordinal(), Path::new(part.shard())), (i, ds.shards().nth(s).unwrap().path));
-            next += part.records().unwrap();
+            assert_eq!((part.ordinal, Path::new(&*part.shard)), (i, ds.shards().nth(s).unwrap().path));
+            next += part.records.unwrap();
             match &last {
-                Some((shard, end)) if shard == part.shard() => assert_eq!(*end, part.bytes().start),
-                _ => assert_eq!(part.bytes().start, 0),
+                Some((shard, end)) if **shard == *part.shard => assert_eq!(*end, part.bytes.start),
+                _ => assert_eq!(part.bytes.start, 0),
             }
-            last = Some((part.shard().to_owned(), part.bytes().end));
+            last = Some((part.shard.to_string(), part.bytes.end));
             let json = part.to_json();
             assert!(json.len() < 300, "{json}");
             assert_eq!(Part::from_json(&json).unwrap(), *part);
@@ -105,7 +105,7 @@ fn check_records(ds: &Dataset, shares: &[Vec<Part>]) {
     for part in shares.iter().flatten() {
         let (found, e) = read(part);
         assert!(e.is_none(), "{e:?}");
-        assert_eq!(Some(found.len() as u64), part.records());
+        assert_eq!(Some(found.len() as u64), part.records);
         for (record, offset, payload, path) in found {
             let want = ds.read(next, &mut buf).unwrap();
             assert!(payload == want.payload());
@@ -176,7 +176,7 @@ fn one_large_record_may_be_a_share() {
         check_shares(&ds, &shares, n, (30 << 20) + 16);
         if n >= 3 {
             assert_eq!(shares.iter().map(|share| share.len()).collect::<Vec<_>>(), [2, 1, 1]);
-            assert_eq!(shares[1][0].records(), Some(1));
+            assert_eq!(shares[1][0].records, Some(1));
         }
     }
     check_records(&ds, &ds.shares(4).unwrap());
@@ -187,7 +187,7 @@ fn equal_records_are_divided_exactly() {
     let dir = tempfile::tempdir().unwrap();
     let ds = open(&[write(dir.path(), "x", &equal(5000, 40))]);
     for n in [1, 2, 4, 5, 8, 1000, 5000, 6000, u64::MAX] {
-        let counts: Vec<_> = ds.shares(n).unwrap().iter().map(|share| share[0].records().unwrap()).collect();
+        let counts: Vec<_> = ds.shares(n).unwrap().iter().map(|share| share[0].records.unwrap()).collect();
         let share = 5000 / n.min(5000);
         assert_eq!(counts, vec![share; (5000 / share) as usize], "{n}");
     }
@@ -343,7 +343,7 @@ fn the_tail_policy_travels_in_the_part() {
     let ds = DatasetOptions::new().index(tolerant).open(&path).unwrap();
     let shares = ds.shares(2).unwrap();
     let part = Part::from_json(&shares[0][0].to_json()).unwrap();
-    assert_eq!((part.tail(), &part), (Tail::Tolerate, &shares[0][0]));
+    assert_eq!((part.tail, &part), (Tail::Tolerate, &shares[0][0]));
     check_records(&ds, &shares);
     let mut stream = StreamOptions::new().part(&part).unwrap();
     while stream.next().unwrap().is_some() {}
@@ -353,7 +353,7 @@ fn the_tail_policy_travels_in_the_part() {
     let strict = with(&part, "tail", serde_json::Value::Null);
     assert!(strict.is_err());
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(open(&[path]).shares(2).unwrap()[0][0].tail(), Tail::Strict);
+    assert_eq!(open(&[path]).shares(2).unwrap()[0][0].tail, Tail::Strict);
 }
 
 /// Damage between the first and the last 64 KiB, which the fingerprints do not cover.
@@ -363,7 +363,7 @@ fn damage_is_reported_by_the_part_that_contains_it() {
     let bytes = equal(400, 1000);
     let path = write(dir.path(), "x", &bytes);
     let shares = open(std::slice::from_ref(&path)).shares(4).unwrap();
-    assert_eq!(shares.iter().map(|share| share[0].records()).collect::<Vec<_>>(), [Some(100); 4]);
+    assert_eq!(shares.iter().map(|share| share[0].records).collect::<Vec<_>>(), [Some(100); 4]);
     for (i, at) in [(150, 500), (150, 3), (150, 9), (150, 1014), (100, 0), (199, 1015)] {
         let mut damaged = bytes.clone();
         damaged[1016 * i + at] ^= 1;
@@ -379,7 +379,7 @@ fn damage_is_reported_by_the_part_that_contains_it() {
                 (e.location().path.as_deref(), e.location().record, e.location().offset);
             assert_eq!(
                 (path, record, offset),
-                (Some(Path::new(share[0].shard())), Some(i as u64), Some(1016 * i as u64))
+                (Some(Path::new(&*share[0].shard)), Some(i as u64), Some(1016 * i as u64))
             );
             assert!(e.is_data() && found.len() == i - 100, "{e}");
         }
@@ -419,7 +419,7 @@ fn parts_that_do_not_fit_their_shard_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &equal(100, 40));
     let part = open(std::slice::from_ref(&path)).shares(4).unwrap()[1][0].clone();
-    assert_eq!((part.bytes(), part.ordinal(), part.records()), (1400..2800, 25, Some(25)));
+    assert_eq!((part.bytes.clone(), part.ordinal, part.records), (1400..2800, 25, Some(25)));
     let error = |field: &str, value: u64| failed(&with(&part, field, value.into()).unwrap());
     assert!(matches!(error("from", 1401).kind(), ErrorKind::CorruptLength { .. }));
     assert!(matches!(error("to", 2799).kind(), ErrorKind::Truncated { .. }));
@@ -449,7 +449,7 @@ fn a_compressed_shard_is_one_part() {
         writer.close().unwrap();
         let ds = open(std::slice::from_ref(&path));
         let shares = ds.shares(8).unwrap();
-        assert_eq!((shares.len(), shares[0].len(), shares[0][0].records()), (1, 1, Some(200)));
+        assert_eq!((shares.len(), shares[0].len(), shares[0][0].records), (1, 1, Some(200)));
         check_records(&ds, &shares);
         let part = &shares[0][0];
         let records = |n: u64| failed(&with(part, "records", n.into()).unwrap());
@@ -459,7 +459,7 @@ fn a_compressed_shard_is_one_part() {
         assert!(with(part, "from", 1.into()).is_err() && with(part, "ordinal", 1.into()).is_err());
         // Without an index the number of records is unknown.
         let whole = Part::of_shard(&path, 70, None).unwrap();
-        assert_eq!((whole.records(), whole.first(), whole.compression()), (None, 70, compression));
+        assert_eq!((whole.records, whole.first, whole.compression), (None, 70, compression));
         assert_eq!(Part::from_json(&whole.to_json()).unwrap(), whole);
         assert_eq!(read(&whole).0, read(part).0);
         // Bytes that were appended are not read.
@@ -478,7 +478,7 @@ fn a_shard_without_an_index_is_one_part() {
     let bytes = equal(30, 40);
     let path = write(dir.path(), "x", &bytes);
     let part = Part::of_shard(&path, 5, None).unwrap();
-    assert_eq!((part.bytes(), part.records(), part.first()), (0..1680, None, 5));
+    assert_eq!((part.bytes.clone(), part.records, part.first), (0..1680, None, 5));
     assert_eq!(read(&part).0.len(), 30);
     fs::write(&path, [&bytes[..], &[1, 2, 3]].concat()).unwrap();
     assert_eq!(read(&part).0.len(), 30);
@@ -564,7 +564,7 @@ fn mutated_json_is_an_error_or_a_valid_part() {
                 valid += 1;
                 assert_eq!(Part::from_json(&found.to_json()).unwrap(), found);
                 let (records, e) = read(&found);
-                assert!(e.is_some() || found.records().is_none_or(|n| n == records.len() as u64));
+                assert!(e.is_some() || found.records.is_none_or(|n| n == records.len() as u64));
             }
             Err(e) => {
                 errors += 1;
@@ -615,7 +615,7 @@ fn many_shards_and_many_shares() {
         let begin = std::time::Instant::now();
         let shares = ds.shares(n).unwrap();
         println!("{count} shards, {} shares: {:?}", shares.len(), begin.elapsed());
-        assert_eq!(shares.iter().flatten().map(|part| part.records().unwrap()).sum::<u64>(), ds.len());
+        assert_eq!(shares.iter().flatten().map(|part| part.records.unwrap()).sum::<u64>(), ds.len());
     }
     let mut file = Vec::new();
     (0..count * 100).for_each(|i| put_record(&mut file, &[i as u8; 9]).unwrap());

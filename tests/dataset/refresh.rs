@@ -224,16 +224,16 @@ fn loaders_columns_and_iterators_keep_their_records() {
     let path = write(dir.path(), "x", &some(0..100));
     for ds in both(&with(options().index_dir(dir.path().join("i"))), &path) {
         let mut loader = ds.record_loader().batch_size(10).threads(2).build().unwrap();
-        let mut seen = loader.next().unwrap().unwrap().ids().len();
+        let mut seen = loader.next().unwrap().unwrap().ids.len();
         append(&path, &some(100..130));
         let new = ds.refresh().unwrap();
-        seen += loader.map(|step| step.unwrap().ids().len()).sum::<usize>();
+        seen += loader.map(|step| step.unwrap().ids.len()).sum::<usize>();
         assert_eq!(seen, 100);
         for (ds, n) in [(&ds, 100), (&new, 130)] {
             let column = ds.column("label", &ColumnOptions::new()).unwrap();
             assert_eq!((column.len(), ds.len()), (n, n));
-            let selected = ds.select(&"label >= 90".parse().unwrap(), &ColumnOptions::new()).unwrap();
-            assert_eq!(selected.count(), n - 90);
+            let (selected, _) = ds.select(&"label >= 90".parse().unwrap(), &ColumnOptions::new()).unwrap();
+            assert_eq!(selected.len(), n - 90);
         }
         if let Some(mapped) = Mapped::from_dataset(&ds) {
             let mut records = mapped.iter();

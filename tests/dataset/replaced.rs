@@ -241,7 +241,7 @@ fn index_files_and_shards_must_be_regular_files() {
                 let mut buf = Vec::new();
                 ds.read(ds.len() - 1, &mut buf)?;
                 let label = ds.column("label", &Default::default())?;
-                let warnings = [ds.warnings(), label.warnings()].concat();
+                let warnings = [ds.warnings(), &label.warnings].concat();
                 Ok::<_, tfseek::Error>((label.count(), warnings.len()))
             })
         };

@@ -156,7 +156,7 @@ fn packs_of_compressed_shards() {
             assert_eq!(ds.fingerprint().unwrap(), plain.fingerprint().unwrap());
             assert_eq!(ds.refresh().unwrap().len(), ds.len());
             let loader = ds.record_loader().batch_size(50).shuffle(tfseek::Shuffle::Block).build().unwrap();
-            assert_eq!(loader.map(|step| step.unwrap().ids().len()).sum::<usize>(), want.len());
+            assert_eq!(loader.map(|step| step.unwrap().ids.len()).sum::<usize>(), want.len());
         }
         let e = mapped(&pack, &with).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Compressed { format: "gzip" }), "{e}");

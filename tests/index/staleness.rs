@@ -308,5 +308,5 @@ fn a_folder_is_not_a_shard() {
 /// Returns the payload's length if the header's checksum is correct.
 fn header(bytes: &[u8]) -> Option<u64> {
     let len = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-    (tfseek::crc::masked_len(len).to_le_bytes() == bytes[8..]).then_some(len)
+    (tfseek::crc::masked(&len.to_le_bytes()).to_le_bytes() == bytes[8..]).then_some(len)
 }

@@ -131,7 +131,7 @@ fn continuous_batches_lose_nothing_over_epochs() {
         while (found.len() as u64) < n * epochs {
             for loader in &mut loaders {
                 let step = loader.next().unwrap().unwrap();
-                assert_eq!(step.ids().len() as u64 * ranks, 6);
+                assert_eq!(step.ids.len() as u64 * ranks, 6);
                 found.extend(step.samples().map(|sample| (sample.epoch, sample.position)));
             }
             if found.len() % 4 == 0 {

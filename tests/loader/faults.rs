@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tfseek::Damage;
 use tfseek::error::Category;
-use tfseek::loader::LoaderVerify;
 use tfseek::{Error, LoaderOptions};
 
 const N: u64 = 100;
@@ -72,17 +71,17 @@ fn an_error_is_returned_at_the_step_of_its_record() {
         .seed(6)
         .build()
         .unwrap()
-        .map(|step| step.unwrap().ids().to_vec())
+        .map(|step| step.unwrap().ids.to_vec())
         .collect();
     let k = sound.iter().position(|ids| ids.contains(&BAD)).unwrap();
     assert!(k > 0 && k + 1 < sound.len());
     for bytes in [flipped(), of_another_kind()] {
         with_every_source(&bytes, |options| {
             let mut loader = options().build().unwrap();
-            let mut before = loader.state().unwrap().position();
+            let mut before = loader.state().unwrap().position;
             for (step, want) in sound.iter().enumerate() {
                 let made = loader.next().unwrap();
-                let position = loader.state().unwrap().position();
+                let position = loader.state().unwrap().position;
                 if step == k {
                     let e = made.unwrap_err();
                     assert_eq!(record_of(&e), Some(BAD), "{e}");
@@ -90,7 +89,7 @@ fn an_error_is_returned_at_the_step_of_its_record() {
                 } else {
                     let made = made.unwrap();
                     check(&made);
-                    assert_eq!(made.ids(), want);
+                    assert_eq!(made.ids, *want);
                     before = position;
                 }
             }
@@ -118,10 +117,10 @@ fn skipped_records_are_listed_and_their_positions_consumed() {
                     assert_eq!(order.get(position).unwrap(), sample.record);
                     position += 1;
                 }
-                for skipped_record in step.skipped() {
-                    assert_eq!((skipped_record.record, record_of(&skipped_record.error)), (BAD, Some(BAD)));
-                    assert!(!step.ids().contains(&BAD));
-                    skipped.push(skipped_record.record);
+                for (record, e) in &step.skipped {
+                    assert_eq!((*record, record_of(e)), (BAD, Some(BAD)));
+                    assert!(!step.ids.contains(&BAD));
+                    skipped.push(*record);
                 }
             }
             assert_eq!(skipped, [BAD]);
@@ -146,13 +145,13 @@ fn records_of_one_batch_are_skipped_for_different_reasons() {
         let steps = options().batch_size(N).damage(Damage::Skip).build().unwrap();
         let [step] = &steps.map(Result::unwrap).collect::<Vec<_>>()[..] else { panic!() };
         check(step);
-        let mut skipped: Vec<_> = step.skipped().iter().map(|s| (s.record, s.error.category())).collect();
+        let mut skipped: Vec<_> = step.skipped.iter().map(|(record, e)| (*record, e.category())).collect();
         skipped.sort_unstable_by_key(|&(record, _)| record);
         assert_eq!(
             skipped,
             [(BAD, Some(Category::KindMismatch)), (flipped, Some(Category::ChecksumMismatch))]
         );
-        let mut kept = step.ids().to_vec();
+        let mut kept = step.ids.to_vec();
         kept.sort_unstable();
         assert_eq!(kept, (0..N).filter(|&i| i != BAD && i != flipped).collect::<Vec<_>>());
     });
@@ -161,13 +160,13 @@ fn records_of_one_batch_are_skipped_for_different_reasons() {
 #[test]
 fn verification_may_be_limited_to_the_first_epoch() {
     with_every_source(&flipped(), |options| {
-        let errors = |verify| {
-            let mut loader = options().verify(verify).build().unwrap();
+        let errors = |first_epoch, later| {
+            let mut loader = options().verify(first_epoch, later).build().unwrap();
             [0, 1].map(|_| loader.by_ref().filter(Result::is_err).count())
         };
-        assert_eq!(errors(LoaderVerify::FirstEpoch), [1, 0]);
-        assert_eq!(errors(LoaderVerify::Always(Verify::Payload)), [1, 1]);
-        assert_eq!(errors(LoaderVerify::Always(Verify::Header)), [0, 0]);
+        assert_eq!(errors(Verify::Payload, Verify::Header), [1, 0]);
+        assert_eq!(errors(Verify::Payload, Verify::Payload), [1, 1]);
+        assert_eq!(errors(Verify::Header, Verify::Header), [0, 0]);
     });
 }
 
@@ -206,7 +205,7 @@ fn a_missing_shard_is_an_error_in_each_of_its_batches() {
             assert_eq!(steps.len(), 8);
             for (k, step) in steps.iter().enumerate() {
                 match step {
-                    Ok(step) => assert!(!(2..6).contains(&k) && step.ids().len() == 5),
+                    Ok(step) => assert!(!(2..6).contains(&k) && step.ids.len() == 5),
                     Err(e) => {
                         assert!(
                             (2..6).contains(&k) && matches!(e.kind(), tfseek::ErrorKind::Io(_)),
@@ -247,8 +246,8 @@ fn a_step_keeps_all_records_if_bytes_change_after_verification() {
     for step in &steps {
         let payloads: Vec<_> =
             step.records().unwrap().map(|record| record.unwrap().payload().to_vec()).collect();
-        assert_eq!(payloads, step.ids().iter().map(|&i| payload(i)).collect::<Vec<_>>());
-        assert_eq!(payloads.len(), step.ids().len());
+        assert_eq!(payloads, step.ids.iter().map(|&i| payload(i)).collect::<Vec<_>>());
+        assert_eq!(payloads.len(), step.ids.len());
         assert!(step.records().unwrap().all(|record| record.is_ok_and(|record| record.region().is_some())));
     }
 }

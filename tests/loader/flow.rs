@@ -15,7 +15,7 @@ fn loader(ds: &Dataset, threads: usize) -> Loader {
 }
 
 fn ids(loader: &mut Loader, steps: usize) -> Vec<Vec<u64>> {
-    loader.by_ref().take(steps).map(|step| step.unwrap().ids().to_vec()).collect()
+    loader.by_ref().take(steps).map(|step| step.unwrap().ids.to_vec()).collect()
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn a_state_counts_returned_batches_and_not_prefetched_ones() {
     let mut a = loader(&ds, 4);
     for steps in 0..10 {
         let state = a.state().unwrap();
-        assert_eq!((state.epoch(), state.position()), (0, steps * 10));
+        assert_eq!((state.epoch, state.position), (0, steps * 10));
         a.next().unwrap().unwrap();
     }
     // The epoch is complete once all of its batches were returned.
-    assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
+    assert_eq!((a.state().unwrap().epoch, a.state().unwrap().position), (1, 0));
     assert_eq!((a.cursor().epoch(), a.cursor().steps_left().unwrap()), (0, 0));
     assert!(a.next().is_none());
-    assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
+    assert_eq!((a.state().unwrap().epoch, a.state().unwrap().position), (1, 0));
     assert_eq!((a.cursor().epoch(), a.cursor().steps_left().unwrap()), (1, 10));
 }
 
@@ -120,7 +120,7 @@ fn a_state_of_another_dataset_or_order_is_refused_without_effect() {
     assert!(State::from_json(&json).and_then(|state| a.seek(&state)).is_err());
     // The refused calls had no effect.
     assert_eq!(ids(&mut same_size, 3), start);
-    assert_eq!(sequential.next().unwrap().unwrap().ids(), (0..10).collect::<Vec<u64>>());
+    assert_eq!(sequential.next().unwrap().unwrap().ids, (0..10).collect::<Vec<u64>>());
     let mut b = loader(&ds, 0);
     b.seek(&state).unwrap();
     assert_eq!(ids(&mut a, usize::MAX), ids(&mut b, usize::MAX));

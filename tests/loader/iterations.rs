@@ -13,7 +13,7 @@ fn build(ds: &Dataset, threads: usize, last: LastBatch, repeat: bool) -> Loader 
 }
 
 fn ids(loader: &mut Loader, steps: usize) -> Vec<Vec<u64>> {
-    loader.by_ref().take(steps).map(|step| step.unwrap().ids().to_vec()).collect()
+    loader.by_ref().take(steps).map(|step| step.unwrap().ids.to_vec()).collect()
 }
 
 /// A dataset fingerprint.
@@ -27,7 +27,7 @@ fn reset(loader: &mut Loader) {
 
 fn epoch_and_position(loader: &Loader) -> (u64, u64) {
     let state = loader.state().unwrap();
-    (state.epoch(), state.position())
+    (state.epoch, state.position)
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn an_iteration_restarts_an_unfinished_epoch_and_follows_a_finished_one() {
                 (0..3).for_each(|_| a.begin().unwrap());
                 let mut begins = a.cursor().clone();
                 begins.begin().unwrap();
-                assert_eq!(begins.state(FP).unwrap().position(), epoch_and_position(&a).1);
+                assert_eq!(begins.state(FP).unwrap().position, epoch_and_position(&a).1);
                 assert_eq!(begins.epoch(), epoch_and_position(&a).0);
                 assert_eq!(ids(&mut a, usize::MAX), *want, "{last:?}");
             }
@@ -115,7 +115,7 @@ fn a_state_of_an_epochs_end_has_no_steps_left() {
         let state = State::from_json(&a.state().unwrap().to_json()).unwrap();
         let mut b = build(&ds, 0, last, false);
         b.seek(&state).unwrap();
-        assert_eq!((state.epoch(), b.cursor().epoch()), (1, 1));
+        assert_eq!((state.epoch, b.cursor().epoch()), (1, 1));
         b.set_epoch(1).unwrap();
         assert_eq!(ids(&mut b, usize::MAX), epochs[1], "{last:?}");
         // The end of the epoch itself, as workers and torch's samplers save it.

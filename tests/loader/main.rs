@@ -81,9 +81,9 @@ fn orders(n: u64) -> Vec<Shuffle> {
 /// Checks the values of a step against its records.
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
-    assert_eq!(batch.rows(), step.ids().len());
+    assert_eq!(batch.rows(), step.ids.len());
     let i = batch.int64("i").unwrap();
-    assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
+    assert!(i.iter().map(|&i| i as u64).eq(step.ids.iter().copied()));
     let x = batch.float32("x").unwrap();
     assert!(x.chunks(3).zip(i).all(|(x, &i)| x == [i as f32; 3]));
     let s = batch.bytes("s").unwrap();

@@ -103,7 +103,7 @@ fn workers_repeat_epochs_indefinitely() {
                 .repeat(true);
             let steps = [0, 1, 2, 3, 4].into_iter().filter(|step| step % workers == worker).count();
             for step in options.build().unwrap().take(3 * steps) {
-                step.unwrap().ids().iter().for_each(|&id| counts[id as usize] += 1);
+                step.unwrap().ids.iter().for_each(|&id| counts[id as usize] += 1);
             }
         }
         assert!(counts.iter().all(|&count| count == 3), "three epochs, {workers} workers: {counts:?}");

@@ -71,26 +71,26 @@ fn plan(ds: &Dataset, hosts: u64) -> Plan {
     let time = started.elapsed();
     let (again, memory) = alloc::most_held(usize::MAX, || ds.shares(hosts).unwrap());
     assert_eq!(shares, again);
-    let size = |part: &Part| part.bytes().end - part.bytes().start;
+    let size = |part: &Part| part.bytes.end - part.bytes.start;
     let total: u64 = shares.iter().flatten().map(size).sum();
     assert_eq!(shares.len() as u64, hosts);
     assert_eq!(
         total,
-        shares.iter().flatten().filter(|part| part.ordinal() == 0).map(Part::size).sum::<u64>()
+        shares.iter().flatten().filter(|part| part.ordinal == 0).map(|part| part.size).sum::<u64>()
     );
 
     let (mut next, mut last, mut difference) = (0, None::<&Part>, 0);
     for share in &shares {
         for part in share {
-            assert_eq!(part.first(), next);
-            match last.filter(|last| last.shard() == part.shard()) {
-                Some(last) => assert_eq!(part.bytes().start, last.bytes().end),
+            assert_eq!(part.first, next);
+            match last.filter(|last| last.shard == part.shard) {
+                Some(last) => assert_eq!(part.bytes.start, last.bytes.end),
                 None => {
-                    assert_eq!(part.bytes().start, 0);
-                    assert!(last.is_none_or(|last| last.bytes().end == last.size()));
+                    assert_eq!(part.bytes.start, 0);
+                    assert!(last.is_none_or(|last| last.bytes.end == last.size));
                 }
             }
-            (next, last) = (next + part.records().unwrap(), Some(part));
+            (next, last) = (next + part.records.unwrap(), Some(part));
         }
         let here: u64 = share.iter().map(size).sum();
         difference = difference.max((u128::from(here) * u128::from(hosts)).abs_diff(total.into()));

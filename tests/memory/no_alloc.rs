@@ -226,8 +226,7 @@ fn memory_of_orders_does_not_grow_with_the_records() {
         let saved = State::new(&order, at, fingerprint).unwrap().to_json();
         let state = State::from_json(&saved).unwrap();
         let again = state.resume(spec, n, fingerprint).unwrap();
-        let share =
-            RankShare::new(n, 64, 3, 4, LastBatch::Pad).unwrap().starting_at(state.position()).unwrap();
+        let share = RankShare::new(n, 64, 3, 4, LastBatch::Pad).unwrap().starting_at(state.position).unwrap();
         let samples = again.samples(share.step(0).unwrap()).unwrap();
         assert_eq!(samples[0].record, order.get(at + 48).unwrap());
         assert!(order.rows_of(samples[0].record, &share).unwrap().iter().any(|row| row.row == 0));

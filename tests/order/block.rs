@@ -87,7 +87,7 @@ fn measured_deff_agrees_with_describe() {
         let (measured, formula) = (measured_deff(&spec, n, batch, 8), deff(1.0, batch, window));
         println!("W = {window}: deff {measured:.3} measured, {formula:.3} by formula");
         assert!(measured < 1.1 * formula && measured > at_least * formula, "{window}: {measured} {formula}");
-        let text = Order::new(&spec, n, 0, 0).unwrap().describe(batch);
+        let text = Order::new(&spec, n, 0, 0).unwrap().describe(Some(batch));
         assert!(text.contains(&format!("deff(rho=1) = {formula:.2} for batches of 64")), "{text}");
     }
     let global = measured_deff(&Spec::Global, n, batch, 8);

@@ -25,7 +25,7 @@ fn iterate(cursor: &mut Cursor, steps: u64) -> (u64, u64, u64) {
 }
 
 fn saved(state: &State) -> (u64, u64) {
-    (state.epoch(), state.position())
+    (state.epoch, state.position)
 }
 
 #[test]

@@ -163,10 +163,10 @@ fn runs_resume_with_other_ranks_and_batches() {
 
                     let state = State::from_json(&saved).unwrap();
                     let again = state.resume(&spec, n, fingerprint).unwrap();
-                    let rest = share(n, other_batch, 0, other, last).starting_at(state.position()).unwrap();
+                    let rest = share(n, other_batch, 0, other, last).starting_at(state.position).unwrap();
                     let mut union = seen.clone();
                     for k in 0..rest.steps() {
-                        let runs = concatenated(n, other_batch, other, last, state.position(), k);
+                        let runs = concatenated(n, other_batch, other, last, state.position, k);
                         union.extend(records(&again, runs));
                     }
                     assert_eq!(union, whole, "{last:?} {ranks} -> {other}, stopped after step {k}");

@@ -58,7 +58,7 @@ fn states_are_small_and_round_trip() {
         assert!(json.len() < 1024, "{}: {json}", json.len());
         let back = State::from_json(&json).unwrap();
         assert_eq!(back, state);
-        assert_eq!((back.epoch(), back.position()), (epoch, position));
+        assert_eq!((back.epoch, back.position), (epoch, position));
         let again = back.resume(&spec, 1000, FP).unwrap();
         assert_eq!(again.get(position / 2).unwrap(), order.get(position / 2).unwrap());
         // A state of another order is refused.

@@ -127,12 +127,12 @@ fn an_epoch_and_a_resume() -> Result {
     let saved = loader.state()?.to_json(); // save it in the checkpoint with the model weights
 
     assert!(saved.len() < 1024 && saved.contains(r#""algo":"prp1""#));
-    let next = loader.next().unwrap()?.ids().to_vec();
+    let next = loader.next().unwrap()?.ids.to_vec();
 
     let mut loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Global).seed(42).build()?;
     loader.seek(&State::from_json(&saved)?)?;
 
-    assert_eq!(loader.next().unwrap()?.ids(), next);
+    assert_eq!(loader.next().unwrap()?.ids, next);
 
     // The same state resumes with another number of ranks.
     let mut found = Vec::new();
@@ -148,7 +148,7 @@ fn an_epoch_and_a_resume() -> Result {
                 .build()?;
             loader.seek(&State::from_json(&saved)?)?;
 
-            found.extend_from_slice(loader.next().unwrap()?.ids());
+            found.extend_from_slice(&loader.next().unwrap()?.ids);
         }
         assert_eq!(found, next, "{ranks}");
     }
@@ -179,9 +179,8 @@ fn the_end_of_an_epoch() -> Result {
 fn some_of_the_records() -> Result {
     let (_dir, ds, schema) = data()?;
 
-    let some = ds.select(&"label in 3, 5..7".parse()?, &Default::default())?;
-    let loader =
-        ds.loader(&schema).batch_size(100).shuffle(Shuffle::Global).seed(42).select(&some).build()?;
+    let some = ds.select(&"label in 3, 5..7".parse()?, &Default::default())?.0;
+    let loader = ds.loader(&schema).batch_size(100).shuffle(Shuffle::Global).seed(42).select(some).build()?;
 
     let mut found = Vec::new();
     for step in loader {
@@ -190,7 +189,7 @@ fn some_of_the_records() -> Result {
     assert!(found.len() == 300 && found.iter().all(|label| [3, 5, 6].contains(label)));
 
     let label = ds.column("label", &Default::default())?;
-    let loader = ds.loader(&schema).batch_size(20).seed(42).balance(&label.classes()?).build()?;
+    let loader = ds.loader(&schema).batch_size(20).seed(42).balance(&label)?.build()?;
 
     for step in loader.take(10) {
         let step = step?;
@@ -207,7 +206,7 @@ fn some_of_the_records() -> Result {
     let loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Order(spec)).seed(42).build()?;
 
     for step in loader.take(3) {
-        assert_eq!(step?.ids().iter().filter(|id| **id < web).count(), 192);
+        assert_eq!(step?.ids.iter().filter(|id| **id < web).count(), 192);
     }
     Ok(())
 }
@@ -239,7 +238,7 @@ fn a_block_order_says_what_it_costs() -> Result {
 
     // A single window would hold all records, so the order is global.
     assert!(loader.describe().contains("global") && loader.warnings().is_empty());
-    let described = Order::new(&block(), RECORDS, 42, 0)?.describe(BATCH);
+    let described = Order::new(&block(), RECORDS, 42, 0)?.describe(Some(BATCH));
     assert!(PAGE.contains(&described), "{described}");
     Ok(())
 }

@@ -16,7 +16,7 @@ fn seeds_are_64_bits_with_or_without_a_sign() {
 #[test]
 fn summaries_name_the_kind_and_no_batch() {
     let weights = Weights::new([1, 2, 3]).unwrap();
-    let summary = |spec: Spec, n| Order::new(&spec, n, 0, 0).unwrap().summary();
+    let summary = |spec: Spec, n| Order::new(&spec, n, 0, 0).unwrap().describe(None);
     assert_eq!(summary(Spec::Sequential, 1), "1 record in sequential order");
     assert_eq!(summary(Spec::Weighted(weights), 3), "3 records drawn by weight, with replacement");
     let odd = Subset::from_fn(10, |i| i % 2 == 1);

@@ -73,7 +73,7 @@ fn positions_out_of_range_are_errors() {
         ));
         let nothing = Order::new(&spec, 0, 0, 0).unwrap();
         assert!(nothing.is_empty() && nothing.get(0).is_err() && nothing.fill(0, &mut []).is_ok());
-        assert!(!nothing.describe(256).is_empty());
+        assert!(!nothing.describe(Some(256)).is_empty());
     }
     let order = Order::new(&Spec::Sequential, 10, 1, 2).unwrap();
     assert_eq!((order.get(7).unwrap(), order.position_of(7).unwrap()), (7, Some(7)));
@@ -82,7 +82,7 @@ fn positions_out_of_range_are_errors() {
 #[test]
 fn orders_describe_themselves() {
     let (spec, n) = three_sources();
-    let text = Order::new(&spec, n, 0, 0).unwrap().describe(32);
+    let text = Order::new(&spec, n, 0, 0).unwrap().describe(Some(32));
     for part in [
         "175 positions in a mixture of 4 components, cycles of 9",
         "0: 5 per cycle from 100 records in global order",
@@ -92,6 +92,6 @@ fn orders_describe_themselves() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    let one = Order::new(&Spec::Block { block: 4, window: 64 }, 100, 0, 0).unwrap().describe(32);
+    let one = Order::new(&Spec::Block { block: 4, window: 64 }, 100, 0, 0).unwrap().describe(Some(32));
     assert!(one.contains("25 blocks of 4 in one window (`global` shuffles equally well"), "{one}");
 }

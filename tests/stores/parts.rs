@@ -27,7 +27,7 @@ fn parts_are_read_in_another_process_without_a_listing() {
         for json in &plan {
             let part = Part::from_json(json).unwrap();
             assert_eq!(part.to_json(), *json);
-            assert!(part.shard().starts_with(ROOT), "{json}");
+            assert!(part.shard.starts_with(ROOT), "{json}");
             assert_eq!(json.contains("\"version\""), case.bucket.manners().versions, "{json}");
             all.extend(labels_of(options.part(&part).unwrap()).unwrap());
         }
@@ -44,7 +44,7 @@ fn parts_are_read_in_another_process_without_a_listing() {
         for json in &plan {
             let part = Part::from_json(json).unwrap();
             let e = options.part(&part).map(drop).unwrap_err();
-            assert!(is_stale(&e) && e.to_string().starts_with(part.shard()), "{e}");
+            assert!(is_stale(&e) && e.to_string().starts_with(&*part.shard), "{e}");
         }
     }
 }
@@ -98,8 +98,8 @@ fn an_object_is_a_part_without_an_index() {
             ("train-00001-of-00002.tfrecord", 60, Compression::Gzip),
         ] {
             let part = Part::of_shard(url(name), first, Some(case.bucket.store())).unwrap();
-            assert_eq!((part.shard(), part.first(), part.records()), (&*url(name), first, None));
-            assert_eq!(part.compression(), compression);
+            assert_eq!((&*part.shard, part.first, part.records), (&*url(name), first, None));
+            assert_eq!(part.compression, compression);
             let part = Part::from_json(&part.to_json()).unwrap();
             let labels = labels_of(options.part(&part).unwrap()).unwrap();
             assert!(labels.into_iter().eq(first as i64..if first == 0 { 60 } else { 100 }));
@@ -118,7 +118,7 @@ fn an_object_is_a_part_without_an_index() {
     assert!(e.to_string().starts_with("mem://bucket/x.tfrecord: "), "{e}");
     case.bucket.set(secret, shard(0..30));
     let part = Part::of_shard(secret, 5, Some(case.bucket.store())).unwrap();
-    assert_eq!((part.shard(), part.first()), ("mem://bucket/x.tfrecord", 5));
+    assert_eq!((&*part.shard, part.first), ("mem://bucket/x.tfrecord", 5));
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn epochs_equal_those_over_files() {
                         let batch = step.batch().unwrap();
                         let text = batch.bytes("text").unwrap();
                         let text: Vec<Vec<u8>> = text.iter().map(|text| text.to_vec()).collect();
-                        (step.ids().to_vec(), batch.int64("label").unwrap().to_vec(), text)
+                        (step.ids.to_vec(), batch.int64("label").unwrap().to_vec(), text)
                     };
                     loader.build().unwrap().map(step).collect::<Vec<_>>()
                 };
@@ -89,7 +89,7 @@ fn columns_are_built_saved_and_found() {
         let ds = case.open("train-*").unwrap();
         let values = |ds: &Dataset| {
             let column = ds.column("label", &ColumnOptions::new()).unwrap();
-            assert!(column.warnings().is_empty(), "{:?}", column.warnings());
+            assert!(column.warnings.is_empty(), "{:?}", column.warnings);
             column.iter().map(|value| value.unwrap().to_string()).collect::<Vec<_>>()
         };
         let want: Vec<String> = (0..100).map(|i| i.to_string()).collect();
@@ -97,7 +97,7 @@ fn columns_are_built_saved_and_found() {
         assert_eq!(case.cached(), 4);
         let ds = case.open("train-*").unwrap();
         assert!(ds.find_columns(&["label"]).unwrap()[0].is_some());
-        let some =
+        let (some, _) =
             ds.select(&"label in 10..20 or label == 70".parse().unwrap(), &ColumnOptions::new()).unwrap();
         assert_eq!(some.iter().collect::<Vec<_>>(), (10..20).chain([70]).collect::<Vec<_>>());
         // Head, tail, size and records are equal, and one label is not.

@@ -67,7 +67,7 @@ fn records_borrow_from_whole_objects() {
         assert_eq!((label(0), label(99)), (Some(0), Some(99)));
         assert!(mapped.get(7).unwrap().region().is_some());
         let loader = ds.record_loader().batch_size(7).threads(2).build().unwrap();
-        assert_eq!(loader.map(|step| step.unwrap().ids().len()).sum::<usize>(), 100);
+        assert_eq!(loader.map(|step| step.unwrap().ids.len()).sum::<usize>(), 100);
         let column = ds.column("label", &Default::default()).unwrap();
         assert_eq!((column.count(), case.cached()), (100, 4));
         assert!(options().open(url("train-*")).unwrap().find_columns(&["label"]).unwrap()[0].is_some());

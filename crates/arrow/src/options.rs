@@ -4,10 +4,14 @@
 ///
 /// Columns are named as in the Arrow schema, so after [`rename`](Options::rename).
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
-    pub(crate) bytes: ByteStrings,
-    pub(crate) tensors: Tensors,
-    pub(crate) text: Vec<String>,
+    /// The type of byte strings. Default: [`ByteStrings::View`].
+    pub bytes: ByteStrings,
+    /// The type of `FixedLen` columns of numbers that are no scalars. Default: [`Tensors::Lists`].
+    pub tensors: Tensors,
+    /// The columns of byte strings that are columns of text. Each of their strings must be UTF-8.
+    pub text: Vec<String>,
     pub(crate) renamed: Vec<(String, String)>,
     pub(crate) renamed_lists: Vec<(String, String)>,
 }
@@ -69,20 +73,5 @@ impl Options {
     pub fn rename_list(mut self, list: impl Into<String>, column: impl Into<String>) -> Options {
         self.renamed_lists.push((list.into(), column.into()));
         self
-    }
-
-    /// Returns the type of byte strings.
-    pub fn bytes_type(&self) -> ByteStrings {
-        self.bytes
-    }
-
-    /// Returns the type of `FixedLen` columns of numbers that are no scalars.
-    pub fn tensors_type(&self) -> Tensors {
-        self.tensors
-    }
-
-    /// Returns the columns of text.
-    pub fn text_columns(&self) -> &[String] {
-        &self.text
     }
 }

@@ -55,7 +55,7 @@ impl Condition {
         // Nothing is printed before a name that is probably misspelt was refused.
         if !self.checked && (accepted || records.knows_names()) {
             self.checked = true;
-            records.check_names()?;
+            records.check_names(false)?;
         }
         Ok(accepted)
     }
@@ -63,7 +63,7 @@ impl Condition {
     /// Ends the output of a verb: names the features of the condition that no record had. Fewer than 16 records were not yet compared.
     pub(crate) fn finish(&self, console: &mut Console) {
         if let (Some(records), true, false) = (&self.records, self.tested, self.checked)
-            && let Err(e) = records.check_names()
+            && let Err(e) = records.check_names(false)
         {
             return console.report(&e.into());
         }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
-use tfseek::{Dataset, DatasetOptions, Filter, Selection};
+use tfseek::{Dataset, DatasetOptions, Filter};
 
 /// A dataset, and the message kinds of the shards that were accessed.
 pub(crate) struct Numbered {
@@ -115,10 +115,10 @@ pub(crate) fn select(
     filter: &Filter,
     global: &GlobalArgs,
     console: &mut Console,
-) -> Outcome<Selection> {
-    let selection = with_column_bar(dataset, global, |columns| dataset.select(filter, columns))?;
-    warnings::print(selection.warnings(), console);
-    Ok(selection)
+) -> Outcome<Subset> {
+    let (selected, found) = with_column_bar(dataset, global, |columns| dataset.select(filter, columns))?;
+    warnings::print(&found, console);
+    Ok(selected)
 }
 
 /// Returns the records to read: those that meet a condition, and with `--damage skip` those that decode, if `decode` is true. The others are added to
@@ -137,7 +137,7 @@ pub(crate) fn subset(
             let found = tfseek_tools::decodable(dataset, kind, decode, filter, None, |e| skipped.add(e));
             Ok(Some(found?))
         }
-        Some(filter) => Ok(Some((&select(dataset, filter, global, console)?).into())),
+        Some(filter) => Ok(Some(select(dataset, filter, global, console)?)),
         None => Ok(None),
     }
 }

@@ -98,9 +98,9 @@ impl RunStats {
 
     fn add(&mut self, step: Step) -> Outcome {
         self.steps += 1;
-        self.examples += step.ids().len() as u64;
+        self.examples += step.ids.len() as u64;
         self.padding += step.samples().filter(|sample| sample.padding).count() as u64;
-        self.payload += step.payload_bytes();
+        self.payload += step.payload_bytes;
         let sum = match (step.batch(), step.records()) {
             (Some(batch), _) => value_sum::batch(batch),
             (None, Some(mut records)) => records.try_fold(0u64, |sum, record| {
@@ -109,8 +109,8 @@ impl RunStats {
             (None, None) => 0,
         };
         self.sum = self.sum.wrapping_add(sum);
-        for skipped in step.skipped() {
-            self.skipped.add(format!("record {}: {}", skipped.record, skipped.error));
+        for (record, e) in &step.skipped {
+            self.skipped.add(format!("record {record}: {e}"));
         }
         Ok(())
     }

@@ -55,10 +55,10 @@ impl args::ShareArgs {
             .rank(self.rank, self.world_size.get())
             .last_batch(self.last_batch());
         if let Some(filter) = &self.select.condition {
-            options = options.select(&dataset::select(dataset, filter, global, console)?);
+            options = options.select(dataset::select(dataset, filter, global, console)?);
         }
         if let Some(feature) = &self.balance {
-            options = options.balance(&dataset::column(dataset, feature, global, console)?.classes()?);
+            options = options.balance(&dataset::column(dataset, feature, global, console)?)?;
         }
         Ok(options)
     }

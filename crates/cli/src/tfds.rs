@@ -50,7 +50,7 @@ impl Splits {
     }
 
     fn warn(&mut self, console: &mut Console) {
-        for warning in self.check.take_warnings() {
+        for warning in std::mem::take(&mut self.check.warnings) {
             console.note(format_args!("tfseek: {warning}"));
         }
     }
@@ -58,7 +58,7 @@ impl Splits {
     /// Prints the splits of each dataset with the records and shards that were found.
     pub(crate) fn print_table(&self, console: &mut Console) -> Outcome {
         let (bold, dim) = (console.style(BOLD), console.style(DIM));
-        for checked in self.check.infos() {
+        for checked in &self.check.infos {
             let (title, path) = (checked.info.title(), checked.path());
             console.print(format_args!(
                 "{bold}{title}{bold:#}  {dim}{}{dim:#}\n",
@@ -93,7 +93,7 @@ impl Splits {
 
     /// Prints one line for each dataset without a difference.
     pub(crate) fn print_agreement(&self, console: &mut Console) -> Outcome {
-        for checked in self.check.infos().iter().filter(|checked| agrees(checked)) {
+        for checked in self.check.infos.iter().filter(|checked| agrees(checked)) {
             let all = checked.info.splits.iter().zip(&checked.splits).filter(|(_, found)| found.shards > 0);
             let counts: Vec<_> = all
                 .map(|(split, found)| format!("{} {}", Key(&split.name), found.records.unwrap_or(0)))

@@ -30,7 +30,7 @@ pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
 
 /// Prints the warnings of columns that were requested together, which share them.
 pub(crate) fn print_of_columns(columns: &[DatasetColumn], console: &mut Console) {
-    print(columns.first().map(DatasetColumn::warnings).unwrap_or_default(), console);
+    print(columns.first().map_or(&[], |column| &*column.warnings), console);
 }
 
 /// Returns the warnings that were printed in this run as JSON objects, for `--json`.

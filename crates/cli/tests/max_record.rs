@@ -15,7 +15,7 @@ fn sparse(folder: &Folder) {
     let mut bytes = Vec::new();
     put_record(&mut bytes, &label(0)).unwrap();
     bytes.extend(LEN.to_le_bytes());
-    bytes.extend(tfseek::crc::masked_len(LEN).to_le_bytes());
+    bytes.extend(tfseek::crc::masked(&LEN.to_le_bytes()).to_le_bytes());
     file.write_all(&bytes).unwrap();
     let end = bytes.len() as u64 + LEN + 4;
     file.set_len(end).unwrap();

@@ -80,7 +80,7 @@ fn ids_are_the_records_of_a_loader() {
         for (last, policy) in lasts {
             let loader = dataset.record_loader().shuffle(shuffle.clone()).last_batch(policy);
             let mut loader = loader.seed(7).epoch(3).rank(1, 2).global_batch_size(24).build().unwrap();
-            let steps: Vec<Vec<u64>> = loader.by_ref().map(|step| step.unwrap().ids().to_vec()).collect();
+            let steps: Vec<Vec<u64>> = loader.by_ref().map(|step| step.unwrap().ids.to_vec()).collect();
             assert!(steps.len() >= 8);
             let order = if k == 0 { vec![] } else { vec!["--shuffle", order] };
             let args = "--last-batch X --seed 7 --epoch 3 --world-size 2 --rank 1 --global-batch-size 24";
@@ -166,7 +166,7 @@ fn steps_of_a_resumed_run() {
         dataset(&dir).record_loader().batch_size(20).shuffle(Shuffle::Global).seed(0).build().unwrap();
     loader.seek(&state).unwrap();
     let want = loader.nth(2).unwrap().unwrap();
-    assert_eq!(ids(&dir, &["--resume", "state.json", "-b", "20", "--step", "2"]), want.ids());
+    assert_eq!(ids(&dir, &["--resume", "state.json", "-b", "20", "--step", "2"]), want.ids);
     let ran = dir.run(&["order", "x-*", "--resume", "state.json", "-b", "20", "--describe"]);
     assert!(ran.out.ends_with("\n8 steps of 20 samples\n"), "{}", ran.out);
 }

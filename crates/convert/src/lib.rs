@@ -27,9 +27,9 @@
 //! writer.close()?;
 //!
 //! let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path)?;
-//! export(&ds, &lines, &ExportOptions::new(), &|_| {})?;
+//! export(&ds, &lines, &ExportOptions::default(), &|_| {})?;
 //! assert_eq!(std::fs::read_to_string(&lines)?, "{\"index\":0,\"record\":0,\"features\":{\"label\":[3]}}\n");
-//! import([lines], &again, &ImportOptions::new(), &|_| {})?;
+//! import([lines], &again, &ImportOptions::default(), &|_| {})?;
 //! assert_eq!(std::fs::read(&again)?, std::fs::read(&path)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

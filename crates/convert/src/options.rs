@@ -34,11 +34,6 @@ pub struct ExportOptions {
 }
 
 impl ExportOptions {
-    /// Returns the default options.
-    pub fn new() -> ExportOptions {
-        ExportOptions::default()
-    }
-
     /// Returns true if a feature of this name is converted.
     pub(crate) fn has_feature(&self, name: &str) -> bool {
         self.features.is_empty() || self.features.iter().any(|pattern| matches(pattern, name))
@@ -65,13 +60,6 @@ pub struct ImportOptions {
     pub feature_lists: Vec<String>,
     /// Maximum length in bytes of the JSON text of a record, or of a payload that follows its length. Default: 2^31 - 1.
     pub max_record: Option<u64>,
-}
-
-impl ImportOptions {
-    /// Returns the default options.
-    pub fn new() -> ImportOptions {
-        ImportOptions::default()
-    }
 }
 
 /// A file or a set of shards that was written.

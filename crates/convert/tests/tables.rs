@@ -55,7 +55,7 @@ fn digests(payloads: &[Vec<u8>], kind: MessageKind) -> Vec<String> {
 }
 
 fn forced() -> ImportOptions {
-    let mut options = ImportOptions::new();
+    let mut options = ImportOptions::default();
     options.force = true;
     options
 }
@@ -141,7 +141,7 @@ fn records_of_one_writer_there_and_back() {
         let sequence = seed % 3 == 0;
         let payloads = records(&mut rng, sequence);
         write(&dir.path().join("a.tfrecord"), &payloads);
-        let mut options = ExportOptions::new();
+        let mut options = ExportOptions::default();
         let kind = if sequence { MessageKind::SequenceExample } else { MessageKind::Example };
         options.kind = Some(kind);
         options.row_group_bytes = Some(rng.pick(&[1, 300, 1 << 20]));
@@ -168,7 +168,7 @@ fn other_encodings_and_features_without_a_kind() {
     let payloads = payloads.map(<[u8]>::to_vec);
     write(&dir.path().join("a.tfrecord"), &payloads);
     for format in FORMATS {
-        let back = there_and_back(dir.path(), format, &ExportOptions::new());
+        let back = there_and_back(dir.path(), format, &ExportOptions::default());
         assert_eq!(digests(&back[..3], MessageKind::Example), digests(&payloads[..3], MessageKind::Example));
         // It is absent after the way back.
         assert_eq!(digests(&back[3..], MessageKind::Example), digests(&payloads[2..3], MessageKind::Example));
@@ -195,7 +195,7 @@ fn columns_have_the_documented_types() {
             .int64("two", [3, 4]),
     ];
     write(&path, &payloads.map(|builder| builder.encode().unwrap()));
-    let mut options = ExportOptions::new();
+    let mut options = ExportOptions::default();
     options.force = true;
     options.text = vec!["na*".into()];
     let table = dir.path().join("t.arrow");
@@ -260,7 +260,7 @@ fn row_groups_end_by_bytes() {
         })
         .collect();
     write(&path, &payloads);
-    let mut options = ExportOptions::new();
+    let mut options = ExportOptions::default();
     options.row_group_bytes = Some(50_000);
     let back = there_and_back(dir.path(), "t.parquet", &options);
     assert!(back == payloads);
@@ -268,7 +268,7 @@ fn row_groups_end_by_bytes() {
     let metadata = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().metadata().clone();
     // The first group has all rows of a batch of records that are this small.
     assert!(metadata.row_groups().iter().map(|group| group.num_rows()).sum::<i64>() == 200);
-    let by_default = there_and_back(dir.path(), "t.parquet", &ExportOptions::new());
+    let by_default = there_and_back(dir.path(), "t.parquet", &ExportOptions::default());
     assert!(by_default == payloads);
 }
 
@@ -390,7 +390,7 @@ fn damaged_files() {
     let dir = tempfile::tempdir().unwrap();
     let mut rng = Rng::new(5);
     write(&dir.path().join("a.tfrecord"), &records(&mut rng, true));
-    let mut options = ExportOptions::new();
+    let mut options = ExportOptions::default();
     options.kind = Some(MessageKind::SequenceExample);
     let mut read_again = [0; 3];
     for (k, format) in FORMATS.into_iter().enumerate() {
@@ -436,7 +436,7 @@ fn errors_name_feature_and_record() {
         e
     };
     let (one, other) = (ExampleBuilder::new().int64("a", [1]), ExampleBuilder::new().float("a", [1f32]));
-    let mut options = ExportOptions::new();
+    let mut options = ExportOptions::default();
     let e = fails(&[one.clone(), other], &options, &["\"a\"", "int64", "float", "leave the feature out"]);
     assert!(matches!(e, ConvertError::Records(_)));
     fails(&[ExampleBuilder::new()], &options, &["expected a feature with a kind"]);
@@ -450,10 +450,10 @@ fn errors_name_feature_and_record() {
     options.text = vec!["b".into()];
     let (good, bad) = (ExampleBuilder::new().bytes("b", ["x"]), ExampleBuilder::new().bytes("b", [b"\xff"]));
     fails(&[good.clone(), good, bad], &options, &["record 2", "\"b\"", "UTF-8"]);
-    let mut options = ExportOptions::new();
+    let mut options = ExportOptions::default();
     options.features = vec!["x*".into()];
     fails(std::slice::from_ref(&one), &options, &["expected a feature that matches x*, found none"]);
-    let mut options = ExportOptions::new();
+    let mut options = ExportOptions::default();
     options.schema =
         Some(Schema::example().feature("c", FeatureSpec::fixed_len(&[], DType::Int64)).build().unwrap());
     let e = fails(&[one], &options, &["a.tfrecord", "record 0", "\"c\""]);
@@ -467,15 +467,16 @@ fn sets_of_shards() {
     write(&dir.path().join("a.tfrecord"), &payloads);
     for format in FORMATS.into_iter().chain(["t.jsonl"]) {
         let table = dir.path().join(format);
-        export(&dataset(&dir.path().join("a.tfrecord")), &table, &ExportOptions::new(), &|_| {}).unwrap();
-        let e = export(&dataset(&dir.path().join("a.tfrecord")), &table, &ExportOptions::new(), &|_| {});
+        export(&dataset(&dir.path().join("a.tfrecord")), &table, &ExportOptions::default(), &|_| {}).unwrap();
+        let e = export(&dataset(&dir.path().join("a.tfrecord")), &table, &ExportOptions::default(), &|_| {});
         assert!(matches!(e, Err(ConvertError::Conflict(_))));
         let out = dir.path().join(format!("{format}@3.tfrecord"));
-        let report = import(&[table.clone(), table.clone()], &out, &ImportOptions::new(), &|_| {}).unwrap();
+        let report =
+            import(&[table.clone(), table.clone()], &out, &ImportOptions::default(), &|_| {}).unwrap();
         assert_eq!((report.records, report.shards.len(), &report.path), (20, 3, &out));
         let found: Vec<_> = report.shards.iter().flat_map(|shard| read(shard)).collect();
         assert_eq!(found, [payloads.clone(), payloads.clone()].concat(), "{format}");
-        let e = import(std::slice::from_ref(&table), &out, &ImportOptions::new(), &|_| {});
+        let e = import(std::slice::from_ref(&table), &out, &ImportOptions::default(), &|_| {});
         assert!(matches!(e, Err(ConvertError::Conflict(_))));
     }
 }

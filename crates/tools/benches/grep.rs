@@ -58,7 +58,7 @@ fn matches(grep: &Grep, path: &Path) -> u64 {
     };
     let mut found = 0;
     let done: tfseek::Result<_> = grep.run(1, open, |unit| {
-        found += unit.result.matches().len() as u64;
+        found += unit.result.matches.len() as u64;
         unit.error.map_or(Ok(()), Err)
     });
     done.unwrap();

@@ -50,7 +50,7 @@ fn main() {
         for _ in 0..rounds {
             let open = |path: &Path| Stream::open(path);
             let (found, time) =
-                timed(|| StatsOptions::new().run(std::slice::from_ref(&path), &open).unwrap());
+                timed(|| StatsOptions::default().run(std::slice::from_ref(&path), &open).unwrap());
             assert_eq!(found.records(), records);
             stats = stats.min(time);
             let stream = Stream::open(&path).unwrap();

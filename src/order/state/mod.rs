@@ -25,7 +25,7 @@ const LISTED: usize = 16;
 ///
 /// let state = State::from_json(&saved)?;
 /// let again = state.resume(&Spec::Global, 1000, fingerprint)?;
-/// assert_eq!(again.get(state.position())?, order.get(640)?);
+/// assert_eq!(again.get(state.position)?, order.get(640)?);
 /// let refused = state.resume(&Spec::Global, 1001, fingerprint).unwrap_err();
 /// assert_eq!(refused.to_string(), "the saved state is of another dataset: expected 1001 records, found 1000");
 /// # Ok::<(), tfseek::Error>(())
@@ -34,8 +34,10 @@ const LISTED: usize = 16;
 pub struct State {
     order: SpecSummary,
     seed: u64,
-    epoch: u64,
-    position: u64,
+    /// The epoch.
+    pub epoch: u64,
+    /// The number of positions of the epoch that were delivered.
+    pub position: u64,
     n: u64,
     fingerprint: String,
 }
@@ -90,7 +92,7 @@ impl State {
     }
 
     /// Returns the order of the saved seed and epoch, for a run of `spec` over `n` records with this fingerprint. The run resumes at
-    /// [`position`](State::position).
+    /// [`position`](State#structfield.position).
     ///
     /// The sizes of a block order come from the state, not from the spec. They were chosen for one batch size, and stay the same if
     /// the batch size changes.
@@ -120,16 +122,6 @@ impl State {
             (Spec::Filtered { subset, order }, _) => self.with_sizes(order).filtered(subset.clone()),
             (spec, _) => spec.clone(),
         }
-    }
-
-    /// Returns the epoch.
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// Returns the number of positions of the epoch that were delivered.
-    pub fn position(&self) -> u64 {
-        self.position
     }
 }
 

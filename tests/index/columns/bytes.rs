@@ -38,8 +38,8 @@ fn dictionaries_widen_at_256_and_65536() {
             check(&values);
         }
         let classes = column.classes().unwrap();
-        assert_eq!(classes.iter().count() as u64, d);
-        assert!(classes.iter().all(|(value, list)| list.iter().all(|&i| column.get(i) == Some(value))));
+        assert_eq!(classes.len() as u64, d);
+        assert!(classes.iter().all(|(value, list)| list.iter().all(|&i| column.get(i) == Some(*value))));
     }
 }
 

@@ -52,7 +52,7 @@ fn columns_have_no_value_for_them_and_are_not_saved() {
         let values: Vec<Option<i64>> =
             column.iter().map(|v| if let Some(Value::Int(v)) = v { Some(v) } else { None }).collect();
         assert_eq!((values, column.count()), (labels.clone(), 8));
-        let (n, message) = left_out(column.warnings());
+        let (n, message) = left_out(&column.warnings);
         assert_eq!(n, 2, "{message}");
         assert!(message.starts_with("2 records were left out; the first: "), "{message}");
         assert!(message.contains("a.tfrecord: record 2 at byte 68: "), "{message}");
@@ -70,7 +70,7 @@ fn columns_have_no_value_for_them_and_are_not_saved() {
     let sound: Vec<&[u8]> = vec![b"", MALFORMED];
     let path = write(dir.path(), "c.tfrecord", &records(&sound));
     let ds = skips(&dir).open(&path).unwrap();
-    assert_eq!(left_out(ds.column("label", &ColumnOptions::new().unknown(true)).unwrap().warnings()).0, 1);
+    assert_eq!(left_out(&ds.column("label", &ColumnOptions::new().unknown(true)).unwrap().warnings).0, 1);
     let e = at(&dir).open(&path).unwrap().column("label", &Default::default()).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Wire { .. }) && e.location().record == Some(1), "{e}");
     assert!(
@@ -87,8 +87,8 @@ fn they_meet_neither_a_condition_nor_its_complement() {
     let select = |text: &str, options: &ColumnOptions| {
         let filter: Filter = text.parse().unwrap();
         let found = ds.select(&filter, options).unwrap();
-        assert_eq!(found, ds.select_from(&filter, &columns, options).unwrap(), "{text}");
-        (Vec::from_iter(found.iter()), left_out(found.warnings()).0)
+        assert_eq!(found.0, ds.select_from(&filter, &columns, options).unwrap().0, "{text}");
+        (Vec::from_iter(found.0.iter()), left_out(&found.1).0)
     };
     let decoded: Vec<u64> = (0..10).filter(|&i| labels[i as usize].is_some()).collect();
     for (text, expected, n) in [
@@ -136,8 +136,8 @@ fn a_record_that_is_damaged_later_is_left_out_too() {
     let ds = skips(&dir).open(&paths).unwrap();
     assert_eq!(ds.len(), 10, "the index is that of the first scan");
     for text in ["not label == 3", "not any(label) == 3"] {
-        let found = ds.select(&text.parse().unwrap(), &Default::default()).unwrap();
-        assert_eq!((Vec::from_iter(found.iter()), left_out(found.warnings()).0), (vec![0, 1, 5, 6, 7, 8], 3));
+        let (found, warnings) = ds.select(&text.parse().unwrap(), &Default::default()).unwrap();
+        assert_eq!((Vec::from_iter(found.iter()), left_out(&warnings).0), (vec![0, 1, 5, 6, 7, 8], 3));
     }
     assert_eq!(ds.column("label", &Default::default()).unwrap().count(), 7);
 }
@@ -221,8 +221,8 @@ fn selections_agree_with_evaluations_of_each_record() {
                 }
             }
             match ds.select(&filter, &ColumnOptions::new().unknown(true)) {
-                Ok(found) => {
-                    let found = (Vec::from_iter(found.iter()), left_out(found.warnings()).0, false);
+                Ok((found, warnings)) => {
+                    let found = (Vec::from_iter(found.iter()), left_out(&warnings).0, false);
                     assert_eq!(found, (accepted, skipped, refused), "{text}, seed {seed}");
                     *totals.entry(text).or_insert(0) += skipped;
                 }

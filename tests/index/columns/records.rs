@@ -18,7 +18,7 @@ fn each_kind_and_each_count() {
         check(&vec![None; n]);
     }
     assert_eq!(check(&[None, None]).kind(), DType::Int64, "a shard without values");
-    assert_eq!(memory(&shard_of(&[None, None])).column("nothing", &Default::default()).unwrap().kind(), None);
+    assert_eq!(memory(&shard_of(&[None, None])).column("nothing", &Default::default()).unwrap().kind, None);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn shards_are_joined_by_value() {
         let ds = open.open(&paths).unwrap();
         let column = ds.column("label", &Default::default()).unwrap();
         same(&column, &shards.concat());
-        assert_eq!(column.kind(), Some(DType::Bytes));
+        assert_eq!(column.kind, Some(DType::Bytes));
         let classes = column.classes().unwrap();
         let all: Vec<_> = classes.iter().map(|(value, list)| (value.to_string(), list.to_vec())).collect();
         let want = [("\"ant\"", vec![5]), ("\"cat\"", vec![1, 2, 6]), ("\"dog\"", vec![0, 7])];
@@ -112,6 +112,7 @@ fn shards_are_joined_by_value() {
         assert_eq!(
             ds.select(&"label == 'dog' or absent(label)".parse().unwrap(), &Default::default())
                 .unwrap()
+                .0
                 .iter()
                 .collect::<Vec<_>>(),
             [0, 3, 4, 7]

@@ -122,7 +122,7 @@ fn no_column_is_saved_for_a_shard_replaced_while_open() {
     let before = fs::read(case.file()).unwrap();
     let column = ds.dataset().column("label", &Default::default()).unwrap();
     same(&column, &ints(0..300));
-    assert!(matches!(column.warnings()[0], Warning::ShardChanged { .. }), "{:?}", column.warnings());
+    assert!(matches!(column.warnings[0], Warning::ShardChanged { .. }), "{:?}", column.warnings);
     assert_eq!(fs::read(case.file()).unwrap(), before);
 }
 
@@ -164,7 +164,7 @@ fn where_columns_are_found_and_written() {
     };
     let saved = |ds: &Dataset| {
         let column = ds.column("Label", &Default::default()).unwrap();
-        (column.shards()[0].file().map(|f| f.parent().unwrap().to_path_buf()), column.warnings().len())
+        (column.shards()[0].file().map(|f| f.parent().unwrap().to_path_buf()), column.warnings.len())
     };
     let (a, b, c) = (place("a"), place("b"), place("c"));
     assert_eq!(
@@ -209,10 +209,10 @@ fn a_column_of_another_feature_is_refused() {
     for feature in ["blank", "nothing"] {
         let column = ds.column(feature, &Default::default()).unwrap();
         assert_eq!(column.count(), 0);
-        let [warning] = column.warnings() else { panic!("{:?}", column.warnings()) };
+        let [warning] = &*column.warnings else { panic!("{:?}", column.warnings) };
         assert!(warning.to_string().contains("another feature"), "{warning}");
         assert!(
-            ds.column(feature, &Default::default()).unwrap().warnings().is_empty(),
+            ds.column(feature, &Default::default()).unwrap().warnings.is_empty(),
             "the file was rewritten"
         );
     }
@@ -252,7 +252,7 @@ fn large_files_through_maps_and_reads() {
         same(&column, &values);
         assert_eq!(bytes(&column.shards()[0]), on_disk);
         assert!(column.shards()[0].has_classes());
-        assert!(column.classes().unwrap().iter().any(|class| class == (Value::Int(5), &[15, 16, 17][..])));
+        assert!(column.classes().unwrap().contains(&(Value::Int(5), vec![15, 16, 17])));
     }
     // The file without class lists differs; lists can be added without a scan.
     fs::remove_file(&file).unwrap();
@@ -276,7 +276,7 @@ fn as_a_child() {
     let paths = [dir.join("s0"), dir.join("s1")];
     let ds = DatasetOptions::new().index(index_options(&dir)).open(&paths).unwrap();
     let columns = ds.columns(&[&format!("f{k}"), "shared"], &Default::default()).unwrap();
-    assert!(columns[0].warnings().is_empty());
+    assert!(columns[0].warnings.is_empty());
     for i in 0..ds.len() {
         assert_eq!(columns[0].get(i), Some(Value::Int(k.parse().unwrap())));
     }

@@ -87,11 +87,11 @@ fn a_feature_without_values_is_an_empty_column() {
         assert_eq!(
             (
                 ds.column("label", &Default::default()).unwrap().count(),
-                ds.column("label", &Default::default()).unwrap().kind()
+                ds.column("label", &Default::default()).unwrap().kind
             ),
             (0, None)
         );
-        assert_eq!(ds.select(&"absent(label)".parse().unwrap(), &Default::default()).unwrap().count(), 3);
+        assert_eq!(ds.select(&"absent(label)".parse().unwrap(), &Default::default()).unwrap().0.len(), 3);
     }
     // Without records, no feature is unknown.
     assert!(memory(b"").column("label", &Default::default()).unwrap().is_empty());

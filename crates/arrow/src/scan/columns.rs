@@ -59,7 +59,7 @@ impl SavedColumn {
             }
         };
         let fits =
-            values.kind().is_none_or(|kind| kind == dtype) && !(is_required && values.count() < values.len());
+            values.kind.is_none_or(|kind| kind == dtype) && !(is_required && values.count() < values.len());
         Ok(fits.then(|| SavedColumn { values, default, field: Arc::clone(&column.field) }))
     }
 }

@@ -99,7 +99,7 @@ impl PartRows {
                     let Some(part) = self.parts.pop_front() else { return Ok(()) };
                     closed.insert(OpenPart {
                         stream: StreamOptions::new().verify(self.verify).part(&part)?,
-                        start: part.first().saturating_sub(part.ordinal()),
+                        start: part.first.saturating_sub(part.ordinal),
                     })
                 }
             };

@@ -15,9 +15,9 @@ use std::fmt;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::column::ColumnOptions;
-use tfseek::loader::{LoaderVerify, Step};
+use tfseek::loader::Step;
 use tfseek::order::Subset;
-use tfseek::{Damage, Dataset, Filter, Loader, Selection, Verify, Warning};
+use tfseek::{Damage, Dataset, Filter, Loader, Verify, Warning};
 
 /// Payload bytes of the batches that threads make ahead.
 const MEMORY: u64 = 96 << 20;
@@ -136,7 +136,8 @@ impl ScanReader {
                     tested.dedup();
                     let selected =
                         select(dataset, condition, Some(Subset::from_ids(tested)?), &mut warnings)?;
-                    numbers = numbers.iter().copied().filter(|&number| selected.contains(number)).collect();
+                    numbers =
+                        numbers.iter().copied().filter(|&number| selected.rank(number).is_some()).collect();
                     filter = None;
                 }
                 let (dataset, together) = (dataset.clone(), together(dataset));
@@ -212,10 +213,10 @@ fn select(
     condition: &Filter,
     among: Option<Subset>,
     warnings: &mut Vec<Warning>,
-) -> Result<Selection> {
+) -> Result<Subset> {
     let options = among.into_iter().fold(ColumnOptions::new(), ColumnOptions::among);
-    let selected = dataset.select(condition, &options)?;
-    warnings.extend_from_slice(selected.warnings());
+    let (selected, found) = dataset.select(condition, &options)?;
+    warnings.extend(found);
     Ok(selected)
 }
 
@@ -233,7 +234,7 @@ fn work_on(
         (None, None) => None,
     };
     let subset = match (&scan.filter, chosen) {
-        (Some(filter), chosen) => Some(Subset::from(&select(dataset, filter, chosen, warnings)?)),
+        (Some(filter), chosen) => Some(select(dataset, filter, chosen, warnings)?),
         (None, chosen) => chosen,
     };
     if scan.converter.schema().fields().is_empty() {
@@ -259,7 +260,7 @@ fn work_on(
         options = options.select(subset.clone());
     }
     if let Some(verify) = scan.verify {
-        options = options.verify(LoaderVerify::Always(verify));
+        options = options.verify(verify, verify);
     }
     let (dataset, loader) = (dataset.clone(), Box::new(options.build()?));
     Ok(ScanWork::Loaded(LoadedBatches { dataset, loader, subset, rows, returned: 0 }))
@@ -309,7 +310,7 @@ impl LoadedBatches {
 impl BatchForm {
     /// Converts a step of a loader.
     fn converted(&self, step: Step) -> Result<RecordBatch> {
-        let numbers = step.ids().to_vec();
+        let numbers = step.ids.to_vec();
         let batch = step.into_batch().ok_or_else(|| Error::batch("expected a loader with a schema"))?;
         self.record_batch(&batch, &numbers)
     }

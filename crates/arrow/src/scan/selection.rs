@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::plan::PlannedColumn;
 use std::ops::Range;
 use std::sync::Arc;
+use tfseek::Dataset;
 use tfseek::column::DatasetColumn;
 use tfseek::order::Subset;
-use tfseek::{Dataset, Part};
 
 /// The numbers of records, in the order of a scan.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Scan {
             (_, Some(numbers), _) => u64::try_from(numbers.len()).ok(),
             (_, None, Some(subset)) => Some(subset.len()),
             (ScanSource::Parts(parts), ..) => {
-                parts.iter().map(Part::records).try_fold(0u64, |sum, part| sum.checked_add(part?))
+                parts.iter().map(|part| part.records).try_fold(0u64, |sum, part| sum.checked_add(part?))
             }
             _ => self.range.as_ref().map(|range| range.end.saturating_sub(range.start)),
         }
@@ -105,7 +105,7 @@ impl Scan {
     pub fn loaded_columns(self, columns: &[DatasetColumn]) -> Scan {
         if let (ScanSource::Dataset(dataset), Ok(mut found)) = (&self.source, self.found.lock()) {
             for column in columns.iter().filter(|column| column.len() == dataset.len()) {
-                found.insert(column.feature().into(), column.clone());
+                found.insert(column.feature.as_ref().into(), column.clone());
             }
         }
         self

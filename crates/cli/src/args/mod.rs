@@ -210,11 +210,9 @@ impl LimitArgs {
 
     /// Returns the options for files that are followed.
     pub(crate) fn follow(self) -> FollowOptions {
-        let options = FollowOptions::new();
-        match self.max_record {
-            Some(bytes) => options.max_record(bytes),
-            None => options,
-        }
+        let mut options = FollowOptions::default();
+        options.max_record = self.max_record.unwrap_or(options.max_record);
+        options
     }
 
     /// Returns true if a file may end inside a record.

@@ -177,7 +177,7 @@ fn to_other(
     check(args, &resolved)?;
     let paths = PathsArgs { paths: inputs.to_vec(), allow_missing: args.allow_missing };
     let dataset = dataset::open(&paths, &args.access, args.payload.read, global, console)?;
-    let mut options = ExportOptions::new();
+    let mut options = ExportOptions::default();
     options.kind = args.payload.kind.specified();
     options.features.clone_from(&args.features);
     options.proto_json = args.format == JsonFormChoice::ProtoJson;
@@ -225,7 +225,7 @@ pub(super) fn cat(
     let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: ThreadsArgs::default() };
     let payload = print.payload;
     let dataset = dataset::open(paths, &access, payload.read, global, console)?;
-    let mut options = ExportOptions::new();
+    let mut options = ExportOptions::default();
     options.kind = payload.kind.specified();
     options.features.clone_from(&print.features);
     let mut skipped = SkippedErrors::default();
@@ -259,7 +259,7 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
             "{path}: expected the format of the other inputs, found TFRecord"
         )));
     }
-    let mut options = ImportOptions::new();
+    let mut options = ImportOptions::default();
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
     options.format = args.bare.then_some(FileFormat::Bare);
     options.form = match args.format {

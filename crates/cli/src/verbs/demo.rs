@@ -234,7 +234,7 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
         .build()?
     {
         let step = step?;
-        records += step.ids().len() as u64;
+        records += step.ids.len() as u64;
         sum = step.batch().map_or(0, value_sum::batch).wrapping_add(sum);
     }
     std::hint::black_box(sum);

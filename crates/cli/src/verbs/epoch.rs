@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use tfseek::Damage;
 use tfseek::Verify;
 use tfseek::io::{Existing, Output};
-use tfseek::loader::{Loader, LoaderVerify};
+use tfseek::loader::Loader;
 
 /// Explanation of the numbers that `tfseek epoch` prints.
 pub(crate) const AFTER_EPOCH: &str = "\
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         Some(schema) => dataset.loader(schema),
         None => dataset.record_loader(),
     };
-    options = options.verify(args.verify.into()).threads(args.access.threads.threads);
+    let (first_epoch, later) = args.verify.of_epochs();
+    options = options.verify(first_epoch, later).threads(args.access.threads.threads);
     if args.share.read.skips() {
         options = options.damage(Damage::Skip);
     }
@@ -97,8 +98,8 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
     }
     outcome?;
     let report = EpochReport {
-        describe: order.describe(batch),
-        summary: order.summary(),
+        describe: order.describe(Some(batch)),
+        summary: order.describe(None),
         full: args.describe,
         plan,
         epoch: start.epoch(),
@@ -132,17 +133,16 @@ pub(crate) enum VerifyChoice {
     FirstEpoch,
 }
 
-impl From<VerifyChoice> for LoaderVerify {
-    fn from(choice: VerifyChoice) -> LoaderVerify {
-        match choice {
-            VerifyChoice::Header => LoaderVerify::Always(Verify::Header),
-            VerifyChoice::Payload => LoaderVerify::Always(Verify::Payload),
-            VerifyChoice::FirstEpoch => LoaderVerify::FirstEpoch,
+impl VerifyChoice {
+    /// Returns the checksums of epoch 0, and of later epochs.
+    fn of_epochs(self) -> (Verify, Verify) {
+        match self {
+            VerifyChoice::Header => (Verify::Header, Verify::Header),
+            VerifyChoice::Payload => (Verify::Payload, Verify::Payload),
+            VerifyChoice::FirstEpoch => (Verify::Payload, Verify::Header),
         }
     }
-}
 
-impl VerifyChoice {
     /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -81,7 +81,9 @@ pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Cons
 }
 
 fn open(args: &FollowArgs<'_>, at: &Position) -> tfseek::Result<Follow> {
-    args.print.payload.read.limit.follow().start(at.record, at.offset).open(&at.path)
+    let mut options = args.print.payload.read.limit.follow();
+    options.start = (at.record, at.offset);
+    Follow::open(&at.path, &options)
 }
 
 /// The files that the paths match, in order. The last search is kept.

@@ -16,7 +16,8 @@ use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::{Existing, Output};
-use tfseek::{DType, ErrorKind, Filter, IndexMode, Selection, Warning};
+use tfseek::order::Subset;
+use tfseek::{DType, ErrorKind, Filter, IndexMode, Warning};
 use tfseek_tools::in_order;
 
 #[derive(Debug, Args)]
@@ -225,9 +226,9 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
                 files.extend(column.shards().iter().filter_map(|shard| shard.file().map(Path::to_path_buf)));
             }
             for ((kind, count, len), column) in found.iter_mut().zip(&columns) {
-                match (*kind, column.kind()) {
+                match (*kind, column.kind) {
                     (Some(kind), Some(other)) if kind != other => {
-                        let (path, feature) = (source.display(), column.feature());
+                        let (path, feature) = (source.display(), &column.feature);
                         let (kind, other) = (kind.list_name(), other.list_name());
                         let message = format!(
                             "{path}: {feature:?} is of kind {other}, in earlier shards of kind {kind}"
@@ -298,9 +299,9 @@ fn dali(
     let export = |path: &PathBuf, target: &PathBuf| -> Outcome<Vec<Warning>> {
         let opened = index::open_shards(std::slice::from_ref(path), &options)?;
         let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
-        let mut warnings = selected.as_ref().map_or(Vec::new(), |selected| selected.warnings().to_vec());
+        let (selected, mut warnings) = selected.map_or((None, Vec::new()), |(records, w)| (Some(records), w));
         warnings.extend(opened.warnings);
-        count.fetch_add(selected.as_ref().map_or(0, Selection::count), Ordering::Relaxed);
+        count.fetch_add(selected.as_ref().map_or(0, Subset::len), Ordering::Relaxed);
         opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
         Ok(warnings)
     };
@@ -358,7 +359,12 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 }
 
 /// Returns the records of one shard that meet a filter.
-fn select(path: &Path, filter: &Filter, args: &IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
+fn select(
+    path: &Path,
+    filter: &Filter,
+    args: &IndexArgs,
+    bar: &ProgressBar,
+) -> Outcome<(Subset, Vec<Warning>)> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
     let index = args.index()?.mode(mode).auto_limit(u64::MAX).threads(1);
     let options = args.read.dataset(index).allow_missing(true);
@@ -369,7 +375,7 @@ fn select(path: &Path, filter: &Filter, args: &IndexArgs, bar: &ProgressBar) -> 
     dataset.select(filter, &columns).map_err(|e| in_shard(e).into())
 }
 
-fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {
+fn write(index: &Index, selected: Option<&Subset>, target: &Path) -> Outcome {
     let io = |e| Failure::io(target, e);
     let mut file = BufWriter::new(Output::open(target, Existing::Replace).map_err(io)?);
     match selected {

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &OrderArgs, global: &GlobalArgs, console: &mut Console) 
         _ => format!(", {} for each of {ranks} ranks", batch / ranks),
     };
     let (steps, samples) = (count(share.steps(), "step"), count(batch, "sample"));
-    console.print(format_args!("{}\n{steps} of {samples}{each}\n", order.describe(batch)))
+    console.print(format_args!("{}\n{steps} of {samples}{each}\n", order.describe(Some(batch))))
 }
 
 fn steps(

@@ -95,9 +95,9 @@ pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
         console.print(stats.table(&style))?;
     }
     notes(&stats, args, console);
-    match stats.first_skipped() {
+    match &stats.first_skipped {
         Some(first) => {
-            let skipped = text::count(stats.skipped(), "record");
+            let skipped = text::count(stats.skipped, "record");
             Err(Failure::Message(DATA, format!("{skipped} left out; the first: {first}")))
         }
         None => Ok(()),
@@ -123,7 +123,7 @@ fn notes(stats: &Statistics, args: &StatsArgs, console: &mut Console) {
             "tfseek: {entries} left out, because the records have too many different features"
         ));
     }
-    stats.unseen().iter().for_each(|feature| condition::unseen(feature, console));
+    stats.unseen.iter().for_each(|feature| condition::unseen(feature, console));
     for name in args.features.iter().filter(|name| !name.contains(['*', '?'])) {
         if stats.records() > 0 && !stats.has_feature(name) {
             console.note(format_args!("tfseek: --features: no record has the feature {}", Key(name)));
@@ -138,16 +138,16 @@ fn computed(
     console: &mut Console,
 ) -> Outcome<Statistics> {
     let read = args.payload.read;
-    let mut options = StatsOptions::new()
-        .features(args.features.clone())
-        .by(args.by.clone())
-        .filter(args.condition.clone())
-        .kind(args.payload.kind.specified())
-        .threads(args.threads.threads)
-        .damage(read.damage());
-    if let Some(bytes) = args.memory {
-        options = options.memory(bytes);
-    }
+    let mut options = StatsOptions {
+        features: args.features.clone(),
+        by: args.by.clone(),
+        filter: args.condition.clone(),
+        kind: args.payload.kind.specified(),
+        threads: args.threads.threads,
+        damage: read.damage(),
+        ..StatsOptions::default()
+    };
+    options.memory = args.memory.unwrap_or(options.memory);
     // Beyond the first file, only an index has the record numbers.
     let numbered = paths.len() > 1 && args.condition.as_ref().is_some_and(Filter::uses_numbers);
     if args.sample.is_some() || numbered {

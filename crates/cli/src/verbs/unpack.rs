@@ -38,7 +38,7 @@ pub(crate) fn run(args: &UnpackArgs, global: &GlobalArgs, console: &mut Console)
     };
     let open = |path: &Path| records::stream(path, args.read);
     let inputs = UnpackInput::open_all(&paths, open);
-    let compressed = inputs.iter().filter(|input| input.is_compressed()).map(UnpackInput::path);
+    let compressed = inputs.iter().filter(|input| input.is_compressed()).map(|input| input.path);
     let targets: Vec<_> =
         compressed.filter_map(|path| Some((target(destination, path).ok()?, path))).collect();
     let files = paths.iter().map(PathBuf::as_path).filter(|&path| path != Path::new(STDIN));
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &UnpackArgs, global: &GlobalArgs, console: &mut Console)
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
     for input in inputs {
-        let path = input.path();
+        let path = input.path;
         let outcome = input
             .stream(open)
             .map_err(Failure::from)

@@ -37,8 +37,8 @@ fn read_records_by_number(ds: &Dataset) -> Result {
 }
 
 fn select_records_by_a_filter(ds: &Dataset) -> Result {
-    let goats = ds.select(&r#"feature2 == "goat" and feature0 == 1"#.parse()?, &Default::default())?;
-    assert_eq!(goats.count(), 960);
+    let (goats, _) = ds.select(&r#"feature2 == "goat" and feature0 == 1"#.parse()?, &Default::default())?;
+    assert_eq!(goats.len(), 960);
     assert_eq!(goats.iter().take(5).collect::<Vec<_>>(), [7, 11, 32, 42, 46]);
     Ok(())
 }

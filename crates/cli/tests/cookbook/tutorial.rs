@@ -71,6 +71,6 @@ pub(crate) fn run() -> Result {
     loader.seek(&State::from_json(&saved)?)?;
 
     assert_eq!(loader.state()?.to_json(), before.to_json());
-    assert_eq!((before.epoch(), before.position()), (3, 256));
+    assert_eq!((before.epoch, before.position), (3, 256));
     Ok(())
 }

@@ -59,7 +59,8 @@ fn write(kind: &str, records: u64) -> Result<(), Box<dyn std::error::Error>> {
     if kind == "shards" {
         let mut shards = options(kind).create_shards("out", ".tfrecord", 3)?;
         (0..records).try_for_each(|i| shards.write(&payload(i)))?;
-        return Ok(shards.close()?);
+        shards.close()?;
+        return Ok(());
     }
     let mut writer = options(kind).create("out")?;
     for i in 0..records {

@@ -43,7 +43,7 @@ pub fn cost(way: &Way) -> Option<Cost> {
             let state = State::from_json(&saved).unwrap();
             let order = state.resume(spec, RECORDS, &fingerprint).unwrap();
             let mut next = vec![0; BATCH as usize];
-            order.fill(state.position(), &mut next).unwrap();
+            order.fill(state.position, &mut next).unwrap();
             assert!(whole.ends_with(&next), "the resumed run has another batch than the uninterrupted run");
             let (block, held) = match *spec {
                 Spec::Block { block, window } => (block, 2 * block * window),

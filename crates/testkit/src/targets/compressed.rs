@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use tfseek::crc::{masked, masked_len};
+use tfseek::crc::masked;
 use tfseek::frame::{HEADER_LEN, OVERHEAD, put_record};
 use tfseek::index::{Index, IndexOptions, build_beside};
 use tfseek::io::Region;
@@ -131,7 +131,7 @@ impl FramedRecords {
                 break Some(Fault::Torn);
             };
             let len = u64::from_le_bytes(*header.first_chunk().unwrap());
-            if masked_len(len) != u32::from_le_bytes(*header.last_chunk().unwrap()) {
+            if masked(&len.to_le_bytes()) != u32::from_le_bytes(*header.last_chunk().unwrap()) {
                 break Some(Fault::Header);
             }
             let len = usize::try_from(len).unwrap_or(usize::MAX);

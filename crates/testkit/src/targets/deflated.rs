@@ -6,7 +6,7 @@ use super::script::Script;
 use flate2::{Compress, Crc, Decompress, FlushCompress, FlushDecompress, Status};
 use std::io::Cursor;
 use tfseek::Compression;
-use tfseek::crc::masked_len;
+use tfseek::crc::masked;
 use tfseek::stream::StreamOptions;
 
 /// Compresses bytes, in blocks that a script selects: stored, with fixed codes, of a compressor, or empty. A gzip file has several
@@ -240,9 +240,9 @@ fn is_rest(bytes: &[u8], first: bool, format: Compression) -> bool {
         }
     }
     let record = bytes
-        .first_chunk()
+        .first_chunk::<8>()
         .zip(bytes.get(8..12))
-        .is_some_and(|(len, crc)| crc == masked_len(u64::from_le_bytes(*len)).to_le_bytes());
+        .is_some_and(|(len, crc)| crc == masked(len).to_le_bytes());
     let stream = StreamOptions::new().read(Cursor::new(bytes.to_vec()), "rest").unwrap();
     let member = bytes.windows(4).any(|start| start.starts_with(MAGIC) && start[3] < 32);
     !first && !record && !member && stream.compression() != Compression::Zlib

@@ -167,7 +167,7 @@ impl SampleRecords {
             self.dataset.select(filter, &ColumnOptions::new())
         };
         match selected {
-            Ok(found) => Some((0..self.rows.len() as u64).map(|i| found.contains(i)).collect()),
+            Ok((found, _)) => Some((0..self.rows.len() as u64).map(|i| found.rank(i).is_some()).collect()),
             Err(e) => {
                 assert!(matches!(e.kind(), ErrorKind::Filter(_) | ErrorKind::UnknownFeature { .. }), "{e:?}");
                 None

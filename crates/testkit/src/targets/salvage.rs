@@ -2,7 +2,7 @@
 
 use super::script::Script;
 use crate::twin::{self, Frame};
-use tfseek::crc::masked_len;
+use tfseek::crc::masked;
 use tfseek::frame::{HEADER_LEN, OVERHEAD, Salvage, SalvageStep, put_record};
 
 /// Tests salvage. After a first byte 0 the rest is the stream. Otherwise the rest describes records, some of which contain records, and
@@ -76,7 +76,7 @@ fn check(file: &[u8], max: u64) -> Pieces {
 fn sound_headers(file: &[u8], max: u64) -> Vec<(usize, usize)> {
     let headers = file.windows(HEADER_LEN).enumerate().filter_map(|(start, header)| {
         let len = u64::from_le_bytes(*header.first_chunk()?);
-        let sound = len <= max && masked_len(len) == u32::from_le_bytes(*header.last_chunk()?);
+        let sound = len <= max && masked(&len.to_le_bytes()) == u32::from_le_bytes(*header.last_chunk()?);
         sound.then(|| {
             (start, start.saturating_add(usize::try_from(len).unwrap_or(usize::MAX)).saturating_add(OVERHEAD))
         })

@@ -35,7 +35,7 @@ pub fn state(data: &[u8]) {
     if let Some(changed) = parsed(&text)
         && let Ok(resumed) = changed.resume(&run.spec, run.n, FINGERPRINT)
     {
-        assert!(changed.position() <= resumed.len() && resumed.epoch() == changed.epoch());
+        assert!(changed.position <= resumed.len() && resumed.epoch() == changed.epoch);
         run.check(&resumed, &changed);
     }
 }
@@ -97,11 +97,11 @@ impl RankRun {
         let start = Order::new(&self.spec, self.n, 0, 0).unwrap();
         let mut cursor = Cursor::new(start, share).unwrap();
         cursor.seek(state, FINGERPRINT).unwrap();
-        assert_eq!((cursor.epoch(), cursor.position()), (state.epoch(), state.position()));
+        assert_eq!((cursor.epoch(), cursor.position()), (state.epoch, state.position));
         assert_eq!(cursor.state(FINGERPRINT).unwrap(), *state);
         cursor.begin().unwrap();
         cursor.enter().unwrap();
-        let (len, position) = (order.len(), state.position());
+        let (len, position) = (order.len(), state.position);
         let left = len - position;
         let steps = match self.last {
             LastBatch::Drop => left / self.batch,
@@ -112,7 +112,7 @@ impl RankRun {
             assert!(cursor.clone().advance(more).is_err());
         }
         // No epoch follows the last one.
-        let is_last = state.epoch().checked_add(1).is_none_or(|next| order.at_epoch(next).is_err());
+        let is_last = state.epoch.checked_add(1).is_none_or(|next| order.at_epoch(next).is_err());
         for steps_made in [0, 1, steps / 2, steps] {
             if steps_made > steps {
                 continue;
@@ -125,7 +125,7 @@ impl RankRun {
                 _ if steps_made == steps => (1, 0),
                 _ => (0, end as u64),
             };
-            let epoch = u128::from(state.epoch()) + epochs;
+            let epoch = u128::from(state.epoch) + epochs;
             let mut cursor = cursor.clone();
             if let Err(e) = cursor.advance(steps_made) {
                 assert!(epoch > u64::MAX.into(), "{e}");
@@ -137,7 +137,7 @@ impl RankRun {
                 continue;
             };
             assert_eq!(
-                (u128::from(after.epoch()), after.position()),
+                (u128::from(after.epoch), after.position),
                 (epoch, position),
                 "{steps_made} of {steps}"
             );

@@ -49,9 +49,11 @@ pub struct GrepOptions {
 
 /// The matches of a unit.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct GrepUnit {
+    /// The matches, in order.
+    pub matches: Vec<GrepMatch>,
     shard: usize,
-    matches: Vec<GrepMatch>,
     payloads: Vec<u8>,
     records: Option<RecordFilter>,
 }
@@ -80,11 +82,6 @@ pub struct GrepTotals {
 }
 
 impl GrepUnit {
-    /// Returns the matches, in order.
-    pub fn matches(&self) -> &[GrepMatch] {
-        &self.matches
-    }
-
     /// Returns a match as a record of the shard with this name. Without kept payloads its payload is empty.
     pub fn record<'a>(&'a self, found: &GrepMatch, name: &'a std::path::Path) -> Record<'a> {
         let (from, to) = found.payload;
@@ -138,7 +135,7 @@ impl Grep {
                 all.merge(&records);
                 if !checked && (!unit.result.matches.is_empty() || all.knows_names()) {
                     checked = true;
-                    all.check_names()?;
+                    all.check_names(false)?;
                 }
                 work.idle.lock().unwrap_or_else(PoisonError::into_inner).push(records);
             }
@@ -154,7 +151,7 @@ impl Grep {
             found(unit)
         })?;
         if let (Some(all), false) = (&all, checked) {
-            all.check_names()?;
+            all.check_names(false)?;
         }
         if totals.records > 0 {
             totals.unseen = all.iter().flat_map(|all| all.unseen().map(str::to_owned)).collect();

@@ -58,7 +58,7 @@ pub fn decodable(
         }
     }
     if let Some(filter) = &filter {
-        filter.check_all_names()?;
+        filter.check_names(true)?;
     }
     Subset::from_ids(ids)
 }

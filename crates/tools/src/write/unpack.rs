@@ -46,8 +46,10 @@ const KEPT: usize = 128;
 
 /// An input. Whether it is compressed decides about its output before any file is unpacked. So regular files are opened once, up to a number, and
 /// the open file is read: another file may get the name meanwhile.
+#[non_exhaustive]
 pub struct UnpackInput<'p> {
-    path: &'p Path,
+    /// The path.
+    pub path: &'p Path,
     opened: Option<Result<Stream>>,
 }
 
@@ -59,11 +61,6 @@ impl<'p> UnpackInput<'p> {
             UnpackInput { path, opened }
         };
         paths.iter().enumerate().map(opened).collect()
-    }
-
-    /// Returns the path.
-    pub fn path(&self) -> &'p Path {
-        self.path
     }
 
     /// Returns true for a file that must be unpacked or cannot be opened. A pipe counts as compressed, because its bytes can be read only once.

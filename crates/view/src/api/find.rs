@@ -71,7 +71,7 @@ fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) 
             job.shared.change(|state| {
                 state.searched += unit.records;
                 let left = MAX_MATCHES.saturating_sub(state.matches.len());
-                let numbers = unit.result.matches().iter().filter_map(|found| found.number);
+                let numbers = unit.result.matches.iter().filter_map(|found| found.number);
                 state.matches.extend(numbers.take(left));
                 let errors = unit.skipped.iter().map(ToString::to_string);
                 let room = MAX_ERRORS.saturating_sub(state.errors.len());

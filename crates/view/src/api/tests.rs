@@ -163,7 +163,7 @@ fn searches_and_statistics_come_in_parts() {
     // As `tfseek stats` computes them.
     ask_until_done(&api, "stats?after=1000");
     let stats = ask(&api, 200, "stats?after=0");
-    let options = tfseek_tools::stats::StatsOptions::new();
+    let options = tfseek_tools::stats::StatsOptions::default();
     let dataset = tfseek::Dataset::open(&paths[..]).unwrap();
     let expected = options.run_dataset(&dataset, None, None, &|_| Ok(())).unwrap().json();
     assert_eq!(stats["stats"], serde_json::from_str::<Value>(&expected).unwrap());

@@ -39,11 +39,13 @@ pub fn report(
     let failed = |e: &dyn std::fmt::Display| ViewError::Data(e.to_string());
     let threads = options.thread_count();
     let dataset = set.dataset().clone();
-    let stats = StatsOptions::new()
-        .filter(condition.cloned())
-        .threads(threads)
-        .damage(Damage::Skip)
-        .kind(set.specified_kind());
+    let stats = StatsOptions {
+        filter: condition.cloned(),
+        threads: Some(threads),
+        damage: Damage::Skip,
+        kind: set.specified_kind(),
+        ..StatsOptions::default()
+    };
     let stats = stats.run_dataset(&dataset, None, None, report).map_err(|e| failed(&e))?;
     let json: Value = serde_json::from_str(&stats.json()).map_err(|e| failed(&e))?;
     let matches =
@@ -92,10 +94,10 @@ pub fn report(
             format_args!("{} bytes in {ranges} damaged ranges are left out.", thousands(damaged)),
         );
     }
-    if let Some(first) = stats.first_skipped() {
+    if let Some(first) = &stats.first_skipped {
         page.element(
             "p",
-            format_args!("{} records are left out. The first: {first}", thousands(stats.skipped())),
+            format_args!("{} records are left out. The first: {first}", thousands(stats.skipped)),
         );
     }
     page.element("h2", "Features");
@@ -122,7 +124,7 @@ fn matches(set: &ViewSet, filter: &Filter, threads: usize) -> tfseek::Result<Vec
     let mut numbers = Vec::new();
     Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
         let left = MAX_MATCHES.saturating_sub(numbers.len());
-        numbers.extend(unit.result.matches().iter().filter_map(|found| found.number).take(left));
+        numbers.extend(unit.result.matches.iter().filter_map(|found| found.number).take(left));
         if numbers.len() < MAX_MATCHES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     Ok(numbers)

@@ -21,18 +21,30 @@ const UNIT_PART: u64 = 4;
 /// Options of [`Statistics`].
 #[derive(Clone, Debug)]
 pub struct StatsOptions {
-    selection: Selection,
-    filter: Option<Filter>,
-    kind: Option<MessageKind>,
-    threads: Option<usize>,
-    memory: u64,
-    damage: Damage,
+    /// Patterns of the names of features. Empty: all features.
+    pub features: Vec<String>,
+    /// A feature. The records of each of its values get statistics of their own.
+    pub by: Option<String>,
+    /// A condition. Only the records that meet it are counted. In files after the first, record numbers are known only to
+    /// [`run_dataset`](StatsOptions::run_dataset).
+    pub filter: Option<Filter>,
+    /// Kind of the records. By default it is guessed for each file.
+    pub kind: Option<MessageKind>,
+    /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread. The result does not depend on it.
+    pub threads: Option<usize>,
+    /// Limit on the memory of the result in bytes; each thread may need a quarter of it more. Default: 2 GiB. Exact counting of the features
+    /// that need most memory is ended first. If that is not enough, no further feature is counted.
+    pub memory: u64,
+    /// Treatment of malformed records, and of damaged records of a dataset. Default: they are errors. A stream that leaves damage out has this
+    /// option itself.
+    pub damage: Damage,
 }
 
 impl Default for StatsOptions {
     fn default() -> StatsOptions {
         StatsOptions {
-            selection: Selection::default(),
+            features: Vec::new(),
+            by: None,
             filter: None,
             kind: None,
             threads: None,
@@ -43,62 +55,12 @@ impl Default for StatsOptions {
 }
 
 impl StatsOptions {
-    /// Returns the default options: all features, one thread per processor, kinds are guessed, damage is an error.
-    pub fn new() -> StatsOptions {
-        StatsOptions::default()
-    }
-
-    /// Sets the patterns of the names of features. Default: all features.
-    #[must_use]
-    pub fn features(mut self, patterns: Vec<String>) -> StatsOptions {
-        self.selection.patterns = patterns;
-        self
-    }
-
-    /// Sets a feature. The records of each of its values get statistics of their own.
-    #[must_use]
-    pub fn by(mut self, feature: Option<String>) -> StatsOptions {
-        self.selection.by = feature;
-        self
-    }
-
-    /// Sets a condition. Only the records that meet it are counted. In files after the first, record numbers are known only to
-    /// [`run_dataset`](StatsOptions::run_dataset).
-    #[must_use]
-    pub fn filter(mut self, filter: Option<Filter>) -> StatsOptions {
-        self.selection.condition = filter.as_ref().map(Filter::to_string);
-        self.filter = filter;
-        self
-    }
-
-    /// Sets the kind of the records. By default it is guessed for each file.
-    #[must_use]
-    pub fn kind(mut self, kind: Option<MessageKind>) -> StatsOptions {
-        self.kind = kind;
-        self
-    }
-
-    /// Sets the number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread. The result does not depend on it.
-    #[must_use]
-    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> StatsOptions {
-        self.threads = threads.into();
-        self
-    }
-
-    /// Sets a limit on the memory of the result in bytes; each thread may need a quarter of it more. Default: 2 GiB. Exact counting of the
-    /// features that need most memory is ended first. If that is not enough, no further feature is counted.
-    #[must_use]
-    pub fn memory(mut self, bytes: u64) -> StatsOptions {
-        self.memory = bytes;
-        self
-    }
-
-    /// Sets the treatment of malformed records, and of damaged records of a dataset. Default: they are errors. A stream that leaves damage out has
-    /// this option itself.
-    #[must_use]
-    pub fn damage(mut self, damage: Damage) -> StatsOptions {
-        self.damage = damage;
-        self
+    fn selection(&self) -> Selection {
+        Selection {
+            patterns: self.features.clone(),
+            by: self.by.clone(),
+            condition: self.filter.as_ref().map(Filter::to_string),
+        }
     }
 
     /// Computes the statistics of files, each of which is opened once by `open` and read in order.
@@ -120,7 +82,15 @@ impl StatsOptions {
             Ok(StatsSource::File { reader: Box::new(reader), is_first: k == 0 })
         };
         let shards = paths.len();
-        StatsRun { options: self, open: &open, report: None, shards, sampled_from: None }.fold()
+        StatsRun {
+            options: self,
+            selection: self.selection(),
+            open: &open,
+            report: None,
+            shards,
+            sampled_from: None,
+        }
+        .fold()
     }
 
     /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of `sample.0` of these with the seed
@@ -161,7 +131,15 @@ impl StatsOptions {
             open(k)
         };
         let sampled_from = sample.map(|_| all);
-        StatsRun { options: self, open: &open, report: Some(report), shards, sampled_from }.fold()
+        StatsRun {
+            options: self,
+            selection: self.selection(),
+            open: &open,
+            report: Some(report),
+            shards,
+            sampled_from,
+        }
+        .fold()
     }
 }
 
@@ -269,6 +247,7 @@ impl StatsUnit {
 
 struct StatsRun<'a> {
     options: &'a StatsOptions,
+    selection: Selection,
     open: &'a (dyn Fn(usize) -> tfseek::Result<StatsSource> + Sync),
     report: Option<&'a dyn StatsProgress>,
     shards: usize,
@@ -279,7 +258,7 @@ impl StatsRun<'_> {
     fn fold(&self) -> Result<Statistics, ToolsError> {
         let total = fold(self, self.shards, tfseek::threads(self.options.threads)?)?;
         // The answer begins here, after all records.
-        total.filter.iter().try_for_each(RecordFilter::check_names)?;
+        total.filter.iter().try_for_each(|filter| filter.check_names(false))?;
         Ok(self.statistics(total))
     }
 
@@ -288,7 +267,7 @@ impl StatsRun<'_> {
         let unseen = filter.flat_map(RecordFilter::unseen).map(str::to_owned).collect();
         Statistics {
             unit: total.stats,
-            selection: self.options.selection.clone(),
+            selection: self.selection.clone(),
             memory: self.options.memory,
             shards: self.shards as u64,
             sampled_from: self.sampled_from,
@@ -326,7 +305,7 @@ impl StatsRun<'_> {
                 return Ok(());
             }
         }
-        unit.stats.add(record, kind, &self.options.selection, self.unit_memory())
+        unit.stats.add(record, kind, &self.selection, self.unit_memory())
     }
 }
 
@@ -384,7 +363,7 @@ impl FoldWork for StatsRun<'_> {
             filter.merge(next);
         }
         unit.tested |= next.tested;
-        unit.stats.merge(&next.stats, &self.options.selection, self.options.memory)
+        unit.stats.merge(&next.stats, &self.selection, self.options.memory)
     }
 
     fn partial(&self, complete: Option<&StatsUnit>, begun: Option<&StatsUnit>) {

@@ -8,6 +8,7 @@ use tfseek::Warning;
 
 /// Statistics of a set of records.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Statistics {
     pub(super) unit: UnitStats,
     pub(super) selection: Selection,
@@ -17,41 +18,22 @@ pub struct Statistics {
     pub(super) shards: u64,
     /// Number of records in the shards, if the statistics are those of a sample.
     pub(super) sampled_from: Option<u64>,
-    /// Numbers of records that were skipped, and the error of the first.
-    pub(super) skipped: u64,
-    pub(super) first_skipped: Option<String>,
+    /// The number of damaged or malformed records that were skipped.
+    pub skipped: u64,
+    /// The error of the first record that was skipped.
+    pub first_skipped: Option<String>,
     /// Numbers of damaged ranges that were left out, and of the bytes in them.
     pub(super) left_out: (u64, u64),
-    /// The warnings about the files, which are not saved.
-    pub(super) warnings: Vec<Warning>,
-    /// Features of the condition that no record had.
-    pub(super) unseen: Vec<String>,
+    /// The warnings about the files that were read, in their order. Saved statistics have none.
+    pub warnings: Vec<Warning>,
+    /// The features of the condition that no record had, if records were read.
+    pub unseen: Vec<String>,
 }
 
 impl Statistics {
     /// Returns the number of records.
     pub fn records(&self) -> u64 {
         self.unit.all.kinds.iter().fold(0, |sum, n| sum.saturating_add(*n))
-    }
-
-    /// Returns the number of damaged or malformed records that were skipped.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
-    }
-
-    /// Returns the warnings about the files that were read, in their order. Saved statistics have none.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    /// Returns the error of the first record that was skipped.
-    pub fn first_skipped(&self) -> Option<&str> {
-        self.first_skipped.as_deref()
-    }
-
-    /// Returns the features of the condition that no record had, if records were read.
-    pub fn unseen(&self) -> &[String] {
-        &self.unseen
     }
 
     /// Returns the names of the features, and the numbers of the fields (`field 5`), that are not counted exactly, because the memory was not enough.

@@ -68,7 +68,7 @@ fn every_field_of_a_small_file() {
         ExampleBuilder::new().int64("a", [0i64; 0]).feature("b", FeatureBuf::None).encode().unwrap(),
         ExampleBuilder::new().float("a", [2.5]).encode().unwrap(),
     ];
-    let found = json(&run(&StatsOptions::new(), &[file(&payloads)]).unwrap());
+    let found = json(&run(&StatsOptions::default(), &[file(&payloads)]).unwrap());
     assert_eq!(
         (&found["records"], &found["shards"], &found["kinds"]["example"]),
         (&4.into(), &1.into(), &4.into())
@@ -110,7 +110,7 @@ fn feature_lists_and_other_payloads() {
         })
         .collect();
     let texts: Vec<_> = (0..20).map(|k| format!("plain text {k}!").into_bytes()).collect();
-    let found = json(&run(&StatsOptions::new(), &[file(&sequences), file(&texts)]).unwrap());
+    let found = json(&run(&StatsOptions::default(), &[file(&sequences), file(&texts)]).unwrap());
     assert_eq!((&found["kinds"]["sequence_example"], &found["kinds"]["bytes"]), (&20.into(), &20.into()));
     let frames = &found["feature_lists"][0];
     assert_eq!((&frames["steps"]["max"], &frames["kinds"]["int64"]), (&2.into(), &19.into()));
@@ -124,11 +124,15 @@ fn feature_lists_and_other_payloads() {
 #[test]
 fn the_result_does_not_depend_on_threads() {
     let files = [file(&records(66_000)), file(&[]), file(&records(1000)), file(&records(67_000))];
-    let by = StatsOptions::new().by(Some("label".to_owned()));
-    for options in [StatsOptions::new(), by, StatsOptions::new().memory(4 << 20)] {
+    let by = StatsOptions { by: Some("label".to_owned()), ..StatsOptions::default() };
+    for options in [StatsOptions::default(), by, StatsOptions { memory: 4 << 20, ..StatsOptions::default() }]
+    {
         let expected = run(&options, &files).unwrap().save();
         for threads in [3, 8] {
-            assert!(run(&options.clone().threads(threads), &files).unwrap().save() == expected);
+            assert!(
+                run(&StatsOptions { threads: Some(threads), ..options.clone() }, &files).unwrap().save()
+                    == expected
+            );
         }
     }
 }
@@ -136,7 +140,7 @@ fn the_result_does_not_depend_on_threads() {
 #[test]
 fn merged_statistics_are_those_of_one_run() {
     let (first, second) = (file(&records(66_000)), file(&records(3_000)));
-    let options = StatsOptions::new().by(Some("label".to_owned()));
+    let options = StatsOptions { by: Some("label".to_owned()), ..StatsOptions::default() };
     let [one, two, both] = [vec![first.clone()], vec![second.clone()], vec![first, second]]
         .map(|files| run(&options, &files).unwrap());
     let (saved, other) = (one.save(), two.save());
@@ -145,7 +149,7 @@ fn merged_statistics_are_those_of_one_run() {
     merged.merge(&Statistics::from_saved(&other).unwrap()).unwrap();
     // Two files are two shards, so even the moments are merged in the same order.
     assert!(merged.save() == both.save());
-    let different = run(&StatsOptions::new(), &[file(&records(3))]).unwrap();
+    let different = run(&StatsOptions::default(), &[file(&records(3))]).unwrap();
     let message = merged.merge(&different).unwrap_err().to_string();
     assert_eq!(message, "expected statistics sliced by the same feature, found label and none");
 }
@@ -154,8 +158,8 @@ fn merged_statistics_are_those_of_one_run() {
 fn other_text_is_refused() {
     let kind = Some(tfseek::example::MessageKind::Other);
     let messages: Vec<_> = (0..300).map(|_| encoded(&message(&mut Rng::new(1)))).collect();
-    let other = run(&StatsOptions::new().kind(kind), &[file(&messages)]).unwrap().save();
-    let stats = run(&StatsOptions::new(), &[file(&records(300))]).unwrap().save();
+    let other = run(&StatsOptions { kind, ..StatsOptions::default() }, &[file(&messages)]).unwrap().save();
+    let stats = run(&StatsOptions::default(), &[file(&records(300))]).unwrap().save();
     for text in
         ["", "{}", "[]", "{\"tfseek_stats\":2}", "{\"tfseek_stats\":1}", "{\"tfseek_stats\":1,\"state\":{}}"]
     {
@@ -180,9 +184,9 @@ fn other_text_is_refused() {
 #[test]
 fn little_memory_ends_exact_counting() {
     let files = [file(&records(100_000))];
-    let exact = run(&StatsOptions::new(), &files).unwrap();
+    let exact = run(&StatsOptions::default(), &files).unwrap();
     assert!(exact.limited().is_empty());
-    let found = run(&StatsOptions::new().memory(2 << 20), &files).unwrap();
+    let found = run(&StatsOptions { memory: 2 << 20, ..StatsOptions::default() }, &files).unwrap();
     assert!(found.limited().contains(&"id".into()), "{:?}", found.limited());
     let (exact, found) = (json(&exact), json(&found));
     let distinct = &found["features"][0]["int64"]["distinct"];
@@ -200,9 +204,9 @@ fn many_names_are_bounded() {
         (0..100).fold(builder, |builder, n| builder.int64(format!("{k}-{n}"), [1])).encode().unwrap()
     };
     let files = [file(&(0..300).map(record).collect::<Vec<_>>())];
-    let stats = run(&StatsOptions::new(), &files).unwrap();
+    let stats = run(&StatsOptions::default(), &files).unwrap();
     assert_eq!((stats.records(), stats.not_counted()), (300, 10_000));
-    let few = StatsOptions::new().features(vec!["7-*".to_owned(), "8-8".to_owned()]);
+    let few = StatsOptions { features: vec!["7-*".to_owned(), "8-8".to_owned()], ..StatsOptions::default() };
     assert_eq!(json(&run(&few, &files).unwrap())["features"].as_array().unwrap().len(), 101);
 }
 
@@ -213,39 +217,49 @@ fn damage_is_an_error_or_is_skipped() {
     damaged[20] = vec![0x0a, 0x7f];
     let files = [file(&payloads[..10]), file(&damaged)];
     let kind = Some(tfseek::example::MessageKind::Example);
-    let e = run(&StatsOptions::new().kind(kind), &files).unwrap_err();
+    let e = run(&StatsOptions { kind, ..StatsOptions::default() }, &files).unwrap_err();
     assert!(e.to_string().starts_with("1: record 20 at byte "), "{e}");
     let skip = |options: StatsOptions, files: &[Vec<u8>]| {
-        run_with(&options.damage(Damage::Skip), StreamOptions::new().damage(Damage::Skip), files).unwrap()
+        run_with(
+            &StatsOptions { damage: Damage::Skip, ..options },
+            StreamOptions::new().damage(Damage::Skip),
+            files,
+        )
+        .unwrap()
     };
     let counts = |stats: &Statistics| {
-        (stats.records(), stats.skipped(), stats.left_out.0, stats.left_out.1, stats.warnings().len())
+        (stats.records(), stats.skipped, stats.left_out.0, stats.left_out.1, stats.warnings.len())
     };
-    let stats = skip(StatsOptions::new().kind(kind), &files);
+    let stats = skip(StatsOptions { kind, ..StatsOptions::default() }, &files);
     assert_eq!(counts(&stats), (59, 1, 0, 0, 0));
-    assert!(stats.first_skipped().unwrap().starts_with("1: record 20"));
+    assert!(stats.first_skipped.as_ref().unwrap().starts_with("1: record 20"));
     // A damaged payload and a damaged length cost their records.
     let mut flipped = file(&payloads);
     flipped[12] ^= 1;
     let lens = [0, 2].map(|i| 16 + payloads[i].len() as u64);
-    let stats = skip(StatsOptions::new(), &[flipped.clone(), file(&payloads)]);
+    let stats = skip(StatsOptions::default(), &[flipped.clone(), file(&payloads)]);
     assert_eq!(counts(&stats), (99, 0, 1, lens[0], 1));
     let third = 2 * 16 + payloads[0].len() + payloads[1].len();
     flipped[third] ^= 1;
-    let stats = skip(StatsOptions::new().threads(3), &[flipped.clone(), file(&payloads)]);
+    let stats = skip(
+        StatsOptions { threads: Some(3), ..StatsOptions::default() },
+        &[flipped.clone(), file(&payloads)],
+    );
     assert_eq!(counts(&stats), (98, 0, 2, lens[0] + lens[1], 1));
     let words = format!("; 2 damaged ranges of {} bytes left out\n", lens[0] + lens[1]);
     assert!(stats.table(&TableStyle::default()).contains(&words));
     let saved = Statistics::from_saved(&stats.save()).unwrap();
     assert_eq!(counts(&saved), (98, 0, 2, lens[0] + lens[1], 0));
     assert_eq!(json(&saved)["damaged_ranges"], 2);
-    assert!(run(&StatsOptions::new(), &[flipped]).is_err());
+    assert!(run(&StatsOptions::default(), &[flipped]).is_err());
 }
 
 #[test]
 fn slices_are_the_statistics_of_their_records() {
     let payloads = records(2_000);
-    let stats = run(&StatsOptions::new().by(Some("label".to_owned())), &[file(&payloads)]).unwrap();
+    let stats =
+        run(&StatsOptions { by: Some("label".to_owned()), ..StatsOptions::default() }, &[file(&payloads)])
+            .unwrap();
     let found = json(&stats);
     assert_eq!(found["by"], "label");
     for slice in found["slices"].as_array().unwrap() {
@@ -255,25 +269,27 @@ fn slices_are_the_statistics_of_their_records() {
             .filter(|p| tfseek::Example::new(p).int64("label").unwrap().first() == Some(value))
             .cloned()
             .collect();
-        let alone = json(&run(&StatsOptions::new(), &[file(&of)]).unwrap());
+        let alone = json(&run(&StatsOptions::default(), &[file(&of)]).unwrap());
         assert_eq!((&alone["features"], &alone["records"]), (&slice["features"], &slice["records"]));
     }
-    let e = run(&StatsOptions::new().by(Some("id".to_owned())), &[file(&payloads)]).unwrap_err();
+    let e = run(&StatsOptions { by: Some("id".to_owned()), ..StatsOptions::default() }, &[file(&payloads)])
+        .unwrap_err();
     assert_eq!(e.to_string(), "id: expected at most 1000 values to slice by, found more");
-    let e = run(&StatsOptions::new().by(Some("x".to_owned())), &[file(&payloads)]).unwrap_err();
+    let e = run(&StatsOptions { by: Some("x".to_owned()), ..StatsOptions::default() }, &[file(&payloads)])
+        .unwrap_err();
     assert!(e.to_string().starts_with("x: expected one value to slice by, found "), "{e}");
 }
 
 #[test]
 fn a_table_has_a_line_for_each_feature() {
-    let stats = run(&StatsOptions::new(), &[file(&records(500))]).unwrap();
+    let stats = run(&StatsOptions::default(), &[file(&records(500))]).unwrap();
     let table = stats.table(&TableStyle::default());
     let lines: Vec<_> = table.lines().collect();
     assert_eq!(lines[0], "500 Examples, 4 features; every value seen");
     assert!(lines[3].starts_with("  id       int64  all  ") && lines.len() == 7, "{table}");
     let style = TableStyle { width: Some(60), ..TableStyle::default() };
     assert!(stats.table(&style).lines().all(|line| line.chars().count() <= 60));
-    let empty = run(&StatsOptions::new(), &[]).unwrap();
+    let empty = run(&StatsOptions::default(), &[]).unwrap();
     assert_eq!(empty.table(&TableStyle::default()), "0 records\n");
 }
 
@@ -331,7 +347,8 @@ fn fields_of_other_messages_are_those_of_a_naive_twin() {
     let messages: Vec<_> = (0..70_000).map(|_| message(&mut rng)).collect();
     let payloads: Vec<_> = messages.iter().map(|fields| encoded(fields)).collect();
     let kind = Some(tfseek::example::MessageKind::Other);
-    let stats = run(&StatsOptions::new().kind(kind).threads(1), &[file(&payloads)]).unwrap();
+    let stats =
+        run(&StatsOptions { kind, threads: Some(1), ..StatsOptions::default() }, &[file(&payloads)]).unwrap();
     let found = json(&stats);
     assert_eq!((&found["payloads"], &found["kinds"]["bytes"]), (&"message".into(), &70_000.into()));
     let fields = found["fields"].as_array().unwrap();
@@ -390,10 +407,13 @@ fn fields_of_other_messages_are_those_of_a_naive_twin() {
     }
     // Any number of threads, and merged parts.
     let files = [file(&payloads[..66_000]), file(&payloads[66_000..])];
-    let options = StatsOptions::new().kind(kind);
-    let both = run(&options.clone().threads(1), &files).unwrap();
+    let options = StatsOptions { kind, ..StatsOptions::default() };
+    let both = run(&StatsOptions { threads: Some(1), ..options.clone() }, &files).unwrap();
     for threads in [2, 8] {
-        assert!(run(&options.clone().threads(threads), &files).unwrap().save() == both.save());
+        assert!(
+            run(&StatsOptions { threads: Some(threads), ..options.clone() }, &files).unwrap().save()
+                == both.save()
+        );
     }
     let [first, second] = files.map(|file| run(&options, &[file]).unwrap().save());
     let mut merged = Statistics::from_saved(&first).unwrap();
@@ -408,7 +428,8 @@ fn fields_of_other_messages_are_those_of_a_naive_twin() {
     );
     assert!(lines[2].starts_with("  field  type     in ") && lines.len() == 7, "{table}");
     // Fields are selected by their numbers.
-    let one = run(&options.features(vec!["3".to_owned()]), &[file(&payloads[..100])]).unwrap();
+    let one =
+        run(&StatsOptions { features: vec!["3".to_owned()], ..options }, &[file(&payloads[..100])]).unwrap();
     assert!(one.has_feature("3") && !one.has_feature("2"));
     assert_eq!(json(&one)["fields"].as_array().unwrap().len(), 1);
 }
@@ -420,17 +441,18 @@ fn numbers_of_fields_are_bounded() {
     };
     let kind = Some(tfseek::example::MessageKind::Other);
     let files = [file(&[payload(100), payload(400)]), file(&[payload(1000), vec![0xff]])];
-    let stats = run(&StatsOptions::new().kind(kind), &files).unwrap();
+    let stats = run(&StatsOptions { kind, ..StatsOptions::default() }, &files).unwrap();
     let found = json(&stats);
     // Payloads that are no messages have no fields.
     assert_eq!((&found["payloads"], found["fields"].as_array().unwrap().len()), (&"bytes".into(), 0));
     assert_eq!(stats.not_counted(), 500);
-    let found = json(&run(&StatsOptions::new().kind(kind), &files[..1]).unwrap());
+    let found = json(&run(&StatsOptions { kind, ..StatsOptions::default() }, &files[..1]).unwrap());
     assert_eq!(found["fields"].as_array().unwrap().len(), 900);
     // Little memory.
     let mut rng = Rng::new(2);
     let payloads: Vec<_> = (0..100_000).map(|_| encoded(&[(1, rng.u64())])).collect();
-    let stats = run(&StatsOptions::new().kind(kind).memory(2 << 20), &[file(&payloads)]).unwrap();
+    let stats =
+        run(&StatsOptions { kind, memory: 2 << 20, ..StatsOptions::default() }, &[file(&payloads)]).unwrap();
     assert_eq!(stats.limited(), ["field 1"]);
     let found = json(&stats);
     let distinct = &found["fields"][0]["int64"]["distinct"];
@@ -442,7 +464,11 @@ fn numbers_of_fields_are_bounded() {
 #[test]
 fn a_condition_selects_records() {
     let all = records(5000);
-    let selects = |text: &str| StatsOptions::new().filter(Some(text.parse().unwrap())).threads(3);
+    let selects = |text: &str| StatsOptions {
+        filter: Some(text.parse().unwrap()),
+        threads: Some(3),
+        ..StatsOptions::default()
+    };
     for condition in
         ["label in 2, 4..6 and present(text)", "len(x) > 2", "any(x) > 100 or label == 1", "record in 7..99"]
     {
@@ -455,15 +481,15 @@ fn a_condition_selects_records() {
             .map(|(payload, _)| payload.clone())
             .collect();
         assert!(!kept.is_empty() && kept.len() < all.len(), "{condition}");
-        let mut expected = json(&run(&StatsOptions::new(), &[file(&kept)]).unwrap());
+        let mut expected = json(&run(&StatsOptions::default(), &[file(&kept)]).unwrap());
         expected["where"] = condition.into();
         assert_eq!(json(&run(&selects(condition), &[file(&all)]).unwrap()), expected, "{condition}");
     }
     let mut stats = run(&selects("absent(nothing) and label < 3"), &[file(&all), file(&all)]).unwrap();
-    assert_eq!(stats.unseen(), ["nothing"]);
+    assert_eq!(stats.unseen, ["nothing"]);
     let saved = Statistics::from_saved(&stats.save()).unwrap();
     assert_eq!(saved.json(), stats.json());
-    assert_eq!(saved.unseen(), ["nothing"]);
+    assert_eq!(saved.unseen, ["nothing"]);
     let other = run(&selects("label < 3"), &[file(&all)]).unwrap();
     let e = stats.merge(&other).unwrap_err();
     assert!(e.to_string().contains("found absent(nothing) and label < 3 and label < 3"), "{e}");

@@ -25,9 +25,11 @@ const MAX_NAMED: usize = 4;
 /// Compares shards with the `dataset_info.json` of their folders, each of which is read once.
 #[derive(Debug, Default)]
 pub struct SplitCheck {
+    /// The files that were read, with the shards compared so far.
+    pub infos: Vec<CheckedInfo>,
+    /// Warnings about files that are not used, each once.
+    pub warnings: Vec<String>,
     folders: HashMap<PathBuf, Option<usize>>,
-    found: Vec<CheckedInfo>,
-    warnings: Vec<String>,
 }
 
 /// A [`DatasetInfo`], and the shards that were compared with it.
@@ -84,9 +86,9 @@ impl SplitCheck {
         let k = self.load(folder).or_else(|| {
             // In the folder above, only a template with folders names files in this one.
             let k = self.load(above?)?;
-            self.found.get(k)?.info.splits.iter().any(SplitInfo::has_folders).then_some(k)
+            self.infos.get(k)?.info.splits.iter().any(SplitInfo::has_folders).then_some(k)
         })?;
-        self.found.get_mut(k)?.add(path, records)
+        self.infos.get_mut(k)?.add(path, records)
     }
 
     /// Reads the file of a folder that is opened as a whole. Its shards are then expected to be complete.
@@ -96,21 +98,11 @@ impl SplitCheck {
 
     /// Returns the shards that are missing in a folder, one message for each split that lacks some. Files that exist are not missing.
     pub fn missing(&self, folder: &Path) -> Vec<String> {
-        let Some(checked) = self.folders.get(folder).copied().flatten().and_then(|k| self.found.get(k))
+        let Some(checked) = self.folders.get(folder).copied().flatten().and_then(|k| self.infos.get(k))
         else {
             return Vec::new();
         };
         checked.missing()
-    }
-
-    /// Returns the files that were read, with the shards compared so far.
-    pub fn infos(&self) -> &[CheckedInfo] {
-        &self.found
-    }
-
-    /// Returns warnings about files that are not used, each once.
-    pub fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
     }
 
     /// Returns the number of the folder's file in `found`, if it has one that is used.
@@ -122,8 +114,8 @@ impl SplitCheck {
         let path = path.display();
         let loaded = match DatasetInfo::read(folder) {
             Ok(Some(info)) if info.is_tfrecord() => {
-                self.found.push(CheckedInfo::new(folder, info));
-                Some(self.found.len() - 1)
+                self.infos.push(CheckedInfo::new(folder, info));
+                Some(self.infos.len() - 1)
             }
             Ok(Some(info)) => {
                 let format = info.file_format.escape_debug();

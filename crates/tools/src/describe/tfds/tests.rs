@@ -112,7 +112,7 @@ fn files_of_other_types_and_sizes_are_warnings() {
     for _ in 0..2 {
         assert_eq!(check.add(&large.path().join("x.tfrecord"), Some(1)), None);
     }
-    let warnings = check.take_warnings();
+    let warnings = std::mem::take(&mut check.warnings);
     assert_eq!(warnings.len(), 1);
     assert!(
         warnings[0].ends_with("not compared: expected at most 8388608 bytes, found more"),
@@ -120,14 +120,14 @@ fn files_of_other_types_and_sizes_are_warnings() {
     );
     let other = folder(&info("").replace("tfrecord", "array_record"), &[]);
     check.add_folder(other.path());
-    let [warning] = &check.take_warnings()[..] else { panic!() };
+    let [warning] = &std::mem::take(&mut check.warnings)[..] else { panic!() };
     assert!(warning.ends_with("the dataset's files are array_record, not tfrecord"), "{warning}");
     let nested = tempfile::tempdir().unwrap();
     fs::create_dir(nested.path().join(DatasetInfo::FILE_NAME)).unwrap();
     check.add_folder(nested.path());
-    assert!(check.take_warnings()[0].ends_with("expected a regular file, found another one"));
+    assert!(std::mem::take(&mut check.warnings)[0].ends_with("expected a regular file, found another one"));
     check.add_folder(&large.path().join("nothing"));
-    assert!(check.take_warnings().is_empty() && check.infos().is_empty());
+    assert!(std::mem::take(&mut check.warnings).is_empty() && check.infos.is_empty());
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn shards_are_compared_with_their_split() {
     }
     assert_eq!(check.add(&at("other.tfrecord"), Some(1)), None);
     assert!(check.missing(folder.path()).is_empty());
-    let info = &check.infos()[0];
+    let info = &check.infos[0];
     let counts: Vec<_> = info.splits.iter().map(|split| (split.records, split.shards)).collect();
     assert_eq!((counts, info.other_files, info.differences), (vec![(Some(5), 2), (Some(4), 1)], 1, 0));
 
@@ -161,7 +161,7 @@ fn shards_are_compared_with_their_split() {
     assert_eq!((found.split.as_str(), found.shard, found.shards), ("train", Some(1), Some(2)));
     // Without a count nothing is compared.
     assert_eq!(check.add(&at(names[0]), None).unwrap().difference, None);
-    assert_eq!(check.infos()[0].splits[0].records, None);
+    assert_eq!(check.infos[0].splits[0].records, None);
     let other = check.add(&at("tiny-train.tfrecord-00001-of-00003"), Some(2)).unwrap();
     assert!(
         other
@@ -170,7 +170,7 @@ fn shards_are_compared_with_their_split() {
             .contains("expected a shard of split train, which has 2 shards, found another name")
     );
     assert_eq!((other.shard, other.records), (None, None));
-    assert_eq!(check.infos()[0].differences, 2);
+    assert_eq!(check.infos[0].differences, 2);
 
     // Shards that exist are not missing if they were not added.
     assert!(check.missing(folder.path()).is_empty());
@@ -202,5 +202,5 @@ fn splits_with_the_same_names_are_not_compared() {
     let folder = folder(&info(&format!("{}, {}", split("a"), split("b"))), &[]);
     let mut check = SplitCheck::default();
     assert_eq!(check.add(&folder.path().join("00000"), Some(9)), None);
-    assert_eq!(check.infos()[0].other_files, 1);
+    assert_eq!(check.infos[0].other_files, 1);
 }

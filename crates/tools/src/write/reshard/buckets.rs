@@ -142,8 +142,8 @@ fn ordered(
     for (position, &offset) in (start..).zip(&offsets) {
         let frame =
             usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).ok_or_else(changed)?;
-        let frame = frames(frame).next().ok_or_else(changed)??;
-        put(position, frame.payload)?;
+        let (_, payload) = frames(frame).next().ok_or_else(changed)??;
+        put(position, payload)?;
     }
     Ok(())
 }
@@ -281,8 +281,8 @@ impl Bucket {
             file.seek(SeekFrom::Start(offset))?;
             bytes.clear();
             (&file).take(len).read_to_end(&mut bytes)?;
-            let frame = frames(&bytes).next().ok_or_else(changed)??;
-            put(position, frame.payload)?;
+            let (_, payload) = frames(&bytes).next().ok_or_else(changed)??;
+            put(position, payload)?;
         }
         Ok(())
     }

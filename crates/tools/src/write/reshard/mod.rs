@@ -62,7 +62,7 @@ use tfseek::{Compression, Dataset, Result, ShardedWriter};
 /// use tfseek_tools::reshard::{OrderOptions, ReshardOptions, ReshardProgress, reshard};
 /// let mut options = ReshardOptions::new(dir.path().join("shuffled@4.tfrecord"));
 /// options.order = OrderOptions::Shuffled;
-/// let report = reshard(&ds, &options, &ReshardProgress::none())?;
+/// let report = reshard(&ds, &options, &ReshardProgress::default())?;
 /// assert_eq!((report.records(), report.sets[0].shards.len()), (10, 4));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -135,7 +135,7 @@ pub fn reshard(
         rewrite.check_patterns()?;
     }
     // The files are looked at by their names while the locks live.
-    let _locks = ShardedWriter::new(writers).close_locked()?;
+    let _locks = ShardedWriter::new(writers).close()?;
     folders.keep();
     let sets = plan.report()?;
     if options.index && compression != Compression::None {

@@ -13,7 +13,7 @@ pub struct ReshardOptions {
     pub out: PathBuf,
     /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or `train.tfrecord`.
     pub shards: Option<ShardCount>,
-    /// The records to write, for example those of a [`Selection`](tfseek::Selection). Default: all.
+    /// The records to write, for example those of [`Dataset::select`](tfseek::Dataset::select). Default: all.
     pub records: Option<Subset>,
     /// Order of the records. Default: as in the dataset.
     pub order: OrderOptions,

@@ -14,9 +14,9 @@ pub struct ReshardProgress {
     pub advance: Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,
 }
 
-impl ReshardProgress {
-    /// Returns callbacks that do nothing.
-    pub fn none() -> ReshardProgress {
+/// Callbacks that do nothing.
+impl Default for ReshardProgress {
+    fn default() -> ReshardProgress {
         ReshardProgress { expect: Arc::new(|_| ()), advance: Arc::new(|_| ControlFlow::Continue(())) }
     }
 }

@@ -61,7 +61,7 @@ fn three(records: &[Vec<u8>]) -> [Vec<Vec<u8>>; 3] {
 }
 
 fn run(ds: &Dataset, options: &ReshardOptions) -> Result<ReshardReport, ToolsError> {
-    reshard(ds, options, &ReshardProgress::none())
+    reshard(ds, options, &ReshardProgress::default())
 }
 
 /// Returns the files of a folder and its folders.
@@ -516,7 +516,7 @@ fn damage_and_cancellation_leave_nothing() {
     for memory in [50_000, 1 << 30] {
         let mut options = ReshardOptions::new(dir.path().join("o/x@4"));
         (options.order, options.memory) = (OrderOptions::Shuffled, Some(memory));
-        let mut progress = ReshardProgress::none();
+        let mut progress = ReshardProgress::default();
         progress.advance = Arc::new(|_| ControlFlow::Break(()));
         let e = reshard(&ds, &options, &progress).unwrap_err();
         assert!(matches!(e, ToolsError::Error(e) if matches!(e.kind(), ErrorKind::Cancelled)));

@@ -53,7 +53,7 @@ impl Shards {
         self.end()?;
         let Shards { names, done, records, .. } = self;
         // The files are looked at by their names while the locks live.
-        let _locks = ShardedWriter::new(done).close_locked()?;
+        let _locks = ShardedWriter::new(done).close()?;
         let shards: Vec<PathBuf> = (0..count).map(|shard| names.path(shard)).collect();
         let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
         Ok(ReshardSet { split: None, path: names.name(), shards, records, bytes })
