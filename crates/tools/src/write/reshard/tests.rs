@@ -516,8 +516,8 @@ fn damage_and_cancellation_leave_nothing() {
     for memory in [50_000, 1 << 30] {
         let mut options = ReshardOptions::new(dir.path().join("o/x@4"));
         (options.order, options.memory) = (OrderOptions::Shuffled, Some(memory));
-        let mut progress = ReshardProgress::default();
-        progress.advance = Arc::new(|_| ControlFlow::Break(()));
+        let progress =
+            ReshardProgress { advance: Arc::new(|_| ControlFlow::Break(())), ..ReshardProgress::default() };
         let e = reshard(&ds, &options, &progress).unwrap_err();
         assert!(matches!(e, ToolsError::Error(e) if matches!(e.kind(), ErrorKind::Cancelled)));
         assert!(files(dir.path()) == before && !dir.path().join("o").exists());
