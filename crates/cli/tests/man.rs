@@ -17,7 +17,10 @@ fn verbs(dir: &Folder) -> BTreeSet<String> {
     let help = dir.run(&["--help"]).out;
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
-    lines.map(|line| line.split_whitespace().next().unwrap().to_owned()).filter(|verb| verb != "help").collect()
+    lines
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .filter(|verb| verb != "help")
+        .collect()
 }
 
 #[test]
