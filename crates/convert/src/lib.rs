@@ -34,9 +34,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// No file content causes a panic.
 // On docs.rs, items name the feature that they need.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// No file content causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
