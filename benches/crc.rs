@@ -7,7 +7,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use tfseek::crc;
-use tfseek::frame::Frames;
+use tfseek::frame::frames;
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
@@ -109,7 +109,7 @@ fn records(c: &mut Criterion) {
     for (name, mean) in [("90B", 90), ("4KB", 4 << 10), ("100KB", 100 << 10)] {
         let bytes = bench::records(128 << 20, mean);
         let bytes = bytes.as_slice();
-        let own = |bytes| Frames::new(bytes).map(|frame| frame.unwrap().payload.len() as u64).sum::<u64>();
+        let own = |bytes| frames(bytes).map(|frame| frame.unwrap().payload.len() as u64).sum::<u64>();
         let by_crate = |bytes| {
             let mut sum = 0;
             hop(bytes, |record| {

@@ -3,7 +3,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use tfseek::frame::{Frames, Salvage, SalvageStep};
+use tfseek::frame::{Salvage, SalvageStep, frames};
 use tfseek_testkit::{bench, rng::Rng};
 
 /// Returns the masked form that a record stores.
@@ -30,8 +30,8 @@ fn walk(c: &mut Criterion) {
     for (name, mean) in [("90B", 90), ("4KB", 4 << 10), ("100KB", 100 << 10)] {
         let bytes = bench::records(64 << 20, mean);
         let bytes = bytes.as_slice();
-        let records = Frames::new(bytes).count() as u64;
-        let frames = |bytes: &[u8]| Frames::new(bytes).map(|f| f.unwrap().payload.len() as u64).sum::<u64>();
+        let records = frames(bytes).count() as u64;
+        let frames = |bytes: &[u8]| frames(bytes).map(|f| f.unwrap().payload.len() as u64).sum::<u64>();
         assert_eq!(frames(bytes), bare(bytes));
         assert_eq!(frames(bytes), bytes.len() as u64 - 16 * records);
         for (unit, throughput) in
@@ -66,7 +66,7 @@ fn search(c: &mut Criterion) {
     let noise: Vec<u8> = (0..LEN / 8).flat_map(|_| rng.u64().to_le_bytes()).collect();
     // Every length is damaged, so that each record is searched.
     let mut lengths = bench::records(LEN, 4 << 10).as_slice().to_vec();
-    let starts: Vec<u64> = Frames::new(&lengths).map(|frame| frame.unwrap().offset).collect();
+    let starts: Vec<u64> = frames(&lengths).map(|frame| frame.unwrap().offset).collect();
     starts.iter().step_by(2).for_each(|&start| lengths[start as usize] ^= 1);
     let mut group = c.benchmark_group("frame/salvage");
     group.throughput(Throughput::Bytes(LEN as u64));

@@ -53,7 +53,7 @@ fn bench(c: &mut Criterion) {
         let payloads = memory.clone().check_payloads(true);
         for threads in [1, 2] {
             let id = |name: &str| BenchmarkId::new(format!("{name}_{threads}"), shape);
-            let (memory, payloads) = (memory.clone().jobs(threads), payloads.clone().jobs(threads));
+            let (memory, payloads) = (memory.clone().threads(threads), payloads.clone().threads(threads));
             group.bench_function(id("map"), |b| b.iter(|| mapped(&path, &memory).len()));
             group.bench_function(id("payloads"), |b| b.iter(|| mapped(&path, &payloads).len()));
         }
@@ -64,7 +64,7 @@ fn bench(c: &mut Criterion) {
             b.iter(|| black_box(bare_hop(&region)))
         });
         for threads in [1, 2] {
-            let options = DatasetOptions::new().index(memory.clone().jobs(threads));
+            let options = DatasetOptions::new().index(memory.clone().threads(threads));
             let id = BenchmarkId::new(format!("in_memory_{threads}"), shape);
             group.bench_function(id, |b| b.iter(|| options.open_regions([region.clone()]).unwrap().len()));
         }

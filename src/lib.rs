@@ -158,8 +158,8 @@ pub use column::Selection;
 pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Location, Result};
 pub use example::{
-    BytesList, DType, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, FloatList,
-    Int64List, KeyOrder, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
+    DType, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, KeyOrder, List,
+    SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
 #[cfg(feature = "dataset")]
 pub use filter::Filter;

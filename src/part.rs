@@ -5,12 +5,13 @@
 use crate::error::{Error, PartError, Result};
 use crate::frame::OVERHEAD;
 use crate::index::{IndexHeader, check_start, compression_flags, fingerprints};
-use crate::io::{Compression, Source, Stamp, bare, check_local, open_regular, sniff, url_of};
+use crate::io::{Compression, ReadRange, Source, Stamp, Storage, Store, bare, sniff, url_of};
 use crate::policy::Tail;
 use serde_json::{Map, Value};
 use std::ops::Range;
 use std::path::{Path, absolute};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Version of the JSON form.
 const VERSION: u64 = 1;
@@ -108,19 +109,20 @@ impl Part {
         Ok(part)
     }
 
-    /// Returns a whole shard as one part, without an index. The number of its records is unknown. `first` is the number of its first
-    /// record in the dataset, as the caller counts.
+    /// Returns a whole shard as one part, without an index. The number of its records is unknown. `name` is the path of a file, or the
+    /// URL of an object in `store`. `first` is the number of its first record in the dataset, as the caller counts.
     ///
     /// # Errors
-    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal); [`PartError::NotUtf8`].
-    pub fn of_shard(path: impl AsRef<Path>, first: u64) -> Result<Part> {
-        let path = path.as_ref();
+    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for a URL without a store; [`PartError::NotUtf8`].
+    pub fn of_shard(name: impl AsRef<Path>, first: u64, store: Option<Arc<dyn Store>>) -> Result<Part> {
+        let name = name.as_ref();
+        let storage = store.map_or_else(Storage::default, Storage::with_store);
         let open = || {
-            check_local(path)?;
-            let file = open_regular(path)?;
-            let stamp = file.stamp()?;
+            let opened = storage.open(name)?;
+            let (file, object) = (opened.source(), storage.object_stamp(name)?);
+            let stamp = object.clone().map_or_else(|| file.stamp(), Ok)?;
             let (size, mtime_ns) = (stamp.size, stamp.mtime_ns());
-            let (fp_head, fp_tail) = fingerprints(&file, size)?;
+            let (fp_head, fp_tail) = fingerprints(file, size)?;
             let known = IndexHeader {
                 data_size: size,
                 indexed_end: size,
@@ -130,10 +132,14 @@ impl Part {
                 ..IndexHeader::default()
             };
             let of = PartRecords { bytes: 0..size, ordinal: 0, first, records: None };
-            let compression = sniff::compression(&sniff::first_bytes(&file)?);
-            Ok(Part { compression, ..Part::new(path, &known, of, Tail::Strict, None)? })
+            let first_bytes = sniff::first_bytes(ReadRange { file, at: 0, end: size })?;
+            let compression = sniff::compression(&first_bytes);
+            Ok(Part { compression, ..Part::new(name, &known, of, Tail::Strict, object)? })
         };
-        open().map_err(|e: Error| e.in_file(path))
+        open().map_err(|e: Error| match url_of(name) {
+            Some(url) => e.in_file(Path::new(&bare(url))),
+            None => e.in_file(name),
+        })
     }
 
     /// Returns the absolute path of the shard, or its URL without query and user.

@@ -4,7 +4,7 @@
 
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::OVERHEAD;
-use crate::io::{SalvagePart, SalvageReader};
+use crate::io::{SalvageItem, SalvageReader};
 use crate::policy::Tail;
 use crate::warning::{Gap, Warning};
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ pub(crate) struct SoundRecords {
     reader: SalvageReader<'static>,
     /// Number of sound records so far.
     records: u64,
-    /// Offset in the record stream behind the last sound record.
+    /// Offset in the record stream after the last sound record.
     end: u64,
     gaps: Vec<Gap>,
-    /// The damaged bytes of the record stream behind the last sound record.
+    /// The damaged bytes of the record stream after the last sound record.
     open: Option<Gap>,
-    /// Bytes of a compressed file behind the last sound record that cannot be inflated.
+    /// Bytes of a compressed file after the last sound record that cannot be inflated.
     not_inflated: Vec<Gap>,
     /// The error at the start of the open gap.
     error: Option<Error>,
@@ -60,20 +60,20 @@ impl SoundRecords {
         loop {
             match self.reader.next()? {
                 None => return Ok(None),
-                Some(SalvagePart::Record { offset, bytes, .. }) => {
+                Some(SalvageItem::Record { offset, bytes, .. }) => {
                     self.end = offset.saturating_add(bytes.len() as u64);
                     let len = bytes.len().saturating_sub(OVERHEAD);
                     self.close_gap();
                     self.records = records.saturating_add(1);
                     return Ok(Some(SoundRecord { record: records, offset, len }));
                 }
-                Some(SalvagePart::Damage { offset, bytes, error, .. }) => {
+                Some(SalvageItem::Damage { offset, bytes, error, .. }) => {
                     let end = offset.saturating_add(bytes.len() as u64);
                     let gap = Gap { start: offset, end, records, compressed: false };
                     self.open.get_or_insert(gap).end = end;
                     self.error = self.error.take().or(error);
                 }
-                Some(SalvagePart::NotInflated { offset, record, error, file }) => {
+                Some(SalvageItem::NotInflated { offset, record, error, file }) => {
                     self.not_inflated.push(Gap {
                         start: file.start,
                         end: file.end,
@@ -143,7 +143,7 @@ impl SoundRecords {
         self.records
     }
 
-    /// Returns the offset in the record stream behind the last sound record.
+    /// Returns the offset in the record stream after the last sound record.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }

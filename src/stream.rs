@@ -336,8 +336,8 @@ impl StreamOptions {
         compression: Compression,
     ) -> Stream {
         let options = self.clone();
-        let (ended, torn, warnings) = (false, None, Vec::new());
-        Stream { records, first, name, options, compression, ended, torn, warnings }
+        let (ended, warnings) = (false, Vec::new());
+        Stream { records, first, name, options, compression, ended, warnings }
     }
 }
 
@@ -430,8 +430,6 @@ pub struct Stream {
     options: StreamOptions,
     compression: Compression,
     ended: bool,
-    /// Bytes after the last complete record, if the end was reached and the tail is torn.
-    torn: Option<u64>,
     /// What was left out so far.
     warnings: Vec<Warning>,
 }
@@ -492,15 +490,14 @@ impl Stream {
         if let StreamRecords::Sound(_) = self.records {
             return self.next_sound();
         }
-        let Stream { records, first, name, options, compression, ended, torn, warnings } = self;
+        let Stream { records, first, name, options, compression, ended, warnings } = self;
         let StreamRecords::Framed(records) = records else { return Ok(None) };
         let at = At::new(name, records.parser.records(), records.parser.offset());
         match records.step().and_then(|len| records.check_part(len)) {
             Ok(Some(len)) => Ok(Some(Record::new(records.buffer.consume_record(len), at))),
             Ok(None) => {
                 *ended = true;
-                if let Some((bytes, warning)) = records.torn_tail(name) {
-                    *torn = Some(bytes);
+                if let Some(warning) = records.torn_tail(name) {
                     if let Some(report) = options.on_warning {
                         report(&warning);
                     }
@@ -539,9 +536,6 @@ impl Stream {
                 return Err(e.in_file(&self.name));
             }
         };
-        if let Some(Warning::TornTail { bytes, .. }) = &warning {
-            self.torn = Some(*bytes);
-        }
         self.warnings.extend(warning);
         error.map_or(Ok(None), |e| Err(e.in_file(&self.name)))
     }
@@ -570,12 +564,6 @@ impl Stream {
     /// Returns the compression of the file.
     pub fn compression(&self) -> Compression {
         self.compression
-    }
-
-    /// Returns the number of bytes after the last complete record, if the end was reached with [`Tail::Tolerate`] and is torn. In a compressed
-    /// file they are decompressed bytes, and the bytes of the file behind the last whole member or stream. 0: only its trailer is missing.
-    pub fn torn_tail_bytes(&self) -> Option<u64> {
-        self.torn
     }
 
     /// Returns the warnings so far: at the end of a file that was read with [`Tail::Tolerate`], a torn tail ([`Warning::TornTail`]); with
@@ -630,16 +618,16 @@ impl FramedRecords {
         Ok(next)
     }
 
-    /// Returns the number of bytes of a torn tail at the end of the file, with those behind a compressed stream, and the warning about it.
+    /// Returns the warning about a torn tail at the end of the file.
     #[cold]
-    fn torn_tail(&self, name: &Path) -> Option<(u64, Warning)> {
+    fn torn_tail(&self, name: &Path) -> Option<Warning> {
         let (inflated, left) = (self.torn, self.source.left_out());
         if inflated.is_none() && left.is_none() {
             return None;
         }
         let (inflated, bytes) = (inflated.unwrap_or(0), left.unwrap_or(0));
         let (path, records) = (name.to_path_buf(), self.records_read());
-        let warning = match self.compression.format() {
+        Some(match self.compression.format() {
             None => {
                 let offset = self.parser.offset();
                 Warning::TornTail { path, records, offset, bytes: inflated, inflated_bytes: 0 }
@@ -648,8 +636,7 @@ impl FramedRecords {
                 let offset = self.source.consumed().unwrap_or(0).saturating_sub(bytes);
                 Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
             }
-        };
-        Some((inflated.saturating_add(bytes), warning))
+        })
     }
 }
 

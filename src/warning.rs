@@ -53,13 +53,13 @@ pub enum Warning {
         first: Box<str>,
     },
     /// The end of a shard or stream is left out, as [`Tail::Tolerate`](crate::policy::Tail::Tolerate) allows: an incomplete record, bytes
-    /// behind a compressed file, or a trailer of a compressed file that is cut or missing.
+    /// after a compressed file, or a trailer of a compressed file that is cut or missing.
     TornTail {
         /// Path of the shard.
         path: PathBuf,
         /// Number of complete records, which are kept. In a part of a shard, those of the part.
         records: u64,
-        /// Offset in the file of the first byte that is left out. In a compressed file it is behind the compressed data that are used.
+        /// Offset in the file of the first byte that is left out. In a compressed file it is after the compressed data that are used.
         offset: u64,
         /// Bytes of the file that are left out from there on. 0 if the trailer of a compressed file is missing.
         bytes: u64,
@@ -106,7 +106,7 @@ pub enum Warning {
 pub struct Gap {
     /// Offset of the first byte: in the record stream, or in the file if the bytes are [`compressed`](Gap::compressed).
     pub start: u64,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u64,
     /// Number of sound records before it.
     pub records: u64,

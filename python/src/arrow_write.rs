@@ -57,13 +57,13 @@ impl WriteFailure {
 
 /// Returns the exception of a value that cannot be written. `before` is the number of rows before the batch.
 fn row_error(py: Python<'_>, e: &tfseek_arrow::Error, before: u64) -> BindingError {
-    let row = e.row().map(|row| before.saturating_add(row as u64));
-    let column = e.column().map(|column| format!("column {column:?}: ")).unwrap_or_default();
+    let row = e.row.map(|row| before.saturating_add(row as u64));
+    let column = e.column.as_deref().map(|column| format!("column {column:?}: ")).unwrap_or_default();
     let row_text = row.map(|row| format!("row {row}: ")).unwrap_or_default();
     let raised = hooks::data_error(py).and_then(|class| {
-        let raised = class.call1((format!("{row_text}{column}{}", e.kind()),))?;
+        let raised = class.call1((format!("{row_text}{column}{}", e.kind),))?;
         raised.setattr(pyo3::intern!(py, "row"), row)?;
-        raised.setattr(pyo3::intern!(py, "feature"), e.column())?;
+        raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
         Ok(raised)
     });
     BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))

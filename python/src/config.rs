@@ -130,7 +130,7 @@ impl<'py> LoaderArguments<'py> {
         options = self.set(options, "seed", |options, Seed(seed)| options.seed(seed))?;
         options = self.set(options, "epoch", LoaderOptions::epoch)?;
         options = self.set(options, "last_batch", |options, Choice(last)| options.last_batch(last))?;
-        options = self.set(options, "threads", LoaderOptions::threads)?;
+        options = options.threads(self.take::<usize>("threads")?);
         options = self.set(options, "batches_ahead", LoaderOptions::batches_ahead)?;
         options = self.set(options, "memory", LoaderOptions::memory)?;
         options = self.set(options, "look_ahead", LoaderOptions::look_ahead)?;

@@ -1,7 +1,7 @@
 //! `tfseek.build_index`.
 
 use crate::error::Result;
-use crate::options::{self, Choice};
+use crate::options::Choice;
 use crate::reading::{self, bytes_of};
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
@@ -29,7 +29,7 @@ pub(crate) fn build_index(
     let shown = progress.is_some();
     let paths = reading::resolve(py, paths, allow_missing)?;
     wait::run(py, progress, move |call| {
-        let mut options = IndexOptions::new().jobs(options::threads(threads)).progress(call.callback());
+        let mut options = IndexOptions::new().threads(threads).progress(call.callback());
         if rebuild {
             options = options.mode(IndexMode::Rebuild);
         }

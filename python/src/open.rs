@@ -2,7 +2,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::Result;
-use crate::options::{self, Choice, KindOption, ReadMode, argument};
+use crate::options::{Choice, KindOption, ReadMode, argument};
 use crate::reading::{load_columns, size_of};
 use crate::shared::{OpenArguments, SharedDataset};
 use crate::wait::{self, Progress, Unit};
@@ -34,11 +34,11 @@ pub(crate) fn open(
     let Choice::<Damage>(damage) = argument(&arguments, "damage")?;
     let rest: Option<PathBuf> = argument(&arguments, "rest")?;
     let allow_missing = argument(&arguments, "allow_missing")?;
-    let jobs = options::threads(argument(&arguments, "threads")?);
+    let threads: Option<usize> = argument(&arguments, "threads")?;
     let max_record: Option<u64> = argument(&arguments, "max_record")?;
     let features: Vec<String> = argument(&arguments, "columns")?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-    let mut index = IndexOptions::new().mode(index).tail(tail).damage(damage).jobs(jobs);
+    let mut index = IndexOptions::new().mode(index).tail(tail).damage(damage).threads(threads);
     if let Some(dir) = index_dir {
         index = index.index_dir(dir);
     }

@@ -186,8 +186,3 @@ choices! {
         "first_epoch" => LoaderVerify::FirstEpoch,
     }
 }
-
-/// Converts a number of threads, the calling one included, of which 0 is the calling thread alone. `None` is one per processor: 0 in Rust.
-pub(crate) fn threads(threads: Option<usize>) -> usize {
-    threads.map_or(0, |n| n.max(1))
-}

@@ -38,7 +38,7 @@ impl PyPart {
     #[staticmethod]
     #[pyo3(signature = (path, first=0))]
     fn of_shard(py: Python<'_>, path: PathBuf, first: u64) -> Result<PyPart> {
-        Ok(PyPart(py.detach(|| Part::of_shard(path, first))?))
+        Ok(PyPart(py.detach(|| Part::of_shard(path, first, None))?))
     }
 
     /// Returns the part as JSON, one line.

@@ -52,9 +52,10 @@ pub(crate) fn load_columns(
 /// Returns the shards that paths match, and raises warnings about folders with other TFRecord files. For functions whose results have no
 /// warnings.
 pub(crate) fn resolve(py: Python<'_>, paths: Vec<OsString>, allow_missing: bool) -> Result<Vec<PathBuf>> {
-    let found = wait::run(py, None, move |_| Ok(paths::resolve_with_warnings(paths, allow_missing)?))?;
-    warning::raise(py, &found.warnings)?;
-    Ok(found.paths)
+    let (paths, warnings) =
+        wait::run(py, None, move |_| Ok(paths::resolve_with_warnings(paths, allow_missing)?))?;
+    warning::raise(py, &warnings)?;
+    Ok(paths)
 }
 
 /// Returns the size of the shards that paths match, in bytes. `None` for a pack, or if it is unknown.

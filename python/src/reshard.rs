@@ -2,7 +2,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
-use crate::options::{self, Choice, KindOption, Seed, argument};
+use crate::options::{Choice, KindOption, Seed, argument};
 use crate::reading::size_of;
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
@@ -20,7 +20,7 @@ use tfseek_tools::reshard::{
 use tfseek_tools::sizes;
 use tfseek_tools::{OutputConflict, ToolsError};
 
-/// A set: the part, its path, its shards, and the numbers of records and bytes.
+/// A set: the split, its path, its shards, and the numbers of records and bytes.
 type Set = (Option<String>, OsString, Vec<OsString>, u64, u64);
 
 /// A number of bytes, as a number or as text.
@@ -66,7 +66,7 @@ pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
     match e {
         ToolsError::Error(e) => e.into(),
         ToolsError::Options(_)
-        | ToolsError::Path(_)
+        | ToolsError::Path { .. }
         | ToolsError::Split(_)
         | ToolsError::Tasks(_)
         | ToolsError::Records { .. }
@@ -79,7 +79,7 @@ pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
             BindingError::error(py, format!("{conflict} (force=True replaces it)"))
         }
         ToolsError::NoValue { .. } => {
-            BindingError::error(py, format!("{e} (missing=PART puts such records into a part)"))
+            BindingError::error(py, format!("{e} (missing=SPLIT puts such records into a split)"))
         }
         e => BindingError::error(py, e.to_string()),
     }
@@ -116,10 +116,10 @@ pub(crate) fn reshard(
         None => OrderOptions::Stored,
     };
     options.seed = argument::<Seed>(&arguments, "seed")?.0;
-    let parts: Option<Vec<(String, f64)>> = argument(&arguments, "split")?;
-    if let Some(parts) = parts {
+    let splits: Option<Vec<(String, f64)>> = argument(&arguments, "split")?;
+    if let Some(splits) = splits {
         let (by, missing) = (argument(&arguments, "split_by")?, argument(&arguments, "missing")?);
-        options.split = Some(SplitOptions { parts, by, missing });
+        options.split = Some(SplitOptions { splits, by, missing });
     }
     options.keep = argument(&arguments, "features")?;
     options.drop = argument(&arguments, "drop")?;
@@ -130,7 +130,7 @@ pub(crate) fn reshard(
     options.members = size_argument(&arguments, "members")?;
     options.memory = size_argument(&arguments, "memory")?;
     options.index = argument(&arguments, "index")?;
-    options.jobs = options::threads(argument(&arguments, "threads")?);
+    options.threads = argument(&arguments, "threads")?;
     options.force = argument(&arguments, "force")?;
     options.records = dataset.view_ids().map(|ids| ids.subset()).transpose()?;
     let opened = dataset.shared.dataset.clone();

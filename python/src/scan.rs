@@ -102,9 +102,7 @@ impl ScanCore {
         if let Some(rows) = argument::<Option<usize>>(arguments, "batch_rows")? {
             scan = scan.batch_rows(rows);
         }
-        if let Some(threads) = argument::<Option<usize>>(arguments, "threads")? {
-            scan = scan.threads(threads);
-        }
+        scan = scan.threads(argument::<Option<usize>>(arguments, "threads")?);
         if let Some(Choice(verify)) = argument::<Option<Choice<Verify>>>(arguments, "verify")? {
             scan = scan.verify(verify);
         }
@@ -179,12 +177,12 @@ impl ScanCore {
 
 /// Returns the exception of an error.
 pub(crate) fn failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
-    match e.kind() {
+    match &e.kind {
         ErrorKind::Schema(_) => {
             let message = e.to_string();
             let raised = hooks::spec_error(py).and_then(|class| {
                 let raised = class.call1((message,))?;
-                raised.setattr(pyo3::intern!(py, "feature"), e.column())?;
+                raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
                 Ok(raised)
             });
             BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))

@@ -2,7 +2,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
-use crate::options::{self, Choice, KindOption, Seed};
+use crate::options::{Choice, KindOption, Seed};
 use crate::reading::{self, bytes_of};
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
@@ -45,7 +45,7 @@ pub(crate) fn stats(
         .by(by.clone())
         .kind(kind.0.given())
         .damage(damage.0)
-        .jobs(tfseek::threads(options::threads(threads))?);
+        .threads(threads);
     if let Some(bytes) = memory {
         options = options.memory(bytes);
     }

@@ -116,11 +116,12 @@ impl StreamCore {
             return Ok(StreamCore { source: Arc::new(source) });
         }
         let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-        let resolved = wait::run(py, None, move |_| Ok(tfseek::paths::resolve_with_warnings(paths, false)?))?;
+        let (paths, found) =
+            wait::run(py, None, move |_| Ok(tfseek::paths::resolve_with_warnings(paths, false)?))?;
         // The caller of this constructor raises them.
-        let warnings = StreamWarnings { raised: resolved.warnings.len(), found: resolved.warnings };
+        let warnings = StreamWarnings { raised: found.len(), found };
         let warnings = Mutex::new(warnings);
-        let paths = resolved.paths.into_iter().map(Arc::from).collect();
+        let paths = paths.into_iter().map(Arc::from).collect();
         Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, kind, warnings }) })
     }
 

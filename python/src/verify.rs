@@ -1,7 +1,7 @@
 //! `tfseek.verify`: verifies all records of files, with the rules of the command `tfseek verify`.
 
 use crate::error::{BindingError, Result};
-use crate::options::{self, Choice, KindOption};
+use crate::options::{Choice, KindOption};
 use crate::reading::{self, bytes_of};
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ pub(crate) fn verify<'py>(
     let found = wait::run(py, progress, move |call| {
         call.expect(bytes_of(&paths));
         let mut options = VerifyOptions::default();
-        options.threads = options::threads(threads);
+        options.threads = threads;
         options.kind = kind;
         let mut found = Vec::new();
         options.run(&paths, call.callback(), |_, file| {

@@ -2,7 +2,6 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
-use crate::options;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -71,7 +70,7 @@ pub(crate) fn view(
     }
     let condition = condition.map(str::parse::<Filter>).transpose()?;
     let failed = |e: ViewError| BindingError::error(py, e.to_string());
-    let mut options = ViewOptions::new().condition(condition.as_ref()).threads(options::threads(threads));
+    let mut options = ViewOptions::new().condition(condition.as_ref()).threads(threads);
     if let Some(json) = roles {
         options = options.roles(json).map_err(failed)?;
     }

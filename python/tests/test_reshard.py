@@ -86,7 +86,7 @@ def test_errors(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
         tfseek.reshard(tfseek.open(data)[[5, 4]], out)
     with pytest.raises(TypeError, match="paths: "):
         anything(3, out)
-    with pytest.raises(tfseek.Error, match="record 0: feature \"nope\".*missing=PART"):
+    with pytest.raises(tfseek.Error, match="record 0: feature \"nope\".*missing=SPLIT"):
         tfseek.reshard(data, tmp_path / "{split}", split={"a": 0.5, "b": 0.5}, split_by="nope")
     tfseek.reshard(data, out)
     with pytest.raises(tfseek.Error, match=r"already exists \(force=True replaces it\)"):

@@ -146,7 +146,7 @@ def test_wrong_arguments(ds: tfseek.Dataset[tfseek.Example]) -> None:
         (TypeError, "columns: expected a list of names, found the name 'label'", lambda: ds.scan("label", SPEC)),
         (tfseek.SpecError, "expected byte strings", lambda: ds.scan(spec=SPEC, text=["label"])),
         (tfseek.SpecError, "another name for the column", lambda: ds.scan(spec=SPEC, record="label")),
-        (ValueError, "bytes: expected one of", lambda: ds.scan(spec=SPEC, bytes="lend")),
+        (ValueError, "bytes: expected one of", lambda: ds.scan(spec=SPEC, bytes="borrow")),
         (ValueError, "batch_rows: expected at least 1, found 0", lambda: ds.scan(spec=SPEC, batch_rows=0)),
         (TypeError, "parts: expected a tfseek.Part", lambda: tfseek.scan(parts=["a"], spec=SPEC)),  # type: ignore[list-item]
         (TypeError, "found a scan of parts", lambda: tfseek.scan(parts=ds.shares(1)[0], spec=SPEC).take([1])),

@@ -158,14 +158,14 @@ for io in ("map", "pread"):
                     spoil(row, tfseek.parse_single_example(ds[i], s, bytes_as=bytes_as))
                     spoil(d[i], tfseek.parse_single_example(ds[i], s, bytes_as=bytes_as))
     # Floats in the file, and payloads.
-    lent = 0
+    shared = 0
     for ex in ds:
         for array in (ex["emb"], ex.raw):
-            lent += array.base.writable is None
+            shared += array.base.writable is None
             tensor = tft.as_tensors(array)
             assert tensor.numpy().tobytes() == array.tobytes()
             tensor.fill_(0)
-    assert lent >= 1000
+    assert shared >= 1000
     assert [bytes(ex) for ex in ds] == before
 """,
         shards,

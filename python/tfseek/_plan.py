@@ -75,7 +75,7 @@ class Reading:
     ) -> None:
         import pyarrow
 
-        # Batches are sent to other processes: lent byte strings would be sent with all bytes around them.
+        # Batches are sent to other processes: byte strings without a copy would be sent with all bytes around them.
         if where is not None:
             # Workers see some of the records each, so none of them can tell that a name occurs nowhere.
             for name in ds._check_names(where):

@@ -17,7 +17,7 @@ from ._tfseek import Dataset
 class ReshardedSet:
     """A set of files that :func:`tfseek.reshard` wrote."""
 
-    #: name of the part of the split, or ``None``
+    #: name of the split, or ``None``
     split: Optional[str]
     #: path of the set as :func:`tfseek.open` takes it: ``out/train@8.tfrecord``, or the path of the file
     path: str
@@ -33,7 +33,7 @@ class ReshardedSet:
 class Resharded:
     """The result of :func:`tfseek.reshard`."""
 
-    #: the sets, one for each part of the split
+    #: the sets, one for each split
     sets: list[ReshardedSet]
     #: ``"direct"``, ``"memory"`` or ``"files"``: the way in which the records were written
     way: str
@@ -72,15 +72,15 @@ def reshard(
     """Writes a dataset again, as the command ``tfseek reshard`` does: in other shards, shuffled, sorted, split, or with fewer features.
 
     ``dataset`` is a :class:`tfseek.Dataset`, of which the records are written, or paths as for :func:`tfseek.open`. Records of a view must ascend. ``out`` is a file
-    (``small.tfrecord``) or a set (``out/train@128.tfrecord``); ``{split}`` in it is the name of a part. Records are copied as they are, and
+    (``small.tfrecord``) or a set (``out/train@128.tfrecord``); ``{split}`` in it is the name of a split. Records are copied as they are, and
     checksums are verified. All files get their names when all are complete.
 
     where: a condition as for ``ds.filter``; other records are left out.
     shards: the number of shards, or their size as text (``"200MB"``), for ``out`` without a number.
     shuffle: the global order of epoch 0 of ``seed``. By default records keep their order.
     sort_by: a feature with at most one value per record, by which the records are sorted. ``reverse`` sorts descending.
-    split: names and fractions of parts, for example ``{"train": 0.9, "val": 0.1}``. The hash of the payload, or of the values of the feature
-        ``split_by``, decides about each record, with ``seed``. A record without a value is an error, or is in the part ``missing``.
+    split: names and fractions of splits, for example ``{"train": 0.9, "val": 0.1}``. The hash of the payload, or of the values of the feature
+        ``split_by``, decides about each record, with ``seed``. A record without a value is an error, or is in the split ``missing``.
     features, drop: names of features, with the wildcards ``*`` and ``?``. The payloads are then encoded again.
     kind: type of the payloads for ``split_by``, ``features`` and ``drop``: ``"auto"``, ``"example"``, ``"sequence_example"`` or ``"bytes"``.
     compression: ``"none"``, ``"gzip"`` or ``"zlib"``; by default the suffix of ``out`` decides (``.gz``, ``.zz``).

@@ -107,7 +107,7 @@ def scan(
     text: columns of byte strings that become strings. A value that is not UTF-8 is an error.
     record: name of an additional first column with the number of each record in the dataset.
     rename: new names of columns. Needed if a feature of the context and a feature list have the same name: it renames the feature.
-    bytes: ``"view"``: long byte strings are lent, not copied; ``"copy"``: they are copied together. Copy them if batches are sent to other
+    bytes: ``"view"``: long byte strings are not copied; ``"copy"``: they are copied together. Copy them if batches are sent to other
         processes or written.
     tensors: ``"lists"``: nested lists of fixed lengths for ``FixedLenFeature``; ``"extension"``: the type ``arrow.fixed_shape_tensor``.
     batch_rows: number of rows of a batch; by default as many as have about 32 MiB of records, at most 8192.

@@ -14,7 +14,7 @@ class Gap(NamedTuple):
     start: int
     """Offset of the first byte: in the record stream, or in the file if the bytes are ``compressed``."""
     end: int
-    """Offset behind the last byte."""
+    """Offset after the last byte."""
     records: int
     """Number of sound records before it."""
     compressed: bool

@@ -61,7 +61,7 @@ def dataset(
 class _Source:
     """The records of a dataset, or some of them: what a ``Dataset`` and its fragments have in common.
 
-    PyArrow's own objects are empty behind them, so every method of theirs is replaced.
+    PyArrow's own objects are empty, so every method of theirs is replaced.
     """
 
     _scan: PrunedScan[pa.Table]

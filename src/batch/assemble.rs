@@ -8,14 +8,15 @@
 use super::bytes::{SpanBytes, ValueMemory, ValuePools};
 use super::column::{Column, RegionSpan, Values};
 use super::compile::{ColumnForm, DefaultValues, Need};
-use super::decode::{SlotValues, default_spans};
+use super::decode::SlotValues;
 use super::pool::{Buf, BufMut, NoMemory};
 use super::row::Row;
 use super::slots::{AssemblyScratch, ColumnPools, DecodedSlots, RowError};
+use super::value_type::ValueType;
 use super::{ragged, sparse};
 use crate::error::{ErrorKind, Result};
 
-/// The decoded slots of one part of a plan, and the buffers to assemble their columns.
+/// The decoded slots of one map field, and the buffers to assemble their columns.
 pub(super) struct Assembly<'a, R> {
     pub(super) bytes: SpanBytes<'a, R>,
     pub(super) slots: &'a mut [SlotValues],
@@ -135,26 +136,23 @@ impl<R: Row> Assembly<'_, R> {
         let memory = std::mem::take(&mut self.slots[slot].memory);
         let filled = &self.slots[slot];
         let mut lens = (0..rows).rev().map(|row| row_len(filled, self.lists, block_len, row));
+        let region = self.bytes.rows.len() + slot;
         let padded = match memory {
             ValueMemory::Int64(mut buf) => {
-                let fill = if let DefaultValues::Int64(fill) = fill { fill.first().copied() } else { None };
-                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill.unwrap_or_default())
+                let fill = padding(fill, region);
+                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill)
                     .map(|()| ValueMemory::Int64(buf))
             }
             ValueMemory::Float32(mut buf) => {
-                let fill = if let DefaultValues::Float32(fill) = fill { fill.first().copied() } else { None };
-                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill.unwrap_or_default())
+                let fill = padding(fill, region);
+                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill)
                     .map(|()| ValueMemory::Float32(buf))
             }
             ValueMemory::Bytes(mut buf) => {
-                let mut span = [RegionSpan::default()];
                 // An empty string may have any span.
-                if let DefaultValues::Bytes(ends) = fill
-                    && self.bytes.part.slots[slot].fallback.is_some()
-                {
-                    default_spans(ends, self.bytes.rows.len() + slot, &mut span);
-                }
-                spread(&mut buf, &mut lens, used, longest, total, self.limit, span[0])
+                let has_fill = self.bytes.part.slots[slot].fallback.is_some();
+                let fill = if has_fill { padding(fill, region) } else { RegionSpan::BLANK };
+                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill)
                     .map(|()| ValueMemory::Bytes(buf))
             }
         };
@@ -293,6 +291,13 @@ fn var_len(
     let indices = pool.freeze(buf, used * rank);
     column.set_sparse(indices, values, rows.into_iter().chain([longest(steps), longest(counts)]));
     Ok(())
+}
+
+/// Returns the value that pads a column, which is the first of the default. A string is in region `region`.
+fn padding<T: ValueType>(fill: &DefaultValues, region: usize) -> T {
+    let mut value = [T::BLANK];
+    T::write_default(fill, region, &mut value);
+    value[0]
 }
 
 /// Moves contiguous rows apart, so that each has `longest` values, and fills the gaps with `fill`.

@@ -3,7 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
-use super::compile::PlanPart;
+use super::compile::MapPlan;
 use super::pool::{Buf, BufMut, BufPool, NoMemory};
 use super::row::Row;
 use crate::io::Region;
@@ -76,7 +76,7 @@ impl ValuePools {
                     let uncopied = buf.values.get(strings.len..len).unwrap_or_default();
                     strings.append(uncopied, |span| bytes.get(span))?;
                     self.spans.freeze(buf, 0);
-                    self.lend_strings(strings)?
+                    self.share_strings(strings)?
                 }
             }),
         })
@@ -88,7 +88,7 @@ impl ValuePools {
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "`append` has made room for `len + 1` offsets")]
-    fn lend_strings(&mut self, mut strings: CopiedStrings) -> Result<BytesColumn, NoMemory> {
+    fn share_strings(&mut self, mut strings: CopiedStrings) -> Result<BytesColumn, NoMemory> {
         strings.append(&[], |_| &[])?;
         let CopiedStrings { data, offsets, len, end } = strings;
         Ok(BytesColumn::contiguous(self.data.freeze(data, end), self.offsets.freeze(offsets, len + 1)))
@@ -135,7 +135,7 @@ impl ValuePools {
                     let ordered = spans.values.get(..order.len()).unwrap_or_default();
                     strings.append(ordered, |span| from.get(span.start).unwrap_or_default())?;
                     self.spans.freeze(spans, 0);
-                    self.lend_strings(strings)?
+                    self.share_strings(strings)?
                 }
             }),
         })
@@ -215,7 +215,7 @@ fn copy(from: &[u8], to: &mut [u8]) {
 /// Resolves spans to bytes while a batch is assembled.
 pub(super) struct SpanBytes<'a, R> {
     pub(super) rows: &'a [R],
-    pub(super) part: &'a PlanPart,
+    pub(super) part: &'a MapPlan,
     /// Set if the batch borrows the memory of its rows.
     pub(super) regions: Option<&'a RowRegions>,
 }
@@ -256,7 +256,7 @@ const RECENT_REGIONS: usize = 16;
 
 impl RowRegions {
     /// Finds the region of each row. Returns false if a row has none, or if no slot has byte strings.
-    pub(super) fn find<R: Row>(&mut self, rows: &[R], part: &PlanPart, pool: &mut BufPool<Region>) -> bool {
+    pub(super) fn find<R: Row>(&mut self, rows: &[R], part: &MapPlan, pool: &mut BufPool<Region>) -> bool {
         self.release();
         if rows.is_empty() || !part.slots.iter().any(|slot| slot.dtype == DType::Bytes) {
             return false;

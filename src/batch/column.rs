@@ -115,7 +115,7 @@ impl Values {
     }
 
     /// Returns the values if they are integers.
-    pub fn int64(&self) -> Option<&[i64]> {
+    pub(super) fn int64(&self) -> Option<&[i64]> {
         match self {
             Values::Int64(values) => Some(values),
             _ => None,
@@ -123,7 +123,7 @@ impl Values {
     }
 
     /// Returns the values if they are floats.
-    pub fn float32(&self) -> Option<&[f32]> {
+    pub(super) fn float32(&self) -> Option<&[f32]> {
         match self {
             Values::Float32(values) => Some(values),
             _ => None,
@@ -131,7 +131,7 @@ impl Values {
     }
 
     /// Returns the values if they are byte strings.
-    pub fn bytes(&self) -> Option<&BytesColumn> {
+    pub(super) fn bytes(&self) -> Option<&BytesColumn> {
         match self {
             Values::Bytes(values) => Some(values),
             _ => None,

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct BatchPlan {
     pub(super) sequence: bool,
-    pub(super) features: PlanPart,
-    pub(super) lists: PlanPart,
+    pub(super) features: MapPlan,
+    pub(super) lists: MapPlan,
 }
 
 /// The features of an Example or a context, or the feature lists.
 #[derive(Debug)]
-pub(super) struct PlanPart {
+pub(super) struct MapPlan {
     /// Sorted by key.
     pub(super) slots: Vec<PlanSlot>,
     /// Sorted by name.
@@ -141,15 +141,15 @@ impl BatchPlan {
     pub(super) fn new(schema: &Schema) -> BatchPlan {
         BatchPlan {
             sequence: schema.is_sequence(),
-            features: PlanPart::new(schema.features()),
-            lists: PlanPart::new(schema.feature_lists()),
+            features: MapPlan::new(schema.features()),
+            lists: MapPlan::new(schema.feature_lists()),
         }
     }
 }
 
-impl PlanPart {
+impl MapPlan {
     /// Compiles specs that were validated when the schema was built: each key has one role, and the size of each shape fits.
-    fn new(specs: &BTreeMap<String, FeatureSpec>) -> PlanPart {
+    fn new(specs: &BTreeMap<String, FeatureSpec>) -> MapPlan {
         let mut needs: BTreeMap<&str, (DType, Need)> = BTreeMap::new();
         let mut fallbacks: BTreeMap<&str, Region> = BTreeMap::new();
         for (name, spec) in specs {
@@ -199,7 +199,7 @@ impl PlanPart {
             name: name.as_str().into(),
             form: ColumnForm::new(name, spec, |key| slots.partition_point(|slot| &*slot.key < key)),
         });
-        PlanPart { columns: columns.collect(), slots }
+        MapPlan { columns: columns.collect(), slots }
     }
 
     /// Returns the index of the column `name`.

@@ -3,7 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
-use super::column::{RegionSpan, Values};
+use super::column::Values;
 use super::compile::{DefaultValues, MapField, Need, PlanSlot};
 use super::pool::{BufMut, NoMemory};
 use super::row::Row;
@@ -104,6 +104,12 @@ pub(super) struct RowBlock<'a, R> {
 }
 
 impl<'a, R: Row> RowBlock<'a, R> {
+    /// Returns the number of the region of the default strings of a slot: those of the slots follow those of the rows.
+    #[expect(clippy::arithmetic_side_effects, reason = "the rows of the batch and the slots are in memory")]
+    fn default_region(&self, slot: usize) -> usize {
+        self.total + slot
+    }
+
     /// Returns the rows with their positions in the block and their spans of a slot.
     #[inline(always)]
     fn column(&self, slot: usize) -> impl Iterator<Item = (usize, &'a R, ValueSpan)> {
@@ -125,10 +131,6 @@ impl SlotValues {
 
     /// Decodes the features of slot `index` in a block. If a row is refused, the rows before it are decoded; later rows may be.
     #[inline]
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "a block ends within the batch, whose rows are in memory, as are the slots"
-    )]
     pub(super) fn features<R: Row>(
         &mut self,
         index: usize,
@@ -136,45 +138,10 @@ impl SlotValues {
         block: &RowBlock<'_, R>,
     ) -> Result<(), BadRow> {
         let SlotValues { memory, used, counts, .. } = self;
-        macro_rules! by_need {
-            ($memory:expr, $default:expr) => {
-                match &slot.need {
-                    Need::Fixed { count, .. } => {
-                        *used = (block.first + block.rows.len()).saturating_mul(*count);
-                        fixed($memory, index, *count, slot, $default, block)
-                    }
-                    Need::Optional { .. } => {
-                        *used = block.first + block.rows.len();
-                        optional($memory, counts, index, $default, block)
-                    }
-                    Need::Blocks { block_len, .. } => {
-                        variable($memory, used, counts, index, *block_len, block)
-                    }
-                    Need::Any => variable($memory, used, counts, index, 1, block),
-                }
-            };
-        }
-        let default = match &slot.need {
-            Need::Fixed { default, .. } => default.as_ref(),
-            Need::Optional { default } => Some(default),
-            _ => None,
-        };
         match memory {
-            ValueMemory::Int64(memory) => by_need!(memory, |to: &mut [i64]| {
-                if let Some(DefaultValues::Int64(values)) = default {
-                    to.copy_from_slice(values);
-                }
-            }),
-            ValueMemory::Float32(memory) => by_need!(memory, |to: &mut [f32]| {
-                if let Some(DefaultValues::Float32(values)) = default {
-                    to.copy_from_slice(values);
-                }
-            }),
-            ValueMemory::Bytes(memory) => by_need!(memory, |to: &mut [RegionSpan]| {
-                if let Some(DefaultValues::Bytes(ends)) = default {
-                    default_spans(ends, block.total + index, to);
-                }
-            }),
+            ValueMemory::Int64(memory) => features(memory, used, counts, index, slot, block),
+            ValueMemory::Float32(memory) => features(memory, used, counts, index, slot, block),
+            ValueMemory::Bytes(memory) => features(memory, used, counts, index, slot, block),
         }
     }
 
@@ -245,13 +212,31 @@ impl SlotValues {
     }
 }
 
-/// Writes the spans of default strings, which end at `ends` in region `region`.
-#[expect(clippy::arithmetic_side_effects, reason = "`ends` ascend")]
-pub(super) fn default_spans(ends: &[usize], region: usize, to: &mut [RegionSpan]) {
-    let mut start = 0;
-    for (to, &end) in to.iter_mut().zip(ends) {
-        *to = RegionSpan { start, len: (end - start) as u32, region: region as u32 };
-        start = end;
+/// Decodes the features of slot `index` in a block by what the slot needs.
+#[inline]
+#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch, whose rows are in memory")]
+fn features<T: ValueType, R: Row>(
+    memory: &mut BufMut<T>,
+    used: &mut usize,
+    counts: &mut Vec<u32>,
+    index: usize,
+    slot: &PlanSlot,
+    block: &RowBlock<'_, R>,
+) -> Result<(), BadRow> {
+    match &slot.need {
+        Need::Fixed { count, default } => {
+            *used = (block.first + block.rows.len()).saturating_mul(*count);
+            match count {
+                1 => scalars(memory, index, default.as_ref(), block),
+                count => fixed(memory, index, *count, default.as_ref(), block),
+            }
+        }
+        Need::Optional { default } => {
+            *used = block.first + block.rows.len();
+            optional(memory, counts, index, default, block)
+        }
+        Need::Blocks { block_len, .. } => variable(memory, used, counts, index, *block_len, block),
+        Need::Any => variable(memory, used, counts, index, 1, block),
     }
 }
 
@@ -262,14 +247,10 @@ fn fixed<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     index: usize,
     count: usize,
-    slot: &PlanSlot,
-    default: impl Fn(&mut [T]),
+    default: Option<&DefaultValues>,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
     let max = block.total.saturating_mul(count);
-    if count == 1 {
-        return scalars(memory, index, slot, default, block);
-    }
     for (k, row, span) in block.column(index) {
         let row = RowBytes { number: block.first + k, payload: row.payload() };
         if let Some(content) = content::<T>(span, row.payload)
@@ -280,7 +261,8 @@ fn fixed<T: ValueType, R: Row>(
             continue;
         }
         let (memory, row) = (&mut *memory, &row);
-        fixed_slow(move || row_values(memory, row, count, max), span, row, count, slot, &default, block)
+        let slot = (index, default);
+        fixed_slow(move || row_values(memory, row, count, max), span, row, count, slot, block)
             .map_err(|fault| BadRow { row: k, step: None, fault })?;
     }
     Ok(())
@@ -292,8 +274,7 @@ fn fixed<T: ValueType, R: Row>(
 fn scalars<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     index: usize,
-    slot: &PlanSlot,
-    default: impl Fn(&mut [T]),
+    default: Option<&DefaultValues>,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
     let grown = memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
@@ -304,21 +285,28 @@ fn scalars<T: ValueType, R: Row>(
         return Ok(());
     }
     for ((k, row, span), to) in block.column(index).zip(values) {
-        if let Some(value) = T::located(span, block.first + k) {
-            *to = value;
-            continue;
-        }
-        let row = RowBytes { number: block.first + k, payload: row.payload() };
-        if let Some(content) = content::<T>(span, row.payload)
-            && let Some(value) = T::scalar_fast(&row, content)
-        {
-            *to = value;
-            continue;
-        }
-        fixed_slow(move || Ok(slice::from_mut(to)), span, &row, 1, slot, &default, block)
+        let row = match scalar(span, row, block.first + k) {
+            Ok(value) => {
+                *to = value;
+                continue;
+            }
+            Err(row) => row,
+        };
+        fixed_slow(move || Ok(slice::from_mut(to)), span, &row, 1, (index, default), block)
             .map_err(|fault| BadRow { row: k, step: None, fault })?;
     }
     Ok(())
+}
+
+/// Returns the value of a list of one value in the common encoding, or else the row.
+#[inline(always)]
+fn scalar<T: ValueType, R: Row>(span: ValueSpan, row: &R, number: usize) -> Result<T, RowBytes<'_>> {
+    if let Some(value) = T::located(span, number) {
+        return Ok(value);
+    }
+    let row = RowBytes { number, payload: row.payload() };
+    let value = content::<T>(span, row.payload).and_then(|content| T::scalar_fast(&row, content));
+    value.ok_or(row)
 }
 
 /// Returns the memory for the values of one row, after those of all earlier rows.
@@ -339,18 +327,16 @@ fn row_values<'d, T: ValueType>(
     Ok(&mut memory.values[start..start + count])
 }
 
-/// Decodes one row in any encoding into `room`. The feature may be absent.
+/// Decodes one row in any encoding into `room`. The feature, that of slot `index`, may be absent.
 #[inline(never)]
 fn fixed_slow<'d, T: ValueType, R: Row>(
     room: impl FnOnce() -> Result<&'d mut [T], NoMemory>,
     span: ValueSpan,
     row: &RowBytes<'_>,
     count: usize,
-    slot: &PlanSlot,
-    default: impl Fn(&mut [T]),
+    (index, default): (usize, Option<&DefaultValues>),
     block: &RowBlock<'_, R>,
 ) -> Result<(), RowFault> {
-    let has_default = matches!(slot.need, Need::Fixed { default: Some(_), .. });
     match list_slow::<T>(span, row.payload)? {
         Some(list) if T::len(list) == count => T::copy_all(list, row, room()?),
         Some(list) => return Err(FeatureError::Count { expected: count, found: T::len(list) }.into()),
@@ -360,8 +346,10 @@ fn fixed_slow<'d, T: ValueType, R: Row>(
                 return Err(FeatureError::Count { expected: count, found: 0 }.into());
             }
         }
-        None if has_default => default(room()?),
-        None => return Err(FeatureError::Missing { expected: T::KIND.name() }.into()),
+        None => match default {
+            Some(default) => T::write_default(default, block.default_region(index), room()?),
+            None => return Err(FeatureError::Missing { expected: T::KIND.name() }.into()),
+        },
     }
     Ok(())
 }
@@ -374,26 +362,21 @@ fn optional<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     counts: &mut Vec<u32>,
     index: usize,
-    default: impl Fn(&mut [T]),
+    default: &DefaultValues,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
     let grown = memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
     grown.map_err(BadRow::without_memory)?;
     counts.try_reserve(block.rows.len()).map_err(BadRow::without_memory)?;
     for ((k, row, span), to) in block.column(index).zip(memory.values.iter_mut().skip(block.first)) {
-        if let Some(value) = T::located(span, block.first + k) {
-            *to = value;
-            counts.push(1);
-            continue;
-        }
-        let row = RowBytes { number: block.first + k, payload: row.payload() };
-        if let Some(content) = content::<T>(span, row.payload)
-            && let Some(value) = T::scalar_fast(&row, content)
-        {
-            *to = value;
-            counts.push(1);
-            continue;
-        }
+        let row = match scalar(span, row, block.first + k) {
+            Ok(value) => {
+                *to = value;
+                counts.push(1);
+                continue;
+            }
+            Err(row) => row,
+        };
         let bad = |fault| BadRow { row: k, step: None, fault };
         let to = slice::from_mut(to);
         counts.push(match list_slow::<T>(span, row.payload).map_err(bad)? {
@@ -405,7 +388,7 @@ fn optional<T: ValueType, R: Row>(
                 return Err(bad(FeatureError::Several { found: T::len(list) }.into()));
             }
             _ => {
-                default(to);
+                T::write_default(default, block.default_region(index), to);
                 0
             }
         });

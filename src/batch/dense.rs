@@ -249,11 +249,6 @@ impl Column {
 }
 
 impl Ragged {
-    /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
-        self.row_splits.first().map_or(0, |splits| Splits::from(splits).rows())
-    }
-
     /// Returns a dense array of equally long rows, and its mask: 1 for a value, 0 for padding.
     ///
     /// The shape is that of the rows, with the length of the longest row for each ragged dimension, followed by the uniform dimensions. The
@@ -261,7 +256,7 @@ impl Ragged {
     /// longer ones are cut. `padding` is one value, or [`FeatureBuf::None`] for 0 or an empty string. The values are copied.
     ///
     /// ```
-    /// use tfseek::batch::{BatchParser, Column};
+    /// use tfseek::batch::{BatchParser, Column, Values};
     /// use tfseek::example::FeatureBuf;
     /// use tfseek::{DType, ExampleBuilder, Schema};
     /// # use tfseek::schema::FeatureSpec;
@@ -270,7 +265,9 @@ impl Ragged {
     /// let batch = BatchParser::new(&schema).parse(&rows)?;
     /// let Some(Column::Ragged(tokens)) = batch.get("tokens") else { panic!("expected a ragged column") };
     /// let (padded, mask) = tokens.to_padded(Some(2), [-1i64])?;
-    /// assert_eq!((&padded.shape[..], padded.values.int64().unwrap()), (&[2, 2][..], &[1, 2, 4, -1][..]));
+    /// assert_eq!(padded.shape, [2, 2]);
+    /// let Values::Int64(values) = padded.values else { panic!("expected integers") };
+    /// assert_eq!(values[..], [1, 2, 4, -1]);
     /// assert_eq!(mask[..], [1, 1, 1, 0]);
     /// # Ok::<(), tfseek::Error>(())
     /// ```

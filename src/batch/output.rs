@@ -1,7 +1,7 @@
 //! The columns of a batch, by name.
 
 use super::column::{BytesColumn, Column, Values};
-use super::compile::{BatchPlan, PlanPart};
+use super::compile::{BatchPlan, MapPlan};
 use super::pool::{Buf, BufPool};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Region;
@@ -166,7 +166,7 @@ impl Batch {
 }
 
 fn named<'a>(
-    part: &'a PlanPart,
+    part: &'a MapPlan,
     columns: &'a [Column],
 ) -> impl ExactSizeIterator<Item = (&'a str, &'a Column)> {
     part.columns.iter().zip(columns).map(|(planned, column)| (&*planned.name, column))

@@ -8,7 +8,7 @@
 //!    A duplicate key replaces the earlier entry, which was validated before.
 //! 2. **Fill.** Slot by slot, the values of the block are checked, counted and decoded into the slot's memory (`decode`). Lists in the usual
 //!    encoding take a fast path. All others go through the `Feature::check` that the views use.
-//! 3. **Seal.** Memory becomes values: shared [`Buf`](super::Buf)s, and byte strings that refer to the rows' regions or are copied (`bytes`).
+//! 3. **Freeze.** Memory becomes values: shared [`Buf`](super::Buf)s, and byte strings that refer to the rows' regions or are copied (`bytes`).
 //! 4. **Finish.** Slots become columns: padding, indices, row splits, sparse order (`assemble`).
 //!
 //! **The row of an error** is the lowest one. A refused row ends the batch for the rows after it, but not for the slots that are still to
@@ -22,7 +22,7 @@
 use super::assemble::Assembly;
 use super::bytes::{RowRegions, SpanBytes, ValuePools};
 use super::column::{Column, Values};
-use super::compile::{BatchPlan, MapField, Need, PlanPart};
+use super::compile::{BatchPlan, MapField, MapPlan, Need};
 use super::decode::{BadRow, RowBlock, SlotValues};
 use super::keys::KeyPredictor;
 use super::locate::locate;
@@ -59,7 +59,7 @@ use std::sync::{Arc, Mutex};
 /// ];
 /// let batch = parser.parse(&rows)?;
 /// let Some(Column::Dense(label)) = batch.get("label") else { panic!() };
-/// assert_eq!((label.values.int64().unwrap(), &*label.shape), (&[3, 4][..], &[2][..]));
+/// assert_eq!((batch.int64("label")?, &*label.shape), (&[3, 4][..], &[2][..]));
 /// let Some(Column::Sparse(tokens)) = batch.get("tokens") else { panic!() };
 /// assert_eq!((&*tokens.indices, &*tokens.dense_shape), (&[0, 0, 0, 1][..], &[2, 2][..]));
 ///
@@ -82,13 +82,13 @@ pub struct BatchParser {
 /// Scratch buffers, used by one `parse` call at a time.
 struct ParserScratch {
     spans: SpanTable,
-    features: PartScratch,
-    lists: PartScratch,
+    features: MapScratch,
+    lists: MapScratch,
     assembly: AssemblyScratch,
 }
 
-/// Scratch buffers of one part of the plan.
-struct PartScratch {
+/// Scratch buffers of one map field.
+struct MapScratch {
     keys: KeyPredictor,
     slots: Vec<SlotValues>,
     slot_pools: Vec<ValuePools>,
@@ -99,9 +99,9 @@ struct PartScratch {
     borrows: bool,
 }
 
-impl PartScratch {
-    fn new(part: &PlanPart, map: MapField) -> PartScratch {
-        PartScratch {
+impl MapScratch {
+    fn new(part: &MapPlan, map: MapField) -> MapScratch {
+        MapScratch {
             keys: KeyPredictor::new(&part.slots, map),
             slots: part.slots.iter().map(|_| SlotValues::default()).collect(),
             slot_pools: part.slots.iter().map(|_| ValuePools::default()).collect(),
@@ -113,7 +113,7 @@ impl PartScratch {
     }
 
     /// Starts a batch of these rows.
-    fn start<R: Row>(&mut self, rows: &[R], part: &PlanPart, contiguous: bool, pool: &mut BufPool<Region>) {
+    fn start<R: Row>(&mut self, rows: &[R], part: &MapPlan, contiguous: bool, pool: &mut BufPool<Region>) {
         for ((slot, pools), planned) in self.slots.iter_mut().zip(&mut self.slot_pools).zip(&part.slots) {
             slot.start(pools.memory(planned.dtype));
         }
@@ -345,8 +345,8 @@ impl BatchParser {
         let scratch = self.scratch.lock().ok().and_then(|mut all| all.pop());
         let mut scratch = scratch.unwrap_or_else(|| ParserScratch {
             spans: SpanTable::default(),
-            features: PartScratch::new(&self.plan.features, MapField::Features),
-            lists: PartScratch::new(&self.plan.lists, MapField::FeatureLists),
+            features: MapScratch::new(&self.plan.features, MapField::Features),
+            lists: MapScratch::new(&self.plan.lists, MapField::FeatureLists),
             assembly: AssemblyScratch::default(),
         });
         let mut data = self.batch_data.take();
@@ -409,18 +409,18 @@ impl BatchParser {
         lowest.or(refused).map_or(Ok(()), Err)
     }
 
-    fn part(&self, map: MapField) -> &PlanPart {
+    fn part(&self, map: MapField) -> &MapPlan {
         match map {
             MapField::Features => &self.plan.features,
             MapField::FeatureLists => &self.plan.lists,
         }
     }
 
-    /// Locates the features of one part of the plan in a block of rows, then decodes them slot by slot.
+    /// Locates the features of one map field in a block of rows, then decodes them slot by slot.
     fn decode<R: Row>(
         &self,
         map: MapField,
-        scratch: &mut PartScratch,
+        scratch: &mut MapScratch,
         spans: &mut SpanTable,
         rows: &[R],
         first: usize,
@@ -475,7 +475,7 @@ impl BatchParser {
 
     fn assembly<'a, R: Row>(
         &'a self,
-        part: &'a mut PartScratch,
+        part: &'a mut MapScratch,
         scratch: &'a mut AssemblyScratch,
         rows: Rows<'a, R>,
         valid: usize,
@@ -501,7 +501,7 @@ impl BatchParser {
 impl fmt::Debug for BatchParser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns =
-            |part: &PlanPart| part.columns.iter().map(|column| column.name.to_string()).collect::<Vec<_>>();
+            |part: &MapPlan| part.columns.iter().map(|column| column.name.to_string()).collect::<Vec<_>>();
         f.debug_struct("BatchParser")
             .field("features", &columns(&self.plan.features))
             .field("feature_lists", &columns(&self.plan.lists))

@@ -133,7 +133,7 @@ impl RaggedAssembly<'_, '_> {
     }
 
     fn freeze(&mut self, buf: BufMut<i64>, len: usize) -> Result<RowSplits, RowError> {
-        let splits = self.pools.lend_splits(buf, len, self.form.splits);
+        let splits = self.pools.share_splits(buf, len, self.form.splits);
         splits.map_err(|error| RowError { row: 0, error })
     }
 

@@ -9,7 +9,7 @@ use super::pool::{BufMut, BufPool, NoMemory};
 use crate::error::{Error, FeatureError, Result};
 use crate::schema::SplitsDType;
 
-/// The decoded values of all slots of one part of a plan. Columns are assembled from it.
+/// The decoded values of all slots of one map field. Columns are assembled from it.
 ///
 /// A *cell* is a row, or one step of a feature list. Each cell contains one list of values.
 #[derive(Clone, Copy)]
@@ -106,7 +106,7 @@ pub(super) struct ColumnPools {
 
 impl ColumnPools {
     /// Shares the first `len` row splits, converted from 64 bits to the requested type.
-    pub(super) fn lend_splits(
+    pub(super) fn share_splits(
         &mut self,
         buf: BufMut<i64>,
         len: usize,

@@ -3,10 +3,11 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::column::RegionSpan;
+use super::compile::DefaultValues;
 use super::pool::BufMut;
 use super::span::{ListContent, ValueSpan};
 use crate::error::FeatureError;
-use crate::example::{DType, Feature, FloatList, Int64List, ValueMessage, packed, string};
+use crate::example::{DType, Feature, List, ValueMessage, packed, string};
 use crate::wire::{count_floats, varint};
 
 /// A value type: finds, counts and decodes lists of its values.
@@ -48,6 +49,9 @@ pub(super) trait ValueType: Copy + 'static {
 
     /// Returns true if a message of `bytes` bytes can contain `count` values. Memory is allocated only then.
     fn fits(count: usize, bytes: usize) -> bool;
+
+    /// Writes the values for a record without the feature. Strings are in region `region`.
+    fn write_default(default: &DefaultValues, region: usize, to: &mut [Self]);
 }
 
 /// A row and its number.
@@ -77,23 +81,40 @@ pub(super) fn content<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Option<L
     span.as_content().or_else(|| message_content::<T>(span.message(payload)?))
 }
 
+/// Fills `to` with the values of rows whose values are all located as numbers. Returns false if one is not.
+#[inline(always)]
+fn all_numbers<T>(spans: &[ValueSpan], to: &mut [T], value: impl Fn(u64) -> T) -> bool {
+    if !ValueSpan::are_numbers(spans) {
+        return false;
+    }
+    for (to, span) in to.iter_mut().zip(spans) {
+        *to = value(span.number_bytes());
+    }
+    true
+}
+
+/// Copies values to `to`, as many as it has.
+fn copy_values<T: Copy>(values: &[T], to: &mut [T]) {
+    to.iter_mut().zip(values).for_each(|(to, value)| *to = *value);
+}
+
 /// Maximum length of a list that is decoded value by value.
 const SHORT_LIST: usize = 16;
 
 impl ValueType for i64 {
     const KIND: DType = DType::Int64;
     const BLANK: i64 = 0;
-    type List<'a> = Int64List<'a>;
+    type List<'a> = List<'a, i64>;
 
-    fn list<'a>(feature: Feature<'a>) -> Result<Int64List<'a>, FeatureError> {
+    fn list<'a>(feature: Feature<'a>) -> Result<List<'a, i64>, FeatureError> {
         feature.int64()
     }
 
-    fn len(list: Int64List<'_>) -> usize {
+    fn len(list: List<'_, i64>) -> usize {
         list.len()
     }
 
-    fn copy_all(list: Int64List<'_>, _: &RowBytes<'_>, to: &mut [i64]) {
+    fn copy_all(list: List<'_, i64>, _: &RowBytes<'_>, to: &mut [i64]) {
         // The lengths are equal. If the bytes have changed since the values were counted, the list ends early.
         let _ = list.decode_into(to);
     }
@@ -110,13 +131,7 @@ impl ValueType for i64 {
 
     #[inline(always)]
     fn all_located(spans: &[ValueSpan], _: usize, to: &mut [i64]) -> bool {
-        if !ValueSpan::are_numbers(spans) {
-            return false;
-        }
-        for (to, span) in to.iter_mut().zip(spans) {
-            *to = varint::join_sevens(span.number_bytes()) as i64;
-        }
-        true
+        all_numbers(spans, to, |bytes| varint::join_sevens(bytes) as i64)
     }
 
     #[inline]
@@ -156,22 +171,28 @@ impl ValueType for i64 {
     fn fits(count: usize, bytes: usize) -> bool {
         count <= bytes
     }
+
+    fn write_default(default: &DefaultValues, _: usize, to: &mut [i64]) {
+        if let DefaultValues::Int64(values) = default {
+            copy_values(values, to);
+        }
+    }
 }
 
 impl ValueType for f32 {
     const KIND: DType = DType::Float32;
     const BLANK: f32 = 0.0;
-    type List<'a> = FloatList<'a>;
+    type List<'a> = List<'a, f32>;
 
-    fn list<'a>(feature: Feature<'a>) -> Result<FloatList<'a>, FeatureError> {
+    fn list<'a>(feature: Feature<'a>) -> Result<List<'a, f32>, FeatureError> {
         feature.float()
     }
 
-    fn len(list: FloatList<'_>) -> usize {
+    fn len(list: List<'_, f32>) -> usize {
         list.len()
     }
 
-    fn copy_all(list: FloatList<'_>, _: &RowBytes<'_>, to: &mut [f32]) {
+    fn copy_all(list: List<'_, f32>, _: &RowBytes<'_>, to: &mut [f32]) {
         let _ = list.copy_to(to);
     }
 
@@ -187,13 +208,7 @@ impl ValueType for f32 {
 
     #[inline(always)]
     fn all_located(spans: &[ValueSpan], _: usize, to: &mut [f32]) -> bool {
-        if !ValueSpan::are_numbers(spans) {
-            return false;
-        }
-        for (to, span) in to.iter_mut().zip(spans) {
-            *to = f32::from_bits(span.number_bytes() as u32);
-        }
-        true
+        all_numbers(spans, to, |bytes| f32::from_bits(bytes as u32))
     }
 
     #[inline]
@@ -227,6 +242,12 @@ impl ValueType for f32 {
     #[inline]
     fn fits(count: usize, bytes: usize) -> bool {
         count <= bytes / 4
+    }
+
+    fn write_default(default: &DefaultValues, _: usize, to: &mut [f32]) {
+        if let DefaultValues::Float32(values) = default {
+            copy_values(values, to);
+        }
     }
 }
 
@@ -262,7 +283,7 @@ impl RowBytes<'_> {
 impl ValueType for RegionSpan {
     const KIND: DType = DType::Bytes;
     const BLANK: RegionSpan = RegionSpan { start: 0, len: 0, region: 0 };
-    type List<'a> = crate::example::BytesList<'a>;
+    type List<'a> = List<'a, &'a [u8]>;
 
     fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError> {
         feature.bytes()
@@ -326,5 +347,15 @@ impl ValueType for RegionSpan {
     #[inline]
     fn fits(count: usize, bytes: usize) -> bool {
         count <= bytes / 2
+    }
+
+    #[expect(clippy::arithmetic_side_effects, reason = "`ends` ascend")]
+    fn write_default(default: &DefaultValues, region: usize, to: &mut [RegionSpan]) {
+        let DefaultValues::Bytes(ends) = default else { return };
+        let mut start = 0;
+        for (to, &end) in to.iter_mut().zip(ends) {
+            *to = RegionSpan { start, len: (end - start) as u32, region: region as u32 };
+            start = end;
+        }
     }
 }

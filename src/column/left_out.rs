@@ -17,7 +17,7 @@ impl LeftOut {
         self.first.get_or_insert(e);
     }
 
-    /// Adds those of a shard behind the others.
+    /// Adds those of a shard after the others.
     pub(super) fn append(&mut self, next: LeftOut) {
         self.count = self.count.saturating_add(next.count);
         self.first = self.first.take().or(next.first);

@@ -31,9 +31,9 @@ pub(super) fn for_each_record(
         }
         numbers.next().map_or(Ok(()), |i| f(i, record))
     };
-    if shard.lends() {
+    if shard.can_borrow() {
         for k in ids.map(|i| i - start) {
-            each(shard.locate(k).and_then(|span| shard.lend(k, span, Verify::Payload)))?;
+            each(shard.locate(k).and_then(|span| shard.borrow(k, span, Verify::Payload)))?;
         }
     } else {
         dataset.set().read_runs(ids, Verify::Payload, &mut each)?;

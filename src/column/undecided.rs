@@ -34,8 +34,8 @@ impl UndecidedScan<'_> {
     pub(super) fn add_to(&self, selected: &mut Selection, options: &ColumnOptions) -> Result<LeftOut> {
         let shards: Vec<ShardEntry<'_>> = self.dataset.shards().collect();
         let count = self.undecided.count();
-        let jobs = if count < SEVERAL { 1 } else { self.dataset.index_options().jobs };
-        let scanned = threads::each(jobs, shards.len(), true, |s| {
+        let threads = if count < SEVERAL { Some(1) } else { self.dataset.index_options().threads };
+        let scanned = threads::each(threads, shards.len(), true, |s| {
             let (mut records, mut accepted) = (self.filter.for_records(), Vec::new());
             let mut left_out = LeftOut::default();
             self.scan(s, &shards[s], true, |i, record| {

@@ -71,7 +71,7 @@ fn append_words(mut state: u64, bytes: &[u8], crc32: impl Fn(u64, u64) -> u64) -
     crc32(0, word) ^ rest
 }
 
-/// Returns a word and a number. Their sum, after `crc32` of the word, is the CRC behind the last `tail` bytes of a slice, which are fewer
+/// Returns a word and a number. Their sum, after `crc32` of the word, is the CRC after the last `tail` bytes of a slice, which are fewer
 /// than eight. No branch depends on their number.
 ///
 /// The word begins with zeros, which leave the CRC 0 as it is, and ends with the tail. So the state is added to the bytes of the tail, and

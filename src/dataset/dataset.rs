@@ -195,7 +195,7 @@ impl Dataset {
     /// Errors of [`read`](Dataset::read) and of `f`. The first error ends the call; `f` was called with the records before it.
     pub fn read_many(&self, ids: &[u64], mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
         let set = self.set();
-        if set.lends() {
+        if set.can_borrow() {
             GetMany::new(set, ids).try_for_each(|record| f(record?))
         } else {
             set.read_runs(ids.iter().copied(), set.verify(), |record| f(record?))

@@ -4,13 +4,13 @@ use super::prefetch;
 use super::shards::{RecordLocation, ShardSet};
 use crate::error::Result;
 use crate::io::read_ahead::WINDOW;
-use crate::io::{Announced, ReadAhead};
+use crate::io::{ReadAhead, Requested};
 use crate::record::Record;
 
 /// An iterator over records in the order of a list of record numbers. See [`Mapped::get_many`](super::Mapped::get_many).
 ///
 /// The numbers pass through two windows of 32. The records of a window are located in one loop, and touched in another. The loads of
-/// a loop do not depend on each other, so the processor overlaps their cache misses. While records are cold, a window is announced to
+/// a loop do not depend on each other, so the processor overlaps their cache misses. While records are cold, a window is requested to
 /// the system as soon as its records are located, one window ahead of its use.
 #[derive(Debug)]
 pub(super) struct GetMany<'a> {
@@ -32,14 +32,14 @@ struct FetchWindow {
     /// Locations of the records. `None`: the lookup failed, and is repeated to return its error in order.
     records: [Option<RecordLocation>; WINDOW],
     len: usize,
-    announced: Announced,
+    requested: Requested,
     /// True if the records must be fetched first.
     cold: bool,
 }
 
 impl FetchWindow {
     const EMPTY: FetchWindow =
-        FetchWindow { records: [None; WINDOW], len: 0, announced: Announced::Nothing, cold: false };
+        FetchWindow { records: [None; WINDOW], len: 0, requested: Requested::Nothing, cold: false };
 
     fn records(&self) -> &[Option<RecordLocation>] {
         self.records.get(..self.len).unwrap_or_default()
@@ -73,7 +73,7 @@ impl<'a> GetMany<'a> {
         });
         self.next.len = ids.len();
         self.located += ids.len();
-        self.next.announced = prefetch::announce(self.set, &self.ahead, self.next.records());
+        self.next.requested = prefetch::request_ahead(self.set, &self.ahead, self.next.records());
     }
 
     #[cold]
@@ -82,13 +82,13 @@ impl<'a> GetMany<'a> {
         self.position = 0;
         self.fill_next();
         let window = &self.current;
-        self.current.cold = prefetch::is_cold(self.set, &self.ahead, window.announced, window.records());
+        self.current.cold = prefetch::is_cold(self.set, &self.ahead, window.requested, window.records());
     }
 
     #[cold]
     fn fetch(&self, at: &RecordLocation) -> Result<Record<'a>> {
         prefetch::fetch(self.set, at)?;
-        self.set.lend(at, self.set.verify())
+        self.set.borrow(at, self.set.verify())
     }
 }
 
@@ -108,7 +108,7 @@ impl<'a> Iterator for GetMany<'a> {
         self.located = self.located.saturating_sub(1);
         Some(match at {
             Some(at) if self.current.cold => self.fetch(at),
-            Some(at) => self.set.lend(at, self.set.verify()),
+            Some(at) => self.set.borrow(at, self.set.verify()),
             None => self.set.get(id),
         })
     }

@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::spans::{SpanCache, SpanKey};
+use super::segments::{SegmentCache, SegmentKey};
 use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
@@ -40,32 +40,32 @@ impl StoredBytes {
 
 /// A compressed shard. Its bytes are those of the record stream.
 ///
-/// A *span* is the part of the stream between two checkpoints. Spans are kept in a cache that all shards of the process share. A single access
-/// decompresses a span only as far as it needs, and keeps nothing; a second access to the span, or one of many records, decompresses all of it.
-/// The blocks of a block order are kept instead of spans, so each block is decompressed once, and from the checkpoint before it to its end.
+/// A *segment* is the part of the stream between two checkpoints. Segments are kept in a cache that all shards of the process share. A single access
+/// decompresses a segment only as far as it needs, and keeps nothing; a second access to the segment, or one of many records, decompresses all of it.
+/// The blocks of a block order are kept instead of segments, so each block is decompressed once, and from the checkpoint before it to its end.
 ///
-/// A span of more than [`SpanCache::LARGEST`] bytes is kept in pieces. Decompression of a piece begins at the last paused decoder before it.
-/// Decoders are paused at regular distances in the span when it is decompressed for the first time, and behind the last piece.
+/// A segment of more than [`SegmentCache::LARGEST`] bytes is kept in pieces. Decompression of a piece begins at the last paused decoder before it.
+/// Decoders are paused at regular distances in the segment when it is decompressed for the first time, and after the last piece.
 pub(crate) struct InflatedFile {
     file: StoredBytes,
     format: CompressedFormat,
     index: Index,
-    cache: Arc<SpanCache>,
+    cache: Arc<SegmentCache>,
     /// Number of this shard in the cache.
     shard: u64,
 }
 
 impl InflatedFile {
-    /// Bytes of a piece of a long span.
+    /// Bytes of a piece of a long segment.
     const PIECE: u64 = 1 << 20;
-    /// Maximum number of paused decoders at regular distances in a span.
+    /// Maximum number of paused decoders at regular distances in a segment.
     const PAUSES: u64 = 128;
 
     pub(super) fn new(
         file: StoredBytes,
         format: CompressedFormat,
         index: Index,
-        cache: &Arc<SpanCache>,
+        cache: &Arc<SegmentCache>,
     ) -> InflatedFile {
         if let Ok(table) = index.checkpoints() {
             table.will_need_entries();
@@ -82,7 +82,7 @@ impl InflatedFile {
     ) -> Result<Fetched> {
         let inside = block.start <= range.start && range.start <= range.end && range.end <= block.end;
         let len = block.end.saturating_sub(block.start);
-        let kept = len <= SpanCache::LARGEST && !self.has_long_span(&block)?;
+        let kept = len <= SegmentCache::LARGEST && !self.has_long_segment(&block)?;
         if !inside || block.end > self.index.stream_end() || !kept {
             return self.fetch(range, buf);
         }
@@ -96,12 +96,12 @@ impl InflatedFile {
         Ok(Fetched::Shared(bytes.slice(part).ok_or_else(no_record)?))
     }
 
-    /// Returns true if a part of this range is in a long span.
-    fn has_long_span(&self, range: &Range<u64>) -> Result<bool> {
+    /// Returns true if a part of this range is in a long segment.
+    fn has_long_segment(&self, range: &Range<u64>) -> Result<bool> {
         let table = self.index.checkpoints()?;
         let first = table.find(range.start).unwrap_or(0);
-        let spans = (first..table.len()).map_while(|k| table.span(k, self.index.stream_end()));
-        Ok(spans.take_while(|span| span.start < range.end).any(|span| is_long(&span)))
+        let segments = (first..table.len()).map_while(|k| table.segment(k, self.index.stream_end()));
+        Ok(segments.take_while(|segment| segment.start < range.end).any(|segment| is_long(&segment)))
     }
 
     /// Decompresses the bytes of the stream from `at` on, until `to` is full.
@@ -109,19 +109,19 @@ impl InflatedFile {
         let table = self.index.checkpoints()?;
         let mut k = table.find(at).ok_or_else(no_record)?;
         while !to.is_empty() {
-            let span = table.span(k, self.index.stream_end()).ok_or_else(no_record)?;
-            if !span.contains(&at) {
+            let segment = table.segment(k, self.index.stream_end()).ok_or_else(no_record)?;
+            if !segment.contains(&at) {
                 return Err(self.astray(k));
             }
-            let len = length(at, span.end).min(to.len());
+            let len = length(at, segment.end).min(to.len());
             let (part, rest) = to.split_at_mut(len);
-            self.fill(k, &span, at, part)?;
-            (at, to, k) = (span.end, rest, k.saturating_add(1));
+            self.fill(k, &segment, at, part)?;
+            (at, to, k) = (segment.end, rest, k.saturating_add(1));
         }
         Ok(())
     }
 
-    /// Returns the error of entries that were not verified and lead to span `k`, which does not contain the bytes.
+    /// Returns the error of entries that were not verified and lead to segment `k`, which does not contain the bytes.
     #[cold]
     fn astray(&self, k: usize) -> Error {
         self.corrupt_entry(k..k.saturating_add(2)).unwrap_or_else(|| no_record().into())
@@ -146,13 +146,13 @@ impl InflatedFile {
         self.collect(&range, alone, buf).inspect_err(|_| buf.truncate(before))
     }
 
-    /// Calls `take` with a reader of the stream from the start of `part` on, which is inside span `k`. `take` does not read beyond it.
+    /// Calls `take` with a reader of the stream from the start of `part` on, which is inside segment `k`. `take` does not read beyond it.
     ///
-    /// The start of the span is verified. Its end is not: if that is wrong, the bytes are still those of the stream, or there are fewer.
+    /// The start of the segment is verified. Its end is not: if that is wrong, the bytes are still those of the stream, or there are fewer.
     fn inflate(
         &self,
         k: usize,
-        span: &Range<u64>,
+        segment: &Range<u64>,
         part: Range<u64>,
         take: impl FnOnce(&mut InflateFrom<'_, dyn Source + '_>) -> Result<()>,
     ) -> Result<()> {
@@ -167,7 +167,7 @@ impl InflatedFile {
             file.want(likely.as_slice());
             let mut window = Vec::new();
             let from = table.get(k, &mut window).map_err(|e| self.index.checkpoint_error(e))?;
-            if from.out != span.start {
+            if from.out != segment.start {
                 return Err(no_record().into());
             }
             let mut bytes = match self.index.has_gaps() {
@@ -182,54 +182,54 @@ impl InflatedFile {
         done.map_err(|e| self.corrupt_entry(next..next.saturating_add(1)).unwrap_or(e))
     }
 
-    /// Decompresses bytes of span `k`, from `offset` on, until `to` is full.
-    fn fill(&self, k: usize, span: &Range<u64>, offset: u64, to: &mut [u8]) -> Result<()> {
+    /// Decompresses bytes of segment `k`, from `offset` on, until `to` is full.
+    fn fill(&self, k: usize, segment: &Range<u64>, offset: u64, to: &mut [u8]) -> Result<()> {
         let part = offset..offset.saturating_add(to.len() as u64);
         #[cfg(test)]
-        self.cache.count(length(span.start, part.end));
-        self.inflate(k, span, part, |bytes| if bytes.fill(to)? { Ok(()) } else { Err(self.cut()) })
+        self.cache.count(length(segment.start, part.end));
+        self.inflate(k, segment, part, |bytes| if bytes.fill(to)? { Ok(()) } else { Err(self.cut()) })
     }
 
-    /// Decompresses `part` of span `k`, which is not long, and appends it to `to`.
-    fn append(&self, k: usize, span: &Range<u64>, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
+    /// Decompresses `part` of segment `k`, which is not long, and appends it to `to`.
+    fn append(&self, k: usize, segment: &Range<u64>, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
         let before = to.len();
         grow(to, before.saturating_add(length(part.start, part.end)))?;
-        self.fill(k, span, part.start, to.get_mut(before..).unwrap_or_default())
+        self.fill(k, segment, part.start, to.get_mut(before..).unwrap_or_default())
     }
 
-    /// Returns the piece with byte `at` of span `k`, which is long, from the cache, or decompresses it.
-    fn piece(&self, k: usize, span: &Range<u64>, at: u64) -> Result<(Range<u64>, Region)> {
-        let piece = piece_of(span, at);
-        let bytes = self.cache.get(self.key(&piece), || false, || self.inflate_piece(k, span, &piece))?;
+    /// Returns the piece with byte `at` of segment `k`, which is long, from the cache, or decompresses it.
+    fn piece(&self, k: usize, segment: &Range<u64>, at: u64) -> Result<(Range<u64>, Region)> {
+        let piece = piece_of(segment, at);
+        let bytes = self.cache.get(self.key(&piece), || false, || self.inflate_piece(k, segment, &piece))?;
         Ok((piece, bytes))
     }
 
-    /// Decompresses a piece of span `k`. Pieces that are passed on the way are kept too, if they are near.
-    fn inflate_piece(&self, k: usize, span: &Range<u64>, piece: &Range<u64>) -> Result<Region> {
-        if let Some(last) = piece.start.checked_sub(1).filter(|last| span.contains(last)) {
+    /// Decompresses a piece of segment `k`. Pieces that are passed on the way are kept too, if they are near.
+    fn inflate_piece(&self, k: usize, segment: &Range<u64>, piece: &Range<u64>) -> Result<Region> {
+        if let Some(last) = piece.start.checked_sub(1).filter(|last| segment.contains(last)) {
             // A thread that decompresses the piece before this one leaves its decoder here.
-            self.cache.wait_for(&self.key(&piece_of(span, last)));
+            self.cache.wait_for(&self.key(&piece_of(segment, last)));
         }
         let table = self.index.checkpoints()?;
         let format = self.format;
-        let len = span.end.saturating_sub(span.start);
+        let len = segment.end.saturating_sub(segment.start);
         let distance = (len / InflatedFile::PAUSES).next_multiple_of(InflatedFile::PIECE);
-        let paused = self.cache.paused(self.shard, span.start..piece.start);
-        let is_regular = |at: u64| at.saturating_sub(span.start).is_multiple_of(distance);
+        let paused = self.cache.paused(self.shard, segment.start..piece.start);
+        let is_regular = |at: u64| at.saturating_sub(segment.start).is_multiple_of(distance);
         let done = self.file.with(|file| {
             let mut window = Vec::new();
             let mut bytes = match &paused {
                 Some(paused) => PausableInflate::resume(file, format, paused),
                 None => {
                     let from = table.get(k, &mut window).map_err(|e| self.index.checkpoint_error(e))?;
-                    if from.out != span.start {
+                    if from.out != segment.start {
                         return Err(no_record().into());
                     }
                     PausableInflate::new(file, format, from)
                 }
             };
             loop {
-                let passed = piece_of(span, bytes.out());
+                let passed = piece_of(segment, bytes.out());
                 let mut to = zeroed(passed.end.saturating_sub(passed.start))?;
                 if passed.is_empty() || !bytes.fill(&mut to)? {
                     return Err(self.cut());
@@ -237,20 +237,20 @@ impl InflatedFile {
                 #[cfg(test)]
                 self.cache.count(to.len());
                 let (is_last, at) = (passed.start >= piece.start, passed.end);
-                if at < span.end && (is_last || is_regular(at)) && !self.cache.is_paused(self.shard, at) {
+                if at < segment.end && (is_last || is_regular(at)) && !self.cache.is_paused(self.shard, at) {
                     self.cache.keep_paused(self.shard, bytes.pause());
                 }
                 if is_last {
                     return Ok(Region::from(to));
                 }
-                if piece.start.saturating_sub(at) < SpanCache::LARGEST
+                if piece.start.saturating_sub(at) < SegmentCache::LARGEST
                     && let Some(pending) = self.cache.begin(self.key(&passed))
                 {
                     pending.finish(Region::from(to));
                 }
             }
         });
-        // The decoder behind the piece replaces the one before it.
+        // The decoder after the piece replaces the one before it.
         if let Some(paused) = paused.filter(|paused| !is_regular(paused.out())) {
             self.cache.remove_paused(self.shard, paused.out());
         }
@@ -264,44 +264,44 @@ impl InflatedFile {
         CompressionError::Cut { format: self.format.name() }.into()
     }
 
-    /// Returns a span from the cache, or decompresses it.
-    fn cached(&self, k: usize, span: &Range<u64>, alone: bool) -> Result<Region> {
+    /// Returns a segment from the cache, or decompresses it.
+    fn cached(&self, k: usize, segment: &Range<u64>, alone: bool) -> Result<Region> {
         let help = || !alone && self.read_ahead(k).unwrap_or(false);
-        self.cache.get(self.key(span), help, || self.inflate_all(k, span))
+        self.cache.get(self.key(segment), help, || self.inflate_all(k, segment))
     }
 
-    fn key(&self, span: &Range<u64>) -> SpanKey {
-        (self.shard, span.start, span.end)
+    fn key(&self, segment: &Range<u64>) -> SegmentKey {
+        (self.shard, segment.start, segment.end)
     }
 
-    /// Decompresses a span.
-    fn inflate_all(&self, k: usize, span: &Range<u64>) -> Result<Region> {
-        let mut bytes = zeroed(span.end.saturating_sub(span.start))?;
-        self.fill(k, span, span.start, &mut bytes)?;
+    /// Decompresses a segment.
+    fn inflate_all(&self, k: usize, segment: &Range<u64>) -> Result<Region> {
+        let mut bytes = zeroed(segment.end.saturating_sub(segment.start))?;
+        self.fill(k, segment, segment.start, &mut bytes)?;
         Ok(Region::from(bytes))
     }
 
-    /// Decompresses one of the spans behind span `k` into the cache, if the file is being read in order. Called by a thread that would
-    /// otherwise wait for span `k`. Returns true if it found one; `None` if there is none.
+    /// Decompresses one of the segments after segment `k` into the cache, if the file is being read in order. Called by a thread that would
+    /// otherwise wait for segment `k`. Returns true if it found one; `None` if there is none.
     ///
-    /// A batch may be a small part of a span, so the threads of a loader would all wait for the one that decompresses.
+    /// A batch may be a small part of a segment, so the threads of a loader would all wait for the one that decompresses.
     fn read_ahead(&self, k: usize) -> Option<bool> {
         let table = self.index.checkpoints().ok()?;
-        let span = |k| table.span(k, self.index.stream_end());
-        let before = k.checked_sub(1).map(span);
+        let segment = |k| table.segment(k, self.index.stream_end());
+        let before = k.checked_sub(1).map(segment);
         if before.is_some_and(|before| before.is_none_or(|before| !self.cache.contains(&self.key(&before)))) {
             return None;
         }
         let mut total = 0u64;
         for k in k.saturating_add(1)..table.len() {
-            let span = span(k)?;
-            total = total.saturating_add(span.end.saturating_sub(span.start));
-            if total > SpanCache::AHEAD {
+            let segment = segment(k)?;
+            total = total.saturating_add(segment.end.saturating_sub(segment.start));
+            if total > SegmentCache::AHEAD {
                 return None;
             }
-            if let Some(pending) = self.cache.begin(self.key(&span)) {
-                // A reader of the span meets the error again.
-                let bytes = self.inflate_all(k, &span).ok()?;
+            if let Some(pending) = self.cache.begin(self.key(&segment)) {
+                // A reader of the segment meets the error again.
+                let bytes = self.inflate_all(k, &segment).ok()?;
                 pending.finish(bytes);
                 return Some(true);
             }
@@ -309,28 +309,28 @@ impl InflatedFile {
         None
     }
 
-    /// Appends the bytes of `range`, or returns them if they are all in one span. If `alone`, its neighbours may never be needed.
+    /// Appends the bytes of `range`, or returns them if they are all in one segment. If `alone`, its neighbours may never be needed.
     fn collect(&self, range: &Range<u64>, alone: bool, buf: &mut Vec<u8>) -> Result<Fetched> {
         let table = self.index.checkpoints()?;
         let mut k = table.find(range.start).ok_or_else(no_record)?;
         let mut at = range.start;
         while at < range.end {
-            let span = table.span(k, self.index.stream_end()).ok_or_else(no_record)?;
-            if !span.contains(&at) {
+            let segment = table.segment(k, self.index.stream_end()).ok_or_else(no_record)?;
+            if !segment.contains(&at) {
                 return Err(self.astray(k));
             }
-            let (mut end, mut next) = (range.end.min(span.end), k.saturating_add(1));
-            if !is_long(&span) && alone && !self.cache.used_before(self.key(&span)) {
-                self.append(k, &span, at..end, buf)?;
+            let (mut end, mut next) = (range.end.min(segment.end), k.saturating_add(1));
+            if !is_long(&segment) && alone && !self.cache.used_before(self.key(&segment)) {
+                self.append(k, &segment, at..end, buf)?;
             } else {
-                let (kept, bytes) = if is_long(&span) {
-                    let (piece, bytes) = self.piece(k, &span, at)?;
+                let (kept, bytes) = if is_long(&segment) {
+                    let (piece, bytes) = self.piece(k, &segment, at)?;
                     if piece.end < end {
                         (end, next) = (piece.end, k);
                     }
                     (piece, bytes)
                 } else {
-                    (span.clone(), self.cached(k, &span, alone)?)
+                    (segment.clone(), self.cached(k, &segment, alone)?)
                 };
                 let part = length(kept.start, at)..length(kept.start, end);
                 let part = bytes.slice(part).ok_or_else(no_record)?;
@@ -346,16 +346,16 @@ impl InflatedFile {
     }
 }
 
-/// Returns true if a span is kept in pieces.
-fn is_long(span: &Range<u64>) -> bool {
-    span.end.saturating_sub(span.start) > SpanCache::LARGEST
+/// Returns true if a segment is kept in pieces.
+fn is_long(segment: &Range<u64>) -> bool {
+    segment.end.saturating_sub(segment.start) > SegmentCache::LARGEST
 }
 
-/// Returns the piece of a span that contains byte `at`.
-fn piece_of(span: &Range<u64>, at: u64) -> Range<u64> {
-    let inside = at.saturating_sub(span.start);
-    let start = span.start.saturating_add(inside.saturating_sub(inside % InflatedFile::PIECE));
-    start..start.saturating_add(InflatedFile::PIECE).min(span.end)
+/// Returns the piece of a segment that contains byte `at`.
+fn piece_of(segment: &Range<u64>, at: u64) -> Range<u64> {
+    let inside = at.saturating_sub(segment.start);
+    let start = segment.start.saturating_add(inside.saturating_sub(inside % InflatedFile::PIECE));
+    start..start.saturating_add(InflatedFile::PIECE).min(segment.end)
 }
 
 /// Returns the number of bytes between two offsets.

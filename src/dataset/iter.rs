@@ -10,7 +10,7 @@ use std::ops::Range;
 /// An iterator over records of a [`Mapped`](super::Mapped), in order. It continues after an error, because the records after a corrupt
 /// one are still readable.
 #[derive(Clone, Debug)]
-pub struct MappedIter<'a> {
+pub(super) struct MappedIter<'a> {
     set: &'a ShardSet,
     next: u64,
     end: u64,

@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Compression, check_local};
 use crate::record::Record;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::Range;
 
 /// A [`Dataset`] whose shards are all mapped or in memory. Records borrow from the dataset, and nothing is allocated from `get` to a
@@ -44,7 +45,7 @@ pub struct Mapped(Dataset);
 impl Mapped {
     /// Returns `dataset` as a `Mapped`. `None` if it uses positional reads.
     pub fn from_dataset(dataset: &Dataset) -> Option<Mapped> {
-        dataset.set().lends().then(|| Mapped(dataset.clone()))
+        dataset.set().can_borrow().then(|| Mapped(dataset.clone()))
     }
 
     /// Wraps a dataset whose shards are all mapped or in memory.
@@ -104,26 +105,21 @@ impl Mapped {
         GetMany::new(self.0.set(), ids)
     }
 
-    /// Returns the records of `range`, in order.
+    /// Returns the records of `range`, in order. The iterator continues after an error, because the records after a corrupt one are still
+    /// readable.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange).
-    pub fn range(&self, range: Range<u64>) -> Result<MappedIter<'_>> {
+    pub fn range(
+        &self,
+        range: Range<u64>,
+    ) -> Result<impl FusedIterator<Item = Result<Record<'_>>> + Clone + fmt::Debug> {
         MappedIter::new(self.0.set(), range)
     }
 
-    /// Returns all records, in order.
-    pub fn iter(&self) -> MappedIter<'_> {
+    /// Returns all records, as [`range`](Mapped::range) does.
+    pub fn iter(&self) -> impl FusedIterator<Item = Result<Record<'_>>> + Clone + fmt::Debug {
         MappedIter::all(self.0.set())
-    }
-}
-
-impl<'a> IntoIterator for &'a Mapped {
-    type Item = Result<Record<'a>>;
-    type IntoIter = MappedIter<'a>;
-
-    fn into_iter(self) -> MappedIter<'a> {
-        self.iter()
     }
 }
 

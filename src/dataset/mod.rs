@@ -10,15 +10,14 @@ mod open;
 mod options;
 pub(crate) mod prefetch;
 mod refresh;
+mod segments;
 pub(crate) mod shard;
 mod shards;
 mod shares;
-mod spans;
 mod touch;
 
 pub use dataset::{Dataset, ShardEntry};
-pub use iter::MappedIter;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
+pub(crate) use segments::INFLATED_BYTES;
 pub(crate) use shards::{RecordLocation, ShardSet};
-pub(crate) use spans::INFLATED_BYTES;

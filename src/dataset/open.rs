@@ -5,13 +5,13 @@
 use super::dataset::{Dataset, Origin};
 use super::mapped::Mapped;
 use super::options::DatasetOptions;
+use super::segments::SegmentCache;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
-use super::spans::SpanCache;
 use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, Index, IndexOptions, Pack, Work};
 use crate::io::{Compression, Map, Promise, Region, threads, url_of};
-use crate::paths::{self, IntoPaths, Resolved};
+use crate::paths::{self, IntoPaths};
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Mapped {
     /// Appending to a file is fine, because a map has the length that the file had. Replacing a file by rename is fine, because the maps
     /// keep the old file.
     ///
-    /// Access to the missing pages of a truncated file raises SIGBUS, and a change of the bytes behind a `&[u8]` is undefined behaviour.
+    /// Access to the missing pages of a truncated file raises SIGBUS, and a change of the bytes of a `&[u8]` is undefined behaviour.
     /// Files that tfseek itself writes are only replaced by rename.
     #[allow(unsafe_code)]
     pub unsafe fn open(paths: impl IntoPaths) -> Result<Mapped> {
@@ -129,14 +129,14 @@ impl DatasetOptions {
     }
 
     fn resolve_and_build(&self, paths: &[PathBuf], promise: Option<Promise>) -> Result<Dataset> {
-        threads(self.index.jobs)?;
+        threads(self.index.threads)?;
         let options = self.index.budgeted();
-        let Resolved { paths, warnings } = paths::resolve_in(&options.storage, paths, self.allow_missing)?;
+        let (paths, warnings) = paths::resolve_in(&options.storage, paths, self.allow_missing)?;
         let options = match promise {
             Some(promise) => options.may_map(promise),
             None => options,
         };
-        let cache = &self.spans;
+        let cache = &self.segments;
         let access = |path: &Path, compression: Compression| match (compression.format(), promise) {
             (None, _) if let Some((source, whole)) = options.storage.whole(path) => {
                 Access::Whole(source, whole)
@@ -167,8 +167,8 @@ impl DatasetOptions {
     ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
         let found = index::open_shards(&paths, options)?;
-        let spans = paths.iter().zip(found.indexes.iter().map(Index::longest_span));
-        warnings.extend(long_blocks(spans.map(|(path, longest)| (path.clone(), longest))));
+        let segments = paths.iter().zip(found.indexes.iter().map(Index::longest_segment));
+        warnings.extend(long_blocks(segments.map(|(path, longest)| (path.clone(), longest))));
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| {
             let access = access(&path, index.compression());
@@ -212,8 +212,8 @@ impl DatasetOptions {
                 warnings.extend(work.end(reported.map_err(|e| e.in_file(&path)))?);
             }
         }
-        let spans = pack.shards().enumerate().map(|(slot, (path, _))| (path, pack.longest_span(slot)));
-        warnings.extend(long_blocks(spans));
+        let segments = pack.shards().enumerate().map(|(slot, (path, _))| (path, pack.longest_segment(slot)));
+        warnings.extend(long_blocks(segments));
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
             let (compression, stream_end) = pack.stream(slot);
             let index = IndexSource::Pack { pack: Arc::clone(&pack), slot, compression, stream_end };
@@ -235,11 +235,11 @@ fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
     }
 }
 
-/// Returns a warning about compressed shards where access to a record may decompress far more than the record. `spans`: the shards, and the longest
+/// Returns a warning about compressed shards where access to a record may decompress far more than the record. `segments`: the shards, and the longest
 /// distance of two checkpoints of compressed ones.
-fn long_blocks(spans: impl Iterator<Item = (PathBuf, Option<u64>)>) -> Option<Warning> {
-    let mut found = spans.filter_map(|(path, longest)| {
-        let bytes = longest.filter(|bytes| *bytes > SpanCache::LARGEST)?;
+fn long_blocks(segments: impl Iterator<Item = (PathBuf, Option<u64>)>) -> Option<Warning> {
+    let mut found = segments.filter_map(|(path, longest)| {
+        let bytes = longest.filter(|bytes| *bytes > SegmentCache::LARGEST)?;
         Some((path, bytes))
     });
     let (path, first) = found.next()?;

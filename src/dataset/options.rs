@@ -1,6 +1,6 @@
 //! Options for opening datasets.
 
-use super::spans::SpanCache;
+use super::segments::SegmentCache;
 use crate::index::IndexOptions;
 use crate::io::Store;
 use crate::policy::Verify;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// use tfseek::index::IndexOptions;
 /// use tfseek::{DatasetOptions, IndexMode, Verify};
 /// let ds = DatasetOptions::new().index(IndexMode::Require).verify(Verify::Header).open("train-*.tfrecord")?;
-/// let options = IndexOptions::new().index_dir("indexes").jobs(4);
+/// let options = IndexOptions::new().index_dir("indexes").threads(4);
 /// let ds = DatasetOptions::new().index(options).open("train-*.tfrecord")?;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
@@ -26,7 +26,7 @@ pub struct DatasetOptions {
     pub(super) max_record: u64,
     pub(super) allow_missing: bool,
     /// The cache of decompressed bytes. Tests have their own.
-    pub(crate) spans: Arc<SpanCache>,
+    pub(crate) segments: Arc<SegmentCache>,
 }
 
 impl Default for DatasetOptions {
@@ -36,7 +36,7 @@ impl Default for DatasetOptions {
             verify: Verify::default(),
             max_record: MAX_RECORD,
             allow_missing: false,
-            spans: SpanCache::of_process(),
+            segments: SegmentCache::of_process(),
         }
     }
 }
@@ -115,7 +115,7 @@ impl DatasetOptions {
 
 impl fmt::Debug for DatasetOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DatasetOptions { index, verify, max_record, allow_missing, spans: _ } = self;
+        let DatasetOptions { index, verify, max_record, allow_missing, segments: _ } = self;
         let mut s = f.debug_struct("DatasetOptions");
         s.field("index", index)
             .field("verify", verify)

@@ -1,4 +1,4 @@
-//! Prefetching for [`GetMany`](super::GetMany) and the loader: records are announced to the sources of their shards, touched, and
+//! Prefetching for [`GetMany`](super::GetMany) and the loader: records are requested from the sources of their shards, touched, and
 //! fetched.
 
 use super::shards::{RecordLocation, ShardSet};
@@ -7,7 +7,7 @@ use crate::cache;
 use crate::error::Result;
 use crate::frame::OVERHEAD;
 use crate::io::read_ahead::Touch;
-use crate::io::{Announced, ReadAhead, Source};
+use crate::io::{ReadAhead, Requested, Source};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -19,35 +19,39 @@ const WARM_BYTES_PER_NS: u64 = 2;
 /// Maximum number of records whose ranges are passed to a source in one call.
 const MAX_RANGES: usize = 64;
 
-/// Announces the records of a later batch, if records are cold. `None` is a record whose lookup failed.
-pub(crate) fn announce(set: &ShardSet, ahead: &ReadAhead, records: &[Option<RecordLocation>]) -> Announced {
+/// Requests the records of a later batch, if records are cold. `None` is a record whose lookup failed.
+pub(crate) fn request_ahead(
+    set: &ShardSet,
+    ahead: &ReadAhead,
+    records: &[Option<RecordLocation>],
+) -> Requested {
     // The bytes of an object are always waited for.
-    let announced = if set.has_objects() { Announced::All } else { ahead.announce(records.len()) };
-    match announced {
-        Announced::Nothing => {}
-        Announced::All => request(set, records),
-        Announced::AllButFirst => request(set, records.get(1..).unwrap_or_default()),
+    let requested = if set.has_objects() { Requested::All } else { ahead.plan(records.len()) };
+    match requested {
+        Requested::Nothing => {}
+        Requested::All => request(set, records),
+        Requested::AllButFirst => request(set, records.get(1..).unwrap_or_default()),
     }
-    announced
+    requested
 }
 
-/// Touches the records of the current batch, or returns true if they are cold. Cold records are all announced when this returns, and
+/// Touches the records of the current batch, or returns true if they are cold. Cold records are all requested when this returns, and
 /// must be [fetched](fetch) before they are used.
 pub(crate) fn is_cold(
     set: &ShardSet,
     ahead: &ReadAhead,
-    announced: Announced,
+    requested: Requested,
     records: &[Option<RecordLocation>],
 ) -> bool {
-    let cold = ahead.is_cold(announced, records.len(), |how, range| {
+    let cold = ahead.is_cold(requested, records.len(), |how, range| {
         touch(set, how, records.get(range).unwrap_or_default())
     });
     if cold {
-        match announced {
-            // Even a late announcement is faster than waiting for one record after the other.
-            Announced::Nothing => request(set, records),
-            Announced::AllButFirst => request(set, records.get(..1).unwrap_or_default()),
-            Announced::All => {}
+        match requested {
+            // Even a late request is faster than waiting for one record after the other.
+            Requested::Nothing => request(set, records),
+            Requested::AllButFirst => request(set, records.get(..1).unwrap_or_default()),
+            Requested::All => {}
         }
     }
     cold
@@ -61,13 +65,13 @@ pub(crate) fn fetch(set: &ShardSet, at: &RecordLocation) -> Result<()> {
     fetched.map(drop).map_err(|e| e.at(set.location(at)))
 }
 
-/// Calls `read` with parts of the records of the current batch, which together are all of them in order. For shards that do not lend.
+/// Calls `read` with parts of the records of the current batch, which together are all of them in order. For shards from which records cannot borrow.
 ///
-/// Reads are timed to find out whether records are cold. If they are, those that are left are announced before they are read.
+/// Reads are timed to find out whether records are cold. If they are, those that are left are requested before they are read.
 pub(crate) fn read_all(
     set: &ShardSet,
     ahead: &ReadAhead,
-    announced: Announced,
+    requested: Requested,
     records: &[Option<RecordLocation>],
     mut read: impl FnMut(Range<usize>) -> Result<()>,
 ) -> Result<()> {
@@ -82,20 +86,20 @@ pub(crate) fn read_all(
         let bytes = part(range).iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         Ok(start.elapsed().saturating_sub(Duration::from_nanos(bytes / WARM_BYTES_PER_NS)))
     };
-    read_timed(ahead, announced, records.len(), timed, |range| request(set, part(range)))
+    read_timed(ahead, requested, records.len(), timed, |range| request(set, part(range)))
 }
 
-/// [`read_all`] without a clock and records: `read` returns the time that it took, and `request` announces.
+/// [`read_all`] without a clock and records: `read` returns the time that it took, and `request` requests them.
 fn read_timed(
     ahead: &ReadAhead,
-    announced: Announced,
+    requested: Requested,
     len: usize,
     mut read: impl FnMut(Range<usize>) -> Result<Duration>,
     request: impl FnOnce(Range<usize>),
 ) -> Result<()> {
     let mut next = 0;
     let mut failed = None;
-    let cold = ahead.is_cold(announced, len, |_, range| {
+    let cold = ahead.is_cold(requested, len, |_, range| {
         if failed.is_some() {
             return Duration::ZERO;
         }
@@ -109,7 +113,7 @@ fn read_timed(
         return Err(e);
     }
     if next < len {
-        if cold && announced == Announced::Nothing {
+        if cold && requested == Requested::Nothing {
             request(next..len);
         }
         read(next..len)?;
@@ -117,12 +121,12 @@ fn read_timed(
     Ok(())
 }
 
-/// Announces records to their sources.
+/// Requests records from their sources.
 fn request(set: &ShardSet, records: &[Option<RecordLocation>]) {
     by_shard(set, records, |source, ranges| source.want(ranges));
 }
 
-/// Withdraws the announcement of records.
+/// Withdraws the request of records.
 pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
     by_shard(set, records, |source, ranges| source.forget(ranges));
 }
@@ -243,11 +247,11 @@ mod tests {
         let records: Vec<_> = (0..64).map(|i| set.locate(i).ok()).collect();
         let ahead = ReadAhead::default();
         // One batch that is measured as cold.
-        assert!((0..2).any(|_| ahead.is_cold(Announced::Nothing, 64, |_, _| Duration::from_secs(1))));
+        assert!((0..2).any(|_| ahead.is_cold(Requested::Nothing, 64, |_, _| Duration::from_secs(1))));
         let mut batches = 0;
         loop {
-            let announced = announce(set, &ahead, &records);
-            let cold = is_cold(set, &ahead, announced, &records);
+            let requested = request_ahead(set, &ahead, &records);
+            let cold = is_cold(set, &ahead, requested, &records);
             records.iter().flatten().for_each(|at| fetch(set, at).unwrap());
             if !cold {
                 break;
@@ -260,11 +264,11 @@ mod tests {
         forget(set, &records);
     }
 
-    /// Positional reads of a simulated disk: announced records and those that were read before are fast.
+    /// Positional reads of a simulated disk: requested records and those that were read before are fast.
     #[derive(Default)]
     struct Disk {
         warm: RefCell<std::collections::BTreeSet<usize>>,
-        /// The announced records, in order.
+        /// The requested records, in order.
         wanted: RefCell<Vec<usize>>,
         /// The records that were read, in order.
         read: RefCell<Vec<usize>>,
@@ -278,19 +282,19 @@ mod tests {
             self.warm.borrow_mut().extend(records);
         }
 
-        /// Announces the batch `records` as the loader does when it plans it.
-        fn plan(&self, ahead: &ReadAhead, records: Range<usize>) -> Announced {
-            let announced = ahead.announce(records.len());
-            match announced {
-                Announced::Nothing => {}
-                Announced::All => self.want(records),
-                Announced::AllButFirst => self.want(records.start + 1..records.end),
+        /// Requests the batch `records` as the loader does when it plans it.
+        fn plan(&self, ahead: &ReadAhead, records: Range<usize>) -> Requested {
+            let requested = ahead.plan(records.len());
+            match requested {
+                Requested::Nothing => {}
+                Requested::All => self.want(records),
+                Requested::AllButFirst => self.want(records.start + 1..records.end),
             }
-            announced
+            requested
         }
 
         /// Reads the batch `records`.
-        fn make(&self, ahead: &ReadAhead, announced: Announced, records: Range<usize>) -> Result<()> {
+        fn make(&self, ahead: &ReadAhead, requested: Requested, records: Range<usize>) -> Result<()> {
             let at = |range: Range<usize>| records.start + range.start..records.start + range.end;
             let read = |range: Range<usize>| {
                 let mut took = Duration::ZERO;
@@ -305,7 +309,7 @@ mod tests {
                 }
                 Ok(took)
             };
-            read_timed(ahead, announced, records.len(), read, |range| self.want(at(range)))
+            read_timed(ahead, requested, records.len(), read, |range| self.want(at(range)))
         }
 
         /// Reads `batches` batches of `len` records, planned `depth` batches ahead. Every record must be read once, in order.
@@ -326,24 +330,24 @@ mod tests {
     }
 
     #[test]
-    fn cold_positional_reads_are_announced_and_warm_ones_never() {
+    fn cold_positional_reads_are_requested_and_warm_ones_never() {
         for (len, depth) in [(1, 1), (1, 40), (5, 3), (32, 0), (64, 16), (256, 4), (1000, 2)] {
             let (disk, ahead) = (Disk::default(), ReadAhead::default());
             let batches = 4000usize.div_ceil(len).max(20);
             disk.epoch(&ahead, batches, len, depth);
-            // Three records to detect that the disk is cold, and a probe in 256 records. Each record is announced at most once.
+            // Three records to detect that the disk is cold, and a probe in 256 records. Each record is requested at most once.
             let probes = batches * len / 256 + 1;
             assert!(disk.waits.get() <= 3 + probes, "{len} {depth}: {}", disk.waits.get());
             let mut wanted = disk.wanted.take();
             assert_eq!(wanted.len() + disk.waits.get(), batches * len);
             wanted.dedup();
             assert_eq!(wanted.len() + disk.waits.get(), batches * len);
-            // In the second epoch eight warm probes end the announcements.
+            // In the second epoch eight warm probes end the requests ahead.
             disk.epoch(&ahead, batches, len, depth);
             assert_eq!(disk.waits.get() + wanted.len(), batches * len, "no record waited twice");
             assert!(disk.wanted.take().len() <= (9 * 256).max(9 * len) + depth * len, "{len} {depth}");
             disk.epoch(&ahead, batches, len, depth);
-            assert!(disk.wanted.take().is_empty(), "warm records were announced");
+            assert!(disk.wanted.take().is_empty(), "warm records were requested");
         }
     }
 
@@ -353,7 +357,7 @@ mod tests {
             let (ahead, mut read) = (ReadAhead::default(), Vec::new());
             let done = read_timed(
                 &ahead,
-                Announced::Nothing,
+                Requested::Nothing,
                 70,
                 |range| {
                     for k in range {
@@ -390,14 +394,14 @@ mod tests {
             let records: Vec<_> = (0..8).map(|i| ds.set().locate(i).ok()).collect();
             let ahead = ReadAhead::default();
             let mut read = 0;
-            read_all(ds.set(), &ahead, announce(ds.set(), &ahead, &records), &records, |part| {
+            read_all(ds.set(), &ahead, request_ahead(ds.set(), &ahead, &records), &records, |part| {
                 std::thread::sleep(Duration::from_millis(1) * part.len() as u32);
                 read += part.len();
                 Ok(())
             })
             .unwrap();
             assert_eq!(read, 8);
-            assert_eq!(announce(ds.set(), &ahead, &records) == Announced::Nothing, compressed);
+            assert_eq!(request_ahead(ds.set(), &ahead, &records) == Requested::Nothing, compressed);
         }
     }
 }

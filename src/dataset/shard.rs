@@ -3,7 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::inflated::{InflatedFile, StoredBytes};
-use super::spans::SpanCache;
+use super::segments::SegmentCache;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
@@ -29,9 +29,9 @@ pub(crate) enum Access {
     /// Positional reads, on a descriptor that stays open if the budget allows.
     Read(Arc<Budget>),
     /// Decompression of a compressed file, which is read with positional reads.
-    Inflate(CompressedFormat, Arc<Budget>, Arc<SpanCache>),
+    Inflate(CompressedFormat, Arc<Budget>, Arc<SegmentCache>),
     /// Ranges of an object of a store, and their decompression if it is compressed.
-    Object(Storage, Option<(CompressedFormat, Arc<SpanCache>)>),
+    Object(Storage, Option<(CompressedFormat, Arc<SegmentCache>)>),
     /// An object whose bytes are all in memory or mapped.
     Whole(Arc<dyn Source>, Region),
 }
@@ -115,7 +115,7 @@ impl ShardFile {
     }
 
     /// Returns true if records can borrow from the shard: it is mapped or in memory.
-    pub(crate) fn lends(&self) -> bool {
+    pub(crate) fn can_borrow(&self) -> bool {
         matches!(self.access, Access::Memory(_) | Access::Map(_) | Access::Whole(..))
     }
 
@@ -126,8 +126,8 @@ impl ShardFile {
         }
     }
 
-    /// Returns the cache of the decompressed spans of a compressed shard.
-    pub(crate) fn span_cache(&self) -> Option<&Arc<SpanCache>> {
+    /// Returns the cache of the decompressed segments of a compressed shard.
+    pub(crate) fn segment_cache(&self) -> Option<&Arc<SegmentCache>> {
         match &self.access {
             Access::Inflate(_, _, cache) | Access::Object(_, Some((_, cache))) => Some(cache),
             _ => None,
@@ -295,7 +295,7 @@ impl ShardFile {
             .map_err(|e| e.at(At { path: Some(&self.file.path), record: Some(i), offset: None }))
     }
 
-    /// Returns record `i`. Only for a shard that [`lends`](ShardFile::lends).
+    /// Returns record `i`. Only for a shard with [`can_borrow`](ShardFile::can_borrow).
     ///
     /// Nearly all calls take the fast path, `get_fast`. It is short, so that a processor that waits for the bytes of one record can
     /// already execute loads of the next one. `get_slow` handles the other cases and errors.
@@ -321,28 +321,28 @@ impl ShardFile {
 
     #[cold]
     fn get_slow(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
-        self.lend(i, self.locate(i)?, verify)
+        self.borrow(i, self.locate(i)?, verify)
     }
 
-    /// Returns record `i`, which is located at `span`. Only for a shard that [`lends`](ShardFile::lends).
+    /// Returns record `i`, which is located at `span`. Only for a shard with [`can_borrow`](ShardFile::can_borrow).
     #[inline]
-    pub(crate) fn lend(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
+    pub(crate) fn borrow(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
         self.extract(i, span, 0, self.bytes()?, verify)
     }
 
-    /// Returns record `i` at `span` without verification. [`lend`](ShardFile::lend) must have returned this record before.
-    pub(crate) fn lend_again(&self, i: u64, span: Span) -> Record<'_> {
+    /// Returns record `i` at `span` without verification. [`borrow`](ShardFile::borrow) must have returned this record before.
+    pub(crate) fn borrow_again(&self, i: u64, span: Span) -> Record<'_> {
         let payload = || {
             let start = usize::try_from(span.offset).ok()?.checked_add(HEADER_LEN)?;
             let end = start.checked_add(usize::try_from(span.payload_len).ok()?)?;
             self.bytes().ok()?.get(start..end)
         };
-        // The range is inside the bytes, as it was for `lend`. The length of a map never changes, and the length of a region only if its
+        // The range is inside the bytes, as it was for `borrow`. The length of a map never changes, and the length of a region only if its
         // owner breaks the contract; the payload is then empty.
         Record::of_file(payload().unwrap_or_default(), &self.file, i, span.offset)
     }
 
-    /// Returns the bytes of a shard that [`lends`](ShardFile::lends). Empty for positional reads.
+    /// Returns the bytes of a shard with [`can_borrow`](ShardFile::can_borrow). Empty for positional reads.
     #[inline]
     pub(crate) fn bytes(&self) -> Result<&[u8]> {
         Ok(self.opened()?.bytes.slice())
@@ -360,13 +360,13 @@ impl ShardFile {
     }
 
     /// Returns the byte range of a record, with header and footer. `None` if the record is longer than the limit. In a shard that
-    /// [`lends`](ShardFile::lends), the range is cut at the end of the shard.
+    /// [`can_borrow`](ShardFile::can_borrow), the range is cut at the end of the shard.
     pub(crate) fn range(&self, span: Span) -> Option<Range<u64>> {
         if span.payload_len > self.max_record {
             return None;
         }
         let Range { start, mut end } = stored_range(span);
-        if self.lends() {
+        if self.can_borrow() {
             end = end.min(self.bytes().ok()?.len() as u64);
         }
         Some(start.min(end)..end)

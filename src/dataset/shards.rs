@@ -5,8 +5,8 @@
     reason = "shards are those of `shard_of`, and `starts` has one entry more than `files`"
 )]
 
+use super::segments::OrderWindow;
 use super::shard::{ShardFile, stored_range};
-use super::spans::OrderWindow;
 use super::touch::Loads;
 use crate::error::{At, ErrorKind, Result};
 use crate::frame::HEADER_LEN;
@@ -23,7 +23,7 @@ pub(crate) struct ShardSet {
     /// Record number of the first record of each shard, followed by the number of records.
     starts: Vec<u64>,
     /// True if every shard is mapped or in memory.
-    lends: bool,
+    can_borrow: bool,
     /// True if a shard is an object of a store.
     has_objects: bool,
     verify: Verify,
@@ -62,10 +62,10 @@ impl ShardSet {
             len = u64::try_from(found).map_err(too_many)?;
             starts.push(len);
         }
-        let lends = files.iter().all(ShardFile::lends);
-        let window = files.iter().find_map(ShardFile::span_cache).cloned().map(OrderWindow::new);
+        let can_borrow = files.iter().all(ShardFile::can_borrow);
+        let window = files.iter().find_map(ShardFile::segment_cache).cloned().map(OrderWindow::new);
         let has_objects = files.iter().any(ShardFile::is_object);
-        Ok(ShardSet { files, len, starts, lends, has_objects, verify, window })
+        Ok(ShardSet { files, len, starts, can_borrow, has_objects, verify, window })
     }
 
     /// Returns the number of records.
@@ -85,8 +85,8 @@ impl ShardSet {
     }
 
     /// Returns true if records borrow from the shards, false for positional reads.
-    pub(crate) fn lends(&self) -> bool {
-        self.lends
+    pub(crate) fn can_borrow(&self) -> bool {
+        self.can_borrow
     }
 
     /// Returns true if a shard is an object of a store.
@@ -160,7 +160,7 @@ impl ShardSet {
     pub(crate) fn keep_inflated(&self, records: u64) {
         let Some(share) = &self.window else { return };
         // Records of a window may be longer than the mean. They are allowed a quarter more.
-        for file in self.files.iter().filter(|file| file.len() > 0 && file.span_cache().is_some()) {
+        for file in self.files.iter().filter(|file| file.len() > 0 && file.segment_cache().is_some()) {
             if let Some(bytes) = file.known_bytes() {
                 let window = u128::from(bytes) * u128::from(records.min(self.len)) / u128::from(file.len());
                 share.keep(u64::try_from(window.saturating_mul(5) / 4).unwrap_or(u64::MAX));
@@ -173,7 +173,7 @@ impl ShardSet {
         At::new(self.file_of(at).path(), at.i, at.span.offset)
     }
 
-    /// Returns record `i`. Only if [`lends`](ShardSet::lends).
+    /// Returns record `i`. Only if [`can_borrow`](ShardSet::can_borrow).
     #[inline]
     pub(super) fn get(&self, i: u64) -> Result<Record<'_>> {
         match self.files.as_slice() {
@@ -187,15 +187,15 @@ impl ShardSet {
         self.files[s].get(k, self.verify)
     }
 
-    /// Returns the record at a location. Only if [`lends`](ShardSet::lends).
+    /// Returns the record at a location. Only if [`can_borrow`](ShardSet::can_borrow).
     #[inline(always)]
-    pub(crate) fn lend(&self, at: &RecordLocation, verify: Verify) -> Result<Record<'_>> {
-        self.file_of(at).lend(at.i, at.span, verify)
+    pub(crate) fn borrow(&self, at: &RecordLocation, verify: Verify) -> Result<Record<'_>> {
+        self.file_of(at).borrow(at.i, at.span, verify)
     }
 
-    /// Returns a record without verification. [`lend`](ShardSet::lend) must have returned it before.
-    pub(crate) fn lend_again(&self, at: &RecordLocation) -> Record<'_> {
-        self.file_of(at).lend_again(at.i, at.span)
+    /// Returns a record without verification. [`borrow`](ShardSet::borrow) must have returned it before.
+    pub(crate) fn borrow_again(&self, at: &RecordLocation) -> Record<'_> {
+        self.file_of(at).borrow_again(at.i, at.span)
     }
 
     /// Reads a record and appends it to `buf`. Returns the range of its payload in `buf`.
@@ -236,8 +236,8 @@ impl ShardSet {
     pub(super) fn read<'b>(&'b self, at: &RecordLocation, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         let RecordLocation { i, span, .. } = *at;
         let file = self.file_of(at);
-        if file.lends() {
-            return file.lend(i, span, self.verify);
+        if file.can_borrow() {
+            return file.borrow(i, span, self.verify);
         }
         file.check_len(i, span)?;
         buf.clear();

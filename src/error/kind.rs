@@ -40,7 +40,12 @@ pub enum ErrorKind {
         stored: u32,
     },
     /// The payload is not a well-formed message.
-    Wire(WireError),
+    Wire {
+        /// Kind of malformation.
+        reason: WireError,
+        /// Byte offset of the reader in the payload.
+        offset: usize,
+    },
     /// A feature does not match the request.
     Feature(FeatureError),
     /// No record has a feature of the requested name.
@@ -198,7 +203,7 @@ impl ErrorKind {
             ErrorKind::Encode(_) | ErrorKind::Panicked { .. } | ErrorKind::Cancelled => io::ErrorKind::Other,
             ErrorKind::CorruptLength { .. }
             | ErrorKind::CorruptData { .. }
-            | ErrorKind::Wire(_)
+            | ErrorKind::Wire { .. }
             | ErrorKind::Feature(_)
             | ErrorKind::Tensor(_)
             | ErrorKind::TooLarge { .. }
@@ -230,7 +235,9 @@ impl fmt::Display for ErrorKind {
             ErrorKind::CorruptData { computed, stored } => {
                 write!(f, "payload crc32c: expected {stored:#010x}, found {computed:#010x}")
             }
-            ErrorKind::Wire(e) => e.fmt(f),
+            ErrorKind::Wire { reason, offset } => {
+                write!(f, "malformed message at payload byte {offset}: {reason}")
+            }
             ErrorKind::Feature(e) => e.fmt(f),
             ErrorKind::UnknownFeature { list: true, .. } => f.write_str(
                 "no record has this feature in its context: it is a feature list, and feature lists have no columns",

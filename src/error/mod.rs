@@ -20,10 +20,10 @@ pub use location::{At, Location};
 pub use options::OptionsError;
 pub use order::OrderError;
 pub use part::PartError;
-pub use payload::{EncodeError, FeatureError, TensorError, WireError, WireErrorKind};
+pub use payload::{EncodeError, FeatureError, TensorError, WireError};
 pub use remedy::Remedy;
+pub use text::printable;
 pub(crate) use text::{Count, FileNames};
-pub use text::{Printable, printable};
 
 use std::collections::TryReserveError;
 use std::fmt;
@@ -109,7 +109,7 @@ impl Error {
             Truncated { .. }
                 | CorruptLength { .. }
                 | CorruptData { .. }
-                | Wire(_)
+                | Wire { .. }
                 | Feature(_)
                 | Tensor(_)
                 | NotTfRecord { .. }
@@ -131,7 +131,7 @@ impl Error {
     /// Returns the category, if reading or parsing records can return this error.
     pub fn category(&self) -> Option<Category> {
         Some(match self.kind() {
-            ErrorKind::Wire(_) => Category::MalformedProto,
+            ErrorKind::Wire { .. } => Category::MalformedProto,
             ErrorKind::Feature(e) => match e {
                 FeatureError::Missing { .. } => Category::MissingFeature,
                 FeatureError::NoKind { .. } | FeatureError::WrongKind { .. } => Category::KindMismatch,
@@ -248,7 +248,7 @@ macro_rules! from_part {
         }
     )*};
 }
-from_part!(WireError => Wire, FeatureError => Feature, TensorError => Tensor,
+from_part!(FeatureError => Feature, TensorError => Tensor,
     CompressionError => Compression, IndexError => Index, PathsError => Paths, EncodeError => Encode,
     OrderError => Order, PartError => Part, OptionsError => Options, FilterError => Filter);
 

@@ -3,20 +3,10 @@
 use super::text::Count;
 use std::fmt;
 
-/// The reason why a payload is not a well-formed message, with the offset in the payload.
+/// The reason why a payload is not a well-formed message.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WireError {
-    /// Kind of malformation.
-    pub kind: WireErrorKind,
-    /// Byte offset of the reader in the payload.
-    pub offset: usize,
-}
-
-/// The kind of malformation of a payload.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WireErrorKind {
+pub enum WireError {
     /// A varint continues past the end of its message or chunk.
     CutVarint,
     /// A varint has more than ten bytes.
@@ -202,28 +192,22 @@ pub enum EncodeError {
 
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed message at payload byte {}: {}", self.offset, self.kind)
-    }
-}
-
-impl fmt::Display for WireErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            WireErrorKind::CutVarint => "varint continues past the end of its message",
-            WireErrorKind::LongVarint => "varint of more than 10 bytes",
-            WireErrorKind::BadTag => "tag of more than 5 bytes or 32 bits",
-            WireErrorKind::FieldZero => "field number 0",
-            WireErrorKind::WireType => "wire type 6 or 7",
-            WireErrorKind::BadLength => "length of more than 5 bytes or 31 bits",
-            WireErrorKind::LengthBeyondMessage => "length exceeds the enclosing message",
-            WireErrorKind::CutFixed => "fixed32 or fixed64 value is truncated",
-            WireErrorKind::PackedFloatLength => "length of packed floats is not a multiple of 4",
-            WireErrorKind::PackedDoubleLength => "length of packed doubles is not a multiple of 8",
-            WireErrorKind::GroupEnd => "end-group tag without a start-group tag",
-            WireErrorKind::GroupOpen => "start-group tag without an end-group tag",
-            WireErrorKind::TooDeep => "more than 100 levels of messages and groups",
-            WireErrorKind::Utf8 => "key or name is not UTF-8",
-            WireErrorKind::MapEntryUnknownField => {
+            WireError::CutVarint => "varint continues past the end of its message",
+            WireError::LongVarint => "varint of more than 10 bytes",
+            WireError::BadTag => "tag of more than 5 bytes or 32 bits",
+            WireError::FieldZero => "field number 0",
+            WireError::WireType => "wire type 6 or 7",
+            WireError::BadLength => "length of more than 5 bytes or 31 bits",
+            WireError::LengthBeyondMessage => "length exceeds the enclosing message",
+            WireError::CutFixed => "fixed32 or fixed64 value is truncated",
+            WireError::PackedFloatLength => "length of packed floats is not a multiple of 4",
+            WireError::PackedDoubleLength => "length of packed doubles is not a multiple of 8",
+            WireError::GroupEnd => "end-group tag without a start-group tag",
+            WireError::GroupOpen => "start-group tag without an end-group tag",
+            WireError::TooDeep => "more than 100 levels of messages and groups",
+            WireError::Utf8 => "key or name is not UTF-8",
+            WireError::MapEntryUnknownField => {
                 "map entry contains an unknown field, on whose meaning decoders disagree"
             }
         })

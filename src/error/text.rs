@@ -19,7 +19,7 @@ impl fmt::Display for Count {
 
 /// A name or a text from outside as a part of a message. Made by [`printable`].
 #[derive(Clone, Debug)]
-pub struct Printable<'a>(Cow<'a, str>);
+struct Printable<'a>(Cow<'a, str>);
 
 /// Returns a path, or a text that files or other programs chose, for messages and for terminals: without characters that control a terminal, end
 /// the line, or change the direction of the text after them. They are escaped as in Rust strings. All messages of this crate print
@@ -29,7 +29,7 @@ pub struct Printable<'a>(Cow<'a, str>);
 /// let name = std::path::Path::new("a\x1b[2J\u{202e}é.tfrecord");
 /// assert_eq!(tfseek::error::printable(name).to_string(), r"a\u{1b}[2J\u{202e}é.tfrecord");
 /// ```
-pub fn printable<T: AsRef<OsStr> + ?Sized>(text: &T) -> Printable<'_> {
+pub fn printable<T: AsRef<OsStr> + ?Sized>(text: &T) -> impl fmt::Display + fmt::Debug + Clone {
     Printable(text.as_ref().to_string_lossy())
 }
 

@@ -1,7 +1,7 @@
 //! A feature: a list of one of three kinds, or no list.
 
 use super::kind::DType;
-use super::list::{BytesList, FloatList, Int64List, ListBody};
+use super::list::{List, ListBody};
 use super::source::{ListSlice, ScatteredList, ValueMessage};
 use crate::error::FeatureError;
 use crate::wire::{Fault, WireReader, WireValue, count_floats, varint};
@@ -16,11 +16,11 @@ pub enum Feature<'a> {
     #[default]
     None,
     /// Byte strings.
-    Bytes(BytesList<'a>),
+    Bytes(List<'a, &'a [u8]>),
     /// 32-bit floats.
-    Float(FloatList<'a>),
+    Float(List<'a, f32>),
     /// 64-bit signed integers.
-    Int64(Int64List<'a>),
+    Int64(List<'a, i64>),
 }
 
 impl<'a> Feature<'a> {
@@ -54,7 +54,7 @@ impl<'a> Feature<'a> {
     /// # Errors
     /// [`FeatureError::NoKind`] or [`FeatureError::WrongKind`].
     #[inline]
-    pub(crate) fn bytes(self) -> Result<BytesList<'a>, FeatureError> {
+    pub(crate) fn bytes(self) -> Result<List<'a, &'a [u8]>, FeatureError> {
         match self {
             Feature::Bytes(list) => Ok(list),
             other => Err(other.kind_mismatch(DType::Bytes)),
@@ -66,7 +66,7 @@ impl<'a> Feature<'a> {
     /// # Errors
     /// [`FeatureError::NoKind`] or [`FeatureError::WrongKind`].
     #[inline]
-    pub(crate) fn float(self) -> Result<FloatList<'a>, FeatureError> {
+    pub(crate) fn float(self) -> Result<List<'a, f32>, FeatureError> {
         match self {
             Feature::Float(list) => Ok(list),
             other => Err(other.kind_mismatch(DType::Float32)),
@@ -78,7 +78,7 @@ impl<'a> Feature<'a> {
     /// # Errors
     /// [`FeatureError::NoKind`] or [`FeatureError::WrongKind`].
     #[inline]
-    pub(crate) fn int64(self) -> Result<Int64List<'a>, FeatureError> {
+    pub(crate) fn int64(self) -> Result<List<'a, i64>, FeatureError> {
         match self {
             Feature::Int64(list) => Ok(list),
             other => Err(other.kind_mismatch(DType::Int64)),
@@ -102,12 +102,12 @@ impl<'a> Feature<'a> {
         let one = |list, len| ListBody::one(ListSlice::new(list, value.start_of_tail(list)), len);
         if let Some(chunk) = packed(message, DType::Int64) {
             let count = varint::count(chunk).ok()?;
-            Some(Feature::Int64(Int64List { body: one(chunk, count) }))
+            Some(Feature::Int64(List::new(one(chunk, count))))
         } else if let Some(chunk) = packed(message, DType::Float32) {
             let count = count_floats(chunk).ok()?;
-            Some(Feature::Float(FloatList { body: one(chunk, count) }))
+            Some(Feature::Float(List::new(one(chunk, count))))
         } else if let (Some(_), [_, _, list @ ..]) = (one_value(message, 0x0a), message) {
-            Some(Feature::Bytes(BytesList { body: one(list, 1) }))
+            Some(Feature::Bytes(List::new(one(list, 1))))
         } else {
             None
         }
@@ -145,9 +145,9 @@ impl<'a> Feature<'a> {
         let body = |slice| ListBody::checked(slice, scattered, counts.values);
         Ok(match kind {
             None => Feature::None,
-            Some(DType::Bytes) => Feature::Bytes(BytesList { body: body(counts.only_list()) }),
-            Some(DType::Float32) => Feature::Float(FloatList { body: body(counts.only_chunk()) }),
-            Some(DType::Int64) => Feature::Int64(Int64List { body: body(counts.only_chunk()) }),
+            Some(DType::Bytes) => Feature::Bytes(List::new(body(counts.only_list()))),
+            Some(DType::Float32) => Feature::Float(List::new(body(counts.only_chunk()))),
+            Some(DType::Int64) => Feature::Int64(List::new(body(counts.only_chunk()))),
         })
     }
 }
@@ -277,7 +277,7 @@ impl<'a> ListCounts<'a> {
 
 // Features are returned by value, so their size affects speed.
 const _: () = assert!(size_of::<Feature<'static>>() <= 6 * size_of::<u64>());
-const _: () = assert!(size_of::<Int64List<'static>>() <= 5 * size_of::<u64>());
+const _: () = assert!(size_of::<List<'static, i64>>() <= 5 * size_of::<u64>());
 
 impl fmt::Debug for Feature<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

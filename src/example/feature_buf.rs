@@ -4,7 +4,7 @@ use super::feature::Feature;
 use super::feature_slice::FeatureSlice;
 use super::kind::DType;
 use super::values::{IntoBytes, ToFloat, ToInt64};
-use crate::error::{EncodeError, Result};
+use crate::error::{EncodeError, Error, Result};
 
 /// An owned feature: a list of one of three kinds, or no list.
 ///
@@ -73,24 +73,14 @@ impl FeatureBuf {
     }
 }
 
-impl From<Feature<'_>> for FeatureBuf {
-    /// Copies the values.
-    fn from(feature: Feature<'_>) -> FeatureBuf {
-        match feature {
-            Feature::None => FeatureBuf::None,
-            Feature::Bytes(list) => FeatureBuf::Bytes(list.to_vec()),
-            Feature::Float(list) => FeatureBuf::Float(list.to_vec()),
-            Feature::Int64(list) => FeatureBuf::Int64(list.to_vec()),
-        }
-    }
-}
+impl TryFrom<Feature<'_>> for FeatureBuf {
+    type Error = Error;
 
-impl FeatureBuf {
     /// Copies the values.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub(super) fn copy_of(feature: Feature<'_>) -> Result<FeatureBuf> {
+    fn try_from(feature: Feature<'_>) -> Result<FeatureBuf> {
         Ok(match feature {
             Feature::None => FeatureBuf::None,
             Feature::Bytes(list) => FeatureBuf::Bytes(list.try_to_vec()?),

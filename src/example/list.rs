@@ -1,4 +1,4 @@
-//! The three kinds of lists: `Copy` views that were validated and counted when they were looked up.
+//! The lists of the three kinds: `Copy` views that were validated and counted when they were looked up.
 
 use super::source::{ListFields, ListSlice, ScatteredList};
 use crate::error::{ErrorKind, Result};
@@ -6,6 +6,7 @@ use crate::memory::room;
 use crate::wire::{WireReader, WireValue, varint};
 use std::fmt;
 use std::iter::FusedIterator;
+use std::marker::PhantomData;
 
 /// The bytes of a list's values, borrowed from the payload.
 #[derive(Clone, Copy)]
@@ -85,15 +86,22 @@ fn debug_list<T: fmt::Debug>(
     }
 }
 
-// ---- int64 ----
-
-/// A list of 64-bit integers. It is `Copy`. Values are decoded as they are iterated.
+/// The values of a feature: `i64`, `f32` or `&[u8]`. It is `Copy`, and borrows the payload.
+///
+/// Integers are decoded as they are iterated. Floats have the bits of the file, NaN payloads included. Each byte string is a slice of the
+/// payload.
 #[derive(Clone, Copy)]
-pub struct Int64List<'a> {
-    pub(super) body: ListBody<'a>,
+pub struct List<'a, T> {
+    body: ListBody<'a>,
+    values: PhantomData<T>,
 }
 
-impl<'a> Int64List<'a> {
+impl<'a, T> List<'a, T> {
+    #[inline]
+    pub(super) fn new(body: ListBody<'a>) -> List<'a, T> {
+        List { body, values: PhantomData }
+    }
+
     /// Returns the number of values. O(1).
     #[inline]
     pub fn len(self) -> usize {
@@ -105,12 +113,36 @@ impl<'a> Int64List<'a> {
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
+}
 
+/// An iterator over the values of a [`List`].
+#[derive(Clone, Copy, Debug)]
+pub struct ListIter<'a, T> {
+    /// What is left of a packed chunk of numbers.
+    chunk: &'a [u8],
+    /// The fields after it.
+    fields: ListFields<'a>,
+    left: usize,
+    values: PhantomData<T>,
+}
+
+impl<'a, T> ListIter<'a, T> {
+    #[inline]
+    fn new((chunk, fields): (&'a [u8], ListFields<'a>), left: usize) -> ListIter<'a, T> {
+        ListIter { chunk, fields, left, values: PhantomData }
+    }
+}
+
+impl<T> FusedIterator for ListIter<'_, T> where Self: Iterator {}
+impl<T> ExactSizeIterator for ListIter<'_, T> where Self: Iterator {}
+
+// ---- int64 ----
+
+impl<'a> List<'a, i64> {
     /// Returns an iterator over the values, in order.
     #[inline]
-    pub fn iter(self) -> Int64Iter<'a> {
-        let (chunk, fields) = self.body.numbers();
-        Int64Iter { chunk: WireReader::new(chunk), fields, left: self.len() }
+    pub fn iter(self) -> ListIter<'a, i64> {
+        ListIter::new(self.body.numbers(), self.len())
     }
 
     /// Returns value `k`. Linear in `k`, unless every value takes one byte.
@@ -150,19 +182,11 @@ impl<'a> Int64List<'a> {
     }
 
     /// Copies the values into a vector.
-    pub fn to_vec(self) -> Vec<i64> {
-        self.appended_to(Vec::with_capacity(self.len()))
-    }
-
-    /// Copies the values into a vector.
     ///
     /// # Errors
     /// There is not enough memory.
     pub(super) fn try_to_vec(self) -> Result<Vec<i64>> {
-        Ok(self.appended_to(room(self.len())?))
-    }
-
-    fn appended_to(self, mut values: Vec<i64>) -> Vec<i64> {
+        let mut values = room(self.len())?;
         match self.body.as_one() {
             Some(chunk) => {
                 values.resize(self.len(), 0);
@@ -171,19 +195,11 @@ impl<'a> Int64List<'a> {
             }
             None => values.extend(self.iter()),
         }
-        values
+        Ok(values)
     }
 }
 
-/// An iterator over the values of an [`Int64List`].
-#[derive(Clone, Copy, Debug)]
-pub struct Int64Iter<'a> {
-    chunk: WireReader<'a>,
-    fields: ListFields<'a>,
-    left: usize,
-}
-
-impl Iterator for Int64Iter<'_> {
+impl Iterator for ListIter<'_, i64> {
     type Item = i64;
 
     #[inline]
@@ -194,12 +210,14 @@ impl Iterator for Int64Iter<'_> {
                     self.left = self.left.saturating_sub(1);
                     return Some(value as i64);
                 }
-                WireValue::Len(chunk) => self.chunk = WireReader::new(chunk),
+                WireValue::Len(chunk) => self.chunk = chunk,
                 _ => {}
             }
         }
         // The list was validated at lookup. If the bytes have changed since then, it ends early.
-        let value = self.chunk.varint().ok()?;
+        let mut chunk = WireReader::new(self.chunk);
+        let value = chunk.varint().ok()?;
+        self.chunk = chunk.rest();
         self.left = self.left.saturating_sub(1);
         Some(value as i64)
     }
@@ -210,20 +228,17 @@ impl Iterator for Int64Iter<'_> {
     }
 }
 
-impl FusedIterator for Int64Iter<'_> {}
-impl ExactSizeIterator for Int64Iter<'_> {}
-
-impl<'a> IntoIterator for Int64List<'a> {
+impl<'a> IntoIterator for List<'a, i64> {
     type Item = i64;
-    type IntoIter = Int64Iter<'a>;
+    type IntoIter = ListIter<'a, i64>;
 
     #[inline]
-    fn into_iter(self) -> Int64Iter<'a> {
+    fn into_iter(self) -> ListIter<'a, i64> {
         self.iter()
     }
 }
 
-impl fmt::Debug for Int64List<'_> {
+impl fmt::Debug for List<'_, i64> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_list(f, "int64", self.iter(), self.len())
     }
@@ -231,30 +246,11 @@ impl fmt::Debug for Int64List<'_> {
 
 // ---- float ----
 
-/// A list of 32-bit floats. It is `Copy`. The bits are those of the file, NaN payloads included.
-#[derive(Clone, Copy)]
-pub struct FloatList<'a> {
-    pub(super) body: ListBody<'a>,
-}
-
-impl<'a> FloatList<'a> {
-    /// Returns the number of values. O(1).
-    #[inline]
-    pub fn len(self) -> usize {
-        self.body.len
-    }
-
-    /// Returns true if there is no value.
-    #[inline]
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
+impl<'a> List<'a, f32> {
     /// Returns an iterator over the values, in order.
     #[inline]
-    pub fn iter(self) -> FloatIter<'a> {
-        let (chunk, fields) = self.body.numbers();
-        FloatIter { chunk: chunk.as_chunks().0, fields, left: self.len() }
+    pub fn iter(self) -> ListIter<'a, f32> {
+        ListIter::new(self.body.numbers(), self.len())
     }
 
     /// Returns value `k`. O(1) for a list that is one packed chunk, linear in `k` otherwise.
@@ -315,11 +311,6 @@ impl<'a> FloatList<'a> {
     }
 
     /// Copies the values into a vector.
-    pub fn to_vec(self) -> Vec<f32> {
-        self.iter().collect()
-    }
-
-    /// Copies the values into a vector.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -330,21 +321,13 @@ impl<'a> FloatList<'a> {
     }
 }
 
-/// An iterator over the values of a [`FloatList`].
-#[derive(Clone, Copy, Debug)]
-pub struct FloatIter<'a> {
-    chunk: &'a [[u8; 4]],
-    fields: ListFields<'a>,
-    left: usize,
-}
-
-impl Iterator for FloatIter<'_> {
+impl Iterator for ListIter<'_, f32> {
     type Item = f32;
 
     #[inline]
     fn next(&mut self) -> Option<f32> {
         loop {
-            if let [value, rest @ ..] = self.chunk {
+            if let Some((value, rest)) = self.chunk.split_first_chunk() {
                 self.chunk = rest;
                 self.left = self.left.saturating_sub(1);
                 return Some(f32::from_le_bytes(*value));
@@ -354,7 +337,7 @@ impl Iterator for FloatIter<'_> {
                     self.left = self.left.saturating_sub(1);
                     return Some(f32::from_le_bytes(value));
                 }
-                WireValue::Len(chunk) => self.chunk = chunk.as_chunks().0,
+                WireValue::Len(chunk) => self.chunk = chunk,
                 _ => {}
             }
         }
@@ -366,20 +349,17 @@ impl Iterator for FloatIter<'_> {
     }
 }
 
-impl FusedIterator for FloatIter<'_> {}
-impl ExactSizeIterator for FloatIter<'_> {}
-
-impl<'a> IntoIterator for FloatList<'a> {
+impl<'a> IntoIterator for List<'a, f32> {
     type Item = f32;
-    type IntoIter = FloatIter<'a>;
+    type IntoIter = ListIter<'a, f32>;
 
     #[inline]
-    fn into_iter(self) -> FloatIter<'a> {
+    fn into_iter(self) -> ListIter<'a, f32> {
         self.iter()
     }
 }
 
-impl fmt::Debug for FloatList<'_> {
+impl fmt::Debug for List<'_, f32> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_list(f, "float", self.iter(), self.len())
     }
@@ -387,33 +367,15 @@ impl fmt::Debug for FloatList<'_> {
 
 // ---- bytes ----
 
-/// A list of byte strings. It is `Copy`. Each string is a slice of the payload.
-#[derive(Clone, Copy)]
-pub struct BytesList<'a> {
-    pub(super) body: ListBody<'a>,
-}
-
-impl<'a> BytesList<'a> {
-    /// Returns the number of strings. O(1).
-    #[inline]
-    pub fn len(self) -> usize {
-        self.body.len
-    }
-
-    /// Returns true if there is no string.
-    #[inline]
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
+impl<'a> List<'a, &'a [u8]> {
     /// Returns an iterator over the strings, in order.
     #[inline]
-    pub fn iter(self) -> BytesIter<'a> {
+    pub fn iter(self) -> ListIter<'a, &'a [u8]> {
         let fields = match self.body.bytes {
             ListBytes::One(list) => ListFields::of(list.reader()),
             ListBytes::Scattered(list) => list.values(),
         };
-        BytesIter { fields, left: self.len() }
+        ListIter::new((&[], fields), self.len())
     }
 
     /// Returns string `k`. Linear in `k`.
@@ -427,11 +389,6 @@ impl<'a> BytesList<'a> {
         // Normally the list begins with it.
         let usual = self.body.as_one().and_then(|list| list.reader().take_field(0x0a));
         usual.or_else(|| self.iter().next())
-    }
-
-    /// Copies the strings into a vector.
-    pub fn to_vec(self) -> Vec<Vec<u8>> {
-        self.iter().map(<[u8]>::to_vec).collect()
     }
 
     /// Copies the strings into a vector.
@@ -449,14 +406,7 @@ impl<'a> BytesList<'a> {
     }
 }
 
-/// An iterator over the strings of a [`BytesList`].
-#[derive(Clone, Copy, Debug)]
-pub struct BytesIter<'a> {
-    fields: ListFields<'a>,
-    left: usize,
-}
-
-impl<'a> BytesIter<'a> {
+impl<'a> ListIter<'a, &'a [u8]> {
     /// Returns the next string and its offset in the payload.
     #[inline]
     pub(crate) fn next_with_start(&mut self) -> Option<(&'a [u8], usize)> {
@@ -469,7 +419,7 @@ impl<'a> BytesIter<'a> {
     }
 }
 
-impl<'a> Iterator for BytesIter<'a> {
+impl<'a> Iterator for ListIter<'a, &'a [u8]> {
     type Item = &'a [u8];
 
     #[inline]
@@ -483,20 +433,17 @@ impl<'a> Iterator for BytesIter<'a> {
     }
 }
 
-impl FusedIterator for BytesIter<'_> {}
-impl ExactSizeIterator for BytesIter<'_> {}
-
-impl<'a> IntoIterator for BytesList<'a> {
+impl<'a> IntoIterator for List<'a, &'a [u8]> {
     type Item = &'a [u8];
-    type IntoIter = BytesIter<'a>;
+    type IntoIter = ListIter<'a, &'a [u8]>;
 
     #[inline]
-    fn into_iter(self) -> BytesIter<'a> {
+    fn into_iter(self) -> ListIter<'a, &'a [u8]> {
         self.iter()
     }
 }
 
-impl fmt::Debug for BytesList<'_> {
+impl<'a> fmt::Debug for List<'a, &'a [u8]> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// A short string as text, or the length of a long one.
         struct DebugBytes<'a>(&'a [u8]);

@@ -3,7 +3,7 @@
 use super::entry_form::{EntryForm, EntryValue, take_long};
 use super::kind::DType;
 use super::source::ValueMessage;
-use crate::error::WireErrorKind;
+use crate::error::WireError;
 use crate::wire::{Fault, WireReader, WireValue};
 
 /// Number of levels from the payload down to the value of a map entry.
@@ -157,7 +157,7 @@ impl<'a> MapEntries<'a> {
                     values = values.saturating_add(1);
                 }
                 // Decoders disagree: C++ protobuf ignores the field, Python's drops the whole entry, and TensorFlow's parser rejects the record.
-                _ => return Err(Fault::new(WireErrorKind::MapEntryUnknownField, entry_start)),
+                _ => return Err(Fault::new(WireError::MapEntryUnknownField, entry_start)),
             }
         }
         Ok(MapEntry { key, value: if values > 1 { ValueMessage::entry(entry, entry_start) } else { value } })
@@ -174,7 +174,7 @@ fn long_pair(entry: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Returns a key as text. `start` is its offset in the payload.
 fn utf8(key: &[u8], start: usize) -> Result<&str, Fault> {
-    std::str::from_utf8(key).map_err(|_| Fault::new(WireErrorKind::Utf8, start))
+    std::str::from_utf8(key).map_err(|_| Fault::new(WireError::Utf8, start))
 }
 
 /// Returns true if a payload contains the map `field`, even an empty one.

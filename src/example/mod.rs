@@ -43,7 +43,7 @@ pub use feature_buf::FeatureBuf;
 pub use feature_slice::FeatureSlice;
 pub use guess::{KindGuess, MessageKind};
 pub use kind::DType;
-pub use list::{BytesIter, BytesList, FloatIter, FloatList, Int64Iter, Int64List};
+pub use list::{List, ListIter};
 pub use owned::{ExampleBuf, SequenceExampleBuf};
 pub use put::{put_example, put_sequence_example};
 pub use sequence::{FeatureList, SequenceExample};

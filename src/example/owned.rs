@@ -52,7 +52,7 @@ impl TryFrom<Example<'_>> for ExampleBuf {
         let mut features = BTreeMap::new();
         for entry in example.entries() {
             let (key, feature) = entry?;
-            features.insert(key.to_owned(), FeatureBuf::copy_of(feature)?);
+            features.insert(key.to_owned(), FeatureBuf::try_from(feature)?);
         }
         Ok(ExampleBuf { features, has_features: example.has_features() })
     }
@@ -99,7 +99,7 @@ impl TryFrom<SequenceExample<'_>> for SequenceExampleBuf {
             let (key, list) = entry?;
             let mut steps = room(list.len())?;
             for step in list.iter() {
-                steps.push(FeatureBuf::copy_of(step)?);
+                steps.push(FeatureBuf::try_from(step)?);
             }
             feature_lists.insert(key.to_owned(), steps);
         }

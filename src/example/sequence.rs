@@ -40,7 +40,7 @@ impl<'a> SequenceExample<'a> {
     /// Sets the location that errors report.
     #[inline]
     #[must_use]
-    pub fn at(self, at: At<'a>) -> SequenceExample<'a> {
+    pub(crate) fn at(self, at: At<'a>) -> SequenceExample<'a> {
         SequenceExample { context: self.context.at(at) }
     }
 

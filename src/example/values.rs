@@ -3,10 +3,6 @@
 use crate::error::EncodeError;
 use std::borrow::Cow;
 
-mod sealed {
-    pub trait SealedValue {}
-}
-
 /// A type that can be put into an int64 list: integers and `bool`, as in Python. A float cannot, even if it is integral:
 ///
 /// ```compile_fail,E0277
@@ -16,7 +12,7 @@ mod sealed {
     message = "`{Self}` cannot be put into an int64 list",
     note = "integers of up to 64 bits and `bool` can; a float must be converted first"
 )]
-pub trait ToInt64: sealed::SealedValue {
+pub trait ToInt64 {
     /// Returns the value as an `i64`.
     ///
     /// # Errors
@@ -32,14 +28,13 @@ pub trait ToInt64: sealed::SealedValue {
     message = "`{Self}` cannot be put into a float list",
     note = "`f32`, `f64`, integers of up to 64 bits and `bool` can"
 )]
-pub trait ToFloat: sealed::SealedValue {
+pub trait ToFloat {
     /// Returns the value as an `f32`.
     fn to_float(self) -> f32;
 }
 
 macro_rules! ints {
     ($($t:ty),*) => {$(
-        impl sealed::SealedValue for $t {}
         impl ToInt64 for $t {
             #[inline]
             fn to_int64(self) -> Result<i64, EncodeError> {
@@ -57,7 +52,6 @@ macro_rules! ints {
 }
 ints!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 
-impl sealed::SealedValue for bool {}
 impl ToInt64 for bool {
     #[inline]
     fn to_int64(self) -> Result<i64, EncodeError> {
@@ -71,14 +65,12 @@ impl ToFloat for bool {
     }
 }
 
-impl sealed::SealedValue for f32 {}
 impl ToFloat for f32 {
     #[inline]
     fn to_float(self) -> f32 {
         self
     }
 }
-impl sealed::SealedValue for f64 {}
 impl ToFloat for f64 {
     #[inline]
     fn to_float(self) -> f32 {
@@ -97,14 +89,13 @@ impl ToFloat for f64 {
     message = "`{Self}` cannot be put into a bytes list",
     note = "strings and bytes can; a single value is given as a list of one, `[value]`"
 )]
-pub trait IntoBytes: sealed::SealedValue {
+pub trait IntoBytes {
     /// Returns the bytes of the value.
     fn into_bytes(self) -> Vec<u8>;
 }
 
 macro_rules! into_bytes {
     ($([$($n:ident)?] $t:ty: $f:expr),* $(,)?) => {$(
-        impl $(<const $n: usize>)? sealed::SealedValue for $t {}
         impl $(<const $n: usize>)? IntoBytes for $t {
             #[inline]
             fn into_bytes(self) -> Vec<u8> {
@@ -125,7 +116,6 @@ into_bytes! {
 }
 
 // Iterating over `&values` yields references.
-impl<T: sealed::SealedValue> sealed::SealedValue for &T {}
 impl<T: ToInt64 + Copy> ToInt64 for &T {
     #[inline]
     fn to_int64(self) -> Result<i64, EncodeError> {

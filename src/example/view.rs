@@ -1,7 +1,7 @@
 //! `Example<'a>`: features by name, decoded from the payload in place.
 
 use super::feature::Feature;
-use super::list::{BytesList, FloatList, Int64List};
+use super::list::List;
 use super::map::{MapEntries, VALUE_DEPTH, has_map};
 use super::source::ValueMessage;
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
@@ -41,7 +41,7 @@ impl<'a> Example<'a> {
     /// Sets the location that errors report.
     #[inline]
     #[must_use]
-    pub fn at(self, at: At<'a>) -> Example<'a> {
+    pub(crate) fn at(self, at: At<'a>) -> Example<'a> {
         Example { at, ..self }
     }
 
@@ -65,7 +65,7 @@ impl<'a> Example<'a> {
     /// # Errors
     /// The errors of [`get`](Example::get), and [`ErrorKind::Feature`] if the feature is absent, has no kind, or has another kind.
     #[inline]
-    pub fn int64(self, key: &str) -> Result<Int64List<'a>> {
+    pub fn int64(self, key: &str) -> Result<List<'a, i64>> {
         let found = self.get(key)?.ok_or(FeatureError::Missing { expected: "int64" });
         found.and_then(Feature::int64).map_err(|e| self.feature_error(e, key))
     }
@@ -75,7 +75,7 @@ impl<'a> Example<'a> {
     /// # Errors
     /// As [`int64`](Example::int64).
     #[inline]
-    pub fn float(self, key: &str) -> Result<FloatList<'a>> {
+    pub fn float(self, key: &str) -> Result<List<'a, f32>> {
         let found = self.get(key)?.ok_or(FeatureError::Missing { expected: "float" });
         found.and_then(Feature::float).map_err(|e| self.feature_error(e, key))
     }
@@ -85,7 +85,7 @@ impl<'a> Example<'a> {
     /// # Errors
     /// As [`int64`](Example::int64).
     #[inline]
-    pub fn bytes(self, key: &str) -> Result<BytesList<'a>> {
+    pub fn bytes(self, key: &str) -> Result<List<'a, &'a [u8]>> {
         let found = self.get(key)?.ok_or(FeatureError::Missing { expected: "bytes" });
         found.and_then(Feature::bytes).map_err(|e| self.feature_error(e, key))
     }

@@ -118,7 +118,7 @@ pub(crate) struct Pattern {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SplitTest {
     /// The share is the first part.
-    parts: Split,
+    splits: Split,
     seed: u64,
 }
 
@@ -303,7 +303,7 @@ impl Needle {
 impl SplitTest {
     /// Creates a test for a fraction of the records, with the seed 0. `None` if the fraction is not from 0 to 1.
     pub(super) fn new(fraction: f64) -> Option<SplitTest> {
-        Some(SplitTest { parts: Split::new(&[fraction]).ok()?, seed: 0 })
+        Some(SplitTest { splits: Split::new(&[fraction]).ok()?, seed: 0 })
     }
 
     pub(super) fn with_seed(self, seed: u64) -> SplitTest {
@@ -311,7 +311,7 @@ impl SplitTest {
     }
 
     pub(super) fn holds(&self, payload: &[u8]) -> bool {
-        self.parts.part(Split::hash(payload, self.seed)) == Some(0)
+        self.splits.number(Split::hash(payload, self.seed)) == Some(0)
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use byteorder::{LE, WriteBytesExt};
+use std::fmt;
 use std::hint::black_box;
 use std::io::Write;
+use std::iter::FusedIterator;
 
 /// Bytes of a record's header: the length of the payload and its crc.
 pub const HEADER_LEN: usize = 8 + 4;
@@ -133,22 +135,26 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// An iterator over the records of a slice, in order. Both crcs of each record are checked.
+/// Returns the records of a slice, in order. Both crcs of each record are checked.
 ///
 /// After the last whole record the iterator ends if no bytes are left. Otherwise it yields one error and then ends. An error carries
 /// the ordinal and the offset of the damaged record.
 ///
 /// ```
-/// use tfseek::frame::{put_record, Frames};
+/// use tfseek::frame::{frames, put_record};
 /// let mut file = Vec::new();
 /// put_record(&mut file, b"one")?;
 /// put_record(&mut file, b"two")?;
-/// let payloads = Frames::new(&file).map(|f| f.map(|f| f.payload)).collect::<Result<Vec<_>, _>>()?;
+/// let payloads = frames(&file).map(|f| f.map(|f| f.payload)).collect::<Result<Vec<_>, _>>()?;
 /// assert_eq!(payloads, [b"one", b"two"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+pub fn frames(bytes: &[u8]) -> impl FusedIterator<Item = Result<Frame<'_>>> + Clone + fmt::Debug {
+    Frames { bytes, pos: 0, i: 0, done: false }
+}
+
 #[derive(Clone, Debug)]
-pub struct Frames<'a> {
+struct Frames<'a> {
     bytes: &'a [u8],
     pos: usize,
     i: u64,
@@ -156,11 +162,6 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Creates an iterator over the records of `bytes`. Reads nothing yet.
-    pub fn new(bytes: &'a [u8]) -> Frames<'a> {
-        Frames { bytes, pos: 0, i: 0, done: false }
-    }
-
     fn step(&mut self) -> Result<Frame<'a>> {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
         match first_record(rest, true, u64::MAX)? {
@@ -196,7 +197,7 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-impl std::iter::FusedIterator for Frames<'_> {}
+impl FusedIterator for Frames<'_> {}
 
 /// The record at the start of a slice.
 pub(crate) enum FirstRecord<'a> {
@@ -271,7 +272,7 @@ fn first_record_by(crc: impl LenCrc, bytes: &[u8], check: bool, max_payload: u64
 /// [`payload_fault`] returns the reason.
 #[inline(always)]
 pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: bool) -> Option<&[u8]> {
-    struct Sound<'a>(RecordParts<'a>);
+    struct Sound<'a>(RecordFields<'a>);
     impl WithLenCrc for Sound<'_> {
         type Out = bool;
         #[inline(always)]
@@ -281,10 +282,10 @@ pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: boo
                 && crc::mask(crc.append(0, payload)) == u32::from_le_bytes(*footer)
         }
     }
-    let parts = record_parts(bytes, offset, payload_len)?;
-    let (header, payload, _) = parts;
+    let fields = record_fields(bytes, offset, payload_len)?;
+    let (header, payload, _) = fields;
     let sound = if check {
-        with_len_crc(Sound(parts))
+        with_len_crc(Sound(fields))
     } else {
         is_header_of(header, crc::masked_len(split_header(header).0), payload.len())
     };
@@ -301,11 +302,11 @@ fn is_header_of(header: &[u8; HEADER_LEN], computed: u32, payload_len: usize) ->
 }
 
 /// The header, payload and footer of a record.
-type RecordParts<'a> = (&'a [u8; HEADER_LEN], &'a [u8], &'a [u8; FOOTER_LEN]);
+type RecordFields<'a> = (&'a [u8; HEADER_LEN], &'a [u8], &'a [u8; FOOTER_LEN]);
 
 /// Returns the header, payload and footer of a record, if they are present.
 #[inline(always)]
-fn record_parts(bytes: &[u8], offset: u64, payload_len: u64) -> Option<RecordParts<'_>> {
+fn record_fields(bytes: &[u8], offset: u64, payload_len: u64) -> Option<RecordFields<'_>> {
     let start = usize::try_from(offset).ok()?;
     let len = usize::try_from(payload_len).ok()?.checked_add(OVERHEAD)?;
     let (header, rest) = bytes.get(start..start.checked_add(len)?)?.split_first_chunk()?;
@@ -317,7 +318,7 @@ fn record_parts(bytes: &[u8], offset: u64, payload_len: u64) -> Option<RecordPar
 /// otherwise the footer.
 #[cold]
 pub(crate) fn payload_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Error {
-    let Some((header, payload, footer)) = record_parts(bytes, offset, payload_len) else {
+    let Some((header, payload, footer)) = record_fields(bytes, offset, payload_len) else {
         let have = (bytes.len() as u64).saturating_sub(offset);
         return truncated(RecordHeader { payload_len }.record_len(), have);
     };
@@ -365,7 +366,7 @@ mod tests {
         for cut in 0..file.len() {
             let mut whole = 0;
             let mut error = None;
-            for frame in Frames::new(&file[..cut]) {
+            for frame in frames(&file[..cut]) {
                 match frame {
                     Ok(_) => whole += 1,
                     Err(e) => error = Some(e),
@@ -387,7 +388,7 @@ mod tests {
             let mut file = Vec::new();
             put_header(&mut file, len).unwrap();
             file.extend([0; 64]);
-            let e = Frames::new(&file).next().unwrap().unwrap_err();
+            let e = frames(&file).next().unwrap().unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Truncated { have: 76, .. }), "{len}: {e}");
         }
     }

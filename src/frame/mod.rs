@@ -22,7 +22,7 @@ mod search;
 
 #[cfg(test)]
 pub(crate) use checks::put_header;
-pub use checks::{FOOTER_LEN, Frame, Frames, HEADER_LEN, OVERHEAD, put_record};
+pub use checks::{FOOTER_LEN, Frame, HEADER_LEN, OVERHEAD, frames, put_record};
 pub(crate) use checks::{
     RecordHeader, payload_at, payload_fault, payload_is_sound, split_header, starts_with_record, truncated,
     whole_len,

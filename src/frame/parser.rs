@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::error::Result;
     use crate::frame::checks::put_header;
-    use crate::frame::{Frames, put_record};
+    use crate::frame::{frames, put_record};
 
     /// The offsets of the records and the last event, or the ordinal and offset of the damaged record and the message.
     type Outcome = std::result::Result<(Vec<u64>, Event), (Option<u64>, Option<u64>, String)>;
@@ -275,7 +275,7 @@ mod tests {
     /// The safe twin: the iterator over a slice.
     fn run_slice(file: &[u8]) -> Outcome {
         let mut offsets = Vec::new();
-        for frame in Frames::new(file) {
+        for frame in frames(file) {
             match frame {
                 Ok(frame) => offsets.push(frame.offset),
                 Err(e) => {

@@ -4,12 +4,12 @@ use super::checks::{FirstRecord, HEADER_LEN, OVERHEAD, RecordHeader, first_recor
 use super::search::{find_header, sound_len};
 use crate::error::{At, Error, ErrorKind};
 
-/// A parser of a record stream that goes on after damage.
+/// A parser of a record stream that continues after damage.
 ///
 /// [`step`](Salvage::step) takes all bytes that the caller has from the position on, and a flag that more may follow. It moves the
 /// position when it returns [`SalvageStep::Record`] or [`SalvageStep::Damage`].
 ///
-/// After damage it goes on in one of three ways:
+/// After damage it continues in one of three ways:
 ///
 /// * A record with a sound header and a damaged payload is skipped if a sound header, or the end of the stream, follows it. TFRecords
 ///   inside such a payload are not taken for records.
@@ -162,7 +162,7 @@ impl Salvage {
         }
     }
 
-    /// Decides where to go on after a damaged record with a sound header that ends at `end`.
+    /// Decides where to continue after a damaged record with a sound header that ends at `end`.
     fn after(&mut self, bytes: &[u8], end: u64, more: bool) -> Result<After, Needed> {
         let len = usize::try_from(end).map_or(bytes.len(), |end| end.min(bytes.len()));
         if len as u64 == end && header_follows(bytes, len, more)? {
@@ -318,7 +318,7 @@ enum Checked {
     NoHeader,
 }
 
-/// The way to go on after a damaged record with a sound header.
+/// The way to continue after a damaged record with a sound header.
 enum After {
     /// The record has this many bytes, and the next one follows.
     Record(usize),

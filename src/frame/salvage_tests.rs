@@ -1,6 +1,6 @@
 //! Tests of [`Salvage`] on files in memory.
 
-use super::{Frames, HEADER_LEN, Salvage, SalvageStep, put_record};
+use super::{HEADER_LEN, Salvage, SalvageStep, frames, put_record};
 use crate::error::ErrorKind;
 
 /// Offsets of the sound records with their ordinals, and the gaps.
@@ -23,7 +23,7 @@ fn run(file: &[u8], chunk: usize) -> Found {
                 end = (end + chunk).min(file.len());
             }
             SalvageStep::Record(len) => {
-                assert_eq!(Frames::new(&file[start..start + len]).filter(|f| f.is_ok()).count(), 1);
+                assert_eq!(frames(&file[start..start + len]).filter(|f| f.is_ok()).count(), 1);
                 found.records.push((at, record));
             }
             SalvageStep::Damage { len, error } => {
@@ -150,7 +150,7 @@ fn every_truncation_keeps_the_whole_records() {
                 starts[..whole].iter().map(|&at| at as u64).collect::<Vec<_>>()
             );
             let last = *found.offsets().last().unwrap() as usize;
-            let n = Frames::new(&file[last..cut]).filter(|f| f.is_ok()).count();
+            let n = frames(&file[last..cut]).filter(|f| f.is_ok()).count();
             assert_eq!(n, 1, "cut {cut}");
             continue;
         }
@@ -252,9 +252,9 @@ fn records_between_torn_ones_are_found() {
     };
     for n in [2, 3, 60] {
         let (sound, starts) = file(n, |i| vec![i as u8; 30 + i]);
-        // The first record states an end behind the file.
+        // The first record states an end after the file.
         for first in [torn(100_000, 12), torn(100_000, 90)] {
-            // Cut in the header, behind it, in the payload, and in the footer.
+            // Cut in the header, after it, in the payload, and in the footer.
             for cut in [1, 11, 12, 40, 214] {
                 let end = torn(200, cut);
                 let bad = [&first[..], &sound, &end].concat();
@@ -266,7 +266,7 @@ fn records_between_torn_ones_are_found() {
             // A payload, or a length, with a flipped bit in the chain.
             for at in [HEADER_LEN + 2, 0] {
                 if (n, at) == (2, 0) {
-                    continue; // one sound record, and nothing behind it
+                    continue; // one sound record, and nothing after it
                 }
                 let mut bad = [&first[..], &sound].concat();
                 bad[first.len() + starts[n / 2] + at] ^= 1;
@@ -283,14 +283,14 @@ fn noise_and_zeros_contain_no_records() {
     for bytes in [vec![0; 8 << 20], vec![0xff; 1 << 20], noise(&mut seed, 8 << 20)] {
         let found = run(&bytes, bytes.len());
         assert_eq!(found, Found { records: vec![], gaps: vec![(0, bytes.len() as u64)] });
-        // In front of records and behind them.
+        // In front of records and after them.
         let (sound, starts) = file(3, |i| vec![i as u8; 100]);
         let joined = [&sound[..], &bytes, &sound].concat();
         assert_eq!(run(&joined, joined.len()).records.len(), 2 * starts.len());
     }
 }
 
-/// Headers with lengths whose bytes are skipped by the search, behind bytes of each kind.
+/// Headers with lengths whose bytes are skipped by the search, after bytes of each kind.
 #[test]
 #[cfg_attr(miri, ignore = "too slow under Miri")]
 fn no_offset_is_skipped() {
@@ -403,7 +403,7 @@ fn the_work_is_linear_for_any_file() {
                 headers.extend([0x55; 4]);
             }
             assert!(work(&headers, u64::MAX) <= limit, "{} times", work(&headers, u64::MAX));
-            // The same inside of a damaged record, in a search, and behind a damaged header.
+            // The same inside of a damaged record, in a search, and after a damaged header.
             let mut inside = header(headers.len() as u64);
             inside.extend(&headers);
             inside.extend([1; 4]);

@@ -120,7 +120,7 @@ impl<S: Source> ShardScan<'_, S> {
                 let bytes = |pos| FileReader::new(file, pos..stamp.size, work);
                 let inflated = match known {
                     Some((points, at)) => {
-                        CheckpointScan::behind(bytes(at), format, spacing, points, at, start.at)
+                        CheckpointScan::after(bytes(at), format, spacing, points, at, start.at)
                     }
                     None => CheckpointScan::new(bytes(0), format, spacing),
                 };
@@ -198,7 +198,7 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
         (salvaged.outcome, salvaged.lengths)
     } else {
         let payloads = options.checks_payloads();
-        let threads = threads::threads(options.jobs)?;
+        let threads = threads::threads(options.threads)?;
         let scan = scan_chunks(bytes, ScanStart::default(), payloads, threads, work);
         (scan.map_err(hint)?, None)
     };
@@ -335,6 +335,21 @@ mod tests {
             assert_eq!((empty.len(), empty.stream_end()), (0, 0));
             assert!(open(&path, Compression::Zlib, &options.clone().mode(IndexMode::Require)).is_ok());
         }
+    }
+
+    #[test]
+    fn a_replaced_shard_is_not_the_indexed_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, records(3000)).unwrap();
+        let options = IndexOptions::new().default_dirs(None, None).mode(IndexMode::Memory);
+        let index = open(&path, Compression::None, &options).unwrap();
+        let indexed = std::fs::File::open(&path).unwrap();
+        std::fs::write(dir.path().join("new"), records(500)).unwrap();
+        std::fs::rename(dir.path().join("new"), &path).unwrap();
+        index.check_file(&indexed, false).unwrap();
+        let e = index.check_file(&std::fs::File::open(&path).unwrap(), false).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
     }
 
     #[test]

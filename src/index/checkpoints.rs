@@ -191,15 +191,15 @@ impl CheckpointTable {
     }
 
     /// Returns the part of a stream of `end` bytes between checkpoint `k` and the next one, from entries that are not verified.
-    pub(crate) fn span(&self, k: usize, end: u64) -> Option<Range<u64>> {
+    pub(crate) fn segment(&self, k: usize, end: u64) -> Option<Range<u64>> {
         let next = k.checked_add(1)?;
         Some(self.out(k)?..if next < self.count { self.out(next)? } else { end })
     }
 
     /// Returns the longest distance of two checkpoints of a stream of `end` bytes, from entries that are not verified.
-    pub(super) fn longest_span(&self, end: u64) -> Option<u64> {
-        let spans = (0..self.count).filter_map(|k| self.span(k, end));
-        spans.map(|span| span.end.saturating_sub(span.start)).max()
+    pub(super) fn longest_segment(&self, end: u64) -> Option<u64> {
+        let segments = (0..self.count).filter_map(|k| self.segment(k, end));
+        segments.map(|segment| segment.end.saturating_sub(segment.start)).max()
     }
 
     /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so the caller compares it.
@@ -231,13 +231,13 @@ impl CheckpointTable {
     }
 
     /// Returns the part of the compressed file that probably holds the stream from checkpoint `k` to the offset `until`, which is inside
-    /// the span of `k`. It is computed from entries that are not verified. `None` for the last span.
+    /// the segment of `k`. It is computed from entries that are not verified. `None` for the last segment.
     pub(crate) fn likely_part(&self, k: usize, until: u64) -> Option<Range<u64>> {
         let bit = |k: usize| u64_at(self.entry(k)?, BIT_AT);
         let next = k.checked_add(1).filter(|&next| next < self.count)?;
-        let (span, start, end) = (self.span(k, u64::MAX)?, bit(k)? / 8, bit(next)?.div_ceil(8));
-        let [all, part] = [span.end, until.min(span.end)].map(|at| at.saturating_sub(span.start));
-        // Parts of a span differ in the ratio of compression, so an eighth is added, and some blocks.
+        let (segment, start, end) = (self.segment(k, u64::MAX)?, bit(k)? / 8, bit(next)?.div_ceil(8));
+        let [all, part] = [segment.end, until.min(segment.end)].map(|at| at.saturating_sub(segment.start));
+        // Parts of a segment differ in the ratio of compression, so an eighth is added, and some blocks.
         let len =
             u128::from(end.saturating_sub(start)).saturating_mul(part.into()).checked_div(all.into())?;
         let len = u64::try_from(len).ok()?;
@@ -336,7 +336,7 @@ mod tests {
         let half = 1 << 18;
         assert_eq!(part(1, 3 << 19), Some(1 << 19..(1 << 19) + half + half / 8 + MARGIN));
         assert_eq!(part(1, 2 << 20), Some(1 << 19..(1 << 20) + 1));
-        // The last span has no end here, and these numbers are no checkpoints.
+        // The last segment has no end here, and these numbers are no checkpoints.
         assert!([2, 3, usize::MAX].iter().all(|&k| part(k, 9).is_none()));
         [0, 2, 3, usize::MAX].iter().for_each(|&k| table.will_need(k));
     }

@@ -116,7 +116,7 @@ pub(super) fn scan_planned(
         missed: 0,
         stopped: false,
     });
-    threads::each(plan.threads, plan.threads, true, |_| scan.some(&joint))?;
+    threads::each(Some(plan.threads), plan.threads, true, |_| scan.some(&joint))?;
     match joint.into_inner().unwrap_or_else(|e| e.into_inner()).so_far {
         SoFar::Records(start) => scan_slice(bytes, start, payloads, work),
         SoFar::All(outcome) => Ok(outcome),

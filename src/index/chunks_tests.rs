@@ -170,7 +170,7 @@ fn several_threads() {
 fn records_that_are_longer_than_chunks() {
     let long = |i: usize| vec![i as u8; if i % 40 == 39 { 9000 } else { 10 }];
     compare(&shard((0..400).map(long)), &PLANS);
-    // So many that the scan goes on with one chain.
+    // So many that the scan continues with one chain.
     compare(&shard((0..60).map(|i| vec![i; 3000])), &PLANS);
     // A payload of zeros, and one of short lengths without their checksums.
     compare(&shard([vec![0; 5000], [1, 0, 0, 0, 0, 0, 0, 0].repeat(700), vec![5; 9]]), &PLANS);

@@ -217,7 +217,7 @@ pub(crate) fn encode_file(
     put(&mut bytes, FP_TAIL_AT, &header.fp_tail.to_le_bytes());
     put(&mut bytes, STREAM_END_AT, &header.stream_end.to_le_bytes());
     put(&mut bytes, FLAGS_AT, &header.flags.to_le_bytes());
-    seal(&mut bytes, crc32c(&table));
+    put_checksums(&mut bytes, crc32c(&table));
     bytes.extend(table);
     (bytes, sections)
 }
@@ -312,7 +312,7 @@ pub(crate) fn encode_pack(header: &PackHeader, tables: &[u8], file_len: u64) -> 
     put(&mut bytes, SHARD_COUNT_AT, &header.shard_count.to_le_bytes());
     put(&mut bytes, NAMES_LEN_AT, &header.names_len.to_le_bytes());
     put(&mut bytes, DATASET_FP_AT, &header.fingerprint);
-    seal(&mut bytes, crc32c(tables));
+    put_checksums(&mut bytes, crc32c(tables));
     bytes
 }
 
@@ -380,7 +380,7 @@ fn check_table_crc(head: &[u8; HEADER_LEN], computed: u32) -> Result<(), Refusal
 
 /// Writes the CRCs of the tables and of the header itself.
 #[expect(clippy::indexing_slicing, reason = "callers pass at least HEADER_LEN bytes")]
-pub(super) fn seal(header: &mut [u8], table_crc: u32) {
+pub(super) fn put_checksums(header: &mut [u8], table_crc: u32) {
     put(header, TABLE_CRC_AT, &table_crc.to_le_bytes());
     let crc = crc32c(&header[..CRC_AT]);
     put(header, CRC_AT, &crc.to_le_bytes());

@@ -7,7 +7,7 @@ use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::named_with;
 use crate::error::{Error, Result};
-use crate::io::{Existing, Output, SalvagePart, SalvageReader, folder, open_regular, read_exact_at};
+use crate::io::{Existing, Output, SalvageItem, SalvageReader, folder, open_regular, read_exact_at};
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use crate::wire::MAX_LEN;
@@ -156,8 +156,8 @@ fn write_rest(path: &Path, index: &Index, options: &IndexOptions, target: &Path,
         Some(format) => {
             let size = index.data_size();
             let mut reader = SalvageReader::inflated(file, size, format, u64::MAX, MAX_LEN);
-            while let Some(part) = reader.next()? {
-                if let SalvagePart::Damage { bytes, .. } = part {
+            while let Some(item) = reader.next()? {
+                if let SalvageItem::Damage { bytes, .. } = item {
                     put(bytes)?;
                 }
                 work.report(0)?;

@@ -3,7 +3,7 @@
 use super::changed::{changed, check_start};
 use super::checkpoints::{CheckpointError, CheckpointTable};
 use super::identity::{self, Staleness};
-use super::layout::{self, CHECKED, GAPS, TORN, refused};
+use super::layout::{self, GAPS, TORN, refused};
 use super::losses::{Losses, NotInflatedRange};
 use super::sidecar::{Sidecar, Span};
 use crate::error::{Error, ErrorKind, IndexError, Result};
@@ -113,9 +113,9 @@ impl Index {
     }
 
     /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. In a compressed shard they are decompressed bytes, and
-    /// the bytes of the file behind the last whole member or stream. If only its trailer is missing, the number is 0. `None` if a pack of
+    /// the bytes of the file after the last whole member or stream. If only its trailer is missing, the number is 0. `None` if a pack of
     /// version 0.1 contains the index of a compressed shard with a torn tail, or if the index cannot be read.
-    pub fn torn_tail_bytes(&self) -> Option<u64> {
+    pub(super) fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
         if !header.has(TORN) {
             return Some(0);
@@ -204,11 +204,6 @@ impl Index {
         })
     }
 
-    /// Returns true if the scan of the shard verified the CRC of every payload.
-    pub fn is_checked(&self) -> bool {
-        self.0.header.has(CHECKED)
-    }
-
     /// Returns the number of checkpoints of a compressed shard, and their spacing: the minimum number of decompressed bytes between two
     /// of them. `None` for a shard that is not compressed.
     ///
@@ -221,8 +216,8 @@ impl Index {
 
     /// Returns the longest distance of two checkpoints of a compressed shard in decompressed bytes. If the index file was not read yet, it is not read: the
     /// result is then the mean distance, from the length of the section. `None` for a shard that is not compressed.
-    pub(crate) fn longest_span(&self) -> Option<u64> {
-        self.0.longest_span()
+    pub(crate) fn longest_segment(&self) -> Option<u64> {
+        self.0.longest_segment()
     }
 
     /// Returns the compression of the shard.
@@ -253,17 +248,12 @@ impl Index {
         self.0.file.as_deref()
     }
 
-    /// Checks that `file` is the indexed shard: it must have the indexed size, and the indexed time or fingerprints. For a
+    /// Checks that `file` is the indexed shard, and returns its size and time. It must have the indexed size, and the indexed time or
+    /// fingerprints. With `may_have_grown`, a shard that has grown passes as well, because its indexed records have not moved. For a
     /// [`File`](std::fs::File) it costs one `fstat`, and a read of 128 KiB if the time differs.
     ///
     /// # Errors
     /// [`IndexError::Stale`](crate::error::IndexError::Stale); I/O errors.
-    pub fn check_shard(&self, file: &dyn Source) -> Result<()> {
-        self.check_file(file, false).map(drop)
-    }
-
-    /// Checks a shard like [`check_shard`](Index::check_shard), and returns its size and time. With `may_have_grown`, a shard that has
-    /// grown passes as well, because its indexed records have not moved.
     pub(crate) fn check_file(&self, file: &dyn Source, may_have_grown: bool) -> Result<Stamp> {
         let (known, now) = (&self.0.header, file.stamp()?);
         let fingerprints = |end| identity::fingerprints(file, end);

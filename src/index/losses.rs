@@ -15,9 +15,9 @@ const CHECKED_AT: usize = 8;
 /// The bytes of a compressed shard that its index leaves out, besides the gaps between its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Losses {
-    /// Decompressed bytes behind the last record.
+    /// Decompressed bytes after the last record.
     pub(crate) inflated: u64,
-    /// Bytes at the end of the file, behind the compressed data.
+    /// Bytes at the end of the file, after the compressed data.
     pub(crate) bytes: u64,
     /// Ranges of the file that could not be decompressed, in order.
     pub(crate) ranges: Vec<NotInflatedRange>,

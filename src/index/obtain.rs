@@ -76,10 +76,10 @@ pub(crate) fn obtain<K: ShardFiles>(
     work: &Work,
 ) -> Result<(Vec<K::Files>, Vec<Warning>)> {
     check_names(shards, options)?;
-    let threads = threads::threads(options.jobs)?;
+    let threads = threads::threads(options.threads)?;
     // Starting a thread pool takes about 100 us, a search about 20 us.
-    let search_jobs = if shards.len() < 64 { 1 } else { options.jobs };
-    let mut searched = threads::each(search_jobs, shards.len(), true, |s| {
+    let search_threads = if shards.len() < 64 { Some(1) } else { options.threads };
+    let mut searched = threads::each(search_threads, shards.len(), true, |s| {
         work.report(0)?;
         kind.search(s)
     })?;
@@ -105,10 +105,10 @@ pub(crate) fn obtain<K: ShardFiles>(
     let found: Vec<_> = searched.into_iter().map(|searched| Mutex::new(Some(searched.found))).collect();
     let obtained: Vec<_> = shards.iter().map(|_| Mutex::new(None)).collect();
     // Scanning a MiB also takes less time than starting a thread pool.
-    let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
+    let scan_threads = if bytes < 1 << 20 { Some(1) } else { options.threads };
     // With fewer shards than threads, a shard has several threads.
     let each = (threads / missing.max(1)).max(1);
-    let done = threads::each(jobs, shards.len(), true, |s| {
+    let done = threads::each(scan_threads, shards.len(), true, |s| {
         let found = take(&found[s]).ok_or(IndexError::Missing)?;
         let files = kind.build(s, found, each)?;
         *obtained[s].lock().unwrap_or_else(|e| e.into_inner()) = Some(files);

@@ -89,10 +89,10 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     let shards = detected(&paths);
     store::check_names(&shards, options)?;
     // With fewer shards than threads, a shard has several threads.
-    let each = threads::threads(options.jobs)? / shards.len().max(1);
-    let (one, work) = (options.clone().jobs(each.max(1)), Work::new(options.progress.as_ref()));
+    let each = threads::threads(options.threads)? / shards.len().max(1);
+    let (one, work) = (options.clone().threads(each), Work::new(options.progress.as_ref()));
     let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Required, &work));
-    let built = threads::each(options.jobs, shards.len(), false, build);
+    let built = threads::each(options.threads, shards.len(), false, build);
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
     folders.sort();
     folders.dedup();

@@ -29,7 +29,7 @@ pub struct IndexOptions {
     pub(crate) damage: Damage,
     pub(crate) rest: Option<PathBuf>,
     pub(crate) checkpoint_every: u64,
-    pub(crate) jobs: usize,
+    pub(crate) threads: Option<usize>,
     pub(crate) may_map: Option<Promise>,
     pub(crate) progress: Option<ProgressCallback>,
     /// The budget shared by all files of one dataset. `None`: each call creates a new one.
@@ -52,7 +52,7 @@ impl Default for IndexOptions {
             damage: Damage::Raise,
             rest: None,
             checkpoint_every: SPACING,
-            jobs: 0,
+            threads: None,
             may_map: None,
             progress: None,
             budget: None,
@@ -153,12 +153,12 @@ impl IndexOptions {
         self
     }
 
-    /// Sets the number of threads. 0, the default: one per core. More than [`MAX_THREADS`](crate::MAX_THREADS) is an error when the
-    /// options are used. With fewer shards than threads, several threads scan each plain shard that is mapped or in memory, if its records
-    /// are small or its payloads are verified.
+    /// Sets the number of [`threads`](crate::threads). Default: one per processor. 0: the calling thread. More than
+    /// [`MAX_THREADS`](crate::MAX_THREADS) is an error when the options are used. With fewer shards than threads, several threads scan each
+    /// plain shard that is mapped or in memory, if its records are small or its payloads are verified.
     #[must_use]
-    pub fn jobs(mut self, jobs: usize) -> IndexOptions {
-        self.jobs = jobs;
+    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> IndexOptions {
+        self.threads = threads.into();
         self
     }
 

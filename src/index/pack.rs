@@ -148,7 +148,7 @@ impl Pack {
     /// Returns the longest distance of two checkpoints of shard `s` in decompressed bytes. Accesses no shard, and reads the checkpoints without their
     /// windows. `None` for a shard that is not compressed, and for an embedded sidecar that cannot be read; [`index`](Pack::index) returns its
     /// error.
-    pub(crate) fn longest_span(&self, s: usize) -> Option<u64> {
+    pub(crate) fn longest_segment(&self, s: usize) -> Option<u64> {
         if self.stream(s).0 == Compression::None {
             return None;
         }
@@ -157,11 +157,11 @@ impl Pack {
             PackBytes::File(file) => {
                 let prefix = self.source.read(entry.offset, entry.len.min(MAX_PREFIX as u64)).ok()?;
                 let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
-                Sidecar::longest_span_in(&prefix, entry.len, &from)
+                Sidecar::longest_segment_in(&prefix, entry.len, &from)
             }
             source => {
                 let bytes = source.part(entry.offset, entry.len).ok()?;
-                Sidecar::from_bytes(bytes, entry.len).ok()?.longest_span()
+                Sidecar::from_bytes(bytes, entry.len).ok()?.longest_segment()
             }
         }
     }
@@ -187,7 +187,7 @@ impl Pack {
             return Err(refused(NO_CHECKPOINTS.into()).in_file(&self.path));
         }
         let index = Index::from(sidecar);
-        index.check_shard(file).map_err(|e| self.explain(e).in_file(&path))?;
+        index.check_file(file, false).map_err(|e| self.explain(e).in_file(&path))?;
         Ok(index)
     }
 

@@ -8,10 +8,10 @@ use super::table::{Table, TableBuilder};
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{OVERHEAD, Salvage, Torn};
 use crate::io::inflate::Checkpoints;
-use crate::io::{CompressedFormat, SalvagePart, SalvageReader, Source};
+use crate::io::{CompressedFormat, SalvageItem, SalvageReader, Source};
 use crate::wire::MAX_LEN;
 
-/// The result of a scan that goes on after damage.
+/// The result of a scan that continues after damage.
 pub(super) struct SalvagedScan {
     pub(super) outcome: ScanOutcome,
     /// The payload lengths, if there is damage other than a torn tail.
@@ -59,7 +59,7 @@ pub(super) fn salvage_inflated(
 
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "a part is in memory, and offsets are those of bytes that exist"
+    reason = "an item is in memory, and offsets are those of bytes that exist"
 )]
 fn salvage(
     reader: &mut SalvageReader<'_>,
@@ -72,20 +72,20 @@ fn salvage(
     // The error at the start of the damage at the end, and the number of its bytes.
     let (mut tail, mut left) = (None, 0);
     let mut losses = Losses::default();
-    while let Some(part) = reader.next()? {
-        match part {
-            SalvagePart::Record { offset, bytes, .. } => {
+    while let Some(item) = reader.next()? {
+        match item {
+            SalvageItem::Record { offset, bytes, .. } => {
                 gaps |= offset != end;
                 offsets.push(offset);
                 lengths.push((bytes.len() - OVERHEAD) as u64);
                 end = offset + bytes.len() as u64;
                 (tail, left) = (None, 0);
             }
-            SalvagePart::Damage { bytes, error, .. } => {
+            SalvageItem::Damage { bytes, error, .. } => {
                 left += bytes.len() as u64;
                 tail = tail.or(error);
             }
-            SalvagePart::NotInflated { offset, record, error, file } => {
+            SalvageItem::NotInflated { offset, record, error, file } => {
                 gaps = true;
                 let range = NotInflatedRange { records: offsets.len(), start: file.start, end: file.end };
                 losses.ranges.push(range);

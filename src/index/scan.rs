@@ -116,7 +116,7 @@ fn scan(bytes: impl ScanBytes, start: ScanStart, payloads: bool) -> Result<ScanO
     })
 }
 
-/// Scans to the first record at byte `until` or behind it, or to the end of the stream. [`WholeRecords`] handles whole records in the
+/// Scans to the first record at byte `until` or after it, or to the end of the stream. [`WholeRecords`] handles whole records in the
 /// buffer; the parser handles the next one, which is torn, corrupt or not fully buffered.
 #[expect(clippy::arithmetic_side_effects, reason = "the table of offsets only grows")]
 fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool, until: u64) -> Result<Reached> {
@@ -189,7 +189,7 @@ pub(crate) fn scan_slice(bytes: &[u8], start: ScanStart, payloads: bool, work: &
     scan(SliceBytes::new(bytes, start.at, usize::MAX, work), start, payloads)
 }
 
-/// Scans a shard in memory like [`scan_slice`], and stops at the first record at byte `until` or behind it.
+/// Scans a shard in memory like [`scan_slice`], and stops at the first record at byte `until` or after it.
 pub(super) fn scan_slice_until(
     bytes: &[u8],
     start: ScanStart,
@@ -387,15 +387,15 @@ impl<R: Source + ?Sized> ScanBytes for FileWindows<'_, R> {
         Ok(self.pos - from)
     }
 
-    #[expect(clippy::indexing_slicing, reason = "`want` is at most BUFFER, the length of `buf`")]
+    #[expect(clippy::indexing_slicing, reason = "`len` is at most BUFFER, the length of `buf`")]
     #[inline]
     fn fill(&mut self, n: usize) -> Result<bool> {
         let left = usize::try_from(self.size.saturating_sub(self.pos)).unwrap_or(usize::MAX);
-        let want = if self.mean >= self.sparse { HEADER_LEN } else { BUFFER }.min(left);
+        let len = if self.mean >= self.sparse { HEADER_LEN } else { BUFFER }.min(left);
         self.window = 0..0;
-        read_exact_at(self.file, &mut self.buf[..want], self.pos)?;
-        self.window = 0..want;
-        Ok(want >= n)
+        read_exact_at(self.file, &mut self.buf[..len], self.pos)?;
+        self.window = 0..len;
+        Ok(len >= n)
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "`n` bytes are buffered")]

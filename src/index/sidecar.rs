@@ -124,18 +124,18 @@ impl Sidecar {
 
     /// Reads the checkpoints, and nothing else, of a sidecar of `len` bytes that begins with `prefix`. Returns their longest distance in decompressed
     /// bytes. `None` if there are none, or if they cannot be read.
-    pub(super) fn longest_span_in(prefix: &[u8], len: u64, from: &SidecarFile) -> Option<u64> {
+    pub(super) fn longest_segment_in(prefix: &[u8], len: u64, from: &SidecarFile) -> Option<u64> {
         let (header, sections) = decode(prefix, len).ok()?;
         let section = sections.checkpoints?;
         let table = from.read(|file, at| CheckpointTable::read(file, at, &section, from)).ok()??;
-        table.longest_span(header.stream_end)
+        table.longest_segment(header.stream_end)
     }
 
     /// Returns the longest distance of two checkpoints in decompressed bytes, or the mean one if the tables are not read yet.
-    pub(super) fn longest_span(&self) -> Option<u64> {
+    pub(super) fn longest_segment(&self) -> Option<u64> {
         let end = self.header.stream_end;
         match self.tables.get() {
-            Some(tables) => tables.checkpoints.as_ref()?.longest_span(end),
+            Some(tables) => tables.checkpoints.as_ref()?.longest_segment(end),
             None => {
                 let section = self.source.as_ref()?.sections.checkpoints?;
                 end.checked_div(CheckpointTable::least_count(section.len))
@@ -469,11 +469,11 @@ fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
         4 | 8 => u64::from(section.param),
         other => return Err(format!("expected entries of 4 or 8 bytes, found {other}")),
     };
-    let want = m
+    let expected = m
         .div_ceil(BLOCK)
         .checked_mul(BLOCK_ENTRY as u64)
         .and_then(|blocks| m.checked_mul(width)?.checked_add(blocks));
-    if want != Some(section.len) {
+    if expected != Some(section.len) {
         return Err(format!(
             "section {} has a wrong size for {m} entries, {} bytes",
             section.kind, section.len
@@ -484,13 +484,13 @@ fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::{ENTRY_LEN, HEADER_LEN, MAJOR_AT, MINOR_AT, seal};
+    use super::super::layout::{ENTRY_LEN, HEADER_LEN, MAJOR_AT, MINOR_AT, put_checksums};
     use super::*;
     use crate::crc::crc32c;
 
-    fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    fn with_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
         let crc = crc32c(&bytes[HEADER_LEN..]);
-        seal(&mut bytes, crc);
+        put_checksums(&mut bytes, crc);
         bytes
     }
 
@@ -514,10 +514,12 @@ mod tests {
         let (bytes, _) = encode(&header(), &[(OFFSETS, 4, 24)]);
         let mut minor = bytes.clone();
         minor[MINOR_AT] = 7;
-        assert!(decode(&sealed(minor), 216).is_ok());
+        assert!(decode(&with_checksums(minor), 216).is_ok());
         let mut major = bytes;
         major[MAJOR_AT] = 2;
-        assert!(decode(&sealed(major), 216).unwrap_err().contains("format version: expected 1, found 2"));
+        assert!(
+            decode(&with_checksums(major), 216).unwrap_err().contains("format version: expected 1, found 2")
+        );
     }
 
     #[test]
@@ -527,7 +529,7 @@ mod tests {
         assert!(decode(&bytes, file_len).unwrap_err().contains("mandatory section 77"));
         let mut optional = bytes;
         optional[HEADER_LEN + ENTRY_LEN + 4] = 0;
-        assert!(decode(&sealed(optional), file_len).is_ok());
+        assert!(decode(&with_checksums(optional), file_len).is_ok());
     }
 
     #[test]

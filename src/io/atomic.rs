@@ -265,7 +265,7 @@ fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
 /// Renames a file to a name that must be new.
 ///
 /// Without such a rename in the system or the file system, the file gets the name as a second one. Only where neither works, a file that
-/// is made between the question and the rename is replaced.
+/// is made between the check and the rename is replaced.
 pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let is_taken = |e: &io::Error| e.kind() == io::ErrorKind::AlreadyExists;
     #[cfg(target_os = "linux")]

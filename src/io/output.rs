@@ -9,7 +9,9 @@ use super::path::OutputTarget;
 use super::process::Process;
 use super::url::folder;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
+use std::hash::Hash;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -44,14 +46,6 @@ enum OutputSink {
 }
 
 impl Output {
-    /// Opens `path` by the rules above. An existing file is replaced. Opening a FIFO blocks until it has a reader.
-    ///
-    /// # Errors
-    /// I/O errors; a path that is a folder.
-    pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
-        Output::open(path, Existing::Replace)
-    }
-
     /// Opens `path` by the rules above. Opening a FIFO blocks until it has a reader.
     ///
     /// # Errors
@@ -96,7 +90,7 @@ impl Output {
         }
     }
 
-    /// Returns true if [`create`](Output::create) and [`commit`](Output::commit) would replace an existing file.
+    /// Returns true if [`open`](Output::open) and [`commit`](Output::commit) would replace an existing file.
     pub fn replaces(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         fs::metadata(path).is_ok_and(|found| found.is_file())
@@ -106,6 +100,23 @@ impl Output {
     /// Returns true if the file is created atomically, i.e. gets its name when it is complete.
     pub fn is_whole(&self) -> bool {
         !matches!(self.sink, OutputSink::Direct(_))
+    }
+
+    /// Returns the identity of the file at `path`, which need not exist: device and inode number if it exists, otherwise folder and name. Two
+    /// paths have the same key if an output would write both to the same file.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn key(path: &Path) -> io::Result<impl Clone + fmt::Debug + Ord + Hash + use<>> {
+        if let Ok(Some(id)) = FileId::of(path) {
+            return Ok(OutputIdentity::Existing(id));
+        }
+        let path = match OutputTarget::of(path)? {
+            OutputTarget::File(path) | OutputTarget::Special(path) | OutputTarget::Descriptor(path) => path,
+        };
+        let folder = folder(&path);
+        let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder))?;
+        Ok(OutputIdentity::Named(folder, path.file_name().unwrap_or_default().into()))
     }
 
     /// Returns the open file.
@@ -172,34 +183,11 @@ impl Write for Output {
     }
 }
 
-/// The identity of an output file: device and inode number if it exists, otherwise folder and name. Two paths have the same key if an
-/// [`Output`] would write both to the same file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OutputKey(OutputIdentity);
-
+/// The identity of an output file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum OutputIdentity {
     Existing(FileId),
     Named(PathBuf, OsString),
-}
-
-impl OutputKey {
-    /// Returns the key of `path`, which need not exist.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn of(path: impl AsRef<Path>) -> io::Result<OutputKey> {
-        let path = path.as_ref();
-        if let Ok(Some(id)) = FileId::of(path) {
-            return Ok(OutputKey(OutputIdentity::Existing(id)));
-        }
-        let path = match OutputTarget::of(path)? {
-            OutputTarget::File(path) | OutputTarget::Special(path) | OutputTarget::Descriptor(path) => path,
-        };
-        let folder = folder(&path);
-        let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder))?;
-        Ok(OutputKey(OutputIdentity::Named(folder, path.file_name().unwrap_or_default().into())))
-    }
 }
 
 #[cfg(test)]
@@ -212,7 +200,7 @@ mod tests {
         let path = dir.path().join("a");
         assert!(!Output::replaces(&path));
         for text in ["one", "two"] {
-            let mut out = Output::create(&path).unwrap();
+            let mut out = Output::open(&path, Existing::Replace).unwrap();
             assert!(out.is_whole());
             out.write_all(text.as_bytes()).unwrap();
             out.sync().unwrap();
@@ -221,7 +209,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             assert!(Output::replaces(&path));
         }
-        assert!(Output::create(dir.path()).is_err() && !Output::replaces(dir.path()));
+        assert!(Output::open(dir.path(), Existing::Replace).is_err() && !Output::replaces(dir.path()));
     }
 
     #[test]
@@ -237,15 +225,15 @@ mod tests {
         symlink("there/none", at("dangling")).unwrap();
         symlink("loop", at("loop")).unwrap();
         for (link, file) in [("link", "there/file"), ("second", "there/file"), ("dangling", "there/none")] {
-            let mut out = Output::create(at(link)).unwrap();
+            let mut out = Output::open(at(link), Existing::Replace).unwrap();
             out.write_all(link.as_bytes()).unwrap();
             out.commit().unwrap();
             assert_eq!(fs::read_to_string(at(file)).unwrap(), link);
             assert!(at(link).symlink_metadata().unwrap().is_symlink());
         }
-        assert!(Output::create(at("loop")).is_err());
+        assert!(Output::open(at("loop"), Existing::Replace).is_err());
         assert_eq!(fs::read_dir(at("there")).unwrap().count(), 2);
-        let key = |name: &str| OutputKey::of(at(name)).unwrap();
+        let key = |name: &str| Output::key(&at(name)).unwrap();
         assert_eq!(key("link"), key("there/../there/file"));
         symlink("new", at("to_new")).unwrap();
         assert_eq!(key("to_new"), key("there/../new"));
@@ -256,7 +244,7 @@ mod tests {
     #[cfg(unix)]
     fn a_device_is_written_directly() {
         let before = FileId::of(Path::new("/dev/null")).unwrap();
-        let mut out = Output::create("/dev/null").unwrap();
+        let mut out = Output::open("/dev/null", Existing::Replace).unwrap();
         assert!(!out.is_whole() && !Output::replaces("/dev/null"));
         out.write_all(b"nothing").unwrap();
         out.sync().unwrap();
@@ -273,7 +261,7 @@ mod tests {
         file.write_all(b"before ").unwrap();
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         assert!(!Output::replaces(&path));
-        let mut out = Output::create(&path).unwrap();
+        let mut out = Output::open(&path, Existing::Replace).unwrap();
         out.write_all(b"after").unwrap();
         out.commit().unwrap();
         let mut text = String::new();
@@ -287,7 +275,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         for in_place in [false, true] {
-            let out = if in_place { Output::in_place(&path) } else { Output::create(&path) };
+            let out = if in_place { Output::in_place(&path) } else { Output::open(&path, Existing::Replace) };
             let mut out = out.unwrap();
             out.process = Process::other();
             assert!(out.write(b"x").is_err() && out.flush().is_err() && out.sync().is_err());

@@ -206,7 +206,7 @@ mod tests {
         pipe.forget(30);
         assert_eq!((pipe.start(), pipe.len()), (30, 40));
         assert_eq!(read(&pipe, 29, 5), [0; 0], "not kept");
-        assert_eq!(read(&pipe, 41, 5), [0; 0], "behind bytes that were not read");
+        assert_eq!(read(&pipe, 41, 5), [0; 0], "after bytes that were not read");
         assert_eq!(read(&pipe, 35, 65), numbers(35..100));
         assert_eq!((pipe.start(), pipe.len()), (50, 100));
         assert_eq!(read(&pipe, 50, 50), numbers(50..100));

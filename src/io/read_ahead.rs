@@ -50,7 +50,7 @@ const COLD: u8 = 3;
 
 /// The part of a batch that is announced before it is accessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Announced {
+pub(crate) enum Requested {
     #[default]
     Nothing,
     All,
@@ -69,16 +69,16 @@ pub(crate) enum Touch {
 
 impl ReadAhead {
     /// Decides which records of a later batch of `len` records are announced.
-    pub(crate) fn announce(&self, len: usize) -> Announced {
+    pub(crate) fn plan(&self, len: usize) -> Requested {
         if len == 0 || self.state.load(Relaxed) != COLD {
-            return Announced::Nothing;
+            return Requested::Nothing;
         }
         let len = u32::try_from(len).unwrap_or(PROBE_EVERY).min(PROBE_EVERY);
         if self.unprobed.fetch_add(len, Relaxed).saturating_add(len) < PROBE_EVERY {
-            return Announced::All;
+            return Requested::All;
         }
         self.unprobed.store(0, Relaxed);
-        Announced::AllButFirst
+        Requested::AllButFirst
     }
 
     /// Returns true if the current batch of `len` records has to be fetched. A warm batch is touched by this call.
@@ -87,12 +87,12 @@ impl ReadAhead {
     /// a cold one it is called for a number of the first records, or for none.
     pub(crate) fn is_cold(
         &self,
-        announced: Announced,
+        requested: Requested,
         len: usize,
         mut touch: impl FnMut(Touch, Range<usize>) -> Duration,
     ) -> bool {
-        match announced {
-            Announced::AllButFirst => {
+        match requested {
+            Requested::AllButFirst => {
                 if touch(Touch::Alone, 0..len.min(1)) > WARM {
                     self.warm_probes.store(0, Relaxed);
                 } else if self.warm_probes.fetch_add(1, Relaxed) + 1 >= WARM_PROBES {
@@ -100,8 +100,8 @@ impl ReadAhead {
                 }
                 true
             }
-            Announced::All => true,
-            Announced::Nothing => {
+            Requested::All => true,
+            Requested::Nothing => {
                 let state = self.state.load(Relaxed);
                 let found = if state == COLD { COLD } else { touched(state, len, touch) };
                 if found == COLD && state != COLD {
@@ -163,13 +163,13 @@ mod tests {
         ahead: &ReadAhead,
         len: usize,
         took: impl Fn(usize) -> Duration,
-    ) -> (Announced, bool, Vec<(Touch, Range<usize>)>) {
-        let (announced, mut touches) = (ahead.announce(len), Vec::new());
-        let cold = ahead.is_cold(announced, len, |how, range| {
+    ) -> (Requested, bool, Vec<(Touch, Range<usize>)>) {
+        let (requested, mut touches) = (ahead.plan(len), Vec::new());
+        let cold = ahead.is_cold(requested, len, |how, range| {
             touches.push((how, range.clone()));
             range.map(&took).sum()
         });
-        (announced, cold, touches)
+        (requested, cold, touches)
     }
 
     #[test]
@@ -177,8 +177,8 @@ mod tests {
         for len in [0, 1, 2, 16, 31, 32, 33, 36, 100, 1000] {
             let ahead = ReadAhead::default();
             for _ in 0..50 {
-                let (announced, cold, touches) = run(&ahead, len, |_| FAST);
-                assert_eq!((announced, cold), (Announced::Nothing, false));
+                let (requested, cold, touches) = run(&ahead, len, |_| FAST);
+                assert_eq!((requested, cold), (Requested::Nothing, false));
                 assert!(touches.iter().all(|(how, _)| *how == Touch::Together));
                 assert_eq!(
                     touches.into_iter().flat_map(|(_, range)| range).collect::<Vec<_>>(),
@@ -198,8 +198,8 @@ mod tests {
             let ahead = ReadAhead::default();
             let (mut batches, mut waited) = (0, 0);
             loop {
-                let (announced, cold, touches) = run(&ahead, len, |_| SLOW);
-                if announced != Announced::Nothing {
+                let (requested, cold, touches) = run(&ahead, len, |_| SLOW);
+                if requested != Requested::Nothing {
                     assert!(cold);
                     break;
                 }
@@ -224,7 +224,7 @@ mod tests {
                 let (_, cold, _) = run(&ahead, len, stopped);
                 assert!(!cold, "{len} {lost}");
                 assert!(!run(&ahead, len, |_| FAST).1);
-                assert_eq!(run(&ahead, len, |_| FAST).0, Announced::Nothing);
+                assert_eq!(run(&ahead, len, |_| FAST).0, Requested::Nothing);
             }
         }
     }
@@ -246,9 +246,9 @@ mod tests {
             while !run(&ahead, len, |_| SLOW).1 {}
             let probe = |took: Duration| {
                 for _ in 0..1000 {
-                    let (announced, cold, touches) = run(&ahead, len, |_| took);
-                    if announced != Announced::All {
-                        return (announced, cold, touches);
+                    let (requested, cold, touches) = run(&ahead, len, |_| took);
+                    if requested != Requested::All {
+                        return (requested, cold, touches);
                     }
                     assert!(cold && touches.is_empty());
                 }
@@ -256,17 +256,17 @@ mod tests {
             };
             // Seven are not enough, and a cold one resets the count.
             for _ in 0..WARM_PROBES - 1 {
-                assert_eq!(probe(FAST), (Announced::AllButFirst, true, vec![(Touch::Alone, 0..1)]));
+                assert_eq!(probe(FAST), (Requested::AllButFirst, true, vec![(Touch::Alone, 0..1)]));
             }
-            assert_eq!(probe(SLOW).0, Announced::AllButFirst);
+            assert_eq!(probe(SLOW).0, Requested::AllButFirst);
             for _ in 0..WARM_PROBES {
-                assert_eq!(probe(FAST).0, Announced::AllButFirst);
+                assert_eq!(probe(FAST).0, Requested::AllButFirst);
             }
-            let (announced, cold, _) = run(&ahead, len, |_| FAST);
-            assert_eq!((announced, cold), (Announced::Nothing, false));
+            let (requested, cold, _) = run(&ahead, len, |_| FAST);
+            assert_eq!((requested, cold), (Requested::Nothing, false));
             // Cold again: announced again.
             assert!((0..2).any(|_| run(&ahead, len, |_| SLOW).1));
-            assert_ne!(ahead.announce(len), Announced::Nothing);
+            assert_ne!(ahead.plan(len), Requested::Nothing);
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
     fn one_of_256_announced_records_is_a_probe() {
         let ahead = ReadAhead::default();
         assert!(run(&ahead, 64, |_| SLOW).1);
-        let probes = (0..400).filter(|_| run(&ahead, 64, |_| SLOW).0 == Announced::AllButFirst).count();
+        let probes = (0..400).filter(|_| run(&ahead, 64, |_| SLOW).0 == Requested::AllButFirst).count();
         assert_eq!(probes, 100);
     }
 }

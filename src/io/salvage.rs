@@ -17,10 +17,10 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A part of a record stream that a [`SalvageReader`] returns. The parts are adjacent.
+/// An item of a record stream: a record or damage that a [`SalvageReader`] returns. The items are adjacent.
 #[non_exhaustive]
 #[derive(Debug)]
-pub enum SalvagePart<'a> {
+pub enum SalvageItem<'a> {
     /// A sound record.
     Record {
         /// Offset in the record stream.
@@ -30,7 +30,7 @@ pub enum SalvagePart<'a> {
         /// The record with its header and footer.
         bytes: &'a [u8],
     },
-    /// Bytes without a sound record. Consecutive parts of damage are one gap.
+    /// Bytes without a sound record. Consecutive items of damage are one gap.
     Damage {
         /// Offset in the record stream.
         offset: u64,
@@ -59,14 +59,14 @@ pub enum SalvagePart<'a> {
 /// [`Salvage`] defines which records are sound. Memory holds the damaged record and the one after it; the buffer grows only as bytes arrive.
 ///
 /// The record stream of a damaged gzip or zlib file is the bytes that can be inflated. After damage, inflation begins again at the next gzip
-/// member, or after the next flush (an empty stored block), if a sound record is found behind it. Places without one are examined until they
+/// member, or after the next flush (an empty stored block), if a sound record is found after it. Places without one are examined until they
 /// have taken 64 MiB of compressed and inflated bytes, plus sixteen times the size of the file. So the time is linear for any file.
 ///
 /// Damaged deflate data can repeat earlier bytes of the stream, and so whole records. After damage inside the stream, a record that occurs in the
 /// 32 KiB before it counts as damage, up to the first record that does not.
 ///
 /// ```
-/// use tfseek::io::{SalvagePart, SalvageReader};
+/// use tfseek::io::{SalvageItem, SalvageReader};
 /// # let dir = tempfile::tempdir()?;
 /// # let path = dir.path().join("damaged.tfrecord");
 /// # let mut bytes = Vec::new();
@@ -76,8 +76,8 @@ pub enum SalvagePart<'a> {
 /// let file = std::fs::File::open(&path)?;
 /// let mut reader = SalvageReader::new(&file, 1 << 30)?;
 /// let mut sound = Vec::new();
-/// while let Some(part) = reader.next()? {
-///     if let SalvagePart::Record { record, .. } = part {
+/// while let Some(item) = reader.next()? {
+///     if let SalvageItem::Record { record, .. } = item {
 ///         sound.push(record);
 ///     }
 /// }
@@ -182,12 +182,12 @@ impl<'a> SalvageReader<'a> {
         }
     }
 
-    /// Returns the next part. `None` at the end.
+    /// Returns the next item. `None` at the end.
     ///
     /// # Errors
     /// I/O errors.
-    #[allow(clippy::should_implement_trait, reason = "the part borrows from the reader")]
-    pub fn next(&mut self) -> Result<Option<SalvagePart<'_>>> {
+    #[allow(clippy::should_implement_trait, reason = "the item borrows from the reader")]
+    pub fn next(&mut self) -> Result<Option<SalvageItem<'_>>> {
         loop {
             let (offset, record) = (self.parser.offset(), self.parser.record());
             match self.parser.step(self.buffer.bytes(), self.more) {
@@ -197,13 +197,13 @@ impl<'a> SalvageReader<'a> {
                         if self.unsure && self.history.contains(bytes) {
                             self.history.push(bytes);
                             self.parser.restart();
-                            return Ok(Some(SalvagePart::Damage { offset, record, bytes, error: None }));
+                            return Ok(Some(SalvageItem::Damage { offset, record, bytes, error: None }));
                         }
                         inflate.found_record(self.parser.offset());
                         self.history.push(bytes);
                     }
                     self.unsure = false;
-                    return Ok(Some(SalvagePart::Record { offset, record, bytes }));
+                    return Ok(Some(SalvageItem::Record { offset, record, bytes }));
                 }
                 SalvageStep::Damage { len, error } => {
                     let bytes = self.buffer.consume(len);
@@ -211,7 +211,7 @@ impl<'a> SalvageReader<'a> {
                         self.history.push(bytes);
                         self.unsure = true;
                     }
-                    return Ok(Some(SalvagePart::Damage { offset, record, bytes, error }));
+                    return Ok(Some(SalvageItem::Damage { offset, record, bytes, error }));
                 }
                 SalvageStep::End => {
                     let inflate = match &mut self.input {
@@ -226,7 +226,7 @@ impl<'a> SalvageReader<'a> {
                         (self.more, self.unsure) = (true, false);
                         self.history.0.clear();
                     }
-                    return Ok(Some(SalvagePart::NotInflated { offset, record, file, error }));
+                    return Ok(Some(SalvageItem::NotInflated { offset, record, file, error }));
                 }
                 SalvageStep::Need(need) => {
                     // The parser begins anew at its position, so the number of bytes grows by a factor each time.
@@ -238,7 +238,7 @@ impl<'a> SalvageReader<'a> {
         }
     }
 
-    /// Returns the bytes of the last part, which has `len` bytes.
+    /// Returns the bytes of the last item, which has `len` bytes.
     pub(crate) fn last(&self, len: usize) -> &[u8] {
         self.buffer.consumed(len)
     }

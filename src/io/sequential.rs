@@ -13,17 +13,17 @@ const AHEAD: u64 = 8 << 20;
 /// Bytes of an announcement.
 const STEP: u64 = 1 << 20;
 
-/// A source that is mostly read in order, by [`Read`] or at offsets. The bytes behind a read are announced.
+/// A source that is mostly read in order, by [`Read`] or at offsets. The bytes after a read are announced.
 #[derive(Debug)]
 pub(crate) struct Sequential {
     source: Arc<dyn Source>,
     /// Offset of the next byte of [`Read`].
     at: u64,
-    /// Offset behind the last byte that is announced.
+    /// Offset after the last byte that is announced.
     end: u64,
-    /// Offset behind the last read.
+    /// Offset after the last read.
     read: AtomicU64,
-    /// Offset behind the bytes that were announced.
+    /// Offset after the bytes that were announced.
     wanted: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ impl Sequential {
         Sequential { source, at, end, read: AtomicU64::new(at), wanted: AtomicU64::new(at) }
     }
 
-    /// Announces the bytes behind a read, if the reads before it were near.
+    /// Announces the bytes after a read, if the reads before it were near.
     fn announce(&self, read: Range<u64>) {
         let before = self.read.swap(read.end, Relaxed);
         if read.start.abs_diff(before) > STEP {

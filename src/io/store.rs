@@ -46,7 +46,7 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Store: fmt::Debug + Send + Sync {
-    /// Returns the objects whose URLs begin with `prefix`, sorted by URL. If not `deep`, only those without a `/` behind the prefix, and
+    /// Returns the objects whose URLs begin with `prefix`, sorted by URL. If not `deep`, only those without a `/` after the prefix, and
     /// the folders that the others are in. A prefix without objects has an empty listing.
     ///
     /// # Errors

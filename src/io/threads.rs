@@ -9,29 +9,33 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// that many processors, and the system would refuse the threads after allocating gigabytes of stacks.
 pub const MAX_THREADS: usize = 1024;
 
-/// Returns `jobs`, or the number of processors if `jobs` is 0.
+/// Returns the number of threads that share a piece of work, at least 1. `threads` is the value of an option of that name.
+///
+/// All options named `threads` have this meaning: by default, `None`, there is one thread per processor, at most [`MAX_THREADS`]. 0 is the
+/// calling thread alone. 1 is the calling thread alone as well, except in a [`Loader`](crate::Loader), where one thread makes batches while
+/// the caller uses others.
 ///
 /// # Errors
 /// [`OptionsError::Threads`] above [`MAX_THREADS`].
-pub fn threads(jobs: usize) -> Result<usize> {
-    match jobs {
-        0 => Ok(std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS)),
-        1..=MAX_THREADS => Ok(jobs),
-        _ => Err(OptionsError::Threads { found: jobs, limit: MAX_THREADS }.into()),
+pub fn threads(threads: Option<usize>) -> Result<usize> {
+    match threads {
+        None => Ok(std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS)),
+        Some(n @ 0..=MAX_THREADS) => Ok(n.max(1)),
+        Some(found) => Err(OptionsError::Threads { found, limit: MAX_THREADS }.into()),
     }
 }
 
-/// Calls `f(0)`, `f(1)`, .. `f(n - 1)` on `jobs` threads (0: one per processor), and returns the results in order.
+/// Calls `f(0)`, `f(1)`, .. `f(n - 1)` on this number of [`threads`], and returns the results in order.
 ///
 /// Returns the error of the lowest number that fails. With `hurry`, numbers above a failed one are skipped.
 pub(crate) fn each<T: Send>(
-    jobs: usize,
+    threads: Option<usize>,
     n: usize,
     hurry: bool,
     f: impl Fn(usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let jobs = threads(jobs)?.min(n);
-    if jobs <= 1 {
+    let threads = self::threads(threads)?.min(n);
+    if threads <= 1 {
         let all = (0..n).map(f);
         if hurry {
             return all.collect();
@@ -40,10 +44,10 @@ pub(crate) fn each<T: Send>(
         return all.into_iter().collect();
     }
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
+        .num_threads(threads)
         .thread_name(|k| format!("tfseek-{k}"))
         .build()
-        .map_err(|e| io::Error::other(format!("cannot start {jobs} threads: {e}")))?;
+        .map_err(|e| io::Error::other(format!("cannot start {threads} threads: {e}")))?;
     let failed = AtomicUsize::new(usize::MAX);
     let run = |k: usize| {
         if hurry && failed.load(Relaxed) < k {
@@ -67,19 +71,20 @@ mod tests {
 
     #[test]
     fn too_many_threads_are_an_error() {
-        for jobs in [MAX_THREADS + 1, 1_000_000_000, usize::MAX] {
-            let e = each(jobs, 1, true, Ok).unwrap_err();
+        for n in [MAX_THREADS + 1, 1_000_000_000, usize::MAX] {
+            let e = each(Some(n), 1, true, Ok).unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }
-        assert_eq!(threads(MAX_THREADS).unwrap(), MAX_THREADS);
-        assert!(threads(0).unwrap() >= 1);
+        assert_eq!(threads(Some(MAX_THREADS)).unwrap(), MAX_THREADS);
+        assert_eq!(threads(Some(0)).unwrap(), 1);
+        assert!((1..=MAX_THREADS).contains(&threads(None).unwrap()));
     }
 
     #[test]
     fn results_are_in_order_and_the_lowest_error_is_returned() {
-        for jobs in [1, 2, 5] {
+        for threads in [None, Some(0), Some(1), Some(2), Some(5)] {
             assert_eq!(
-                each(jobs, 100, true, |k| Ok(k * 2)).unwrap(),
+                each(threads, 100, true, |k| Ok(k * 2)).unwrap(),
                 (0..100).map(|k| k * 2).collect::<Vec<_>>()
             );
             let fails = |k: usize| {
@@ -90,10 +95,10 @@ mod tests {
                 }
             };
             for hurry in [true, false] {
-                let e = each(jobs, 100, hurry, fails).unwrap_err();
+                let e = each(threads, 100, hurry, fails).unwrap_err();
                 assert!(matches!(e.kind(), ErrorKind::OutOfRange { i: 29, .. }));
             }
-            assert!(each(jobs, 0, true, fails).unwrap().is_empty());
+            assert!(each(threads, 0, true, fails).unwrap().is_empty());
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct WatchedFile<F> {
     file: File,
     progress: F,
-    /// Offset behind the bytes that were read.
+    /// Offset after the bytes that were read.
     end: AtomicU64,
 }
 

@@ -142,7 +142,7 @@ impl WorkerThreads {
                 match catch_panic(|| planner.next().transpose()) {
                     Ok(None) => break,
                     Ok(Some(mut plan)) => {
-                        worker.announce(&mut plan);
+                        worker.request_ahead(&mut plan);
                         let cost = plan.cost;
                         queue.plan(Ok(plan), cost);
                     }
@@ -333,7 +333,7 @@ impl Loader {
                 None => return self.end_epoch(),
                 Some(Err(e)) => (None, Err(e)),
                 Some(Ok(mut plan)) => {
-                    self.worker.announce(&mut plan);
+                    self.worker.request_ahead(&mut plan);
                     (Some(plan.after), catch_panic(|| self.worker.make(plan)))
                 }
             },

@@ -1,7 +1,7 @@
 //! From a dataset to batches: an order, threads that read ahead, and batches in that order.
 //!
 //! ```text
-//! order (arithmetic) -> plan -> announce -> threads: read, verify, parse a batch -> batches in order -> caller
+//! order (arithmetic) -> plan -> request ahead -> threads: read, verify, parse a batch -> batches in order -> caller
 //! ```
 //!
 //! The unit of work is a batch. A thread takes the next plan, reads, verifies and parses its records into its own buffers, and puts

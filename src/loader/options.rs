@@ -235,10 +235,10 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the number of threads that make batches, at most [`MAX_THREADS`](crate::MAX_THREADS). Default: one per processor. 0: the
-    /// calling thread makes each batch on request. The batches do not depend on this number.
-    pub fn threads(mut self, threads: usize) -> LoaderOptions {
-        self.threads = Some(threads);
+    /// Sets the number of [`threads`](crate::threads) that make batches, at most [`MAX_THREADS`](crate::MAX_THREADS). Default: one per
+    /// processor. 0: the calling thread makes each batch on request. The batches do not depend on this number.
+    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> LoaderOptions {
+        self.threads = threads.into();
         self
     }
 
@@ -376,7 +376,7 @@ impl LoaderOptions {
         };
         let threads = match self.threads {
             Some(0) => 0,
-            threads => self::threads::threads(threads.unwrap_or(0))?,
+            threads => self::threads::threads(threads)?,
         };
         let limits = QueueLimits {
             batches: self.batches.unwrap_or(2 * threads).max(1),
@@ -488,8 +488,8 @@ mod tests {
         assert_eq!(most.build().unwrap().map(|step| step.unwrap().ids().len()).sum::<usize>(), 64);
         let least = loader().threads(2).batches_ahead(0).memory(0).look_ahead(0);
         assert_eq!(least.build().unwrap().map(|step| step.unwrap().ids().len()).sum::<usize>(), 64);
-        for jobs in [crate::MAX_THREADS + 1, usize::MAX] {
-            let index = crate::index::IndexOptions::new().jobs(jobs);
+        for threads in [crate::MAX_THREADS + 1, usize::MAX] {
+            let index = crate::index::IndexOptions::new().threads(threads);
             let e = crate::DatasetOptions::new().index(index).open("nowhere").unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }

@@ -3,7 +3,7 @@
 use super::queue::BatchCost;
 use crate::dataset::{Dataset, RecordLocation};
 use crate::error::{Error, Result};
-use crate::io::Announced;
+use crate::io::Requested;
 use crate::order::{Cursor, Order, Position, RankShare, Run, following_epoch};
 
 /// The plan of one rank's batch, made before its records are read.
@@ -18,8 +18,8 @@ pub(super) struct StepPlan {
     /// The run's position after this batch.
     pub(super) after: Position,
     pub(super) cost: BatchCost,
-    /// The records that were announced for prefetch.
-    pub(super) announced: Announced,
+    /// The records that were requested for prefetch.
+    pub(super) requested: Requested,
 }
 
 /// Plans the batches of an epoch, starting at a cursor.
@@ -97,6 +97,6 @@ impl BatchPlanner {
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = BatchCost { records: ids.len() as u64, bytes };
         let after = Position { epoch: following_epoch(self.epoch, epochs)?, position };
-        Ok(Some(StepPlan { runs, ids, located, faults, after, cost, announced: Announced::Nothing }))
+        Ok(Some(StepPlan { runs, ids, located, faults, after, cost, requested: Requested::Nothing }))
     }
 }

@@ -180,7 +180,7 @@ impl<P, T> BoundedQueue<P, T> {
         }
     }
 
-    /// Locks the state. None of its methods panics halfway, so the state behind a poisoned lock is consistent.
+    /// Locks the state. None of its methods panics halfway, so the state of a poisoned lock is consistent.
     fn state(&self) -> MutexGuard<'_, QueueState<P, T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

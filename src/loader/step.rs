@@ -128,7 +128,7 @@ impl StepRecords {
     /// Returns record `k` of the step. Verifies nothing: the checksums were verified when the step was made.
     fn get(&self, k: usize, at: &RecordLocation) -> Result<Record<'_>> {
         let record = match &self.read {
-            None => self.dataset.set().lend_again(at),
+            None => self.dataset.set().borrow_again(at),
             Some((buffer, ranges)) => {
                 let payload = ranges.get(k).and_then(|range| buffer.get(range.clone()));
                 Record::new(payload.unwrap_or_default(), self.dataset.set().location(at))
@@ -156,7 +156,7 @@ impl fmt::Debug for StepRecords {
 }
 
 /// A record that is borrowed from a map or a region.
-pub(super) struct LentRow<'a> {
+pub(super) struct BorrowedRow<'a> {
     record: Record<'a>,
     /// The location of a record whose payload is not verified yet.
     unverified: Option<(&'a ShardSet, &'a RecordLocation)>,
@@ -167,22 +167,22 @@ pub(super) struct LentRow<'a> {
 /// Number of records between one that is verified and one that is prefetched meanwhile.
 const DISTANCE: usize = 2;
 
-impl<'a> LentRow<'a> {
+impl<'a> BorrowedRow<'a> {
     /// Borrows the record at a location. If `parsed` is set, a payload that is not short is verified by [`Row::verify`].
     pub(super) fn new(
         set: &'a ShardSet,
         at: &'a RecordLocation,
         verify: Verify,
         parsed: bool,
-    ) -> Result<LentRow<'a>> {
+    ) -> Result<BorrowedRow<'a>> {
         let deferred = parsed && verify == Verify::Payload && !prefetch::is_short(at.payload_len());
-        let record = set.lend(at, if deferred { Verify::Header } else { verify })?;
-        Ok(LentRow { record, unverified: deferred.then_some((set, at)), later: &[] })
+        let record = set.borrow(at, if deferred { Verify::Header } else { verify })?;
+        Ok(BorrowedRow { record, unverified: deferred.then_some((set, at)), later: &[] })
     }
 
     /// Adds to each row the record that is prefetched while it is verified.
     #[expect(clippy::indexing_slicing, reason = "`k` is below the length, and at least `DISTANCE`")]
-    pub(super) fn link(rows: &mut [LentRow<'a>]) {
+    pub(super) fn link(rows: &mut [BorrowedRow<'a>]) {
         for k in DISTANCE..rows.len() {
             let later = rows[k].record.payload();
             if !prefetch::is_short(later.len() as u64) {
@@ -192,7 +192,7 @@ impl<'a> LentRow<'a> {
     }
 }
 
-impl Row for LentRow<'_> {
+impl Row for BorrowedRow<'_> {
     fn payload(&self) -> &[u8] {
         self.record.payload()
     }
@@ -207,7 +207,7 @@ impl Row for LentRow<'_> {
 
     fn verify(&self) -> Result<()> {
         prefetch_start(self.later);
-        self.unverified.map_or(Ok(()), |(set, at)| set.lend(at, Verify::Payload).map(drop))
+        self.unverified.map_or(Ok(()), |(set, at)| set.borrow(at, Verify::Payload).map(drop))
     }
 }
 

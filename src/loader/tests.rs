@@ -45,9 +45,9 @@ fn schema() -> Schema {
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
     assert_eq!(batch.rows(), step.ids().len());
-    let i = batch.get("i").unwrap().values().int64().unwrap();
+    let i = batch.int64("i").unwrap();
     assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
-    let s = batch.get("s").unwrap().values().bytes().unwrap();
+    let s = batch.bytes("s").unwrap();
     assert!(s.iter().zip(i).all(|(s, i)| s == i.to_string().repeat((i % 7) as usize).as_bytes()));
 }
 
@@ -255,8 +255,8 @@ fn a_clone_of_the_options_makes_the_same_loader() {
     assert_eq!(seen.len() + rest.len(), 13);
 }
 
-/// Writes one gzip file of small records, and opens it with spans of 16 KiB. `width` spans must be decompressed at the same time before
-/// any of them goes on, or ten seconds pass. The result is the largest number at the same time, which is updated.
+/// Writes one gzip file of small records, and opens it with segments of 16 KiB. `width` segments must be decompressed at the same time before
+/// any of them continues, or ten seconds pass. The result is the largest number at the same time, which is updated.
 fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<AtomicUsize>) {
     let path = dir.join("x.gz");
     let options = crate::writer::WriterOptions::new().compression(crate::Compression::Gzip).members(16 << 10);
@@ -265,7 +265,7 @@ fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<Atomic
     writer.close().unwrap();
     let index = crate::index::IndexOptions::from(crate::IndexMode::Memory).checkpoint_every(16 << 10);
     let mut options = crate::DatasetOptions::new().index(index);
-    options.spans = Arc::default();
+    options.segments = Arc::default();
     let ds = options.open(&path).unwrap();
     let most = Arc::new(AtomicUsize::new(0));
     let (inside, seen) = ((Mutex::new(0), std::sync::Condvar::new()), Arc::clone(&most));
@@ -279,14 +279,14 @@ fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<Atomic
         let (mut count, _) = changed.wait_timeout_while(count, Duration::from_secs(10), waits).unwrap();
         *count -= 1;
     };
-    let cache = ds.files()[0].span_cache().unwrap();
+    let cache = ds.files()[0].segment_cache().unwrap();
     assert!(cache.before_inflate.0.set(Box::new(before)).is_ok());
     (ds, most)
 }
 
-/// A batch is a small part of a span. The threads that wait for a span decompress the next ones.
+/// A batch is a small part of a segment. The threads that wait for a segment decompress the next ones.
 #[test]
-fn spans_of_one_file_are_decompressed_at_the_same_time() {
+fn segments_of_one_file_are_decompressed_at_the_same_time() {
     let dir = tempfile::tempdir().unwrap();
     let (ds, most) = inflating(dir.path(), 3);
     let loader = ds.loader(&schema()).batch_size(8).threads(4).build().unwrap();

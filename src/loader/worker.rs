@@ -3,11 +3,11 @@
 #![expect(clippy::indexing_slicing, reason = "`kept` has the index of each row in the plan")]
 
 use super::plan::StepPlan;
-use super::step::{LentRow, ReadRow, Skipped, Step, StepContent, StepRecords};
+use super::step::{BorrowedRow, ReadRow, Skipped, Step, StepContent, StepRecords};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
-use crate::io::{Announced, ReadAhead, Region};
+use crate::io::{ReadAhead, Region, Requested};
 use crate::memory::grow;
 use crate::policy::{Damage, Verify};
 use std::ops::Range;
@@ -57,14 +57,14 @@ fn if_located<'a, T>(
 }
 
 impl BatchWorker {
-    /// Announces the records of a batch that will be made later, if records are cold.
-    pub(super) fn announce(&self, plan: &mut StepPlan) {
-        plan.announced = prefetch::announce(self.dataset.set(), &self.ahead, &plan.located);
+    /// Requests the records of a batch that will be made later, if records are cold.
+    pub(super) fn request_ahead(&self, plan: &mut StepPlan) {
+        plan.requested = prefetch::request_ahead(self.dataset.set(), &self.ahead, &plan.located);
     }
 
-    /// Takes the announcement back because the batch will not be made.
+    /// Takes the request back because the batch will not be made.
     pub(super) fn forget(&self, plan: &StepPlan) {
-        if plan.announced != Announced::Nothing {
+        if plan.requested != Requested::Nothing {
             prefetch::forget(self.dataset.set(), &plan.located);
         }
     }
@@ -78,9 +78,9 @@ impl BatchWorker {
         }
         let verify = self.verify[usize::from(plan.runs.first().is_some_and(|&(epoch, _)| epoch > 0))];
         let mut outcome = BatchOutcome::default();
-        let content = if self.dataset.set().lends() {
+        let content = if self.dataset.set().can_borrow() {
             let set = self.dataset.set();
-            if prefetch::is_cold(set, &self.ahead, plan.announced, &plan.located) {
+            if prefetch::is_cold(set, &self.ahead, plan.requested, &plan.located) {
                 plan.located.iter().flatten().try_for_each(|at| prefetch::fetch(set, at))?;
             }
             self.borrow_records(&plan, &mut faults, verify, &mut outcome)?
@@ -122,7 +122,7 @@ impl BatchWorker {
     ) -> Result<StepContent> {
         let mut rows = Vec::with_capacity(plan.ids.len());
         for (index, at) in plan.located.iter().enumerate() {
-            let borrow = |at| LentRow::new(self.dataset.set(), at, verify, self.parser.is_some());
+            let borrow = |at| BorrowedRow::new(self.dataset.set(), at, verify, self.parser.is_some());
             let Some(borrowed) = if_located(at, faults, borrow) else { continue };
             match borrowed {
                 Ok(row) => {
@@ -132,7 +132,7 @@ impl BatchWorker {
                 Err(e) => self.skip(plan, index, e, &mut outcome.skipped)?,
             }
         }
-        LentRow::link(&mut rows);
+        BorrowedRow::link(&mut rows);
         self.content(plan, rows, None, outcome)
     }
 
@@ -152,7 +152,7 @@ impl BatchWorker {
         }
         let mut ranges = Vec::with_capacity(plan.ids.len());
         let set = self.dataset.set();
-        prefetch::read_all(set, &self.ahead, plan.announced, &plan.located, |part| {
+        prefetch::read_all(set, &self.ahead, plan.requested, &plan.located, |part| {
             for index in part {
                 let Some(at) = plan.located.get(index) else { continue };
                 let read = |at: &_| set.append(at, self.block, verify, &mut buffer);

@@ -1,7 +1,7 @@
 //! An order: a spec applied to a number of records, a seed and an epoch.
 
 use super::mixture::{self, Mixture};
-use super::part::{OrderPart, PartKey};
+use super::source::{OrderSource, SourceKey};
 use super::spec::{Component, Spec};
 use crate::error::{Count, Error, ErrorKind, OrderError, Result};
 use std::fmt;
@@ -43,18 +43,18 @@ struct OrderBase {
     n: u64,
     len: u64,
     seed: u64,
-    parts: OrderParts,
+    sources: OrderSources,
 }
 
-enum OrderParts {
-    One(OrderPart),
-    Mixed { mixture: Mixture, parts: Vec<OrderPart> },
+enum OrderSources {
+    One(OrderSource),
+    Mixed { mixture: Mixture, sources: Vec<OrderSource> },
 }
 
 /// The keys of one epoch.
 #[derive(Clone)]
 enum EpochKey {
-    One(PartKey),
+    One(SourceKey),
     /// Position at which the epoch begins, counted over all epochs of the mixture.
     Mixed(u64),
 }
@@ -69,15 +69,15 @@ impl Order {
     /// - the spec has sizes of 0 or too many windows, or
     /// - a mixture's positions up to this epoch are beyond u64.
     pub fn new(spec: &Spec, n: u64, seed: u64, epoch: u64) -> Result<Order> {
-        let (parts, len) = match spec {
+        let (sources, len) = match spec {
             Spec::Mixture(components) => mixed(components, n, seed)?,
             spec => {
-                let part = OrderPart::new(spec, 0..n)?;
-                let len = part.len;
-                (OrderParts::One(part), len)
+                let source = OrderSource::new(spec, 0..n)?;
+                let len = source.len;
+                (OrderSources::One(source), len)
             }
         };
-        Order::of(Arc::new(OrderBase { spec: spec.clone(), n, len, seed, parts }), epoch)
+        Order::of(Arc::new(OrderBase { spec: spec.clone(), n, len, seed, sources }), epoch)
     }
 
     /// Returns the same order in another epoch.
@@ -90,9 +90,9 @@ impl Order {
     }
 
     fn of(base: Arc<OrderBase>, epoch: u64) -> Result<Order> {
-        let key = match &base.parts {
-            OrderParts::One(part) => EpochKey::One(part.key(base.seed, epoch, 0)),
-            OrderParts::Mixed { .. } => {
+        let key = match &base.sources {
+            OrderSources::One(source) => EpochKey::One(source.key(base.seed, epoch, 0)),
+            OrderSources::Mixed { .. } => {
                 let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(base.len));
                 let end = end.ok_or_else(|| OrderError::Refused {
                     reason: format!(
@@ -141,15 +141,15 @@ impl Order {
     ///
     /// # Errors
     /// [`OrderError::Position`] if the position is not below [`len`](Order::len).
-    #[expect(clippy::indexing_slicing, reason = "a mixture has a part for each component")]
+    #[expect(clippy::indexing_slicing, reason = "a mixture has a source for each component")]
     pub fn get(&self, position: u64) -> Result<u64> {
         self.check(position, 1)?;
-        Ok(match (&self.base.parts, &self.key) {
-            (OrderParts::One(part), EpochKey::One(key)) => part.get(key, position),
-            (OrderParts::Mixed { mixture, parts }, EpochKey::Mixed(start)) => {
+        Ok(match (&self.base.sources, &self.key) {
+            (OrderSources::One(source), EpochKey::One(key)) => source.get(key, position),
+            (OrderSources::Mixed { mixture, sources }, EpochKey::Mixed(start)) => {
                 let (c, index) = mixture.get(start + position);
-                let part = &parts[c];
-                part.get(&self.key(part, c, index), index % part.len)
+                let source = &sources[c];
+                source.get(&self.key(source, c, index), index % source.len)
             }
             _ => return Err(foreign_key()),
         })
@@ -161,10 +161,10 @@ impl Order {
     /// [`OrderError::Position`] if the epoch ends before `start + out.len()`. `out` is not changed then.
     pub fn fill(&self, start: u64, out: &mut [u64]) -> Result<()> {
         self.check(start, out.len() as u64)?;
-        match (&self.base.parts, &self.key) {
-            (OrderParts::One(part), EpochKey::One(key)) => part.fill(key, start, out),
-            (OrderParts::Mixed { mixture, parts }, EpochKey::Mixed(first)) => {
-                self.fill_mixed(mixture, parts, first + start, out);
+        match (&self.base.sources, &self.key) {
+            (OrderSources::One(source), EpochKey::One(key)) => source.fill(key, start, out),
+            (OrderSources::Mixed { mixture, sources }, EpochKey::Mixed(first)) => {
+                self.fill_mixed(mixture, sources, first + start, out);
             }
             _ => return Err(foreign_key()),
         }
@@ -172,28 +172,28 @@ impl Order {
     }
 
     /// Fills `out` from a mixture. The keys of the cycle and of the first components are derived only when they change.
-    #[expect(clippy::indexing_slicing, reason = "a mixture has a part for each component")]
-    fn fill_mixed(&self, mixture: &Mixture, parts: &[OrderPart], start: u64, out: &mut [u64]) {
+    #[expect(clippy::indexing_slicing, reason = "a mixture has a source for each component")]
+    fn fill_mixed(&self, mixture: &Mixture, sources: &[OrderSource], start: u64, out: &mut [u64]) {
         let mut cycle = mixture.cycle(start);
-        let mut keys: [Option<(u64, PartKey)>; FIRST_COMPONENTS] = [const { None }; FIRST_COMPONENTS];
+        let mut keys: [Option<(u64, SourceKey)>; FIRST_COMPONENTS] = [const { None }; FIRST_COMPONENTS];
         for (t, out) in (start..).zip(out) {
             let (c, index) = mixture.get_by(&mut cycle, t);
-            let part = &parts[c];
-            let (epoch, position) = (index / part.len, index % part.len);
+            let source = &sources[c];
+            let (epoch, position) = (index / source.len, index % source.len);
             *out = match keys.get_mut(c) {
-                Some(Some((cached, key))) if *cached == epoch => part.get(key, position),
+                Some(Some((cached, key))) if *cached == epoch => source.get(key, position),
                 Some(slot) => {
-                    let (_, key) = slot.insert((epoch, self.key(part, c, index)));
-                    part.get(key, position)
+                    let (_, key) = slot.insert((epoch, self.key(source, c, index)));
+                    source.get(key, position)
                 }
-                None => part.get(&self.key(part, c, index), position),
+                None => source.get(&self.key(source, c, index), position),
             };
         }
     }
 
     /// Returns the key of component `c` in the epoch of its sample `index`.
-    fn key(&self, part: &OrderPart, c: usize, index: u64) -> PartKey {
-        part.key(self.base.seed, index / part.len, mixture::stream(c))
+    fn key(&self, source: &OrderSource, c: usize, index: u64) -> SourceKey {
+        source.key(self.base.seed, index / source.len, mixture::stream(c))
     }
 
     /// Returns the position of a record: the inverse of [`get`](Order::get). It returns `None` for a record that a filter excludes, and
@@ -203,8 +203,8 @@ impl Order {
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) if the record is not below [`records`](Order::records).
     pub fn position_of(&self, record: u64) -> Result<Option<u64>> {
         self.check_record(record)?;
-        Ok(match (&self.base.parts, &self.key) {
-            (OrderParts::One(part), EpochKey::One(key)) => part.inverse(key, record),
+        Ok(match (&self.base.sources, &self.key) {
+            (OrderSources::One(source), EpochKey::One(key)) => source.inverse(key, record),
             _ => None,
         })
     }
@@ -213,16 +213,18 @@ impl Order {
     pub(super) fn positions_of(&self, record: u64) -> Result<Vec<u64>> {
         self.check_record(record)?;
         let mut positions = Vec::new();
-        match (&self.base.parts, &self.key) {
-            (OrderParts::One(part), EpochKey::One(key)) => part.positions(key, record, |t| positions.push(t)),
-            (OrderParts::Mixed { mixture, parts }, EpochKey::Mixed(start)) => {
+        match (&self.base.sources, &self.key) {
+            (OrderSources::One(source), EpochKey::One(key)) => {
+                source.positions(key, record, |t| positions.push(t))
+            }
+            (OrderSources::Mixed { mixture, sources }, EpochKey::Mixed(start)) => {
                 // An epoch may begin and end in the middle of a cycle, and in the middle of a component's own epochs.
                 let last = start + (self.base.len - 1);
-                for (c, part) in parts.iter().enumerate() {
+                for (c, source) in sources.iter().enumerate() {
                     let samples = mixture.samples(c, *start, last);
-                    for epoch in samples.start() / part.len..=samples.end() / part.len {
-                        let begin = epoch * part.len;
-                        part.positions(&self.key(part, c, begin), record, |position| {
+                    for epoch in samples.start() / source.len..=samples.end() / source.len {
+                        let begin = epoch * source.len;
+                        source.positions(&self.key(source, c, begin), record, |position| {
                             let t = begin.checked_add(position).and_then(|index| mixture.inverse(c, index));
                             positions.extend(t.filter(|t| (*start..=last).contains(t)).map(|t| t - start));
                         });
@@ -270,22 +272,22 @@ impl Order {
     }
 
     fn describe_parts(&self, global_batch: Option<u64>) -> String {
-        match &self.base.parts {
-            OrderParts::One(part) => part.describe(global_batch),
-            OrderParts::Mixed { mixture, parts } => {
+        match &self.base.sources {
+            OrderSources::One(source) => source.describe(global_batch),
+            OrderSources::Mixed { mixture, sources } => {
                 let mut text = format!(
                     "{} in a mixture of {}, cycles of {}",
                     Count(self.base.len, "position"),
-                    Count(parts.len() as u64, "component"),
+                    Count(sources.len() as u64, "component"),
                     mixture.cycle_len()
                 );
-                for (c, (part, weight)) in
-                    parts.iter().zip(mixture.weights()).enumerate().take(FIRST_COMPONENTS)
+                for (c, (source, weight)) in
+                    sources.iter().zip(mixture.weights()).enumerate().take(FIRST_COMPONENTS)
                 {
-                    text += &format!("\n  {c}: {weight} per cycle from {}", part.describe(global_batch));
+                    text += &format!("\n  {c}: {weight} per cycle from {}", source.describe(global_batch));
                 }
-                if parts.len() > FIRST_COMPONENTS {
-                    text += &format!("\n  and {} more", parts.len() - FIRST_COMPONENTS);
+                if sources.len() > FIRST_COMPONENTS {
+                    text += &format!("\n  and {} more", sources.len() - FIRST_COMPONENTS);
                 }
                 text
             }
@@ -302,10 +304,10 @@ impl Order {
     }
 }
 
-fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderParts, u64)> {
+fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderSources, u64)> {
     let weights: Vec<u64> = components.iter().map(|component| component.weight).collect();
     let mixture = Mixture::new(weights, seed)?;
-    let mut parts = Vec::with_capacity(components.len());
+    let mut sources = Vec::with_capacity(components.len());
     let mut len = 0u64;
     for (c, component) in components.iter().enumerate() {
         let refused =
@@ -314,20 +316,20 @@ fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderParts, u64
         if records.start > records.end || records.end > n {
             return Err(refused(format!("expected records within 0..{n}, found {records:?}")).into());
         }
-        let part = OrderPart::new(&component.order, records).map_err(|e| match e.into_kind() {
+        let source = OrderSource::new(&component.order, records).map_err(|e| match e.into_kind() {
             // Keeps the reason and adds the component, without repeating "order refused".
             ErrorKind::Order(OrderError::Refused { reason }) => refused(reason.into()),
             other => refused(other.to_string()),
         })?;
-        if part.len == 0 {
+        if source.len == 0 {
             return Err(refused("no records".to_owned()).into());
         }
         len = len
-            .checked_add(part.len)
+            .checked_add(source.len)
             .ok_or_else(|| refused("expected at most 2^64 - 1 positions in total, found more".to_owned()))?;
-        parts.push(part);
+        sources.push(source);
     }
-    Ok((OrderParts::Mixed { mixture, parts }, len))
+    Ok((OrderSources::Mixed { mixture, sources }, len))
 }
 
 impl fmt::Debug for Order {
@@ -341,8 +343,8 @@ impl fmt::Debug for Order {
     }
 }
 
-/// The error for parts and a key of different kinds. No call can cause it, because both are created together.
+/// The error for sources and a key of different kinds. No call can cause it, because both are created together.
 #[cold]
 fn foreign_key() -> Error {
-    OrderError::Refused { reason: "parts and key belong to different orders".into() }.into()
+    OrderError::Refused { reason: "sources and key belong to different orders".into() }.into()
 }

@@ -1,4 +1,4 @@
-//! Splits of the records into parts by a hash: a record stays in its part when others are added.
+//! Splits of the records by a hash: a record stays in its split when others are added.
 
 use crate::error::{OrderError, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -8,9 +8,9 @@ const DECIMALS: usize = 27;
 /// The fraction 1.
 const ONE: u128 = 10u128.pow(DECIMALS as u32);
 
-/// Parts of a dataset in given proportions. The hash of a record decides about its part.
+/// Splits of a dataset in given proportions. The hash of a record decides about its split.
 ///
-/// A part is an interval of the hashes. With the cumulative fractions `c`, hash `h` is in part `k` if `c[k] <= h / 2^64 < c[k + 1]`.
+/// A split is an interval of the hashes. With the cumulative fractions `c`, hash `h` is in split `k` if `c[k] <= h / 2^64 < c[k + 1]`.
 /// Fractions are decimal numbers: the shortest ones that are read as the given floats, so 0.7, 0.2 and 0.1 sum to exactly 1. The comparison
 /// is exact.
 ///
@@ -19,18 +19,18 @@ const ONE: u128 = 10u128.pow(DECIMALS as u32);
 /// let split = Split::new(&[0.2, 0.8])?;
 /// let hash = Split::hash(b"abc", 7);
 /// assert_eq!(hash, 0x48ff_56f5_69e3_9912); // 0.285 * 2^64
-/// assert_eq!(split.part(hash), Some(1));
-/// assert_eq!(Split::new(&[0.5])?.part(1 << 63), None);
+/// assert_eq!(split.number(hash), Some(1));
+/// assert_eq!(Split::new(&[0.5])?.number(1 << 63), None);
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// End of the hashes of each part, up to 2^64.
+    /// End of the hashes of each split, up to 2^64.
     ends: Vec<u128>,
 }
 
 impl Split {
-    /// Creates a split into parts of these fractions.
+    /// Creates splits of these fractions.
     ///
     /// # Errors
     /// [`OrderError::Refused`] for a number outside 0 to 1 or with more than 27 decimals, and for a sum above 1.
@@ -50,13 +50,13 @@ impl Split {
         Ok(Split { ends: ends.collect::<Result<_>>()? })
     }
 
-    /// Returns the part of a hash. `None` if the fractions sum to less than 1, and the hash is in the rest.
-    pub fn part(&self, hash: u64) -> Option<usize> {
-        let part = self.ends.partition_point(|&end| end <= u128::from(hash));
-        (part < self.ends.len()).then_some(part)
+    /// Returns the number of the split of a hash. `None` if the fractions sum to less than 1, and the hash is in the rest.
+    pub fn number(&self, hash: u64) -> Option<usize> {
+        let number = self.ends.partition_point(|&end| end <= u128::from(hash));
+        (number < self.ends.len()).then_some(number)
     }
 
-    /// Returns true if the fractions sum to 1, so that every hash is in a part.
+    /// Returns true if the fractions sum to 1, so that every hash is in a split.
     pub fn is_complete(&self) -> bool {
         self.ends.last() == Some(&(1 << 64))
     }
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_half_open() {
+    fn splits_are_half_open() {
         let split = Split::new(&[0.5, 0.0, 0.25]).unwrap();
-        for (hash, part) in
+        for (hash, number) in
             [(0, Some(0)), ((1 << 63) - 1, Some(0)), (1 << 63, Some(2)), (3 << 62, None), (u64::MAX, None)]
         {
-            assert_eq!(split.part(hash), part, "{hash}");
+            assert_eq!(split.number(hash), number, "{hash}");
         }
-        assert_eq!(Split::new(&[1.0]).unwrap().part(u64::MAX), Some(0));
+        assert_eq!(Split::new(&[1.0]).unwrap().number(u64::MAX), Some(0));
     }
 
     /// The tenth of the hashes, compared in exact arithmetic.
@@ -131,7 +131,7 @@ mod tests {
         let split = Split::new(&[0.1]).unwrap();
         let border = split.ends[0] as u64;
         for hash in (border - 3..border + 3).chain([0, u64::MAX]) {
-            assert_eq!(split.part(hash).is_some(), u128::from(hash) * 10 < 1 << 64, "{hash}");
+            assert_eq!(split.number(hash).is_some(), u128::from(hash) * 10 < 1 << 64, "{hash}");
         }
     }
 

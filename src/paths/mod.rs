@@ -55,19 +55,14 @@ use std::path::{Path, PathBuf};
 
 /// The shards of a dataset, given as one path or pattern or as a list of them.
 ///
-/// The [module's table](self) describes the forms. This trait is sealed.
-pub trait IntoPaths: sealed::SealedPaths {
+/// The [module's table](self) describes the forms.
+pub trait IntoPaths {
     /// Returns the paths and patterns, as given.
     fn into_paths(self) -> Vec<PathBuf>;
 }
 
-mod sealed {
-    pub trait SealedPaths {}
-}
-
 macro_rules! one_path {
     ($($t:ty),*) => {$(
-        impl sealed::SealedPaths for $t {}
         impl IntoPaths for $t {
             fn into_paths(self) -> Vec<PathBuf> {
                 vec![PathBuf::from(self)]
@@ -79,7 +74,6 @@ one_path!(&str, String, &String, &OsStr, OsString, &OsString, &Path, PathBuf, &P
 
 macro_rules! list_of_paths {
     ($([$($n:ident)?] $t:ty),*) => {$(
-        impl<P: AsRef<Path> $(, const $n: usize)?> sealed::SealedPaths for $t {}
         impl<P: AsRef<Path> $(, const $n: usize)?> IntoPaths for $t {
             fn into_paths(self) -> Vec<PathBuf> {
                 self.iter().map(|p| p.as_ref().to_path_buf()).collect()
@@ -114,27 +108,25 @@ pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf
     resolve_all(&Storage::default(), paths.into_paths(), allow_missing, &mut Vec::new())
 }
 
-/// The result of [`resolve_with_warnings`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Resolved {
-    /// The shards, in order.
-    pub paths: Vec<PathBuf>,
-    /// Folders with TFRecord files that were left out ([`Warning::OtherNames`]).
-    pub warnings: Vec<Warning>,
-}
-
-/// Returns the shards that `paths` match, as [`resolve`] does, and warnings. Reads the first 12 bytes of the files that are left out of
+/// Returns the shards that `paths` match, as [`resolve`] does, and warnings of folders with TFRecord files that were left out
+/// ([`Warning::OtherNames`]). Reads the first 12 bytes of the files that are left out of
 /// folders because of their names, at most 1,000 files per folder.
 ///
 /// # Errors
 /// Errors of [`resolve`].
-pub fn resolve_with_warnings(paths: impl IntoPaths, allow_missing: bool) -> Result<Resolved> {
+pub fn resolve_with_warnings(
+    paths: impl IntoPaths,
+    allow_missing: bool,
+) -> Result<(Vec<PathBuf>, Vec<Warning>)> {
     resolve_in(&Storage::default(), paths, allow_missing)
 }
 
 /// Returns the shards that `paths` match, as [`resolve_with_warnings`] does. URLs are those of the store, and get names without their query.
-pub(crate) fn resolve_in(storage: &Storage, paths: impl IntoPaths, allow_missing: bool) -> Result<Resolved> {
+pub(crate) fn resolve_in(
+    storage: &Storage,
+    paths: impl IntoPaths,
+    allow_missing: bool,
+) -> Result<(Vec<PathBuf>, Vec<Warning>)> {
     let mut folders = Vec::new();
     let paths = resolve_all(storage, paths.into_paths(), allow_missing, &mut folders)?;
     folders.sort();
@@ -148,7 +140,7 @@ pub(crate) fn resolve_in(storage: &Storage, paths: impl IntoPaths, allow_missing
             warnings.push(Warning::OtherNames { path: folder, found });
         }
     }
-    Ok(Resolved { paths, warnings })
+    Ok((paths, warnings))
 }
 
 fn resolve_all(

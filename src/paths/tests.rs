@@ -118,7 +118,7 @@ fn write_shard(path: &Path) {
 fn tfrecord_files_with_other_names() {
     let dir = folder_with(&["a.tfrecord", "notes.txt", "sub/x", "empty"]);
     let at = |name: &str| dir.path().join(name);
-    let warnings = |paths: &[PathBuf]| resolve_with_warnings(paths, false).unwrap().warnings;
+    let warnings = |paths: &[PathBuf]| resolve_with_warnings(paths, false).unwrap().1;
     fs::write(at("zeros"), [0; 64]).unwrap();
     assert_eq!(warnings(&[at("")]), []);
     for name in ["part-10", "part-9", ".hidden", "sub/y.bin"] {
@@ -166,7 +166,7 @@ fn special_files_in_a_folder() {
     }
     fs::set_permissions(at("unreadable"), fs::Permissions::from_mode(0o000)).unwrap();
     let readable = fs::File::open(at("unreadable")).is_ok();
-    let Resolved { paths, warnings } = resolve_with_warnings(at(""), false).unwrap();
+    let (paths, warnings) = resolve_with_warnings(at(""), false).unwrap();
     assert_eq!(paths, [at("a.tfrecord")]);
     let [Warning::OtherNames { found, .. }] = &warnings[..] else { panic!("{warnings:?}") };
     // A privileged user can read every file.

@@ -7,9 +7,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The part of a message that a spec belongs to. It determines which specs are allowed.
+/// The message or map that a spec belongs to. It determines which specs are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SchemaPart {
+enum SpecOwner {
     Example,
     Context,
     FeatureLists,
@@ -24,16 +24,16 @@ pub(super) fn specs(
     if !sequence && let Some((name, _)) = feature_lists.first() {
         return Err(spec_error("feature lists are for a schema of SequenceExamples").feature(name.as_bytes()));
     }
-    check_part(if sequence { SchemaPart::Context } else { SchemaPart::Example }, features)?;
-    check_part(SchemaPart::FeatureLists, feature_lists)
+    check_specs(if sequence { SpecOwner::Context } else { SpecOwner::Example }, features)?;
+    check_specs(SpecOwner::FeatureLists, feature_lists)
 }
 
-fn check_part(part: SchemaPart, specs: &[(String, FeatureSpec)]) -> Result<()> {
+fn check_specs(owner: SpecOwner, specs: &[(String, FeatureSpec)]) -> Result<()> {
     let mut names = BTreeSet::new();
     let mut roles = BTreeMap::new();
     for (name, spec) in specs {
         let result = if names.insert(name) {
-            check_spec(part, spec).and_then(|()| claim_roles(&mut roles, name, spec))
+            check_spec(owner, spec).and_then(|()| claim_roles(&mut roles, name, spec))
         } else {
             Err(spec_error("the name is given twice"))
         };
@@ -64,10 +64,10 @@ pub(crate) fn elements(shape: &[usize]) -> Result<usize> {
     product.ok_or_else(|| spec_error(format!("shape: expected fewer than 2^62 elements, found {shape:?}")))
 }
 
-fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
+fn check_spec(owner: SpecOwner, spec: &FeatureSpec) -> Result<()> {
     match spec {
         FeatureSpec::FixedLen { shape, dtype, default } => {
-            if part == SchemaPart::FeatureLists {
+            if owner == SpecOwner::FeatureLists {
                 return Err(spec_error(
                     "a feature list can have any number of steps: expected fixed_sequence, found fixed",
                 ));
@@ -84,7 +84,7 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
             }
         }
         FeatureSpec::Optional { dtype, default } => {
-            if part == SchemaPart::FeatureLists {
+            if owner == SpecOwner::FeatureLists {
                 return Err(spec_error(
                     "a feature list can have any number of steps: expected fixed_sequence, found optional",
                 ));
@@ -103,14 +103,14 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
                     "a block of shape {shape:?} has no values, so blocks cannot be counted"
                 )));
             }
-            match part {
-                SchemaPart::Context => return Err(spec_error("a context cannot have a fixed_sequence")),
-                SchemaPart::Example if !allow_missing => {
+            match owner {
+                SpecOwner::Context => return Err(spec_error("a context cannot have a fixed_sequence")),
+                SpecOwner::Example if !allow_missing => {
                     return Err(spec_error(
                         "a fixed_sequence needs allow_missing, because an absent feature has no blocks",
                     ));
                 }
-                SchemaPart::FeatureLists if default.is_some() => {
+                SpecOwner::FeatureLists if default.is_some() => {
                     return Err(spec_error("a feature list cannot have a default"));
                 }
                 _ => {}
@@ -139,7 +139,7 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
             })
         }
         FeatureSpec::Sparse { index_keys, value_key, size, .. } => {
-            if part != SchemaPart::Example {
+            if owner != SpecOwner::Example {
                 return Err(spec_error("a SequenceExample cannot have a sparse feature"));
             }
             if index_keys.is_empty() || index_keys.iter().any(String::is_empty) || value_key.is_empty() {

@@ -11,7 +11,6 @@
 //! Lengths are computed first and compared with the limit of a message, as in `example/encode.rs`.
 
 use super::dtype::check_bools;
-use super::element::SealedElement;
 use super::shape::elements;
 use super::{Element, TensorDType};
 use crate::error::{ErrorKind, Result, TensorError};
@@ -81,7 +80,7 @@ pub fn serialize_values<T: Element>(shape: &[u64], values: &[T]) -> Result<Vec<u
     out.push(CONTENT);
     put_varint(len, &mut out);
     for &value in values {
-        SealedElement::put(value, &mut out);
+        value.put(&mut out);
     }
     Ok(out)
 }

@@ -2,21 +2,6 @@
 
 use super::TensorDType;
 
-mod sealed {
-    pub trait SealedElement: Copy + 'static {
-        /// Reads an element from its little-endian bytes, which must have its size.
-        fn read(bytes: &[u8]) -> Self;
-
-        /// Appends the element's little-endian bytes.
-        fn put(self, out: &mut Vec<u8>);
-
-        /// Returns the bytes as elements, if they are aligned and the machine is little-endian.
-        fn cast(bytes: &[u8]) -> Option<&[Self]>;
-    }
-}
-
-pub(super) use sealed::SealedElement;
-
 /// A Rust type of a tensor's elements: numbers, `bool`, and arrays of real and imaginary part for complex numbers.
 ///
 /// `float16` and `bfloat16` have no type in Rust. [`Tensor::as_bytes`](super::Tensor::as_bytes) returns their bytes.
@@ -24,14 +9,25 @@ pub(super) use sealed::SealedElement;
     message = "`{Self}` is not a type of tensor elements",
     note = "`f32`, `f64`, integers of up to 64 bits, `bool`, `[f32; 2]` and `[f64; 2]` are"
 )]
-pub trait Element: SealedElement {
+pub trait Element: Copy + 'static {
     /// The dtype of these elements.
     const DTYPE: TensorDType;
+
+    /// Reads an element from its little-endian bytes, which must have its size.
+    fn read(bytes: &[u8]) -> Self;
+
+    /// Appends the element's little-endian bytes.
+    fn put(self, out: &mut Vec<u8>);
+
+    /// Returns the bytes as elements, if they are aligned and the machine is little-endian.
+    fn cast(bytes: &[u8]) -> Option<&[Self]>;
 }
 
 macro_rules! numbers {
     ($($t:ty => $dtype:ident),*) => {$(
-        impl SealedElement for $t {
+        impl Element for $t {
+            const DTYPE: TensorDType = TensorDType::$dtype;
+
             #[inline]
             fn read(bytes: &[u8]) -> $t {
                 <$t>::from_le_bytes(array(bytes))
@@ -46,10 +42,6 @@ macro_rules! numbers {
                 cast(bytes)
             }
         }
-
-        impl Element for $t {
-            const DTYPE: TensorDType = TensorDType::$dtype;
-        }
     )*};
 }
 numbers!(f32 => Float32, f64 => Float64, i8 => Int8, i16 => Int16, i32 => Int32, i64 => Int64,
@@ -57,7 +49,9 @@ numbers!(f32 => Float32, f64 => Float64, i8 => Int8, i16 => Int16, i32 => Int32,
 
 macro_rules! complex {
     ($($t:ty => $dtype:ident),*) => {$(
-        impl SealedElement for [$t; 2] {
+        impl Element for [$t; 2] {
+            const DTYPE: TensorDType = TensorDType::$dtype;
+
             #[inline]
             fn read(bytes: &[u8]) -> [$t; 2] {
                 let (real, imaginary) = bytes.split_at(bytes.len() / 2);
@@ -73,15 +67,13 @@ macro_rules! complex {
                 cast(bytes)
             }
         }
-
-        impl Element for [$t; 2] {
-            const DTYPE: TensorDType = TensorDType::$dtype;
-        }
     )*};
 }
 complex!(f32 => Complex64, f64 => Complex128);
 
-impl SealedElement for bool {
+impl Element for bool {
+    const DTYPE: TensorDType = TensorDType::Bool;
+
     #[inline]
     fn read(bytes: &[u8]) -> bool {
         bytes.first().is_some_and(|&byte| byte != 0)
@@ -96,10 +88,6 @@ impl SealedElement for bool {
         // The bytes were validated to be 0 or 1, and the cast validates them again.
         bytemuck::checked::try_cast_slice(bytes).ok()
     }
-}
-
-impl Element for bool {
-    const DTYPE: TensorDType = TensorDType::Bool;
 }
 
 /// Returns the bytes of an element. Callers pass its exact size. If there were fewer bytes, the result would be zeros.

@@ -18,7 +18,7 @@
 //!
 //! **Memory limit.** A `TensorProto` may have fewer values than its shape has elements. The missing values are then equal to the last
 //! one, or zero if there is none, so ten bytes can describe terabytes. A *filled* tensor of this kind may take at most 64 MiB by
-//! default ([`TensorOptions::limit`]). A larger one is rejected before anything is allocated. The size of any other tensor is bounded
+//! default ([`parse_tensor_within`]). A larger one is rejected before anything is allocated. The size of any other tensor is bounded
 //! by the input. The rules are in section 10 of `docs/format.md`.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -26,7 +26,6 @@
 mod build;
 mod dtype;
 mod element;
-mod options;
 mod parse;
 mod proto;
 mod shape;
@@ -35,5 +34,5 @@ mod value;
 pub use build::{serialize_strings, serialize_tensor, serialize_values};
 pub use dtype::TensorDType;
 pub use element::Element;
-pub use options::{DEFAULT_LIMIT, TensorOptions, parse_tensor};
-pub use value::{Strings, Tensor};
+pub use parse::{DEFAULT_LIMIT, parse_tensor, parse_tensor_within};
+pub use value::Tensor;

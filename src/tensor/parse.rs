@@ -8,7 +8,7 @@ use super::proto::{self, ValueEncoding};
 use super::shape::{MAX_DIMS, elements};
 use super::value::Tensor;
 use super::value::{STRING_COST, TensorData};
-use crate::error::{ErrorKind, Result, TensorError, WireErrorKind, no_memory};
+use crate::error::{ErrorKind, Result, TensorError, WireError, no_memory};
 use crate::memory::room;
 use crate::wire::{Fault, MAX_LEN, WireReader, WireValue, varint};
 use std::borrow::Cow;
@@ -34,7 +34,37 @@ struct ParsedShape {
     unknown_rank: bool,
 }
 
-pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tensor<'_>> {
+/// Default limit of the bytes that a filled tensor may take: 64 MiB.
+pub const DEFAULT_LIMIT: u64 = 64 << 20;
+
+/// Parses a serialized `TensorProto`, which must have the given dtype, like `tf.io.parse_tensor`.
+///
+/// # Errors
+/// [`ErrorKind::Wire`] if the bytes are not a well-formed message; [`ErrorKind::Tensor`] if the message is not a tensor or has another dtype;
+/// [`ErrorKind::TooLarge`] for a filled tensor of more than [`DEFAULT_LIMIT`] bytes. Offsets in errors are relative to `bytes`. Use
+/// [`Error::at`](crate::Error::at) to add the location of `bytes`.
+pub fn parse_tensor(bytes: &[u8], dtype: TensorDType) -> Result<Tensor<'_>> {
+    parse_tensor_within(bytes, dtype, DEFAULT_LIMIT)
+}
+
+/// Parses as [`parse_tensor`] does, with another limit in bytes for a tensor that has fewer values than elements. A string counts as its
+/// length plus 16 bytes. A tensor that has all of its values is bounded by the input, and not by the limit.
+///
+/// ```
+/// use tfseek::ErrorKind;
+/// use tfseek::tensor::{TensorDType, parse_tensor, parse_tensor_within};
+///
+/// // A float32 tensor of shape [1_000_000] without values: by the fill rule, a million zeros.
+/// let bytes = [0x08, 0x01, 0x12, 0x06, 0x12, 0x04, 0x08, 0xc0, 0x84, 0x3d];
+/// assert_eq!(parse_tensor(&bytes, TensorDType::Float32)?.shape(), [1_000_000]);
+/// let e = parse_tensor_within(&bytes, TensorDType::Float32, 1000).unwrap_err();
+/// assert!(matches!(e.kind(), ErrorKind::TooLarge { len: 4_000_000, limit: 1000 }));
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`parse_tensor`].
+pub fn parse_tensor_within(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tensor<'_>> {
     if bytes.len() as u64 > MAX_LEN {
         return Err(ErrorKind::TooLarge { len: bytes.len() as u128, limit: MAX_LEN }.into());
     }
@@ -139,7 +169,7 @@ fn dim_size(mut reader: WireReader<'_>) -> Result<i64, Fault> {
         match (number, value) {
             (proto::DIM_SIZE, WireValue::Varint(value)) => size = value as i64,
             (proto::DIM_NAME, WireValue::Len(name)) if std::str::from_utf8(name).is_err() => {
-                return Err(Fault::new(WireErrorKind::Utf8, reader.start_of(name)));
+                return Err(Fault::new(WireError::Utf8, reader.start_of(name)));
             }
             _ => {}
         }

@@ -87,7 +87,9 @@ impl<'a> Tensor<'a> {
     ///
     /// # Errors
     /// [`TensorError::DType`] if the tensor's elements are numbers.
-    pub fn strings(&self) -> Result<Strings<'_>> {
+    pub fn strings(
+        &self,
+    ) -> Result<impl ExactSizeIterator<Item = &[u8]> + FusedIterator + Clone + fmt::Debug> {
         match &self.data {
             TensorData::Strings(given) => Ok(Strings { given, next: 0, len: self.len }),
             TensorData::Numbers(_) => {
@@ -142,7 +144,7 @@ impl fmt::Debug for Tensor<'_> {
 
 /// An iterator over the strings of a [`Tensor`].
 #[derive(Clone)]
-pub struct Strings<'t> {
+struct Strings<'t> {
     given: &'t [Cow<'t, [u8]>],
     next: usize,
     len: usize,

@@ -1,18 +1,18 @@
 //! Violations of the wire format.
 
-use crate::error::{Error, WireError, WireErrorKind};
+use crate::error::{Error, ErrorKind, WireError};
 
 /// A violation of the wire format, and its byte offset in the payload. It is one word and `Copy`, since hot loops return it in results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
-    pub(super) kind: WireErrorKind,
+    pub(super) kind: WireError,
     /// Byte offset in the payload. Payloads are shorter than 2^31 bytes (W13).
     pub(super) offset: u32,
 }
 
 impl Fault {
     #[cold]
-    pub(crate) fn new(kind: WireErrorKind, offset: usize) -> Fault {
+    pub(crate) fn new(kind: WireError, offset: usize) -> Fault {
         Fault { kind, offset: offset as u32 }
     }
 
@@ -23,16 +23,9 @@ impl Fault {
     }
 }
 
-impl From<Fault> for WireError {
-    #[cold]
-    fn from(fault: Fault) -> WireError {
-        WireError { kind: fault.kind, offset: fault.offset as usize }
-    }
-}
-
 impl From<Fault> for Error {
     #[cold]
     fn from(fault: Fault) -> Error {
-        WireError::from(fault).into()
+        ErrorKind::Wire { reason: fault.kind, offset: fault.offset as usize }.into()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::varint::{self, MAX_VARINT};
-use crate::error::WireErrorKind;
+use crate::error::WireError;
 
 /// Most levels of messages and groups below the payload (W4).
 const MAX_DEPTH: u8 = 100;
@@ -34,7 +34,7 @@ fn keys_equal_slow(a: &[u8], b: &[u8]) -> bool {
 #[inline]
 pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
     if !chunk.len().is_multiple_of(4) {
-        return Err(Fault::new(WireErrorKind::PackedFloatLength, 0));
+        return Err(Fault::new(WireError::PackedFloatLength, 0));
     }
     Ok(chunk.len() / 4)
 }
@@ -43,7 +43,7 @@ pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
 #[inline]
 pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
     if !chunk.len().is_multiple_of(8) {
-        return Err(Fault::new(WireErrorKind::PackedDoubleLength, 0));
+        return Err(Fault::new(WireError::PackedDoubleLength, 0));
     }
     Ok(chunk.len() / 8)
 }
@@ -126,7 +126,7 @@ impl<'a> WireReader<'a> {
     }
 
     #[cold]
-    fn fault(self, kind: WireErrorKind) -> Fault {
+    fn fault(self, kind: WireError) -> Fault {
         Fault::new(kind, self.position())
     }
 
@@ -197,7 +197,7 @@ impl<'a> WireReader<'a> {
         let before = *self;
         let (number, wire_type) = self.tag()?;
         match wire_type {
-            4 => Err(before.fault(WireErrorKind::GroupEnd)),
+            4 => Err(before.fault(WireError::GroupEnd)),
             _ => Ok(Some((number, self.value(number, wire_type)?))),
         }
     }
@@ -210,7 +210,7 @@ impl<'a> WireReader<'a> {
             2 => self.len_delimited().map(WireValue::Len),
             3 => self.skip_group(number).map(|()| WireValue::Group),
             5 => self.fixed::<4>().map(WireValue::Fixed32),
-            _ => Err(self.fault(WireErrorKind::WireType)),
+            _ => Err(self.fault(WireError::WireType)),
         }
     }
 
@@ -218,10 +218,10 @@ impl<'a> WireReader<'a> {
     #[inline]
     fn tag(&mut self) -> Result<(u32, u8), Fault> {
         let before = *self;
-        let tag = self.short(WireErrorKind::BadTag)?;
-        let Ok(tag) = u32::try_from(tag) else { return Err(before.fault(WireErrorKind::BadTag)) };
+        let tag = self.short(WireError::BadTag)?;
+        let Ok(tag) = u32::try_from(tag) else { return Err(before.fault(WireError::BadTag)) };
         match tag >> 3 {
-            0 => Err(before.fault(WireErrorKind::FieldZero)),
+            0 => Err(before.fault(WireError::FieldZero)),
             number => Ok((number, (tag & 7) as u8)),
         }
     }
@@ -229,7 +229,7 @@ impl<'a> WireReader<'a> {
     /// Reads a varint of at most five bytes.
     #[inline]
     #[expect(clippy::arithmetic_side_effects, reason = "`self.rest` is a suffix of `before.rest`")]
-    fn short(&mut self, too_long: WireErrorKind) -> Result<u64, Fault> {
+    fn short(&mut self, too_long: WireError) -> Result<u64, Fault> {
         let before = *self;
         let value = self.varint()?;
         if before.rest.len() - self.rest.len() > MAX_SHORT {
@@ -257,7 +257,7 @@ impl<'a> WireReader<'a> {
     fn varint_slow(&mut self) -> Result<u64, Fault> {
         let Some((value, rest)) = varint::first::<MAX_VARINT>(self.rest) else {
             let cut = self.rest.len() < MAX_VARINT;
-            return Err(self.fault(if cut { WireErrorKind::CutVarint } else { WireErrorKind::LongVarint }));
+            return Err(self.fault(if cut { WireError::CutVarint } else { WireError::LongVarint }));
         };
         self.rest = rest;
         Ok(value)
@@ -266,7 +266,7 @@ impl<'a> WireReader<'a> {
     #[inline]
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let Some((&value, rest)) = self.rest.split_first_chunk::<N>() else {
-            return Err(self.fault(WireErrorKind::CutFixed));
+            return Err(self.fault(WireError::CutFixed));
         };
         self.rest = rest;
         Ok(value)
@@ -276,12 +276,12 @@ impl<'a> WireReader<'a> {
     #[inline]
     pub(crate) fn len_delimited(&mut self) -> Result<&'a [u8], Fault> {
         let before = *self;
-        let len = self.short(WireErrorKind::BadLength)?;
+        let len = self.short(WireError::BadLength)?;
         if len > MAX_LEN {
-            return Err(before.fault(WireErrorKind::BadLength));
+            return Err(before.fault(WireError::BadLength));
         }
         let Some((bytes, rest)) = self.rest.split_at_checked(len as usize) else {
-            return Err(before.fault(WireErrorKind::LengthBeyondMessage));
+            return Err(before.fault(WireError::LengthBeyondMessage));
         };
         self.rest = rest;
         Ok(bytes)
@@ -291,17 +291,17 @@ impl<'a> WireReader<'a> {
     #[cold]
     fn skip_group(&mut self, number: u32) -> Result<(), Fault> {
         if self.depth >= MAX_DEPTH {
-            return Err(self.fault(WireErrorKind::TooDeep));
+            return Err(self.fault(WireError::TooDeep));
         }
         self.depth = self.depth.saturating_add(1);
         loop {
             if self.rest.is_empty() {
-                return Err(self.fault(WireErrorKind::GroupOpen));
+                return Err(self.fault(WireError::GroupOpen));
             }
             let before = *self;
             match self.tag()? {
                 (end, 4) if end == number => break,
-                (_, 4) => return Err(before.fault(WireErrorKind::GroupEnd)),
+                (_, 4) => return Err(before.fault(WireError::GroupEnd)),
                 (inner, wire_type) => self.value(inner, wire_type).map(drop)?,
             }
         }
@@ -314,7 +314,7 @@ impl<'a> WireReader<'a> {
 mod tests {
     use super::*;
 
-    fn all(message: &[u8]) -> Result<Vec<(u32, WireValue<'_>)>, WireErrorKind> {
+    fn all(message: &[u8]) -> Result<Vec<(u32, WireValue<'_>)>, WireError> {
         let mut reader = WireReader::new(message);
         let mut fields = Vec::new();
         loop {
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn malformed_messages() {
-        use WireErrorKind::*;
+        use WireError::*;
         let long = [vec![0x08], vec![0xff; 10], vec![0x01]].concat();
         for (message, want) in [
             (&[0x08][..], CutVarint),
@@ -402,8 +402,8 @@ mod tests {
     fn groups_nest_at_most_100_levels() {
         let groups = |n: usize| [vec![0x0b; n], vec![0x0c; n]].concat();
         assert_eq!(all(&groups(100)).unwrap(), [(1, WireValue::Group)]);
-        assert_eq!(all(&groups(101)), Err(WireErrorKind::TooDeep));
-        assert_eq!(all(&groups(1_000_000)), Err(WireErrorKind::TooDeep));
+        assert_eq!(all(&groups(101)), Err(WireError::TooDeep));
+        assert_eq!(all(&groups(1_000_000)), Err(WireError::TooDeep));
     }
 
     #[test]
@@ -427,6 +427,6 @@ mod tests {
         let Ok(Some((1, WireValue::Len(inner)))) = nested.next() else { panic!() };
         assert_eq!(nested.start_of(inner), 8);
         assert_eq!(nested.next().unwrap_err().offset, 10);
-        assert_eq!(Fault::new(WireErrorKind::BadTag, 3).offset_by(4).offset, 7);
+        assert_eq!(Fault::new(WireError::BadTag, 3).offset_by(4).offset, 7);
     }
 }

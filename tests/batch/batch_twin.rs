@@ -133,19 +133,24 @@ fn singles(
 fn parallel(rng: &mut Rng, parser: &BatchParser, payloads: &[Vec<u8>], seed: u64) {
     let batch_size = rng.pick(&[1, 7, 63, 64, 65, 100, 1000]);
     let serial: Result<Vec<Batch>> = payloads.chunks(batch_size).map(|rows| parser.parse(rows)).collect();
-    for jobs in 1..=3 {
-        match (parse_batches(parser, payloads, batch_size, jobs), &serial) {
+    for threads in 1..=3 {
+        match (parse_batches(parser, payloads, batch_size, threads), &serial) {
             (Ok(found), Ok(serial)) => {
                 assert_eq!(found.len(), serial.len());
                 for (k, (found, serial)) in found.iter().zip(serial).enumerate() {
-                    Arrays::from(found)
-                        .assert_eq(&Arrays::from(serial), format!("seed {seed}: batch {k}, jobs {jobs}"));
+                    Arrays::from(found).assert_eq(
+                        &Arrays::from(serial),
+                        format!("seed {seed}: batch {k}, threads {threads}"),
+                    );
                 }
             }
             (Err(found), Err(serial)) => {
-                assert!(same_error(&found, serial), "seed {seed}, jobs {jobs}: {found:?} and {serial:?}");
+                assert!(
+                    same_error(&found, serial),
+                    "seed {seed}, threads {threads}: {found:?} and {serial:?}"
+                );
             }
-            (found, serial) => panic!("seed {seed}, jobs {jobs}: {found:?} and {serial:?}"),
+            (found, serial) => panic!("seed {seed}, threads {threads}: {found:?} and {serial:?}"),
         }
     }
 }

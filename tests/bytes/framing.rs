@@ -1,7 +1,7 @@
 //! Damage in a record stream is always detected: every truncation, every flipped bit, every impossible length.
 
 use tfseek::ErrorKind;
-use tfseek::frame::{FOOTER_LEN, Frames, HEADER_LEN, OVERHEAD, put_record};
+use tfseek::frame::{FOOTER_LEN, HEADER_LEN, OVERHEAD, frames, put_record};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::twin::put_header;
 use tfseek_testkit::{agree, alloc};
@@ -22,7 +22,7 @@ fn three() -> (Vec<u8>, [usize; 4]) {
 #[track_caller]
 fn damaged(file: &[u8], i: usize, offset: usize) -> ErrorKind {
     agree::frames(file);
-    let mut frames = Frames::new(file);
+    let mut frames = frames(file);
     for payload in &PAYLOADS[..i] {
         assert_eq!(frames.next().unwrap().unwrap().payload, *payload);
     }
@@ -42,10 +42,7 @@ fn every_truncation() {
         if cut == offset {
             // Truncation between records cannot be detected.
             agree::frames(&file[..cut]);
-            assert_eq!(
-                Frames::new(&file[..cut]).map(|f| f.unwrap().payload).collect::<Vec<_>>(),
-                PAYLOADS[..i]
-            );
+            assert_eq!(frames(&file[..cut]).map(|f| f.unwrap().payload).collect::<Vec<_>>(), PAYLOADS[..i]);
             continue;
         }
         let have = cut - offset;
@@ -110,7 +107,7 @@ fn lengths_beyond_the_file_are_refused() {
             let (mut file, offsets) = three();
             put_header(&mut file, len).unwrap();
             file.resize(file.len() + trailing, 0);
-            let mut frames = Frames::new(&file);
+            let mut frames = frames(&file);
             for payload in PAYLOADS {
                 assert_eq!(frames.next().unwrap().unwrap().payload, payload);
             }
@@ -130,7 +127,7 @@ fn lengths_beyond_the_file_are_refused() {
 #[test]
 fn iteration_does_not_allocate() {
     let (file, _) = three();
-    alloc::none(|| assert_eq!(Frames::new(&file).filter(Result::is_ok).count(), 3));
+    alloc::none(|| assert_eq!(frames(&file).filter(Result::is_ok).count(), 3));
 }
 
 /// Twelve zero bytes are not a valid header, so a tail of zeros is damage and not a series of empty records.

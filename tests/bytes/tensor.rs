@@ -1,10 +1,10 @@
 //! Tensors: TensorFlow's bytes, each decoding rule (docs/format.md, section 10), damage, and hostile shapes.
 
 use proptest::prelude::*;
-use tfseek::error::{TensorError, WireErrorKind};
+use tfseek::error::{TensorError, WireError};
 use tfseek::tensor::{
-    DEFAULT_LIMIT, Element, TensorDType, TensorOptions, parse_tensor, serialize_strings, serialize_tensor,
-    serialize_values,
+    DEFAULT_LIMIT, Element, TensorDType, parse_tensor, parse_tensor_within, serialize_strings,
+    serialize_tensor, serialize_values,
 };
 use tfseek::{Error, ErrorKind};
 use tfseek_testkit::rng::Rng;
@@ -42,9 +42,9 @@ fn tensor_error(text: &str, dtype: TensorDType) -> TensorError {
     }
 }
 
-fn wire_error(text: &str) -> (WireErrorKind, usize) {
+fn wire_error(text: &str) -> (WireError, usize) {
     match refused(text, TensorDType::Float32).into_kind() {
-        ErrorKind::Wire(e) => (e.kind, e.offset),
+        ErrorKind::Wire { reason, offset } => (reason, offset),
         other => panic!("{other}"),
     }
 }
@@ -182,7 +182,7 @@ fn shape_rules() {
     assert_eq!(values::<f32>("0801 1204 1801 1800"), [0.0]);
     // Names are skipped but must be UTF-8. The last size of a dim counts.
     assert_eq!(values::<f32>("0801 1207 1205 0802 120161"), [0.0; 2]);
-    assert_eq!(wire_error("0801 1207 1205 0802 1201ff"), (WireErrorKind::Utf8, 10));
+    assert_eq!(wire_error("0801 1207 1205 0802 1201ff"), (WireError::Utf8, 10));
     assert_eq!(values::<f32>("0801 1206 1204 0802 0801"), [0.0]);
 }
 
@@ -280,14 +280,14 @@ fn fields_of_other_dtypes_are_ignored_but_must_be_well_formed() {
     // int_val is ignored for int64, and so is float_val as varints.
     assert_eq!(values::<i64>("0809 3a0105"), [0]);
     assert_eq!(values::<f32>("0801 2805"), [0.0]);
-    assert_eq!(wire_error("0801 3204 00000000"), (WireErrorKind::PackedDoubleLength, 4));
-    assert_eq!(wire_error("0801 2a03 000000"), (WireErrorKind::PackedFloatLength, 4));
-    assert_eq!(wire_error("0801 3a0180").0, WireErrorKind::CutVarint);
-    assert_eq!(wire_error("0801 1200 00").0, WireErrorKind::FieldZero);
-    assert_eq!(wire_error("0801 1201").0, WireErrorKind::LengthBeyondMessage);
-    assert_eq!(wire_error("0801 1203 120108"), (WireErrorKind::CutVarint, 7));
-    assert_eq!(wire_error("0801 1203 120208").0, WireErrorKind::LengthBeyondMessage);
-    assert_eq!(wire_error("0801 0e").0, WireErrorKind::WireType);
+    assert_eq!(wire_error("0801 3204 00000000"), (WireError::PackedDoubleLength, 4));
+    assert_eq!(wire_error("0801 2a03 000000"), (WireError::PackedFloatLength, 4));
+    assert_eq!(wire_error("0801 3a0180").0, WireError::CutVarint);
+    assert_eq!(wire_error("0801 1200 00").0, WireError::FieldZero);
+    assert_eq!(wire_error("0801 1201").0, WireError::LengthBeyondMessage);
+    assert_eq!(wire_error("0801 1203 120108"), (WireError::CutVarint, 7));
+    assert_eq!(wire_error("0801 1203 120208").0, WireError::LengthBeyondMessage);
+    assert_eq!(wire_error("0801 0e").0, WireError::WireType);
 }
 
 /// Ten bytes that request terabytes. Allocating them would kill the test.
@@ -311,11 +311,10 @@ fn fills_beyond_the_limit_are_refused() {
     let e = parse_tensor(&bytes, TensorDType::String).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::TooLarge { len, .. } if *len == 100 * ((1 << 20) + 16)), "{e}");
     // A higher limit costs nothing, because repetitions are not stored.
-    let options = TensorOptions::new().limit(u64::MAX);
-    let tensor = options.parse(&bytes, TensorDType::String).unwrap();
+    let tensor = parse_tensor_within(&bytes, TensorDType::String, u64::MAX).unwrap();
     assert_eq!(tensor.strings().unwrap().nth(99).unwrap().len(), 1 << 20);
     let bytes = [hex("0807"), shape(&[1 << 40])].concat();
-    let tensor = options.parse(&bytes, TensorDType::String).unwrap();
+    let tensor = parse_tensor_within(&bytes, TensorDType::String, u64::MAX).unwrap();
     assert_eq!(
         (tensor.strings().unwrap().len(), tensor.strings().unwrap().nth(1 << 39)),
         (1 << 40, Some(&b""[..]))
@@ -323,15 +322,15 @@ fn fills_beyond_the_limit_are_refused() {
     assert!(matches!(tensor.serialize().unwrap_err().kind(), ErrorKind::TooLarge { .. }));
     // A limit that no machine can satisfy.
     let bytes = [hex("0804"), shape(&[i64::MAX])].concat();
-    let e = options.parse(&bytes, TensorDType::UInt8).unwrap_err();
+    let e = parse_tensor_within(&bytes, TensorDType::UInt8, u64::MAX).unwrap_err();
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
 }
 
 #[test]
 fn the_limit_applies_to_filled_tensors_only() {
-    let options = TensorOptions::new().limit(8);
     let ok = |text: &str| {
-        options.parse(&hex(text), TensorDType::Float32).map(|tensor| tensor.as_bytes().unwrap().len() / 4)
+        parse_tensor_within(&hex(text), TensorDType::Float32, 8)
+            .map(|tensor| tensor.as_bytes().unwrap().len() / 4)
     };
     assert_eq!(ok("0801 1204 12020802").unwrap(), 2);
     assert!(matches!(

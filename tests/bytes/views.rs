@@ -1,7 +1,9 @@
 //! Views and owned forms: names, Debug forms, and features without a kind.
 
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::{At, Example, ExampleBuilder, FeatureBuf, KeyOrder, SequenceExample, SequenceExampleBuilder};
+use tfseek::{
+    At, Example, ExampleBuilder, FeatureBuf, KeyOrder, Record, SequenceExample, SequenceExampleBuilder,
+};
 
 #[test]
 fn guessed_kinds_have_names() {
@@ -53,7 +55,7 @@ fn debug_forms_show_entries_and_their_errors() {
 fn errors_of_a_sequence_have_its_place() {
     let sequence = SequenceExampleBuilder::new().int64("id", [7]).encode().unwrap();
     let at = At::new("x.tfrecord".as_ref(), 5, 90);
-    let e = SequenceExample::new(&sequence).at(at).context().float("id").unwrap_err();
+    let e = Record::new(&sequence, at).sequence_example().context().float("id").unwrap_err();
     assert_eq!(
         (e.location().record, e.location().path.as_deref()),
         (Some(5), Some("x.tfrecord".as_ref())),

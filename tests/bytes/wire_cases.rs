@@ -8,7 +8,7 @@ fn feature(feature: Feature<'_>) -> Value {
     match feature {
         Feature::None => json!({"kind": null, "values": []}),
         Feature::Bytes(list) => json!({"kind": "bytes", "values": list.iter().map(hex).collect::<Vec<_>>()}),
-        Feature::Int64(list) => json!({"kind": "int64", "values": list.to_vec()}),
+        Feature::Int64(list) => json!({"kind": "int64", "values": list.iter().collect::<Vec<_>>()}),
         Feature::Float(list) => {
             let bits: Vec<_> = list.iter().map(|v| format!("{:08x}", v.to_bits())).collect();
             json!({"kind": "float", "values": bits})

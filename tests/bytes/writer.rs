@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use tfseek::error::EncodeError;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, Dataset, DatasetOptions, ErrorKind, IndexMode, Stream, Writer};
+use tfseek_testkit::shards::is_checked;
 
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> =
@@ -219,7 +220,7 @@ fn the_index_made_while_writing_equals_a_scanned_index() {
     let ds: Dataset = DatasetOptions::new().index(IndexMode::Require).open(&path).unwrap();
     let scanned = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
     assert_eq!(ds.len(), 3000);
-    assert!(ds.index(0).unwrap().is_checked());
+    assert!(is_checked(ds.index(0).unwrap()));
     for i in 0..3000 {
         assert_eq!(ds.index(0).unwrap().locate(i).unwrap(), scanned.index(0).unwrap().locate(i).unwrap());
     }
@@ -299,7 +300,7 @@ fn members_begin_at_record_borders() {
             assert_eq!(records(&path), payloads);
             let members = members(&file);
             assert_eq!(members.concat(), plain, "{bytes}");
-            let counts = members.iter().map(|m| tfseek::frame::Frames::new(m).map(Result::unwrap).count());
+            let counts = members.iter().map(|m| tfseek::frame::frames(m).map(Result::unwrap).count());
             assert_eq!(counts.collect::<Vec<_>>(), expected, "{bytes}");
             assert_eq!(file, write(&path, &options, flushes), "the bytes are deterministic");
         }

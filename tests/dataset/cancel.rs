@@ -71,13 +71,13 @@ fn a_callback_cancels_a_scan() {
         ("pack", &|paths, options| write_pack("all", paths, options).map(drop)),
     ];
     for (name, call) in calls {
-        for (jobs, payloads) in [(1, false), (1, true), (3, false), (3, true)] {
+        for (threads, payloads) in [(1, false), (1, true), (3, false), (3, true)] {
             for at in 0.. {
                 let dir = tempfile::tempdir().unwrap();
                 std::fs::create_dir(dir.path().join("i")).unwrap();
                 let paths = write_shards(dir.path(), 3);
                 let (calls, progress) = cancels_at(at);
-                let options = in_dir(dir.path()).jobs(jobs).check_payloads(payloads);
+                let options = in_dir(dir.path()).threads(threads).check_payloads(payloads);
                 let done = call(&paths, &options.clone().progress(progress));
                 if calls.load(Relaxed) <= at {
                     // Calls per shard: inspected, started, and three reports.
@@ -86,8 +86,8 @@ fn a_callback_cancels_a_scan() {
                     break;
                 }
                 check(&done.unwrap_err());
-                assert!(jobs > 1 || calls.load(Relaxed) == at + 1, "called again");
-                assert!(calls.load(Relaxed) <= at + jobs);
+                assert!(threads > 1 || calls.load(Relaxed) == at + 1, "called again");
+                assert!(calls.load(Relaxed) <= at + threads);
                 check_files(dir.path(), &paths, ".tfri");
                 assert!(!dir.path().join(".tfseek").exists());
                 // A later call completes.
@@ -99,12 +99,12 @@ fn a_callback_cancels_a_scan() {
 
 #[test]
 fn a_callback_cancels_a_column_build() {
-    for jobs in [1, 3] {
+    for threads in [1, 3] {
         for mapped in [true, false] {
             for at in 0.. {
                 let dir = tempfile::tempdir().unwrap();
                 let paths = write_shards(dir.path(), 3);
-                let options = DatasetOptions::new().index(in_dir(dir.path()).jobs(jobs));
+                let options = DatasetOptions::new().index(in_dir(dir.path()).threads(threads));
                 let mut ds = options.open(&paths).unwrap();
                 if mapped {
                     // SAFETY: files of this test; nothing writes to them.
@@ -120,7 +120,7 @@ fn a_callback_cancels_a_column_build() {
                     break;
                 }
                 check(&done.unwrap_err());
-                assert!(calls.load(Relaxed) <= at + jobs);
+                assert!(calls.load(Relaxed) <= at + threads);
                 let made = names(&dir.path().join("i"));
                 let ours = |name: &String| name.ends_with(".tfri") || name.ends_with(".label.tfrc");
                 assert!(made.iter().all(ours), "{made:?}");

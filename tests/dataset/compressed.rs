@@ -130,9 +130,9 @@ fn any_order_of_access_returns_the_records() {
 fn indexes_do_not_depend_on_how_they_are_made() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, _) = write_set(dir.path());
-    let index = |name: &str, jobs| {
+    let index = |name: &str, threads| {
         let target = dir.path().join(name);
-        let options = IndexOptions::new().index_dir(&target).default_dirs(None, None).jobs(jobs);
+        let options = IndexOptions::new().index_dir(&target).default_dirs(None, None).threads(threads);
         tfseek::index::build_beside(&paths, &options)
             .unwrap()
             .into_iter()
@@ -171,7 +171,7 @@ fn columns_filters_and_loaders_work_on_compressed_shards() {
                 .threads(threads)
                 .build()
                 .unwrap();
-            assert!(loader.warnings().is_empty(), "the spans fit into the cache");
+            assert!(loader.warnings().is_empty(), "the segments fit into the cache");
             let mut seen = vec![false; n];
             for step in loader {
                 let step = step.unwrap();
@@ -186,7 +186,7 @@ fn columns_filters_and_loaders_work_on_compressed_shards() {
 }
 
 #[test]
-fn threads_share_spans() {
+fn threads_share_segments() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, n) = write_set(dir.path());
     let ds = options(dir.path(), 64 << 10).open(&paths).unwrap();
@@ -204,7 +204,7 @@ fn threads_share_spans() {
     });
 }
 
-/// A record longer than a span, and one deflate block longer than the cache allows.
+/// A record longer than a segment, and one deflate block longer than the cache allows.
 #[test]
 fn long_records_and_blocks() {
     let dir = tempfile::tempdir().unwrap();
@@ -274,7 +274,7 @@ fn a_global_order_over_more_than_the_cache_is_warned_of() {
     // A window is kept whole, whatever its size.
     let order = Shuffle::Order(Spec::Block { block: 140, window: 1 });
     assert!(warnings(order).is_empty());
-    // More spans than the cache holds.
+    // More segments than the cache holds.
     let mut buf = Vec::new();
     for i in (0..140).chain((0..140).rev()) {
         assert!(ds.read(i, &mut buf).unwrap().payload() == payload);
@@ -324,7 +324,7 @@ fn files_that_cannot_be_read_to_their_end_are_refused() {
 
 /// Damage after the index was built: an error, or the right record.
 #[test]
-fn damage_behind_a_fresh_index_is_never_a_wrong_record() {
+fn damage_after_a_fresh_index_is_never_a_wrong_record() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tfrecord.gz");
     let whole = compress(&framed(0..120), Compression::Gzip, 6, usize::MAX);

@@ -117,7 +117,7 @@ fn flips(copies: usize, len: usize) {
         payload[..8].copy_from_slice(&i.to_le_bytes());
         put_record(&mut file, &payload).unwrap();
     }
-    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).jobs(1);
+    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).threads(1);
     let (mut all, mut but_one) = (0, 0);
     for _ in 0..copies {
         let bit = (rng.u64() % (8 * file.len() as u64)) as usize;
@@ -176,8 +176,8 @@ fn gzip_flips(copies: usize, len: usize) {
     }
     assert_eq!(members.len(), 23);
     let start = |i: usize| if i == 0 { 0 } else { ends[i - 1] };
-    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).jobs(1);
-    let (mut before, mut behind, mut others, mut whole) = (0, 0, 0, 0);
+    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).threads(1);
+    let (mut before, mut after, mut others, mut whole) = (0, 0, 0, 0);
     for _ in 0..copies {
         let bit = (rng.u64() % (8 * file.len() as u64)) as usize;
         let (mut sound, mut out) = (0, [0; 8192]);
@@ -202,7 +202,7 @@ fn gzip_flips(copies: usize, len: usize) {
             let has = found.binary_search(&i).is_ok();
             let counted = match () {
                 () if end <= sound => &mut before,
-                () if start(i) >= next => &mut behind,
+                () if start(i) >= next => &mut after,
                 () => {
                     others += usize::from(has);
                     continue;
@@ -215,7 +215,7 @@ fn gzip_flips(copies: usize, len: usize) {
         file[bit / 8] ^= 1 << (bit % 8);
     }
     println!(
-        "{before} records before the damage, {behind} behind the next member, {others} others; {whole} whole files"
+        "{before} records before the damage, {after} after the next member, {others} others; {whole} whole files"
     );
 }
 

@@ -246,7 +246,7 @@ fn shards_that_have_no_parts_are_refused() {
         let odd = dir.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
         fs::write(&odd, &bytes).unwrap();
         assert_eq!(kind(open(std::slice::from_ref(&odd)).shares(1).unwrap_err()), PartError::NotUtf8);
-        assert_eq!(kind(Part::of_shard(&odd, 0).unwrap_err()), PartError::NotUtf8);
+        assert_eq!(kind(Part::of_shard(&odd, 0, None).unwrap_err()), PartError::NotUtf8);
     }
 }
 
@@ -458,7 +458,7 @@ fn a_compressed_shard_is_one_part() {
         }
         assert!(with(part, "from", 1.into()).is_err() && with(part, "ordinal", 1.into()).is_err());
         // Without an index the number of records is unknown.
-        let whole = Part::of_shard(&path, 70).unwrap();
+        let whole = Part::of_shard(&path, 70, None).unwrap();
         assert_eq!((whole.records(), whole.first(), whole.compression()), (None, 70, compression));
         assert_eq!(Part::from_json(&whole.to_json()).unwrap(), whole);
         assert_eq!(read(&whole).0, read(part).0);
@@ -477,21 +477,24 @@ fn a_shard_without_an_index_is_one_part() {
     let dir = tempfile::tempdir().unwrap();
     let bytes = equal(30, 40);
     let path = write(dir.path(), "x", &bytes);
-    let part = Part::of_shard(&path, 5).unwrap();
+    let part = Part::of_shard(&path, 5, None).unwrap();
     assert_eq!((part.bytes(), part.records(), part.first()), (0..1680, None, 5));
     assert_eq!(read(&part).0.len(), 30);
     fs::write(&path, [&bytes[..], &[1, 2, 3]].concat()).unwrap();
     assert_eq!(read(&part).0.len(), 30);
     // A torn tail is an error, unless it is tolerated.
-    let torn = Part::of_shard(&path, 5).unwrap();
+    let torn = Part::of_shard(&path, 5, None).unwrap();
     assert!(matches!(failed(&torn).kind(), ErrorKind::Truncated { .. }));
     let (found, e) = read_with(&StreamOptions::new().tail(Tail::Tolerate), &torn);
     assert!(e.is_none() && found.len() == 30);
-    let empty = Part::of_shard(write(dir.path(), "e", b""), 0).unwrap();
+    let empty = Part::of_shard(write(dir.path(), "e", b""), 0, None).unwrap();
     assert_eq!(read(&empty).0.len(), 0);
     assert!(read(&empty).1.is_none());
-    assert!(Part::of_shard(dir.path().join("none"), 0).is_err() && Part::of_shard("gs://a/b", 0).is_err());
-    assert!(Part::of_shard(&path, u64::MAX).is_err());
+    assert!(
+        Part::of_shard(dir.path().join("none"), 0, None).is_err()
+            && Part::of_shard("gs://a/b", 0, None).is_err()
+    );
+    assert!(Part::of_shard(&path, u64::MAX, None).is_err());
 }
 
 #[test]

@@ -287,7 +287,7 @@ fn a_pack_grows_when_it_is_written_again() {
     }
 }
 
-/// A damaged record, a damaged tail, and a torn one, behind which sound records are appended.
+/// A damaged record, a damaged tail, and a torn one, after which sound records are appended.
 #[test]
 fn a_damaged_shard_grows() {
     let sound = records(&[b"one", b"two", b"three", b"four"]);
@@ -322,7 +322,7 @@ fn a_damaged_shard_grows() {
                 assert_eq!(new.fingerprint().unwrap(), fresh.fingerprint().unwrap());
                 // The old one has its records, whether it was read before or not.
                 assert_eq!((payloads(&ds), payloads(&untouched)), (before.clone(), before));
-                // Damage behind the sound records.
+                // Damage after the sound records.
                 append(&path, b"damage!!damage!!");
                 assert_eq!(payloads(&new.refresh().unwrap()), payloads(&new));
                 replace(&path, &file);

@@ -82,7 +82,7 @@ fn a_file_that_is_replaced_while_others_open_is_an_error_in_sets_only() {
         let dir = tempfile::tempdir().unwrap();
         let paths = names.map(|name| write(dir.path(), name, &equal(100, 9)));
         let first = paths[0].clone();
-        let index = options().mode(IndexMode::Memory).jobs(1).progress(move |_| {
+        let index = options().mode(IndexMode::Memory).threads(1).progress(move |_| {
             replace(&first, &equal(100, 9));
             ControlFlow::Continue(())
         });

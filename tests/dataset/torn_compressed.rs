@@ -1,4 +1,4 @@
-//! Compressed shards with a torn tail: a cut or missing trailer, and other bytes behind the last member or stream.
+//! Compressed shards with a torn tail: a cut or missing trailer, and other bytes after the last member or stream.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,7 +8,7 @@ use tfseek::frame::put_record;
 use tfseek::index::IndexOptions;
 use tfseek::{Damage, Dataset, DatasetOptions, ErrorKind, IndexMode, Tail, Warning};
 use tfseek_testkit::rng::Rng;
-use tfseek_testkit::shards::{options, sidecar, write};
+use tfseek_testkit::shards::{options, sidecar, torn_bytes, write};
 
 const RECORDS: usize = 300;
 
@@ -81,14 +81,14 @@ fn all_whole_records_can_be_read() {
             let built = with(&tolerant).open(&path).unwrap();
             check(&built, RECORDS);
             let index = built.index(0).unwrap();
-            assert_eq!(index.torn_tail_bytes(), Some(left));
+            assert_eq!(torn_bytes(index), left);
             assert_eq!((index.stream_end(), index.has_gaps()), (all.len() as u64, false));
             let fresh = with(&tolerant.clone().mode(IndexMode::Memory)).open(&path).unwrap();
             assert_eq!(sidecar(fresh.index(0).unwrap()), sidecar(index));
             // The saved index is accepted, and states that the tail is torn.
             let found = with(&tolerant.clone().mode(IndexMode::Require)).open(&path).unwrap();
             check(&found, RECORDS);
-            assert_eq!(found.index(0).unwrap().torn_tail_bytes(), Some(left));
+            assert_eq!(torn_bytes(found.index(0).unwrap()), left);
             let e = with(&strict).open(&path).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Index(IndexError::TornTail)) && e.is_data(), "{e}");
             assert_eq!(e.location().record, Some(RECORDS as u64));
@@ -153,7 +153,7 @@ fn a_growing_file() {
         append(&member[member.len() - 3..]);
         ds = ds.refresh().unwrap();
         check(&ds, n + 100);
-        assert_eq!(ds.index(0).unwrap().torn_tail_bytes(), Some(0));
+        assert_eq!(torn_bytes(ds.index(0).unwrap()), 0);
     }
     append(b"garbage");
     check(&ds.refresh().unwrap(), 300);

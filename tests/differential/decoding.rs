@@ -4,7 +4,7 @@ use crate::columns::columns;
 use crate::departures::{Case, Columns, explain};
 use crate::round::{Accepted, Round};
 use std::collections::BTreeMap;
-use tfseek::error::WireErrorKind;
+use tfseek::error::WireError;
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{FeatureSpec, Partition};
 use tfseek::{Error, ErrorKind, Example, ExampleBuf, KeyOrder, SequenceExample, SequenceExampleBuf};
@@ -22,7 +22,9 @@ impl Round<'_> {
         let (mut lazy, mut lazily) = (Vec::new(), Vec::new());
         for (raw, theirs) in payloads.iter().zip(self.worker.decode(self.kind(), &payloads)) {
             let ours = self.canonical(raw);
-            let unknown = |e: &Error| matches!(e.kind(), ErrorKind::Wire(e) if e.kind == WireErrorKind::MapEntryUnknownField);
+            let unknown = |e: &Error| {
+                matches!(e.kind(), ErrorKind::Wire { reason: WireError::MapEntryUnknownField, .. })
+            };
             match (ours, theirs) {
                 (Ok(ours), Some(theirs)) if ours == theirs.canonical && !theirs.dropped => {
                     accepted.push(Accepted { raw: raw.clone(), canonical: ours, faulty: false });
@@ -74,7 +76,7 @@ impl Round<'_> {
             match self.canonical(&raw) {
                 Ok(canonical) => return (changed > 0).then_some(canonical),
                 Err(e) => match e.kind() {
-                    ErrorKind::Wire(e) if e.kind == WireErrorKind::FieldZero => raw[e.offset] |= 15 << 3,
+                    ErrorKind::Wire { reason: WireError::FieldZero, offset } => raw[*offset] |= 15 << 3,
                     _ => return None,
                 },
             }

@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tfseek::ErrorKind;
-use tfseek::error::{TensorError, WireErrorKind};
-use tfseek::tensor::{TensorDType, TensorOptions};
+use tfseek::error::{TensorError, WireError};
+use tfseek::tensor::{TensorDType, parse_tensor_within};
 use tfseek_testkit::hex::hex;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::{tensors, twin};
@@ -20,7 +20,7 @@ const LIMIT: u64 = 1 << 22;
 
 /// Returns tfseek's result in the form of the TensorFlow process's answer.
 fn our_answer(bytes: &[u8], dtype: TensorDType) -> Result<Value, tfseek::Error> {
-    let tensor = TensorOptions::new().limit(LIMIT).parse(bytes, dtype)?;
+    let tensor = parse_tensor_within(bytes, dtype, LIMIT)?;
     let data = match tensor.as_bytes() {
         Some(values) => vec![hex(values)],
         None => tensor.strings()?.map(hex).collect(),
@@ -33,7 +33,7 @@ fn our_answer(bytes: &[u8], dtype: TensorDType) -> Result<Value, tfseek::Error> 
 fn departure(e: &tfseek::Error) -> Option<&'static str> {
     match e.kind() {
         // C++ protobuf drops the tag bits beyond 32; upb and tfseek refuse them.
-        ErrorKind::Wire(e) if e.kind == WireErrorKind::BadTag => Some("tag beyond 32 bits"),
+        ErrorKind::Wire { reason: WireError::BadTag, .. } => Some("tag beyond 32 bits"),
         ErrorKind::Tensor(TensorError::UnknownRank) => Some("unknown rank"),
         ErrorKind::Tensor(
             TensorError::ContentLen { expected: 0, .. } | TensorError::StringContent { elements: 0, .. },

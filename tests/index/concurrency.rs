@@ -169,7 +169,7 @@ fn a_set_that_is_replaced_while_it_opens_is_no_mixture() {
             }
             std::ops::ControlFlow::Continue(())
         };
-        let index = IndexOptions::new().mode(IndexMode::Memory).jobs(1).progress(progress);
+        let index = IndexOptions::new().mode(IndexMode::Memory).threads(1).progress(progress);
         match tfseek::DatasetOptions::new().index(index).open(&names) {
             Ok(dataset) => {
                 assert!([200, 240].contains(&dataset.len()), "a mixture after {k} calls: {}", dataset.len());

@@ -83,7 +83,7 @@ fn the_example_of_the_format_page() {
     assert_eq!(hex(&fs::read(dir.path().join(".tfseek/three.tfri")).unwrap()), hex(&golden()));
     let index = Index::from_sidecar(Region::new(golden())).unwrap();
     assert_eq!((spans(&index), gaps(&index)), (vec![(0, 0), (33, 2)], vec![(16, 33)]));
-    assert_eq!((index.has_gaps(), index.is_checked(), index.torn_tail_bytes()), (true, true, Some(0)));
+    assert_eq!((index.has_gaps(), is_checked(&index), torn_bytes(&index)), (true, true, 0));
     assert_eq!(sidecar(&index), golden());
 }
 
@@ -206,7 +206,7 @@ fn a_growing_shard_is_extended_until_it_has_gaps() {
     let cut = file.len() / 2;
     fs::write(&path, &file[..cut]).unwrap();
     let (index, _) = scanned(&path, &at());
-    let (end, torn) = (index.stream_end(), index.torn_tail_bytes().unwrap());
+    let (end, torn) = (index.stream_end(), torn_bytes(&index));
     assert_eq!((end + torn, index.has_gaps()), (cut as u64, false));
     let mut bad = file.clone();
     let hit = cut + (file.len() - cut) / 2;
@@ -235,7 +235,7 @@ fn torn_tails_and_files_without_records() {
     bad[60] ^= 1;
     let index = index_of(&bad, &skip()).unwrap();
     assert_eq!((index.len(), index.has_gaps(), gaps(&index)), (2, true, vec![(42, 63)]));
-    assert_eq!(index.torn_tail_bytes(), Some(21));
+    assert_eq!(torn_bytes(&index), 21);
     // Without a sound record the first damage is an error, as it is for `salvage`.
     let mut one = equal(1, 5);
     one[14] ^= 1;

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use tfseek::frame::put_record;
 use tfseek::index::*;
-use tfseek::io::{SalvagePart, SalvageReader};
+use tfseek::io::{SalvageItem, SalvageReader};
 use tfseek::{Damage, Dataset, DatasetOptions, ErrorKind, IndexMode};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shards::*;
@@ -71,17 +71,17 @@ fn salvaged(path: &Path) -> (Vec<(u64, u64)>, Vec<u8>) {
     let mut reader = SalvageReader::new(&file, 1 << 30).unwrap();
     while let Some(part) = reader.next().unwrap() {
         match part {
-            SalvagePart::Record { offset, bytes, .. } => {
+            SalvageItem::Record { offset, bytes, .. } => {
                 assert_eq!(offset, end);
                 found.push((offset, bytes.len() as u64 - 16));
                 end += bytes.len() as u64;
             }
-            SalvagePart::Damage { offset, bytes, .. } => {
+            SalvageItem::Damage { offset, bytes, .. } => {
                 assert_eq!(offset, end);
                 rest.extend_from_slice(bytes);
                 end += bytes.len() as u64;
             }
-            SalvagePart::NotInflated { offset, .. } => assert_eq!(offset, end),
+            SalvageItem::NotInflated { offset, .. } => assert_eq!(offset, end),
             _ => panic!("{part:?}"),
         }
     }
@@ -135,7 +135,7 @@ fn check(dir: &Path, file: &[u8], rng: &mut Rng, what: &str) -> Vec<usize> {
     if !built.warnings().is_empty() {
         assert!(fs::read(dir.join("rest/x.rest")).unwrap() == left, "{what}");
     }
-    assert_eq!(built.warnings().is_empty(), !index.has_gaps() && index.torn_tail_bytes() == Some(0));
+    assert_eq!(built.warnings().is_empty(), !index.has_gaps() && torn_bytes(index) == 0);
     a
 }
 
@@ -191,7 +191,7 @@ fn a_sound_file_has_the_index_of_a_checked_scan() {
     }
 }
 
-/// The bytes behind a place of damage change after the shard was indexed: an error or the record, never other bytes.
+/// The bytes after a place of damage change after the shard was indexed: an error or the record, never other bytes.
 #[test]
 fn later_damage_is_an_error() {
     let (mut rng, dir) = (Rng::new(4), tempfile::tempdir().unwrap());

@@ -172,7 +172,7 @@ fn a_zlib_stream_has_one_end() {
     assert!(matches!(e.kind(), ErrorKind::Compression(CompressionError::TrailingData { .. })), "{e}");
 }
 
-/// A member that ends inside a record: an error unless a torn tail is tolerated. The next member may go on with that record.
+/// A member that ends inside a record: an error unless a torn tail is tolerated. The next member may continue with that record.
 #[test]
 fn a_torn_tail_of_the_stream_is_scanned_again() {
     let bytes = stream(0..60);
@@ -197,7 +197,7 @@ fn a_torn_tail_of_the_stream_is_scanned_again() {
     case.rebuilds(&tolerant);
 }
 
-/// Bytes that are left out behind the last member, and a cut trailer.
+/// Bytes that are left out after the last member, and a cut trailer.
 #[test]
 fn a_torn_tail_of_the_file_is_scanned_again() {
     let more = member(&stream(100..130));
@@ -232,7 +232,7 @@ fn another_spacing_other_checks_and_other_content_scan_the_whole_shard() {
     case.rebuilds(&case.options.clone().check_payloads(true));
     case.append(&member(&stream(130..140)));
     let checked = case.options.clone().check_payloads(true);
-    assert!(scanned(&case.path, &checked).0.is_checked());
+    assert!(is_checked(&scanned(&case.path, &checked).0));
 
     // Another member in the place of the old one.
     let case = grown();

@@ -43,7 +43,7 @@ fn the_example_of_the_format_page() {
 
     let index = from(&golden()).unwrap();
     assert_eq!(spans(&index), [(0, 0), (16, 1), (33, 2)]);
-    assert_eq!((index.stream_end(), index.torn_tail_bytes(), index.is_checked()), (51, Some(0), false));
+    assert_eq!((index.stream_end(), torn_bytes(&index), is_checked(&index)), (51, 0, false));
     assert_eq!(sidecar(&index), golden());
 }
 
@@ -143,8 +143,8 @@ fn damage_is_located_in_the_lowest_shard() {
     for s in [31, 12, 25] {
         fs::write(&paths[s], &bad).unwrap();
     }
-    for jobs in [1, 4] {
-        let e = open_shards(&paths, &options().mode(IndexMode::Memory).jobs(jobs)).unwrap_err();
+    for threads in [1, 4] {
+        let e = open_shards(&paths, &options().mode(IndexMode::Memory).threads(threads)).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
         assert_eq!(e.location().path.as_deref(), Some(&*paths[12]));
         assert_eq!((e.location().record, e.location().offset), (Some(1), Some(16)));
@@ -162,11 +162,11 @@ fn payload_crcs_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &three());
     let options = options().index_dir(dir.path().join("i"));
-    assert!(!scanned(&path, &options).0.is_checked());
+    assert!(!is_checked(&scanned(&path, &options).0));
     let checked = options.clone().check_payloads(true);
     let (index, bytes) = scanned(&path, &checked);
     assert_eq!(
-        (index.is_checked(), bytes),
+        (is_checked(&index), bytes),
         (true, 51),
         "an index without verified payloads does not suffice"
     );
@@ -267,7 +267,7 @@ fn invalid_packs_are_refused() {
     let good = fs::read(&file).unwrap();
     let open = |bytes: &[u8]| open_pack(&write(dir.path(), "p.tfrp", bytes));
     let names_at = 128 + 4 * 32;
-    let reseal = |bytes: &mut Vec<u8>| {
+    let put_checksums = |bytes: &mut Vec<u8>| {
         let end = names_at + 4 * "part-0/train-00000".len();
         let crc = tfseek::crc::crc32c(&bytes[128..end]);
         bytes[120..124].copy_from_slice(&crc.to_le_bytes());
@@ -285,13 +285,13 @@ fn invalid_packs_are_refused() {
         let mut bad = good.clone();
         bad[names_at..names_at + name.len()].copy_from_slice(name);
         assert!(open(&bad).is_err(), "the checksum of the names");
-        reseal(&mut bad);
+        put_checksums(&mut bad);
         assert!(open(&bad).unwrap_err().to_string().contains("name 0"), "{}", name.escape_ascii());
     }
     for at in (128..names_at).step_by(8) {
         let mut bad = good.clone();
         bad[at..at + 8].fill(0xff);
-        reseal(&mut bad);
+        put_checksums(&mut bad);
         assert!(open(&bad).is_err(), "field at {at}");
     }
     for byte in 0..128 {

@@ -82,10 +82,10 @@ fn orders(n: u64) -> Vec<Shuffle> {
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
     assert_eq!(batch.rows(), step.ids().len());
-    let i = batch.get("i").unwrap().values().int64().unwrap();
+    let i = batch.int64("i").unwrap();
     assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
-    let x = batch.get("x").unwrap().values().float32().unwrap();
+    let x = batch.float32("x").unwrap();
     assert!(x.chunks(3).zip(i).all(|(x, &i)| x == [i as f32; 3]));
-    let s = batch.get("s").unwrap().values().bytes().unwrap();
+    let s = batch.bytes("s").unwrap();
     assert!(s.iter().zip(i).all(|(s, i)| s == i.to_string().repeat((i % 7) as usize).as_bytes()));
 }

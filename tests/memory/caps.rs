@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use tfseek::batch::BatchParser;
+use tfseek::batch::{BatchParser, Column, Values};
 use tfseek::example::{ExampleBuf, KeyOrder, SequenceExampleBuf};
 use tfseek::io::Region;
 use tfseek::{
@@ -86,7 +86,8 @@ fn batches() {
         under_each_cap(&json, || {
             let batch =
                 BatchParser::new(&schema).contiguous_bytes(true).presence(true).parse(&[&payload[..]])?;
-            batch.feature_list("x").and_then(|x| x.values().bytes()).unwrap().to_contiguous()
+            let Some(Values::Bytes(strings)) = batch.feature_list("x").map(Column::values) else { panic!() };
+            strings.to_contiguous()
         });
     }
 }
@@ -116,7 +117,7 @@ fn tensors() {
 
 /// Opens a file with one thread, so that the cap holds for all of the work.
 fn open(path: &Path) -> Result<tfseek::Dataset, Error> {
-    DatasetOptions::new().index(options().mode(IndexMode::Memory).jobs(1)).open(path)
+    DatasetOptions::new().index(options().mode(IndexMode::Memory).threads(1)).open(path)
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn indexes_and_columns() {
         under_each_cap(feature, || ds.column(feature, &Default::default()).map(drop));
     }
 
-    // One record, in a span that is decompressed as a whole.
+    // One record, in a segment that is decompressed as a whole.
     let path = dir.path().join("long.gz");
     let mut writer = Writer::create(&path).unwrap();
     writer.write(&long(1 << 20)).unwrap();

@@ -74,7 +74,7 @@ fn bomb(path: &Path, records: std::ops::Range<u64>) {
 fn the_windows_of_a_file_that_inflates_to_a_thousand_times_its_size_are_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord.gz");
-    let index = IndexOptions::new().index_dir(dir.path()).checkpoint_every(64 << 10).jobs(1);
+    let index = IndexOptions::new().index_dir(dir.path()).checkpoint_every(64 << 10).threads(1);
     let sidecar = dir.path().join("a.tfrecord.gz.tfri");
     for (records, mib) in [(1600, 100), (3200, 200)] {
         bomb(&path, 0..records);
@@ -124,7 +124,7 @@ fn datasets_of_a_process_share_one_cache() {
     let mut buf = Vec::with_capacity(1 << 20);
     let ((), held) = alloc::most_held(usize::MAX, || {
         for dataset in &datasets {
-            // The second access to a span keeps all of it.
+            // The second access to a segment keeps all of it.
             for i in (0..dataset.len()).chain(0..dataset.len()) {
                 assert!(dataset.read(i, &mut buf).unwrap().payload() == payloads[i as usize]);
             }

@@ -53,12 +53,12 @@ fn sidecar(offsets: &[u64], lengths: Option<&[u64]>, wide: bool) -> Vec<u8> {
         file[at..at + 8].copy_from_slice(&v.to_le_bytes());
     }
     file[80] = if lengths.is_some() { 8 } else { 0 };
-    seal(&mut file);
+    put_checksums(&mut file);
     file
 }
 
 /// Recomputes the checksums of the header and the section table.
-fn seal(file: &mut [u8]) {
+fn put_checksums(file: &mut [u8]) {
     let Some(count) = file.get(12).map(|c| usize::from(*c)) else { return };
     if let Some(crc) = file.get(128..128 + 32 * count).map(crc32c) {
         file[120..124].copy_from_slice(&crc.to_le_bytes());
@@ -68,7 +68,7 @@ fn seal(file: &mut [u8]) {
 }
 
 /// Recomputes the checksum of the first of the blocks, which hold `m` values in total.
-fn seal_block(file: &mut [u8], at: usize, m: usize, param: usize) {
+fn put_block_checksum(file: &mut [u8], at: usize, m: usize, param: usize) {
     let blocks = m.div_ceil(1024);
     let rel = at + 16 * blocks;
     let mut all = file[at..at + 8].to_vec();
@@ -131,9 +131,9 @@ fn mutated_sidecars() {
         if k % 8 != 0 {
             let offsets = seed[136] as usize;
             if file.len() == seed.len() {
-                seal_block(&mut file, offsets, *m, *param);
+                put_block_checksum(&mut file, offsets, *m, *param);
             }
-            seal(&mut file);
+            put_checksums(&mut file);
         }
         let (is_open, request) = alloc::longest(|| open_and_read(file));
         opened += u64::from(is_open);

@@ -104,7 +104,7 @@ fn data() -> Result<(tempfile::TempDir, Dataset, Schema)> {
 }
 
 fn labels(batch: &Batch) -> &[i64] {
-    batch.get("label").unwrap().values().int64().unwrap()
+    batch.int64("label").unwrap()
 }
 
 #[test]

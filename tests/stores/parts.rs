@@ -3,7 +3,7 @@
 use super::*;
 use tfseek::error::PathsError;
 use tfseek::stream::StreamOptions;
-use tfseek::{Damage, Part, Stream};
+use tfseek::{Compression, Damage, Part, Stream};
 
 fn labels_of(mut stream: Stream) -> Result<Vec<i64>> {
     let mut labels = Vec::new();
@@ -86,6 +86,39 @@ fn a_part_has_no_secrets_and_other_versions_are_refused() {
         assert!(json.contains(field));
         assert!(Part::from_json(&json.replacen(field, other, 1)).is_err());
     }
+}
+
+#[test]
+fn an_object_is_a_part_without_an_index() {
+    for case in Case::all() {
+        let options = StreamOptions::new().store(case.bucket.store());
+        case.bucket.set(&url("train-00001-of-00002.tfrecord"), gzip(&shard(60..100)));
+        for (name, first, compression) in [
+            ("train-00000-of-00002.tfrecord", 0, Compression::None),
+            ("train-00001-of-00002.tfrecord", 60, Compression::Gzip),
+        ] {
+            let part = Part::of_shard(url(name), first, Some(case.bucket.store())).unwrap();
+            assert_eq!((part.shard(), part.first(), part.records()), (&*url(name), first, None));
+            assert_eq!(part.compression(), compression);
+            let part = Part::from_json(&part.to_json()).unwrap();
+            let labels = labels_of(options.part(&part).unwrap()).unwrap();
+            assert!(labels.into_iter().eq(first as i64..if first == 0 { 60 } else { 100 }));
+            case.bucket.set(&url(name), shard(7..30));
+            assert!(is_stale(&options.part(&part).map(drop).unwrap_err()));
+        }
+        let e = Part::of_shard(url("none.tfrecord"), 0, Some(case.bucket.store())).unwrap_err();
+        assert!(!e.is_data() && e.to_string().starts_with(&url("none.tfrecord")), "{e}");
+        let e = Part::of_shard(url("none.tfrecord"), 0, None).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::NotLocal { .. })), "{e}");
+    }
+    // Names in a part, and in errors, have neither query nor user.
+    let case = Case::new(Manners::BUCKET);
+    let secret = "mem://user:word@bucket/x.tfrecord?sig=1";
+    let e = Part::of_shard(secret, 0, Some(case.bucket.store())).unwrap_err();
+    assert!(e.to_string().starts_with("mem://bucket/x.tfrecord: "), "{e}");
+    case.bucket.set(secret, shard(0..30));
+    let part = Part::of_shard(secret, 5, Some(case.bucket.store())).unwrap();
+    assert_eq!((part.shard(), part.first()), ("mem://bucket/x.tfrecord", 5));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn epochs_equal_those_over_files() {
                 };
                 let before = case.bucket.requests().wanted.load(Relaxed);
                 assert_eq!(epoch(&objects), epoch(&files));
-                // All records of plain objects are announced, whatever the time of a read.
+                // All records of plain objects are requested, whatever the time of a read.
                 assert!(case.bucket.requests().wanted.load(Relaxed) - before >= 100);
             }
         }
@@ -54,7 +54,7 @@ fn epochs_equal_those_over_files() {
 }
 
 #[test]
-fn announcements_are_taken_back_when_an_epoch_is_left() {
+fn requests_are_taken_back_when_an_epoch_is_left() {
     // A batch takes longer than its plan.
     let case = Case::new(Manners { latency: std::time::Duration::from_millis(5), ..Manners::BUCKET });
     let ds = case.open("train-*").unwrap();

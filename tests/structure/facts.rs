@@ -10,11 +10,11 @@ const FOLDERS: [&str; 9] =
 
 /// Returns the paths in backticks that begin with a folder of the repository, e.g. `src/io/map.rs`. Patterns are left out.
 fn named_files(text: &str) -> BTreeSet<String> {
-    let spans = text.split('`').skip(1).step_by(2);
-    spans
-        .filter(|span| FOLDERS.iter().any(|folder| span.starts_with(folder)))
-        .filter(|span| !span.contains(['*', '<', '{', ' ', '\n']) && !span.contains("AREA"))
-        .map(|span| span.trim_end_matches('/').to_owned())
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted
+        .filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder)))
+        .filter(|word| !word.contains(['*', '<', '{', ' ', '\n']) && !word.contains("AREA"))
+        .map(|word| word.trim_end_matches('/').to_owned())
         .collect()
 }
 

@@ -14,15 +14,17 @@ const PUBLISHED: [&str; 6] = [
 
 /// Limits of public functions and types: of the core, and of all published crates.
 /// Stores outside this crate need six types (`Source`, `Store`, `Stamp`, `Object`, `Listing`, `Fetched`), a constructor, and one option in each
-/// of three places.
-const CORE: [usize; 2] = [507, 150];
-const ALL: [usize; 2] = [734, 244];
+/// of three places. The rest of the core is called by the command, the other crates or Python, is named by a page, or belongs to a set that readers of
+/// Rust expect whole, such as `len` and `is_empty`. `FeatureColumn`, `Salvage` and the bytes of an `Index` are what the fuzz targets read.
+/// `ToolsError` has five types of reasons, for callers that want to know why.
+const CORE: [usize; 2] = [487, 133];
+const ALL: [usize; 2] = [694, 232];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 600;
 const PAGE_WORDS: usize = 4500;
 /// Among them the lists of files of all crates in docs/layers.md, and what stores are.
-const ALL_WORDS: usize = 59_820;
+const ALL_WORDS: usize = 59_860;
 /// Pages that define a format, or list all of an interface.
 const LONG_PAGES: [&str; 5] =
     ["docs/format.md", "docs/index.md", "docs/order.md", "docs/command.md", "docs/python.md"];

@@ -220,8 +220,8 @@ print(f"| {corpus} | {sys.argv[2]} | {rows:,} | {(most - base) / 1024:.0f} MB |"
 
 def memory(corpora: list[str]) -> None:
     print("| corpus | bytes | rows | memory of a scan |\n| --- | --- | --- | --- |", flush=True)
-    for corpus, lent in itertools.product(corpora, ("view", "copy")):
-        subprocess.run([sys.executable, "-c", MEMORY, corpus, lent], check=True, cwd=os.path.dirname(os.path.abspath(__file__)))
+    for corpus, form in itertools.product(corpora, ("view", "copy")):
+        subprocess.run([sys.executable, "-c", MEMORY, corpus, form], check=True, cwd=os.path.dirname(os.path.abspath(__file__)))
 
 
 def where(rounds: int) -> None:

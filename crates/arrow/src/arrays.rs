@@ -1,7 +1,7 @@
 //! From a column of a batch to an Arrow array.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::{collected, lend};
+use crate::memory::{collected, shared};
 use crate::plan::{Form, PlannedColumn};
 use crate::strings::{MAX_OFFSET, binary, kept_strings, views};
 use arrow_array::cast::AsArray;
@@ -145,7 +145,7 @@ impl<'a> Leaf<'a> {
     /// Returns the error of the first string that is not UTF-8.
     #[cold]
     fn text_error(&self) -> Option<Error> {
-        let strings = self.values.bytes()?;
+        let Values::Bytes(strings) = self.values else { return None };
         kept_strings(strings, &self.kept).find_map(|(number, value)| {
             let valid = std::str::from_utf8(value).err()?.valid_up_to();
             let kind = ErrorKind::Text { valid, len: value.len() };
@@ -163,7 +163,7 @@ where
     let values: ScalarBuffer<T::Native> = if count == 0 {
         Vec::new().into()
     } else if count == values.len() {
-        lend(values).into()
+        shared(values).into()
     } else {
         let mut all = collected(count, std::iter::empty())?;
         kept.iter().for_each(|range| all.extend_from_slice(values.get(range.clone()).unwrap_or_default()));
@@ -257,7 +257,7 @@ fn list<T: OffsetSizeTrait + NoUninit>(
     splits: &Buf<T>,
     values: ArrayRef,
 ) -> Result<ArrayRef> {
-    let offsets = OffsetBuffer::new(ScalarBuffer::<T>::from(lend(splits)));
+    let offsets = OffsetBuffer::new(ScalarBuffer::<T>::from(shared(splits)));
     Ok(Arc::new(GenericListArray::try_new(Arc::clone(item), offsets, values, None)?))
 }
 

@@ -114,8 +114,8 @@ impl Converter {
         arrays.collect()
     }
 
-    /// Returns true if record batches may lend byte strings of rows.
-    pub(crate) fn lends_strings(&self) -> bool {
+    /// Returns true if record batches may share byte strings with rows.
+    pub(crate) fn shares_strings(&self) -> bool {
         let schema = &self.parser_schema;
         let mut specs = schema.features().values().chain(schema.feature_lists().values());
         self.bytes == ByteStrings::View && specs.any(|spec| spec.dtype() == DType::Bytes)

@@ -6,12 +6,17 @@ use std::fmt;
 use tfseek::error::Category;
 
 /// Error of a conversion. It names the column, and the row if one row is the cause.
+#[non_exhaustive]
 #[derive(Debug)]
 pub struct Error {
-    column: Option<Box<str>>,
-    row: Option<usize>,
-    record: Option<u64>,
-    kind: ErrorKind,
+    /// Name of the column.
+    pub column: Option<Box<str>>,
+    /// Row of the batch, from 0.
+    pub row: Option<usize>,
+    /// Number in the dataset of the record of the row, if it was read by a [`Scan`](crate::Scan).
+    pub record: Option<u64>,
+    /// The reason.
+    pub kind: ErrorKind,
 }
 
 /// Result of a conversion.
@@ -90,26 +95,6 @@ impl Error {
             ErrorKind::Record(error) => Ok(error),
             _ => Err(self),
         }
-    }
-
-    /// Returns the reason.
-    pub fn kind(&self) -> &ErrorKind {
-        &self.kind
-    }
-
-    /// Returns the name of the column.
-    pub fn column(&self) -> Option<&str> {
-        self.column.as_deref()
-    }
-
-    /// Returns the row of the batch, from 0.
-    pub fn row(&self) -> Option<usize> {
-        self.row
-    }
-
-    /// Returns the number in the dataset of the record of the row, if it was read by a [`Scan`](crate::Scan).
-    pub fn record(&self) -> Option<u64> {
-        self.record
     }
 }
 

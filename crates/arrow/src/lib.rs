@@ -66,7 +66,7 @@
 //! dropped, in any thread. These are copied: the indices of sparse columns, and dense feature lists of different lengths.
 //!
 //! Byte strings of up to 12 bytes lie in their views. If the rows have regions (records of a [`tfseek::Mapped`]), strings from 16 KiB on
-//! are lent, each as a buffer of its own, and keep the map open. Shorter ones are copied together. Rows without regions are copied
+//! are shared, each as a buffer of its own, and keep the map open. Shorter ones are copied together. Rows without regions are copied
 //! once, by the parser. So are those of a [`Scan`] whose records have less than 16 KiB on average.
 //!
 //! # From record batches to records

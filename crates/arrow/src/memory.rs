@@ -6,21 +6,21 @@ use std::collections::TryReserveError;
 use tfseek::batch::Buf;
 
 /// Memory of the pool of a parser, as bytes. The pool gets it back when the last array over it is dropped.
-struct LentMemory<T>(Buf<T>);
+struct SharedMemory<T>(Buf<T>);
 
-impl<T: NoUninit> AsRef<[u8]> for LentMemory<T> {
+impl<T: NoUninit> AsRef<[u8]> for SharedMemory<T> {
     fn as_ref(&self) -> &[u8] {
         bytemuck::cast_slice(&self.0)
     }
 }
 
 /// Returns a buffer over the values, which keeps them alive.
-pub(crate) fn lend<T: NoUninit + Send + Sync>(values: &Buf<T>) -> Buffer {
-    lend_bytes(LentMemory(values.clone()))
+pub(crate) fn shared<T: NoUninit + Send + Sync>(values: &Buf<T>) -> Buffer {
+    shared_bytes(SharedMemory(values.clone()))
 }
 
 /// Returns a buffer over the bytes of the owner, which keeps the owner alive.
-pub(crate) fn lend_bytes(owner: impl AsRef<[u8]> + Send + 'static) -> Buffer {
+pub(crate) fn shared_bytes(owner: impl AsRef<[u8]> + Send + 'static) -> Buffer {
     bytes::Bytes::from_owner(owner).into()
 }
 

@@ -1,7 +1,7 @@
 //! Columns of byte strings as Arrow arrays.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::{collected, lend, lend_bytes};
+use crate::memory::{collected, shared, shared_bytes};
 use arrow_array::builder::make_view;
 use arrow_array::{BinaryArray, BinaryViewArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
@@ -11,26 +11,26 @@ use tfseek::batch::BytesColumn;
 /// Longest string that lies in its view.
 const MAX_INLINE: usize = 12;
 
-/// Shortest string that is lent where the batch refers to the memory of the records. Shorter ones are copied together, so that an
+/// Shortest string that is not copied where the batch refers to the memory of the records. Shorter ones are copied together, so that an
 /// array has few buffers.
-pub(crate) const MIN_LENT: usize = 16 << 10;
+pub(crate) const MIN_SHARED: usize = 16 << 10;
 
 /// Largest offset in a buffer, and largest number of offsets.
 pub(crate) const MAX_OFFSET: usize = i32::MAX as usize;
 
 /// One string of a column, as the owner of a buffer.
-struct LentString {
+struct SharedString {
     strings: BytesColumn,
     number: usize,
 }
 
-impl AsRef<[u8]> for LentString {
+impl AsRef<[u8]> for SharedString {
     fn as_ref(&self) -> &[u8] {
         self.strings.get(self.number).unwrap_or_default()
     }
 }
 
-/// Returns the strings of these ranges as views. Long strings are lent, or copied together.
+/// Returns the strings of these ranges as views. Long strings are shared, or copied together.
 pub(crate) fn views(strings: &BytesColumn, kept: &[Range<usize>]) -> Result<BinaryViewArray> {
     views_into(MAX_OFFSET, strings, kept)
 }
@@ -40,7 +40,7 @@ fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Resul
     if let Some(array) = contiguous_views(max, strings, kept)? {
         return Ok(array);
     }
-    let is_copied = |len: usize| len > MAX_INLINE && !(strings.is_borrowed() && len >= MIN_LENT);
+    let is_copied = |len: usize| len > MAX_INLINE && !(strings.is_borrowed() && len >= MIN_SHARED);
     let lens = kept_strings(strings, kept).map(|(_, value)| value.len());
     let mut left: usize = lens.filter(|&len| is_copied(len)).sum();
     let mut views = collected(kept.iter().map(Range::len).sum(), std::iter::empty())?;
@@ -71,7 +71,7 @@ fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Resul
             copies.extend_from_slice(value);
         } else {
             views.push(make_view(value, buffers.len() as u32, 0));
-            buffers.push(lend_bytes(LentString { strings: strings.clone(), number }));
+            buffers.push(shared_bytes(SharedString { strings: strings.clone(), number }));
         }
         Ok(())
     })?;
@@ -108,7 +108,7 @@ fn finish(buffers: &mut [Buffer], slot: Option<usize>, copies: Vec<u8>) {
     }
 }
 
-/// Returns views of contiguous strings, without a copy. `None` if they are not contiguous, or too far apart to be worth lending.
+/// Returns views of contiguous strings, without a copy. `None` if they are not contiguous, or too far apart to be worth sharing.
 fn contiguous_views(
     max: usize,
     strings: &BytesColumn,
@@ -130,16 +130,16 @@ fn contiguous_views(
         })
     });
     let views: Vec<u128> = collected(kept.iter().map(Range::len).sum(), views)?;
-    let buffers = if referred == 0 { Vec::new() } else { vec![lend(&data)] };
+    let buffers = if referred == 0 { Vec::new() } else { vec![shared(&data)] };
     Ok(Some(BinaryViewArray::try_new(views.into(), buffers, None)?))
 }
 
-/// Returns the strings of these ranges in one buffer, with offsets. The buffer is lent if it exists already.
+/// Returns the strings of these ranges in one buffer, with offsets. The buffer is shared if it exists already.
 pub(crate) fn binary(strings: &BytesColumn, kept: &[Range<usize>]) -> Result<BinaryArray> {
     let (data, offsets): (Buffer, Vec<i32>) = if is_whole(strings, kept) {
         let (data, offsets) = strings.to_contiguous()?;
         check_len(data.len().max(strings.len()))?;
-        (lend(&data), collected(offsets.len(), offsets.iter().map(|&offset| offset as i32))?)
+        (shared(&data), collected(offsets.len(), offsets.iter().map(|&offset| offset as i32))?)
     } else {
         let len: usize = kept_strings(strings, kept).map(|(_, value)| value.len()).sum();
         let count: usize = kept.iter().map(Range::len).sum();
@@ -223,7 +223,7 @@ mod tests {
                 }
             }
             let error = views_into(99, strings, all).unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::TooLarge { len: 100 }), "{error:?}");
+            assert!(matches!(error.kind, ErrorKind::TooLarge { len: 100 }), "{error:?}");
         }
     }
 }

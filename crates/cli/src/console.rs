@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use tfseek::error::printable;
-use tfseek::io::OutputKey;
+use tfseek::io::Output;
 
 /// Standard output and standard error, with the user's options for both.
 pub(crate) struct Console {
@@ -49,7 +49,7 @@ impl Console {
 
     /// Prints data to standard error from now on if an output of the run is standard output, such as `/dev/stdout`.
     pub(crate) fn leave_stdout_to(&mut self, output: &Path) {
-        let key = |path: &Path| OutputKey::of(path).ok();
+        let key = |path: &Path| Output::key(path).ok();
         if key(output).is_some_and(|output| key(Path::new("/dev/stdout")) == Some(output)) {
             self.out = BufWriter::new(Box::new(io::stderr()));
             self.live = io::stderr().is_terminal();

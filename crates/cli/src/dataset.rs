@@ -97,7 +97,7 @@ pub(crate) fn open(
 ) -> Outcome<Dataset> {
     let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let bar = progress::bytes(global, "indexing", progress::total_size(&resolved));
-    let mut index = read.index().jobs(access.threads.count());
+    let mut index = read.index().threads(access.threads.threads);
     if let Some(dir) = &access.index_dir {
         index = index.index_dir(dir);
     }

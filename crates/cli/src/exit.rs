@@ -72,7 +72,7 @@ impl Failure {
         let (Failure::Error(e) | Failure::Noted(e, _)) = self else { return self.to_string() };
         let hint = match (e.kind(), can_skip) {
             (ErrorKind::Truncated { .. }, _) => TOLERATE,
-            (ErrorKind::Wire(_), true) => "`--damage skip` leaves it out",
+            (ErrorKind::Wire { .. }, true) => "`--damage skip` leaves it out",
             (_, true) if is_damage(e) => {
                 "`--damage skip` leaves it out, `tfseek salvage` copies the sound records"
             }

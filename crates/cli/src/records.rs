@@ -159,7 +159,7 @@ impl RecordNumbers {
 
 /// Returns the number of records in a fresh index of the file, if it has one.
 fn indexed(path: &Path, read: ReadArgs) -> Option<u64> {
-    let options = read.index().mode(IndexMode::Require).tail(Tail::Tolerate).jobs(1);
+    let options = read.index().mode(IndexMode::Require).tail(Tail::Tolerate).threads(1);
     let opened = index::open_shards(&[path.into()], &options).ok()?;
     opened.indexes.first().map(index::Index::len)
 }
@@ -207,9 +207,9 @@ pub(crate) fn resolve_files(
     allow_missing: bool,
     console: &mut Console,
 ) -> tfseek::Result<Vec<PathBuf>> {
-    let resolved = tfseek::paths::resolve_with_warnings(paths, allow_missing)?;
-    warnings::print(&resolved.warnings, console);
-    Ok(resolved.paths)
+    let (paths, warnings) = tfseek::paths::resolve_with_warnings(paths, allow_missing)?;
+    warnings::print(&warnings, console);
+    Ok(paths)
 }
 
 /// Resolves the paths of a verb that reports on each file, and prints warnings. If they do not resolve together, each path is resolved separately, to its

@@ -48,7 +48,7 @@ fn parameters(file: &str, function: &str) -> BTreeSet<String> {
     all.max_by_key(BTreeSet::len).unwrap()
 }
 
-/// The parameters at the start of a text, up to the parenthesis behind them.
+/// The parameters at the start of a text, up to the parenthesis after them.
 fn parameters_of(text: &str) -> BTreeSet<String> {
     // Annotations have brackets of their own.
     let (mut depth, mut words, mut word) = (0, Vec::new(), String::new());

@@ -154,7 +154,7 @@ fn conversions_leave_the_same_records_out() {
     }
 }
 
-/// A compressed pipe has the records of the file, also behind bytes that cannot be inflated.
+/// A compressed pipe has the records of the file, also after bytes that cannot be inflated.
 #[test]
 fn a_compressed_pipe_is_read_on_after_damage() {
     let dir = Folder::new();

@@ -35,8 +35,8 @@ fn lines(numbers: &[i64]) -> String {
 #[test]
 fn matches_are_printed_in_order() {
     let dir = shards();
-    for jobs in ["1", "2", "8"] {
-        let grep = |words: &[&str]| dir.run(&[&["grep", "-j", jobs], words].concat());
+    for threads in ["1", "2", "8"] {
+        let grep = |words: &[&str]| dir.run(&[&["grep", "-j", threads], words].concat());
         let all = &["a-0.tfrecord", "a-1.tfrecord.gz", "a-2.tfrecord"];
         let all = |words: &[&'static str]| grep(&[words, all].concat());
         all(&["len(objects) == 3 and id > 4", "--ids"]).prints(&lines(&[7, 11, 15, 19, 23, 27]));
@@ -75,9 +75,9 @@ fn many_units_have_the_same_matches_on_any_number_of_threads() {
     let small = |i: i64| ExampleBuilder::new().int64("id", [i]).encode().unwrap();
     dir.shard("x-0.tfrecord", (0..200_000).map(small));
     dir.shard("x-1.tfrecord.gz", (200_000..280_000).map(small));
-    let run = |jobs: &str, words: &[&str]| {
+    let run = |threads: &str, words: &[&str]| {
         let ran = dir.run(
-            &[&["grep", "-j", jobs, "split(0.001, seed=3)"], words, &["x-0.tfrecord", "x-1.tfrecord.gz"]]
+            &[&["grep", "-j", threads, "split(0.001, seed=3)"], words, &["x-0.tfrecord", "x-1.tfrecord.gz"]]
                 .concat(),
         );
         assert_eq!((ran.code, ran.err.as_str()), (0, ""));
@@ -85,14 +85,14 @@ fn many_units_have_the_same_matches_on_any_number_of_threads() {
     };
     let ids = run("1", &["--ids"]);
     assert!((200..400).contains(&ids.lines().count()), "{}", ids.lines().count());
-    for jobs in ["2", "3", "8"] {
-        assert_eq!(run(jobs, &["--ids"]), ids);
-        assert_eq!(run(jobs, &["-f", "json"]), run("1", &["-f", "json"]));
+    for threads in ["2", "3", "8"] {
+        assert_eq!(run(threads, &["--ids"]), ids);
+        assert_eq!(run(threads, &["-f", "json"]), run("1", &["-f", "json"]));
         assert_eq!(
-            run(jobs, &["--ids", "-m", "7"]),
+            run(threads, &["--ids", "-m", "7"]),
             ids.lines().take(7).map(|id| format!("{id}\n")).collect::<String>()
         );
-        assert_eq!(run(jobs, &["-l"]), "x-0.tfrecord\nx-1.tfrecord.gz\n");
+        assert_eq!(run(threads, &["-l"]), "x-0.tfrecord\nx-1.tfrecord.gz\n");
     }
     // A reader that closes its pipe ends the search without a message.
     let ran = std::process::Command::new("sh")
@@ -162,8 +162,8 @@ fn damage_ends_a_file_or_is_skipped() {
     let at = bytes.windows(6).position(|window| window == b"5 dogs").unwrap();
     bytes[at] ^= 1;
     fs::write(dir.path("a-0.tfrecord"), bytes).unwrap();
-    for jobs in ["1", "4"] {
-        let ran = dir.run(&["grep", "id in 2, 8, 22", "--ids", "-j", jobs, "a-0.tfrecord"]);
+    for threads in ["1", "4"] {
+        let ran = dir.run(&["grep", "id in 2, 8, 22", "--ids", "-j", threads, "a-0.tfrecord"]);
         assert_eq!((ran.code, ran.out.as_str()), (1, "2\n"), "{}", ran.err);
         assert!(
             ran.err.contains("a-0.tfrecord: record 5") && ran.err.contains("`--damage skip` leaves it out"),
@@ -177,7 +177,7 @@ fn damage_ends_a_file_or_is_skipped() {
             "--damage",
             "skip",
             "-j",
-            jobs,
+            threads,
             "a-0.tfrecord",
             "a-2.tfrecord",
         ]);

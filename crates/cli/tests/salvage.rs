@@ -123,18 +123,18 @@ fn verify_prints_the_same_for_any_number_of_threads() {
     }
     fs::write(dir.path("05.tfrecord"), b"PK\x03\x04 no records at all").unwrap();
     for rest in [&["--json"][..], &["--decode"], &["--json", "--decode"], &["--tail", "tolerate"], &[]] {
-        let run = |jobs: &str| dir.run(&[&["verify", ".", "-j", jobs][..], rest].concat());
+        let run = |threads: &str| dir.run(&[&["verify", ".", "-j", threads][..], rest].concat());
         let one = run("1");
         assert_ne!(one.code, 0, "{}", one.err);
         // The position of each file's first line ascends.
         let lines: Vec<_> = (0..12).filter_map(|s| one.out.find(&format!("/{s:02}.tfrecord"))).collect();
         assert!(lines.is_sorted() && lines.len() >= 2, "{}", one.out);
-        for jobs in ["2", "3", "16", "0"] {
-            let other = run(jobs);
+        for threads in ["2", "3", "16", "0"] {
+            let other = run(threads);
             assert_eq!(
                 (other.code, &other.out, &other.err),
                 (one.code, &one.out, &one.err),
-                "-j {jobs} {rest:?}"
+                "-j {threads} {rest:?}"
             );
         }
     }

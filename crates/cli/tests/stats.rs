@@ -22,11 +22,12 @@ fn threads_compression_and_pipes_do_not_change_the_output() {
     }
     let gzip = fs::read(dir.path("gzip/a.tfrecord.gz")).unwrap();
     for format in [&["--json"][..], &[]] {
-        let run = |folder: &str, jobs: &str| dir.run(&[&["stats", "-j", jobs, folder], format].concat());
+        let run =
+            |folder: &str, threads: &str| dir.run(&[&["stats", "-j", threads, folder], format].concat());
         let expected = run("plain", "1");
         assert_eq!((expected.code, expected.err.as_str()), (0, ""));
-        for (folder, jobs) in [("plain", "8"), ("gzip", "1"), ("gzip", "8")] {
-            assert_eq!(run(folder, jobs).out, expected.out);
+        for (folder, threads) in [("plain", "8"), ("gzip", "1"), ("gzip", "8")] {
+            assert_eq!(run(folder, threads).out, expected.out);
         }
         let alone = dir.run(&[&["stats", "plain/a.tfrecord"], format].concat());
         let ran = dir.run_on(&gzip, &[&["stats", "-"], format].concat());

@@ -100,7 +100,7 @@ fn a_shard_with_another_number_of_records() {
     assert_eq!((&lines[2]["split"]["records"], ran.code), (&json!(7), 1));
     assert!(lines[2]["error"].as_str().unwrap().contains("expected 7 records, found 2"), "{}", lines[2]);
 
-    // Records behind damage were not counted.
+    // Records after damage were not counted.
     damage(&dir.path("data/tiny-train.tfrecord-00001-of-00002"), 12);
     for verb in ["info", "verify"] {
         let ran = dir.run(&[verb, "data"]);

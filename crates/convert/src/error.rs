@@ -142,7 +142,7 @@ impl From<tfseek_arrow::Error> for ConvertError {
     fn from(e: tfseek_arrow::Error) -> ConvertError {
         match e.into_record_error() {
             Ok(e) => ConvertError::Error(e),
-            Err(e) if matches!(e.kind(), ErrorKind::Schema(_)) => ConvertError::Options(e.to_string()),
+            Err(e) if matches!(e.kind, ErrorKind::Schema(_)) => ConvertError::Options(e.to_string()),
             Err(e) => ConvertError::Records(e.to_string()),
         }
     }

@@ -36,7 +36,7 @@ impl From<&PathBuf> for ImportInput {
 
 impl ImportInput {
     /// Returns the path of a file, or the name of a stream.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         match self {
             ImportInput::File(path) | ImportInput::Stream { name: path, .. } => path,
         }

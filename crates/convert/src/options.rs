@@ -29,7 +29,7 @@ pub struct ExportOptions {
     pub text: Vec<String>,
     /// Encoded bytes after which a row group of a Parquet file ends; it is in memory until then. Default: 64 MiB.
     pub row_group_bytes: Option<usize>,
-    /// Number of threads that make the rows of a table. Default: one per processor.
+    /// Number of [`threads`](tfseek::threads) that make the rows of a table. Default: one per processor. 0: the calling thread.
     pub threads: Option<usize>,
 }
 

@@ -45,12 +45,9 @@ impl Table {
             }
             arrow = columns.into_iter().fold(arrow, |arrow, name| arrow.text(name));
         }
-        let mut scan = Scan::new(records.ds, &schema, &arrow)?;
+        let mut scan = Scan::new(records.ds, &schema, &arrow)?.threads(options.threads);
         if let Some(only) = records.only {
             scan = scan.subset(only.clone());
-        }
-        if let Some(threads) = options.threads {
-            scan = scan.threads(threads);
         }
         let mut metadata = HashMap::new();
         if schema.is_sequence() {

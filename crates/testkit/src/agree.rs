@@ -3,10 +3,8 @@
 use super::twin::{self, Frame, Key, Refused, Rules};
 use std::collections::BTreeMap;
 use tfseek::error::FeatureError;
-use tfseek::frame::{self, Frames};
-use tfseek::{
-    BytesList, Error, ErrorKind, Example, Feature, FeatureList, FloatList, Int64List, Result, SequenceExample,
-};
+use tfseek::frame;
+use tfseek::{Error, ErrorKind, Example, Feature, FeatureList, List, Result, SequenceExample};
 
 /// Keys that are looked up in addition to the keys of the message.
 const EXTRA_KEYS: &[&str] = &["", "a", "no such key"];
@@ -193,7 +191,7 @@ fn ok<T>(result: Result<T>, payload: &[u8]) -> Option<T> {
 fn wire_error(e: &Error, payload: &[u8]) {
     assert!(e.is_data() && !matches!(e.kind(), tfseek::ErrorKind::Io(_)));
     match e.kind() {
-        ErrorKind::Wire(wire) => assert!(wire.offset <= payload.len(), "{e}"),
+        ErrorKind::Wire { offset, .. } => assert!(*offset <= payload.len(), "{e}"),
         other => panic!("{other:?}"),
     }
     assert!(!e.to_string().is_empty());
@@ -252,11 +250,11 @@ fn wrong_len(result: Result<()>, list: usize, buf: usize) {
     }
 }
 
-fn int64(list: Int64List<'_>, want: &[i64]) {
+fn int64(list: List<'_, i64>, want: &[i64]) {
     assert_eq!((list.len(), list.is_empty()), (want.len(), want.is_empty()));
     iter(list.iter(), want);
     iter(list.into_iter(), want);
-    assert_eq!((list.first(), list.to_vec().as_slice()), (want.first().copied(), want));
+    assert_eq!((list.first(), list.iter().collect::<Vec<_>>().as_slice()), (want.first().copied(), want));
     for k in sample_indices(want.len()) {
         assert_eq!(list.get(k), want.get(k).copied());
     }
@@ -267,13 +265,13 @@ fn int64(list: Int64List<'_>, want: &[i64]) {
     wrong_len(list.decode_into(&mut buf), want.len(), want.len() + 1);
 }
 
-fn float(list: FloatList<'_>, want: &[u32]) {
+fn float(list: List<'_, f32>, want: &[u32]) {
     assert_eq!((list.len(), list.is_empty()), (want.len(), want.is_empty()));
     let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     iter(list.iter().map(f32::to_bits), want);
     iter(list.into_iter().map(f32::to_bits), want);
     assert_eq!(list.first().map(f32::to_bits), want.first().copied());
-    assert_eq!(bits(&list.to_vec()), want);
+    assert_eq!(bits(&list.iter().collect::<Vec<_>>()), want);
     for k in sample_indices(want.len()) {
         assert_eq!(list.get(k).map(f32::to_bits), want.get(k).copied());
     }
@@ -291,12 +289,13 @@ fn float(list: FloatList<'_>, want: &[u32]) {
     wrong_len(list.copy_to(&mut buf), want.len(), want.len() + 1);
 }
 
-fn bytes(list: BytesList<'_>, want: &[Vec<u8>]) {
+fn bytes<'a>(list: List<'a, &'a [u8]>, want: &[Vec<u8>]) {
     assert_eq!((list.len(), list.is_empty()), (want.len(), want.is_empty()));
     let slices: Vec<&[u8]> = want.iter().map(Vec::as_slice).collect();
     iter(list.iter(), &slices);
     iter(list.into_iter(), &slices);
-    assert_eq!((list.first(), list.to_vec().as_slice()), (slices.first().copied(), want));
+    assert_eq!(list.first(), slices.first().copied());
+    assert_eq!(list.iter().collect::<Vec<_>>(), slices);
     for k in sample_indices(want.len()) {
         assert_eq!(list.get(k), slices.get(k).copied());
     }
@@ -308,13 +307,13 @@ fn bytes(list: BytesList<'_>, want: &[Vec<u8>]) {
 /// of the slice.
 pub fn frames(file: &[u8]) {
     let want = twin::frames(file);
-    let mut frames = Frames::new(file);
+    let mut frames = frame::frames(file);
     let mut offset = 0;
     for (i, want) in want.iter().enumerate() {
         match (frames.next().unwrap(), want) {
             (Ok(frame), Frame::Record(payload)) => {
                 assert_eq!((frame.i, frame.offset, frame.payload), (i as u64, offset, payload.as_slice()));
-                let again = Frames::new(&file[offset as usize..]).next().unwrap().unwrap();
+                let again = frame::frames(&file[offset as usize..]).next().unwrap().unwrap();
                 assert_eq!(again.payload, frame.payload);
                 offset += (payload.len() + frame::OVERHEAD) as u64;
             }

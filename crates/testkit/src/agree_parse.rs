@@ -204,16 +204,16 @@ pub fn parse(data: &[u8]) {
     }
 }
 
-/// Parses the rows in batches on `jobs` threads that share the parser. The error is that of the first batch that fails.
+/// Parses the rows in batches on a number of threads that share the parser. The error is that of the first batch that fails.
 pub fn parse_batches<R: PayloadRow + Sync>(
     parser: &BatchParser,
     rows: &[R],
     batch_size: usize,
-    jobs: usize,
+    threads: usize,
 ) -> Result<Vec<Batch>> {
     let (next, parsed) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
-        for _ in 0..jobs {
+        for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(rows) = rows.chunks(batch_size).nth(next.fetch_add(1, Ordering::Relaxed)) {
                     let batch = parser.parse(rows);

@@ -69,6 +69,17 @@ pub fn sidecar(index: &Index) -> Vec<u8> {
     bytes
 }
 
+/// Returns true if the index is of a scan that verified payloads: flag *checked* in `docs/index.md`.
+pub fn is_checked(index: &Index) -> bool {
+    sidecar(index)[80] & 1 << 4 != 0
+}
+
+/// Returns the number of bytes after the last whole record, in the file and in the stream that it contains.
+pub fn torn_bytes(index: &Index) -> u64 {
+    let gaps = index.gaps().map(Result::unwrap);
+    gaps.filter(|gap| gap.records == index.len()).map(|gap| gap.bytes()).sum()
+}
+
 pub fn names(dir: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

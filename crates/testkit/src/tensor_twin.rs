@@ -3,7 +3,7 @@
 
 use super::twin::{Refused, Result, Value, fields, take, varint};
 use tfseek::ErrorKind;
-use tfseek::tensor::{Tensor, TensorDType, TensorOptions};
+use tfseek::tensor::{Tensor, TensorDType, parse_tensor_within};
 
 /// Limit on the size of a filled tensor in bytes. It is small to keep the twin fast.
 pub const LIMIT: u64 = 4096;
@@ -153,12 +153,15 @@ pub fn borrows(tensor: &Tensor<'_>, bytes: &[u8]) -> bool {
 
 /// Checks that parser and twin agree, and that a parsed tensor is unchanged after it is written and parsed again.
 pub fn agree(bytes: &[u8], dtype: TensorDType) {
-    let parsed = TensorOptions::new().limit(LIMIT).parse(bytes, dtype);
+    let parsed = parse_tensor_within(bytes, dtype, LIMIT);
     let (shape, elements) = match (&parsed, tensor(bytes, dtype)) {
         (Ok(_), Ok(twin)) => twin,
         (Err(e), Err(Refused)) => {
             assert!(
-                matches!(e.kind(), ErrorKind::Wire(_) | ErrorKind::Tensor(_) | ErrorKind::TooLarge { .. }),
+                matches!(
+                    e.kind(),
+                    ErrorKind::Wire { .. } | ErrorKind::Tensor(_) | ErrorKind::TooLarge { .. }
+                ),
                 "{e}"
             );
             return assert!(e.is_data());
@@ -177,7 +180,7 @@ pub fn agree(bytes: &[u8], dtype: TensorDType) {
 
     let written = tensor.serialize().unwrap();
     // The written tensor has all its values, so nothing is filled and the limit 0 suffices.
-    let again = TensorOptions::new().limit(0).parse(&written, dtype).unwrap();
+    let again = parse_tensor_within(&written, dtype, 0).unwrap();
     assert!(again == tensor && borrows(&again, &written));
     assert_eq!(again.serialize().unwrap(), written);
     assert!(tensor.into_owned() == again);

@@ -80,7 +80,7 @@ fn main() {
     let rounds = std::env::var("TFSEEK_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     let (a, b): (PathBuf, PathBuf) =
         (bench::file("grep-small.tfrecord", small), bench::file("grep-large.tfrecord", large));
-    let options = GrepOptions { jobs: 1, ..GrepOptions::default() };
+    let options = GrepOptions { threads: Some(1), ..GrepOptions::default() };
     let filter = |text: &str| Grep::filter(&text.parse().unwrap(), options);
     let (one, two) = (filter("feature1 == 3"), filter("feature2 == 'goat' and feature3 > 0.5"));
     let (any, part) =

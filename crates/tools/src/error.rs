@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use tfseek::Error;
+use tfseek::{Compression, Error};
 
 /// The reason why work of this crate failed.
 #[derive(Debug)]
@@ -14,13 +14,18 @@ pub enum ToolsError {
     /// An I/O error of a reader, without a location.
     Io(io::Error),
     /// Options that are invalid, or that contradict each other or the records.
-    Options(String),
+    Options(OptionsReason),
     /// The path of an output, or the number or size of its shards.
-    Path(String),
-    /// The parts of a split.
-    Split(String),
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: PathReason,
+    },
+    /// The splits of a dataset.
+    Split(SplitReason),
     /// The files of the tasks of a job are not those that are stated.
-    Tasks(String),
+    Tasks(TasksReason),
     /// An output must not be written.
     Conflict(OutputConflict),
     /// The process may not open that many files, which get their names together.
@@ -48,7 +53,7 @@ pub enum ToolsError {
         /// The number that was written.
         found: u64,
     },
-    /// A record has no value of the feature that decides about its part.
+    /// A record has no value of the feature that decides about its split.
     NoValue {
         /// Path of the shard.
         path: PathBuf,
@@ -62,12 +67,25 @@ pub enum ToolsError {
         /// The pattern.
         pattern: String,
     },
-    /// A value of the feature that selects slices of statistics.
-    Slice {
+    /// A record has several values of the feature that selects slices of statistics.
+    SliceValues {
         /// Name of the feature.
         by: String,
-        /// The expected values, and those that were found.
-        reason: String,
+        /// Number of its values.
+        found: usize,
+        /// Ordinal of the record, and its offset.
+        at: (u64, u64),
+    },
+    /// A byte string of the feature that selects slices of statistics is too long.
+    SliceTooLong {
+        /// Name of the feature.
+        by: String,
+        /// Maximum number of bytes.
+        limit: usize,
+        /// Number of bytes.
+        found: usize,
+        /// Ordinal of the record, and its offset.
+        at: (u64, u64),
     },
     /// The feature that selects slices of statistics has too many values.
     TooManySlices {
@@ -77,7 +95,7 @@ pub enum ToolsError {
         limit: usize,
     },
     /// A text is no statistics that were saved, or statistics with other options.
-    Saved(String),
+    Saved(SavedReason),
     /// A `dataset_info.json` has another content than expected.
     Info {
         /// The field with the fault, such as `splits[0].name`. Empty for the whole file.
@@ -126,11 +144,311 @@ pub enum ToolsError {
     },
 }
 
-impl ToolsError {
-    pub(crate) fn options(reason: impl Into<String>) -> ToolsError {
-        ToolsError::Options(reason.into())
-    }
+/// The reason why options are refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionsReason {
+    /// Features are selected, and the records are neither Examples nor SequenceExamples.
+    NoFeatures,
+    /// The dataset has too many records to sort.
+    SortedRecords {
+        /// Maximum number of records.
+        limit: u64,
+        /// Number of records.
+        found: u64,
+    },
+    /// The memory is too small for the temporary files.
+    Memory {
+        /// Number of temporary files.
+        files: u64,
+        /// Bytes that are needed.
+        expected: u64,
+        /// Bytes that are allowed.
+        found: u64,
+    },
+    /// Members have a size, and the compression has no members.
+    Members {
+        /// The compression.
+        found: Compression,
+    },
+    /// The name of a job, a task or an attempt has other characters than letters, digits, `_` and `.`.
+    AttemptName {
+        /// `job`, `task` or `attempt`.
+        what: &'static str,
+        /// The name.
+        found: String,
+    },
+}
 
+/// The reason why the path of an output is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathReason {
+    /// It is not in UTF-8.
+    NotUtf8,
+    /// It is that of a folder.
+    Folder,
+    /// The dataset is split, and the path has no `{split}`.
+    NoSplit,
+    /// The path has `{split}`, and the dataset is not split.
+    Split,
+    /// The number of shards is none from 1 to 2^64 - 1.
+    ShardCount,
+    /// The path has a number of shards, and another one or a size was given.
+    OtherShardCount {
+        /// The number in the path.
+        found: u64,
+    },
+    /// The path has `@*`, and neither a number of shards nor a size was given.
+    NoShardCount,
+    /// The number or size of the shards is 0.
+    NoShards,
+}
+
+/// The reason why splits are refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SplitReason {
+    /// There are none, or too many.
+    Count {
+        /// Maximum number of splits.
+        limit: usize,
+        /// Number of splits.
+        found: usize,
+    },
+    /// A name has other characters than letters, digits, `_`, `-` and `.`.
+    Name {
+        /// The name.
+        found: String,
+    },
+    /// Two splits have the same name.
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// A fraction is 0.
+    Zero {
+        /// Name of the split.
+        name: String,
+    },
+    /// A fraction is no number from 0 to 1, or the sum of all is larger than 1.
+    Fractions {
+        /// Expected and found.
+        reason: Box<str>,
+    },
+    /// The sum of all fractions is less than 1, so that a record may be in no split.
+    Incomplete,
+    /// A feature decides, and the records are neither Examples nor SequenceExamples.
+    NoFeatures,
+    /// There is a split for records without a value, and no feature decides.
+    MissingWithoutFeature,
+    /// The split for records without a value is none of the splits.
+    Missing {
+        /// Name of that split.
+        found: String,
+    },
+}
+
+/// The reason why the files of tasks are refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TasksReason {
+    /// A name is not that of a file of the job.
+    Name {
+        /// The job.
+        job: String,
+        /// The name.
+        found: String,
+    },
+    /// A task has two files.
+    SameTask {
+        /// The task.
+        task: String,
+        /// Names of the files.
+        found: [String; 2],
+    },
+    /// A file is missing, or has another size than was stated.
+    Size {
+        /// Name of the file.
+        name: String,
+        /// The stated size.
+        expected: u64,
+        /// The size. `None` if there is no file.
+        found: Option<u64>,
+    },
+}
+
+/// The reason why saved statistics are refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SavedReason {
+    /// The text is not JSON.
+    NotJson {
+        /// The error of the JSON parser.
+        reason: String,
+    },
+    /// The JSON is of another kind.
+    NotStatistics,
+    /// The version is another one.
+    Version {
+        /// The version that is read.
+        expected: u64,
+        /// The version. `None` if it is no number.
+        found: Option<u64>,
+    },
+    /// The state is missing.
+    NoState,
+    /// A member of the state is missing or out of bounds.
+    State,
+    /// The statistics to merge are sliced by another feature.
+    OtherSlices {
+        /// The feature, if there is one.
+        expected: Option<String>,
+        /// The feature of the others, if there is one.
+        found: Option<String>,
+    },
+    /// The statistics to merge are of other patterns of features.
+    OtherPatterns,
+    /// The statistics to merge are of records that meet another condition.
+    OtherCondition {
+        /// The condition, if there is one.
+        expected: Option<String>,
+        /// The condition of the others, if there is one.
+        found: Option<String>,
+    },
+}
+
+impl fmt::Display for OptionsReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use OptionsReason::*;
+        match self {
+            NoFeatures => f.write_str(
+                "features to keep or to drop: expected Examples or SequenceExamples, found other payloads",
+            ),
+            SortedRecords { limit, found } => {
+                write!(f, "sort: expected at most {limit} records, found {found}")
+            }
+            Memory { files, expected, found } => {
+                write!(
+                    f,
+                    "memory: expected at least {expected} bytes for {files} temporary files, found {found}"
+                )
+            }
+            Members { found } => {
+                write!(f, "members: expected compression gzip, found {}", found.name())
+            }
+            AttemptName { what, found } => {
+                write!(f, "{what}: expected letters, digits, `_` or `.`, found {found:?}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for PathReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use PathReason::*;
+        match self {
+            NotUtf8 => f.write_str("expected a path in UTF-8"),
+            Folder => f.write_str("expected a file name or a set of shards, found a folder"),
+            NoSplit => f.write_str("expected {split} in the path of a split, found none"),
+            Split => f.write_str("{split} requires a split"),
+            ShardCount => f.write_str("expected a number of shards from 1 to 2^64 - 1"),
+            OtherShardCount { found } => {
+                write!(
+                    f,
+                    "the path has a number of shards, {found}; with another one or a size expected `@*`"
+                )
+            }
+            NoShardCount => f.write_str("expected a number of shards or their size for `@*`"),
+            NoShards => f.write_str("expected at least one shard of at least one byte, found 0"),
+        }
+    }
+}
+
+impl fmt::Display for SplitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use SplitReason::*;
+        match self {
+            Count { limit, found } => write!(f, "split: expected 1 to {limit} splits, found {found}"),
+            Name { found } => write!(
+                f,
+                "split: expected a name of letters, digits, `_`, `-` and `.`, found \"{}\"",
+                found.escape_debug()
+            ),
+            Twice { name } => write!(f, "split: the split {name} occurs twice"),
+            Zero { name } => write!(f, "split: expected a fraction above 0 for the split {name}, found 0"),
+            Fractions { reason } => write!(f, "split: {reason}"),
+            Incomplete => f.write_str("split: expected fractions with a sum of 1, found less"),
+            NoFeatures => {
+                f.write_str("split by a feature: expected Examples or SequenceExamples, found other payloads")
+            }
+            MissingWithoutFeature => f.write_str("a split for missing values requires a feature to split by"),
+            Missing { found } => {
+                write!(f, "the split for missing values: expected one of the splits, found {found}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for TasksReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TasksReason::Name { job, found } => {
+                write!(f, "{found:?}: expected the name of a file of the job {job:?}")
+            }
+            TasksReason::SameTask { task, found: [first, second] } => {
+                write!(f, "expected one file of the task {task}, found {first:?} and {second:?}")
+            }
+            TasksReason::Size { name, expected, found: Some(found) } => {
+                write!(f, "{name:?}: expected a file of {expected} bytes, found one of {found} bytes")
+            }
+            TasksReason::Size { name, expected, found: None } => {
+                write!(f, "{name:?}: expected a file of {expected} bytes, found none")
+            }
+        }
+    }
+}
+
+impl fmt::Display for SavedReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use SavedReason::*;
+        let or_none = |text: &Option<String>| text.as_deref().unwrap_or("none").to_owned();
+        match self {
+            NotJson { reason } => {
+                write!(f, "expected saved statistics, found text that is not JSON: {reason}")
+            }
+            NotStatistics => f.write_str(
+                "expected saved statistics, found JSON without the member tfseek_stats, which `--save` writes",
+            ),
+            Version { expected, found: Some(found) } => {
+                write!(f, "expected saved statistics of version {expected}, found {found}")
+            }
+            Version { expected, found: None } => {
+                write!(f, "expected saved statistics of version {expected}, found no number")
+            }
+            NoState => f.write_str("expected saved statistics, found JSON without the member state"),
+            State => f.write_str(
+                "expected saved statistics, found a state with a member that is missing, or out of bounds",
+            ),
+            OtherSlices { expected, found } => {
+                let (expected, found) = (or_none(expected), or_none(found));
+                write!(f, "expected statistics sliced by the same feature, found {expected} and {found}")
+            }
+            OtherPatterns => {
+                f.write_str("expected statistics of the same patterns of features, found different ones")
+            }
+            OtherCondition { expected, found } => {
+                let (expected, found) = (or_none(expected), or_none(found));
+                write!(
+                    f,
+                    "expected statistics of records that meet the same condition, found {expected} and {found}"
+                )
+            }
+        }
+    }
+}
+
+impl ToolsError {
     pub(crate) fn json(at: TextPosition, reason: impl Into<String>) -> ToolsError {
         ToolsError::Json { at, feature: None, reason: reason.into() }
     }
@@ -139,13 +457,15 @@ impl ToolsError {
 impl fmt::Display for ToolsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ToolsError::*;
-        let bare = |(record, offset): &(u64, u64)| format!("record {record} at byte {offset}");
+        let place = |(record, offset): &(u64, u64)| format!("record {record} at byte {offset}");
         match self {
             Error(e) => e.fmt(f),
             Io(e) => e.fmt(f),
-            Options(reason) | Path(reason) | Split(reason) | Tasks(reason) | Saved(reason) => {
-                f.write_str(reason)
-            }
+            Options(reason) => reason.fmt(f),
+            Path { path, reason } => write!(f, "{}: {reason}", path.display()),
+            Split(reason) => reason.fmt(f),
+            Tasks(reason) => reason.fmt(f),
+            Saved(reason) => reason.fmt(f),
             Conflict(conflict) => conflict.fmt(f),
             OpenFiles { limit, open, found } => write!(
                 f,
@@ -166,7 +486,12 @@ impl fmt::Display for ToolsError {
                 )
             }
             NoFeature { pattern } => write!(f, "no record has a feature \"{}\"", pattern.escape_debug()),
-            Slice { by, reason } => write!(f, "{by}: {reason}"),
+            SliceValues { by, found, at } => {
+                write!(f, "{by}: expected one value to slice by, found {found} in {}", place(at))
+            }
+            SliceTooLong { by, limit, found, at } => {
+                write!(f, "{by}: expected at most {limit} bytes to slice by, found {found} in {}", place(at))
+            }
             TooManySlices { by, limit } => {
                 write!(f, "{by}: expected at most {limit} values to slice by, found more")
             }
@@ -181,20 +506,20 @@ impl fmt::Display for ToolsError {
                 f.write_str(reason)
             }
             BareTruncated { at, expected: Some(expected), found } => {
-                write!(f, "{}: expected {expected} bytes of payload, found {found}", bare(at))
+                write!(f, "{}: expected {expected} bytes of payload, found {found}", place(at))
             }
             BareTruncated { at, expected: None, found } => {
-                write!(f, "{}: expected a length that ends, found {found} bytes of a varint", bare(at))
+                write!(f, "{}: expected a length that ends, found {found} bytes of a varint", place(at))
             }
             BareVarint { at } => {
                 let expected = "expected a length of at most 10 bytes and 64 bits, found a longer varint";
-                write!(f, "{}: {expected}", bare(at))
+                write!(f, "{}: {expected}", place(at))
             }
             BareTooLong { at, len, limit } => {
                 write!(
                     f,
                     "{}: expected a payload of at most {limit} bytes, found a length of {len}",
-                    bare(at)
+                    place(at)
                 )
             }
         }

@@ -1,4 +1,4 @@
-//! The functions behind the `tfseek` command, for other programs.
+//! The functions of the `tfseek` command, for other programs.
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] those of many files.
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
@@ -16,7 +16,6 @@
 //! * The module [`tfds`] compares record counts with the `dataset_info.json` of TensorFlow Datasets.
 //! * The module [`stats`] computes statistics of records and features.
 //! * [`thousands`] groups the digits of a number.
-//! * [`NumberedRecords`] reads the records of a dataset by number, for statistics and searches.
 //! * [`decodable`] finds the records of a dataset that decode and meet a condition.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //! * [`ToolsError`] is the error of this work, with kinds.
@@ -50,10 +49,12 @@ mod write;
 
 pub use describe::{grep, stats, tfds, tfx, validate};
 pub use digits::thousands;
-pub use error::{OutputConflict, TextPosition, ToolsError};
+pub use error::{
+    OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TasksReason, TextPosition,
+    ToolsError,
+};
 pub use forms::{Content, Map, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
-    KindedStream, NumberedRecords, Verification, VerifyOptions, damage, decodable, guess_kind, in_order,
-    sample, units, verify,
+    KindedStream, Verification, VerifyOptions, damage, decodable, guess_kind, in_order, sample, units, verify,
 };
 pub use write::{outputs, reshard, salvage, set, unpack};

@@ -284,7 +284,7 @@ async function show(state) {
       const root = h("div", { class: "view" });
       replace(page.main, root);
       page.main.scrollTop = 0;
-      // The element that had the focus is gone with the last view: Tab goes on from the new one.
+      // The element that had the focus is gone with the last view: Tab continues from the new one.
       if (begun && document.activeElement === document.body) page.main.focus({ preventScroll: true });
       mounted = { name, context: opened.context, view: module.mount(root, opened.context) };
       page.main.setAttribute("aria-label", mounted.view.title ?? name);

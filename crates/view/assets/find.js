@@ -5,7 +5,7 @@
 //     length, at(i) -> record number, position(id) -> i of the first entry that is not before `id`, note(i) -> text or null,
 //     more (true while it grows), onGrow(f) -> function that ends it
 //
-// It is all records, or numbers: matches that grow while the scan goes on, a sample, a training step.
+// It is all records, or numbers: matches that grow while the scan continues, a sample, a training step.
 
 import { button, count, h, number, replace, setText, shellWord } from "./dom.js";
 import { aborted, get } from "./api.js";

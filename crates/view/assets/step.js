@@ -8,7 +8,7 @@ import { href, state } from "./state.js";
 
 const SHOWN = 256; // cards at first
 
-// Of the form: key in the address and in the question, label, value without an entry (the first of a choice), smallest number.
+// Of the form: key in the address and in the request, label, value without an entry (the first of a choice), smallest number.
 const FIELDS = [
   ["step", "Step", 0, 0], ["epoch", "Epoch", 0, 0], ["seed", "Seed", 0, 0], ["batch", "Global batch size", 32, 1], ["rank", "Rank", 0, 0], ["world", "World size", 1, 1],
   ["shuffle", "Shuffle", ["global", "block", "none"]], ["last", "Last batch", ["", "short", "pad", "drop", "continuous"]],
@@ -40,9 +40,9 @@ export function mount(root, context) {
 
   async function load(now) {
     const params = Object.fromEntries(FIELDS.map(([key, , value]) => [key, now[key] ?? usual(value)]));
-    const question = JSON.stringify([params, now.roles]);
-    if (question === asked) return;
-    asked = question;
+    const wanted = JSON.stringify([params, now.roles]);
+    if (wanted === asked) return;
+    asked = wanted;
     FIELDS.forEach(([key], i) => { controls[i].value = params[key]; });
     request.abort();
     request = new AbortController();

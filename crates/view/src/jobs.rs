@@ -1,4 +1,4 @@
-//! Work that goes on between requests: searches, statistics, verification.
+//! Work between requests: searches, statistics, verification.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Time from the end of the last tab to that of the viewer. A reload closes a tab and opens another one.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
-/// Number of tabs that are known. More are not counted, and the viewer goes on then.
+/// Number of tabs that are known. More are not counted, and the viewer continues then.
 const MAX_TABS: usize = 1000;
 
 /// The tabs that said that they are open. One whose browser crashed, or whose connection broke, stays open.

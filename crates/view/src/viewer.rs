@@ -21,7 +21,7 @@ pub struct ViewOptions {
     server: ServerOptions,
     condition: Option<String>,
     roles: Map<String, Value>,
-    threads: usize,
+    threads: Option<usize>,
     ends_with_page: bool,
 }
 
@@ -70,10 +70,11 @@ impl ViewOptions {
         Ok(self)
     }
 
-    /// Sets the number of threads of a search, of statistics and of verification; 0: one per processor, at most 8.
+    /// Sets the number of [`threads`](tfseek::threads) of a search, of statistics and of verification. Default: one per processor, at most 8. 0:
+    /// the thread that asks.
     #[must_use]
-    pub fn threads(mut self, threads: usize) -> ViewOptions {
-        self.threads = threads;
+    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> ViewOptions {
+        self.threads = threads.into();
         self
     }
 
@@ -86,10 +87,8 @@ impl ViewOptions {
     }
 
     pub(crate) fn thread_count(&self) -> usize {
-        match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS)),
-            threads => threads,
-        }
+        let most = || std::thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS));
+        self.threads.unwrap_or_else(most)
     }
 
     pub(crate) fn api(&self, sets: Vec<ViewSet>) -> Result<Api, ViewError> {

@@ -13,7 +13,7 @@ use crate::io::source::{Source, read_exact_at};
 use std::io::{self, Read};
 use zlib_rs::{Inflate as RawInflate, InflateFlush, Status};
 
-/// A reader of the decompressed bytes of a file behind a checkpoint.
+/// A reader of the decompressed bytes of a file after a checkpoint.
 ///
 /// Memory is constant. The checksums of the stream are not verified, since it is not read from its start.
 pub(crate) enum InflateFrom<'a, F: ?Sized> {
@@ -84,7 +84,7 @@ impl<F: Source + ?Sized> InflateFrom<'_, F> {
     }
 }
 
-/// A reader of the decompressed bytes behind a checkpoint that can be paused at any byte, and resumed as often as needed.
+/// A reader of the decompressed bytes after a checkpoint that can be paused at any byte, and resumed as often as needed.
 ///
 /// Its decoder is miniz_oxide, whose state can be copied, also inside a deflate block.
 pub(crate) struct PausableInflate<'a, F: ?Sized>(CheckpointScan<ResumedBytes<'a, F>>);
@@ -92,7 +92,7 @@ pub(crate) struct PausableInflate<'a, F: ?Sized>(CheckpointScan<ResumedBytes<'a,
 /// A paused decoder, about 43 KiB.
 pub(crate) struct PausedInflate {
     scan: PausedScan,
-    /// Offset of the file at which the decoder goes on reading.
+    /// Offset of the file at which the decoder continues reading.
     at: u64,
 }
 
@@ -148,7 +148,7 @@ impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
     }
 }
 
-/// The decoder of zlib-rs behind a checkpoint.
+/// The decoder of zlib-rs after a checkpoint.
 pub(crate) struct FastInflate<'a, F: ?Sized> {
     decoder: RawInflate,
     input: BufferedInput<ResumedBytes<'a, F>>,

@@ -1,12 +1,12 @@
 //! The inflated bytes of a damaged gzip or zlib file, with the places at which inflation can begin again.
 //!
-//! Inflation goes on at a gzip member, or after a flush: a stored block without content, which ends with the bytes 00 00 ff ff at a whole
+//! Inflation continues at a gzip member, or after a flush: a stored block without content, which ends with the bytes 00 00 ff ff at a whole
 //! byte. After a full flush no byte refers to those before it. After a sync flush some do, and inflation then soon ends again.
 //!
-//! A place counts only if a sound record is found behind it, because payloads may contain the same bytes. The search begins after the last
+//! A place counts only if a sound record is found after it, because payloads may contain the same bytes. The search begins after the last
 //! sound record, so no record is found twice.
 //!
-//! Of a pipe the bytes from there on are kept, at most [`KEPT`](crate::io::pipe::KEPT). A search that would need more goes on at the next place.
+//! Of a pipe the bytes from there on are kept, at most [`KEPT`](crate::io::pipe::KEPT). A search that would need more continues at the next place.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -30,7 +30,7 @@ const FLUSH: [u8; 4] = [0, 0, 0xff, 0xff];
 /// Work that a search may spend on places that are not accepted: this constant, and this multiple of the size of the file.
 const WORK: u64 = 64 << 20;
 const WORK_FACTOR: u64 = 16;
-/// Maximum number of marks behind the last sound record. Only blocks of a few bytes have more.
+/// Maximum number of marks after the last sound record. Only blocks of a few bytes have more.
 const MAX_MARKS: usize = 1 << 16;
 /// Minimum work of one place.
 const PLACE: u64 = 256;
@@ -63,7 +63,7 @@ pub(in crate::io) struct FileBytes<'a> {
     pub(in crate::io) file: SalvageFile<'a>,
     /// Offset of the next byte.
     pub(in crate::io) at: u64,
-    /// Offset behind the last byte, `u64::MAX` for a pipe.
+    /// Offset after the last byte, `u64::MAX` for a pipe.
     pub(in crate::io) end: u64,
 }
 
@@ -214,7 +214,7 @@ impl<'a> DamagedInflate<'a> {
         Ok(Some(NotInflated { file, error: error.into(), goes_on: place.is_some() }))
     }
 
-    /// Returns the first place after byte `from` of the file behind which a sound record is found.
+    /// Returns the first place after byte `from` of the file after which a sound record is found.
     fn search(&mut self, from: u64) -> Result<Option<Place>> {
         let hold = |file: &SalvageFile<'_>, yes| file.pipe().map_or((), |pipe| pipe.hold(yes));
         hold(&self.file, true);
@@ -263,7 +263,7 @@ impl<'a> DamagedInflate<'a> {
         Ok(None)
     }
 
-    /// Returns true if a sound record is found in the bytes that are inflated behind a place.
+    /// Returns true if a sound record is found in the bytes that are inflated after a place.
     fn holds_record(&mut self, place: Place) -> Result<bool> {
         let (work, format) = (self.work(), self.format);
         let bytes = FileBytes { file: self.file.clone(), at: place.at, end: self.size };
@@ -504,7 +504,7 @@ mod tests {
         }
         assert_eq!(total, n);
         assert!(most < MAX_MARKS && inflate.marks.len() > MAX_MARKS / 4, "{most}");
-        // A block has 6 bytes of the file, behind the header of 10.
+        // A block has 6 bytes of the file, after the header of 10.
         let exact = |&(out, at): &(u64, u64)| at == 10 + 6 * out;
         assert!(inflate.marks.iter().all(exact) && inflate.marks.front() == Some(&(0, 10)));
     }

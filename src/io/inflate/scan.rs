@@ -2,9 +2,9 @@
 //!
 //! A checkpoint is the border of two deflate blocks: a bit position in the file, and the window, which is the last 32 KiB that were
 //! decompressed before it. [`CheckpointScan`] finds checkpoints while it decompresses a file once, and [`InflateFrom`](super::InflateFrom) decompresses the
-//! bytes behind one. At the first block of a stream or a gzip member the window is empty.
+//! bytes after one. At the first block of a stream or a gzip member the window is empty.
 //!
-//! The borders are found with miniz_oxide, which reports them. The bytes behind a checkpoint are decompressed with zlib-rs, which is
+//! The borders are found with miniz_oxide, which reports them. The bytes after a checkpoint are decompressed with zlib-rs, which is
 //! faster. Only those of a damaged stream are decompressed with miniz_oxide again: two decoders may differ in the bytes before an error.
 
 use super::header::{
@@ -25,7 +25,7 @@ use std::fmt;
 use std::io::{self, Read};
 use zlib_rs::adler32::adler32;
 
-/// Number of bytes behind the last member or stream that may begin a zlib stream of records.
+/// Number of bytes after the last member or stream that may begin a zlib stream of records.
 const REST: usize = 512;
 /// Number of bytes of a window, the largest distance in a deflate stream.
 pub(crate) const WINDOW: usize = 32 << 10;
@@ -87,7 +87,7 @@ impl Checkpoints {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Adds a checkpoint behind the others.
+    /// Adds a checkpoint after the others.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -95,7 +95,7 @@ impl Checkpoints {
         self.push(point.out, point.bit, point.window)
     }
 
-    /// Adds a checkpoint. It replaces one that has no bytes behind it, since the stream was damaged there.
+    /// Adds a checkpoint. It replaces one that has no bytes after it, since the stream was damaged there.
     fn push(&mut self, out: u64, bit: u64, window: &[u8]) -> io::Result<()> {
         if let Some(last) = self.points.pop_if(|last| last.out == out) {
             self.windows = self.windows.saturating_sub(last.window.len() as u64);
@@ -112,7 +112,7 @@ impl Checkpoints {
 /// A reader of the decompressed bytes of a file, which collects checkpoints.
 ///
 /// It is as strict as [`Inflate`](super::Inflate), and its errors are the same except for the reason of damage. They are returned after
-/// the bytes before the damage. After an error it can go on at another position of the file, which becomes a checkpoint.
+/// the bytes before the damage. After an error it can continue at another position of the file, which becomes a checkpoint.
 ///
 /// A [`tolerant`](CheckpointScan::tolerant) reader accepts a cut trailer at the end of the file, and other bytes after the last one.
 pub(crate) struct CheckpointScan<R> {
@@ -120,7 +120,7 @@ pub(crate) struct CheckpointScan<R> {
     format: CompressedFormat,
     /// Minimum number of decompressed bytes between two checkpoints.
     spacing: u64,
-    part: StreamPart,
+    next: StreamNext,
     decoder: Box<DecompressorOxide>,
     /// The last decompressed bytes of the member are those before `end`.
     decoded: Box<[u8]>,
@@ -150,19 +150,19 @@ pub(crate) struct CheckpointScan<R> {
 
 /// The state of a decoder between two bytes of the decompressed stream, about 43 KiB.
 ///
-/// Decompression can go on from it, as from a checkpoint. It may be inside a deflate block.
+/// Decompression can continue from it, as from a checkpoint. It may be inside a deflate block.
 pub(super) struct PausedScan {
     decoder: Box<DecompressorOxide>,
     /// The bytes before `out` that the decoder may refer to.
     window: Box<[u8]>,
-    part: StreamPart,
+    next: StreamNext,
     /// Offset in the decompressed stream.
     pub(super) out: u64,
 }
 
-/// The part of a file that comes next.
+/// What comes next in a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum StreamPart {
+enum StreamNext {
     /// The header of a gzip member or a zlib stream, or the end of the file.
     Header,
     Blocks,
@@ -211,7 +211,7 @@ impl<R: Read> CheckpointScan<R> {
             input: BufferedInput::new(inner, FIRST_INPUT),
             format,
             spacing,
-            part: StreamPart::Header,
+            next: StreamNext::Header,
             decoder: Box::default(),
             decoded: vec![0; OUTPUT].into_boxed_slice(),
             end: 0,
@@ -231,20 +231,20 @@ impl<R: Read> CheckpointScan<R> {
     }
 
     /// Returns the same reader, which accepts two ends of a file if `yes`: inside a trailer or the first bytes of a header, and after bytes
-    /// behind the last member or stream that seem to contain no records.
+    /// after the last member or stream that seem to contain no records.
     pub(crate) fn tolerant(self, yes: bool) -> CheckpointScan<R> {
         CheckpointScan { tolerant: yes, ..self }
     }
 
-    /// Returns the number of bytes at the end of the file that were left out, behind the last deflate block, or the last member or stream.
+    /// Returns the number of bytes at the end of the file that were left out, after the last deflate block, or the last member or stream.
     /// `None` if the file ended as it should. It is 0 if a trailer is missing.
     pub(crate) fn left_out(&self) -> Option<u64> {
         self.left_out
     }
 
-    /// Returns a reader of the members behind those that were scanned before, with the checkpoints of both. `inner` begins at byte
+    /// Returns a reader of the members after those that were scanned before, with the checkpoints of both. `inner` begins at byte
     /// `at` of the file, and its content at byte `out` of the stream.
-    pub(crate) fn behind(
+    pub(crate) fn after(
         inner: R,
         format: CompressedFormat,
         spacing: u64,
@@ -257,10 +257,10 @@ impl<R: Read> CheckpointScan<R> {
         scan
     }
 
-    /// Returns a reader of the bytes behind a checkpoint. `inner` begins with the block.
+    /// Returns a reader of the bytes after a checkpoint. `inner` begins with the block.
     pub(super) fn from_block(inner: R, format: CompressedFormat, from: Checkpoint<'_>) -> CheckpointScan<R> {
         let mut scan = CheckpointScan::new(inner, format, u64::MAX);
-        scan.part = StreamPart::Blocks;
+        scan.next = StreamNext::Blocks;
         let window = from.window.len().min(OUTPUT);
         if let (Some(to), Some(window)) = (scan.decoded.get_mut(..window), from.window.get(..window)) {
             to.copy_from_slice(window);
@@ -274,20 +274,20 @@ impl<R: Read> CheckpointScan<R> {
         self.stop = stop;
     }
 
-    /// Returns the state of the decoder behind the last byte that was decompressed, and the number of bytes that were read and not
+    /// Returns the state of the decoder after the last byte that was decompressed, and the number of bytes that were read and not
     /// decompressed. All decompressed bytes must have been returned.
     pub(super) fn pause(&self) -> (PausedScan, usize) {
         let start = self.end.saturating_sub(WINDOW);
         let window = self.decoded.get(start..self.end).unwrap_or_default().into();
-        let paused = PausedScan { decoder: self.decoder.clone(), window, part: self.part, out: self.out };
+        let paused = PausedScan { decoder: self.decoder.clone(), window, next: self.next, out: self.out };
         (paused, self.input.buffered().len())
     }
 
-    /// Returns a reader of the bytes behind a paused decoder. `inner` begins with the first byte that was not decompressed.
+    /// Returns a reader of the bytes after a paused decoder. `inner` begins with the first byte that was not decompressed.
     pub(super) fn resume(inner: R, format: CompressedFormat, from: &PausedScan) -> CheckpointScan<R> {
         let start = Checkpoint { out: from.out, bit: 0, window: &from.window };
         let mut scan = CheckpointScan::from_block(inner, format, start);
-        (scan.decoder, scan.part) = (from.decoder.clone(), from.part);
+        (scan.decoder, scan.next) = (from.decoder.clone(), from.next);
         scan
     }
 
@@ -300,7 +300,7 @@ impl<R: Read> CheckpointScan<R> {
         (self.input.start, self.input.end, self.input.consumed) = (0, 0, at);
         self.input.read_len = FIRST_INPUT;
         (self.pending, self.failed, self.must_mark) = (0, None, mark);
-        self.part = StreamPart::Header;
+        self.next = StreamNext::Header;
         if !header {
             self.begin_blocks()?;
             self.sum = None;
@@ -345,16 +345,16 @@ impl<R: Read> CheckpointScan<R> {
             if let Some(e) = &self.failed {
                 return Err(Error::from(e.clone()).into());
             }
-            match self.part {
-                StreamPart::Header => match self.header() {
+            match self.next {
+                StreamNext::Header => match self.header() {
                     Ok(true) => self.begin_blocks()?,
                     Ok(false) => return Ok(false),
                     Err(HeaderFault::Io(e)) => return Err(e),
                     Err(HeaderFault::Format(e)) => self.failed = Some(e),
                 },
-                StreamPart::Blocks => self.block()?,
-                StreamPart::Trailer => self.trailer()?,
-                StreamPart::End => return Ok(false),
+                StreamNext::Blocks => self.block()?,
+                StreamNext::Trailer => self.trailer()?,
+                StreamNext::End => return Ok(false),
             }
         }
         Ok(true)
@@ -385,7 +385,7 @@ impl<R: Read> CheckpointScan<R> {
         };
         let is_end = self.tolerant
             && match &fault {
-                // Behind the fields of fixed length, damaged flags may be the reason.
+                // After the fields of fixed length, damaged flags may be the reason.
                 CompressionError::Cut { .. } => self.input.consumed.saturating_sub(at) < GZIP_HEADER,
                 _ if at == 0 || first == MAGIC => false,
                 _ => !self.rest_holds_records(first.get(..len).unwrap_or_default())?,
@@ -400,10 +400,10 @@ impl<R: Read> CheckpointScan<R> {
     /// Ends the stream. The bytes of the file from `at` on are left out.
     fn leave_out(&mut self, at: u64) {
         self.left_out = Some(self.input.consumed.saturating_sub(at));
-        self.part = StreamPart::End;
+        self.next = StreamNext::End;
     }
 
-    /// Reads the bytes behind the last member or stream. Returns true if they may contain records: they begin with a record or a zlib
+    /// Reads the bytes after the last member or stream. Returns true if they may contain records: they begin with a record or a zlib
     /// stream of records, or a gzip member begins anywhere, since a damaged header may precede it. `first`: the bytes that were read before.
     fn rest_holds_records(&mut self, first: &[u8]) -> io::Result<bool> {
         let mut bytes = first.to_vec();
@@ -431,7 +431,7 @@ impl<R: Read> CheckpointScan<R> {
         self.decoder.init();
         self.sum = Some(Checksum::new(self.format));
         (self.member, self.end, self.block) = (0, 0, self.input.consumed);
-        self.part = StreamPart::Blocks;
+        self.next = StreamNext::Blocks;
         let must = std::mem::take(&mut self.must_mark);
         if must || self.found.last().is_none_or(|last| self.is_far_from(last.out)) {
             self.found.push(self.out, self.input.consumed.saturating_mul(8), &[])?;
@@ -478,7 +478,7 @@ impl<R: Read> CheckpointScan<R> {
         self.member = self.member.saturating_add(made as u64);
         match status {
             TINFLStatus::BlockBoundary => self.border()?,
-            TINFLStatus::Done => self.part = StreamPart::Trailer,
+            TINFLStatus::Done => self.next = StreamNext::Trailer,
             TINFLStatus::HasMoreOutput => {}
             TINFLStatus::NeedsMoreInput if more => {}
             TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
@@ -529,7 +529,7 @@ impl<R: Read> CheckpointScan<R> {
             };
             sound &= expected.is_none_or(|trailer| trailer.get(k) == Some(&found));
         }
-        self.part = StreamPart::Header;
+        self.next = StreamNext::Header;
         if !sound {
             self.fail("the checksum or length in the trailer does not match");
         }

@@ -115,7 +115,7 @@ fn check(file: &[u8], format: CompressedFormat, content: &[u8], spacing: u64) ->
 }
 
 #[test]
-fn bytes_behind_checkpoints() {
+fn bytes_after_checkpoints() {
     let bytes = content(3 << 20, 1);
     for level in [0, 1, 6, 9] {
         for spacing in [0, 64 << 10, 1 << 20] {
@@ -224,7 +224,7 @@ fn damage_is_found_as_by_the_other_reader() {
 }
 
 #[test]
-fn damage_behind_a_checkpoint_is_an_error() {
+fn damage_after_a_checkpoint_is_an_error() {
     let bytes = content(1 << 20, 5);
     let file = gzip(&bytes, 6);
     let (_, _, points) = scan(&file, CompressedFormat::Gzip, 100_000);

@@ -5,7 +5,7 @@ mod json;
 
 use super::digest::{digest, hex};
 use super::epoch::Order;
-use super::part::{OrderPart, PartKind};
+use super::source::{OrderSource, SourceKind};
 use super::spec::Spec;
 use crate::error::{Error, OrderError, Result};
 
@@ -141,35 +141,35 @@ impl SpecSummary {
                 SummaryWeights::new(components.len(), components.iter().map(|component| component.weight));
             let mut words = Vec::with_capacity(9 * components.len());
             for component in components {
-                words.extend(words_of(&OrderPart::new(
+                words.extend(words_of(&OrderSource::new(
                     &component.order,
                     component.records.clone().unwrap_or(0..n),
                 )?));
             }
             return Ok(SpecSummary { kind: SummaryKind::Mixture(weights, digest(words)), ids: None });
         }
-        let part = OrderPart::new(spec, 0..n)?;
-        let kind = match &part.kind {
-            PartKind::Sequential => SummaryKind::Sequential,
-            PartKind::Global => SummaryKind::Global,
-            &PartKind::Block { block, window } => SummaryKind::Block { block, window },
-            PartKind::Weighted(weights) => SummaryKind::Weighted(match weights.as_slice() {
+        let source = OrderSource::new(spec, 0..n)?;
+        let kind = match &source.kind {
+            SourceKind::Sequential => SummaryKind::Sequential,
+            SourceKind::Global => SummaryKind::Global,
+            &SourceKind::Block { block, window } => SummaryKind::Block { block, window },
+            SourceKind::Weighted(weights) => SummaryKind::Weighted(match weights.as_slice() {
                 few if few.len() <= LISTED => {
                     SummaryWeights::Listed(few.iter().map(|w| u64::from(*w)).collect())
                 }
                 _ => SummaryWeights::Digest(weights.digest()),
             }),
         };
-        Ok(SpecSummary { kind, ids: part.filter.as_ref().map(|filter| filter.digest()) })
+        Ok(SpecSummary { kind, ids: source.filter.as_ref().map(|filter| filter.digest()) })
     }
 
     /// Compares this saved summary with that of a run.
-    fn check(&self, want: &SpecSummary) -> Result<()> {
+    fn check(&self, expected: &SpecSummary) -> Result<()> {
         // The kind is compared first, because the other fields differ whenever the kind does.
         for field in ["kind", "b", "W", "weights", "parts", "ids"] {
-            let (want, found) = (want.field(field), self.field(field));
-            if want != found {
-                return Err(other_state(field, want, found));
+            let (expected, found) = (expected.field(field), self.field(field));
+            if expected != found {
+                return Err(other_state(field, expected, found));
             }
         }
         Ok(())
@@ -224,17 +224,17 @@ fn is_digest(text: &str) -> bool {
 }
 
 /// Returns the words of a component for the digest `parts`.
-fn words_of(part: &OrderPart) -> [u64; 9] {
-    let (kind, block, window, weights) = match &part.kind {
-        PartKind::Sequential => (0, 0, 0, 0),
-        PartKind::Global => (1, 0, 0, 0),
-        &PartKind::Block { block, window } => (2, block, window, 0),
-        PartKind::Weighted(weights) => (3, 0, 0, weights.digest()),
+fn words_of(source: &OrderSource) -> [u64; 9] {
+    let (kind, block, window, weights) = match &source.kind {
+        SourceKind::Sequential => (0, 0, 0, 0),
+        SourceKind::Global => (1, 0, 0, 0),
+        &SourceKind::Block { block, window } => (2, block, window, 0),
+        SourceKind::Weighted(weights) => (3, 0, 0, weights.digest()),
     };
-    let ids = part.filter.as_ref().map_or(0, |filter| filter.digest());
+    let ids = source.filter.as_ref().map_or(0, |filter| filter.digest());
     let halves = |digest: u128| ((digest >> 64) as u64, digest as u64);
     let ((ids, ids_low), (weights, weights_low)) = (halves(ids), halves(weights));
-    [kind, block, window, part.first, part.len, ids, ids_low, weights, weights_low]
+    [kind, block, window, source.first, source.len, ids, ids_low, weights, weights_low]
 }
 
 #[cold]

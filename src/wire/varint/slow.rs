@@ -1,6 +1,6 @@
 //! General varint decoders, which read a byte or a word at a time.
 
-use crate::error::WireErrorKind;
+use crate::error::WireError;
 use crate::wire::fault::Fault;
 
 /// Bytes of the longest varint (W1).
@@ -74,7 +74,7 @@ pub(super) fn count_slow(chunk: &[u8]) -> Result<usize, Fault> {
         // A run that starts and ends inside a word is at most seven bytes, so only runs across words can be too long.
         let first = (ends.trailing_zeros() / 8) as usize;
         if run + first >= MAX_VARINT {
-            return Err(Fault::new(WireErrorKind::LongVarint, (8 * k).saturating_sub(run)));
+            return Err(Fault::new(WireError::LongVarint, (8 * k).saturating_sub(run)));
         }
         count += ends.count_ones() as usize;
         run = if ends == 0 { run + 8 } else { (ends.leading_zeros() / 8) as usize };
@@ -87,12 +87,12 @@ pub(super) fn count_slow(chunk: &[u8]) -> Result<usize, Fault> {
             run += 1;
             if run >= MAX_VARINT {
                 let end = chunk.len() - tail.len() + k + 1;
-                return Err(Fault::new(WireErrorKind::LongVarint, end.saturating_sub(run)));
+                return Err(Fault::new(WireError::LongVarint, end.saturating_sub(run)));
             }
         }
     }
     if run > 0 {
-        return Err(Fault::new(WireErrorKind::CutVarint, chunk.len() - run.min(chunk.len())));
+        return Err(Fault::new(WireError::CutVarint, chunk.len() - run.min(chunk.len())));
     }
     Ok(count)
 }

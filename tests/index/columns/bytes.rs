@@ -111,7 +111,7 @@ fn files_of_later_versions() {
     let ds = memory(&shard_of(&values));
     let good = from_twin(&ds, &values, true);
     let read = |mut bytes: Vec<u8>| {
-        seal(&mut bytes);
+        put_checksums(&mut bytes);
         FeatureColumn::from_bytes(Region::new(bytes)).and_then(|c| c.verify().map(|()| c))
     };
     let changed = |at: usize, byte: u8| {
@@ -154,7 +154,7 @@ fn mutated_files_never_panic_or_allocate_much() {
             }
         }
         if k % 8 != 0 {
-            seal(&mut file);
+            put_checksums(&mut file);
         }
         let len = file.len() as u64;
         let ((o, s), asked) = alloc::during(|| open_and_read(file));

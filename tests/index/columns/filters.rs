@@ -153,7 +153,7 @@ fn tests_of_lists_strings_and_images_read_records() {
     assert_ne!(ids("split(0.3)"), val);
     let (split, mut buf) = (tfseek::order::Split::new(&[0.3]).unwrap(), Vec::new());
     let mut hash = |i: u64| tfseek::order::Split::hash(ds.read(i, &mut buf).unwrap().payload(), 7);
-    assert_eq!(val, (0..20).filter(|&i| split.part(hash(i)) == Some(0)).collect::<Vec<_>>());
+    assert_eq!(val, (0..20).filter(|&i| split.number(hash(i)) == Some(0)).collect::<Vec<_>>());
 }
 
 /// Returns ten records, of which the values of `m` have two kinds, and record 9 has two values of `id`.

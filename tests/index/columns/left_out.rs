@@ -63,16 +63,16 @@ fn columns_have_no_value_for_them_and_are_not_saved() {
         assert!(ds.find_columns(&["label"]).unwrap()[0].is_none());
         // A requested file needs all records.
         let e = ds.column("label", &ColumnOptions::new().beside(true)).unwrap_err();
-        assert!(matches!(e.kind(), ErrorKind::Wire(_)), "{e}");
+        assert!(matches!(e.kind(), ErrorKind::Wire { .. }), "{e}");
         assert_eq!((e.location().record, e.location().path.as_deref()), (Some(2), Some(&*paths[0])));
     }
-    // Without damage, a reader that does not leave records out sees the error, also behind one that does.
+    // Without damage, a reader that does not leave records out sees the error, also after one that does.
     let sound: Vec<&[u8]> = vec![b"", MALFORMED];
     let path = write(dir.path(), "c.tfrecord", &records(&sound));
     let ds = skips(&dir).open(&path).unwrap();
     assert_eq!(left_out(ds.column("label", &ColumnOptions::new().unknown(true)).unwrap().warnings()).0, 1);
     let e = at(&dir).open(&path).unwrap().column("label", &Default::default()).unwrap_err();
-    assert!(matches!(e.kind(), ErrorKind::Wire(_)) && e.location().record == Some(1), "{e}");
+    assert!(matches!(e.kind(), ErrorKind::Wire { .. }) && e.location().record == Some(1), "{e}");
     assert!(
         at(&dir).open(&path).unwrap().select(&"label == 1".parse().unwrap(), &Default::default()).is_err()
     );

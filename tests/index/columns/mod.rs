@@ -20,7 +20,7 @@ use tfseek::index::IndexOptions;
 use tfseek::io::Region;
 use tfseek::{DType, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode, Mapped};
 use tfseek_testkit::shards::{names, options, records, set_mtime, sidecar, write};
-use twin::{Scalar, column_file, seal};
+use twin::{Scalar, column_file, put_checksums};
 
 fn of(value: &Option<Scalar>) -> Vec<u8> {
     let mut builder = ExampleBuilder::new();

@@ -72,7 +72,7 @@ fn features_that_cannot_be_a_column() {
             let right = match e.kind() {
                 ErrorKind::Feature(FeatureError::Count { expected: 1, found: 2 }) => "two",
                 ErrorKind::Feature(FeatureError::WrongKind { expected: "int64", found: "float" }) => "kind",
-                ErrorKind::Wire(_) => "wire",
+                ErrorKind::Wire { .. } => "wire",
                 _ => "other",
             };
             assert_eq!(right, why, "{e}");
@@ -99,8 +99,8 @@ fn shards_are_joined_by_value() {
         .enumerate()
         .map(|(s, values)| write(dir.path(), &format!("s{s}"), &shard_of(values)))
         .collect();
-    for jobs in [1, 3] {
-        let open = DatasetOptions::new().index(index_options(dir.path()).jobs(jobs));
+    for threads in [1, 3] {
+        let open = DatasetOptions::new().index(index_options(dir.path()).threads(threads));
         let ds = open.open(&paths).unwrap();
         let column = ds.column("label", &Default::default()).unwrap();
         same(&column, &shards.concat());

@@ -83,12 +83,12 @@ pub(crate) fn column_file(name: &str, values: &[Option<Scalar>], classes: bool, 
     file[8] = 1;
     file[12] = sections.len() as u8;
     file[16..24].copy_from_slice(&len.to_le_bytes());
-    seal(&mut file);
+    put_checksums(&mut file);
     file
 }
 
 /// Recomputes the checksums of the header, of the section table, and of sections that are inside the file.
-pub(crate) fn seal(file: &mut [u8]) {
+pub(crate) fn put_checksums(file: &mut [u8]) {
     let Some(count) = file.get(12).map(|c| usize::from(*c)) else { return };
     let Some(table) = file.get(128..128 + 32 * count).map(<[u8]>::to_vec) else { return };
     for (k, entry) in table.chunks(32).enumerate() {

@@ -149,7 +149,7 @@ fn finished_columns_are_kept_if_another_shard_fails() {
     damaged[last] ^= 1;
     paths.push(write(dir.path(), "5", &damaged));
     let index = options().index_dir(dir.path().join("i"));
-    let ds = DatasetOptions::new().index(index.jobs(1)).open(&paths).unwrap();
+    let ds = DatasetOptions::new().index(index.threads(1)).open(&paths).unwrap();
     assert!(matches!(
         ds.column("label", &Default::default()).unwrap_err().kind(),
         ErrorKind::CorruptData { .. }

@@ -64,11 +64,6 @@ impl Encoder {
         })
     }
 
-    /// Returns true if the records are SequenceExamples.
-    pub fn is_sequence(&self) -> bool {
-        self.is_sequence
-    }
-
     /// Calls `f` with the payload of each row, in order.
     ///
     /// # Errors

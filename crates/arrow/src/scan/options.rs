@@ -163,10 +163,11 @@ impl Scan {
         self
     }
 
-    /// Sets the number of threads that make the batches of a dataset. Default: one per processor. 0: the thread that asks for them.
+    /// Sets the number of [`threads`](tfseek::threads) that make the batches of a dataset. Default: one per processor. 0: the thread that asks
+    /// for them.
     #[must_use]
-    pub fn threads(mut self, threads: usize) -> Scan {
-        self.threads = Some(threads);
+    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> Scan {
+        self.threads = threads.into();
         self
     }
 

@@ -7,7 +7,7 @@ use super::rows::{MAX_ROWS, ROWS_OF_COLUMNS, batch_rows, together};
 use super::selection::RecordNumbers;
 use crate::converter::Converter;
 use crate::error::{Error, Result};
-use crate::strings::MIN_LENT;
+use crate::strings::MIN_SHARED;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ pub struct ScanReader {
     form: BatchForm,
     parser: BatchParser,
     work: ScanWork,
-    /// Batches that are returned before the work goes on.
+    /// Batches that are returned before the work continues.
     ready: VecDeque<RecordBatch>,
     ended: bool,
     /// The warnings of the search for the records that meet the condition.
@@ -66,7 +66,7 @@ struct ReadBatches {
     /// Memory of an earlier batch.
     bytes: Vec<u8>,
     /// True if batches may borrow the bytes.
-    lends: bool,
+    shares: bool,
 }
 
 /// The records that are left to read.
@@ -110,8 +110,8 @@ impl ScanReader {
         let read = |records, filter| {
             let max_rows = scan.batch_rows.unwrap_or(MAX_ROWS);
             let limits = RowLimits::new(filter, scan.is_sequence, max_rows);
-            let lends = scan.converter.lends_strings();
-            ScanWork::Read(Box::new(ReadBatches { records, limits, bytes: Vec::new(), lends }))
+            let shares = scan.converter.shares_strings();
+            ScanWork::Read(Box::new(ReadBatches { records, limits, bytes: Vec::new(), shares }))
         };
         let work = match (&scan.source, &scan.listed) {
             (ScanSource::Parts(parts), None) if scan.subset.is_none() => {
@@ -177,7 +177,7 @@ impl ScanReader {
                     let rows = read.next()?;
                     if rows.is_empty() {
                         self.work = ScanWork::Ended;
-                    } else if read.lends && !is_small(rows.bytes.len() as u64, rows.len() as u64) {
+                    } else if read.shares && !is_small(rows.bytes.len() as u64, rows.len() as u64) {
                         let (rows, region) = rows.into_region();
                         self.form.parse(&self.parser, &rows.rows(Some(&region)), &mut self.ready)?;
                     } else {
@@ -200,10 +200,10 @@ impl ScanReader {
     }
 }
 
-/// Returns true if records of this size have no byte strings that are lent. The parser then copies them while a record is in the cache: a
+/// Returns true if records of this size have no byte strings that are shared. The parser then copies them while a record is in the cache: a
 /// string of each record in turn, as a column reads them, is a cache miss each.
 fn is_small(bytes: u64, records: u64) -> bool {
-    bytes < records.saturating_mul(MIN_LENT as u64)
+    bytes < records.saturating_mul(MIN_SHARED as u64)
 }
 
 /// Returns the records that meet a condition, and adds the warnings of the search.
@@ -249,13 +249,14 @@ fn work_on(
         Some(bytes) if is_small(bytes, dataset.len()) => parser.contiguous_bytes(true),
         _ => parser,
     };
-    let mut options =
-        dataset.loader(scan.converter.parser_schema()).parser(parser).batch_size(rows as u64).memory(MEMORY);
+    let mut options = dataset
+        .loader(scan.converter.parser_schema())
+        .parser(parser)
+        .batch_size(rows as u64)
+        .memory(MEMORY)
+        .threads(scan.threads);
     if let Some(subset) = &subset {
         options = options.select(subset.clone());
-    }
-    if let Some(threads) = scan.threads {
-        options = options.threads(threads);
     }
     if let Some(verify) = scan.verify {
         options = options.verify(LoaderVerify::Always(verify));
@@ -359,7 +360,7 @@ impl BatchForm {
     /// Converts a batch of these records.
     fn record_batch(&self, batch: &Batch, numbers: &[u64]) -> Result<RecordBatch> {
         let arrays = self.converter.arrays(batch).map_err(|e| {
-            let record = e.row().and_then(|row| numbers.get(row)).copied();
+            let record = e.row.and_then(|row| numbers.get(row)).copied();
             e.in_record(record)
         });
         self.assembled(arrays?, numbers)

@@ -111,24 +111,9 @@ impl Scan {
         self
     }
 
-    /// Returns the names of the columns whose values are in column files: those of scalar specs, whose column has the type of the
+    /// Returns a scan of the same columns and records that reads column files in place of records. `None` if the scan
+    /// has a condition, or one of its columns is not in a column file: only those of scalar specs are, whose column has the type of the
     /// spec and a value wherever the spec needs one. Builds no column file.
-    ///
-    /// # Errors
-    /// Those of [`Dataset::find_columns`](tfseek::Dataset::find_columns).
-    pub fn saved_columns(&self) -> Result<Vec<String>> {
-        let ScanSource::Dataset(dataset) = &self.source else { return Ok(Vec::new()) };
-        let mut names = Vec::new();
-        for column in self.converter.columns() {
-            if self.saved(dataset, column)?.is_some() {
-                names.push(column.field.name().clone());
-            }
-        }
-        Ok(names)
-    }
-
-    /// Returns a scan of the same columns and records that reads column files in place of records. `None` if one of its columns is
-    /// not one of the [saved columns](Scan::saved_columns), or if the scan has a condition.
     ///
     /// Values are those of the specs. A damaged record is no error, and neither is an empty list where the spec has a default:
     /// column files do not have them.

@@ -142,7 +142,7 @@ pub(crate) fn of_column(
     })
 }
 
-/// Checks that the rows of a padded column begin with the blocks of these cells, and go on with the padding.
+/// Checks that the rows of a padded column begin with the blocks of these cells, and continue with the padding.
 pub(crate) fn check_padded(column: &Neutral, spec: &FeatureSpec, cells: &[Cell]) {
     let (Neutral::Dense(array), FeatureSpec::FixedLenSequence { .. }) = (column, spec) else {
         panic!("{column:?} {spec:?}")

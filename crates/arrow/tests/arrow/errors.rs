@@ -12,7 +12,7 @@ fn schema(spec: FeatureSpec) -> Schema {
 
 fn refused(schema: &Schema, options: &Options) -> String {
     let error = Converter::new(schema, options).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Schema(_)), "{error:?}");
+    assert!(matches!(error.kind, ErrorKind::Schema(_)), "{error:?}");
     error.to_string()
 }
 
@@ -84,7 +84,7 @@ fn text_that_is_not_utf8() {
                 error.to_string(),
                 "row 1 of the batch: column \"x\": expected text in UTF-8, found 4 bytes that are not UTF-8 at byte 3"
             );
-            assert_eq!((error.column(), error.row()), (Some("x"), Some(1)));
+            assert_eq!((error.column.as_deref(), error.row), (Some("x"), Some(1)));
             converter.record_batch(&converter.parser().parse(&rows[..1]).unwrap()).unwrap();
         }
     }
@@ -103,14 +103,14 @@ fn batches_of_other_schemas() {
     for other in &others {
         let batch = BatchParser::new(other).parse(std::slice::from_ref(&row)).unwrap();
         let error = converter.record_batch(&batch).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Batch(_)), "{error:?}");
+        assert!(matches!(error.kind, ErrorKind::Batch(_)), "{error:?}");
         assert!(
             error.to_string().starts_with("column \"x\": expected a batch of `Converter::parser`, found ")
         );
     }
     // A single record has no rows.
     let single = converter.parser().parse_single(&row).unwrap();
-    assert!(matches!(converter.record_batch(&single).unwrap_err().kind(), ErrorKind::Batch(_)));
+    assert!(matches!(converter.record_batch(&single).unwrap_err().kind, ErrorKind::Batch(_)));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn text_of_other_columns_that_is_not_utf8() {
     for column in ["o", "s"] {
         let converter = Converter::new(&schema, &Options::new().text(column)).unwrap();
         let error = converter.record_batch(&converter.parser().parse(&rows).unwrap()).unwrap_err();
-        assert_eq!((error.column(), error.row()), (Some(column), Some(2)), "{error}");
+        assert_eq!((error.column.as_deref(), error.row), (Some(column), Some(2)), "{error}");
         let batch = converter.record_batch(&converter.parser().parse(&rows[..2]).unwrap()).unwrap();
         assert_eq!(batch["o"].null_count(), 1);
     }
@@ -148,6 +148,6 @@ fn text_of_other_columns_that_is_not_utf8() {
         let schema = Schema::sequence_example().feature_list("l", spec).build().unwrap();
         let converter = Converter::new(&schema, &Options::new().text("l")).unwrap();
         let error = converter.record_batch(&converter.parser().parse(&rows).unwrap()).unwrap_err();
-        assert_eq!((error.column(), error.row()), (Some("l"), Some(3)), "{error}");
+        assert_eq!((error.column.as_deref(), error.row), (Some("l"), Some(3)), "{error}");
     }
 }

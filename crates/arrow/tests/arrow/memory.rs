@@ -48,19 +48,19 @@ fn addresses_of_batch(batch: &Batch) -> [usize; 4] {
 }
 
 #[test]
-fn numbers_are_lent_and_return_to_the_pool_from_any_thread() {
+fn numbers_are_shared_and_return_to_the_pool_from_any_thread() {
     let converter = numbers();
     let parser = converter.parser();
     let rows = rows();
     let batch = parser.parse(&rows).unwrap();
     let first = converter.record_batch(&batch).unwrap();
     assert_eq!(addresses(&first), addresses_of_batch(&batch));
-    let lent = addresses(&first);
+    let shared = addresses(&first);
     drop(batch);
 
     // While an array lives, its memory is not reused.
     let other = converter.record_batch(&parser.parse(&rows).unwrap()).unwrap();
-    assert!(addresses(&other).iter().all(|address| !lent.contains(address)));
+    assert!(addresses(&other).iter().all(|address| !shared.contains(address)));
     let values = first["c"].as_list::<i32>().value(7);
     drop(other);
 
@@ -74,7 +74,7 @@ fn numbers_are_lent_and_return_to_the_pool_from_any_thread() {
     let held: Vec<RecordBatch> =
         (0..2).map(|_| converter.record_batch(&parser.parse(&rows).unwrap()).unwrap()).collect();
     let all: Vec<usize> = held.iter().flat_map(addresses).collect();
-    assert!(lent.iter().all(|address| all.contains(address)), "{lent:x?} {all:x?}");
+    assert!(shared.iter().all(|address| all.contains(address)), "{shared:x?} {all:x?}");
 }
 
 fn strings(bytes: ByteStrings) -> Converter {
@@ -83,7 +83,7 @@ fn strings(bytes: ByteStrings) -> Converter {
 }
 
 #[test]
-fn long_strings_of_regions_are_lent_and_short_ones_are_copied_together() {
+fn long_strings_of_regions_are_shared_and_short_ones_are_copied_together() {
     let lens = [0, 1, 12, 13, 100, (16 << 10) - 1, 16 << 10, 20, 1 << 20, 12, 50];
     let rows: Vec<Region> = lens
         .iter()
@@ -93,7 +93,7 @@ fn long_strings_of_regions_are_lent_and_short_ones_are_copied_together() {
     let batch = converter.record_batch(&converter.parser().parse(&rows).unwrap()).unwrap();
     let array = batch["s"].as_binary_view();
     array.to_data().validate_full().unwrap();
-    // Two lent strings, and one buffer of copies.
+    // Two shared strings, and one buffer of copies.
     assert_eq!(array.data_buffers().len(), 3);
     for (row, region) in rows.iter().enumerate() {
         let feature = Example::new(region).bytes("s").unwrap();
@@ -107,19 +107,19 @@ fn long_strings_of_regions_are_lent_and_short_ones_are_copied_together() {
 }
 
 #[test]
-fn contiguous_strings_are_lent() {
+fn contiguous_strings_are_shared() {
     let rows: Vec<Vec<u8>> =
         (0..50).map(|k| ExampleBuilder::new().bytes("s", [vec![k; 40]]).encode().unwrap()).collect();
     for bytes in [ByteStrings::View, ByteStrings::Copy] {
         let converter = strings(bytes);
         let batch = converter.parser().parse(&rows).unwrap();
-        let lent = batch.bytes("s").unwrap().get(0).unwrap().as_ptr();
+        let shared = batch.bytes("s").unwrap().get(0).unwrap().as_ptr();
         let found = converter.record_batch(&batch).unwrap();
         let first = match bytes {
             ByteStrings::View => found["s"].as_binary_view().value(0),
             ByteStrings::Copy => found["s"].as_binary::<i32>().value(0),
         };
-        assert_eq!((first, first.as_ptr()), (&[0; 40][..], lent));
+        assert_eq!((first, first.as_ptr()), (&[0; 40][..], shared));
     }
 }
 

@@ -271,7 +271,7 @@ fn wrong_requests_are_refused() {
     let ds = open(&write(dir.path(), &payloads()));
     let scan = Scan::new(&ds, &schema(), &Options::new()).unwrap();
     let error = scan.clone().record("label").unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Schema(_)), "{error}");
+    assert!(matches!(error.kind, ErrorKind::Schema(_)), "{error}");
     let parts = Scan::of_parts(ds.shares(1).unwrap().remove(0), &schema(), &Options::new()).unwrap();
     let error = parts.subset(Subset::from_ids([1]).unwrap()).reader().unwrap_err();
     assert!(error.to_string().contains("a scan of a dataset for chosen records"), "{error}");

@@ -288,17 +288,10 @@ pub(crate) struct ThreadsArgs {
     pub(crate) threads: Option<usize>,
 }
 
-impl ThreadsArgs {
-    /// Returns the number of threads that scan files, the main one included; 0: one per processor.
-    pub(crate) fn count(self) -> usize {
-        self.threads.map_or(0, |n| n.max(1))
-    }
-}
-
 /// Parses a number of threads that the library may start.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
     let n = text.parse().map_err(|e: ParseIntError| e.to_string())?;
-    tfseek::threads(n).map(|_| n).map_err(|e| e.to_string())
+    tfseek::threads(Some(n)).map(|_| n).map_err(|e| e.to_string())
 }
 
 /// Parses a condition. The error shows where it is wrong.

@@ -184,7 +184,7 @@ fn to_other(
     options.force = args.force;
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
     options.text.clone_from(&args.text);
-    options.threads = threads(args.access.threads)?;
+    options.threads = args.access.threads.threads;
     let mut records = dataset.len();
     // In JSON lines, a payload that is not of a guessed kind is a string of bytes.
     let decode = !is_json(output) || options.kind.is_some();
@@ -197,11 +197,6 @@ fn to_other(
     let report = export(&dataset, output, &options, &|records| bar.inc(records));
     bar.finish_and_clear();
     report.map_err(failure)
-}
-
-/// Returns the number of threads that make rows, if it is given.
-fn threads(threads: ThreadsArgs) -> Outcome<Option<usize>> {
-    threads.threads.map(|_| Ok(tfseek::threads(threads.count())?)).transpose()
 }
 
 #[cfg(feature = "tables")]

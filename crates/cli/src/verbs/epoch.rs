@@ -15,7 +15,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use tfseek::Damage;
 use tfseek::Verify;
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 use tfseek::loader::{Loader, LoaderVerify};
 
 /// Explanation of the numbers that `tfseek epoch` prints.
@@ -66,10 +66,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         Some(schema) => dataset.loader(schema),
         None => dataset.record_loader(),
     };
-    options = options.verify(args.verify.into());
-    if let Some(threads) = args.access.threads.threads {
-        options = options.threads(threads);
-    }
+    options = options.verify(args.verify.into()).threads(args.access.threads.threads);
     if args.share.read.skips() {
         options = options.damage(Damage::Skip);
     }
@@ -122,7 +119,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
 fn save(loader: &Loader, path: &Path) -> Outcome {
     let state = loader.state()?.to_json();
     let io = |e| Failure::io(path, e);
-    let mut file = Output::create(path).map_err(io)?;
+    let mut file = Output::open(path, Existing::Replace).map_err(io)?;
     file.write_all(state.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(io)?;
     file.commit().map_err(io)
 }

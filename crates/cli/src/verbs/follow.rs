@@ -1,4 +1,4 @@
-//! `tfseek tail --follow`: prints the records of a file that is still being written, and goes on in the next file of a pattern.
+//! `tfseek tail --follow`: prints the records of a file that is still being written, and continues in the next file of a pattern.
 
 mod state;
 

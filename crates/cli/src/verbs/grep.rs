@@ -71,7 +71,7 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         first: args.shards,
         check_names: true,
         damage: args.print.payload.read.damage(),
-        jobs: args.threads.count(),
+        threads: args.threads.threads,
     };
     let grep = if args.literal {
         Grep::text(args.expr.as_bytes(), options)

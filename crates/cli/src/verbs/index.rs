@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 use tfseek::{DType, ErrorKind, Filter, IndexMode, Selection, Warning};
 use tfseek_tools::in_order;
 
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
     let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
-    let mut options = args.index()?.check_payloads(args.check).jobs(args.threads.count());
+    let mut options = args.index()?.check_payloads(args.check).threads(args.threads.threads);
     options = options.checkpoint_every(args.checkpoint_every).progress(progress::callback(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
@@ -153,10 +153,10 @@ fn fresh(paths: &[PathBuf], args: &IndexArgs, options: &IndexOptions) -> Outcome
     if args.rebuild {
         return Ok(vec![false; paths.len()]);
     }
-    let required = options.clone().mode(IndexMode::Require).jobs(1);
+    let required = options.clone().mode(IndexMode::Require).threads(1);
     let mut all = Vec::new();
     in_order(
-        args.threads.count(),
+        args.threads.threads,
         usize::MAX,
         paths,
         |path| Ok(index::open_shards(std::slice::from_ref(path), &required).is_ok()),
@@ -194,7 +194,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
     let bar = progress::bytes(global, "columns", progress::total_size(sources));
     let mut index = args.index()?.auto_limit(u64::MAX);
     if sources.len() > 1 {
-        index = index.jobs(1);
+        index = index.threads(1);
     }
     if let Some(dir) = &args.index_dir {
         index = index.index_dir(dir);
@@ -210,7 +210,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
     let mut found: Vec<(Option<DType>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let build = |source: &PathBuf| options.open(source)?.columns(&features, &column_options);
     let done = in_order(
-        args.threads.count(),
+        args.threads.threads,
         usize::MAX,
         sources,
         |source| Ok((source, build(source))),
@@ -276,7 +276,7 @@ fn dali(
     console: &mut Console,
 ) -> Outcome {
     // The user requested the index, so the limit on automatic scans does not apply.
-    let options = options.clone().jobs(1).auto_limit(u64::MAX);
+    let options = options.clone().threads(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
     let filter = args.condition.as_ref();
     if paths.len() > 1 && filter.is_some_and(Filter::uses_numbers) {
@@ -305,7 +305,7 @@ fn dali(
         Ok(warnings)
     };
     let done = in_order(
-        args.threads.count(),
+        args.threads.threads,
         usize::MAX,
         paths.iter().zip(&targets),
         |(path, target)| Ok(export(path, target).map(|warnings| (target, warnings))),
@@ -360,7 +360,7 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 /// Returns the records of one shard that meet a filter.
 fn select(path: &Path, filter: &Filter, args: &IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
-    let index = args.index()?.mode(mode).auto_limit(u64::MAX).jobs(1);
+    let index = args.index()?.mode(mode).auto_limit(u64::MAX).threads(1);
     let options = args.read.dataset(index).allow_missing(true);
     // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
     let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));
@@ -371,7 +371,7 @@ fn select(path: &Path, filter: &Filter, args: &IndexArgs, bar: &ProgressBar) -> 
 
 fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {
     let io = |e| Failure::io(target, e);
-    let mut file = BufWriter::new(Output::create(target).map_err(io)?);
+    let mut file = BufWriter::new(Output::open(target, Existing::Replace).map_err(io)?);
     match selected {
         Some(selected) => index::export_text(index, selected.iter(), &mut file)?,
         None => index::export_text(index, 0..index.len(), &mut file)?,

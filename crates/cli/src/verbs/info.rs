@@ -266,7 +266,7 @@ fn count_records(
             Some(index) => index,
             None if !plain => return read.and_then(|()| read_all(n, records, summary)),
             None => {
-                let scan = limit.index().mode(IndexMode::Memory).jobs(1);
+                let scan = limit.index().mode(IndexMode::Memory).threads(1);
                 // The scan of a damaged file fails without a count. Reading the file counts the records before the damage.
                 match index::open_shards(&[path.to_path_buf()], &scan) {
                     Ok(mut opened) if opened.indexes.len() == 1 => {
@@ -329,7 +329,7 @@ impl KnownIndex {
 
 /// Finds the file's index. One with a torn tail, or with gaps, is used if there is no other.
 fn open_index(path: &Path, limit: LimitArgs) -> tfseek::Result<KnownIndex> {
-    let options = limit.index().mode(IndexMode::Require).jobs(1);
+    let options = limit.index().mode(IndexMode::Require).threads(1);
     let open = |options: &index::IndexOptions| index::open_shards(&[path.to_path_buf()], options);
     let mut torn = None;
     let opened = open(&options).or_else(|e| {

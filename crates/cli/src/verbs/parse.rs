@@ -160,7 +160,7 @@ fn check_joined(memory: u64, limit: u64) -> Outcome {
     )))
 }
 
-/// Moves the rows that cannot be parsed behind the others, counts them, and returns the number of the others.
+/// Moves the rows that cannot be parsed to the end, counts them, and returns the number of the others.
 fn leave_out(parser: &BatchParser, rows: &mut [PendingRow], skipped: &mut SkippedErrors) -> Outcome<usize> {
     let mut kept = 0;
     for k in 0..rows.len() {

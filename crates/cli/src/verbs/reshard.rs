@@ -29,7 +29,7 @@ are complete.";
 pub(crate) struct ReshardArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
-    /// Output: a file, or a set of shards such as 'out/train@128.tfrecord'; `{split}` is the name of a part
+    /// Output: a file, or a set of shards such as 'out/train@128.tfrecord'; `{split}` is the name of a split
     #[arg(short, long, value_name = "SET")]
     pub(crate) out: PathBuf,
     /// Only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
@@ -50,14 +50,14 @@ pub(crate) struct ReshardArgs {
     /// With --sort-by: descending
     #[arg(long, requires = "sort_by")]
     pub(crate) reverse: bool,
-    /// Split the records into parts by a hash: `train=0.9,val=0.1`
-    #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = part)]
+    /// Divide the records into splits by a hash: `train=0.9,val=0.1`
+    #[arg(long, value_name = "SPLITS", value_delimiter = ',', value_parser = split)]
     pub(crate) split: Vec<(String, f64)>,
-    /// With --split: records with equal values of this feature are in one part [default: the whole payload is hashed]
+    /// With --split: records with equal values of this feature are in one split [default: the whole payload is hashed]
     #[arg(long, value_name = "FEATURE", requires = "split")]
     pub(crate) split_by: Option<String>,
-    /// With --split-by: the part of the records without a value [default: such a record is an error]
-    #[arg(long, value_name = "PART", requires = "split_by")]
+    /// With --split-by: the split of the records without a value [default: such a record is an error]
+    #[arg(long, value_name = "SPLIT", requires = "split_by")]
     pub(crate) missing: Option<String>,
     /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -87,8 +87,8 @@ pub(crate) struct ReshardArgs {
     pub(crate) access: AccessArgs,
 }
 
-/// Parses a part of a split.
-fn part(text: &str) -> Result<(String, f64), String> {
+/// Parses a split.
+fn split(text: &str) -> Result<(String, f64), String> {
     let expected = || format!("expected NAME=FRACTION, for example train=0.9, found {text}");
     let (name, fraction) = text.split_once('=').ok_or_else(expected)?;
     Ok((name.to_owned(), fraction.parse().map_err(|_| expected())?))
@@ -143,7 +143,7 @@ fn options(args: &ReshardArgs) -> ReshardOptions {
     };
     options.seed = args.seed;
     options.split = (!args.split.is_empty()).then(|| SplitOptions {
-        parts: args.split.clone(),
+        splits: args.split.clone(),
         by: args.split_by.clone(),
         missing: args.missing.clone(),
     });
@@ -153,7 +153,7 @@ fn options(args: &ReshardArgs) -> ReshardOptions {
     options.members = args.members;
     options.index = args.index;
     options.memory = args.memory;
-    options.jobs = args.access.threads.count();
+    options.threads = args.access.threads.threads;
     options.force = args.force;
     options
 }
@@ -165,7 +165,7 @@ fn failure(e: ToolsError) -> Failure {
             Failure::usage(format!("{e} (--force replaces it)"))
         }
         ToolsError::NoValue { .. } => {
-            Failure::Message(DATA, format!("{e} (--missing PART puts such records into a part)"))
+            Failure::Message(DATA, format!("{e} (--missing SPLIT puts such records into a split)"))
         }
         ToolsError::Space { .. } => Failure::Message(IO, e.to_string()),
         e => Failure::usage(e.to_string()),

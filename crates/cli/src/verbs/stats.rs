@@ -143,7 +143,7 @@ fn computed(
         .by(args.by.clone())
         .filter(args.condition.clone())
         .kind(args.payload.kind.specified())
-        .jobs(tfseek::threads(args.threads.count())?)
+        .threads(args.threads.threads)
         .damage(read.damage());
     if let Some(bytes) = args.memory {
         options = options.memory(bytes);

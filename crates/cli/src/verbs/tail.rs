@@ -81,7 +81,7 @@ fn file(
     let before = numbers.begin(path);
     let index = |i: u64| before.and_then(|before| before.checked_add(i));
     // No index is built for a few records. If the index cannot be used, reading the file reports the problem, if there is one.
-    let indexed = read.dataset(IndexOptions::new().mode(IndexMode::Require).jobs(1));
+    let indexed = read.dataset(IndexOptions::new().mode(IndexMode::Require).threads(1));
     // With a condition, the records before the requested ones must be read to count them.
     if path != Path::new(STDIN)
         && (condition.is_all() || matches!(args.n, TailCount::Last(_)))

@@ -87,7 +87,7 @@ fn check<'s>(
     let bar = progress::bytes(global, "validating", progress::total_size(paths));
     let mut all = Validator::new(schema);
     let outcome = in_order(
-        args.threads.count(),
+        args.threads.threads,
         usize::MAX,
         paths,
         |path| file(path, schema, args.payload, &bar),
@@ -118,7 +118,7 @@ fn file<'s>(
             let text = "records are neither Examples nor SequenceExamples (--kind overrides this guess)";
             return Err(Failure::Message(DATA, format!("{}: {text}", name.display())));
         }
-        let added = checks.add_at(record.payload(), kind, record.at());
+        let added = checks.add(record.payload(), kind).map_err(|e| e.at(record.at()));
         skipped.catch(payload.read, added.map_err(Into::into))?;
         progress.read_to(stream.stream().offset());
     }

@@ -85,7 +85,7 @@ fn verify(
         return done(path, found);
     }
     let mut options = VerifyOptions::default();
-    options.threads = args.threads.count();
+    options.threads = args.threads.threads;
     options.kind = kind.specified();
     options.stream = limit.stream();
     options.max_record = limit.max_record();

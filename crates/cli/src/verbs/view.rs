@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ViewArgs, global: &GlobalArgs, console: &mut Console) -
     let mut options = ViewOptions::new()
         .host(args.host)
         .condition(args.select.condition.as_ref())
-        .threads(args.access.threads.count())
+        .threads(args.access.threads.threads)
         .end_with_page(!args.stay);
     if let Some(port) = args.port {
         options = options.port(port);

@@ -73,12 +73,12 @@ fn check_index_file(what: &str, file: &Path, wanted: i64, read: impl Fn(&str) ->
 fn every_flipped_bit_of_a_pack_a_sidecar_and_a_column() {
     let Shards { dir, paths } = shards(&["x", "y"]);
     let (pack, _) = write_pack("p", &paths, &IndexOptions::new()).unwrap();
-    let require = || DatasetOptions::new().index(IndexOptions::new().mode(IndexMode::Require).jobs(1));
+    let require = || DatasetOptions::new().index(IndexOptions::new().mode(IndexMode::Require).threads(1));
     check_index_file("pack", &pack, 2 * RECORDS, |what| {
         let ds = require().open(&pack).ok()?;
         Some(check_records(&ds, 2 * RECORDS, what))
     });
-    build_beside(&paths, &IndexOptions::new().jobs(1)).unwrap();
+    build_beside(&paths, &IndexOptions::new().threads(1)).unwrap();
     let ds = require().open(&paths).unwrap();
     for name in ["x.tfri", "y.tfri"] {
         check_index_file(name, &dir.path(".tfseek").join(name), 2 * RECORDS, |what| {

@@ -146,7 +146,7 @@ impl Target {
             let is_known = self.old.contains_key(path) || is_set && path.starts_with(REPLACED);
             assert!(is_known, "{} is left: {context}", path.display());
         }
-        let index = IndexOptions::new().index_dir(self.dir.path("index")).jobs(1);
+        let index = IndexOptions::new().index_dir(self.dir.path("index")).threads(1);
         let mut complete = 0;
         for (s, name) in self.names.iter().enumerate() {
             let ds = DatasetOptions::new().index(index.clone()).open(self.dir.path(name));

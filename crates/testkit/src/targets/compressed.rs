@@ -90,7 +90,7 @@ impl Options {
         }
         assert_eq!(end.is_ok(), whole && all, "{end:?}, {file_end:?}, {:?}", found.fault);
         let torn = end.is_ok() && (file_end == FileEnd::Torn || found.fault == Some(Fault::Torn));
-        assert_eq!(stream.torn_tail_bytes().is_some(), torn);
+        assert_eq!(stream.warnings().iter().any(|warning| warning.kind() == "torn_tail"), torn);
 
         let (folder, index) =
             (Scratch::new(), IndexOptions::new().default_dirs(None, None).mode(IndexMode::Memory));

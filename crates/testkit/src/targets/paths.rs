@@ -61,7 +61,7 @@ pub fn paths(data: &[u8]) {
             return;
         }
         let found = resolve(&path, allow_missing);
-        let with_warnings = resolve_with_warnings(&path, allow_missing).map(|resolved| resolved.paths);
+        let with_warnings = resolve_with_warnings(&path, allow_missing).map(|(paths, _)| paths);
         assert_eq!(found.as_ref().ok(), with_warnings.as_ref().ok());
         if let Ok(found) = &found {
             assert!(!found.is_empty() && found.iter().all(|path| path.is_file()), "{text:?}: {found:?}");

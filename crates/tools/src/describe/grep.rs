@@ -43,8 +43,8 @@ pub struct GrepOptions {
     pub check_names: bool,
     /// Treatment of damaged records and of records that do not decode.
     pub damage: Damage,
-    /// Number of threads; 0: one per processor.
-    pub jobs: usize,
+    /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread.
+    pub threads: Option<usize>,
 }
 
 /// The matches of a unit.
@@ -116,8 +116,8 @@ impl Grep {
         open: impl FnMut(usize, Option<u64>) -> Result<S> + Send,
         mut found: impl FnMut(MergedUnit<GrepUnit>) -> Result<(), E>,
     ) -> Result<GrepTotals, E> {
-        let GrepOptions { jobs, damage, .. } = self.options;
-        let options = UnitOptions { jobs, damage, bytes: UNIT_BYTES, ..UnitOptions::default() };
+        let GrepOptions { threads, damage, .. } = self.options;
+        let options = UnitOptions { threads, damage, bytes: UNIT_BYTES, ..UnitOptions::default() };
         let filter = match &self.pattern {
             GrepPattern::Filter(filter) => Some(filter.for_records()),
             GrepPattern::Text(_) => None,

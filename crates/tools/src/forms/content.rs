@@ -25,8 +25,11 @@ impl<'a> Content<'a> {
     /// The payload is malformed as a message of that kind. The error has no location.
     pub fn decode(payload: &'a [u8], kind: MessageKind) -> Result<Content<'a>> {
         match kind {
-            MessageKind::Example => Content::example(Example::new(payload)),
-            MessageKind::SequenceExample => Content::sequence(SequenceExample::new(payload)),
+            MessageKind::Example => Ok(Content::Example(map(Example::new(payload).entries())?)),
+            MessageKind::SequenceExample => {
+                let sequence = SequenceExample::new(payload);
+                Ok(Content::Sequence(map(sequence.context().entries())?, map(sequence.feature_lists())?))
+            }
             MessageKind::Other => Ok(Content::Raw),
         }
     }
@@ -41,22 +44,6 @@ impl<'a> Content<'a> {
             Err(_) if !is_given => Ok(Content::Raw),
             decoded => decoded,
         }
-    }
-
-    /// Decodes an Example. Errors have its location.
-    ///
-    /// # Errors
-    /// The payload is malformed.
-    pub fn example(example: Example<'a>) -> Result<Content<'a>> {
-        Ok(Content::Example(map(example.entries())?))
-    }
-
-    /// Decodes a SequenceExample. Errors have its location.
-    ///
-    /// # Errors
-    /// The payload is malformed.
-    pub fn sequence(sequence: SequenceExample<'a>) -> Result<Content<'a>> {
-        Ok(Content::Sequence(map(sequence.context().entries())?, map(sequence.feature_lists())?))
     }
 }
 

@@ -128,7 +128,7 @@ impl Serialize for BytesJson<'_> {
 
 /// A byte string as a base64 string.
 #[derive(Clone, Copy, Debug)]
-pub struct Base64<'a>(pub &'a [u8]);
+pub(super) struct Base64<'a>(pub(super) &'a [u8]);
 
 impl Serialize for Base64<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {

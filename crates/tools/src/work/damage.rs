@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use tfseek::io::{SalvagePart, SalvageReader};
+use tfseek::io::{SalvageItem, SalvageReader};
 use tfseek::{Error, ErrorKind, Result, Warning};
 
 /// The default maximum payload length in bytes, the longest message that protobuf parses.
@@ -61,7 +61,7 @@ pub struct Gap {
     pub record: Option<u64>,
     /// Ordinal of the first sound record after the gap. `None` if there is none, or its ordinal is not known.
     pub next_record: Option<u64>,
-    /// The bytes of a compressed file that could not be inflated. The first is where inflation ended, at the damage or behind it.
+    /// The bytes of a compressed file that could not be inflated. The first is where inflation ended, at the damage or after it.
     pub file: Option<std::ops::Range<u64>>,
 }
 
@@ -170,9 +170,9 @@ impl Run<'_> {
         let in_file = |e: Error| e.in_file(path);
         let mut reader = SalvageReader::new(file, self.max_record).map_err(in_file)?;
         let mut read = 0;
-        while let Some(part) = reader.next().map_err(in_file)? {
-            match part {
-                SalvagePart::Record { record, bytes, .. } => {
+        while let Some(item) = reader.next().map_err(in_file)? {
+            match item {
+                SalvageItem::Record { record, bytes, .. } => {
                     self.out.write(bytes)?;
                     self.report.records += 1;
                     self.report.bytes += bytes.len() as u64;
@@ -182,12 +182,12 @@ impl Run<'_> {
                         gap.next_record = record;
                     }
                 }
-                SalvagePart::Damage { offset, record, bytes, error } => {
+                SalvageItem::Damage { offset, record, bytes, error } => {
                     self.rest.write(bytes)?;
                     let reason = error.as_ref().map_or(GapReason::LengthCrc, GapReason::of);
                     self.gap((offset, record), reason, error, |gap| gap.len += bytes.len() as u64);
                 }
-                SalvagePart::NotInflated { offset, record, file, error } => {
+                SalvageItem::NotInflated { offset, record, file, error } => {
                     self.gap((offset, record), GapReason::Inflate, Some(error), |gap| {
                         let start = gap.file.as_ref().map_or(file.start, |before| before.start);
                         (gap.reason, gap.file) = (GapReason::Inflate, Some(start..file.end));

@@ -54,20 +54,20 @@ pub(crate) trait FoldWork: Sync {
     fn partial(&self, _complete: Option<&Self::Unit>, _begun: Option<&Self::Unit>) {}
 }
 
-/// Runs the work on all units, on `jobs` threads. Returns the merged result, or the first error in the order of the shards.
+/// Runs the work on all units, on a number of threads. Returns the merged result, or the first error in the order of the shards.
 ///
 /// If there are fewer shards than threads, each thread copies the records of a unit, up to 64 MiB and a record, so that another thread can
 /// read the next unit meanwhile.
 ///
 /// # Errors
 /// Those of the work.
-pub(crate) fn fold<W: FoldWork>(work: &W, shards: usize, jobs: usize) -> Result<W::Unit, W::Error> {
+pub(crate) fn fold<W: FoldWork>(work: &W, shards: usize, threads: usize) -> Result<W::Unit, W::Error> {
     let states = (0..shards).map(|_| ShardState::default()).collect();
     let state = RunState { shards: states, first: 0, stop: shards, total: None, merging: false, error: None };
-    let run = FoldRun { work, jobs, state: Mutex::new(state), changed: Condvar::new() };
+    let run = FoldRun { work, threads, state: Mutex::new(state), changed: Condvar::new() };
     std::thread::scope(|scope| {
         let run = &run;
-        for k in 1..jobs {
+        for k in 1..threads {
             // With fewer threads the result is the same.
             let _ = std::thread::Builder::new()
                 .name(format!("tfseek-{k}"))
@@ -127,7 +127,7 @@ struct RunState<W: FoldWork> {
 
 struct FoldRun<'a, W: FoldWork> {
     work: &'a W,
-    jobs: usize,
+    threads: usize,
     state: Mutex<RunState<W>>,
     changed: Condvar,
 }
@@ -165,19 +165,19 @@ impl<W: FoldWork> FoldRun<'_, W> {
         let mut state = self.lock();
         loop {
             let RunState { shards, first, stop, .. } = &mut *state;
-            let (from, to) = (*first, (*stop).min(first.saturating_add(2 * self.jobs)));
+            let (from, to) = (*first, (*stop).min(first.saturating_add(2 * self.threads)));
             let left = shards.iter().skip(from).filter(|shard| !shard.is_ended).count();
             if from >= *stop {
                 return None;
             }
             let mut open = shards.iter_mut().enumerate().take(to).skip(from);
-            let ahead = 2 * self.jobs as u64;
+            let ahead = 2 * self.threads as u64;
             let found = open
                 .find(|(_, shard)| !shard.is_busy && !shard.is_ended && shard.taken - shard.merged < ahead);
             if let Some((k, shard)) = found {
                 shard.is_busy = true;
                 shard.taken += 1;
-                let is_direct = left >= self.jobs;
+                let is_direct = left >= self.threads;
                 return Some(TakenUnit {
                     shard: k,
                     number: shard.taken - 1,
@@ -446,8 +446,8 @@ mod tests {
             Numbered::new(&[(200_000, false), (0, false), (7, false), (65_536, false), (65_537, false)]);
         let expected = fold(&work, 5, 1).unwrap();
         assert_eq!(expected.0, [65_536, 65_536, 65_536, 3_392, 0, 7, 65_536, 0, 65_536, 1]);
-        for jobs in [2, 3, 8, 20] {
-            assert_eq!(fold(&work, 5, jobs).unwrap(), expected);
+        for threads in [2, 3, 8, 20] {
+            assert_eq!(fold(&work, 5, threads).unwrap(), expected);
         }
         // Results on the way are those of the first units, and the last one has all.
         let mut partial = work.partial.lock().unwrap();
@@ -461,8 +461,8 @@ mod tests {
     #[test]
     fn the_first_error_in_order_is_returned() {
         let work = Numbered::new(&[(100_000, false), (200_000, true), (5, true), (9, false)]);
-        for jobs in [1, 2, 8] {
-            assert_eq!(fold(&work, 4, jobs), Err(FailedAt(200_000)));
+        for threads in [1, 2, 8] {
+            assert_eq!(fold(&work, 4, threads), Err(FailedAt(200_000)));
         }
     }
 }

@@ -11,7 +11,8 @@ pub mod units;
 mod verify;
 
 pub use decodable::decodable;
-pub use numbered::{NumberedRecords, guess_kind};
+pub(crate) use numbered::NumberedRecords;
+pub use numbered::guess_kind;
 pub use stream::KindedStream;
 pub use threads::in_order;
 pub use verify::{Verification, VerifyOptions, verify};

@@ -10,7 +10,7 @@ use tfseek::{At, Dataset, Record, Result, Warning};
 ///
 /// Damaged records are errors, and the records after them follow.
 #[derive(Debug)]
-pub struct NumberedRecords {
+pub(crate) struct NumberedRecords {
     dataset: Dataset,
     range: Range<u64>,
     /// The records to read, if not all are read.
@@ -22,7 +22,7 @@ pub struct NumberedRecords {
 
 impl NumberedRecords {
     /// Returns all records of shard `s`, none if there is no such shard. Without a kind it is guessed, which reads the first records.
-    pub fn shard(dataset: &Dataset, s: usize, kind: Option<MessageKind>) -> NumberedRecords {
+    pub(crate) fn shard(dataset: &Dataset, s: usize, kind: Option<MessageKind>) -> NumberedRecords {
         let (range, path) = dataset.shards().nth(s).map_or((0..0, PathBuf::new()), |shard| {
             (shard.start..shard.start.saturating_add(shard.len), shard.path.to_path_buf())
         });
@@ -33,7 +33,7 @@ impl NumberedRecords {
 
     /// Leaves out the records that are not in `ids`, which must be in ascending order.
     #[must_use]
-    pub fn only(mut self, ids: &[u64]) -> NumberedRecords {
+    pub(crate) fn only(mut self, ids: &[u64]) -> NumberedRecords {
         let from = ids.partition_point(|i| *i < self.range.start);
         let to = ids.partition_point(|i| *i < self.range.end);
         self.only = Some(ids.get(from..to).unwrap_or_default().to_vec().into_iter());

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::{io, thread};
 
-/// Calls `work` for each item on `threads` threads (0: one per processor), and `done` with the results on the calling thread, in the order of
-/// the items. Items are taken from the iterator in order by whichever thread is free. At most `ahead` of them are begun before the result of
+/// Calls `work` for each item on this number of [`threads`](tfseek::threads), and `done` with the results on the calling thread, in the order
+/// of the items. Items are taken from the iterator in order by whichever thread is free. At most `ahead` of them are begun before the result of
 /// the first is returned; `usize::MAX` is no limit, for small results.
 ///
 /// ```
@@ -28,14 +28,14 @@ use std::{io, thread};
 /// The first error in the order of the items, of `work` or of `done`; that of a thread that cannot be started. Items that were not begun are left
 /// out then, and the others end before the error is returned.
 pub fn in_order<I, T: Send, E: Send + From<tfseek::Error>>(
-    threads: usize,
+    threads: impl Into<Option<usize>>,
     ahead: usize,
     items: impl IntoIterator<Item = I, IntoIter: Send>,
     work: impl Fn(I) -> Result<T, E> + Sync,
     mut done: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut items = items.into_iter();
-    let threads = tfseek::threads(threads)?.min(items.size_hint().1.unwrap_or(usize::MAX));
+    let threads = tfseek::threads(threads.into())?.min(items.size_hint().1.unwrap_or(usize::MAX));
     if threads <= 1 {
         return items.try_for_each(|item| done(work(item)?));
     }

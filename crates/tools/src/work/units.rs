@@ -107,8 +107,8 @@ pub(crate) struct UnitRecord<'a> {
 /// The size of units and the treatment of errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitOptions {
-    /// Number of threads; 0: one per processor.
-    pub(crate) jobs: usize,
+    /// Number of [`threads`](tfseek::threads).
+    pub(crate) threads: Option<usize>,
     /// Number of records after which a unit ends.
     pub(crate) records: usize,
     /// Number of payload bytes from which a unit ends.
@@ -120,7 +120,7 @@ pub(crate) struct UnitOptions {
 impl Default for UnitOptions {
     /// One thread per processor, units of 65,536 records or 64 MiB, and errors that end a shard.
     fn default() -> UnitOptions {
-        UnitOptions { jobs: 0, records: 1 << 16, bytes: 64 << 20, damage: Damage::Raise }
+        UnitOptions { threads: None, records: 1 << 16, bytes: 64 << 20, damage: Damage::Raise }
     }
 }
 
@@ -161,7 +161,7 @@ where
     W: UnitWork,
     E: Send + From<Error>,
 {
-    let jobs = tfseek::threads(options.jobs)?;
+    let threads = tfseek::threads(options.threads)?;
     let cutter = UnitCutter { shards, options, open, next: 0, source: None, total: None, first: true };
     // A shard whose unit had an error is over, but later units of it may have been cut already.
     let mut failed = None;
@@ -174,7 +174,7 @@ where
         }
         merge(unit)
     };
-    if jobs == 1 { on_this_thread(cutter, work, merge) } else { on_threads(jobs, cutter, work, merge) }
+    if threads == 1 { on_this_thread(cutter, work, merge) } else { on_threads(threads, cutter, work, merge) }
 }
 
 fn on_this_thread<S: UnitSource, W: UnitWork, E>(
@@ -195,7 +195,7 @@ fn on_this_thread<S: UnitSource, W: UnitWork, E>(
 }
 
 fn on_threads<S: UnitSource, W: UnitWork, E: Send + From<Error>>(
-    jobs: usize,
+    threads: usize,
     mut cutter: UnitCutter<S, impl FnMut(usize, Option<u64>) -> Result<S> + Send>,
     work: &W,
     merge: impl FnMut(MergedUnit<W::Result>) -> Result<(), E>,
@@ -217,7 +217,7 @@ fn on_threads<S: UnitSource, W: UnitWork, E: Send + From<Error>>(
         lock().push(copies);
         Ok(unit.end(end))
     };
-    in_order(jobs, jobs.saturating_mul(2), units, add, merge)
+    in_order(threads, threads.saturating_mul(2), units, add, merge)
 }
 
 /// A unit while records are added.
@@ -540,10 +540,10 @@ mod tests {
             let (records, bytes) = (1 + rng.below(9), 1 + rng.below(200));
             let damage = if rng.chance(2) { Damage::Skip } else { Damage::Raise };
             let stop = if rng.chance(3) { 1 + rng.below(9) } else { usize::MAX };
-            let options = UnitOptions { jobs: 1, records, bytes, damage };
+            let options = UnitOptions { threads: Some(1), records, bytes, damage };
             let one = listed(&shards, options, stop);
-            for jobs in [2, 5] {
-                assert_eq!(listed(&shards, UnitOptions { jobs, ..options }, stop), one, "{seed}");
+            for threads in [Some(2), Some(5)] {
+                assert_eq!(listed(&shards, UnitOptions { threads, ..options }, stop), one, "{seed}");
             }
             // Each shard has a unit, and an error is the end of its shard.
             if stop == usize::MAX {
@@ -562,7 +562,7 @@ mod tests {
         let shard =
             Shard { items, skippable: false, before: None, read: 0, current: Vec::new(), ended: false };
         let mut sizes = Vec::new();
-        let options = UnitOptions { jobs: 1, records: 3, bytes: 40, damage: Damage::Raise };
+        let options = UnitOptions { threads: Some(1), records: 3, bytes: 40, damage: Damage::Raise };
         let done: Result<()> = for_each_unit(
             1,
             options,
@@ -590,7 +590,7 @@ mod tests {
         let items = vec![Some(vec![9; 3]); 1000].into();
         let shard =
             Shard { items, skippable: false, before: None, read: 0, current: Vec::new(), ended: false };
-        let options = UnitOptions { jobs: 3, records: 1, ..UnitOptions::default() };
+        let options = UnitOptions { threads: Some(3), records: 1, ..UnitOptions::default() };
         let ended = std::panic::catch_unwind(|| {
             for_each_unit::<_, _, Error>(1, options, |_, _| Ok(shard.clone()), &Panics, |_| Ok(()))
         });

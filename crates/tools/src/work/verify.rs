@@ -17,7 +17,7 @@ use tfseek::{Error, ErrorKind, Result, Stream, Warning};
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Number of records with correct checksums. In a damaged file also those behind the damage, which are not decoded.
+    /// Number of records with correct checksums. In a damaged file also those after the damage, which are not decoded.
     pub records: u64,
     /// Payload bytes of these records.
     pub payload_bytes: u64,
@@ -39,8 +39,8 @@ impl Verification {
         self.damage.is_none() && self.malformed == 0
     }
 
-    /// If the file that was verified is damaged, counts the sound records behind the damage too, and finds the damaged ranges.
-    fn count_behind_damage(&mut self, file: &File, name: &Path, max_record: u64) {
+    /// If the file that was verified is damaged, counts the sound records after the damage too, and finds the damaged ranges.
+    fn count_after_damage(&mut self, file: &File, name: &Path, max_record: u64) {
         if !self.damage.as_ref().is_some_and(is_damage) {
             return;
         }
@@ -63,26 +63,26 @@ impl From<Error> for Verification {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// Number of threads; 0: one per processor. Default: 0.
-    pub threads: usize,
+    /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread.
+    pub threads: Option<usize>,
     /// Kind of the records. Default: [`MessageKind::Other`], with which nothing is decoded. Without a kind it is guessed for each file.
     pub kind: Option<MessageKind>,
     /// Options of the streams.
     pub stream: StreamOptions,
-    /// Maximum payload length of the records behind damage. Default: [`MAX_RECORD`].
+    /// Maximum payload length of the records after damage. Default: [`MAX_RECORD`].
     pub max_record: u64,
 }
 
 impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
         let stream = StreamOptions::new();
-        VerifyOptions { threads: 0, kind: Some(MessageKind::Other), stream, max_record: MAX_RECORD }
+        VerifyOptions { threads: None, kind: Some(MessageKind::Other), stream, max_record: MAX_RECORD }
     }
 }
 
 impl VerifyOptions {
     /// Verifies files, several at the same time, and calls `done` with the results in the order of the files. If a regular file is damaged, its
-    /// sound records behind the damage are counted and its damaged ranges are found.
+    /// sound records after the damage are counted and its damaged ranges are found.
     ///
     /// `progress` is called before each file and whenever bytes were read, with their number. It may cancel the work. After a file it has received
     /// the size of the file.
@@ -135,7 +135,7 @@ impl VerifyOptions {
             }
         };
         let found = self.opened(path, count).unwrap_or_else(Verification::from);
-        // What was not read, because it is behind damage or the file cannot be opened.
+        // What was not read, because it is after damage or the file cannot be opened.
         let _ = progress(size.saturating_sub(read.load(Relaxed)));
         found
     }
@@ -156,7 +156,7 @@ impl VerifyOptions {
         };
         let mut found = verify(self.kinded(self.stream.read_file(file, path, progress)?), |_| ());
         if let Some(file) = again {
-            found.count_behind_damage(&file, path, self.max_record);
+            found.count_after_damage(&file, path, self.max_record);
         }
         Ok(found)
     }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_verified_in_order_and_counted_behind_damage() {
+    fn files_are_verified_in_order_and_counted_after_damage() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8]| {
             let path = dir.path().join(name);
@@ -263,7 +263,7 @@ mod tests {
         damaged[4 * 19 + 12] ^= 1;
         let paths =
             [write("a", &damaged), dir.path().join("none"), dir.path().to_path_buf(), write("b", &sound)];
-        for threads in [1, 3] {
+        for threads in [Some(1), Some(3)] {
             let options = VerifyOptions { threads, ..VerifyOptions::default() };
             let read = Arc::new(AtomicU64::new(0));
             let progress = {

@@ -3,7 +3,7 @@
 use crate::error::OutputConflict;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tfseek::io::{Output, OutputKey};
+use tfseek::io::Output;
 
 /// Refuses to replace an existing file. Devices and FIFOs are written to and not replaced.
 ///
@@ -27,10 +27,10 @@ pub fn check_distinct<'a>(
 ) -> Result<(), OutputConflict> {
     // A path without a key is left out: opening it fails with an error that states the reason.
     let read: BTreeMap<_, _> =
-        inputs.into_iter().filter_map(|input| Some((OutputKey::of(input).ok()?, input))).collect();
+        inputs.into_iter().filter_map(|input| Some((Output::key(input).ok()?, input))).collect();
     let mut written: BTreeMap<_, &Path> = BTreeMap::new();
     for (output, source) in outputs {
-        let Ok(key) = OutputKey::of(output) else { continue };
+        let Ok(key) = Output::key(output) else { continue };
         if let Some(&input) = read.get(&key) {
             return Err(OutputConflict::IsInput { output: output.into(), input: input.into() });
         }

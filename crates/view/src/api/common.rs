@@ -6,8 +6,10 @@ use crate::jobs::{Job, Jobs};
 use crate::set::ViewSet;
 use serde_json::json;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tfseek::Error;
 use tfseek_tools::digest;
 
 /// Number of records of the first set whose digests are kept.
@@ -26,7 +28,40 @@ pub(super) struct CommonState {
     common: u64,
     pairs: Vec<[u64; 2]>,
     is_done: bool,
-    error: Option<String>,
+    error: Option<CompareError>,
+}
+
+/// The reason why a comparison ended early.
+#[derive(Debug)]
+enum CompareError {
+    /// The first set has too many records.
+    TooMany { found: u64 },
+    /// The page or the viewer ended it.
+    Stopped,
+    /// A record cannot be read, or does not decode.
+    Record(Error),
+    /// The comparison panicked, with this message.
+    Panicked(String),
+}
+
+impl fmt::Display for CompareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompareError::TooMany { found } => write!(
+                f,
+                "{found} records: the page compares sets of up to {MAX_RECORDS}; `tfseek digest` prints the digests of any number"
+            ),
+            CompareError::Stopped => f.write_str("stopped"),
+            CompareError::Record(e) => e.fmt(f),
+            CompareError::Panicked(message) => f.write_str(message),
+        }
+    }
+}
+
+impl From<Error> for CompareError {
+    fn from(e: Error) -> CompareError {
+        CompareError::Record(e)
+    }
 }
 
 /// Returns the records of equal content that were found so far, and starts the comparison if it does not run.
@@ -41,7 +76,7 @@ pub(super) fn common([a, b]: [&Arc<ViewSet>; 2], jobs: &Jobs<CommonState>) -> Ou
         });
     };
     let job = jobs.ask("", run, |state, message| {
-        state.error = Some(message.to_owned());
+        state.error = Some(CompareError::Panicked(message.to_owned()));
         state.is_done = true;
     });
     let found = job.shared.wait(WAIT, |state| state.is_done);
@@ -51,16 +86,13 @@ pub(super) fn common([a, b]: [&Arc<ViewSet>; 2], jobs: &Jobs<CommonState>) -> Ou
         "records": records,
         "common": found.common,
         "pairs": found.pairs,
-        "error": found.error,
+        "error": found.error.as_ref().map(CompareError::to_string),
     })))
 }
 
-fn compare(a: &ViewSet, b: &ViewSet, job: &Job<CommonState>) -> Result<(), String> {
+fn compare(a: &ViewSet, b: &ViewSet, job: &Job<CommonState>) -> Result<(), CompareError> {
     if a.dataset().len() > MAX_RECORDS {
-        return Err(format!(
-            "{} records: the page compares sets of up to {MAX_RECORDS}; `tfseek digest` prints the digests of any number",
-            a.dataset().len()
-        ));
+        return Err(CompareError::TooMany { found: a.dataset().len() });
     }
     let mut known = HashMap::new();
     each_digest(a, job, |i, digest| {
@@ -83,19 +115,19 @@ fn each_digest(
     set: &ViewSet,
     job: &Job<CommonState>,
     mut f: impl FnMut(u64, [u8; 16]),
-) -> Result<(), String> {
+) -> Result<(), CompareError> {
     let mut buf = Vec::new();
     for (s, shard) in set.dataset().shards().enumerate() {
         let kind = set.kind_of(s);
         for i in shard.start..shard.start.saturating_add(shard.len) {
             if i.is_multiple_of(REPORT) {
                 if job.is_stopped() {
-                    return Err("stopped".into());
+                    return Err(CompareError::Stopped);
                 }
                 job.shared.change(|state| state.read += REPORT.min(set.dataset().len().saturating_sub(i)));
             }
-            let record = set.dataset().read(i, &mut buf).map_err(|e| e.to_string())?;
-            let content = set.content(record, kind).map_err(|e| e.to_string())?;
+            let record = set.dataset().read(i, &mut buf)?;
+            let content = set.content(record, kind)?;
             let digest = digest::content(&content).unwrap_or_else(|| digest::sha256(record.payload()));
             if let Some(digest) = start(&digest) {
                 f(i, digest);

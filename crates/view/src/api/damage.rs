@@ -61,7 +61,7 @@ fn verify(paths: &[PathBuf], threads: usize, job: &Arc<Job<DamageState>>) {
         }
     };
     let mut options = VerifyOptions::default();
-    options.threads = threads;
+    options.threads = Some(threads);
     let outcome = options.run(paths, progress, |path, found| add(path, found, job));
     job.shared.change(|state| {
         // The end of a job that nobody asks for is no error.

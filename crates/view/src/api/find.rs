@@ -64,7 +64,7 @@ pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request
 }
 
 fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) {
-    let options = GrepOptions { damage: Damage::Skip, jobs: threads, ..GrepOptions::default() };
+    let options = GrepOptions { damage: Damage::Skip, threads: Some(threads), ..GrepOptions::default() };
     let mut is_limited = false;
     let searched =
         Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {

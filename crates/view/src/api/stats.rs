@@ -105,7 +105,7 @@ impl StatsProgress for JobProgress<'_> {
 }
 
 fn compute(set: &ViewSet, filter: Option<Filter>, threads: usize, job: &Job<StatsState>) {
-    let options = StatsOptions::new().filter(filter).jobs(threads).damage(Damage::Skip).memory(MEMORY);
+    let options = StatsOptions::new().filter(filter).threads(threads).damage(Damage::Skip).memory(MEMORY);
     let options = options.kind(set.specified_kind());
     let progress = JobProgress { job, due: Mutex::new(Instant::now()) };
     let outcome = options.run_dataset(set.dataset(), None, None, &progress);

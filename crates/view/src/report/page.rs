@@ -41,7 +41,7 @@ pub fn report(
     let dataset = set.dataset().clone();
     let stats = StatsOptions::new()
         .filter(condition.cloned())
-        .jobs(threads)
+        .threads(threads)
         .damage(Damage::Skip)
         .kind(set.specified_kind());
     let stats = stats.run_dataset(&dataset, None, None, report).map_err(|e| failed(&e))?;
@@ -118,7 +118,7 @@ pub fn report(
 
 /// Returns the numbers of the first matches of a condition.
 fn matches(set: &ViewSet, filter: &Filter, threads: usize) -> tfseek::Result<Vec<u64>> {
-    let options = GrepOptions { damage: Damage::Skip, jobs: threads, ..GrepOptions::default() };
+    let options = GrepOptions { damage: Damage::Skip, threads: Some(threads), ..GrepOptions::default() };
     let mut numbers = Vec::new();
     Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
         let left = MAX_MATCHES.saturating_sub(numbers.len());

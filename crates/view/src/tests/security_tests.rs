@@ -368,7 +368,7 @@ fn heads_are_limited() {
             break;
         }
     }
-    assert!(sent < 1000, "the head goes on");
+    assert!(sent < 1000, "the head continues");
     assert_eq!(client.reply().status, 408);
     assert!(client.is_closed());
     // Nothing at all is closed without a response, before and after a request.

@@ -424,7 +424,7 @@ impl Page {
         assert!(troubles.is_empty(), "{}:\n{}", self.name, troubles.join("\n"));
     }
 
-    /// Fails as [`finish`](Page::finish) does, and goes on.
+    /// Fails as [`finish`](Page::finish) does, and continues.
     pub(crate) fn no_trouble(&self) {
         self.settle();
         if !self.troubles().is_empty() {

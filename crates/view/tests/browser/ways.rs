@@ -97,7 +97,7 @@ fn the_token_can_be_typed_and_the_page_that_was_asked_for_opens() {
     page.see("token");
     page.fill("token", "not the token");
     page.key("Enter");
-    page.wait("t.input('token')?.value == ''", "the question for the token again");
+    page.wait("t.input('token')?.value == ''", "the prompt for the token again");
     page.fill("token", shown.link.split_once("t=").unwrap().1);
     page.key("Enter");
     page.wait("t.record() == 7", "record 7");
@@ -179,7 +179,7 @@ fn the_viewer_ends_with_its_last_tab() {
     let ended = serving.is_finished();
     handle.stop();
     serving.join().unwrap();
-    assert!(ended, "the viewer goes on without a tab");
+    assert!(ended, "the viewer continues without a tab");
 }
 
 /// The browser makes the video, so it has a decoder for it.

@@ -53,8 +53,8 @@ fn types_without_a_feature_are_refused_before_anything_is_encoded() {
         (DataType::Dictionary(Box::new(DataType::Int8), Box::new(list(DataType::Int8))), "expected numbers"),
     ] {
         let error = Encoder::new(&schema(data_type.clone()), &EncoderOptions::new()).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Schema(_)), "{error:?}");
-        assert_eq!(error.column(), Some("a"));
+        assert!(matches!(error.kind, ErrorKind::Schema(_)), "{error:?}");
+        assert_eq!(error.column.as_deref(), Some("a"));
         let text = error.to_string();
         assert!(text.starts_with("column \"a\": expected ") && text.contains(words), "{data_type}: {text}");
     }
@@ -69,7 +69,6 @@ fn types_without_a_feature_are_refused_before_anything_is_encoded() {
     ] {
         let found = Encoder::new(&schema(data_type.clone()), &as_list);
         assert_eq!(found.is_ok(), ok, "{data_type}");
-        assert!(found.is_ok_and(|encoder| encoder.is_sequence()) == ok);
     }
 }
 
@@ -143,8 +142,8 @@ fn values_that_change_are_errors_with_their_row() {
         (batch(lists(vec![None, Some(vec![Some(1), None])])), 1, "expected values in the list, found null"),
     ] {
         let error = encode(&batch).unwrap_err();
-        assert_eq!((error.row(), error.column()), (Some(row), Some("a")));
-        assert!(matches!(error.kind(), ErrorKind::Value(_)) && error.to_string().contains(words), "{error}");
+        assert_eq!((error.row, error.column.as_deref()), (Some(row), Some("a")));
+        assert!(matches!(error.kind, ErrorKind::Value(_)) && error.to_string().contains(words), "{error}");
     }
     // Infinite numbers are kept, and NaN.
     let kept = encode(&batch(Float64Array::from(vec![f64::INFINITY, f64::NAN, -0.0]))).unwrap();
@@ -167,7 +166,7 @@ fn errors_of_the_caller_and_of_other_batches() {
         if calls < 2 { Ok(()) } else { Err(EncodeError::Closed.into()) }
     });
     let error = error.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Record(_)), "{error:?}");
+    assert!(matches!(error.kind, ErrorKind::Record(_)), "{error:?}");
     assert_eq!((calls, error.to_string()), (2, tfseek::Error::from(EncodeError::Closed).to_string()));
 
     let found = |batch: &RecordBatch, encoder: &mut Encoder| {
@@ -178,7 +177,7 @@ fn errors_of_the_caller_and_of_other_batches() {
     let two = Arc::new(StringArray::from(vec!["x"])) as ArrayRef;
     let text = found(&RecordBatch::try_from_iter([("a", two.clone()), ("b", two)]).unwrap(), &mut encoder);
     assert!(text.contains("another number of columns"), "{text}");
-    // The encoder goes on.
+    // The encoder continues.
     encoder.encode(&numbers, |_| Ok(())).unwrap();
 }
 

@@ -2,7 +2,9 @@
 
 use arrow_schema::Schema as ArrowSchema;
 use std::collections::BTreeMap;
-use tfseek::example::{Example, ExampleBuf, FeatureBuf, KeyOrder, SequenceExample, SequenceExampleBuf};
+use tfseek::example::{
+    Example, ExampleBuf, Feature, FeatureBuf, KeyOrder, SequenceExample, SequenceExampleBuf,
+};
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use tfseek_arrow::{ByteStrings, Converter, Encoder, EncoderOptions, Options, Tensors};
 use tfseek_testkit::rng::Rng;
@@ -59,6 +61,10 @@ fn empty(spec: &FeatureSpec) -> FeatureBuf {
     }
 }
 
+fn copy(feature: Feature<'_>) -> FeatureBuf {
+    FeatureBuf::try_from(feature).unwrap()
+}
+
 fn is_empty(feature: &FeatureBuf) -> bool {
     match feature {
         FeatureBuf::None => true,
@@ -77,7 +83,7 @@ fn features(
     let mut all = BTreeMap::new();
     for (name, spec) in specs {
         let nullable = arrow.field_with_name(name).unwrap().is_nullable();
-        match found.get(name).unwrap().map(FeatureBuf::from).unwrap_or_default() {
+        match found.get(name).unwrap().map(copy).unwrap_or_default() {
             // A scalar has no empty form.
             feature if matches!(spec, FeatureSpec::Optional { .. }) && is_empty(&feature) => {}
             FeatureBuf::None if nullable => {}
@@ -101,9 +107,8 @@ fn feature_lists(
         match found.feature_list(name).unwrap() {
             None if nullable => {}
             list => {
-                let steps = list
-                    .into_iter()
-                    .flat_map(|list| list.iter().map(FeatureBuf::from).map(step).collect::<Vec<_>>());
+                let steps =
+                    list.into_iter().flat_map(|list| list.iter().map(copy).map(step).collect::<Vec<_>>());
                 all.insert(name.clone(), steps.collect());
             }
         }

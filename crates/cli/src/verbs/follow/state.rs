@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
-use tfseek::io::Output;
+use tfseek::io::{Existing, Output};
 
 const VERSION: u64 = 1;
 
@@ -78,7 +78,7 @@ impl StateFile {
         let Position { record, offset, .. } = position;
         let json = json!({ "v": VERSION, "file": file, "record": record, "offset": offset });
         let in_file = |e| Failure::io(&self.path, e);
-        let mut output = Output::create(&self.path).map_err(in_file)?;
+        let mut output = Output::open(&self.path, Existing::Replace).map_err(in_file)?;
         writeln!(output, "{json}").map_err(in_file)?;
         output.commit().map_err(in_file)?;
         (self.saved, self.written) = (Some(position), Some(Instant::now()));

@@ -4,7 +4,7 @@ use super::frequent::FEW;
 use super::sizes::SizeCounters;
 use super::texts::{KEPT, TextFrequencies};
 use std::collections::BTreeMap;
-use tfseek::BytesList;
+use tfseek::List;
 use tfseek::filter::{image_format, image_size};
 
 /// Statistics of byte strings.
@@ -29,7 +29,7 @@ pub(crate) struct ImageStats {
 
 impl ByteStats {
     #[inline]
-    pub(crate) fn add_list(&mut self, list: BytesList<'_>) {
+    pub(crate) fn add_list<'a>(&mut self, list: List<'a, &'a [u8]>) {
         match list.len() {
             1 => list.first().into_iter().for_each(|value| self.add(value)),
             _ => list.iter().for_each(|value| self.add(value)),
@@ -39,7 +39,7 @@ impl ByteStats {
     #[inline]
     pub(super) fn add(&mut self, value: &[u8]) {
         if self.frequencies.add(value) {
-            self.seal();
+            self.flush();
         }
         if value.len() > KEPT {
             self.inspect(value, 1);
@@ -70,15 +70,15 @@ impl ByteStats {
         }
     }
 
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let mut frequencies = std::mem::take(&mut self.frequencies);
-        frequencies.seal(|value, n| self.inspect(value, n));
+        frequencies.flush(|value, n| self.inspect(value, n));
         self.frequencies = frequencies;
     }
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
-        self.seal();
+        self.flush();
         self.frequencies.approximate(FEW);
     }
 

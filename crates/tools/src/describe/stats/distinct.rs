@@ -3,7 +3,7 @@
 
 const BITS: u32 = 14;
 const REGISTERS: usize = 1 << BITS;
-/// The number of bits of a hash behind those that choose the register.
+/// The number of bits of a hash after those that choose the register.
 const REST: u32 = 64 - BITS;
 
 /// A HyperLogLog sketch of 64-bit hashes.

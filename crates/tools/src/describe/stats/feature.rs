@@ -87,12 +87,12 @@ impl FeatureStats {
     }
 
     /// Counts what was collected. It precedes reading and merging.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.end_run();
-        self.steps.iter_mut().for_each(SizeCounters::seal);
-        self.bytes.iter_mut().for_each(|stats| stats.seal());
-        self.floats.iter_mut().for_each(|stats| stats.seal());
-        self.ints.iter_mut().for_each(|stats| stats.seal());
+        self.steps.iter_mut().for_each(SizeCounters::flush);
+        self.bytes.iter_mut().for_each(|stats| stats.flush());
+        self.floats.iter_mut().for_each(|stats| stats.flush());
+        self.ints.iter_mut().for_each(|stats| stats.flush());
     }
 
     /// Ends exact counting, to save memory.

@@ -51,10 +51,10 @@ impl FieldStats {
         self.values.n
     }
 
-    pub(crate) fn seal(&mut self) {
-        self.values.seal();
-        self.lengths.seal();
-        self.ints.iter_mut().for_each(|ints| ints.seal());
+    pub(crate) fn flush(&mut self) {
+        self.values.flush();
+        self.lengths.flush();
+        self.ints.iter_mut().for_each(|ints| ints.flush());
     }
 
     /// Ends exact counting, to save memory.
@@ -134,8 +134,8 @@ impl PayloadFields {
         Some(self.fields.entry(number).or_default())
     }
 
-    pub(crate) fn seal(&mut self) {
-        self.fields.values_mut().for_each(|field| field.seal());
+    pub(crate) fn flush(&mut self) {
+        self.fields.values_mut().for_each(|field| field.flush());
     }
 
     /// Adds the payloads of `other`. Returns the number of fields of records that are not counted.

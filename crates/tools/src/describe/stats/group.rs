@@ -88,10 +88,10 @@ impl RecordStats {
         self.features.iter_mut().chain(&mut self.lists).flatten()
     }
 
-    fn seal(&mut self) {
-        self.sizes.seal();
-        self.fields.seal();
-        self.all().for_each(|stats| stats.seal());
+    fn flush(&mut self) {
+        self.sizes.flush();
+        self.fields.flush();
+        self.all().for_each(|stats| stats.flush());
     }
 
     /// Adds the statistics of `other`, whose places are mapped to those of this one. Returns the number of fields that are not counted.
@@ -286,14 +286,10 @@ impl UnitStats {
     ) -> std::result::Result<SliceKey, ToolsError> {
         let place = self.features.names.get(by);
         let feature = found.iter().find(|(other, _)| Some(*other) == place).map(|(_, feature)| *feature);
-        let place = || {
-            let at = record.at();
-            format!("record {} at byte {}", at.record.unwrap_or(0), at.offset.unwrap_or(0))
-        };
-        let slice = |reason| ToolsError::Slice { by: by.to_owned(), reason };
+        let at = (record.at().record.unwrap_or(0), record.at().offset.unwrap_or(0));
         let one = |len: usize| match len {
             1 => Ok(()),
-            n => Err(slice(format!("expected one value to slice by, found {n} in {}", place()))),
+            found => Err(ToolsError::SliceValues { by: by.to_owned(), found, at }),
         };
         let key = match feature {
             None | Some(Feature::None) => SliceKey::Missing,
@@ -310,11 +306,8 @@ impl UnitStats {
                 one(list.len())?;
                 let value = list.first().unwrap_or_default();
                 if value.len() > MAX_SLICE_NAME {
-                    return Err(slice(format!(
-                        "expected at most {MAX_SLICE_NAME} bytes to slice by, found {} in {}",
-                        value.len(),
-                        place()
-                    )));
+                    let (by, found) = (by.to_owned(), value.len());
+                    return Err(ToolsError::SliceTooLong { by, limit: MAX_SLICE_NAME, found, at });
                 }
                 SliceKey::Bytes(value.to_vec())
             }
@@ -326,9 +319,9 @@ impl UnitStats {
     }
 
     /// Counts what was collected. It precedes merging.
-    pub(crate) fn seal(&mut self, limit: u64) {
-        self.all.seal();
-        self.slices.values_mut().for_each(RecordStats::seal);
+    pub(crate) fn flush(&mut self, limit: u64) {
+        self.all.flush();
+        self.slices.values_mut().for_each(RecordStats::flush);
         self.limit(limit);
     }
 

@@ -4,7 +4,7 @@ use super::bounds::{Bounds, joined, widened};
 use super::counters::{Cell, KeyCounters, cells, float_cell, float_key, int_cell, int_key};
 use super::frequent::{BLOCK, FEW, NumberFrequencies};
 use super::moments::Moments;
-use tfseek::{FloatList, Int64List};
+use tfseek::List;
 
 /// Number of values whose mean is computed in two passes.
 const MEANS: usize = 256;
@@ -78,7 +78,7 @@ impl IntStats {
 
     /// Adds the values of a list. `scratch` keeps its memory.
     #[inline]
-    pub(crate) fn add_list(&mut self, list: Int64List<'_>, scratch: &mut Vec<i64>) {
+    pub(crate) fn add_list(&mut self, list: List<'_, i64>, scratch: &mut Vec<i64>) {
         if list.len() == 1 {
             list.first().into_iter().for_each(|value| self.add(value));
         } else if list.len() <= DECODED {
@@ -108,12 +108,12 @@ impl IntStats {
     pub(crate) fn add(&mut self, value: i64) {
         self.block.bits.push(value as u64);
         if self.block.is_full() {
-            self.seal();
+            self.flush();
         }
     }
 
     /// Adds what was collected to the table and the sketches. It precedes reading and merging.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let IntStats { block, table, is_exact, counters, frequencies, moments, bounds } = self;
         if *is_exact {
             block.bits.retain(|&bits| match u16::try_from(bits) {
@@ -134,7 +134,7 @@ impl IntStats {
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
-        self.seal();
+        self.flush();
         if self.is_exact {
             self.is_exact = false;
             let table = std::mem::take(&mut self.table);
@@ -274,12 +274,12 @@ pub(crate) struct FloatStats {
 
 impl FloatStats {
     #[inline]
-    pub(crate) fn add_list(&mut self, list: FloatList<'_>) {
+    pub(crate) fn add_list(&mut self, list: List<'_, f32>) {
         match list.as_unaligned() {
             Some(values) => {
                 for values in values.chunks(DECODED) {
                     self.block.bits.extend(values.iter().map(|bytes| u32::from_le_bytes(*bytes)));
-                    self.seal_full();
+                    self.flush_full();
                 }
             }
             None => list.iter().for_each(|value| self.add(value)),
@@ -289,18 +289,18 @@ impl FloatStats {
     #[inline]
     pub(crate) fn add(&mut self, value: f32) {
         self.block.bits.push(value.to_bits());
-        self.seal_full();
+        self.flush_full();
     }
 
     #[inline]
-    fn seal_full(&mut self) {
+    fn flush_full(&mut self) {
         if self.block.is_full() {
-            self.seal();
+            self.flush();
         }
     }
 
     /// Adds what was collected to the sketches. It precedes reading and merging.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let FloatStats {
             block,
             zeros,
@@ -335,7 +335,7 @@ impl FloatStats {
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
-        self.seal();
+        self.flush();
         self.frequencies.approximate(FEW);
         self.block.full = self.frequencies.block();
     }
@@ -410,7 +410,7 @@ mod tests {
     fn floats(values: &[f32]) -> FloatStats {
         let mut stats = FloatStats::default();
         values.iter().for_each(|value| stats.add(*value));
-        stats.seal();
+        stats.flush();
         stats
     }
 
@@ -422,7 +422,7 @@ mod tests {
         let mut ints = IntStats::new();
         let values = [-70_001, 3, 17_031_010_706, 17_031_010_707, 17_031_010_708];
         values.into_iter().for_each(|value| ints.add(value));
-        ints.seal();
+        ints.flush();
         assert_eq!(quantile(&ints.cells(), (-70_001.0, 2e10), 0.5), Some(17_031_010_706.0));
         assert_eq!(quantile(&ints.cells(), (-70_001.0, 2e10), 0.4), Some(3.0));
 

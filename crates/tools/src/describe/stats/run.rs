@@ -24,7 +24,7 @@ pub struct StatsOptions {
     selection: Selection,
     filter: Option<Filter>,
     kind: Option<MessageKind>,
-    jobs: usize,
+    threads: Option<usize>,
     memory: u64,
     damage: Damage,
 }
@@ -35,7 +35,7 @@ impl Default for StatsOptions {
             selection: Selection::default(),
             filter: None,
             kind: None,
-            jobs: 1,
+            threads: None,
             memory: MEMORY,
             damage: Damage::Raise,
         }
@@ -43,7 +43,7 @@ impl Default for StatsOptions {
 }
 
 impl StatsOptions {
-    /// Returns the default options: all features, one thread, kinds are guessed, damage is an error.
+    /// Returns the default options: all features, one thread per processor, kinds are guessed, damage is an error.
     pub fn new() -> StatsOptions {
         StatsOptions::default()
     }
@@ -78,10 +78,10 @@ impl StatsOptions {
         self
     }
 
-    /// Sets the number of threads. Default: 1. The result does not depend on it.
+    /// Sets the number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread. The result does not depend on it.
     #[must_use]
-    pub fn jobs(mut self, jobs: usize) -> StatsOptions {
-        self.jobs = jobs.max(1);
+    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> StatsOptions {
+        self.threads = threads.into();
         self
     }
 
@@ -277,7 +277,7 @@ struct StatsRun<'a> {
 
 impl StatsRun<'_> {
     fn fold(&self) -> Result<Statistics, ToolsError> {
-        let total = fold(self, self.shards, self.options.jobs)?;
+        let total = fold(self, self.shards, tfseek::threads(self.options.threads)?)?;
         // The answer begins here, after all records.
         total.filter.iter().try_for_each(RecordFilter::check_names)?;
         Ok(self.statistics(total))
@@ -371,7 +371,7 @@ impl FoldWork for StatsRun<'_> {
     }
 
     fn end(&self, unit: &mut StatsUnit) {
-        unit.stats.seal(self.unit_memory());
+        unit.stats.flush(self.unit_memory());
     }
 
     fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), ToolsError> {

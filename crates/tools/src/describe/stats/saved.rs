@@ -21,7 +21,7 @@ use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use super::texts::{KEPT, TextFrequencies};
-use crate::error::ToolsError;
+use crate::error::{SavedReason, ToolsError};
 use crate::forms::fields::{MAX_NUMBERS, TypeCounts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -77,26 +77,17 @@ impl Statistics {
     /// # Errors
     /// [`ToolsError::Saved`] for text of another kind or version.
     pub fn from_saved(text: &str) -> Result<Statistics, ToolsError> {
-        let refused = |found: String| ToolsError::Saved(format!("expected saved statistics, found {found}"));
-        let value: Value =
-            serde_json::from_str(text).map_err(|e| refused(format!("text that is not JSON: {e}")))?;
+        let not_json = |e: serde_json::Error| SavedReason::NotJson { reason: e.to_string() };
+        let value: Value = serde_json::from_str(text).map_err(|e| ToolsError::Saved(not_json(e)))?;
         match value.get("tfseek_stats").map(Value::as_u64) {
-            None => {
-                return Err(refused(
-                    "JSON without the member tfseek_stats, which `--save` writes".to_owned(),
-                ));
-            }
+            None => return Err(ToolsError::Saved(SavedReason::NotStatistics)),
             Some(Some(VERSION)) => {}
-            Some(version) => {
-                let version = version.map_or("no number".to_owned(), |version| version.to_string());
-                return Err(ToolsError::Saved(format!(
-                    "expected saved statistics of version {VERSION}, found {version}"
-                )));
+            Some(found) => {
+                return Err(ToolsError::Saved(SavedReason::Version { expected: VERSION, found }));
             }
         }
-        let state = value.get("state").ok_or_else(|| refused("JSON without the member state".to_owned()))?;
-        read(state)
-            .ok_or_else(|| refused("a state with a member that is missing, or out of bounds".to_owned()))
+        let state = value.get("state").ok_or(ToolsError::Saved(SavedReason::NoState))?;
+        read(state).ok_or(ToolsError::Saved(SavedReason::State))
     }
 }
 

@@ -25,14 +25,14 @@ impl SizeCounters {
     #[inline]
     pub(crate) fn add(&mut self, size: usize) {
         if self.run.0 != size {
-            self.seal();
+            self.flush();
             self.run.0 = size;
         }
         self.run.1 += 1;
     }
 
     /// Counts what was added. It precedes reading and merging.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let (size, n) = std::mem::take(&mut self.run);
         if n > 0 {
             self.add_many(size, n);
@@ -76,8 +76,8 @@ mod tests {
         let (mut sizes, mut other) = (SizeCounters::default(), SizeCounters::default());
         [3, 3, 0, 0, 0, 5].into_iter().for_each(|size| sizes.add(size));
         other.add(0);
-        sizes.seal();
-        other.seal();
+        sizes.flush();
+        other.flush();
         sizes.merge(&other);
         assert_eq!((sizes.n, sizes.sum, sizes.min, sizes.max), (7, 11, 0, 5));
         let cells = sizes.cells();

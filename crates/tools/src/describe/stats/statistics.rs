@@ -1,7 +1,7 @@
 //! Statistics of a set of records.
 
 use super::group::{Selection, UnitStats};
-use crate::error::ToolsError;
+use crate::error::{SavedReason, ToolsError};
 use std::borrow::Cow;
 use std::fmt;
 use tfseek::Warning;
@@ -37,16 +37,6 @@ impl Statistics {
     /// Returns the number of damaged or malformed records that were skipped.
     pub fn skipped(&self) -> u64 {
         self.skipped
-    }
-
-    /// Returns the number of damaged ranges of the files that were left out. The number of records in them is not known.
-    pub fn damaged_ranges(&self) -> u64 {
-        self.left_out.0
-    }
-
-    /// Returns the number of bytes in the [damaged ranges](Statistics::damaged_ranges).
-    pub fn damaged_bytes(&self) -> u64 {
-        self.left_out.1
     }
 
     /// Returns the warnings about the files that were read, in their order. Saved statistics have none.
@@ -99,23 +89,15 @@ impl Statistics {
     /// The options differ, or there are too many slices.
     pub fn merge(&mut self, other: &Statistics) -> Result<(), ToolsError> {
         if self.selection.by != other.selection.by {
-            let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "none".to_owned());
-            let (expected, found) = (name(&self.selection.by), name(&other.selection.by));
-            return Err(ToolsError::Saved(format!(
-                "expected statistics sliced by the same feature, found {expected} and {found}"
-            )));
+            let (expected, found) = (self.selection.by.clone(), other.selection.by.clone());
+            return Err(ToolsError::Saved(SavedReason::OtherSlices { expected, found }));
         }
         if self.selection.patterns != other.selection.patterns {
-            return Err(ToolsError::Saved(
-                "expected statistics of the same patterns of features, found different ones".to_owned(),
-            ));
+            return Err(ToolsError::Saved(SavedReason::OtherPatterns));
         }
         if self.selection.condition != other.selection.condition {
-            let name = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
-            let (expected, found) = (name(&self.selection.condition), name(&other.selection.condition));
-            return Err(ToolsError::Saved(format!(
-                "expected statistics of records that meet the same condition, found {expected} and {found}"
-            )));
+            let (expected, found) = (self.selection.condition.clone(), other.selection.condition.clone());
+            return Err(ToolsError::Saved(SavedReason::OtherCondition { expected, found }));
         }
         self.sampled_from = match (self.sampled_from, other.sampled_from) {
             (None, None) => None,

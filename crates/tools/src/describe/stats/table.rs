@@ -451,10 +451,10 @@ mod tests {
     fn values_that_say_little_are_not_shown() {
         let mut bytes = ByteStats::default();
         [[0xff, 1], [0xff, 2]].iter().for_each(|value| bytes.add(value));
-        bytes.seal();
+        bytes.flush();
         assert_eq!(byte_values(&bytes), "2 bytes  2 not UTF-8");
         bytes.add(&[0xff, 1]);
-        bytes.seal();
+        bytes.flush();
         assert_eq!(byte_values(&bytes), "<ff01> 66.7 %, <ff02> 33.3 %  3 not UTF-8");
     }
 

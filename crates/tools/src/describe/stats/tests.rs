@@ -127,8 +127,8 @@ fn the_result_does_not_depend_on_threads() {
     let by = StatsOptions::new().by(Some("label".to_owned()));
     for options in [StatsOptions::new(), by, StatsOptions::new().memory(4 << 20)] {
         let expected = run(&options, &files).unwrap().save();
-        for jobs in [3, 8] {
-            assert!(run(&options.clone().jobs(jobs), &files).unwrap().save() == expected);
+        for threads in [3, 8] {
+            assert!(run(&options.clone().threads(threads), &files).unwrap().save() == expected);
         }
     }
 }
@@ -219,13 +219,7 @@ fn damage_is_an_error_or_is_skipped() {
         run_with(&options.damage(Damage::Skip), StreamOptions::new().damage(Damage::Skip), files).unwrap()
     };
     let counts = |stats: &Statistics| {
-        (
-            stats.records(),
-            stats.skipped(),
-            stats.damaged_ranges(),
-            stats.damaged_bytes(),
-            stats.warnings().len(),
-        )
+        (stats.records(), stats.skipped(), stats.left_out.0, stats.left_out.1, stats.warnings().len())
     };
     let stats = skip(StatsOptions::new().kind(kind), &files);
     assert_eq!(counts(&stats), (59, 1, 0, 0, 0));
@@ -238,7 +232,7 @@ fn damage_is_an_error_or_is_skipped() {
     assert_eq!(counts(&stats), (99, 0, 1, lens[0], 1));
     let third = 2 * 16 + payloads[0].len() + payloads[1].len();
     flipped[third] ^= 1;
-    let stats = skip(StatsOptions::new().jobs(3), &[flipped.clone(), file(&payloads)]);
+    let stats = skip(StatsOptions::new().threads(3), &[flipped.clone(), file(&payloads)]);
     assert_eq!(counts(&stats), (98, 0, 2, lens[0] + lens[1], 1));
     let words = format!("; 2 damaged ranges of {} bytes left out\n", lens[0] + lens[1]);
     assert!(stats.table(&TableStyle::default()).contains(&words));
@@ -337,7 +331,7 @@ fn fields_of_other_messages_are_those_of_a_naive_twin() {
     let messages: Vec<_> = (0..70_000).map(|_| message(&mut rng)).collect();
     let payloads: Vec<_> = messages.iter().map(|fields| encoded(fields)).collect();
     let kind = Some(tfseek::example::MessageKind::Other);
-    let stats = run(&StatsOptions::new().kind(kind).jobs(1), &[file(&payloads)]).unwrap();
+    let stats = run(&StatsOptions::new().kind(kind).threads(1), &[file(&payloads)]).unwrap();
     let found = json(&stats);
     assert_eq!((&found["payloads"], &found["kinds"]["bytes"]), (&"message".into(), &70_000.into()));
     let fields = found["fields"].as_array().unwrap();
@@ -397,9 +391,9 @@ fn fields_of_other_messages_are_those_of_a_naive_twin() {
     // Any number of threads, and merged parts.
     let files = [file(&payloads[..66_000]), file(&payloads[66_000..])];
     let options = StatsOptions::new().kind(kind);
-    let both = run(&options.clone().jobs(1), &files).unwrap();
-    for jobs in [2, 8] {
-        assert!(run(&options.clone().jobs(jobs), &files).unwrap().save() == both.save());
+    let both = run(&options.clone().threads(1), &files).unwrap();
+    for threads in [2, 8] {
+        assert!(run(&options.clone().threads(threads), &files).unwrap().save() == both.save());
     }
     let [first, second] = files.map(|file| run(&options, &[file]).unwrap().save());
     let mut merged = Statistics::from_saved(&first).unwrap();
@@ -448,7 +442,7 @@ fn numbers_of_fields_are_bounded() {
 #[test]
 fn a_condition_selects_records() {
     let all = records(5000);
-    let selects = |text: &str| StatsOptions::new().filter(Some(text.parse().unwrap())).jobs(3);
+    let selects = |text: &str| StatsOptions::new().filter(Some(text.parse().unwrap())).threads(3);
     for condition in
         ["label in 2, 4..6 and present(text)", "len(x) > 2", "any(x) > 100 or label == 1", "record in 7..99"]
     {

@@ -136,7 +136,7 @@ impl Default for TextFrequencies {
 }
 
 impl TextFrequencies {
-    /// Adds a byte string. Returns true if it is time to [`seal`](TextFrequencies::seal).
+    /// Adds a byte string. Returns true if it is time to [`flush`](TextFrequencies::flush).
     #[inline]
     pub(crate) fn add(&mut self, text: &[u8]) -> bool {
         self.block.push(xxh3_64(text), text);
@@ -158,7 +158,7 @@ impl TextFrequencies {
 
     /// Counts what was added. `short` is called with the distinct short strings, and the number of times that each was added. It precedes
     /// reading and merging.
-    pub(crate) fn seal(&mut self, mut short: impl FnMut(&[u8], u64)) {
+    pub(crate) fn flush(&mut self, mut short: impl FnMut(&[u8], u64)) {
         if self.block.texts.is_empty() {
             return;
         }
@@ -280,15 +280,15 @@ mod tests {
 
     fn counted(texts: &[Vec<u8>]) -> TextFrequencies {
         let mut found = TextFrequencies::default();
-        let (mut shorts, mut sealed) = (0, 0);
+        let (mut shorts, mut flushed) = (0, 0);
         for text in texts {
             shorts += u64::from(text.len() <= KEPT);
             if found.add(text) {
-                found.seal(|_, n| sealed += n);
+                found.flush(|_, n| flushed += n);
             }
         }
-        found.seal(|_, n| sealed += n);
-        assert_eq!(shorts, sealed);
+        found.flush(|_, n| flushed += n);
+        assert_eq!(shorts, flushed);
         found
     }
 
@@ -328,7 +328,7 @@ mod tests {
         for text in ["a", "b", "a", "b", "a", "c"] {
             found.block.push(7, text.as_bytes());
             if text == "c" {
-                found.seal(|_, _| ());
+                found.flush(|_, _| ());
                 let other = found.clone();
                 found.merge(&other);
             }

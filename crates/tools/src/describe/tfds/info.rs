@@ -41,12 +41,12 @@ pub struct SplitInfo {
     pub shard_lengths: Option<Vec<u64>>,
     /// Bytes of the split, as its writer counted them.
     pub num_bytes: Option<u64>,
-    template: Vec<Part>,
+    template: Vec<TemplatePiece>,
 }
 
-/// A part of the names of a split's shards.
+/// A piece of the names of a split's shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePiece {
     Text(String),
     /// The number of the shard.
     Shard,
@@ -68,7 +68,7 @@ impl DatasetInfo {
     ///
     /// # Errors
     /// [`ToolsError`].
-    pub fn read(folder: &Path) -> Result<Option<DatasetInfo>, ToolsError> {
+    pub(super) fn read(folder: &Path) -> Result<Option<DatasetInfo>, ToolsError> {
         let path = folder.join(DatasetInfo::FILE_NAME);
         // Opening a pipe would wait for its writer.
         match std::fs::metadata(&path) {
@@ -118,7 +118,7 @@ impl DatasetInfo {
     }
 
     /// Returns true if the shards are TFRecord files.
-    pub fn is_tfrecord(&self) -> bool {
+    pub(super) fn is_tfrecord(&self) -> bool {
         self.file_format.eq_ignore_ascii_case("tfrecord")
     }
 
@@ -159,7 +159,7 @@ impl SplitInfo {
         }
         let (field, template) = template.unwrap_or_else(|| (String::new(), DEFAULT_TEMPLATE.to_owned()));
         let template =
-            parts(&field, &template, &[("DATASET", dataset), ("SPLIT", &name), ("FILEFORMAT", format)])?;
+            pieces(&field, &template, &[("DATASET", dataset), ("SPLIT", &name), ("FILEFORMAT", format)])?;
         Ok(SplitInfo { name, shard_lengths, num_bytes, template })
     }
 
@@ -177,12 +177,14 @@ impl SplitInfo {
     pub fn shard_path(&self, shard: u64, shards: u64) -> PathBuf {
         let width = shards.to_string().len().max(MIN_DIGITS);
         let mut path = String::new();
-        for part in &self.template {
-            match part {
-                Part::Text(text) => path.push_str(text),
-                Part::Shard => path.push_str(&format!("{shard:0width$}")),
-                Part::Shards => path.push_str(&format!("{shards:0width$}")),
-                Part::ShardOfShards => path.push_str(&format!("{shard:0width$}-of-{shards:0width$}")),
+        for piece in &self.template {
+            match piece {
+                TemplatePiece::Text(text) => path.push_str(text),
+                TemplatePiece::Shard => path.push_str(&format!("{shard:0width$}")),
+                TemplatePiece::Shards => path.push_str(&format!("{shards:0width$}")),
+                TemplatePiece::ShardOfShards => {
+                    path.push_str(&format!("{shard:0width$}-of-{shards:0width$}"))
+                }
             }
         }
         path.into()
@@ -201,12 +203,12 @@ impl SplitInfo {
             }
             Some(())
         };
-        for part in &self.template {
-            match part {
-                Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
-                Part::Shard => number(&mut rest, true)?,
-                Part::Shards => number(&mut rest, false)?,
-                Part::ShardOfShards => {
+        for piece in &self.template {
+            match piece {
+                TemplatePiece::Text(text) => rest = rest.strip_prefix(text.as_str())?,
+                TemplatePiece::Shard => number(&mut rest, true)?,
+                TemplatePiece::Shards => number(&mut rest, false)?,
+                TemplatePiece::ShardOfShards => {
                     number(&mut rest, true)?;
                     rest = rest.strip_prefix("-of-")?;
                     number(&mut rest, false)?;
@@ -219,12 +221,12 @@ impl SplitInfo {
 
     /// Returns true if the shards are in folders below that of the file.
     pub(super) fn has_folders(&self) -> bool {
-        self.template.iter().any(|part| matches!(part, Part::Text(text) if text.contains('/')))
+        self.template.iter().any(|piece| matches!(piece, TemplatePiece::Text(text) if text.contains('/')))
     }
 }
 
-/// Divides a template into its parts. `values` are the variables that do not depend on the shard.
-fn parts(field: &str, template: &str, values: &[(&str, &str)]) -> Result<Vec<Part>, ToolsError> {
+/// Divides a template into its pieces. `values` are the variables that do not depend on the shard.
+fn pieces(field: &str, template: &str, values: &[(&str, &str)]) -> Result<Vec<TemplatePiece>, ToolsError> {
     let mut found = Vec::new();
     let mut text = String::new();
     let mut rest = template;
@@ -239,10 +241,10 @@ fn parts(field: &str, template: &str, values: &[(&str, &str)]) -> Result<Vec<Par
             text.push_str(value);
             continue;
         }
-        let part = match variable {
-            "SHARD_INDEX" => Part::Shard,
-            "NUM_SHARDS" => Part::Shards,
-            "SHARD_X_OF_Y" => Part::ShardOfShards,
+        let piece = match variable {
+            "SHARD_INDEX" => TemplatePiece::Shard,
+            "NUM_SHARDS" => TemplatePiece::Shards,
+            "SHARD_X_OF_Y" => TemplatePiece::ShardOfShards,
             _ => {
                 let expected = "DATASET, SPLIT, FILEFORMAT, SHARD_INDEX, NUM_SHARDS or SHARD_X_OF_Y";
                 return Err(content(
@@ -251,11 +253,11 @@ fn parts(field: &str, template: &str, values: &[(&str, &str)]) -> Result<Vec<Par
                 ));
             }
         };
-        found.extend((!text.is_empty()).then(|| Part::Text(std::mem::take(&mut text))));
-        found.push(part);
+        found.extend((!text.is_empty()).then(|| TemplatePiece::Text(std::mem::take(&mut text))));
+        found.push(piece);
     }
     text.push_str(rest);
-    found.extend((!text.is_empty()).then_some(Part::Text(text)));
+    found.extend((!text.is_empty()).then_some(TemplatePiece::Text(text)));
     Ok(found)
 }
 

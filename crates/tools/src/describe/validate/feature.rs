@@ -17,7 +17,7 @@ pub(super) struct FeatureChecks {
     pub(super) present: u64,
     /// Records without the feature.
     absent: Tally,
-    /// Number of records that are counted. Those behind them do not have the key.
+    /// Number of records that are counted. Those after them do not have the key.
     counted: u64,
     /// Values that were compared with the domain.
     pub(super) compared: u64,

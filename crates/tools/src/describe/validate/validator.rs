@@ -6,7 +6,7 @@ use crate::describe::tfx::{FeatureRule, TfxSchema};
 use crate::memory::push;
 use std::collections::{BTreeMap, HashMap};
 use tfseek::example::MessageKind;
-use tfseek::{At, Error, Example, Feature, FeatureList, Result, SequenceExample};
+use tfseek::{Example, Feature, FeatureList, Result, SequenceExample};
 
 /// The checks of the records of one file, or of several files one after the other.
 ///
@@ -69,33 +69,20 @@ impl<'s> Validator<'s> {
         }
     }
 
-    /// Returns the number of records.
-    pub fn records(&self) -> u64 {
-        self.records
-    }
-
     /// Adds the next record.
     ///
     /// # Errors
-    /// The payload is malformed, or `kind` is [`MessageKind::Other`]. The checks are then as before.
+    /// The payload is malformed, or `kind` is [`MessageKind::Other`]. The checks are then as before. The error has no location.
     pub fn add(&mut self, payload: &[u8], kind: MessageKind) -> Result<()> {
-        self.add_at(payload, kind, At::default())
-    }
-
-    /// Adds the next record. Errors have its location.
-    ///
-    /// # Errors
-    /// As [`add`](Validator::add).
-    pub fn add_at(&mut self, payload: &[u8], kind: MessageKind, at: At<'_>) -> Result<()> {
         let mut lists = Vec::new();
         let context = match kind {
-            MessageKind::Example => Example::new(payload).at(at),
+            MessageKind::Example => Example::new(payload),
             MessageKind::SequenceExample => {
-                let sequence = SequenceExample::new(payload).at(at);
+                let sequence = SequenceExample::new(payload);
                 lists = entries(sequence.feature_lists())?;
                 sequence.context()
             }
-            _ => return Err(Error::from(tfseek::ErrorKind::Spec("records without features".into())).at(at)),
+            _ => return Err(tfseek::ErrorKind::Spec("records without features".into()).into()),
         };
         let features = entries(context.entries())?;
         self.features(&features);

@@ -127,7 +127,7 @@ impl<R: Read> RecordBytes<R> {
     fn keep_buffered(&mut self) -> bool {
         let bytes = self.input.buffer();
         if !matches!(bytes.first(), Some(b'{' | b'"')) {
-            // A number has no end of its own: it may go on behind the buffer.
+            // A number has no end of its own: it may continue after the buffer.
             return false;
         }
         let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();

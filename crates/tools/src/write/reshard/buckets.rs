@@ -5,13 +5,13 @@
 
 use super::gather::Gather;
 use super::members::Members;
-use super::parts::BATCH;
 use super::rewrite;
-use crate::error::ToolsError;
+use super::splits::BATCH;
+use crate::error::{OptionsReason, ToolsError};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use tfseek::frame::{Frames, HEADER_LEN, OVERHEAD, put_record};
+use tfseek::frame::{HEADER_LEN, OVERHEAD, frames, put_record};
 use tfseek::{Error, Result, Writer};
 
 /// Number of buckets, at most.
@@ -47,9 +47,7 @@ pub(super) fn write(
         && total / count > memory / 5 * 3
     {
         let expected = total / MOST / 2 * 5;
-        return Err(ToolsError::options(format!(
-            "memory: expected at least {expected} bytes for {MOST} temporary files, found {memory}"
-        )));
+        return Err(ToolsError::Options(OptionsReason::Memory { files: MOST, expected, found: memory }));
     }
     let folder = gather.plan.sets.first().map_or(Path::new("."), |set| set.names.folder());
     let mut buckets = Buckets::new(n, count, memory.map(|memory| (folder, memory / 5 / count)));
@@ -71,9 +69,9 @@ fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -
     while start < n {
         ids.clear();
         let end = n.min(start.saturating_add(BATCH));
-        ids.extend((start..end).filter(|&i| members.part_of(i).is_some()));
+        ids.extend((start..end).filter(|&i| members.split_of(i).is_some()));
         let mut positions = ids.iter().map(|&i| {
-            let s = members.part_of(i).unwrap_or(0);
+            let s = members.split_of(i).unwrap_or(0);
             match (plan.sets.get(s), firsts.get(s)) {
                 (Some(set), Some(first)) => Ok(first + set.sequence.position_of(i)?),
                 _ => Err(changed()),
@@ -144,7 +142,7 @@ fn ordered(
     for (position, &offset) in (start..).zip(&offsets) {
         let frame =
             usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).ok_or_else(changed)?;
-        let frame = Frames::new(frame).next().ok_or_else(changed)??;
+        let frame = frames(frame).next().ok_or_else(changed)??;
         put(position, frame.payload)?;
     }
     Ok(())
@@ -283,7 +281,7 @@ impl Bucket {
             file.seek(SeekFrom::Start(offset))?;
             bytes.clear();
             (&file).take(len).read_to_end(&mut bytes)?;
-            let frame = Frames::new(&bytes).next().ok_or_else(changed)??;
+            let frame = frames(&bytes).next().ok_or_else(changed)??;
             put(position, frame.payload)?;
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! Records read where they are, shard by shard.
 
-use super::parts::BATCH;
 use super::plan::{Plan, PlannedSet};
 use super::progress::{Report, Tally};
 use super::rewrite::{self, Rewrite};
+use super::splits::BATCH;
 use crate::work::in_order;
 use tfseek::writer::WriterOptions;
 use tfseek::{Dataset, ErrorKind, Record, Result, Writer};
@@ -19,14 +19,14 @@ pub(super) struct Gather<'a> {
 
 impl Gather<'_> {
     /// Writes all shards on several threads. Returns their finished writers.
-    pub(super) fn direct(&self, jobs: usize) -> Result<Vec<Writer>> {
+    pub(super) fn direct(&self, threads: usize) -> Result<Vec<Writer>> {
         let mut writers = Vec::new();
         let write = |(s, k)| self.shard(s, k);
         let keep = |writer| {
             writers.push(writer);
             Ok(())
         };
-        in_order(jobs, usize::MAX, self.plan.shards(), write, keep)?;
+        in_order(threads, usize::MAX, self.plan.shards(), write, keep)?;
         Ok(writers)
     }
 

@@ -1,10 +1,10 @@
-//! Datasets written again: in other shards, shuffled, sorted, split into parts, or with fewer features.
+//! Datasets written again: in other shards, shuffled, sorted, divided into splits, or with fewer features.
 //!
 //! [`reshard`] copies records as they are; both checksums of each are verified. The result depends on the records and the options, not on
 //! the number of threads or the memory.
 //!
 //! **Order.** Records keep their order, or are in the global order of epoch 0 of a seed ([`Order`](tfseek::Order)), or are sorted by a feature.
-//! With a split, each part has the order of a dataset of its records alone. Shard s of N has the positions from s * n / N to (s + 1) * n / N,
+//! Each split has the order of a dataset of its records alone. Shard s of N has the positions from s * n / N to (s + 1) * n / N,
 //! rounded down.
 //!
 //! **Memory.** Records that keep their order are copied in one pass. Records in another order are gathered by number if their bytes fit into
@@ -19,16 +19,16 @@ mod limits;
 mod members;
 pub(crate) mod names;
 mod options;
-mod part_order;
-mod parts;
 mod plan;
 mod progress;
 mod rewrite;
 pub(crate) mod sets;
+mod split_order;
+mod splits;
 #[cfg(test)]
 mod tests;
 
-use crate::error::ToolsError;
+use crate::error::{OptionsReason, ToolsError};
 pub use limits::memory_limit;
 pub use options::{
     OrderOptions, ReshardOptions, ReshardReport, ReshardSet, ReshardWay, ShardCount, SplitOptions,
@@ -38,10 +38,10 @@ pub use progress::ReshardProgress;
 use crate::write::unpack::is_compressed;
 use gather::Gather;
 use members::Members;
-use parts::Splitter;
 use plan::Plan;
 use progress::Report;
 use rewrite::Rewrite;
+use splits::Splitter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::example::{KindGuess, MessageKind};
@@ -74,7 +74,7 @@ pub fn reshard(
     options: &ReshardOptions,
     progress: &ReshardProgress,
 ) -> Result<ReshardReport, ToolsError> {
-    let jobs = tfseek::threads(options.jobs)?;
+    let threads = tfseek::threads(options.threads)?;
     let mut plan = Plan::new(options)?;
     let inputs: Vec<PathBuf> = ds.shards().map(|shard| shard.path.to_path_buf()).collect();
     let needs_kind = !options.keep.is_empty() || !options.drop.is_empty() || options.split.is_some();
@@ -109,12 +109,12 @@ pub fn reshard(
     (progress.expect)(total.saturating_mul(passes));
     let report = Report { advance: Arc::clone(&progress.advance) };
     let scanned = match scans {
-        true => parts::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, jobs, &report)?,
-        false => parts::Scanned::default(),
+        true => splits::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, threads, &report)?,
+        false => splits::Scanned::default(),
     };
-    let members = Members::new(options.records.as_ref(), scanned.parts, ds.len());
+    let members = Members::new(options.records.as_ref(), scanned.splits, ds.len());
     let sequences =
-        part_order::part_orders(ds, &options.order, options.seed, &members, plan.parts(), &report)?;
+        split_order::split_orders(ds, &options.order, options.seed, &members, plan.splits(), &report)?;
     plan.cut(ds, sequences, &scanned.lens, way)?;
     if plan.was_sized() {
         plan.check_outputs(&inputs, options.force)?;
@@ -127,7 +127,7 @@ pub fn reshard(
     plan.check_space(known, temporary)?;
     let gather = Gather { ds, plan: &plan, rewrite: rewrite.as_ref(), writer: &writer, report: &report };
     let writers = match way {
-        ReshardWay::Direct => gather.direct(jobs)?,
+        ReshardWay::Direct => gather.direct(threads)?,
         ReshardWay::Memory => buckets::write(&gather, &members, total, None)?,
         ReshardWay::Files => buckets::write(&gather, &members, total, Some(memory))?,
     };
@@ -140,7 +140,7 @@ pub fn reshard(
     let sets = plan.report()?;
     if options.index && compression != Compression::None {
         let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();
-        let index = IndexOptions::new().jobs(options.jobs);
+        let index = IndexOptions::new().threads(options.threads);
         tfseek::index::build_beside(&shards, &index)?.into_iter().try_for_each(|built| built.map(drop))?;
     }
     Ok(ReshardReport { sets, left_out: ds.len().saturating_sub(plan.records()), way })
@@ -157,10 +157,9 @@ fn writer_options(options: &ReshardOptions, compression: Compression) -> Result<
     // The index of a compressed file has checkpoints, which a writer does not know.
     let writer = writer.index(options.index && compression == Compression::None);
     match options.members {
-        Some(_) if compression != Compression::Gzip => Err(ToolsError::options(format!(
-            "members: expected compression gzip, found {}",
-            compression.name()
-        ))),
+        Some(_) if compression != Compression::Gzip => {
+            Err(ToolsError::Options(OptionsReason::Members { found: compression }))
+        }
         Some(bytes) => Ok(writer.members(bytes)),
         None => Ok(writer),
     }

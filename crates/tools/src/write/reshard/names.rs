@@ -1,13 +1,13 @@
 //! Names of the files of a set of shards.
 
 use super::options::ShardCount;
-use crate::error::ToolsError;
+use crate::error::{PathReason, ToolsError};
 use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek::paths::set_of;
 
-/// The place of the name of a part in a pattern.
-const PART: &str = "{split}";
+/// The place of the name of a split in a pattern.
+const SPLIT: &str = "{split}";
 
 /// The path of an output, as given: a file, or a set of shards with `@`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,21 +24,15 @@ impl OutPattern {
     pub(crate) fn parse(
         out: &Path,
         shards: Option<ShardCount>,
-        has_parts: bool,
+        has_splits: bool,
     ) -> Result<OutPattern, ToolsError> {
-        let text = out
-            .to_str()
-            .ok_or_else(|| ToolsError::Path(format!("{}: expected a path in UTF-8", out.display())))?;
+        let refused = |reason| ToolsError::Path { path: out.to_path_buf(), reason };
+        let text = out.to_str().ok_or_else(|| refused(PathReason::NotUtf8))?;
         let name = out.file_name().and_then(|name| name.to_str()).filter(|name| text.ends_with(name));
-        let name = name.ok_or_else(|| {
-            ToolsError::Path(format!("{text}: expected a file name or a set of shards, found a folder"))
-        })?;
+        let name = name.ok_or_else(|| refused(PathReason::Folder))?;
         let folder = text.strip_suffix(name).unwrap_or_default();
-        if text.contains(PART) != has_parts {
-            return Err(ToolsError::Path(match has_parts {
-                true => format!("{text}: expected {PART} in the path of a split, found none"),
-                false => format!("{text}: {PART} requires a split"),
-            }));
+        if text.contains(SPLIT) != has_splits {
+            return Err(refused(if has_splits { PathReason::NoSplit } else { PathReason::Split }));
         }
         let (stem, suffix, named) = match at_pattern(name) {
             Some((stem, count, suffix)) => (stem, suffix, Some(count)),
@@ -52,28 +46,20 @@ impl OutPattern {
             None | Some("*") => None,
             Some(count) => {
                 let count = count.parse().ok().filter(|&count| count > 0);
-                Some(count.ok_or_else(|| {
-                    ToolsError::Path(format!("{text}: expected a number of shards from 1 to 2^64 - 1"))
-                })?)
+                Some(count.ok_or_else(|| refused(PathReason::ShardCount))?)
             }
         };
         let shards = match (named, shards) {
             (Some(count), None) => Some(ShardCount::Count(count)),
             (Some(count), Some(ShardCount::Count(other))) if count == other => Some(ShardCount::Count(count)),
             (Some(count), Some(_)) => {
-                return Err(ToolsError::Path(format!(
-                    "{text}: the path has a number of shards, {count}; with another one or a size expected `@*`"
-                )));
+                return Err(refused(PathReason::OtherShardCount { found: count }));
             }
             (None, None) if name.contains('@') && at_pattern(name).is_some() => {
-                return Err(ToolsError::Path(format!(
-                    "{text}: expected a number of shards or their size for `@*`"
-                )));
+                return Err(refused(PathReason::NoShardCount));
             }
             (None, Some(ShardCount::Count(0) | ShardCount::Size(0))) => {
-                return Err(ToolsError::Path(format!(
-                    "{text}: expected at least one shard of at least one byte, found 0"
-                )));
+                return Err(refused(PathReason::NoShards));
             }
             (None, shards) => shards,
         };
@@ -87,11 +73,11 @@ impl OutPattern {
         Compression::of_name(name).0
     }
 
-    /// Returns the names of the files of a part. `count` is the number of its shards, if they are a set.
-    pub(crate) fn set(&self, part: Option<&str>, count: Option<u64>) -> SetNames {
-        let part = part.unwrap_or(PART);
+    /// Returns the names of the files of a split. `count` is the number of its shards, if they are a set.
+    pub(crate) fn set(&self, split: Option<&str>, count: Option<u64>) -> SetNames {
+        let split = split.unwrap_or(SPLIT);
         let [folder, stem, suffix] =
-            [&self.folder, &self.stem, &self.suffix].map(|text| text.replace(PART, part));
+            [&self.folder, &self.stem, &self.suffix].map(|text| text.replace(SPLIT, split));
         SetNames { folder: folder.into(), stem, suffix, count }
     }
 }
@@ -189,7 +175,7 @@ mod tests {
     use super::*;
 
     fn parse(out: &str, shards: Option<ShardCount>) -> Result<OutPattern, String> {
-        OutPattern::parse(Path::new(out), shards, out.contains(PART)).map_err(|e| e.to_string())
+        OutPattern::parse(Path::new(out), shards, out.contains(SPLIT)).map_err(|e| e.to_string())
     }
 
     #[test]

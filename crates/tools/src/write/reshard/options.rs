@@ -9,7 +9,7 @@ use tfseek::order::Subset;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReshardOptions {
-    /// Path of the output: a file (`small.tfrecord`), or a set of shards (`out/train@8.tfrecord`). `{split}` is the name of a part.
+    /// Path of the output: a file (`small.tfrecord`), or a set of shards (`out/train@8.tfrecord`). `{split}` is the name of a split.
     pub out: PathBuf,
     /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or `train.tfrecord`.
     pub shards: Option<ShardCount>,
@@ -19,7 +19,7 @@ pub struct ReshardOptions {
     pub order: OrderOptions,
     /// Seed of a shuffle and of a split. Default: 0.
     pub seed: u64,
-    /// Parts of the records. Default: none.
+    /// Splits of the records. Default: none.
     pub split: Option<SplitOptions>,
     /// Patterns of the features to keep (`*` and `?` are wildcards). Default: all. With patterns payloads are encoded again.
     pub keep: Vec<String>,
@@ -35,8 +35,8 @@ pub struct ReshardOptions {
     pub index: bool,
     /// Memory in bytes. Default: [`memory_limit`](super::memory_limit).
     pub memory: Option<u64>,
-    /// Number of threads; 0: one per processor. Default: 0.
-    pub jobs: usize,
+    /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread.
+    pub threads: Option<usize>,
     /// Replace existing files. Default: false.
     pub force: bool,
 }
@@ -58,7 +58,7 @@ impl ReshardOptions {
             members: None,
             index: false,
             memory: None,
-            jobs: 0,
+            threads: None,
             force: false,
         }
     }
@@ -98,14 +98,14 @@ pub enum OrderOptions {
     },
 }
 
-/// Parts of a dataset by a hash ([`tfseek::order::Split`]).
+/// Splits of a dataset by a hash ([`tfseek::order::Split`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitOptions {
-    /// Names and fractions of the parts. The fractions sum to 1.
-    pub parts: Vec<(String, f64)>,
-    /// The feature whose values are hashed: records with equal values are in one part. `None`: the payload is hashed.
+    /// Names and fractions of the splits. The fractions sum to 1.
+    pub splits: Vec<(String, f64)>,
+    /// The feature whose values are hashed: records with equal values are in one split. `None`: the payload is hashed.
     pub by: Option<String>,
-    /// The part of the records without a value of the feature. `None`: such a record is an error.
+    /// The split of the records without a value of the feature. `None`: such a record is an error.
     pub missing: Option<String>,
 }
 
@@ -136,7 +136,7 @@ impl ReshardWay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReshardReport {
-    /// The files, one set per part.
+    /// The files, one set per split.
     pub sets: Vec<ReshardSet>,
     /// Number of records of the dataset that were not to be written.
     pub left_out: u64,
@@ -155,7 +155,7 @@ impl ReshardReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReshardSet {
-    /// Name of the part of the split.
+    /// Name of the split.
     pub split: Option<String>,
     /// Path of the set, as the library opens it: `train@8.tfrecord`, or the path of the file.
     pub path: PathBuf,

@@ -3,9 +3,9 @@
 use super::limits;
 use super::names::{OutPattern, SetNames};
 use super::options::{ReshardOptions, ReshardSet, ReshardWay, ShardCount};
-use super::part_order::PartOrder;
-use super::parts::BATCH;
 use super::sets::{self, check_count, written_size};
+use super::split_order::SplitOrder;
+use super::splits::BATCH;
 use crate::error::ToolsError;
 use std::path::PathBuf;
 use tfseek::frame::OVERHEAD;
@@ -14,16 +14,16 @@ use tfseek::{Compression, Dataset};
 /// The files to write.
 pub(super) struct Plan {
     pattern: OutPattern,
-    /// The names of the parts.
+    /// The names of the splits.
     splits: Vec<Option<String>>,
-    /// The files of each part. Empty while their number is not known.
+    /// The files of each split. Empty while their number is not known.
     pub(super) sets: Vec<PlannedSet>,
 }
 
-/// The files of a part.
+/// The files of a split.
 pub(super) struct PlannedSet {
     pub(super) names: SetNames,
-    pub(super) sequence: PartOrder,
+    pub(super) sequence: SplitOrder,
     /// The position of the first record of each shard, and the number of records.
     pub(super) starts: Vec<u64>,
 }
@@ -32,14 +32,14 @@ impl Plan {
     pub(super) fn new(options: &ReshardOptions) -> Result<Plan, ToolsError> {
         let pattern = OutPattern::parse(&options.out, options.shards, options.split.is_some())?;
         let splits = match &options.split {
-            Some(split) => split.parts.iter().map(|(name, _)| Some(name.clone())).collect(),
+            Some(split) => split.splits.iter().map(|(name, _)| Some(name.clone())).collect(),
             None => vec![None],
         };
         Ok(Plan { pattern, splits, sets: Vec::new() })
     }
 
-    /// Returns the number of parts.
-    pub(super) fn parts(&self) -> usize {
+    /// Returns the number of splits.
+    pub(super) fn splits(&self) -> usize {
         self.splits.len()
     }
 
@@ -80,7 +80,7 @@ impl Plan {
     pub(super) fn cut(
         &mut self,
         ds: &Dataset,
-        sequences: Vec<PartOrder>,
+        sequences: Vec<SplitOrder>,
         lens: &[u32],
         way: ReshardWay,
     ) -> Result<(), ToolsError> {
@@ -174,7 +174,7 @@ fn stored_len(ds: &Dataset, i: u64) -> tfseek::Result<u64> {
 
 /// Cuts shards of about the same number of bytes. Shard s has the records that begin in the s-th of N equal parts of the bytes.
 fn cut_by_size(
-    sequence: &PartOrder,
+    sequence: &SplitOrder,
     size: u64,
     files: u64,
     payload_len: impl Fn(u64) -> tfseek::Result<u64>,

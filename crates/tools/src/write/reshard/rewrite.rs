@@ -1,6 +1,6 @@
 //! New payloads with some of the features.
 
-use crate::error::ToolsError;
+use crate::error::{OptionsReason, ToolsError};
 use crate::wildcards::matches;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,9 +25,7 @@ impl Rewrite {
             return Ok(None);
         }
         if kind == MessageKind::Other {
-            return Err(ToolsError::options(
-                "features to keep or to drop: expected Examples or SequenceExamples, found other payloads",
-            ));
+            return Err(ToolsError::Options(OptionsReason::NoFeatures));
         }
         let patterns =
             |of: &[String]| of.iter().map(|pattern| (pattern.clone(), AtomicBool::new(false))).collect();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::ToolsError;
+use crate::error::{PathReason, SplitReason, ToolsError};
 use crate::forms::digest::sha256;
 use std::collections::BTreeMap;
 use std::fs;
@@ -122,12 +122,12 @@ fn one_answer_for_any_threads_memory_and_compression_of_the_input() {
     for suffix in ["", ".gz", ".zz"] {
         let dir = tempfile::tempdir().unwrap();
         let ds = dataset(dir.path(), &three(&all), suffix);
-        for jobs in [1, 8] {
+        for threads in [Some(1), Some(8)] {
             for memory in [60_000, 1 << 30] {
                 for out in ["x/{split}@5.tfrecord", "x/{split}@3.tfrecord.gz", "x/{split}.zlib"] {
                     let mut options = ReshardOptions::new(dir.path().join(out));
-                    (options.jobs, options.memory, options.order) =
-                        (jobs, Some(memory), OrderOptions::Shuffled);
+                    (options.threads, options.memory, options.order) =
+                        (threads, Some(memory), OrderOptions::Shuffled);
                     options.split = Some(split(&[("train", 0.9), ("val", 0.1)], Some("id"), None));
                     let report = run(&ds, &options).unwrap();
                     let name = |path: PathBuf| path.file_name().unwrap().to_owned();
@@ -138,7 +138,7 @@ fn one_answer_for_any_threads_memory_and_compression_of_the_input() {
                     assert_eq!(
                         seen.entry(out).or_insert_with(|| found.clone()),
                         &found,
-                        "{suffix} {jobs} {memory} {out}"
+                        "{suffix} {threads:?} {memory} {out}"
                     );
                     let way = if memory == 60_000 {
                         ReshardWay::Files
@@ -155,24 +155,24 @@ fn one_answer_for_any_threads_memory_and_compression_of_the_input() {
     }
 }
 
-fn split(parts: &[(&str, f64)], by: Option<&str>, missing: Option<&str>) -> SplitOptions {
-    let parts = parts.iter().map(|(name, fraction)| (name.to_string(), *fraction)).collect();
-    SplitOptions { parts, by: by.map(String::from), missing: missing.map(String::from) }
+fn split(splits: &[(&str, f64)], by: Option<&str>, missing: Option<&str>) -> SplitOptions {
+    let splits = splits.iter().map(|(name, fraction)| (name.to_string(), *fraction)).collect();
+    SplitOptions { splits, by: by.map(String::from), missing: missing.map(String::from) }
 }
 
 #[test]
-fn a_part_is_the_order_of_its_records() {
+fn a_split_is_the_order_of_its_records() {
     let all = records(4000);
     let dir = tempfile::tempdir().unwrap();
     let ds = dataset(dir.path(), &three(&all), "");
     let mut options = ReshardOptions::new(dir.path().join("{split}@3.tfrecord"));
     options.seed = 7;
     options.force = true;
-    let parts = Split::new(&[0.7, 0.2, 0.1]).unwrap();
+    let splits = Split::new(&[0.7, 0.2, 0.1]).unwrap();
     for by in [None, Some("id")] {
-        let part = |i: u64| {
+        let split_of = |i: u64| {
             let payload = &all[i as usize];
-            parts.part(match by {
+            splits.number(match by {
                 None => Split::hash(payload, 7),
                 Some(_) => Split::hash(&(i as i64).to_le_bytes(), 7),
             })
@@ -183,7 +183,7 @@ fn a_part_is_the_order_of_its_records() {
             let report = run(&ds, &options).unwrap();
             assert_eq!(report.records(), 4000);
             for (p, set) in report.sets.iter().enumerate() {
-                let subset = Subset::from_fn(4000, |i| part(i) == Some(p));
+                let subset = Subset::from_fn(4000, |i| split_of(i) == Some(p));
                 let spec = if order == OrderOptions::Stored { Spec::Sequential } else { Spec::Global };
                 let order = Order::new(&spec.filtered(subset), 4000, 7, 0).unwrap();
                 let wanted: Vec<_> =
@@ -223,12 +223,12 @@ fn some_of_the_records() {
                 }
                 let report = run(&ds, &options).unwrap();
                 assert_eq!((report.records(), report.left_out), (333, 667));
-                let parts = Split::new(&[0.5, 0.5]).unwrap();
+                let splits = Split::new(&[0.5, 0.5]).unwrap();
                 for (p, set) in report.sets.iter().enumerate() {
-                    let part = |i: u64| {
-                        parts.part(Split::hash(&i.to_le_bytes(), 5)) == Some(p) || split_by.is_none()
+                    let is_in_split = |i: u64| {
+                        splits.number(Split::hash(&i.to_le_bytes(), 5)) == Some(p) || split_by.is_none()
                     };
-                    let subset = Subset::from_fn(1000, |i| i % 3 == 1 && part(i));
+                    let subset = Subset::from_fn(1000, |i| i % 3 == 1 && is_in_split(i));
                     let mut wanted: Vec<u64> = match order {
                         OrderOptions::Shuffled => {
                             let order = Order::new(&Spec::Global.filtered(subset), 1000, 5, 0).unwrap();
@@ -254,7 +254,7 @@ fn some_of_the_records() {
     }
 }
 
-/// Records with one value are in one part, also when others are added.
+/// Records with one value are in one split, also when others are added.
 #[test]
 fn groups_stay_together() {
     let dir = tempfile::tempdir().unwrap();
@@ -284,7 +284,7 @@ fn hashes_of_values() {
     let page = include_str!("../../../../../docs/resharding.md");
     let hash = |feature: tfseek::FeatureBuf, seed| {
         let payload = ExampleBuilder::new().feature("f", feature).encode().unwrap();
-        parts::hash_values(tfseek::Example::new(&payload).get("f").unwrap().unwrap(), seed, &mut vec![1])
+        splits::hash_values(tfseek::Example::new(&payload).get("f").unwrap().unwrap(), seed, &mut vec![1])
     };
     for (name, hash) in [
         ("int64 `[5]`, seed 0", hash(vec![5i64].into(), 0)),
@@ -317,13 +317,13 @@ fn records_without_a_value() {
         let e = run(&ds, &options).unwrap_err().to_string();
         assert!(e.contains("in-1: record 1: feature \"k\": expected a value"), "{e}");
         assert!(!dir.path().join("o").exists());
-        let part = run(&ds, &{
+        let report = run(&ds, &{
             let mut o = options.clone();
             o.split = Some(split(&[("train", 0.5), ("val", 0.5)], Some("k"), Some("val")));
             o
         })
         .unwrap();
-        let counts: Vec<_> = part.sets.iter().map(|set| set.records).collect();
+        let counts: Vec<_> = report.sets.iter().map(|set| set.records).collect();
         assert!(counts == [5, 1] || counts == [0, 6], "{counts:?}");
         fs::remove_dir_all(dir.path().join("o")).unwrap();
     }
@@ -373,8 +373,8 @@ fn sorted_by_a_feature() {
     options.order = OrderOptions::Sorted { feature: "v".into(), reverse: false };
     options.split = Some(split(&[("x", 0.5), ("y", 0.5)], Some("i"), None));
     let [x, y] = &ids(&options)[..] else { panic!() };
-    let sorted = |part: &[i64]| {
-        [2, 6, 0, 3, 4, 1, 5].into_iter().filter(|i| part.contains(i)).collect::<Vec<_>>() == part
+    let sorted = |records: &[i64]| {
+        [2, 6, 0, 3, 4, 1, 5].into_iter().filter(|i| records.contains(i)).collect::<Vec<_>>() == records
     };
     assert!(sorted(x) && sorted(y) && x.len() + y.len() == 7);
     options.order = OrderOptions::Sorted { feature: "none".into(), reverse: false };
@@ -475,19 +475,25 @@ fn outputs_are_checked_before_anything_is_written() {
         f(&mut options);
         options
     };
-    let parts = |parts: &'static [(&str, f64)]| with(&move |o| o.split = Some(split(parts, None, None)));
-    fails(&parts(&[("x", 0.5)]), "with a sum of 1");
-    fails(&parts(&[("x", 0.5), ("x", 0.5)]), "twice");
-    fails(&parts(&[("x", 0.7), ("y", 0.7)]), "split: expected fractions with a sum of at most 1, found 1.4");
-    fails(&parts(&[("x", 1.0), ("y", 0.0)]), "above 0 for the part y");
-    fails(&parts(&[("../x", 1.0)]), "expected a name");
-    fails(&parts(&[]), "1 to 64 parts");
+    let splits = |splits: &'static [(&str, f64)]| with(&move |o| o.split = Some(split(splits, None, None)));
+    fails(&splits(&[("x", 0.5)]), "with a sum of 1");
+    fails(&splits(&[("x", 0.5), ("x", 0.5)]), "twice");
+    fails(&splits(&[("x", 0.7), ("y", 0.7)]), "split: expected fractions with a sum of at most 1, found 1.4");
+    fails(&splits(&[("x", 1.0), ("y", 0.0)]), "above 0 for the split y");
+    fails(&splits(&[("../x", 1.0)]), "expected a name");
+    fails(&splits(&[]), "1 to 64 splits");
     fails(&with(&|o| o.split = Some(split(&[("x", 1.0)], None, Some("x")))), "requires a feature");
     fails(&with(&|o| o.split = Some(split(&[("x", 1.0)], Some("id"), Some("z")))), "found z");
     fails(&with(&|o| o.out = at("x")), "expected {split}");
     fails(&with(&|o| o.split = None), "requires a split");
     fails(&with(&|o| o.members = Some(5)), "expected compression gzip");
-    fails(&with(&|o| o.jobs = 9999), "threads");
+    fails(&with(&|o| o.threads = Some(9999)), "threads");
+    // Reasons have fields.
+    let failure = |options: &ReshardOptions| run(&ds, options).unwrap_err();
+    let twice = failure(&splits(&[("x", 0.5), ("x", 0.5)]));
+    assert!(matches!(twice, ToolsError::Split(SplitReason::Twice { name }) if name == "x"));
+    let no_split = failure(&with(&|o| o.out = at("x")));
+    assert!(matches!(no_split, ToolsError::Path { path, reason: PathReason::NoSplit } if path == at("x")));
     // Replacement keeps links and removes the old set first.
     let mut again = ReshardOptions::new(at("a@2"));
     (again.force, again.order) = (true, OrderOptions::Shuffled);

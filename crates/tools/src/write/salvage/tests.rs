@@ -123,7 +123,7 @@ fn gzip_goes_on_at_the_next_member() {
         assert!(report.records >= 160, "{at}");
         // Each record at most once, in order.
         let mut from = 0;
-        for frame in tfseek::frame::Frames::new(&out) {
+        for frame in tfseek::frame::frames(&out) {
             let payload = frame.unwrap().payload;
             from = (from..200).find(|&i| self::payload(i) == payload).unwrap() + 1;
         }
@@ -158,7 +158,7 @@ fn records_may_cross_members() {
     let (report, out, _) = folder.run(&bad.concat());
     assert!((25..30).contains(&report.records), "{report:?}");
     assert_eq!(report.gaps.len(), 1);
-    assert!(tfseek::frame::Frames::new(&out).all(|frame| frame.is_ok()));
+    assert!(tfseek::frame::frames(&out).all(|frame| frame.is_ok()));
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -8,7 +8,7 @@
 //! Paths of datasets never include these names, because they begin with a dot.
 
 use super::shards::{index_compressed, writer_options};
-use crate::error::{OutputConflict, ToolsError};
+use crate::error::{OptionsReason, OutputConflict, TasksReason, ToolsError};
 use crate::forms::digest;
 use crate::write::outputs;
 use crate::write::reshard::names::{OutPattern, SetNames};
@@ -45,13 +45,11 @@ impl TaskAttempt {
     ///
     /// # Errors
     /// [`ToolsError::Options`] for other characters.
-    pub fn file_name(&self) -> Result<String, ToolsError> {
+    fn file_name(&self) -> Result<String, ToolsError> {
         let TaskAttempt { job, task, attempt } = self;
         for (what, name) in [("job", job), ("task", task), ("attempt", attempt)] {
             if !is_name(name) {
-                return Err(ToolsError::Options(format!(
-                    "{what}: expected letters, digits, `_` or `.`, found {name:?}"
-                )));
+                return Err(ToolsError::Options(OptionsReason::AttemptName { what, found: name.clone() }));
             }
         }
         Ok(match task.parse::<u64>() {
@@ -225,10 +223,8 @@ pub fn commit(
             (Some(found), _) if found == file.bytes => left.push((from, to)),
             (None, Some(found)) if found == file.bytes => {}
             (found, _) => {
-                let found = found.map_or("none".into(), |found| format!("one of {found} bytes"));
-                let TaskFile { name, bytes, .. } = file;
-                let text = format!("{name:?}: expected a file of {bytes} bytes, found {found}");
-                return Err(ToolsError::Tasks(text));
+                let (name, expected) = (file.name.clone(), file.bytes);
+                return Err(ToolsError::Tasks(TasksReason::Size { name, expected, found }));
             }
         }
     }
@@ -277,13 +273,11 @@ fn counted(job: &str, files: &[TaskFile]) -> Result<Vec<TaskFile>, ToolsError> {
     for file in files {
         let name = &file.name;
         let Some(attempt) = TaskAttempt::parse(name).filter(|attempt| attempt.job == job) else {
-            let text = format!("{name:?}: expected the name of a file of the job {job:?}");
-            return Err(ToolsError::Tasks(text));
+            return Err(ToolsError::Tasks(TasksReason::Name { job: job.into(), found: name.clone() }));
         };
         if let Some(other) = by_task.insert(attempt.order(), file) {
-            let (task, other) = (attempt.task, &other.name);
-            let text = format!("expected one file of the task {task}, found {other:?} and {name:?}");
-            return Err(ToolsError::Tasks(text));
+            let found = [other.name.clone(), name.clone()];
+            return Err(ToolsError::Tasks(TasksReason::SameTask { task: attempt.task, found }));
         }
     }
     let some = by_task.values().any(|file| file.records > 0);

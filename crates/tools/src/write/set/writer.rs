@@ -133,19 +133,6 @@ impl SetWriter {
         }
     }
 
-    /// Returns the number of records written so far.
-    pub fn records(&self) -> u64 {
-        self.records
-    }
-
-    /// Returns the bytes that [`close`](SetWriter::close) has to copy.
-    pub fn left(&self) -> u64 {
-        match &self.state {
-            WriterState::Spooled(spool) => spool.bytes,
-            WriterState::Cut { .. } => 0,
-        }
-    }
-
     /// Completes the files and gives them their names. `advance` is called with numbers of bytes copied, and may end the work.
     ///
     /// # Errors

@@ -13,18 +13,18 @@ const GLOBAL_STREAM: u64 = 0;
 
 /// One source of records, shared by all epochs.
 #[derive(Clone, Debug)]
-pub(super) struct OrderPart {
+pub(super) struct OrderSource {
     /// Record number of its first record in the dataset.
     pub(super) first: u64,
     /// Number of its positions per epoch.
     pub(super) len: u64,
     pub(super) filter: Option<Subset>,
-    pub(super) kind: PartKind,
+    pub(super) kind: SourceKind,
 }
 
 /// The kind of order of a source.
 #[derive(Clone, Debug)]
-pub(super) enum PartKind {
+pub(super) enum SourceKind {
     Sequential,
     Global,
     Block { block: u64, window: u64 },
@@ -33,7 +33,7 @@ pub(super) enum PartKind {
 
 /// The key of a source in one epoch.
 #[derive(Clone, Debug)]
-pub(super) enum PartKey {
+pub(super) enum SourceKey {
     Sequential,
     Global(Permutation),
     Block(BlockOrder),
@@ -41,12 +41,12 @@ pub(super) enum PartKey {
     Weighted(u64),
 }
 
-impl OrderPart {
+impl OrderSource {
     /// Creates the source of a spec over `records`.
     ///
     /// # Errors
     /// [`OrderError`] if the spec does not match the number of records, is nested, or has invalid block sizes.
-    pub(super) fn new(spec: &Spec, records: Range<u64>) -> Result<OrderPart> {
+    pub(super) fn new(spec: &Spec, records: Range<u64>) -> Result<OrderSource> {
         let n = records.end - records.start;
         let (filter, spec) = match spec {
             Spec::Filtered { subset, order } => (Some(subset.clone()), &**order),
@@ -58,13 +58,13 @@ impl OrderPart {
         }
         let len = filter.as_ref().map_or(n, Subset::len);
         let kind = match spec {
-            Spec::Sequential => PartKind::Sequential,
-            Spec::Global => PartKind::Global,
+            Spec::Sequential => SourceKind::Sequential,
+            Spec::Global => SourceKind::Global,
             &Spec::Block { block, window } => {
                 block::check(len, block, window)?;
-                PartKind::Block { block, window }
+                SourceKind::Block { block, window }
             }
-            Spec::Weighted(weights) if weights.len() == len => PartKind::Weighted(weights.clone()),
+            Spec::Weighted(weights) if weights.len() == len => SourceKind::Weighted(weights.clone()),
             Spec::Weighted(weights) => {
                 let reason = format!("expected {len} weights, one per record, found {}", weights.len());
                 return Err(OrderError::Refused { reason: reason.into() }.into());
@@ -74,42 +74,42 @@ impl OrderPart {
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
         };
-        Ok(OrderPart { first: records.start, len, filter, kind })
+        Ok(OrderSource { first: records.start, len, filter, kind })
     }
 
     /// Returns the key of an epoch. `stream` is added to all streams.
-    pub(super) fn key(&self, seed: u64, epoch: u64, stream: u64) -> PartKey {
+    pub(super) fn key(&self, seed: u64, epoch: u64, stream: u64) -> SourceKey {
         match &self.kind {
-            PartKind::Sequential => PartKey::Sequential,
-            PartKind::Global => {
-                PartKey::Global(Permutation::new(self.len, seed, epoch, stream + GLOBAL_STREAM))
+            SourceKind::Sequential => SourceKey::Sequential,
+            SourceKind::Global => {
+                SourceKey::Global(Permutation::new(self.len, seed, epoch, stream + GLOBAL_STREAM))
             }
-            &PartKind::Block { block, window } => {
-                PartKey::Block(BlockOrder::new(self.len, block, window, seed, epoch, stream))
+            &SourceKind::Block { block, window } => {
+                SourceKey::Block(BlockOrder::new(self.len, block, window, seed, epoch, stream))
             }
-            PartKind::Weighted(weights) => {
-                PartKey::Weighted(weights.start(seed, epoch, stream + GLOBAL_STREAM))
+            SourceKind::Weighted(weights) => {
+                SourceKey::Weighted(weights.start(seed, epoch, stream + GLOBAL_STREAM))
             }
         }
     }
 
     /// Returns the record at a position below `len`.
-    pub(super) fn get(&self, key: &PartKey, position: u64) -> u64 {
+    pub(super) fn get(&self, key: &SourceKey, position: u64) -> u64 {
         self.record(match key {
-            PartKey::Sequential => position,
-            PartKey::Global(order) => order.get(position),
-            PartKey::Block(order) => order.get(position),
-            PartKey::Weighted(start) => self.draw(*start, position),
+            SourceKey::Sequential => position,
+            SourceKey::Global(order) => order.get(position),
+            SourceKey::Block(order) => order.get(position),
+            SourceKey::Weighted(start) => self.draw(*start, position),
         })
     }
 
     /// Fills `out` with the records at the positions from `start` on. All positions must be below `len`.
-    pub(super) fn fill(&self, key: &PartKey, start: u64, out: &mut [u64]) {
+    pub(super) fn fill(&self, key: &SourceKey, start: u64, out: &mut [u64]) {
         match key {
-            PartKey::Global(order) => order.fill(start, out),
-            PartKey::Block(order) => order.fill(start, out),
-            PartKey::Sequential => (start..).zip(&mut *out).for_each(|(t, out)| *out = t),
-            PartKey::Weighted(first) => {
+            SourceKey::Global(order) => order.fill(start, out),
+            SourceKey::Block(order) => order.fill(start, out),
+            SourceKey::Sequential => (start..).zip(&mut *out).for_each(|(t, out)| *out = t),
+            SourceKey::Weighted(first) => {
                 (start..).zip(&mut *out).for_each(|(t, out)| *out = self.draw(*first, t))
             }
         }
@@ -119,20 +119,20 @@ impl OrderPart {
     }
 
     /// Returns the position of a record, or `None` if it has no position or may have several.
-    pub(super) fn inverse(&self, key: &PartKey, record: u64) -> Option<u64> {
+    pub(super) fn inverse(&self, key: &SourceKey, record: u64) -> Option<u64> {
         let index = self.index_of(record)?;
         match key {
-            PartKey::Sequential => Some(index),
-            PartKey::Global(order) => Some(order.inverse(index)),
-            PartKey::Block(order) => Some(order.inverse(index)),
-            PartKey::Weighted(_) => None,
+            SourceKey::Sequential => Some(index),
+            SourceKey::Global(order) => Some(order.inverse(index)),
+            SourceKey::Block(order) => Some(order.inverse(index)),
+            SourceKey::Weighted(_) => None,
         }
     }
 
     /// Calls `found` with each position of a record, in ascending order.
-    pub(super) fn positions(&self, key: &PartKey, record: u64, found: impl FnMut(u64)) {
+    pub(super) fn positions(&self, key: &SourceKey, record: u64, found: impl FnMut(u64)) {
         match key {
-            PartKey::Weighted(start) => {
+            SourceKey::Weighted(start) => {
                 let Some(index) = self.index_of(record) else { return };
                 (0..self.len).filter(|t| self.draw(*start, *t) == index).for_each(found);
             }
@@ -142,8 +142,8 @@ impl OrderPart {
 
     fn draw(&self, start: u64, t: u64) -> u64 {
         match &self.kind {
-            PartKind::Weighted(weights) => weights.draw(start, t),
-            // Not reached: only `key` creates keys, and a weighted key is used with its own part. `t` is a valid index anyway.
+            SourceKind::Weighted(weights) => weights.draw(start, t),
+            // Not reached: only `key` creates keys, and a weighted key is used with its own source. `t` is a valid index anyway.
             _ => t,
         }
     }
@@ -167,7 +167,7 @@ impl OrderPart {
     }
 }
 
-impl OrderPart {
+impl OrderSource {
     /// Describes the source as text for users, for [`Order::describe`](super::Order::describe) and, without a batch size,
     /// [`Order::summary`](super::Order::summary).
     pub(super) fn describe(&self, global_batch: Option<u64>) -> String {
@@ -183,10 +183,10 @@ impl OrderPart {
             }
         };
         match &self.kind {
-            PartKind::Sequential => format!("{records} in sequential order"),
-            PartKind::Global => format!("{records} in global order{}", deff(None)),
-            PartKind::Weighted(_) => format!("{records} drawn by weight, with replacement"),
-            &PartKind::Block { block, window } => {
+            SourceKind::Sequential => format!("{records} in sequential order"),
+            SourceKind::Global => format!("{records} in global order{}", deff(None)),
+            SourceKind::Weighted(_) => format!("{records} drawn by weight, with replacement"),
+            &SourceKind::Block { block, window } => {
                 let (blocks, windows) = (self.len.div_ceil(block), self.len.div_ceil(block).div_ceil(window));
                 let blocks = Count(blocks, "block");
                 if windows <= 1 {

@@ -1,9 +1,9 @@
-//! The parts of a split: one pass over the records, which hashes a feature or the payload of each.
+//! The split of each record: one pass over the records, which hashes a feature or the payload of each.
 
 use super::options::SplitOptions;
 use super::progress::Report;
 use super::rewrite::{self, Rewrite};
-use crate::error::ToolsError;
+use crate::error::{SplitReason, ToolsError};
 use crate::forms::content::for_each_value;
 use crate::work::in_order;
 use tfseek::error::OrderError;
@@ -15,14 +15,14 @@ use tfseek::{Dataset, ErrorKind, Feature, Record};
 const UNIT: u64 = 65_536;
 /// Number of record numbers that are passed to the library at once.
 pub(super) const BATCH: u64 = 4096;
-/// Number of parts, at most.
-const MOST_PARTS: usize = 64;
+/// Number of splits, at most.
+const MOST_SPLITS: usize = 64;
 
 /// A split that was checked.
 pub(super) struct Splitter<'a> {
     split: Split,
     by: Option<&'a str>,
-    /// The part of the records without a value.
+    /// The split of the records without a value.
     missing: Option<u8>,
     seed: u64,
     kind: MessageKind,
@@ -34,65 +34,52 @@ impl<'a> Splitter<'a> {
         seed: u64,
         kind: MessageKind,
     ) -> Result<Splitter<'a>, ToolsError> {
-        let SplitOptions { parts, by, missing } = given;
-        if parts.is_empty() || parts.len() > MOST_PARTS {
-            return Err(ToolsError::Split(format!(
-                "split: expected 1 to {MOST_PARTS} parts, found {}",
-                parts.len()
-            )));
+        let SplitOptions { splits, by, missing } = given;
+        let refused = ToolsError::Split;
+        if splits.is_empty() || splits.len() > MOST_SPLITS {
+            return Err(refused(SplitReason::Count { limit: MOST_SPLITS, found: splits.len() }));
         }
-        for (k, (name, fraction)) in parts.iter().enumerate() {
+        for (k, (name, fraction)) in splits.iter().enumerate() {
             let plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.".contains(&c));
             if !plain || name.is_empty() || name.starts_with('.') {
-                return Err(ToolsError::Split(format!(
-                    "split: expected a name of letters, digits, `_`, `-` and `.`, found \"{}\"",
-                    name.escape_debug()
-                )));
+                return Err(refused(SplitReason::Name { found: name.clone() }));
             }
-            if parts.iter().take(k).any(|(other, _)| other == name) {
-                return Err(ToolsError::Split(format!("split: the part {name} occurs twice")));
+            if splits.iter().take(k).any(|(other, _)| other == name) {
+                return Err(refused(SplitReason::Twice { name: name.clone() }));
             }
             if *fraction == 0.0 {
-                return Err(ToolsError::Split(format!(
-                    "split: expected a fraction above 0 for the part {name}, found 0"
-                )));
+                return Err(refused(SplitReason::Zero { name: name.clone() }));
             }
         }
-        let fractions: Vec<f64> = parts.iter().map(|(_, fraction)| *fraction).collect();
+        let fractions: Vec<f64> = splits.iter().map(|(_, fraction)| *fraction).collect();
         let split = Split::new(&fractions).map_err(|e| match e.kind() {
-            ErrorKind::Order(OrderError::Refused { reason }) => ToolsError::Split(format!("split: {reason}")),
+            ErrorKind::Order(OrderError::Refused { reason }) => {
+                refused(SplitReason::Fractions { reason: reason.clone() })
+            }
             _ => e.into(),
         })?;
         if !split.is_complete() {
-            return Err(ToolsError::Split("split: expected fractions with a sum of 1, found less".into()));
+            return Err(refused(SplitReason::Incomplete));
         }
         if by.is_some() && kind == MessageKind::Other {
-            return Err(ToolsError::Split(
-                "split by a feature: expected Examples or SequenceExamples, found other payloads".into(),
-            ));
+            return Err(refused(SplitReason::NoFeatures));
         }
         let missing = match missing {
             Some(_) if by.is_none() => {
-                return Err(ToolsError::Split(
-                    "a part for missing values requires a feature to split by".into(),
-                ));
+                return Err(refused(SplitReason::MissingWithoutFeature));
             }
             Some(name) => {
-                let part = parts.iter().position(|(other, _)| other == name);
-                let part = part.ok_or_else(|| {
-                    ToolsError::Split(format!(
-                        "the part for missing values: expected a part of the split, found {name}"
-                    ))
-                })?;
-                u8::try_from(part).ok()
+                let split = splits.iter().position(|(other, _)| other == name);
+                let split = split.ok_or_else(|| refused(SplitReason::Missing { found: name.clone() }))?;
+                u8::try_from(split).ok()
             }
             None => None,
         };
         Ok(Splitter { split, by: by.as_deref(), missing, seed, kind })
     }
 
-    /// Returns the part of a record. `buffer` is memory for the values.
-    fn part(&self, record: Record<'_>, buffer: &mut Vec<u8>) -> Result<u8, ToolsError> {
+    /// Returns the split of a record. `buffer` is memory for the values.
+    fn split(&self, record: Record<'_>, buffer: &mut Vec<u8>) -> Result<u8, ToolsError> {
         let hash = match self.by {
             None => Split::hash(record.payload(), self.seed),
             Some(key) => {
@@ -113,8 +100,8 @@ impl<'a> Splitter<'a> {
                 }
             }
         };
-        let part = self.split.part(hash).and_then(|part| u8::try_from(part).ok());
-        part.ok_or_else(|| ToolsError::Split("split: a record is in no part".into()))
+        let split = self.split.number(hash).and_then(|split| u8::try_from(split).ok());
+        split.ok_or(ToolsError::Split(SplitReason::Incomplete))
     }
 }
 
@@ -129,19 +116,19 @@ pub(super) fn hash_values(feature: Feature<'_>, seed: u64, buffer: &mut Vec<u8>)
 /// Facts about each record that is written, in order.
 #[derive(Default)]
 pub(super) struct Scanned {
-    /// The part of each. Empty if there is no split.
-    pub(super) parts: Vec<u8>,
+    /// The split of each. Empty without splits.
+    pub(super) splits: Vec<u8>,
     /// The length of each new payload, for each record of the dataset. Empty if it was not requested.
     pub(super) lens: Vec<u32>,
 }
 
-/// Reads all records, and finds their parts and the lengths of their new payloads.
+/// Reads all records, and finds their splits and the lengths of their new payloads.
 pub(super) fn scan(
     ds: &Dataset,
     records: Option<&Subset>,
     splitter: Option<&Splitter<'_>>,
     sized: Option<&Rewrite>,
-    jobs: usize,
+    threads: usize,
     report: &Report,
 ) -> Result<Scanned, ToolsError> {
     let n = ds.len();
@@ -155,8 +142,8 @@ pub(super) fn scan(
         let mut numbers = ids.iter();
         let read = ds.read_many(&ids, |record| {
             if let Some(splitter) = splitter {
-                match splitter.part(record, &mut buffer) {
-                    Ok(part) => scanned.parts.push(part),
+                match splitter.split(record, &mut buffer) {
+                    Ok(split) => scanned.splits.push(split),
                     Err(ToolsError::Error(e)) => return Err(e),
                     Err(e) => {
                         refused = Some(e);
@@ -184,8 +171,8 @@ pub(super) fn scan(
         }
     };
     let mut all = Scanned::default();
-    in_order(jobs, usize::MAX, 0..n.div_ceil(UNIT), scan, |Scanned { parts, lens }| {
-        all.parts.extend(parts);
+    in_order(threads, usize::MAX, 0..n.div_ceil(UNIT), scan, |Scanned { splits, lens }| {
+        all.splits.extend(splits);
         all.lens.extend(lens);
         Ok(())
     })?;

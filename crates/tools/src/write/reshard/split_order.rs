@@ -1,37 +1,37 @@
-//! The order of the records of a part.
+//! The order of the records of a split.
 
 use super::members::Members;
 use super::options::OrderOptions;
 use super::progress::Report;
-use crate::error::ToolsError;
+use crate::error::{OptionsReason, ToolsError};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use tfseek::column::{ColumnOptions, Value};
 use tfseek::order::{Spec, Subset};
 use tfseek::{Dataset, ErrorKind, Order, Result};
 
-/// The records of a part by position.
-pub(super) enum PartOrder {
+/// The records of a split by position.
+pub(super) enum SplitOrder {
     /// Stored order or a shuffle.
     Order(Order),
     /// Record numbers in a sorted order, and the position of each record if it is needed.
     Sorted(Vec<u32>, Vec<u32>),
 }
 
-impl PartOrder {
+impl SplitOrder {
     /// Returns the number of records.
     pub(super) fn len(&self) -> u64 {
         match self {
-            PartOrder::Order(order) => order.len(),
-            PartOrder::Sorted(ids, _) => ids.len() as u64,
+            SplitOrder::Order(order) => order.len(),
+            SplitOrder::Sorted(ids, _) => ids.len() as u64,
         }
     }
 
     /// Fills `out` with the records from a position on.
     pub(super) fn fill(&self, start: u64, out: &mut [u64]) -> Result<()> {
         match self {
-            PartOrder::Order(order) => order.fill(start, out),
-            PartOrder::Sorted(ids, _) => {
+            SplitOrder::Order(order) => order.fill(start, out),
+            SplitOrder::Sorted(ids, _) => {
                 let from = usize::try_from(start).ok().and_then(|start| ids.get(start..));
                 for (to, &id) in out.iter_mut().zip(from.unwrap_or_default()) {
                     *to = id.into();
@@ -41,9 +41,9 @@ impl PartOrder {
         }
     }
 
-    /// Prepares [`position_of`](PartOrder::position_of) for `n` records.
+    /// Prepares [`position_of`](SplitOrder::position_of) for `n` records.
     pub(super) fn invert(&mut self, n: u64) {
-        if let PartOrder::Sorted(ids, positions) = self {
+        if let SplitOrder::Sorted(ids, positions) = self {
             positions.resize(usize::try_from(n).unwrap_or(0), u32::MAX);
             for (position, &id) in (0..).zip(ids.iter()) {
                 if let Some(to) = positions.get_mut(id as usize) {
@@ -53,11 +53,11 @@ impl PartOrder {
         }
     }
 
-    /// Returns the position of a record of the part.
+    /// Returns the position of a record of the split.
     pub(super) fn position_of(&self, record: u64) -> Result<u64> {
         let found = match self {
-            PartOrder::Order(order) => order.position_of(record)?,
-            PartOrder::Sorted(_, positions) => {
+            SplitOrder::Order(order) => order.position_of(record)?,
+            SplitOrder::Sorted(_, positions) => {
                 let found = usize::try_from(record).ok().and_then(|record| positions.get(record).copied());
                 found.filter(|&position| position != u32::MAX).map(u64::from)
             }
@@ -67,15 +67,15 @@ impl PartOrder {
     }
 }
 
-/// Returns the orders of all parts.
-pub(super) fn part_orders(
+/// Returns the orders of all splits.
+pub(super) fn split_orders(
     ds: &Dataset,
     order: &OrderOptions,
     seed: u64,
     members: &Members<'_>,
     count: usize,
     report: &Report,
-) -> Result<Vec<PartOrder>, ToolsError> {
+) -> Result<Vec<SplitOrder>, ToolsError> {
     let n = ds.len();
     let spec = match order {
         OrderOptions::Stored => Spec::Sequential,
@@ -83,25 +83,25 @@ pub(super) fn part_orders(
         OrderOptions::Sorted { feature, reverse } => {
             let sorted = sorted(ds, feature, *reverse, report)?;
             if members.is_whole() {
-                return Ok(vec![PartOrder::Sorted(sorted, Vec::new())]);
+                return Ok(vec![SplitOrder::Sorted(sorted, Vec::new())]);
             }
-            let of = |part: usize| {
-                sorted.iter().copied().filter(move |&i| members.part_of(i.into()) == Some(part))
+            let of = |split: usize| {
+                sorted.iter().copied().filter(move |&i| members.split_of(i.into()) == Some(split))
             };
-            return Ok((0..count).map(|part| PartOrder::Sorted(of(part).collect(), Vec::new())).collect());
+            return Ok((0..count).map(|split| SplitOrder::Sorted(of(split).collect(), Vec::new())).collect());
         }
     };
-    let spec_of = |part: usize| match members.is_whole() {
+    let spec_of = |split: usize| match members.is_whole() {
         true => spec.clone(),
-        false => spec.clone().filtered(Subset::from_fn(n, |i| members.part_of(i) == Some(part))),
+        false => spec.clone().filtered(Subset::from_fn(n, |i| members.split_of(i) == Some(split))),
     };
-    (0..count).map(|part| Ok(PartOrder::Order(Order::new(&spec_of(part), n, seed, 0)?))).collect()
+    (0..count).map(|split| Ok(SplitOrder::Order(Order::new(&spec_of(split), n, seed, 0)?))).collect()
 }
 
 /// Returns the records in the order of a feature. The sort is stable, and records without a value come last.
 fn sorted(ds: &Dataset, feature: &str, reverse: bool, report: &Report) -> Result<Vec<u32>, ToolsError> {
     let n = u32::try_from(ds.len()).map_err(|_| {
-        ToolsError::options(format!("sort: expected at most {} records, found {}", u32::MAX, ds.len()))
+        ToolsError::Options(OptionsReason::SortedRecords { limit: u32::MAX.into(), found: ds.len() })
     })?;
     let advance = Arc::clone(&report.advance);
     let columns = ColumnOptions::new().progress(move |bytes| (advance)(bytes));

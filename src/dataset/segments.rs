@@ -15,13 +15,13 @@ use std::time::Duration;
 /// Maximum number of decompressed bytes that the process keeps, unless the windows of its block orders are larger together.
 pub(crate) const INFLATED_BYTES: u64 = 128 << 20;
 
-/// Decompressed bytes of the compressed shards of all datasets of the process, the most recently used ones: spans, pieces of long spans,
-/// and blocks of block orders. Also the paused decoders of long spans.
+/// Decompressed bytes of the compressed shards of all datasets of the process, the most recently used ones: segments, pieces of long segments,
+/// and blocks of block orders. Also the paused decoders of long segments.
 ///
-/// If several threads need a span, one decompresses it, and the others wait.
+/// If several threads need a segment, one decompresses it, and the others wait.
 #[derive(Default)]
-pub(crate) struct SpanCache {
-    first: ProcessSpans,
+pub(crate) struct SegmentCache {
+    first: ProcessSegments,
     shards: AtomicU64,
     /// Bytes of the windows of all block orders.
     windows: AtomicU64,
@@ -32,30 +32,30 @@ pub(crate) struct SpanCache {
     pub(crate) before_inflate: BeforeInflate,
 }
 
-/// The spans of one process. A forked child starts with none: a thread of its parent may have held the lock, and threads that decompress
+/// The segments of one process. A forked child starts with none: a thread of its parent may have held the lock, and threads that decompress
 /// do not exist in the child.
-struct ProcessSpans {
+struct ProcessSegments {
     process: Process,
-    spans: Mutex<CachedSpans>,
+    segments: Mutex<CachedSegments>,
     done: Condvar,
-    /// The spans of a forked child. The parent never accesses it.
-    child: OnceLock<Box<ProcessSpans>>,
+    /// The segments of a forked child. The parent never accesses it.
+    child: OnceLock<Box<ProcessSegments>>,
 }
 
-impl Default for ProcessSpans {
-    fn default() -> ProcessSpans {
-        let (spans, done) = Default::default();
-        ProcessSpans { process: Process::this(), spans, done, child: OnceLock::new() }
+impl Default for ProcessSegments {
+    fn default() -> ProcessSegments {
+        let (segments, done) = Default::default();
+        ProcessSegments { process: Process::this(), segments, done, child: OnceLock::new() }
     }
 }
 
-impl ProcessSpans {
-    fn lock(&self) -> MutexGuard<'_, CachedSpans> {
-        self.spans.lock().unwrap_or_else(|e| e.into_inner())
+impl ProcessSegments {
+    fn lock(&self) -> MutexGuard<'_, CachedSegments> {
+        self.segments.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
-/// A function that a test calls before each decompression, with the number of the span.
+/// A function that a test calls before each decompression, with the number of the segment.
 #[cfg(test)]
 #[derive(Default)]
 pub(crate) struct BeforeInflate(pub(crate) OnceLock<Box<dyn Fn(usize) + Send + Sync>>);
@@ -67,9 +67,9 @@ impl BeforeInflate {
     }
 }
 
-impl fmt::Debug for SpanCache {
+impl fmt::Debug for SegmentCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SpanCache")
+        f.write_str("SegmentCache")
     }
 }
 
@@ -77,12 +77,12 @@ impl fmt::Debug for SpanCache {
 /// of all datasets that exist.
 #[derive(Debug)]
 pub(super) struct OrderWindow {
-    cache: Arc<SpanCache>,
+    cache: Arc<SegmentCache>,
     bytes: AtomicU64,
 }
 
 impl OrderWindow {
-    pub(super) fn new(cache: Arc<SpanCache>) -> OrderWindow {
+    pub(super) fn new(cache: Arc<SegmentCache>) -> OrderWindow {
         OrderWindow { cache, bytes: AtomicU64::new(0) }
     }
 
@@ -101,18 +101,18 @@ impl Drop for OrderWindow {
     }
 }
 
-/// A shard, by its number in the cache, and the start and end of a span or block in its stream.
-pub(super) type SpanKey = (u64, u64, u64);
+/// A shard, by its number in the cache, and the start and end of a segment or block in its stream.
+pub(super) type SegmentKey = (u64, u64, u64);
 
 #[derive(Default)]
-struct CachedSpans {
-    spans: HashMap<SpanKey, CachedSpan>,
-    /// Bytes of all spans.
+struct CachedSegments {
+    segments: HashMap<SegmentKey, CachedSegment>,
+    /// Bytes of all segments.
     bytes: u64,
     /// Number of uses so far.
     uses: u64,
-    /// Spans of the last single accesses that the cache does not contain, the latest last.
-    single: VecDeque<SpanKey>,
+    /// Segments of the last single accesses that the cache does not contain, the latest last.
+    single: VecDeque<SegmentKey>,
     /// Paused decoders by shard and offset in its stream.
     paused: BTreeMap<(u64, u64), Paused>,
 }
@@ -124,8 +124,8 @@ struct Paused {
     used: u64,
 }
 
-enum CachedSpan {
-    /// A thread decompresses the span.
+enum CachedSegment {
+    /// A thread decompresses the segment.
     Pending,
     Ready {
         bytes: Region,
@@ -134,8 +134,8 @@ enum CachedSpan {
     },
 }
 
-impl SpanCache {
-    /// Maximum number of bytes of a span that is kept as a whole. A longer one is decompressed and kept in pieces. Deflate blocks can be of
+impl SegmentCache {
+    /// Maximum number of bytes of a segment that is kept as a whole. A longer one is decompressed and kept in pieces. Deflate blocks can be of
     /// any length.
     pub(super) const LARGEST: u64 = INFLATED_BYTES / 8;
     /// Maximum number of bytes that are decompressed ahead.
@@ -146,12 +146,12 @@ impl SpanCache {
     const PAUSED: usize = (INFLATED_BYTES / 4 / PausedInflate::BYTES) as usize;
 
     /// Returns the cache of the process.
-    pub(super) fn of_process() -> Arc<SpanCache> {
-        static CACHE: OnceLock<Arc<SpanCache>> = OnceLock::new();
+    pub(super) fn of_process() -> Arc<SegmentCache> {
+        static CACHE: OnceLock<Arc<SegmentCache>> = OnceLock::new();
         Arc::clone(CACHE.get_or_init(Arc::default))
     }
 
-    /// Returns the maximum number of bytes of all spans.
+    /// Returns the maximum number of bytes of all segments.
     fn limit(&self) -> u64 {
         INFLATED_BYTES.max(self.windows.load(Ordering::Relaxed))
     }
@@ -167,29 +167,29 @@ impl SpanCache {
 
     /// Removes everything of a shard.
     pub(super) fn remove_shard(&self, shard: u64) {
-        // A child that was forked while another thread held the lock has spans of its own.
-        let mut spans = self.own().lock();
+        // A child that was forked while another thread held the lock has segments of its own.
+        let mut segments = self.own().lock();
         let mut removed = 0u64;
-        spans.spans.retain(|&(other, ..), span| match span {
-            CachedSpan::Ready { bytes, .. } if other == shard => {
+        segments.segments.retain(|&(other, ..), segment| match segment {
+            CachedSegment::Ready { bytes, .. } if other == shard => {
                 removed = removed.saturating_add(bytes.len() as u64);
                 false
             }
             _ => true,
         });
-        spans.bytes = spans.bytes.saturating_sub(removed);
-        spans.paused.retain(|&(other, _), _| other != shard);
+        segments.bytes = segments.bytes.saturating_sub(removed);
+        segments.paused.retain(|&(other, _), _| other != shard);
     }
 
     /// Keeps a paused decoder of a shard, instead of those that were not used for the longest time.
     pub(super) fn keep_paused(&self, shard: u64, decoder: PausedInflate) {
-        let mut spans = self.own().lock();
-        let used = spans.uses;
-        spans.paused.insert((shard, decoder.out()), Paused { decoder: Arc::new(decoder), used });
-        while spans.paused.len() > SpanCache::PAUSED {
-            let oldest = spans.paused.iter().map(|(&key, paused)| (paused.used, key)).min();
+        let mut segments = self.own().lock();
+        let used = segments.uses;
+        segments.paused.insert((shard, decoder.out()), Paused { decoder: Arc::new(decoder), used });
+        while segments.paused.len() > SegmentCache::PAUSED {
+            let oldest = segments.paused.iter().map(|(&key, paused)| (paused.used, key)).min();
             let Some((_, oldest)) = oldest else { return };
-            spans.paused.remove(&oldest);
+            segments.paused.remove(&oldest);
         }
     }
 
@@ -200,9 +200,9 @@ impl SpanCache {
 
     /// Returns the last paused decoder of a shard in a range of its stream, which includes its end.
     pub(super) fn paused(&self, shard: u64, range: Range<u64>) -> Option<Arc<PausedInflate>> {
-        let mut spans = self.own().lock();
-        let now = spans.uses;
-        let (_, paused) = spans.paused.range_mut((shard, range.start)..=(shard, range.end)).next_back()?;
+        let mut segments = self.own().lock();
+        let now = segments.uses;
+        let (_, paused) = segments.paused.range_mut((shard, range.start)..=(shard, range.end)).next_back()?;
         paused.used = now;
         Some(Arc::clone(&paused.decoder))
     }
@@ -212,18 +212,18 @@ impl SpanCache {
         self.own().lock().paused.contains_key(&(shard, at))
     }
 
-    /// Waits until no thread decompresses this span any more.
-    pub(super) fn wait_for(&self, key: &SpanKey) {
+    /// Waits until no thread decompresses this segment any more.
+    pub(super) fn wait_for(&self, key: &SegmentKey) {
         let own = self.own();
-        let mut spans = own.lock();
-        while matches!(spans.spans.get(key), Some(CachedSpan::Pending)) {
-            let waited = own.done.wait_timeout(spans, Duration::from_millis(100));
-            spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
+        let mut segments = own.lock();
+        while matches!(segments.segments.get(key), Some(CachedSegment::Pending)) {
+            let waited = own.done.wait_timeout(segments, Duration::from_millis(100));
+            segments = waited.map_or_else(|e| e.into_inner().0, |(segments, _)| segments);
         }
     }
 
-    /// Returns the spans of this process.
-    fn own(&self) -> &ProcessSpans {
+    /// Returns the segments of this process.
+    fn own(&self) -> &ProcessSegments {
         let (this, mut own) = (Process::this(), &self.first);
         while own.process != this {
             own = own.child.get_or_init(Box::default);
@@ -231,104 +231,106 @@ impl SpanCache {
         own
     }
 
-    /// Returns true if a span is in the cache, or is being decompressed.
-    pub(super) fn contains(&self, key: &SpanKey) -> bool {
-        self.own().lock().spans.contains_key(key)
+    /// Returns true if a segment is in the cache, or is being decompressed.
+    pub(super) fn contains(&self, key: &SegmentKey) -> bool {
+        self.own().lock().segments.contains_key(key)
     }
 
-    /// Returns true if a span is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as
+    /// Returns true if a segment is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as
     /// used from now on.
-    pub(super) fn used_before(&self, key: SpanKey) -> bool {
-        let mut spans = self.own().lock();
-        if spans.spans.contains_key(&key) || spans.single.contains(&key) {
+    pub(super) fn used_before(&self, key: SegmentKey) -> bool {
+        let mut segments = self.own().lock();
+        if segments.segments.contains_key(&key) || segments.single.contains(&key) {
             return true;
         }
-        if spans.single.len() >= SpanCache::SINGLE {
-            spans.single.pop_front();
+        if segments.single.len() >= SegmentCache::SINGLE {
+            segments.single.pop_front();
         }
-        spans.single.push_back(key);
+        segments.single.push_back(key);
         false
     }
 
-    /// Begins the decompression of a span, unless the cache contains it.
-    pub(super) fn begin(&self, key: SpanKey) -> Option<PendingSpan<'_>> {
-        match self.own().lock().spans.entry(key) {
+    /// Begins the decompression of a segment, unless the cache contains it.
+    pub(super) fn begin(&self, key: SegmentKey) -> Option<PendingSegment<'_>> {
+        match self.own().lock().segments.entry(key) {
             Entry::Occupied(_) => None,
             Entry::Vacant(vacant) => {
-                vacant.insert(CachedSpan::Pending);
-                Some(PendingSpan { cache: self, key })
+                vacant.insert(CachedSegment::Pending);
+                Some(PendingSegment { cache: self, key })
             }
         }
     }
 
-    /// Returns a span. `inflate` makes it if the cache does not contain it.
+    /// Returns a segment. `inflate` makes it if the cache does not contain it.
     ///
     /// While another thread makes it, `help` is called. It returns true if it found other work.
     pub(super) fn get(
         &self,
-        key: SpanKey,
+        key: SegmentKey,
         mut help: impl FnMut() -> bool,
         inflate: impl FnOnce() -> Result<Region>,
     ) -> Result<Region> {
         let own = self.own();
-        let mut spans = own.lock();
+        let mut segments = own.lock();
         loop {
-            spans.uses = spans.uses.saturating_add(1);
-            let now = spans.uses;
-            match spans.spans.get_mut(&key) {
-                Some(CachedSpan::Ready { bytes, used }) => {
+            segments.uses = segments.uses.saturating_add(1);
+            let now = segments.uses;
+            match segments.segments.get_mut(&key) {
+                Some(CachedSegment::Ready { bytes, used }) => {
                     *used = now;
                     return Ok(bytes.clone());
                 }
-                Some(CachedSpan::Pending) => {
-                    drop(spans);
+                Some(CachedSegment::Pending) => {
+                    drop(segments);
                     let helped = help();
-                    spans = own.lock();
-                    if helped || !matches!(spans.spans.get(&key), Some(CachedSpan::Pending)) {
+                    segments = own.lock();
+                    if helped || !matches!(segments.segments.get(&key), Some(CachedSegment::Pending)) {
                         continue;
                     }
-                    let waited = own.done.wait_timeout(spans, Duration::from_millis(100));
-                    spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
+                    let waited = own.done.wait_timeout(segments, Duration::from_millis(100));
+                    segments = waited.map_or_else(|e| e.into_inner().0, |(segments, _)| segments);
                 }
                 None => break,
             }
         }
-        spans.spans.insert(key, CachedSpan::Pending);
-        drop(spans);
-        let pending = PendingSpan { cache: self, key };
+        segments.segments.insert(key, CachedSegment::Pending);
+        drop(segments);
+        let pending = PendingSegment { cache: self, key };
         let bytes = inflate()?;
         pending.finish(bytes.clone());
         Ok(bytes)
     }
 }
 
-impl CachedSpans {
-    /// Adds a span, and removes those that were not used for the longest time.
-    fn insert(&mut self, key: SpanKey, bytes: Region, limit: u64) {
+impl CachedSegments {
+    /// Adds a segment, and removes those that were not used for the longest time.
+    fn insert(&mut self, key: SegmentKey, bytes: Region, limit: u64) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         let used = self.uses;
-        self.spans.insert(key, CachedSpan::Ready { bytes, used });
+        self.segments.insert(key, CachedSegment::Ready { bytes, used });
         while self.bytes > limit {
-            let ready = self.spans.iter().filter_map(|(&other, span)| match span {
-                CachedSpan::Ready { bytes, used } if other != key => Some((*used, other, bytes.len() as u64)),
+            let ready = self.segments.iter().filter_map(|(&other, segment)| match segment {
+                CachedSegment::Ready { bytes, used } if other != key => {
+                    Some((*used, other, bytes.len() as u64))
+                }
                 _ => None,
             });
             let Some((_, oldest, len)) = ready.min() else { return };
-            self.spans.remove(&oldest);
+            self.segments.remove(&oldest);
             self.bytes = self.bytes.saturating_sub(len);
         }
     }
 }
 
-/// Removes a pending span when its decompression has failed or panicked, so that another thread tries.
-pub(super) struct PendingSpan<'a> {
-    cache: &'a SpanCache,
-    key: SpanKey,
+/// Removes a pending segment when its decompression has failed or panicked, so that another thread tries.
+pub(super) struct PendingSegment<'a> {
+    cache: &'a SegmentCache,
+    key: SegmentKey,
 }
 
-impl PendingSpan<'_> {
+impl PendingSegment<'_> {
     pub(super) fn finish(self, bytes: Region) {
-        let PendingSpan { cache, key } = self;
+        let PendingSegment { cache, key } = self;
         std::mem::forget(self);
         let own = cache.own();
         own.lock().insert(key, bytes, cache.limit());
@@ -336,10 +338,10 @@ impl PendingSpan<'_> {
     }
 }
 
-impl Drop for PendingSpan<'_> {
+impl Drop for PendingSegment<'_> {
     fn drop(&mut self) {
         let own = self.cache.own();
-        own.lock().spans.remove(&self.key);
+        own.lock().segments.remove(&self.key);
         own.done.notify_all();
     }
 }
@@ -370,18 +372,18 @@ mod tests {
         writer.close().unwrap();
         let index = IndexOptions::new().mode(IndexMode::Memory).checkpoint_every(16 << 10);
         let mut options = DatasetOptions::new().index(index);
-        options.spans = Arc::default();
+        options.segments = Arc::default();
         options.open(&path).unwrap()
     }
 
     #[test]
-    fn the_second_use_of_a_span_is_known() {
-        let cache = SpanCache::default();
+    fn the_second_use_of_a_segment_is_known() {
+        let cache = SegmentCache::default();
         let key = |k| (0, k, 9);
         assert!(!cache.used_before(key(0)));
         assert!(cache.used_before(key(0)));
         // Only the last ones are remembered.
-        for k in 1..=SpanCache::SINGLE as u64 {
+        for k in 1..=SegmentCache::SINGLE as u64 {
             assert!(!cache.used_before(key(k)));
         }
         assert!(!cache.used_before(key(0)));
@@ -389,12 +391,12 @@ mod tests {
         assert!(cache.used_before(key(700)));
     }
 
-    /// The first single access to a span keeps nothing, the second one keeps the span.
+    /// The first single access to a segment keeps nothing, the second one keeps the segment.
     #[test]
     fn single_accesses() {
         let dir = tempfile::tempdir().unwrap();
         let ds = made(dir.path());
-        let cache = ds.set().files()[0].span_cache().unwrap();
+        let cache = ds.set().files()[0].segment_cache().unwrap();
         let read = |i: u64| {
             let mut buf = Vec::new();
             assert_eq!(ds.read(i, &mut buf).unwrap().payload(), payload(i as usize));
@@ -408,16 +410,16 @@ mod tests {
 
     #[test]
     fn an_error_is_not_kept() {
-        let cache = SpanCache::default();
+        let cache = SegmentCache::default();
         let failed = cache.get((0, 0, 9), || false, || Err(ErrorKind::Cancelled.into()));
-        assert!(failed.is_err() && cache.own().lock().spans.is_empty());
+        assert!(failed.is_err() && cache.own().lock().segments.is_empty());
         assert_eq!(cache.get((0, 0, 9), || false, || Ok(region(5))).unwrap().len(), 5);
     }
 
     #[test]
-    fn the_oldest_spans_are_removed() {
-        let cache = SpanCache::default();
-        let len = usize::try_from(SpanCache::LARGEST).unwrap();
+    fn the_oldest_segments_are_removed() {
+        let cache = SegmentCache::default();
+        let len = usize::try_from(SegmentCache::LARGEST).unwrap();
         let inflated = AtomicUsize::new(0);
         let get = |k: usize| {
             cache.get(
@@ -429,9 +431,9 @@ mod tests {
                 },
             )
         };
-        let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap();
+        let fits = usize::try_from(INFLATED_BYTES / SegmentCache::LARGEST).unwrap();
         (0..fits).for_each(|k| drop(get(k).unwrap()));
-        // Span 0 becomes the newest, so span 1 is removed.
+        // Segment 0 becomes the newest, so segment 1 is removed.
         for k in [0, fits, 0] {
             get(k).unwrap();
         }
@@ -443,18 +445,18 @@ mod tests {
 
     #[test]
     fn a_larger_window_is_kept() {
-        let cache = Arc::new(SpanCache::default());
+        let cache = Arc::new(SegmentCache::default());
         let window = OrderWindow::new(Arc::clone(&cache));
-        window.keep(INFLATED_BYTES + SpanCache::LARGEST);
+        window.keep(INFLATED_BYTES + SegmentCache::LARGEST);
         window.keep(1);
-        let len = usize::try_from(SpanCache::LARGEST).unwrap();
-        let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap() + 1;
+        let len = usize::try_from(SegmentCache::LARGEST).unwrap();
+        let fits = usize::try_from(INFLATED_BYTES / SegmentCache::LARGEST).unwrap() + 1;
         (0..fits + 2).for_each(|k| drop(cache.get((1, k as u64, 99), || false, || Ok(region(len))).unwrap()));
-        assert_eq!(cache.own().lock().spans.len(), fits);
+        assert_eq!(cache.own().lock().segments.len(), fits);
         // The limit is the sum of the windows of all datasets that exist.
         let other = OrderWindow::new(Arc::clone(&cache));
         other.keep(5);
-        assert_eq!(cache.limit(), INFLATED_BYTES + SpanCache::LARGEST + 5);
+        assert_eq!(cache.limit(), INFLATED_BYTES + SegmentCache::LARGEST + 5);
         drop((window, other));
         assert_eq!(cache.limit(), INFLATED_BYTES);
     }
@@ -462,21 +464,22 @@ mod tests {
     #[test]
     fn data_sets_share_the_cache_of_the_process_and_leave_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let [a, b] = [made(dir.path()), made(dir.path())].map(|ds| ds.set().files()[0].span_cache().cloned());
+        let [a, b] =
+            [made(dir.path()), made(dir.path())].map(|ds| ds.set().files()[0].segment_cache().cloned());
         assert!(!Arc::ptr_eq(&a.unwrap(), &b.unwrap()), "tests have a cache each");
         let cache = |options: DatasetOptions| {
             let index = IndexOptions::new().mode(IndexMode::Memory);
             let ds = options.index(index).open(dir.path().join("a.gz")).unwrap();
-            Arc::clone(ds.set().files()[0].span_cache().unwrap())
+            Arc::clone(ds.set().files()[0].segment_cache().unwrap())
         };
         assert!(Arc::ptr_eq(&cache(DatasetOptions::new()), &cache(DatasetOptions::default())));
         let ds = made(dir.path());
-        let cache = Arc::clone(ds.set().files()[0].span_cache().unwrap());
+        let cache = Arc::clone(ds.set().files()[0].segment_cache().unwrap());
         ds.read_many(&[0, 499], |_| Ok(())).unwrap();
         assert!(cache.own().lock().bytes > 0);
         drop(ds);
         let left = cache.own().lock();
-        assert_eq!((left.bytes, left.spans.len()), (0, 0));
+        assert_eq!((left.bytes, left.segments.len()), (0, 0));
     }
 
     /// Returns a gzip file whose content is one deflate block of literals with fixed codes (RFC 1951, 3.2.6).
@@ -506,7 +509,7 @@ mod tests {
         file
     }
 
-    /// A span that is longer than all pieces that are kept around an access. Orders that jump decompress a piece and the way from a paused
+    /// A segment that is longer than all pieces that are kept around an access. Orders that jump decompress a piece and the way from a paused
     /// decoder, not everything from the checkpoint.
     #[test]
     fn a_long_deflate_block_is_read_in_any_order() {
@@ -514,7 +517,7 @@ mod tests {
         let payload = |i: usize| (0..80_000 + i % 7).map(|k| (i * 31 + k * k) as u8).collect::<Vec<_>>();
         let mut stream = Vec::new();
         (0..N).for_each(|i| crate::frame::put_record(&mut stream, &payload(i)).unwrap());
-        assert!(stream.len() as u64 > SpanCache::LARGEST + (4 << 20));
+        assert!(stream.len() as u64 > SegmentCache::LARGEST + (4 << 20));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.gz");
         std::fs::write(&path, one_block(&stream)).unwrap();
@@ -523,7 +526,7 @@ mod tests {
         let orders = [(0..N).collect(), (0..N).rev().collect(), jumps];
         for (order, block) in orders.iter().flat_map(|order: &Vec<usize>| [(order, None), (order, Some(7))]) {
             let mut options = DatasetOptions::new().index(index.clone());
-            options.spans = Arc::default();
+            options.segments = Arc::default();
             let ds = options.open(&path).unwrap();
             let long = ds.warnings().iter().find(|warning| warning.kind() == "long_blocks").unwrap();
             let words = format!("a.gz: deflate blocks of {} decompressed bytes", stream.len());
@@ -541,11 +544,11 @@ mod tests {
                     None => assert!(ds.read(i as u64, &mut buf).unwrap().payload() == payload(i)),
                 }
             }
-            let cache = set.files()[0].span_cache().unwrap();
+            let cache = set.files()[0].segment_cache().unwrap();
             let inflated = cache.inflated.load(Ordering::Relaxed);
             // The first access may have decompressed all of it.
             assert!(inflated <= 3 * stream.len() as u64, "{inflated} of {} bytes", stream.len());
-            assert!(cache.own().lock().paused.len() <= SpanCache::PAUSED);
+            assert!(cache.own().lock().paused.len() <= SegmentCache::PAUSED);
         }
     }
 
@@ -560,8 +563,8 @@ mod tests {
             let range = set.append(&at, Some(33), Verify::Payload, &mut buf).unwrap();
             assert!(buf[range] == payload(i));
         }
-        let cache = set.files()[0].span_cache().unwrap();
-        let mut kept: Vec<_> = cache.own().lock().spans.keys().copied().collect();
+        let cache = set.files()[0].segment_cache().unwrap();
+        let mut kept: Vec<_> = cache.own().lock().segments.keys().copied().collect();
         kept.sort_unstable();
         let offset = |i: u64| set.locate(i).unwrap().span.offset;
         let blocks: Vec<_> = (0..500).step_by(33).map(|i| (kept[0].0, offset(i))).collect();
@@ -570,7 +573,7 @@ mod tests {
 
     #[test]
     fn threads_wait_for_one_that_decompresses() {
-        let (cache, inflated) = (SpanCache::default(), AtomicUsize::new(0));
+        let (cache, inflated) = (SegmentCache::default(), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -590,13 +593,13 @@ mod tests {
         assert_eq!(inflated.load(Ordering::Relaxed), 1);
     }
 
-    /// A forked child finds the lock as a thread of its parent held it, and spans of threads that it does not have.
+    /// A forked child finds the lock as a thread of its parent held it, and segments of threads that it does not have.
     #[test]
-    fn a_forked_child_has_spans_of_its_own() {
-        let first = ProcessSpans { process: Process::other(), ..ProcessSpans::default() };
-        let cache = SpanCache { first, ..SpanCache::default() };
+    fn a_forked_child_has_segments_of_its_own() {
+        let first = ProcessSegments { process: Process::other(), ..ProcessSegments::default() };
+        let cache = SegmentCache { first, ..SegmentCache::default() };
         let mut held = cache.first.lock();
-        held.spans.insert((0, 0, 9), CachedSpan::Pending);
+        held.segments.insert((0, 0, 9), CachedSegment::Pending);
         for made in [Some(4), None] {
             let bytes = cache.get((0, 0, 9), || false, || Ok(region(made.unwrap())));
             assert_eq!(bytes.unwrap().len(), 4);
