@@ -5,8 +5,8 @@ It is beside the package ``tfseek``, not in it, because that imports NumPy, whic
 
 from __future__ import annotations
 
+import _signal  # `signal` imports `enum`, which takes longer than all of this.
 import os
-import signal
 import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 
@@ -14,7 +14,7 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 def main() -> int:
     """Runs the command with the arguments of the process."""
     # Ctrl-C ends the command immediately. Python's own handler would wait for Rust to return.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tfseek")
     native = PathFinder.find_spec("_tfseek", [folder])
     if native is None or native.origin is None:
