@@ -31,7 +31,7 @@ SANITIZER_TARGET ?= x86_64-unknown-linux-gnu
 SITE_VENV := target/site-tools
 SITE_CRATES := -p tfseek -p tfseek-arrow -p tfseek-tools
 
-.PHONY: miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
+.PHONY: dist dist-test miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
 	bench-peers bench-gate fuzz mutants site
 
 demo:
@@ -108,6 +108,14 @@ python:
 		done; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
 	fi
+
+# Makes the files of a release in target/dist: wheels, an sdist, archives of the command, crates, checksums. `make dist-test` tries them as a new user
+# would, in clean environments of each Python that is found.
+dist:
+	$(PYTHON) dist/build.py
+
+dist-test:
+	$(PYTHON) dist/test.py
 
 # Tests the adapters for PyTorch and Grain, columns in torch, JAX and pandas, and the examples for them in the docs. The frameworks take gigabytes, so this is not part of
 # `make test`. FRAMEWORKS_PYTHON selects an interpreter that has the frameworks installed; the environment then uses its packages.

@@ -95,6 +95,8 @@
 //! [cookbook.md]: https://github.com/tfseek/tfseek/blob/main/docs/cookbook.md
 //! [docs]: https://github.com/tfseek/tfseek/blob/main/docs/README.md
 
+// On docs.rs, items name the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // Without `dataset`, some functions of the lower layers have no callers.
 #![cfg_attr(not(feature = "dataset"), allow(dead_code, unused_imports))]
 // No input of a user may cause a panic.

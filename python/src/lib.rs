@@ -64,6 +64,12 @@ fn _panic(py: Python<'_>, message: &str) {
     py.detach(|| panic!("{message}"))
 }
 
+/// The command alone, for the package `_tfseek_command`, which reads it from the same file: without NumPy.
+#[pymodule(gil_used = false)]
+fn _command(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(command::run, m)?)
+}
+
 /// The native module of the package `tfseek`.
 #[pymodule(gil_used = false)]
 fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {

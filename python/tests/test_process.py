@@ -209,7 +209,7 @@ assert len(labels(tfseek.Loader(ds, SPEC, batch_size=100))) == 1000
 
 
 def test_the_command(shards: str) -> None:
-    code = "import sys; from tfseek._command import main; sys.exit(main())"
+    code = "import sys; from _tfseek_command import main; sys.exit(main())"
     first = tfseek.open(shards).shards[0]
     done = subprocess.run([sys.executable, "-c", code, "head", "-n", "1", first], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("record 0, ")

@@ -349,7 +349,7 @@ assert len(ds) == 256_000 and ds[255_999]["label"] == [1]
 @POSIX
 def test_ctrl_c_ends_the_command(large: str) -> None:
     """The process dies by the signal, like the standalone command."""
-    for start in (["-m", "tfseek"], ["-c", "import sys; from tfseek._command import main; sys.exit(main())"]):
+    for start in (["-m", "tfseek"], ["-c", "import sys; from _tfseek_command import main; sys.exit(main())"]):
         command = subprocess.Popen(
             [sys.executable, *start, "verify", "--json", "-j", "1", large], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

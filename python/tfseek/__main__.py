@@ -1,7 +1,7 @@
-"""``python -m tfseek`` runs the command ``tfseek``."""
+"""``python -m tfseek`` runs the command."""
 
 import sys
 
-from ._command import main
+from _tfseek_command import main
 
 sys.exit(main())

@@ -42,12 +42,17 @@ use console::Console;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Returns the description of the command and its verbs, of which man pages and completions are made.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Runs the command with `args`, starting with the program name. Data goes to standard output, all messages to standard error.
 ///
 /// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the command then keeps the
 /// contract of [`tfseek::Mapped::open`]: no process overwrites or truncates the files while the command runs.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = Cli::command().try_get_matches_from(cli::prepare(args)).and_then(|matches| {
+    let parsed = command().try_get_matches_from(cli::prepare(args)).and_then(|matches| {
         let damage =
             matches.subcommand().and_then(|(_, verb)| verb.try_get_one::<DamageChoice>("damage").ok()?);
         Ok((Cli::from_arg_matches(&matches)?, damage.copied()))
@@ -88,7 +93,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),
         #[cfg(feature = "view")]
         Verb::View(args) => verbs::view::run(&args, &global, console_ref),
-        Verb::Completions(args) => verbs::completions::run(&args, Cli::command(), console_ref),
+        Verb::Completions(args) => verbs::completions::run(&args, command(), console_ref),
     };
     warnings::print_kept(&mut console);
     ExitCode::from(console.finish(outcome))

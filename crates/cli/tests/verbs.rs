@@ -366,12 +366,28 @@ fn the_demo_runs_and_cleans_up() {
         "10000 observations in 4 shards",
         "feature2  bytes",
         "tfseek order",
+        "of 10000 records in",
+        "mean",
+        "the next records, resumed",
         "a shuffled epoch",
         "records/s",
         "Next",
     ] {
         assert!(ran.out.contains(words), "no {words:?} in {}", ran.out);
     }
+    let next = |name: &str| {
+        let line = ran.out.lines().find(|line| line.contains(&format!("the next records, {name}")));
+        line.unwrap().split_once(name).unwrap().1.trim().to_owned()
+    };
+    assert_eq!(next("without a stop"), next("resumed"));
+    // The lines under "Next" work as they are printed.
+    let (_, lines) = ran.out.split_once("Next\n").unwrap();
+    for line in lines.lines() {
+        let mut shell = std::process::Command::new("sh");
+        let ran = Ran::of(shell.args(["-c", line]).current_dir(dir.path("")).output().unwrap());
+        assert_eq!(ran.code, 0, "{line}: {ran:?}");
+    }
+    assert_eq!(lines.lines().count(), 6);
     assert_eq!(fs::read_dir(dir.path("tmp")).unwrap().count(), 0);
     assert_eq!(dir.run(&["demo", "--out", "kept"]).code, 0);
     assert!(dir.run(&["info", "kept"]).out.contains("10000"));

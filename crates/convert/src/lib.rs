@@ -34,6 +34,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// On docs.rs, items name the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // No file content causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]

@@ -21,10 +21,12 @@ use clap::Args;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tfseek::column::ColumnOptions;
 use tfseek::index::{self, IndexOptions};
-use tfseek::order::Spec;
+use tfseek::order::{Spec, State};
 use tfseek::stream::Stream;
 use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, Schema, Writer};
+use tfseek_tools::stats::{StatsOptions, TableStyle};
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
@@ -113,10 +115,15 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
         printer.record(console, numbered.get(i)?)?;
     }
 
+    show_condition(&numbered, &pattern, console)?;
+    show_values(&paths, &pattern, console)?;
+
     let order = Order::new(&Spec::Global, RECORDS, args.seed, 0)?;
     let shuffled = (0..8).map(|t| Ok(order.get(t)?.to_string())).collect::<tfseek::Result<Vec<_>>>()?;
     title(console, format_args!("$ tfseek order '{pattern}' -b 8 --seed {} --step 0 --ids", args.seed))?;
     console.print(format_args!("  {}\n", shuffled.join(" ")))?;
+
+    show_resume(&numbered, args.seed, console)?;
 
     title(console, "Timings on this machine (payloads verified, one feature per record decoded)")?;
     let in_order = best_rate(|| sequential(&paths))?;
@@ -131,14 +138,73 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
     ))?;
 
     title(console, "Next")?;
+    // As the user called this program, so that the lines can be copied.
+    let program =
+        std::env::args_os().next().map(PathBuf::from).filter(|program| program.components().count() > 1);
+    let program = program.as_deref().unwrap_or(Path::new("tfseek")).display();
     if args.out.is_none() {
-        console.print("  tfseek demo --out demo              # keeps this dataset\n")?;
+        console.print(format_args!("  {program} demo --out demo            # keeps this dataset\n"))?;
     }
-    let at = if args.out.is_some() { folder.display().to_string() } else { "demo".to_owned() };
+    let at = args.out.as_deref().unwrap_or(Path::new("demo")).display();
     console.print(format_args!(
-        "  tfseek info {at}\n  tfseek sample -n 3 --format json {at}\n  tfseek verify {at}\n  \
-         tfseek epoch {at} -b 256 --seed 42   # reads an epoch like a training loop\n  tfseek head YOUR.tfrecord           # plain, gzip or zlib\n"
-    ))
+        "  {program} info {at}\n  {program} sample -n 3 --format json {at}\n  {program} verify {at}\n  \
+         {program} epoch {at} -b 256 --seed 42   # reads an epoch like a training loop\n"
+    ))?;
+    #[cfg(feature = "view")]
+    console.print(format_args!(
+        "  {program} view {at} --html report.html   # a page with records and statistics\n"
+    ))?;
+    Ok(())
+}
+
+/// Shows the records that meet a condition.
+fn show_condition(numbered: &Numbered, pattern: &impl Display, console: &mut Console) -> Outcome {
+    let condition = "feature2 == \"goat\" and feature3 > 3";
+    title(console, format_args!("$ tfseek grep -c '{condition}' '{pattern}'"))?;
+    let start = Instant::now();
+    let found = numbered.dataset.select(&condition.parse()?, &ColumnOptions::new())?;
+    let ids: Vec<_> = found.iter().take(6).map(|i| i.to_string()).collect();
+    let (count, first, took) = (found.count(), ids.join(" "), duration(start.elapsed()));
+    console.print(format_args!("  {count} of {RECORDS} records in {took}: {first} ..\n"))
+}
+
+/// Shows the values of the features, with histograms.
+fn show_values(paths: &[PathBuf], pattern: &impl Display, console: &mut Console) -> Outcome {
+    title(console, format_args!("$ tfseek stats '{pattern}'"))?;
+    let stats = StatsOptions::new().run(paths, &|path| Stream::open(path));
+    let stats = stats.map_err(|e| Failure::Message(crate::exit::DATA, e.to_string()))?;
+    console.print(stats.table(&TableStyle::default()))
+}
+
+/// Stops an epoch after ten steps, and resumes it in a new loader from its saved state.
+fn show_resume(numbered: &Numbered, seed: u64, console: &mut Console) -> Outcome {
+    title(console, "Resume of a shuffled epoch after ten steps of 256 records")?;
+    let schema = schema()?;
+    let loader = || {
+        let options = numbered.dataset.loader(&schema).batch_size(256).seed(seed);
+        options.shuffle(tfseek::loader::Shuffle::Global).build()
+    };
+    let mut first = loader()?;
+    first.by_ref().take(10).try_for_each(|step| step.map(drop))?;
+    let state = first.state()?.to_json();
+    let mut resumed = loader()?;
+    resumed.seek(&State::from_json(&state)?)?;
+    for (name, loader) in [("without a stop", &mut first), ("resumed", &mut resumed)] {
+        let Some(step) = loader.next().transpose()? else { continue };
+        let ids: Vec<_> = step.ids().iter().take(6).map(u64::to_string).collect();
+        console.print(format_args!("  the next records, {name:<15} {} ..\n", ids.join(" ")))?;
+    }
+    console.print(format_args!("  the saved state has {} bytes\n", state.len()))
+}
+
+fn schema() -> tfseek::Result<Schema> {
+    let scalar = |dtype| FeatureSpec::fixed_len(&[], dtype);
+    Schema::example()
+        .feature("feature0", scalar(DType::Int64))
+        .feature("feature1", scalar(DType::Int64))
+        .feature("feature2", scalar(DType::Bytes))
+        .feature("feature3", scalar(DType::Float32))
+        .build()
 }
 
 fn payload_args() -> PayloadArgs {
@@ -217,13 +283,7 @@ fn by_number(numbered: &Numbered, seed: u64) -> Outcome<u64> {
 }
 
 fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
-    let scalar = |dtype| FeatureSpec::fixed_len(&[], dtype);
-    let schema = Schema::example()
-        .feature("feature0", scalar(DType::Int64))
-        .feature("feature1", scalar(DType::Int64))
-        .feature("feature2", scalar(DType::Bytes))
-        .feature("feature3", scalar(DType::Float32))
-        .build()?;
+    let schema = schema()?;
     let (mut records, mut sum) = (0, 0);
     for step in numbered
         .dataset
