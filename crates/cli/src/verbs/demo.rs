@@ -162,16 +162,16 @@ fn show_condition(numbered: &Numbered, pattern: &impl Display, console: &mut Con
     let condition = "feature2 == \"goat\" and feature3 > 3";
     title(console, format_args!("$ tfseek grep -c '{condition}' '{pattern}'"))?;
     let start = Instant::now();
-    let found = numbered.dataset.select(&condition.parse()?, &ColumnOptions::new())?;
+    let (found, _) = numbered.dataset.select(&condition.parse()?, &ColumnOptions::new())?;
     let ids: Vec<_> = found.iter().take(6).map(|i| i.to_string()).collect();
-    let (count, first, took) = (found.count(), ids.join(" "), duration(start.elapsed()));
+    let (count, first, took) = (found.len(), ids.join(" "), duration(start.elapsed()));
     console.print(format_args!("  {count} of {RECORDS} records in {took}: {first} ..\n"))
 }
 
 /// Shows the values of the features, with histograms.
 fn show_values(paths: &[PathBuf], pattern: &impl Display, console: &mut Console) -> Outcome {
     title(console, format_args!("$ tfseek stats '{pattern}'"))?;
-    let stats = StatsOptions::new().run(paths, &|path| Stream::open(path));
+    let stats = StatsOptions::default().run(paths, &|path| Stream::open(path));
     let stats = stats.map_err(|e| Failure::Message(crate::exit::DATA, e.to_string()))?;
     console.print(stats.table(&TableStyle::default()))
 }
@@ -191,7 +191,7 @@ fn show_resume(numbered: &Numbered, seed: u64, console: &mut Console) -> Outcome
     resumed.seek(&State::from_json(&state)?)?;
     for (name, loader) in [("without a stop", &mut first), ("resumed", &mut resumed)] {
         let Some(step) = loader.next().transpose()? else { continue };
-        let ids: Vec<_> = step.ids().iter().take(6).map(u64::to_string).collect();
+        let ids: Vec<_> = step.ids.iter().take(6).map(u64::to_string).collect();
         console.print(format_args!("  the next records, {name:<15} {} ..\n", ids.join(" ")))?;
     }
     console.print(format_args!("  the saved state has {} bytes\n", state.len()))
