@@ -12,7 +12,6 @@ import pathlib
 import platform
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -49,13 +48,13 @@ def run(*command: object, **options: object) -> str:
 
 
 def seconds(*command: object, **options: object) -> float:
-    """Returns the median time of several runs of a command."""
+    """Returns the shortest time of several runs of a command: others may use the machine meanwhile."""
     times = []
     for _ in range(RUNS):
         start = time.perf_counter()
         run(*command, **options)
         times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return min(times)
 
 
 def interpreters() -> dict[str, str]:

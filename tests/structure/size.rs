@@ -26,7 +26,7 @@ const ALL: [usize; 2] = [639, 225];
 const README_WORDS: usize = 600;
 const PAGE_WORDS: usize = 4500;
 /// Among them the lists of files of all crates in docs/layers.md, and what stores are.
-const ALL_WORDS: usize = 59_860;
+const ALL_WORDS: usize = 59_980;
 /// Pages that define a format, or list all of an interface.
 const LONG_PAGES: [&str; 5] =
     ["docs/format.md", "docs/index.md", "docs/order.md", "docs/command.md", "docs/python.md"];
