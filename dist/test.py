@@ -115,17 +115,21 @@ def try_wheel(version: str, python: str, folder: pathlib.Path) -> None:
     run(bin / "tfseek", "demo", "--out", "data", "-q", env=env, cwd=work)
     run(bin / "python", "-c", first_session(), env=env, cwd=work)
     took = time.monotonic() - start
-    options = {"env": env, "cwd": work}
-    numpy, ours = (seconds(bin / "python", "-c", f"import {name}", **options) for name in ("numpy", "numpy, tfseek"))
-    bare, command = seconds(bin / "python", "-c", "pass", **options), seconds(bin / "tfseek", "--version", **options)
-    print(
-        f"Python {version}: {wheel.name}: {smoke}installed and README's session in {took:.1f} s; import {1000 * (ours - numpy):.0f} ms "
-        f"beyond NumPy's {1000 * numpy:.0f}; `tfseek --version` {1000 * command:.0f} ms, `python -c pass` {1000 * bare:.0f}"
-    )
-    if ours - numpy > IMPORT_LIMIT:
-        sys.exit(f"import tfseek: {ours - numpy:.3f} s beyond NumPy: expected at most {IMPORT_LIMIT}")
-    if command - bare > START_LIMIT:
-        sys.exit(f"tfseek --version: {command - bare:.3f} s beyond the interpreter: expected at most {START_LIMIT}")
+    print(f"Python {version}: {wheel.name}: {smoke}installed, and README's session, in {took:.1f} s; {times(bin, env, work)}")
+
+
+def times(bin: pathlib.Path, env: dict[str, str], work: pathlib.Path) -> str:
+    """Measures the import of the package and the start of the command. Fails if three measurements are beyond a limit: one may be disturbed."""
+    for _ in range(3):
+        numpy, ours = (seconds(bin / "python", "-c", f"import {name}", env=env, cwd=work) for name in ("numpy", "numpy, tfseek"))
+        bare, command = seconds(bin / "python", "-c", "pass", env=env, cwd=work), seconds(bin / "tfseek", "--version", env=env, cwd=work)
+        found = (
+            f"import {1000 * (ours - numpy):.0f} ms beyond NumPy's {1000 * numpy:.0f}, `tfseek --version` {1000 * (command - bare):.0f} ms beyond "
+            f"{1000 * bare:.0f} of the interpreter"
+        )
+        if ours - numpy <= IMPORT_LIMIT and command - bare <= START_LIMIT:
+            return found
+    sys.exit(f"{found}: expected at most {1000 * IMPORT_LIMIT:.0f} and {1000 * START_LIMIT:.0f}")
 
 
 def try_sdist(python: str, folder: pathlib.Path) -> None:
