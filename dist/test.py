@@ -184,7 +184,7 @@ def try_commands(folder: pathlib.Path) -> None:
 
 
 def try_aarch64(folder: pathlib.Path) -> None:
-    """Checks that the wheel for the other processor has its native module; emulated, if its libraries are there."""
+    """Checks that the native module of the wheel for aarch64 is for that processor."""
     for wheel in DIST.glob("*aarch64*.whl"):
         shutil.unpack_archive(wheel, folder / "aarch64", "zip")
         native = next((folder / "aarch64" / "tfseek").glob("*.so"))

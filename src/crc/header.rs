@@ -7,8 +7,14 @@ pub(crate) trait LenCrc: Copy {
     /// Returns the CRC of eight little-endian bytes.
     fn crc(self, len: u64) -> u32;
 
+    /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second, shorter than [`LONG`].
+    fn append_short(self, crc: u32, bytes: &[u8]) -> u32;
+
     /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second.
-    fn append(self, crc: u32, bytes: &[u8]) -> u32;
+    #[inline(always)]
+    fn append(self, crc: u32, bytes: &[u8]) -> u32 {
+        if bytes.len() < LONG { self.append_short(crc, bytes) } else { long(crc, bytes) }
+    }
 }
 
 /// A loop that checks many records. Its `run` must be `#[inline(always)]`: it is then compiled once per [`LenCrc`], with the
@@ -40,8 +46,8 @@ impl LenCrc for Tables {
     }
 
     #[inline(always)]
-    fn append(self, crc: u32, bytes: &[u8]) -> u32 {
-        if bytes.len() < LONG { ::crc32c::crc32c_append(crc, bytes) } else { long(crc, bytes) }
+    fn append_short(self, crc: u32, bytes: &[u8]) -> u32 {
+        ::crc32c::crc32c_append(crc, bytes)
     }
 }
 
