@@ -32,7 +32,8 @@ fn write_shard(path: &Path, bytes: u64) {
     let mut rng = Rng::new(15);
     let mut noise = |len: usize| -> Vec<u8> { (0..len).map(|_| rng.below(256) as u8).collect() };
     let words: Vec<Vec<u8>> = (0..3000).map(|i| noise(3 + i % 7)).collect();
-    let mut writer = WriterOptions::new().compression(Compression::Gzip).create(path).unwrap();
+    let mut writer =
+        WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }.create(path).unwrap();
     for i in 0..bytes / (RECORD as u64 + 16) {
         let mut rng = Rng::new(i);
         let mut payload = Vec::with_capacity(RECORD + 20);

@@ -81,7 +81,7 @@ fn schema() -> tfseek::Result<Schema> {
 
 /// Writes points near a plane to two shards.
 fn write(base: &std::path::Path) -> tfseek::Result<()> {
-    let mut writer = WriterOptions::new().create_shards(base, ".tfrecord", 2)?;
+    let mut writer = WriterOptions::default().create_shards(base, ".tfrecord", 2)?;
     let mut noise = 1u64;
     let mut random = || {
         noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

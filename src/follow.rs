@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// Options of a [`Follow`].
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct FollowOptions {
     /// The checksums to verify. Default: [`Verify::Payload`].
     pub verify: Verify,
@@ -49,7 +48,7 @@ impl Default for FollowOptions {
 /// # let dir = tempfile::tempdir()?;
 /// # let path = dir.path().join("a.tfrecord");
 /// use tfseek::{follow::Follow, writer::WriterOptions};
-/// let mut writer = WriterOptions::new().atomic(false).create(&path)?;
+/// let mut writer = WriterOptions { atomic: false, ..WriterOptions::default() }.create(&path)?;
 /// let mut follow = Follow::open(&path, &Default::default())?;
 /// assert!(follow.next()?.is_none());
 /// writer.write(b"one")?;

@@ -42,7 +42,7 @@ const SHOWN: usize = 60;
 ///
 /// // In a worker:
 /// let part = Part::from_json(&plan[1][0])?;
-/// let mut stream = StreamOptions::new().part(&part)?;
+/// let mut stream = StreamOptions::default().part(&part)?;
 /// assert_eq!((part.first, part.records), (5, Some(5)));
 /// assert_eq!(stream.next()?.unwrap().payload(), [5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -23,13 +23,28 @@ use std::sync::Arc;
 /// Options of a [`Stream`].
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    compression: Option<Compression>,
-    verify: Verify,
-    tail: Tail,
-    damage: Damage,
-    max_record: u64,
-    on_warning: Option<fn(&Warning)>,
-    storage: Storage,
+    /// The compression that the file must have. Default: `None`, it is detected from the first bytes. The file name is not used.
+    pub compression: Option<Compression>,
+    /// The checksums to verify. Default: [`Verify::Payload`].
+    pub verify: Verify,
+    /// The treatment of a torn tail. Default: [`Tail::Strict`].
+    pub tail: Tail,
+    /// The treatment of damaged records. Default: [`Damage::Raise`].
+    ///
+    /// With [`Damage::Skip`] the stream returns the sound records, with the numbers that a dataset with the same option has, and all payloads are
+    /// verified. At the end [`Stream::warnings`] has [`Warning::DamageSkipped`] if bytes were left out. A file without any sound record stays an
+    /// error. If damage stops the inflation of a compressed file, it begins again at the next place with a sound record. A pipe cannot be read
+    /// again. Of a compressed one 64 MiB are kept, so a place counts if a sound record is found within 64 MiB. Parts are read with the damage
+    /// that their plan left out, and no other.
+    pub damage: Damage,
+    /// Maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the error
+    /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), returned before memory is allocated for it.
+    pub max_record: u64,
+    /// A function that is called with each warning, besides [`Stream::warnings`]: for streams that are read by other code. It also
+    /// receives what was left out of a file that is not read to its end, when the stream is dropped. Default: `None`.
+    pub on_warning: Option<fn(&Warning)>,
+    /// The store of names that are URLs. Default: `None`; a URL is then an error.
+    pub store: Option<Arc<dyn Store>>,
 }
 
 impl Default for StreamOptions {
@@ -41,74 +56,12 @@ impl Default for StreamOptions {
             damage: Damage::default(),
             max_record: MAX_RECORD,
             on_warning: None,
-            storage: Storage::default(),
+            store: None,
         }
     }
 }
 
 impl StreamOptions {
-    /// Returns the default options: compression is detected, payloads are verified, a torn tail is an error.
-    pub fn new() -> StreamOptions {
-        StreamOptions::default()
-    }
-
-    /// Sets the compression that the file must have. By default it is detected from the first bytes. The file name is not used.
-    #[must_use]
-    pub fn compression(mut self, compression: Compression) -> StreamOptions {
-        self.compression = Some(compression);
-        self
-    }
-
-    /// Sets the checksums to verify. Default: [`Verify::Payload`].
-    #[must_use]
-    pub fn verify(mut self, verify: Verify) -> StreamOptions {
-        self.verify = verify;
-        self
-    }
-
-    /// Sets the treatment of a torn tail. Default: [`Tail::Strict`].
-    #[must_use]
-    pub fn tail(mut self, tail: Tail) -> StreamOptions {
-        self.tail = tail;
-        self
-    }
-
-    /// Sets the treatment of damaged records. Default: [`Damage::Raise`].
-    ///
-    /// With [`Damage::Skip`] the stream returns the sound records, with the numbers that a dataset with the same option has, and all payloads are
-    /// verified. At the end [`Stream::warnings`] has [`Warning::DamageSkipped`] if bytes were left out. A file without any sound record stays an
-    /// error. If damage stops the inflation of a compressed file, it begins again at the next place with a sound record. A pipe cannot be read
-    /// again. Of a compressed one 64 MiB are kept, so a place counts if a sound record is found within 64 MiB. Parts are read with the damage
-    /// that their plan left out, and no other.
-    #[must_use]
-    pub fn damage(mut self, damage: Damage) -> StreamOptions {
-        self.damage = damage;
-        self
-    }
-
-    /// Sets the maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the
-    /// error [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), returned before memory is allocated for it.
-    #[must_use]
-    pub fn max_record(mut self, bytes: u64) -> StreamOptions {
-        self.max_record = bytes;
-        self
-    }
-
-    /// Sets a function that is called with each warning, besides [`Stream::warnings`]: for streams that are read by other code. It also
-    /// receives what was left out of a file that is not read to its end, when the stream is dropped.
-    #[must_use]
-    pub fn on_warning(mut self, report: fn(&Warning)) -> StreamOptions {
-        self.on_warning = Some(report);
-        self
-    }
-
-    /// Sets the store of names that are URLs. Default: none; a URL is then an error.
-    #[must_use]
-    pub fn store(mut self, store: Arc<dyn Store>) -> StreamOptions {
-        self.storage = Storage::with_store(store);
-        self
-    }
-
     /// Opens a file, or an object of the store.
     ///
     /// # Errors
@@ -116,8 +69,7 @@ impl StreamOptions {
     /// [`CompressionError::Mismatch`] if the file does not have the specified compression.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Stream> {
         let path = path.as_ref();
-        // Listed anew: the object may have been replaced since an earlier call.
-        if let Some(source) = self.storage.renewed().open_object(path)? {
+        if let Some(source) = self.storage().open_object(path)? {
             let name = PathBuf::from(source.name());
             return self.read_opened(Sequential::new(source, 0..u64::MAX), true, &name);
         }
@@ -148,7 +100,7 @@ impl StreamOptions {
     ///         ControlFlow::Continue(())
     ///     }
     /// };
-    /// let mut stream = StreamOptions::new().read_file(std::fs::File::open(&path)?, &path, progress)?;
+    /// let mut stream = StreamOptions::default().read_file(std::fs::File::open(&path)?, &path, progress)?;
     /// while stream.next()?.is_some() {}
     /// assert_eq!(read.load(Ordering::Relaxed), std::fs::metadata(&path)?.len());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -165,6 +117,11 @@ impl StreamOptions {
         let name = name.into();
         let is_regular = is_regular(&file, &name)?;
         self.read_opened(WatchedFile::new(file, progress), is_regular, &name)
+    }
+
+    /// Returns the files and the objects of the store. They are listed anew in each call: an object may have been replaced since an earlier one.
+    fn storage(&self) -> Storage {
+        self.store.clone().map_or_else(Storage::default, Storage::with_store)
     }
 
     fn read_opened(
@@ -248,7 +205,7 @@ impl StreamOptions {
     }
 
     fn part_of(&self, part: &Part, path: &Path) -> Result<Stream> {
-        let opened = self.storage.open_as(path, part.stamp())?;
+        let opened = self.storage().open_as(path, part.stamp())?;
         part.check_file(opened.source())?;
         let (bytes, compression) = (part.bytes.clone(), part.compression);
         let file: Box<dyn Read + Send> = match opened {
@@ -415,7 +372,7 @@ impl Read for StreamInflate {
 /// let mut file = Vec::new();
 /// put_record(&mut file, b"one")?;
 /// put_record(&mut file, b"two")?;
-/// let mut stream = StreamOptions::new().read(std::io::Cursor::new(file), "memory")?;
+/// let mut stream = StreamOptions::default().read(std::io::Cursor::new(file), "memory")?;
 /// let mut payloads = Vec::new();
 /// while let Some(record) = stream.next()? {
 ///     payloads.push(record.payload().to_vec());
@@ -475,7 +432,7 @@ impl Stream {
     /// # Errors
     /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store.
     pub fn open(path: impl AsRef<Path>) -> Result<Stream> {
-        StreamOptions::new().open(path)
+        StreamOptions::default().open(path)
     }
 
     /// Returns the next record, which is valid until the next call. `None` at the end and after an error.

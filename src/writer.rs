@@ -16,20 +16,31 @@ use std::path::{Path, PathBuf};
 ///
 /// ```no_run
 /// use tfseek::writer::WriterOptions;
-/// let mut shards = WriterOptions::new().index(true).create_shards("out/train", ".tfrecord", 8)?;
+/// let mut shards = WriterOptions { index: Some(IndexOptions::new()), ..WriterOptions::default() }.create_shards("out/train", ".tfrecord", 8)?;
 /// shards.write(b"payload")?;
 /// shards.close()?;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
-    compression: Compression,
-    level: u32,
-    /// Minimum size of a gzip member in uncompressed bytes. `None` for one member.
-    members: Option<u64>,
-    atomic: bool,
-    existing: Existing,
-    index: Option<IndexOptions>,
+    /// The compression of the whole file. Default: none. Records of a compressed file can only be read in order.
+    pub compression: Compression,
+    /// The compression level, from 0 to 9. Default: 6, as in TensorFlow. Larger values are treated as 9.
+    pub level: u32,
+    /// Writes a gzip file in members: a new one begins at the first record border after this number of uncompressed bytes. Default: `None`,
+    /// one member. 0 is treated as 1, with which each record is a member.
+    ///
+    /// Every reader of gzip reads the members as one stream. A reader that knows their offsets can begin at each of them. Members of
+    /// 1 MiB make a file little larger. Only for gzip: TensorFlow ignores what follows the first stream of a zlib file.
+    pub members: Option<u64>,
+    /// If true (the default), the file is written under a temporary name and renamed when it is closed. If false, it is written in place, as
+    /// in TensorFlow.
+    pub atomic: bool,
+    /// The treatment of an existing file. Default: [`Existing::Replace`]. With [`Existing::Keep`] writing is always atomic.
+    pub existing: Existing,
+    /// Writes an index when the file is closed: to the folder of these options, or to `.tfseek/` in the folder of the file. Default: `None`.
+    /// Takes four bytes of memory per record.
+    pub index: Option<IndexOptions>,
 }
 
 impl Default for WriterOptions {
@@ -46,66 +57,6 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
-    /// Returns the default options: uncompressed, atomic, without an index.
-    pub fn new() -> WriterOptions {
-        WriterOptions::default()
-    }
-
-    /// Sets the compression of the whole file. Default: none. Records of a compressed file can only be read in order.
-    #[must_use]
-    pub fn compression(mut self, compression: Compression) -> WriterOptions {
-        self.compression = compression;
-        self
-    }
-
-    /// Sets the compression level, from 0 to 9. Default: 6, as in TensorFlow. Larger values are treated as 9.
-    #[must_use]
-    pub fn level(mut self, level: u32) -> WriterOptions {
-        self.level = level.min(9);
-        self
-    }
-
-    /// Writes a gzip file in members: a new one begins at the first record border after `bytes` uncompressed bytes. Default: one
-    /// member. 0 is treated as 1, with which each record is a member.
-    ///
-    /// Every reader of gzip reads the members as one stream. A reader that knows their offsets can begin at each of them. Members of
-    /// 1 MiB make a file little larger. Only for gzip: TensorFlow ignores what follows the first stream of a zlib file.
-    #[must_use]
-    pub fn members(mut self, bytes: u64) -> WriterOptions {
-        self.members = Some(bytes.max(1));
-        self
-    }
-
-    /// Sets atomic writing. If true (the default), the file is written under a temporary name and renamed when it is closed. If
-    /// false, it is written in place, as in TensorFlow.
-    #[must_use]
-    pub fn atomic(mut self, atomic: bool) -> WriterOptions {
-        self.atomic = atomic;
-        self
-    }
-
-    /// Sets the treatment of an existing file. Default: [`Existing::Replace`]. With [`Existing::Keep`] writing is always atomic.
-    #[must_use]
-    pub fn existing(mut self, existing: Existing) -> WriterOptions {
-        self.existing = existing;
-        self
-    }
-
-    /// Writes an index to `.tfseek/` in the folder of the file when the file is closed. Default: false. Takes four bytes of memory per
-    /// record.
-    #[must_use]
-    pub fn index(mut self, index: bool) -> WriterOptions {
-        self.index = index.then(IndexOptions::new);
-        self
-    }
-
-    /// Writes an index to this folder when the file is closed.
-    #[must_use]
-    pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> WriterOptions {
-        self.index = Some(IndexOptions::new().index_dir(dir));
-        self
-    }
-
     /// Creates or replaces a file. Links are followed, and FIFOs and devices are written directly, by the rules of [`Output`].
     ///
     /// # Errors
@@ -180,18 +131,22 @@ impl WriterOptions {
         (self.members.is_some() && !has_members).then(|| OptionsError::Members { found: found.name() })
     }
 
+    fn level(&self) -> Level {
+        Level::new(self.level.min(9))
+    }
+
     fn sink(&self, target: WriterTarget) -> WriterSink {
         let out = BufWriter::with_capacity(BUFFER, target);
         match self.compression {
             Compression::None => WriterSink::Plain(out),
             Compression::Gzip => WriterSink::Gzip(self.member(out)),
-            Compression::Zlib => WriterSink::Zlib(ZlibEncoder::new(out, Level::new(self.level))),
+            Compression::Zlib => WriterSink::Zlib(ZlibEncoder::new(out, self.level())),
         }
     }
 
     /// Begins a gzip member, with the same header as in TensorFlow: no name, no time, operating system 3.
     fn member(&self, out: BufWriter<WriterTarget>) -> GzEncoder<BufWriter<WriterTarget>> {
-        GzBuilder::new().mtime(0).operating_system(3).write(out, Level::new(self.level))
+        GzBuilder::new().mtime(0).operating_system(3).write(out, self.level())
     }
 }
 
@@ -275,7 +230,7 @@ impl Writer {
     /// # Errors
     /// I/O errors.
     pub fn create(path: impl AsRef<Path>) -> Result<Writer> {
-        WriterOptions::new().create(path)
+        WriterOptions::default().create(path)
     }
 
     /// Creates a writer to any sink. Options about files and indexes are ignored. If the options contradict each other
@@ -302,7 +257,7 @@ impl Writer {
     /// I/O errors, after which the file is incomplete and further writes fail; [`EncodeError::Closed`]; [`EncodeError::Failed`] after
     /// an earlier error; [`EncodeError::Forked`].
     pub fn write(&mut self, payload: &[u8]) -> Result<()> {
-        if self.options.members.is_some_and(|bytes| self.end - self.member >= bytes) {
+        if self.options.members.is_some_and(|bytes| self.end - self.member >= bytes.max(1)) {
             self.next_member()?;
         }
         let written = match &mut self.sink {

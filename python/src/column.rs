@@ -11,6 +11,7 @@ use crate::shared::SharedDataset;
 use crate::wait::{self, Progress, TimeSlice};
 use crate::warning;
 use pyo3::prelude::*;
+use std::sync::Arc;
 use tfseek::column::Value;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::DType;
@@ -70,7 +71,10 @@ fn build(
     let (dataset, feature) = (dataset.clone(), feature.to_owned());
     wait::run(py, progress, move |call| {
         call.expect(dataset.known_bytes());
-        Ok(dataset.column(&feature, &ColumnOptions::new().progress(call.callback()))?)
+        Ok(dataset.column(
+            &feature,
+            &ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() },
+        )?)
     })
 }
 

@@ -68,7 +68,8 @@ impl LoaderConfig {
             }
             if let Some(feature) = balance {
                 call.expect(source.known_bytes());
-                let columns = ColumnOptions::new().progress(call.callback());
+                let columns =
+                    ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
                 let column = source.column(&feature, &columns)?;
                 options = options.balance(&column)?;
                 warnings = column.warnings.clone();

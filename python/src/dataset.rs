@@ -165,12 +165,13 @@ impl PyDataset {
             if !loaded || filter.reads_records() {
                 call.expect(dataset.known_bytes());
             }
-            let mut options = ColumnOptions::new().progress(call.callback());
+            let mut options =
+                ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
             if !ids.is_all(dataset.len()) {
                 let mut tested: Vec<u64> = ids.iter().collect();
                 tested.sort_unstable();
                 tested.dedup();
-                options = options.among(Subset::from_ids(tested)?);
+                options.among = Some(Subset::from_ids(tested)?);
             }
             let (selection, warnings) = if loaded {
                 dataset.select_from(&filter, &columns, &options)?

@@ -5,7 +5,7 @@ use crate::rows::type_name;
 use ::numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use tfseek::batch::{self, Splits};
+use tfseek::batch::{self, RowSplits};
 
 /// Contiguous values of one of two types.
 #[derive(FromPyObject)]
@@ -33,8 +33,8 @@ pub(crate) fn pad_rows<'py>(
 ) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let splits = row_splits.iter().map(|splits| {
         Ok(match splits {
-            SplitsArray::Int64(splits) => Splits::Int64(splits.as_slice()?),
-            SplitsArray::Int32(splits) => Splits::Int32(splits.as_slice()?),
+            SplitsArray::Int64(splits) => RowSplits::Int64(splits.as_slice()?),
+            SplitsArray::Int32(splits) => RowSplits::Int32(splits.as_slice()?),
         })
     });
     let splits = splits.collect::<PyResult<Vec<_>>>()?;
@@ -48,7 +48,7 @@ fn padded<'py, T: Element + Clone>(
     py: Python<'py>,
     values: PyReadonlyArray1<'py, T>,
     inner: usize,
-    splits: &[Splits<'_>],
+    splits: &[RowSplits<&[i32], &[i64]>],
     lengths: &[Option<usize>],
     padding: T,
 ) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {

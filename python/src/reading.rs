@@ -46,7 +46,7 @@ pub(crate) fn load_columns(
     }
     let features: Vec<&str> = features.iter().map(String::as_str).collect();
     call.expect(dataset.known_bytes());
-    Ok(dataset.columns(&features, &ColumnOptions::new())?)
+    Ok(dataset.columns(&features, &ColumnOptions::default())?)
 }
 
 /// Returns the shards that paths match, and raises warnings about folders with other TFRecord files. For functions whose results have no

@@ -68,7 +68,9 @@ pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
         ToolsError::Options(_)
         | ToolsError::Path { .. }
         | ToolsError::Split(_)
-        | ToolsError::Tasks(_)
+        | ToolsError::TaskName { .. }
+        | ToolsError::SameTask { .. }
+        | ToolsError::TaskSize { .. }
         | ToolsError::Records { .. }
         | ToolsError::OpenFiles { .. }
         | ToolsError::NoFeature { .. }

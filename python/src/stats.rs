@@ -74,7 +74,7 @@ pub(crate) fn stats(
                     let dataset = DatasetOptions::new().index(index).open(&paths)?;
                     return Ok(of_dataset(&options, (&dataset, None), sample, &|_| report(0)));
                 }
-                let streams = StreamOptions::new().damage(damage.0);
+                let streams = StreamOptions { damage: damage.0, ..StreamOptions::default() };
                 let open = |path: &Path| {
                     let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
                     streams.read_file(file, path, report.clone())

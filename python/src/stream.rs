@@ -101,13 +101,9 @@ impl StreamCore {
         let Choice::<Tail>(tail) = argument(arguments, "tail")?;
         let Choice::<Damage>(damage) = argument(arguments, "damage")?;
         let max_record: Option<u64> = argument(arguments, "max_record")?;
-        let mut options = StreamOptions::new().verify(verify).tail(tail).damage(damage);
-        if let Some(compression) = compression {
-            options = options.compression(compression);
-        }
-        if let Some(bytes) = max_record {
-            options = options.max_record(bytes);
-        }
+        let default = StreamOptions::default();
+        let max_record = max_record.unwrap_or(default.max_record);
+        let options = StreamOptions { compression, verify, tail, damage, max_record, ..default };
         let kind = kind.given().map_or_else(OnceLock::new, OnceLock::from);
         if let Some(parts) = parts {
             let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();

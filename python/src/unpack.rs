@@ -56,7 +56,7 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
     };
     let open = |path: &Path| {
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-        StreamOptions::new().read_file(file, path, report.clone())
+        StreamOptions::default().read_file(file, path, report.clone())
     };
     let inputs = UnpackInput::open_all(paths, open);
     let compressed = inputs.iter().filter(|input| input.is_compressed()).map(|input| input.path);

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyMapping};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, ErrorKind, ShardedWriter};
 
@@ -110,19 +111,16 @@ impl PyWriter {
         index_dir: Option<PathBuf>,
         atomic: bool,
     ) -> Result<PyWriter> {
-        let mut options = WriterOptions::new().atomic(atomic).index(index);
-        if let Some(Choice(compression)) = compression {
-            options = options.compression(compression);
-        }
-        if let Some(level) = level {
-            options = options.level(level);
-        }
-        if let Some(members) = members {
-            options = options.members(members);
-        }
-        if let Some(dir) = index_dir {
-            options = options.index_dir(dir);
-        }
+        let default = WriterOptions::default();
+        let index_dir = index_dir.map(|dir| IndexOptions::new().index_dir(dir));
+        let options = WriterOptions {
+            compression: compression.map_or(default.compression, |Choice(compression)| compression),
+            level: level.unwrap_or(default.level),
+            members,
+            atomic,
+            index: index_dir.or_else(|| index.then(IndexOptions::new)),
+            ..default
+        };
         // Opening a FIFO blocks until it has a reader.
         let inner = py.detach(|| match shards {
             None => options.create(&path).map(|writer| InnerWriter::File(Box::new(writer))),

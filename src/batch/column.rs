@@ -70,13 +70,13 @@ pub struct Ragged {
     pub row_splits: Vec<RowSplits>,
 }
 
-/// Row splits, of the type that the spec requests.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RowSplits {
+/// Row splits of one ragged dimension, of the type that the spec requests: in buffers, or in slices of any origin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RowSplits<Narrow = Buf<i32>, Wide = Buf<i64>> {
     /// 32 bits.
-    Int32(Buf<i32>),
+    Int32(Narrow),
     /// 64 bits.
-    Int64(Buf<i64>),
+    Int64(Wide),
 }
 
 /// The values of a column.

@@ -9,14 +9,8 @@ use crate::error::{Error, ErrorKind, Result, no_memory};
 use crate::example::{DType, FeatureBuf};
 use crate::memory::room;
 
-/// The row splits of one ragged dimension.
-#[derive(Clone, Copy, Debug)]
-pub enum Splits<'a> {
-    /// 32 bits.
-    Int32(&'a [i32]),
-    /// 64 bits.
-    Int64(&'a [i64]),
-}
+/// Row splits in slices.
+type Splits<'a> = RowSplits<&'a [i32], &'a [i64]>;
 
 impl Splits<'_> {
     fn len(&self) -> usize {
@@ -61,9 +55,9 @@ impl Splits<'_> {
     }
 }
 
-impl<'a> From<&'a RowSplits> for Splits<'a> {
-    fn from(splits: &'a RowSplits) -> Splits<'a> {
-        match splits {
+impl RowSplits {
+    fn as_slices(&self) -> Splits<'_> {
+        match self {
             RowSplits::Int32(splits) => Splits::Int32(splits),
             RowSplits::Int64(splits) => Splits::Int64(splits),
         }
@@ -237,7 +231,7 @@ impl Column {
                     .row_splits
                     .iter()
                     .rev()
-                    .try_fold(item, |item, splits| Splits::from(splits).find(item))
+                    .try_fold(item, |item, splits| splits.as_slices().find(item))
                     .map(|row| row as u64)
             }
         }
@@ -276,7 +270,7 @@ impl Ragged {
         padding: impl Into<FeatureBuf>,
     ) -> Result<(Dense, Buf<u8>)> {
         let inner = product(self.shape.get(1..).unwrap_or_default())?;
-        let splits: Vec<_> = self.row_splits.iter().map(Splits::from).collect();
+        let splits: Vec<_> = self.row_splits.iter().map(RowSplits::as_slices).collect();
         let layout = RaggedLayout { inner, splits: &splits, length };
         let (values, (mask, mut shape)) = convert(&layout, &self.values, padding.into(), "padding")?;
         shape.extend(self.shape.get(1..).unwrap_or_default());

@@ -27,7 +27,7 @@ mod sparse;
 mod value_type;
 
 pub use column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
-pub use dense::{Splits, dense_from_sparse, pad_rows};
+pub use dense::{dense_from_sparse, pad_rows};
 pub use output::Batch;
 pub use parser::BatchParser;
 pub use pool::Buf;

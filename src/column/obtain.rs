@@ -18,61 +18,28 @@ use crate::index::{
 use crate::io::Stamp;
 use crate::order::Subset;
 use crate::policy::{Damage, IndexMode};
+use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Options for finding and building columns, used by [`Dataset::column`], [`Dataset::columns`] and [`Dataset::select`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ColumnOptions {
-    classes: bool,
-    rebuild: bool,
-    unknown: bool,
-    beside: bool,
-    among: Option<Subset>,
-    progress: Option<ProgressCallback>,
-}
-
-impl ColumnOptions {
-    /// Returns the defaults: missing columns are built without lists of classes, and are not saved next to the data.
-    pub fn new() -> ColumnOptions {
-        ColumnOptions::default()
-    }
-
     /// Adds a list of the records of each distinct value to the files. Default: false. Columns of floats have no classes.
-    #[must_use]
-    pub fn classes(mut self, yes: bool) -> ColumnOptions {
-        self.classes = yes;
-        self
-    }
-
+    pub classes: bool,
     /// Builds all columns again and reads no column file. Default: false.
-    #[must_use]
-    pub fn rebuild(mut self, yes: bool) -> ColumnOptions {
-        self.rebuild = yes;
-        self
-    }
-
+    pub rebuild: bool,
     /// Accepts a feature that no record has, and returns a column without values. Default: false, an error. Useful if shards are opened
     /// one by one and only some of them have the feature.
-    #[must_use]
-    pub fn unknown(mut self, yes: bool) -> ColumnOptions {
-        self.unknown = yes;
-        self
-    }
-
+    pub unknown: bool,
     /// Writes each column to `.tfseek/` next to its shard, or to the folder for index files if one is configured. Default: false.
     ///
     /// The command `tfseek index --column` does the same. With this option the scan has no limit, and a file that cannot be written is
     /// an error. So is a record that does not decode, also with [`Damage::Skip`], because the file is for all readers.
-    #[must_use]
-    pub fn beside(mut self, yes: bool) -> ColumnOptions {
-        self.beside = yes;
-        self
-    }
-
+    pub beside: bool,
     /// Restricts [`Dataset::select`](crate::Dataset::select) to these records: a condition is not tested on others, so they cause no
-    /// errors. Columns are those of all records, regardless.
+    /// errors. Columns are those of all records, regardless. Default: `None`, all records.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -82,37 +49,34 @@ impl ColumnOptions {
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// use tfseek::{column::ColumnOptions, order::Subset};
-    /// let options = ColumnOptions::new().among(Subset::from_ids([1, 3, 5])?);
+    /// let options = ColumnOptions { among: Some(Subset::from_ids([1, 3, 5])?), ..Default::default() };
     /// assert_eq!(ds.select(&"label > 2".parse()?, &options)?.0.iter().collect::<Vec<_>>(), [3, 5]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn among(mut self, records: Subset) -> ColumnOptions {
-        self.among = Some(records);
-        self
-    }
+    pub among: Option<Subset>,
+    /// A progress callback in place of that of [`DatasetOptions::progress`](crate::DatasetOptions::progress). It follows the
+    /// rules of [`IndexOptions::progress`]: it receives the number of bytes scanned since its last call, and may cancel the work.
+    pub progress: Option<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>>,
+}
 
-    /// Sets a progress callback in place of that of [`DatasetOptions::progress`](crate::DatasetOptions::progress). It follows the
-    /// rules of [`IndexOptions::progress`]: `f` receives the number of bytes scanned since its last call, and may cancel the work.
-    #[must_use]
-    pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> ColumnOptions {
-        self.progress = Some(ProgressCallback::new(f));
-        self
+impl fmt::Debug for ColumnOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ColumnOptions { classes, rebuild, unknown, beside, among, progress: _ } = self;
+        f.debug_struct("ColumnOptions")
+            .field("classes", classes)
+            .field("rebuild", rebuild)
+            .field("unknown", unknown)
+            .field("beside", beside)
+            .field("among", among)
+            .finish_non_exhaustive()
     }
+}
 
-    /// Returns true if a feature that no record has is accepted.
-    pub(super) fn accepts_unknown(&self) -> bool {
-        self.unknown
-    }
-
-    /// Returns the records to which a selection is restricted.
-    pub(super) fn tested(&self) -> Option<&Subset> {
-        self.among.as_ref()
-    }
-
+impl ColumnOptions {
     /// Returns the progress of a call: that of these options, or of the dataset.
     pub(super) fn work(&self, dataset: &Dataset) -> Work {
-        Work::new(self.progress.as_ref().or(dataset.index_options().progress.as_ref()))
+        let own = self.progress.clone().map(ProgressCallback::from);
+        Work::new(own.as_ref().or(dataset.index_options().progress.as_ref()))
     }
 }
 
@@ -132,7 +96,7 @@ impl Dataset {
     /// # let options = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory);
     /// use tfseek::column::{ColumnOptions, Value};
     /// let ds = options.open(&path)?;
-    /// let label = ds.column("label", &ColumnOptions::new())?;
+    /// let label = ds.column("label", &ColumnOptions::default())?;
     /// assert_eq!(label.get(7), Some(Value::Int(1)));
     /// assert_eq!(label.classes()?[2], (Value::Int(2), vec![2, 5, 8]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -166,13 +130,14 @@ impl Dataset {
     /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
     /// use tfseek::column::ColumnOptions;
     /// let scanned = Arc::new(AtomicU64::new(0));
-    /// let options = ColumnOptions::new().progress({
+    /// let count = {
     ///     let scanned = Arc::clone(&scanned);
     ///     move |bytes| {
     ///         scanned.fetch_add(bytes, Ordering::Relaxed);
     ///         ControlFlow::Continue(())
     ///     }
-    /// });
+    /// };
+    /// let options = ColumnOptions { progress: Some(Arc::new(count)), ..ColumnOptions::default() };
     /// ds.columns(&["label"], &options)?;
     /// assert_eq!(scanned.load(Ordering::Relaxed), std::fs::metadata(&path)?.len());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -198,7 +163,7 @@ impl Dataset {
     /// use tfseek::column::ColumnOptions;
     /// let ds = options.open(&path)?;
     /// assert!(ds.find_columns(&["label"])?[0].is_none());
-    /// ds.column("label", &ColumnOptions::new().beside(true))?;
+    /// ds.column("label", &ColumnOptions { beside: true, ..ColumnOptions::default() })?;
     /// assert_eq!(ds.find_columns(&["label"])?[0].as_ref().unwrap().count(), 10);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -26,7 +26,7 @@ impl Dataset {
     /// # let options = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory);
     /// use tfseek::column::ColumnOptions;
     /// let ds = options.open(&path)?;
-    /// let (some, _) = ds.select(&"label in 2..5 or label == 9".parse()?, &ColumnOptions::new())?;
+    /// let (some, _) = ds.select(&"label in 2..5 or label == 9".parse()?, &ColumnOptions::default())?;
     /// assert_eq!(some.iter().collect::<Vec<_>>(), [2, 3, 4, 9]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -56,9 +56,7 @@ impl Dataset {
                 }
                 // Damage may be in a record that is not tested. A damaged column file is an error.
                 Err(e)
-                    if e.is_data()
-                        && !matches!(e.kind(), ErrorKind::Index(_))
-                        && options.tested().is_some() =>
+                    if e.is_data() && !matches!(e.kind(), ErrorKind::Index(_)) && options.among.is_some() =>
                 {
                     features.clear();
                 }
@@ -99,7 +97,7 @@ impl Dataset {
             columns.iter().filter(|column| column.len() == self.len()).collect();
         let bounds = Evaluation { filter, columns: &columns, len: self.len() }.of(filter.root())?;
         let SelectionBounds { lower: mut selected, mut upper } = bounds;
-        if let Some(records) = options.tested() {
+        if let Some(records) = &options.among {
             let mut tested = Selection::none(self.len())?;
             records.iter().take_while(|&i| i < self.len()).for_each(|i| tested.insert(i));
             selected = selected.zip(&tested, |selected, tested| selected & tested);

@@ -59,7 +59,7 @@ impl UndecidedScan<'_> {
             accepted.iter().for_each(|&i| selected.insert(i));
             left_out.append(of_shard);
         }
-        if !options.accepts_unknown() {
+        if !options.unknown {
             self.check_known(&all, &shards, count)?;
         }
         Ok(left_out)

@@ -367,7 +367,9 @@ mod tests {
     /// Returns a dataset of one gzip shard of 500 records, with checkpoints every 16 KiB.
     fn made(dir: &Path) -> Dataset {
         let path = dir.join("a.gz");
-        let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
+        let mut writer = WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }
+            .create(&path)
+            .unwrap();
         (0..500).for_each(|i| writer.write(&payload(i)).unwrap());
         writer.close().unwrap();
         let index = IndexOptions::new().mode(IndexMode::Memory).checkpoint_every(16 << 10);

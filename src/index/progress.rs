@@ -16,6 +16,12 @@ impl ProgressCallback {
     }
 }
 
+impl From<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>> for ProgressCallback {
+    fn from(f: Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>) -> ProgressCallback {
+        ProgressCallback(f)
+    }
+}
+
 impl fmt::Debug for ProgressCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ProgressCallback")

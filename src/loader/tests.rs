@@ -259,7 +259,11 @@ fn a_clone_of_the_options_makes_the_same_loader() {
 /// any of them continues, or ten seconds pass. The result is the largest number at the same time, which is updated.
 fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<AtomicUsize>) {
     let path = dir.join("x.gz");
-    let options = crate::writer::WriterOptions::new().compression(crate::Compression::Gzip).members(16 << 10);
+    let options = crate::writer::WriterOptions {
+        compression: crate::Compression::Gzip,
+        members: Some(16 << 10),
+        ..Default::default()
+    };
     let mut writer = options.create(&path).unwrap();
     (0..20_000).for_each(|i| writer.write(&payload(i)).unwrap());
     writer.close().unwrap();

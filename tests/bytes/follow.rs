@@ -204,7 +204,7 @@ fn files_that_cannot_be_followed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     for (compression, format) in [(Compression::Gzip, "gzip"), (Compression::Zlib, "zlib")] {
-        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        let mut writer = WriterOptions { compression, ..WriterOptions::default() }.create(&path).unwrap();
         payloads(50).iter().for_each(|payload| writer.write(payload).unwrap());
         writer.close().unwrap();
         let e = Follow::open(&path, &Default::default()).unwrap().next().unwrap_err();

@@ -64,7 +64,7 @@ fn read_with(options: StreamOptions, file: Vec<u8>) -> (Vec<Vec<u8>>, Option<Err
 }
 
 fn read(file: Vec<u8>) -> (Vec<Vec<u8>>, Option<Error>) {
-    read_with(StreamOptions::new(), file)
+    read_with(StreamOptions::default(), file)
 }
 
 /// Checks that all records are delivered, then an error of this kind.
@@ -95,7 +95,8 @@ fn empty_files_have_no_records() {
         assert!(matches!(read(file), (records, None) if records.is_empty()));
     }
     for named in [Compression::Gzip, Compression::Zlib, Compression::None] {
-        let (records, error) = read_with(StreamOptions::new().compression(named), Vec::new());
+        let (records, error) =
+            read_with(StreamOptions { compression: Some(named), ..StreamOptions::default() }, Vec::new());
         assert!(records.is_empty() && error.is_none());
     }
 }
@@ -121,7 +122,7 @@ fn every_truncation_of_a_plain_file() {
             );
         }
         // A file that is still being written: a torn tail is the end, and is reported.
-        let options = StreamOptions::new().tail(Tail::Tolerate);
+        let options = StreamOptions { tail: Tail::Tolerate, ..StreamOptions::default() };
         let mut stream = options.read(Cursor::new(file[..cut].to_vec()), "x").unwrap();
         while stream.next().unwrap().is_some() {}
         assert_eq!(stream.records_read(), want as u64);
@@ -152,7 +153,8 @@ fn header_only_verification_accepts_a_damaged_payload() {
     put_record(&mut file, b"abc").unwrap();
     file[13] ^= 1;
     assert!(read(file.clone()).1.is_some());
-    let (records, error) = read_with(StreamOptions::new().verify(Verify::Header), file);
+    let (records, error) =
+        read_with(StreamOptions { verify: Verify::Header, ..StreamOptions::default() }, file);
     assert!(error.is_none() && records.len() == 1);
 }
 
@@ -197,7 +199,7 @@ fn a_reader_that_returns_one_byte_at_a_time() {
         }
     }
     for file in [plain(), gzip(&plain()), zlib(&plain())] {
-        let mut stream = StreamOptions::new().read(Slow(Cursor::new(file)), "x").unwrap();
+        let mut stream = StreamOptions::default().read(Slow(Cursor::new(file)), "x").unwrap();
         let mut n = 0;
         while let Some(record) = stream.next().unwrap() {
             assert_eq!(record.payload(), payloads()[n]);
@@ -334,7 +336,7 @@ fn zlib_with_a_wrong_or_missing_checksum() {
 /// Reads a file of which the tail is tolerated. Returns its records, and the bytes that were left out if the tail is torn.
 #[track_caller]
 fn tolerated(file: &[u8]) -> (Vec<Vec<u8>>, Option<u64>) {
-    let options = StreamOptions::new().tail(Tail::Tolerate);
+    let options = StreamOptions { tail: Tail::Tolerate, ..StreamOptions::default() };
     let mut stream = options.read(Cursor::new(file.to_vec()), "x").unwrap();
     let mut records = Vec::new();
     while let Some(record) = stream.next().unwrap() {
@@ -345,7 +347,8 @@ fn tolerated(file: &[u8]) -> (Vec<Vec<u8>>, Option<u64>) {
 
 #[track_caller]
 fn not_tolerated(file: &[u8]) -> ErrorKind {
-    let (records, error) = read_with(StreamOptions::new().tail(Tail::Tolerate), file.to_vec());
+    let (records, error) =
+        read_with(StreamOptions { tail: Tail::Tolerate, ..StreamOptions::default() }, file.to_vec());
     assert!(payloads().starts_with(&records));
     error.expect("an error at the end").into_kind()
 }
@@ -473,7 +476,8 @@ fn a_configured_compression_that_does_not_match() {
         (Compression::Zlib, raw.clone()),
         (Compression::None, gzip(&plain())),
     ] {
-        let (records, error) = read_with(StreamOptions::new().compression(named), file);
+        let (records, error) =
+            read_with(StreamOptions { compression: Some(named), ..StreamOptions::default() }, file);
         let error = error.unwrap();
         assert!(records.is_empty());
         assert!(matches!(e_compression(error.kind()), CompressionError::Mismatch { .. }), "{error}");

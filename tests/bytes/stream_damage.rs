@@ -28,7 +28,7 @@ fn collect(mut stream: Stream) -> Found {
 }
 
 fn skips() -> StreamOptions {
-    StreamOptions::new().damage(Damage::Skip)
+    StreamOptions { damage: Damage::Skip, ..StreamOptions::default() }
 }
 
 fn indexed(path: &Path, tail: Tail) -> Found {
@@ -48,7 +48,7 @@ fn written(path: &Path) -> Vec<u8> {
         Some("zz") => Compression::Zlib,
         _ => Compression::None,
     };
-    let mut writer = WriterOptions::new().compression(compression).create(path).unwrap();
+    let mut writer = WriterOptions { compression, ..WriterOptions::default() }.create(path).unwrap();
     for i in 0..RECORDS {
         let noise: Vec<u8> = (0..i * 7 % 90).map(|k| (i * 31 + k * k * 17) as u8).collect();
         writer.write(&noise).unwrap();
@@ -78,11 +78,13 @@ fn plain_streams_have_the_records_and_warnings_of_an_index() {
     for bytes in damaged(&sound, 5) {
         fs::write(&path, &bytes).unwrap();
         for tail in [Tail::Strict, Tail::Tolerate] {
-            match (collect(skips().tail(tail).open(&path).unwrap()), indexed(&path, tail)) {
+            match (collect(StreamOptions { tail, ..skips() }.open(&path).unwrap()), indexed(&path, tail)) {
                 (Ok(streamed), Ok(indexed)) => {
                     assert_eq!(streamed, indexed, "{} bytes, {tail:?}", bytes.len());
                     left_out += usize::from(!streamed.1.is_empty());
-                    let piped = skips().tail(tail).read(std::io::Cursor::new(bytes.clone()), &path).unwrap();
+                    let piped = StreamOptions { tail, ..skips() }
+                        .read(std::io::Cursor::new(bytes.clone()), &path)
+                        .unwrap();
                     assert_eq!(collect(piped).unwrap(), streamed);
                 }
                 (Err(_), Err(_)) => {}
@@ -235,7 +237,7 @@ fn progress_counts_the_bytes_of_a_file() {
                 _ => ControlFlow::Continue(()),
             }
         };
-        let options = StreamOptions::new().damage(damage);
+        let options = StreamOptions { damage, ..StreamOptions::default() };
         let found = options.read_file(fs::File::open(path).unwrap(), path, progress).and_then(collect);
         (found, count.load(Relaxed))
     };
@@ -248,7 +250,8 @@ fn progress_counts_the_bytes_of_a_file() {
         for (bytes, damage) in [(&sound, Damage::Raise), (&sound, Damage::Skip), (&damaged, Damage::Skip)] {
             fs::write(&path, bytes).unwrap();
             let (found, count) = counted(&path, damage, u64::MAX);
-            let opened = StreamOptions::new().damage(damage).open(&path).and_then(collect).unwrap();
+            let opened =
+                StreamOptions { damage, ..StreamOptions::default() }.open(&path).and_then(collect).unwrap();
             assert_eq!((found.unwrap(), count), (opened, bytes.len() as u64), "{name}");
             for limit in [0, 40, bytes.len() as u64 / 2] {
                 let e = counted(&path, damage, limit).0.unwrap_err();
@@ -256,7 +259,7 @@ fn progress_counts_the_bytes_of_a_file() {
             }
         }
     }
-    let e = StreamOptions::new()
+    let e = StreamOptions::default()
         .read_file(fs::File::open(dir.path()).unwrap(), dir.path(), |_| ControlFlow::Continue(()))
         .unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Io(_)), "{e}");

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tfseek::error::EncodeError;
+use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, Dataset, DatasetOptions, ErrorKind, IndexMode, Stream, Writer};
 use tfseek_testkit::shards::is_checked;
@@ -52,7 +53,7 @@ fn unused_writers_create_empty_files() {
         (Compression::Zlib, &[0x78, 0x9c, 3, 0, 0, 0, 0, 1]),
     ] {
         let path = dir.path().join(compression.name());
-        WriterOptions::new().compression(compression).create(&path).unwrap().close().unwrap();
+        WriterOptions { compression, ..WriterOptions::default() }.create(&path).unwrap().close().unwrap();
         assert_eq!(fs::read(&path).unwrap(), want);
         assert!(records(&path).is_empty());
     }
@@ -66,7 +67,7 @@ fn compressed_files_round_trip() {
         for level in [0, 1, 6, 9] {
             let path = dir.path().join(format!("{compression}-{level}"));
             let mut writer =
-                WriterOptions::new().compression(compression).level(level).create(&path).unwrap();
+                WriterOptions { compression, level, ..WriterOptions::default() }.create(&path).unwrap();
             payloads.iter().for_each(|p| writer.write(p).unwrap());
             writer.flush().unwrap();
             writer.close().unwrap();
@@ -104,7 +105,7 @@ fn no_file_exists_before_close() {
 fn in_place_writing_is_an_option() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
-    let mut writer = WriterOptions::new().atomic(false).create(&path).unwrap();
+    let mut writer = WriterOptions { atomic: false, ..WriterOptions::default() }.create(&path).unwrap();
     writer.write(b"one").unwrap();
     assert_eq!(fs::read(&path).unwrap().len(), 0, "buffered");
     writer.flush().unwrap();
@@ -129,14 +130,14 @@ fn links_and_devices_are_kept() {
         writer.sync()?;
         writer.close()
     };
-    for options in [WriterOptions::new(), WriterOptions::new().atomic(false)] {
+    for options in [WriterOptions::default(), WriterOptions { atomic: false, ..WriterOptions::default() }] {
         write("link", options.clone()).unwrap();
         assert_eq!(records(&at("file")), [b"payload"]);
         write("null", options.clone()).unwrap();
         if cfg!(target_os = "linux") {
             assert!(matches!(write("full", options.clone()).unwrap_err().kind(), tfseek::ErrorKind::Io(_)));
         }
-        let e = write("null", options.index(true)).unwrap_err();
+        let e = write("null", WriterOptions { index: Some(IndexOptions::new()), ..options }).unwrap_err();
         assert!(e.to_string().contains("expected a regular file, found a device"), "{e}");
         for link in ["link", "null", "full"] {
             assert!(at(link).symlink_metadata().unwrap().is_symlink(), "{link}");
@@ -152,7 +153,10 @@ fn links_and_devices_are_kept() {
 fn all_shards_are_renamed_before_indexes_are_written() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("no folder"), "").unwrap();
-    let options = WriterOptions::new().index_dir(dir.path().join("no folder"));
+    let options = WriterOptions {
+        index: Some(IndexOptions::new().index_dir(dir.path().join("no folder"))),
+        ..WriterOptions::default()
+    };
     let mut shards = options.create_shards(dir.path().join("x"), "", 3).unwrap();
     (0..6u8).for_each(|i| shards.write(&[i]).unwrap());
     shards.close().unwrap_err();
@@ -184,7 +188,7 @@ fn any_io_write_is_a_sink() {
         }
     }
     let sink = Shared::default();
-    let mut writer = Writer::new(sink.clone(), &WriterOptions::new());
+    let mut writer = Writer::new(sink.clone(), &WriterOptions::default());
     writer.write(b"x").unwrap();
     writer.close().unwrap();
     assert_eq!(sink.0.lock().unwrap().len(), 17);
@@ -194,7 +198,7 @@ fn any_io_write_is_a_sink() {
 fn a_sharded_set_appears_at_once_and_distributes_records_in_turn() {
     let dir = tempfile::tempdir().unwrap();
     let prefix = dir.path().join("train");
-    let mut shards = WriterOptions::new().create_shards(&prefix, ".tfrecord", 3).unwrap();
+    let mut shards = WriterOptions::default().create_shards(&prefix, ".tfrecord", 3).unwrap();
     for i in 0..11u8 {
         shards.write(&[i]).unwrap();
     }
@@ -212,7 +216,8 @@ fn a_sharded_set_appears_at_once_and_distributes_records_in_turn() {
 fn the_index_made_while_writing_equals_a_scanned_index() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
-    let mut writer = WriterOptions::new().index(true).create(&path).unwrap();
+    let mut writer =
+        WriterOptions { index: Some(IndexOptions::new()), ..WriterOptions::default() }.create(&path).unwrap();
     (0..3000usize).for_each(|i| writer.write(&vec![1; i % 50]).unwrap());
     writer.close().unwrap();
     assert_eq!(names(&dir.path().join(".tfseek")), ["a.tfrecord.tfri"]);
@@ -238,7 +243,7 @@ fn a_failed_write_discards_the_file() {
             Ok(())
         }
     }
-    let mut writer = Writer::new(Full(100), &WriterOptions::new());
+    let mut writer = Writer::new(Full(100), &WriterOptions::default());
     writer.write(&[0; 50]).unwrap();
     writer.flush().unwrap();
     writer.write(&[0; 50]).unwrap();
@@ -262,7 +267,7 @@ fn members(mut file: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn gzip_members(bytes: u64) -> WriterOptions {
-    WriterOptions::new().compression(Compression::Gzip).members(bytes)
+    WriterOptions { compression: Compression::Gzip, members: Some(bytes), ..WriterOptions::default() }
 }
 
 #[test]
@@ -281,7 +286,7 @@ fn members_begin_at_record_borders() {
         writer.close().unwrap();
         fs::read(path).unwrap()
     };
-    let plain = write(&plain, &WriterOptions::new(), false);
+    let plain = write(&plain, &WriterOptions::default(), false);
     for bytes in [0, 1, 16, 17, 1000, 5000, plain.len() as u64 - 1, plain.len() as u64, u64::MAX] {
         // The number of records of each member.
         let (mut expected, mut len) = (vec![0], 0);
@@ -305,7 +310,7 @@ fn members_begin_at_record_borders() {
             assert_eq!(file, write(&path, &options, flushes), "the bytes are deterministic");
         }
     }
-    let one = WriterOptions::new().compression(Compression::Gzip);
+    let one = WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() };
     let same = write(&dir.path().join("one"), &one, false);
     assert_eq!(write(&dir.path().join("two"), &gzip_members(u64::MAX), false), same);
 }
@@ -317,7 +322,9 @@ fn members_of_unused_and_sharded_writers() {
     gzip_members(1).create(&path).unwrap().close().unwrap();
     assert_eq!(members(&fs::read(&path).unwrap()), [b""]);
 
-    let mut shards = gzip_members(1).index(true).create_shards(dir.path().join("x"), "", 2).unwrap();
+    let mut shards = WriterOptions { index: Some(IndexOptions::new()), ..gzip_members(1) }
+        .create_shards(dir.path().join("x"), "", 2)
+        .unwrap();
     (0..5u8).for_each(|i| shards.write(&[i]).unwrap());
     shards.close().unwrap();
     for (name, expected) in [("x-00000-of-00002", &[[0], [2], [4]][..]), ("x-00001-of-00002", &[[1], [3]])] {
@@ -331,7 +338,7 @@ fn members_of_unused_and_sharded_writers() {
 fn members_require_gzip() {
     let dir = tempfile::tempdir().unwrap();
     for compression in [Compression::None, Compression::Zlib] {
-        let options = WriterOptions::new().members(1 << 20).compression(compression);
+        let options = WriterOptions { members: Some(1 << 20), compression, ..WriterOptions::default() };
         let want = format!("members: expected compression gzip, found {compression}");
         assert_eq!(options.create(dir.path().join("a")).unwrap_err().to_string(), want);
         assert_eq!(options.create_shards(dir.path().join("a"), "", 2).unwrap_err().to_string(), want);
@@ -355,7 +362,7 @@ fn a_failed_member_discards_the_file() {
             Ok(())
         }
     }
-    let mut writer = Writer::new(Full, &gzip_members(1).level(0));
+    let mut writer = Writer::new(Full, &WriterOptions { level: 0, ..gzip_members(1) });
     let e = (0..100).find_map(|_| writer.write(&[0; 100_000]).err()).unwrap();
     assert!(matches!(e.kind(), ErrorKind::Io(_)), "{e}");
     assert!(matches!(writer.close().unwrap_err().kind(), ErrorKind::Encode(EncodeError::Failed)));
@@ -365,8 +372,13 @@ fn a_failed_member_discards_the_file() {
 fn a_finished_file_has_no_name_until_it_is_closed() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let mut writers: Vec<_> =
-        ["b", "a"].map(|name| WriterOptions::new().index(true).create(at(name)).unwrap()).into();
+    let mut writers: Vec<_> = ["b", "a"]
+        .map(|name| {
+            WriterOptions { index: Some(IndexOptions::new()), ..WriterOptions::default() }
+                .create(at(name))
+                .unwrap()
+        })
+        .into();
     for writer in &mut writers {
         writer.write(b"payload").unwrap();
         writer.finish().unwrap();
@@ -375,7 +387,7 @@ fn a_finished_file_has_no_name_until_it_is_closed() {
         assert!(e.to_string().contains("closed"), "{e}");
         assert!(!at("a").exists() && !at("b").exists());
     }
-    let mut dropped = WriterOptions::new().create(at("c")).unwrap();
+    let mut dropped = WriterOptions::default().create(at("c")).unwrap();
     dropped.finish().unwrap();
     drop(dropped);
     tfseek::ShardedWriter::new(writers).close().unwrap();

@@ -113,7 +113,10 @@ fn a_callback_cancels_a_column_build() {
                     ds = mapped.dataset().clone();
                 }
                 let (calls, progress) = cancels_at(at);
-                let done = ds.columns(&["label"], &ColumnOptions::new().progress(progress));
+                let done = ds.columns(
+                    &["label"],
+                    &ColumnOptions { progress: Some(Arc::new(progress)), ..ColumnOptions::default() },
+                );
                 if calls.load(Relaxed) <= at {
                     assert!(at > 3 * 4, "{at} calls");
                     done.unwrap();
@@ -138,7 +141,13 @@ fn a_callback_cancels_a_filter() {
     let ds = DatasetOptions::new().index(in_dir(dir.path())).open(&paths).unwrap();
     let filter: Filter = "label == 1".parse().unwrap();
     let (_, progress) = cancels_at(5);
-    check(&ds.select(&filter, &ColumnOptions::new().progress(progress)).unwrap_err());
+    check(
+        &ds.select(
+            &filter,
+            &ColumnOptions { progress: Some(Arc::new(progress)), ..ColumnOptions::default() },
+        )
+        .unwrap_err(),
+    );
     assert_eq!(ds.select(&filter, &Default::default()).unwrap().0.len(), 20);
 }
 
@@ -159,7 +168,12 @@ fn a_callback_per_call_replaces_the_callback_of_the_dataset() {
     stop.store(1, Relaxed);
     check(&ds.column("label", &Default::default()).unwrap_err());
     let (calls, progress) = cancels_at(usize::MAX);
-    assert_eq!(ds.column("label", &ColumnOptions::new().progress(progress)).unwrap().count(), 60);
+    assert_eq!(
+        ds.column("label", &ColumnOptions { progress: Some(Arc::new(progress)), ..ColumnOptions::default() })
+            .unwrap()
+            .count(),
+        60
+    );
     assert!(calls.load(Relaxed) > 0);
 }
 
@@ -240,7 +254,8 @@ fn column_progress_is_reported_per_mib() {
         counters.lock().unwrap().push(bytes);
         ControlFlow::Continue(())
     };
-    ds.column("label", &ColumnOptions::new().progress(progress)).unwrap();
+    ds.column("label", &ColumnOptions { progress: Some(Arc::new(progress)), ..ColumnOptions::default() })
+        .unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(seen.iter().sum::<u64>(), std::fs::metadata(&paths[0]).unwrap().len());
     assert!(seen.iter().all(|bytes| *bytes < REPORT + 80_000), "{seen:?}");

@@ -154,9 +154,10 @@ fn columns_filters_and_loaders_work_on_compressed_shards() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, n) = write_set(dir.path());
     let ds = options(dir.path(), 16 << 10).open(&paths).unwrap();
-    let column = ds.column("label", &ColumnOptions::new()).unwrap();
+    let column = ds.column("label", &ColumnOptions::default()).unwrap();
     assert_eq!(column.count(), n as u64);
-    let (selected, _) = ds.select(&"label == 3".parse::<Filter>().unwrap(), &ColumnOptions::new()).unwrap();
+    let (selected, _) =
+        ds.select(&"label == 3".parse::<Filter>().unwrap(), &ColumnOptions::default()).unwrap();
     assert_eq!(selected.len(), (0..n).filter(|i| i % 7 == 3).count() as u64);
 
     let schema =
@@ -258,7 +259,9 @@ fn block_orders_return_each_record_once() {
 fn a_global_order_over_more_than_the_cache_is_warned_of() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zeros.tfrecord.gz");
-    let mut writer = WriterOptions::new().compression(Compression::Gzip).level(1).create(&path).unwrap();
+    let mut writer = WriterOptions { compression: Compression::Gzip, level: 1, ..WriterOptions::default() }
+        .create(&path)
+        .unwrap();
     let payload = vec![0; 1 << 20];
     (0..140).for_each(|_| writer.write(&payload).unwrap());
     writer.close().unwrap();
@@ -421,12 +424,13 @@ fn an_index_without_checkpoints_is_not_used() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tfrecord.gz");
     let index_dir = dir.path().join("index");
-    let mut writer = WriterOptions::new()
-        .compression(Compression::Gzip)
-        .index(true)
-        .index_dir(&index_dir)
-        .create(&path)
-        .unwrap();
+    let mut writer = WriterOptions {
+        compression: Compression::Gzip,
+        index: Some(IndexOptions::new().index_dir(&index_dir)),
+        ..WriterOptions::default()
+    }
+    .create(&path)
+    .unwrap();
     (0..200).for_each(|i| writer.write(&payload(i)).unwrap());
     writer.close().unwrap();
     let ds = options(dir.path(), 4 << 10).open(&path).unwrap();

@@ -87,12 +87,12 @@ fn check(ds: &Dataset, labels: &[i64]) {
     }
     // Columns, built and found, and filters over them.
     for _ in 0..2 {
-        let column = ds.column("label", &ColumnOptions::new()).unwrap();
+        let column = ds.column("label", &ColumnOptions::default()).unwrap();
         let want = labels.iter().map(|&label| Some(Value::Int(label)));
         assert!(column.iter().eq(want));
     }
     let filter: Filter = "label >= 43 and label < 50".parse().unwrap();
-    let (chosen, _) = ds.select(&filter, &ColumnOptions::new()).unwrap();
+    let (chosen, _) = ds.select(&filter, &ColumnOptions::default()).unwrap();
     assert!(chosen.iter().map(|i| labels[i as usize]).eq([45, 46, 47, 48, 49]));
     // Batches and an epoch.
     let spec = FeatureSpec::fixed_len(&[], DType::Int64);

@@ -193,7 +193,9 @@ fn compressed_shards_cannot_be_mapped() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
     let mut writer =
-        tfseek::writer::WriterOptions::new().compression(tfseek::Compression::Gzip).create(&path).unwrap();
+        tfseek::writer::WriterOptions { compression: tfseek::Compression::Gzip, ..Default::default() }
+            .create(&path)
+            .unwrap();
     writer.write(b"payload").unwrap();
     writer.close().unwrap();
     // SAFETY: the writer is closed, and nothing else writes to the shard.

@@ -50,7 +50,7 @@ fn read_with(options: &StreamOptions, part: &Part) -> Read {
 }
 
 fn read(part: &Part) -> Read {
-    read_with(&StreamOptions::new(), part)
+    read_with(&StreamOptions::default(), part)
 }
 
 #[track_caller]
@@ -133,9 +133,9 @@ fn random_sets_are_divided_and_read() {
             let path = dir.path().join(format!("{round}-{s}"));
             let compression =
                 rng.pick(&[Compression::None, Compression::None, Compression::Gzip, Compression::Zlib]);
-            let mut options = WriterOptions::new().compression(compression);
+            let mut options = WriterOptions { compression, ..WriterOptions::default() };
             if compression == Compression::Gzip {
-                options = options.members(200);
+                options.members = Some(200);
             }
             let mut writer = options.create(&path).unwrap();
             for _ in 0..count {
@@ -295,7 +295,7 @@ fn damage_near_the_ends_is_damage() {
     let dir = tempfile::tempdir().unwrap();
     for compression in [Compression::None, Compression::Gzip] {
         let path = dir.path().join(compression.name());
-        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        let mut writer = WriterOptions { compression, ..WriterOptions::default() }.create(&path).unwrap();
         let mut rng = Rng::new(2);
         (0..250).for_each(|_| writer.write(&rng.bytes(1000)).unwrap());
         writer.close().unwrap();
@@ -334,7 +334,8 @@ fn damage_near_the_ends_is_damage() {
 fn the_tail_policy_travels_in_the_part() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
-    let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
+    let mut writer =
+        WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }.create(&path).unwrap();
     (0..200u8).for_each(|i| writer.write(&[i; 30]).unwrap());
     writer.close().unwrap();
     let bytes = fs::read(&path).unwrap();
@@ -345,7 +346,7 @@ fn the_tail_policy_travels_in_the_part() {
     let part = Part::from_json(&shares[0][0].to_json()).unwrap();
     assert_eq!((part.tail, &part), (Tail::Tolerate, &shares[0][0]));
     check_records(&ds, &shares);
-    let mut stream = StreamOptions::new().part(&part).unwrap();
+    let mut stream = StreamOptions::default().part(&part).unwrap();
     while stream.next().unwrap().is_some() {}
     assert_eq!(stream.warnings(), ds.warnings());
     assert!(with(&part, "tail", "strict".into()).is_err() && with(&part, "tail", 1.into()).is_err());
@@ -429,13 +430,15 @@ fn parts_that_do_not_fit_their_shard_are_errors() {
     assert!(matches!(error("records", 26).kind(), ErrorKind::Part(PartError::Records { more: false, .. })));
     assert!(is_stale(&error("end", 5599)));
     // A torn end is an error, whatever the tail may be.
-    let tolerant = StreamOptions::new().tail(Tail::Tolerate).verify(Verify::Header);
+    let tolerant = StreamOptions { tail: Tail::Tolerate, verify: Verify::Header, ..StreamOptions::default() };
     let torn = with(&part, "to", 2799.into()).unwrap();
     assert!(matches!(read_with(&tolerant, &torn).1.unwrap().kind(), ErrorKind::Truncated { .. }));
     // A part without a number of records ends where it says.
     let open_end = with(&part, "records", serde_json::Value::Null).unwrap();
     assert_eq!(read(&open_end).0, read(&part).0);
-    let e = StreamOptions::new().compression(Compression::Gzip).part(&part).unwrap_err();
+    let e = StreamOptions { compression: Some(Compression::Gzip), ..StreamOptions::default() }
+        .part(&part)
+        .unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Compression(CompressionError::Mismatch { .. })), "{e}");
 }
 
@@ -444,7 +447,7 @@ fn a_compressed_shard_is_one_part() {
     let dir = tempfile::tempdir().unwrap();
     for (name, compression) in [("a", Compression::Gzip), ("b", Compression::Zlib)] {
         let path = dir.path().join(name);
-        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        let mut writer = WriterOptions { compression, ..WriterOptions::default() }.create(&path).unwrap();
         (0..200u8).for_each(|i| writer.write(&[i; 30]).unwrap());
         writer.close().unwrap();
         let ds = open(std::slice::from_ref(&path));
@@ -485,7 +488,7 @@ fn a_shard_without_an_index_is_one_part() {
     // A torn tail is an error, unless it is tolerated.
     let torn = Part::of_shard(&path, 5, None).unwrap();
     assert!(matches!(failed(&torn).kind(), ErrorKind::Truncated { .. }));
-    let (found, e) = read_with(&StreamOptions::new().tail(Tail::Tolerate), &torn);
+    let (found, e) = read_with(&StreamOptions { tail: Tail::Tolerate, ..StreamOptions::default() }, &torn);
     assert!(e.is_none() && found.len() == 30);
     let empty = Part::of_shard(write(dir.path(), "e", b""), 0, None).unwrap();
     assert_eq!(read(&empty).0.len(), 0);

@@ -230,9 +230,10 @@ fn loaders_columns_and_iterators_keep_their_records() {
         seen += loader.map(|step| step.unwrap().ids.len()).sum::<usize>();
         assert_eq!(seen, 100);
         for (ds, n) in [(&ds, 100), (&new, 130)] {
-            let column = ds.column("label", &ColumnOptions::new()).unwrap();
+            let column = ds.column("label", &ColumnOptions::default()).unwrap();
             assert_eq!((column.len(), ds.len()), (n, n));
-            let (selected, _) = ds.select(&"label >= 90".parse().unwrap(), &ColumnOptions::new()).unwrap();
+            let (selected, _) =
+                ds.select(&"label >= 90".parse().unwrap(), &ColumnOptions::default()).unwrap();
             assert_eq!(selected.len(), n - 90);
         }
         if let Some(mapped) = Mapped::from_dataset(&ds) {

@@ -189,7 +189,9 @@ fn descriptors_and_memory_of_index_files_are_released() {
     let paths: Vec<PathBuf> = (0..12).map(|s| write(dir.path(), &format!("{s:02}"), &bytes)).collect();
     let index = options().index_dir(dir.path().join("i"));
     let open = || with(index.clone()).open(&paths).unwrap();
-    let written = open().columns(&["label"], &tfseek::column::ColumnOptions::new().beside(true)).unwrap();
+    let written = open()
+        .columns(&["label"], &tfseek::column::ColumnOptions { beside: true, ..Default::default() })
+        .unwrap();
     assert!(written[0].shards()[0].file().unwrap().metadata().unwrap().len() > 1 << 20);
     drop(written);
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();

@@ -39,7 +39,7 @@ fn torn(warnings: &[Warning]) -> (PathBuf, [u64; 4]) {
 
 /// Returns what a stream and a dataset tell: when the index is built, when it is found, and from a pack.
 fn looks(dir: &Path, path: &Path) -> Vec<(PathBuf, [u64; 4])> {
-    let mut stream = StreamOptions::new().tail(Tail::Tolerate).open(path).unwrap();
+    let mut stream = StreamOptions { tail: Tail::Tolerate, ..StreamOptions::default() }.open(path).unwrap();
     let mut read = 0;
     while stream.next().unwrap().is_some() {
         assert_eq!(stream.warnings(), []);

@@ -120,7 +120,7 @@ fn mixed(dir: &Path, n: usize) -> Vec<PathBuf> {
     let shard = |s: usize| {
         let compression = [Compression::None, Compression::Gzip, Compression::Zlib][s % 3];
         let path = dir.join(format!("m-{s}.tfrecord"));
-        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        let mut writer = WriterOptions { compression, ..WriterOptions::default() }.create(&path).unwrap();
         for i in 0..100 {
             let mut rng = tfseek_testkit::rng::Rng::new((s * 100 + i) as u64);
             writer.write(&(0..2000).map(|_| rng.below(64) as u8).collect::<Vec<_>>()).unwrap();

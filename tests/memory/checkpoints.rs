@@ -12,7 +12,8 @@ use tfseek_testkit::rng::Rng;
 fn an_index_file_of_windows_is_not_read_into_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord.gz");
-    let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
+    let mut writer =
+        WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }.create(&path).unwrap();
     let mut rng = Rng::new(1);
     let payloads: Vec<Vec<u8>> =
         (0..10_000).map(|_| (0..1000).map(|_| rng.below(256) as u8).collect()).collect();
@@ -59,7 +60,8 @@ fn an_index_file_of_windows_is_not_read_into_memory() {
 /// Writes a gzip file of records of 64 KiB of zeros, each in a deflate block of its own, with its number in front. It inflates to about 750 times
 /// its size.
 fn bomb(path: &Path, records: std::ops::Range<u64>) {
-    let mut stream = WriterOptions::new().compression(Compression::Gzip).create(path).unwrap();
+    let mut stream =
+        WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }.create(path).unwrap();
     let mut payload = vec![0; 64 << 10];
     for i in records {
         payload[..8].copy_from_slice(&i.to_le_bytes());
@@ -115,7 +117,10 @@ fn datasets_of_a_process_share_one_cache() {
         (0..64).map(|_| (0..256 << 10).map(|_| rng.below(16) as u8).collect()).collect();
     let open = |k: usize| {
         let path = dir.path().join(format!("{k}.gz"));
-        let mut writer = WriterOptions::new().compression(Compression::Gzip).level(1).create(&path).unwrap();
+        let mut writer =
+            WriterOptions { compression: Compression::Gzip, level: 1, ..WriterOptions::default() }
+                .create(&path)
+                .unwrap();
         payloads.iter().for_each(|payload| writer.write(payload).unwrap());
         writer.close().unwrap();
         DatasetOptions::new().index(IndexOptions::from(IndexMode::Memory)).open(&path).unwrap()

@@ -117,7 +117,7 @@ fn a_record_of_60_gib_is_refused_before_allocation() {
         check_every_access(mapped(in_memory()).dataset(), 60 * GIB, DEFAULT);
         stream(Stream::open(&path).unwrap(), 60 * GIB, DEFAULT);
         let file = File::open(&path).unwrap();
-        stream(StreamOptions::new().read(file, path.clone()).unwrap(), 60 * GIB, DEFAULT);
+        stream(StreamOptions::default().read(file, path.clone()).unwrap(), 60 * GIB, DEFAULT);
     });
     assert!(held < 64 << 20, "{held} bytes were held");
 }
@@ -147,7 +147,8 @@ fn out_of_memory_is_an_error() {
     let (e, _) = alloc::most_held(CAP, || ds.column("label", &Default::default()).err().unwrap());
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
     let (e, _) = alloc::most_held(CAP, || {
-        let mut stream = StreamOptions::new().max_record(u64::MAX).open(&path).unwrap();
+        let mut stream =
+            StreamOptions { max_record: u64::MAX, ..StreamOptions::default() }.open(&path).unwrap();
         stream.next().unwrap();
         stream.next().map(drop).unwrap_err()
     });
@@ -203,12 +204,12 @@ fn max_record_counts_payload_bytes() {
         assert_eq!(ds.read(1, &mut Vec::new()).unwrap().payload(), long);
         assert_eq!(ds.column("label", &Default::default()).unwrap().count(), 3);
     }
-    let plain = || StreamOptions::new().max_record(limit);
+    let plain = || StreamOptions { max_record: limit, ..StreamOptions::default() };
     stream(plain().open(&path).unwrap(), len, limit);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&bytes).unwrap();
     stream(plain().read(Cursor::new(gzip.finish().unwrap()), "gzip").unwrap(), len, limit);
-    let mut all = StreamOptions::new().max_record(len).open(&path).unwrap();
+    let mut all = StreamOptions { max_record: len, ..StreamOptions::default() }.open(&path).unwrap();
     for _ in 0..3 {
         assert!(all.next().unwrap().is_some());
     }

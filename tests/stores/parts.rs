@@ -22,7 +22,7 @@ fn parts_are_read_in_another_process_without_a_listing() {
         assert!(plan.len() >= 4);
         // The other process has the plan and a store with its own login.
         let before = case.bucket.requests().lists.load(Relaxed);
-        let options = StreamOptions::new().store(case.bucket.store());
+        let options = StreamOptions { store: Some(case.bucket.store()), ..StreamOptions::default() };
         let mut all: Vec<i64> = Vec::new();
         for json in &plan {
             let part = Part::from_json(json).unwrap();
@@ -35,7 +35,7 @@ fn parts_are_read_in_another_process_without_a_listing() {
         assert_eq!(all, (0..150).collect::<Vec<_>>());
         assert_eq!(case.bucket.requests().lists.load(Relaxed), before);
         let part = Part::from_json(&plan[0]).unwrap();
-        let e = StreamOptions::new().part(&part).map(drop).unwrap_err();
+        let e = StreamOptions::default().part(&part).map(drop).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::NotLocal { .. })), "{e}");
         // A part of an object that was replaced.
         for at in case.bucket.urls().into_iter().filter(|at| at.contains(".tfrecord")) {
@@ -65,7 +65,7 @@ fn parts_of_a_pack_have_the_versions_of_their_objects() {
         let ds = case.open(".tfseek/train.tfrp").unwrap();
         assert_eq!(labels(&ds), (0..100).collect::<Vec<_>>());
         let ds = case.open(".tfseek/train.tfrp").unwrap();
-        let options = StreamOptions::new().store(case.bucket.store());
+        let options = StreamOptions { store: Some(case.bucket.store()), ..StreamOptions::default() };
         let all = ds.shares(3).unwrap().into_iter().flatten();
         let all: Vec<i64> = all.flat_map(|part| labels_of(options.part(&part).unwrap()).unwrap()).collect();
         assert_eq!(all, (0..100).collect::<Vec<_>>());
@@ -91,7 +91,7 @@ fn a_part_has_no_secrets_and_other_versions_are_refused() {
 #[test]
 fn an_object_is_a_part_without_an_index() {
     for case in Case::all() {
-        let options = StreamOptions::new().store(case.bucket.store());
+        let options = StreamOptions { store: Some(case.bucket.store()), ..StreamOptions::default() };
         case.bucket.set(&url("train-00001-of-00002.tfrecord"), gzip(&shard(60..100)));
         for (name, first, compression) in [
             ("train-00000-of-00002.tfrecord", 0, Compression::None),
@@ -124,7 +124,7 @@ fn an_object_is_a_part_without_an_index() {
 #[test]
 fn streams_read_objects_in_order() {
     for case in Case::all() {
-        let options = StreamOptions::new().store(case.bucket.store());
+        let options = StreamOptions { store: Some(case.bucket.store()), ..StreamOptions::default() };
         let name = url("train-00001-of-00002.tfrecord");
         let stream = options.open(&name).unwrap();
         assert_eq!(stream.name(), Path::new(&name));
@@ -142,7 +142,8 @@ fn streams_read_objects_in_order() {
         case.bucket.set(&name, damaged);
         let e = labels_of(options.open(&name).unwrap()).unwrap_err();
         assert!(e.is_data() && e.to_string().starts_with(&name), "{e}");
-        let sound = labels_of(options.clone().damage(Damage::Skip).open(&name).unwrap()).unwrap();
+        let sound = labels_of(StreamOptions { damage: Damage::Skip, ..options.clone() }.open(&name).unwrap())
+            .unwrap();
         assert!(sound.len() < 60 && sound.len() > 50);
         let skipped = case.options().index(case.index_options().damage(Damage::Skip)).open(&name).unwrap();
         assert_eq!(labels(&skipped), sound);
@@ -154,7 +155,9 @@ fn an_object_that_is_replaced_under_a_stream_is_an_error() {
     for case in Case::all() {
         let name = url("long.tfrecord");
         case.bucket.set(&name, shard(0..20_000));
-        let mut stream = StreamOptions::new().store(case.bucket.store()).open(&name).unwrap();
+        let mut stream = StreamOptions { store: Some(case.bucket.store()), ..StreamOptions::default() }
+            .open(&name)
+            .unwrap();
         stream.next().unwrap().unwrap();
         case.bucket.set(&name, shard(1..20_001));
         let e = labels_of(stream).unwrap_err();

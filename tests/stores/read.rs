@@ -88,7 +88,7 @@ fn columns_are_built_saved_and_found() {
     for case in Case::all() {
         let ds = case.open("train-*").unwrap();
         let values = |ds: &Dataset| {
-            let column = ds.column("label", &ColumnOptions::new()).unwrap();
+            let column = ds.column("label", &ColumnOptions::default()).unwrap();
             assert!(column.warnings.is_empty(), "{:?}", column.warnings);
             column.iter().map(|value| value.unwrap().to_string()).collect::<Vec<_>>()
         };
@@ -98,7 +98,7 @@ fn columns_are_built_saved_and_found() {
         let ds = case.open("train-*").unwrap();
         assert!(ds.find_columns(&["label"]).unwrap()[0].is_some());
         let (some, _) =
-            ds.select(&"label in 10..20 or label == 70".parse().unwrap(), &ColumnOptions::new()).unwrap();
+            ds.select(&"label in 10..20 or label == 70".parse().unwrap(), &ColumnOptions::default()).unwrap();
         assert_eq!(some.iter().collect::<Vec<_>>(), (10..20).chain([70]).collect::<Vec<_>>());
         // Head, tail, size and records are equal, and one label is not.
         let mut other = Vec::new();
@@ -113,7 +113,10 @@ fn columns_are_built_saved_and_found() {
         want[30] = "31".into();
         assert_eq!(values(&case.open("train-*").unwrap()), want);
         // Beside the objects, if the store can be written to.
-        case.open("train-*").unwrap().column("label", &ColumnOptions::new().beside(true)).unwrap();
+        case.open("train-*")
+            .unwrap()
+            .column("label", &ColumnOptions { beside: true, ..ColumnOptions::default() })
+            .unwrap();
         let beside = url(".tfseek/train-00000-of-00002.tfrecord.label.tfrc");
         assert_eq!(case.bucket.get(&beside).is_some(), case.bucket.manners().writable);
     }
@@ -134,7 +137,7 @@ fn a_cached_column_is_one_of_a_version() {
     };
     let value = || {
         let ds = case.open("long.tfrecord").unwrap();
-        ds.column("label", &ColumnOptions::new()).unwrap().get(2000).unwrap().to_string()
+        ds.column("label", &ColumnOptions::default()).unwrap().get(2000).unwrap().to_string()
     };
     for middle in [2000, 2001, 2002] {
         case.bucket.set(&url("long.tfrecord"), long(middle));

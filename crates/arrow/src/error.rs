@@ -20,7 +20,7 @@ pub struct Error {
 }
 
 /// Result of a conversion.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason of an [`Error`].
 #[non_exhaustive]

@@ -111,7 +111,7 @@ mod tensor;
 pub use c_stream::c_stream;
 pub use converter::{Converter, schema_of};
 pub use encode::{Encoder, EncoderOptions};
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind};
 pub use options::{ByteStrings, Options, Tensors};
 pub use scan::{Scan, ScanReader};
 pub use spec::spec_of;

@@ -10,6 +10,7 @@ use crate::warnings;
 use indicatif::ProgressBar;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
@@ -163,7 +164,10 @@ fn with_column_bar<T>(
         Some(bytes) => progress::bytes(global, "columns", bytes),
         None => progress::byte_count(global, "columns"),
     };
-    let built = build(&ColumnOptions::new().progress(progress::callback(&bar)));
+    let built = build(&ColumnOptions {
+        progress: Some(Arc::new(progress::callback(&bar))),
+        ..ColumnOptions::default()
+    });
     bar.finish_and_clear();
     built
 }

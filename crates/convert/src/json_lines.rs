@@ -5,16 +5,16 @@ use crate::input::{ImportInput, ImportTarget};
 use crate::options::{ExportOptions, ImportOptions};
 use crate::out::{self, Written};
 use crate::records::SelectedRecords;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use tfseek::Error;
+use tfseek_tools::Content;
 use tfseek_tools::damage::MAX_RECORD;
 use tfseek_tools::encode::{FeatureKinds, JsonForm, JsonRecords, ObservedKinds};
 use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
-use tfseek_tools::{Content, Map};
 
 /// Writes records as JSON lines.
 pub(crate) fn export(
@@ -55,7 +55,7 @@ pub(crate) fn export(
 
 /// Removes the other features of a record, and from `missing` the patterns that one of its features matches.
 fn select<'o>(content: &mut Content<'_>, options: &'o ExportOptions, missing: &mut BTreeSet<&'o str>) {
-    fn keep<V>(map: &mut Map<'_, V>, options: &ExportOptions, missing: &mut BTreeSet<&str>) {
+    fn keep<V>(map: &mut BTreeMap<&str, V>, options: &ExportOptions, missing: &mut BTreeSet<&str>) {
         if !missing.is_empty() {
             let is_found =
                 |pattern: &str| map.keys().any(|name| tfseek_tools::wildcards::matches(pattern, name));
@@ -69,7 +69,7 @@ fn select<'o>(content: &mut Content<'_>, options: &'o ExportOptions, missing: &m
             keep(context, options, missing);
             keep(lists, options, missing);
         }
-        Content::Raw => *content = Content::Example(Map::new()),
+        Content::Raw => *content = Content::Example(BTreeMap::new()),
     }
 }
 

@@ -24,8 +24,29 @@ pub enum ToolsError {
     },
     /// The splits of a dataset.
     Split(SplitReason),
-    /// The files of the tasks of a job are not those that are stated.
-    Tasks(TasksReason),
+    /// A name is not that of a file of the job.
+    TaskName {
+        /// The job.
+        job: String,
+        /// The name.
+        found: String,
+    },
+    /// A task of a job has two files.
+    SameTask {
+        /// The task.
+        task: String,
+        /// Names of the files.
+        found: [String; 2],
+    },
+    /// A file of a task is missing, or has another size than was stated.
+    TaskSize {
+        /// Name of the file.
+        name: String,
+        /// The stated size.
+        expected: u64,
+        /// The size. `None` if there is no file.
+        found: Option<u64>,
+    },
     /// An output must not be written.
     Conflict(OutputConflict),
     /// The process may not open that many files, which get their names together.
@@ -249,35 +270,6 @@ pub enum SplitReason {
     },
 }
 
-/// The reason why the files of tasks are refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TasksReason {
-    /// A name is not that of a file of the job.
-    Name {
-        /// The job.
-        job: String,
-        /// The name.
-        found: String,
-    },
-    /// A task has two files.
-    SameTask {
-        /// The task.
-        task: String,
-        /// Names of the files.
-        found: [String; 2],
-    },
-    /// A file is missing, or has another size than was stated.
-    Size {
-        /// Name of the file.
-        name: String,
-        /// The stated size.
-        expected: u64,
-        /// The size. `None` if there is no file.
-        found: Option<u64>,
-    },
-}
-
 /// The reason why saved statistics are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -390,25 +382,6 @@ impl fmt::Display for SplitReason {
     }
 }
 
-impl fmt::Display for TasksReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TasksReason::Name { job, found } => {
-                write!(f, "{found:?}: expected the name of a file of the job {job:?}")
-            }
-            TasksReason::SameTask { task, found: [first, second] } => {
-                write!(f, "expected one file of the task {task}, found {first:?} and {second:?}")
-            }
-            TasksReason::Size { name, expected, found: Some(found) } => {
-                write!(f, "{name:?}: expected a file of {expected} bytes, found one of {found} bytes")
-            }
-            TasksReason::Size { name, expected, found: None } => {
-                write!(f, "{name:?}: expected a file of {expected} bytes, found none")
-            }
-        }
-    }
-}
-
 impl fmt::Display for SavedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use SavedReason::*;
@@ -464,7 +437,19 @@ impl fmt::Display for ToolsError {
             Options(reason) => reason.fmt(f),
             Path { path, reason } => write!(f, "{}: {reason}", path.display()),
             Split(reason) => reason.fmt(f),
-            Tasks(reason) => reason.fmt(f),
+            TaskName { job, found } => {
+                write!(f, "{found:?}: expected the name of a file of the job {job:?}")
+            }
+            SameTask { task, found: [first, second] } => {
+                write!(f, "expected one file of the task {task}, found {first:?} and {second:?}")
+            }
+            TaskSize { name, expected, found } => {
+                write!(f, "{name:?}: expected a file of {expected} bytes, found ")?;
+                match found {
+                    Some(found) => write!(f, "one of {found} bytes"),
+                    None => f.write_str("none"),
+                }
+            }
             Saved(reason) => reason.fmt(f),
             Conflict(conflict) => conflict.fmt(f),
             OpenFiles { limit, open, found } => write!(

@@ -50,10 +50,9 @@ mod write;
 pub use describe::{grep, stats, tfds, tfx, validate};
 pub use digits::thousands;
 pub use error::{
-    OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TasksReason, TextPosition,
-    ToolsError,
+    OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition, ToolsError,
 };
-pub use forms::{Content, Map, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
+pub use forms::{Content, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
     KindedStream, Verification, VerifyOptions, damage, decodable, guess_kind, in_order, sample, units, verify,
 };

@@ -1,20 +1,9 @@
 //! The entry of the fuzz target `request`. It is no part of the public interface.
 
 use crate::guard::names_server;
-use crate::http::{BadRequest, Request};
+use crate::http::{BadRequest, Parsed, Request};
 use crate::media;
 use std::ops::Range;
-
-/// The result of the first bytes of a connection.
-#[derive(Debug, PartialEq)]
-pub enum Arrived {
-    /// The end of the head has not arrived.
-    Incomplete,
-    /// The status of a request that is refused.
-    Refused(u16),
-    /// A request.
-    Head(Head),
-}
 
 /// A request, and decisions about it.
 #[derive(Debug, PartialEq)]
@@ -35,21 +24,22 @@ pub struct Head {
     pub range: Option<Option<Range<u64>>>,
 }
 
-/// Parses the first bytes of a connection.
-pub fn parse(bytes: &[u8]) -> Arrived {
-    match Request::parse(bytes) {
-        Ok(None) => Arrived::Incomplete,
-        Err(BadRequest { status, .. }) => Arrived::Refused(status),
-        Ok(Some(parsed)) => Arrived::Head(Head {
-            len: parsed.len,
-            is_head: parsed.request.is_head,
-            range: parsed.request.range(1_000),
-            is_local: parsed.host.as_deref().is_some_and(|host| names_server(host, &[])),
-            path: parsed.request.path,
-            query: parsed.request.query,
-            host: parsed.host,
-        }),
-    }
+/// Parses the first bytes of a connection. Returns `None` if the end of the head has not arrived.
+///
+/// # Errors
+/// The status of a request that is refused.
+pub fn parse(bytes: &[u8]) -> Result<Option<Head>, u16> {
+    let head = |parsed: Parsed| Head {
+        len: parsed.len,
+        is_head: parsed.request.is_head,
+        range: parsed.request.range(1_000),
+        is_local: parsed.host.as_deref().is_some_and(|host| names_server(host, &[])),
+        path: parsed.request.path,
+        query: parsed.request.query,
+        host: parsed.host,
+    };
+    let parsed = Request::parse(bytes).map_err(|BadRequest { status, .. }| status)?;
+    Ok(parsed.map(head))
 }
 
 /// Returns the type of a payload that browsers may show.

@@ -1,9 +1,10 @@
 //! Records in protobuf's text format.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use tfseek::Feature;
+use tfseek_tools::Content;
 use tfseek_tools::fields::{ProtoField, ProtoValue};
-use tfseek_tools::{Content, Map};
 
 /// Largest text in bytes. The rest of a longer one is left out, and the text says so.
 const MAX_TEXT: usize = 4 << 20;
@@ -69,7 +70,7 @@ pub(crate) fn text(content: &Content<'_>, fields: Option<&[ProtoField<'_>]>) -> 
     out.text
 }
 
-fn features(out: &mut Indented, name: &str, map: &Map<'_, Feature<'_>>) -> fmt::Result {
+fn features(out: &mut Indented, name: &str, map: &BTreeMap<&str, Feature<'_>>) -> fmt::Result {
     if map.is_empty() {
         return Ok(());
     }

@@ -50,7 +50,8 @@ fn the_example_of_the_format_page() {
     let path = write(dir.path(), "three", &records(&[&label("b"), b"", &label("a")]));
     set_mtime(&path, 1_700_000_000_123_456_789);
     let ds = DatasetOptions::new().index(options().mode(IndexMode::Memory)).open(&path).unwrap();
-    ds.columns(&["label"], &ColumnOptions::new().classes(true).beside(true)).unwrap();
+    ds.columns(&["label"], &ColumnOptions { classes: true, beside: true, ..ColumnOptions::default() })
+        .unwrap();
     let file = fs::read(dir.path().join(".tfseek/three.label.tfrc")).unwrap();
     let mut want = vec![0; file.len()];
     for (at, hex) in GOLDEN {

@@ -207,14 +207,20 @@ fn a_condition_has_one_result_for_columns_and_records() {
         ("m == 3", vec![0, 2, 3, 5], vec![3]),
         ("m == '4'", vec![4, 5, 7, 8], vec![4]),
     ] {
-        let options = ColumnOptions::new().among(tfseek::order::Subset::from_ids(ids).unwrap());
+        let options = ColumnOptions {
+            among: Some(tfseek::order::Subset::from_ids(ids).unwrap()),
+            ..ColumnOptions::default()
+        };
         let (found, _) = ds.select(&text.parse().unwrap(), &options).unwrap();
         assert_eq!(Vec::from_iter(found.iter()), expected, "{text}");
         assert!(ds.select(&text.parse().unwrap(), &Default::default()).is_err(), "{text}");
     }
     let strings = ds.select(
         &"id == 'x'".parse().unwrap(),
-        &ColumnOptions::new().among(tfseek::order::Subset::from_ids(Vec::new()).unwrap()),
+        &ColumnOptions {
+            among: Some(tfseek::order::Subset::from_ids(Vec::new()).unwrap()),
+            ..ColumnOptions::default()
+        },
     );
     assert_eq!(strings.unwrap().0.len(), 0);
 }
@@ -252,7 +258,7 @@ fn errors_of_tests_that_read_records() {
     let (few, _) =
         ds.select(&"record in 3..5 and any(rare) > 1".parse().unwrap(), &Default::default()).unwrap();
     assert_eq!(few.len(), 0);
-    let unknown = ColumnOptions::new().unknown(true);
+    let unknown = ColumnOptions { unknown: true, ..ColumnOptions::default() };
     assert_eq!(ds.select(&"len(objets) > 1".parse().unwrap(), &unknown).unwrap().0.len(), 0);
     // Other messages have no features.
     let mut records = "split(1) or a == 1".parse::<Filter>().unwrap().for_records();

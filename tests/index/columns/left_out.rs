@@ -62,7 +62,7 @@ fn columns_have_no_value_for_them_and_are_not_saved() {
         assert_eq!(saved(), 1);
         assert!(ds.find_columns(&["label"]).unwrap()[0].is_none());
         // A requested file needs all records.
-        let e = ds.column("label", &ColumnOptions::new().beside(true)).unwrap_err();
+        let e = ds.column("label", &ColumnOptions { beside: true, ..ColumnOptions::default() }).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Wire { .. }), "{e}");
         assert_eq!((e.location().record, e.location().path.as_deref()), (Some(2), Some(&*paths[0])));
     }
@@ -70,7 +70,15 @@ fn columns_have_no_value_for_them_and_are_not_saved() {
     let sound: Vec<&[u8]> = vec![b"", MALFORMED];
     let path = write(dir.path(), "c.tfrecord", &records(&sound));
     let ds = skips(&dir).open(&path).unwrap();
-    assert_eq!(left_out(&ds.column("label", &ColumnOptions::new().unknown(true)).unwrap().warnings).0, 1);
+    assert_eq!(
+        left_out(
+            &ds.column("label", &ColumnOptions { unknown: true, ..ColumnOptions::default() })
+                .unwrap()
+                .warnings
+        )
+        .0,
+        1
+    );
     let e = at(&dir).open(&path).unwrap().column("label", &Default::default()).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Wire { .. }) && e.location().record == Some(1), "{e}");
     assert!(
@@ -109,7 +117,10 @@ fn they_meet_neither_a_condition_nor_its_complement() {
         assert_eq!(select(text, &Default::default()), (expected, n), "{text}");
     }
     // Only the records that are asked for are tested.
-    let among = |ids: &[u64]| ColumnOptions::new().among(Subset::from_ids(ids).unwrap());
+    let among = |ids: &[u64]| ColumnOptions {
+        among: Some(Subset::from_ids(ids).unwrap()),
+        ..ColumnOptions::default()
+    };
     assert_eq!(select("not label == 3", &among(&[0, 3, 6])), (vec![0, 6], 0));
     assert_eq!(select("not any(label) == 3", &among(&[0, 2, 3])), (vec![0], 1));
     // A condition that does not fit the values stays an error.
@@ -200,7 +211,7 @@ fn selections_agree_with_evaluations_of_each_record() {
         let compression = [Compression::None, Compression::Gzip][seed as usize % 2];
         let paths: Vec<PathBuf> = (0..2).map(|s| dir.path().join(format!("{s}.tfrecord"))).collect();
         for (path, payloads) in paths.iter().zip(payloads.chunks(30)) {
-            let mut writer = WriterOptions::new().compression(compression).create(path).unwrap();
+            let mut writer = WriterOptions { compression, ..WriterOptions::default() }.create(path).unwrap();
             payloads.iter().for_each(|payload| writer.write(payload).unwrap());
             writer.close().unwrap();
         }
@@ -220,7 +231,7 @@ fn selections_agree_with_evaluations_of_each_record() {
                     }
                 }
             }
-            match ds.select(&filter, &ColumnOptions::new().unknown(true)) {
+            match ds.select(&filter, &ColumnOptions { unknown: true, ..ColumnOptions::default() }) {
                 Ok((found, warnings)) => {
                     let found = (Vec::from_iter(found.iter()), left_out(&warnings).0, false);
                     assert_eq!(found, (accepted, skipped, refused), "{text}, seed {seed}");

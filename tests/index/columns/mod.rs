@@ -88,11 +88,13 @@ fn bytes(column: &FeatureColumn) -> Vec<u8> {
 /// Builds the column in memory with and without classes, and compares both with the twin's files.
 fn check(values: &[Option<Scalar>]) -> FeatureColumn {
     let ds = memory(&shard_of(values));
-    let options = ColumnOptions::new().unknown(true);
-    let column = ds.columns(&["label"], &options.clone().beside(true)).unwrap().remove(0);
+    let options = ColumnOptions { unknown: true, ..ColumnOptions::default() };
+    let column =
+        ds.columns(&["label"], &ColumnOptions { beside: true, ..options.clone() }).unwrap().remove(0);
     same(&column, values);
     assert_eq!(bytes(&column.shards()[0]), from_twin(&ds, values, false));
-    let with = ds.columns(&["label"], &options.classes(true).beside(true)).unwrap().remove(0);
+    let with =
+        ds.columns(&["label"], &ColumnOptions { classes: true, beside: true, ..options }).unwrap().remove(0);
     assert_eq!(bytes(&with.shards()[0]), from_twin(&ds, values, true));
     let float = matches!(values.iter().flatten().next(), Some(Scalar::Float(_)));
     assert_eq!(with.shards()[0].has_classes(), !float);

@@ -174,5 +174,5 @@ fn columns_of_a_packed_set() {
     same(&ds.column("label", &Default::default()).unwrap(), &want);
     let again = at(&dir).progress(nothing_scanned).open(&pack).unwrap();
     same(&again.column("label", &Default::default()).unwrap(), &want);
-    ds.columns(&["label"], &ColumnOptions::new().beside(true)).unwrap();
+    ds.columns(&["label"], &ColumnOptions { beside: true, ..ColumnOptions::default() }).unwrap();
 }

@@ -180,7 +180,7 @@ fn where_columns_are_found_and_written() {
         names(&c)
     );
     let every = || open(a.clone(), b.clone(), c.clone());
-    every().columns(&["Label"], &ColumnOptions::new().beside(true)).unwrap();
+    every().columns(&["Label"], &ColumnOptions { beside: true, ..ColumnOptions::default() }).unwrap();
     assert!(a.join("x.%4Cabel.tfrc").exists(), "in the configured folder");
     open_next_to_data(&path);
     for found in [a.clone(), place(".tfseek"), c.clone()] {
@@ -189,13 +189,15 @@ fn where_columns_are_found_and_written() {
         fs::remove_file(found.join(name)).unwrap();
     }
     assert_eq!(saved(&every()), (Some(a), 0));
-    let e = open(blocked("a"), b, c).columns(&["Label"], &ColumnOptions::new().beside(true)).unwrap_err();
+    let e = open(blocked("a"), b, c)
+        .columns(&["Label"], &ColumnOptions { beside: true, ..ColumnOptions::default() })
+        .unwrap_err();
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
 }
 
 fn open_next_to_data(path: &Path) {
     let ds = DatasetOptions::new().index(options().mode(IndexMode::Memory)).open(path).unwrap();
-    ds.columns(&["Label"], &ColumnOptions::new().beside(true)).unwrap();
+    ds.columns(&["Label"], &ColumnOptions { beside: true, ..ColumnOptions::default() }).unwrap();
 }
 
 #[test]
@@ -237,7 +239,7 @@ fn large_files_through_maps_and_reads() {
     at(&dir)
         .open(&path)
         .unwrap()
-        .columns(&["label"], &ColumnOptions::new().classes(true).beside(true))
+        .columns(&["label"], &ColumnOptions { classes: true, beside: true, ..ColumnOptions::default() })
         .unwrap();
     let file = dir.path().join("i/x.label.tfrc");
     let on_disk = fs::read(&file).unwrap();
@@ -259,7 +261,9 @@ fn large_files_through_maps_and_reads() {
     at(&dir).open(&path).unwrap().column("label", &Default::default()).unwrap();
     assert!(fs::read(&file).unwrap().len() < on_disk.len());
     let quiet = at(&dir).progress(nothing_scanned).open(&path).unwrap();
-    quiet.columns(&["label"], &ColumnOptions::new().classes(true).beside(true)).unwrap();
+    quiet
+        .columns(&["label"], &ColumnOptions { classes: true, beside: true, ..ColumnOptions::default() })
+        .unwrap();
     assert_eq!(fs::read(&file).unwrap(), on_disk);
 }
 

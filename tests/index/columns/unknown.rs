@@ -34,7 +34,7 @@ fn a_misspelt_feature_is_an_error_in_every_call() {
         refused(ds.column(feature, &Default::default()), feature, Some("image/class/label"));
         refused(ds.columns(&["other", feature], &Default::default()), feature, Some("image/class/label"));
         refused(
-            ds.columns(&[feature], &ColumnOptions::new().beside(true)),
+            ds.columns(&[feature], &ColumnOptions { beside: true, ..ColumnOptions::default() }),
             feature,
             Some("image/class/label"),
         );
@@ -63,7 +63,8 @@ fn a_misspelt_feature_is_an_error_in_every_call() {
     assert!(e.to_string().ends_with("the first records have \"image/class/label\", \"other\""), "{e}");
 
     // Column files without values, as an earlier version wrote them.
-    ds.columns(&["label"], &ColumnOptions::new().unknown(true).beside(true)).unwrap();
+    ds.columns(&["label"], &ColumnOptions { unknown: true, beside: true, ..ColumnOptions::default() })
+        .unwrap();
     assert_eq!(saved(), 2);
     let scanned = DatasetOptions::new().index(options().index_dir(&index)).progress(|bytes| {
         assert_eq!(bytes, 0, "scanned");

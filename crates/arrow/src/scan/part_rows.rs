@@ -98,7 +98,8 @@ impl PartRows {
                 closed => {
                     let Some(part) = self.parts.pop_front() else { return Ok(()) };
                     closed.insert(OpenPart {
-                        stream: StreamOptions::new().verify(self.verify).part(&part)?,
+                        stream: StreamOptions { verify: self.verify, ..StreamOptions::default() }
+                            .part(&part)?,
                         start: part.first.saturating_sub(part.ordinal),
                     })
                 }

@@ -214,7 +214,7 @@ fn select(
     among: Option<Subset>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Subset> {
-    let options = among.into_iter().fold(ColumnOptions::new(), ColumnOptions::among);
+    let options = ColumnOptions { among, ..ColumnOptions::default() };
     let (selected, found) = dataset.select(condition, &options)?;
     warnings.extend(found);
     Ok(selected)

@@ -56,7 +56,7 @@ fn open(paths: &[PathBuf]) -> Dataset {
 
 /// Opens the shards, after building column files of these features.
 fn with_columns(paths: &[PathBuf], features: &[&str]) -> Dataset {
-    open(paths).columns(features, &ColumnOptions::new().beside(true)).unwrap();
+    open(paths).columns(features, &ColumnOptions { beside: true, ..ColumnOptions::default() }).unwrap();
     open(paths)
 }
 
@@ -176,7 +176,7 @@ fn columns_that_differ_from_their_specs_are_not_used() {
     let memory = DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap();
     assert!(!saved(&memory, "label", label()), "no files are read");
     // A column in memory needs no file.
-    let column = memory.column("label", &ColumnOptions::new()).unwrap();
+    let column = memory.column("label", &ColumnOptions::default()).unwrap();
     let schema = Schema::example().feature("label", label()).build().unwrap();
     let scan = Scan::new(&memory, &schema, &Options::new()).unwrap();
     assert!(scan.clone().loaded_columns(&[column]).over_columns().unwrap().is_some());

@@ -47,7 +47,8 @@ fn write(dir: &Path, payloads: &[Vec<u8>]) -> Vec<PathBuf> {
     for (s, &len) in SHARDS.iter().enumerate() {
         let path = dir.join(format!("s-{s:05}-of-{:05}", SHARDS.len()));
         let compression = if s == 1 { Compression::Gzip } else { Compression::None };
-        let mut writer = tfseek::writer::WriterOptions::new().compression(compression).create(&path).unwrap();
+        let mut writer =
+            tfseek::writer::WriterOptions { compression, ..Default::default() }.create(&path).unwrap();
         let (here, after) = rest.split_at(len);
         here.iter().for_each(|payload| writer.write(payload).unwrap());
         writer.close().unwrap();

@@ -144,7 +144,7 @@ impl ReadArgs {
 
     /// Returns the options of a stream.
     pub(crate) fn stream(self) -> StreamOptions {
-        self.limit.stream().damage(self.damage())
+        StreamOptions { damage: self.damage(), ..self.limit.stream() }
     }
 
     /// Returns the options of indexes.
@@ -201,18 +201,15 @@ impl LimitArgs {
 
     /// Returns the options of a stream.
     pub(crate) fn stream(self) -> StreamOptions {
-        let options = StreamOptions::new().tail(self.tail.into()).on_warning(kept::of_stream);
-        match self.max_record {
-            Some(bytes) => options.max_record(bytes),
-            None => options,
-        }
+        let default = StreamOptions::default();
+        let max_record = self.max_record.unwrap_or(default.max_record);
+        StreamOptions { tail: self.tail.into(), on_warning: Some(kept::of_stream), max_record, ..default }
     }
 
     /// Returns the options for files that are followed.
     pub(crate) fn follow(self) -> FollowOptions {
-        let mut options = FollowOptions::default();
-        options.max_record = self.max_record.unwrap_or(options.max_record);
-        options
+        let default = FollowOptions::default();
+        FollowOptions { max_record: self.max_record.unwrap_or(default.max_record), ..default }
     }
 
     /// Returns true if a file may end inside a record.

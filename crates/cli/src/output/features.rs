@@ -6,8 +6,9 @@ use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use clap::ValueEnum;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use tfseek_tools::Content;
 use tfseek_tools::wildcards::matches;
-use tfseek_tools::{Content, Map};
 
 /// Patterns of the names of features, and the names that no record has had so far.
 pub(super) struct FeaturePatterns {
@@ -49,11 +50,11 @@ impl FeaturePatterns {
                 self.select_in(context);
                 self.select_in(lists);
             }
-            Content::Raw => *content = Content::Example(Map::new()),
+            Content::Raw => *content = Content::Example(BTreeMap::new()),
         }
     }
 
-    fn select_in<V>(&self, map: &mut Map<'_, V>) {
+    fn select_in<V>(&self, map: &mut BTreeMap<&str, V>) {
         self.missing.borrow_mut().retain(|name| !map.contains_key(name.as_str()));
         map.retain(|name, _| self.patterns.iter().any(|pattern| matches(pattern, name)));
     }

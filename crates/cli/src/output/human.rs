@@ -14,10 +14,11 @@ use super::NumberedRecord;
 use crate::bytes::{ByteLimits, Key, Readable, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use tfseek::{Feature, FeatureList};
+use tfseek_tools::Content;
 use tfseek_tools::fields::{self, ProtoField, ProtoValue};
-use tfseek_tools::{Content, Map};
 
 /// Limits on the printed part of each feature.
 #[derive(Clone, Copy)]
@@ -130,7 +131,12 @@ trait MapValue: Copy {
     fn values(self, limits: Limits) -> impl Display;
 }
 
-fn print_map(console: &mut Console, indent: &str, map: &Map<'_, impl MapValue>, limits: Limits) -> Outcome {
+fn print_map(
+    console: &mut Console,
+    indent: &str,
+    map: &BTreeMap<&str, impl MapValue>,
+    limits: Limits,
+) -> Outcome {
     // The limit keeps a single long key from widening the column for all keys.
     const MAX_KEY_WIDTH: usize = 40;
     let (bold, dim) = (console.style(BOLD), console.style(DIM));

@@ -162,7 +162,7 @@ fn show_condition(numbered: &Numbered, pattern: &impl Display, console: &mut Con
     let condition = "feature2 == \"goat\" and feature3 > 3";
     title(console, format_args!("$ tfseek grep -c '{condition}' '{pattern}'"))?;
     let start = Instant::now();
-    let (found, _) = numbered.dataset.select(&condition.parse()?, &ColumnOptions::new())?;
+    let (found, _) = numbered.dataset.select(&condition.parse()?, &ColumnOptions::default())?;
     let ids: Vec<_> = found.iter().take(6).map(|i| i.to_string()).collect();
     let (count, first, took) = (found.len(), ids.join(" "), duration(start.elapsed()));
     console.print(format_args!("  {count} of {RECORDS} records in {took}: {first} ..\n"))

@@ -11,6 +11,7 @@ use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
@@ -204,8 +205,13 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
     let options = options.progress(progress::callback(&bar));
     let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
     // A shard may lack a feature that other shards have. Features that no shard has are found below.
-    let column_options =
-        ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true).beside(true);
+    let column_options = ColumnOptions {
+        classes: args.classes,
+        rebuild: args.rebuild,
+        unknown: true,
+        beside: true,
+        ..ColumnOptions::default()
+    };
     let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
     // The kind of each feature, the number of records that have it, and the number of all records.
     let mut found: Vec<(Option<DType>, u64, u64)> = vec![(None, 0, 0); features.len()];
@@ -252,7 +258,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
         // A column without values in all shards is an error, and its files are removed. If a shard failed, it may have the feature.
         if count == 0
             && written.len() == sources.len()
-            && let Err(e) = options.open(&written)?.column(feature, &ColumnOptions::new())
+            && let Err(e) = options.open(&written)?.column(feature, &ColumnOptions::default())
             && matches!(e.kind(), ErrorKind::UnknownFeature { .. })
         {
             for file in files {
@@ -338,7 +344,7 @@ fn check_features(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args
     let options = args.read.dataset(index).allow_missing(true);
     // The errors of failed shards have been reported.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
-    match dataset.select(filter, &ColumnOptions::new()) {
+    match dataset.select(filter, &ColumnOptions::default()) {
         Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) => {
             for target in written.iter().filter(|target| target.is_file()) {
                 std::fs::remove_file(target).map_err(|e| Failure::io(target, e))?;
@@ -369,7 +375,11 @@ fn select(
     let index = args.index()?.mode(mode).auto_limit(u64::MAX).threads(1);
     let options = args.read.dataset(index).allow_missing(true);
     // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
-    let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));
+    let columns = ColumnOptions {
+        unknown: true,
+        progress: Some(Arc::new(progress::callback(bar))),
+        ..ColumnOptions::default()
+    };
     // The error names the shard, because the kinds of features may differ between shards.
     let (dataset, in_shard) = (options.open(path)?, |e: tfseek::Error| e.in_file(path));
     dataset.select(filter, &columns).map_err(|e| in_shard(e).into())

@@ -15,15 +15,15 @@ use crate::tfds::{self, Splits};
 use crate::warnings;
 use clap::Args;
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::index;
 use tfseek::paths::set_of;
 use tfseek::{Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warning};
+use tfseek_tools::Content;
 use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
 use tfseek_tools::tfds::FileSplit;
-use tfseek_tools::{Content, Map};
 
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
@@ -373,11 +373,11 @@ impl RecordKeys {
     }
 }
 
-fn shapes(map: &Map<'_, Feature<'_>>) -> Vec<(String, String)> {
+fn shapes(map: &BTreeMap<&str, Feature<'_>>) -> Vec<(String, String)> {
     map.iter().map(|(key, f)| ((*key).to_owned(), shape(*f))).collect()
 }
 
-fn list_shapes(map: &Map<'_, FeatureList<'_>>) -> Vec<(String, String)> {
+fn list_shapes(map: &BTreeMap<&str, FeatureList<'_>>) -> Vec<(String, String)> {
     let list_shape = |list: &FeatureList<'_>| match list.iter().next() {
         Some(step) => format!("{} x {}", list.iter().len(), shape(step)),
         None => "0 steps".to_owned(),

@@ -44,7 +44,7 @@ impl Folder {
             _ => Compression::None,
         };
         let path = self.path(name);
-        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        let mut writer = WriterOptions { compression, ..WriterOptions::default() }.create(&path).unwrap();
         for payload in payloads {
             writer.write(payload.as_ref()).unwrap();
         }

@@ -44,7 +44,7 @@ fn select_records_by_a_filter(ds: &Dataset) -> Result {
 }
 
 fn write_tfrecord_files() -> Result {
-    let mut writer = tfseek::writer::WriterOptions::new().create_shards("posts", ".tfrecord", 2)?;
+    let mut writer = tfseek::writer::WriterOptions::default().create_shards("posts", ".tfrecord", 2)?;
     for i in 0..100 {
         let example = ExampleBuilder::new().int64("label", [i % 2]).int64("tokens", 0..i % 4);
         writer.write(&example.bytes("image", [[i as u8; 12]]).encode()?)?;

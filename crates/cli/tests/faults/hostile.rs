@@ -90,7 +90,7 @@ fn every_flipped_bit_of_a_pack_a_sidecar_and_a_column() {
     drop(ds);
     check_index_file("column", &dir.path(".tfseek/x.label.tfrc"), 2 * RECORDS, |what| {
         let ds = require().open(&paths).unwrap();
-        let column = ds.column("label", &ColumnOptions::new()).ok()?;
+        let column = ds.column("label", &ColumnOptions::default()).ok()?;
         let right = column
             .iter()
             .zip(0..)

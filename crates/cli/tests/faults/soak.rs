@@ -158,7 +158,7 @@ fn as_a_child() {
         records += found.len() as u64;
         if random.below(4) == 0 {
             let filter = format!("label < {}", wanted[wanted.len() / 2]).parse().unwrap();
-            let (some, _) = ds.select(&filter, &ColumnOptions::new()).unwrap();
+            let (some, _) = ds.select(&filter, &ColumnOptions::default()).unwrap();
             assert_eq!(
                 some.len(),
                 wanted.iter().filter(|&&label| label < wanted[wanted.len() / 2]).count() as u64

@@ -19,13 +19,16 @@ const SETS: [&str; 2] = ["shards", "tasks"];
 const RECORDS: u64 = 3000;
 
 fn options(kind: &str) -> WriterOptions {
-    let options = WriterOptions::new();
-    match kind {
-        "gzip" => options.compression(Compression::Gzip),
-        "zlib" => options.compression(Compression::Zlib),
-        "members" => options.compression(Compression::Gzip).members(100_000),
-        "indexed" | "shards" | "tasks" => options.index(true),
-        _ => options,
+    let compression = match kind {
+        "gzip" | "members" => Compression::Gzip,
+        "zlib" => Compression::Zlib,
+        _ => Compression::None,
+    };
+    WriterOptions {
+        compression,
+        members: (kind == "members").then_some(100_000),
+        index: matches!(kind, "indexed" | "shards" | "tasks").then(IndexOptions::new),
+        ..WriterOptions::default()
     }
 }
 

@@ -61,7 +61,8 @@ struct Options {
 
 impl Options {
     fn check(&self, file: &[u8]) {
-        let stream = StreamOptions::new().tail(self.tail).read(Cursor::new(file.to_vec()), "memory");
+        let stream = StreamOptions { tail: self.tail, ..StreamOptions::default() }
+            .read(Cursor::new(file.to_vec()), "memory");
         let mut stream = stream.unwrap();
         let (bytes, file_end) = match stream.compression() {
             Compression::None => (file.to_vec(), FileEnd::Sound),

@@ -243,7 +243,7 @@ fn is_rest(bytes: &[u8], first: bool, format: Compression) -> bool {
         .first_chunk::<8>()
         .zip(bytes.get(8..12))
         .is_some_and(|(len, crc)| crc == masked(len).to_le_bytes());
-    let stream = StreamOptions::new().read(Cursor::new(bytes.to_vec()), "rest").unwrap();
+    let stream = StreamOptions::default().read(Cursor::new(bytes.to_vec()), "rest").unwrap();
     let member = bytes.windows(4).any(|start| start.starts_with(MAGIC) && start[3] < 32);
     !first && !record && !member && stream.compression() != Compression::Zlib
 }

@@ -132,7 +132,7 @@ fn records() -> &'static SampleRecords {
             put_record(&mut file, &row.payload).unwrap();
         }
         let dataset = Mapped::from_bytes(file).unwrap().dataset().clone();
-        let columns = dataset.columns(&SCALARS, &ColumnOptions::new()).unwrap();
+        let columns = dataset.columns(&SCALARS, &ColumnOptions::default()).unwrap();
         SampleRecords { dataset, columns, rows }
     })
 }
@@ -162,9 +162,9 @@ impl SampleRecords {
     fn select(&self, filter: &Filter) -> Option<Vec<bool>> {
         let given = filter.column_features().iter().all(|feature| SCALARS.contains(feature));
         let selected = if given {
-            self.dataset.select_from(filter, &self.columns, &ColumnOptions::new())
+            self.dataset.select_from(filter, &self.columns, &ColumnOptions::default())
         } else {
-            self.dataset.select(filter, &ColumnOptions::new())
+            self.dataset.select(filter, &ColumnOptions::default())
         };
         match selected {
             Ok((found, _)) => Some((0..self.rows.len() as u64).map(|i| found.rank(i).is_some()).collect()),

@@ -177,10 +177,10 @@ fn valid_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8>
         }
         put_record(&mut file, &builder.encode().unwrap()).unwrap();
     }
-    let columns = Mapped::from_bytes(file)
-        .unwrap()
-        .dataset()
-        .columns(&["x"], &ColumnOptions::new().classes(true).unknown(true).beside(true));
+    let columns = Mapped::from_bytes(file).unwrap().dataset().columns(
+        &["x"],
+        &ColumnOptions { classes: true, unknown: true, beside: true, ..ColumnOptions::default() },
+    );
     let mut bytes = Vec::new();
     columns.unwrap()[0].shards()[0].write_to(&mut bytes).unwrap();
     bytes

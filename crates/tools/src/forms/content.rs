@@ -8,15 +8,12 @@ use tfseek::{Example, Feature, FeatureList, Record, Result, SequenceExample};
 #[derive(Debug)]
 pub enum Content<'a> {
     /// The features of an Example.
-    Example(Map<'a, Feature<'a>>),
+    Example(BTreeMap<&'a str, Feature<'a>>),
     /// The context and the feature lists of a SequenceExample.
-    Sequence(Map<'a, Feature<'a>>, Map<'a, FeatureList<'a>>),
+    Sequence(BTreeMap<&'a str, Feature<'a>>, BTreeMap<&'a str, FeatureList<'a>>),
     /// A payload of another type.
     Raw,
 }
-
-/// A map from keys to features or feature lists.
-pub type Map<'a, V> = BTreeMap<&'a str, V>;
 
 impl<'a> Content<'a> {
     /// Decodes a payload as a message of the given kind.
@@ -48,8 +45,8 @@ impl<'a> Content<'a> {
 }
 
 /// Collects the entries of a map. The last one of a key wins. Entry by entry, the memory is that of small nodes only.
-fn map<'a, V>(entries: impl Iterator<Item = Result<(&'a str, V)>>) -> Result<Map<'a, V>> {
-    let mut map = Map::new();
+fn map<'a, V>(entries: impl Iterator<Item = Result<(&'a str, V)>>) -> Result<BTreeMap<&'a str, V>> {
+    let mut map = BTreeMap::new();
     for entry in entries {
         let (key, value) = entry?;
         map.insert(key, value);

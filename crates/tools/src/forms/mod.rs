@@ -10,5 +10,5 @@ mod npz;
 pub mod proto_json;
 pub mod record_json;
 
-pub use content::{Content, Map};
+pub use content::Content;
 pub use npz::NpzWriter;

@@ -2,10 +2,11 @@
 //!
 //! [`print()`] equals Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted here and unordered there.
 
-use super::content::{Content, Map};
+use super::content::Content;
 use super::record_json::{Base64, non_finite};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tfseek::{Example, Feature, FeatureList, SequenceExample};
 
@@ -53,8 +54,8 @@ impl Serialize for ProtoJson<'_> {
 
 /// A message whose only member is a map: `Features` or `FeatureLists`.
 enum MapMessage<'a> {
-    Features(&'a Map<'a, Feature<'a>>),
-    Lists(&'a Map<'a, FeatureList<'a>>),
+    Features(&'a BTreeMap<&'a str, Feature<'a>>),
+    Lists(&'a BTreeMap<&'a str, FeatureList<'a>>),
 }
 
 impl Serialize for MapMessage<'_> {

@@ -11,10 +11,11 @@
 //! object with `base64`. Integers are exact. Floats have the shortest form that reads back as the same 32 bits, or are `"NaN"`,
 //! `"Infinity"`, `"-Infinity"`. A feature without a kind is `null`; an empty list is `[]`.
 
-use super::content::{Content, Map};
+use super::content::Content;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::collections::BTreeMap;
 use std::path::Path;
 use tfseek::{Feature, FeatureList};
 
@@ -53,7 +54,7 @@ impl Serialize for RecordJson<'_> {
     }
 }
 
-struct FeaturesJson<'a>(&'a Map<'a, Feature<'a>>);
+struct FeaturesJson<'a>(&'a BTreeMap<&'a str, Feature<'a>>);
 
 impl Serialize for FeaturesJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -61,7 +62,7 @@ impl Serialize for FeaturesJson<'_> {
     }
 }
 
-struct ListsJson<'a>(&'a Map<'a, FeatureList<'a>>);
+struct ListsJson<'a>(&'a BTreeMap<&'a str, FeatureList<'a>>);
 
 impl Serialize for ListsJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {

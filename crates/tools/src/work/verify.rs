@@ -75,7 +75,7 @@ pub struct VerifyOptions {
 
 impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
-        let stream = StreamOptions::new();
+        let stream = StreamOptions::default();
         VerifyOptions { threads: None, kind: Some(MessageKind::Other), stream, max_record: MAX_RECORD }
     }
 }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn guessed(file: Vec<u8>) -> KindedStream {
-        KindedStream::guess(StreamOptions::new().read(Cursor::new(file), "x").unwrap())
+        KindedStream::guess(StreamOptions::default().read(Cursor::new(file), "x").unwrap())
     }
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn records_of_other_kinds_are_not_decoded() {
-        let stream = StreamOptions::new().read(Cursor::new(file(&[b"\x0a\x7f"])), "x").unwrap();
+        let stream = StreamOptions::default().read(Cursor::new(file(&[b"\x0a\x7f"])), "x").unwrap();
         assert!(verify(KindedStream::new(stream, MessageKind::Other), |_| ()).is_sound());
     }
 }

@@ -99,7 +99,7 @@ pub fn unpack(
     existing: Existing,
     mut progress: impl FnMut(u64),
 ) -> Result<u64> {
-    let mut writer = WriterOptions::new().existing(existing).create(target)?;
+    let mut writer = WriterOptions { existing, ..WriterOptions::default() }.create(target)?;
     while let Some(record) = stream.next()? {
         writer.write(record.payload())?;
         progress(record.payload().len() as u64);
@@ -137,7 +137,9 @@ mod tests {
     fn a_damaged_input_produces_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let (packed, plain) = (dir.path().join("a.gz"), dir.path().join("a"));
-        let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&packed).unwrap();
+        let mut writer = WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }
+            .create(&packed)
+            .unwrap();
         for payload in [&b"one"[..], b"two"] {
             writer.write(payload).unwrap();
         }

@@ -8,12 +8,13 @@ use crate::proto_text;
 use crate::set::{ViewSet, file_name};
 use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, object};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
 use tfseek::{Error, Feature, Record};
+use tfseek_tools::Content;
 use tfseek_tools::fields;
 use tfseek_tools::record_json::RecordJson;
 use tfseek_tools::wildcards::matches;
-use tfseek_tools::{Content, Map};
 
 /// Number of records in an answer.
 const MAX_RECORDS: u64 = 500;
@@ -85,7 +86,7 @@ fn insert(json: &mut Value, key: &str, value: impl Into<Value>) {
 
 fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limits: ValueLimits) {
     let mut writer = ValueWriter::new(limits);
-    let entries = |map: &Map<'_, Feature<'_>>, writer: &mut ValueWriter| {
+    let entries = |map: &BTreeMap<&str, Feature<'_>>, writer: &mut ValueWriter| {
         let map = map.iter().map(|(name, feature)| (*name, *feature));
         object(map, limits.features, |feature| writer.feature(feature))
     };

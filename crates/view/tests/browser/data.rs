@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek::example::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 use tfseek::frame::put_record;
+use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
 
 /// Strings that run something if they are taken for HTML, for a URL, or for a path of an object.
@@ -31,7 +32,7 @@ fn write(path: PathBuf, options: &WriterOptions, payloads: impl IntoIterator<Ite
 }
 
 fn indexed() -> WriterOptions {
-    WriterOptions::new().index(true)
+    WriterOptions { index: Some(IndexOptions::new()), ..WriterOptions::default() }
 }
 
 /// A shard of one record.
@@ -161,7 +162,7 @@ pub(crate) fn audio(folder: &Path) -> Vec<PathBuf> {
 
 /// The first shard of [`detection`] in gzip, with checkpoints in its index.
 pub(crate) fn gzip(folder: &Path, n: u32) -> Vec<PathBuf> {
-    let options = indexed().compression(Compression::Gzip);
+    let options = WriterOptions { compression: Compression::Gzip, ..indexed() };
     let record = |i: u32| {
         ExampleBuilder::new().bytes("image", [image(i, 48, 48)]).int64("label", [i % 10]).encode().unwrap()
     };

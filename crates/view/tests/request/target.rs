@@ -1,6 +1,6 @@
 //! The fuzz target of the parser of requests. `fuzz/` runs it under libFuzzer, and the test next to it over its corpus.
 
-use tfseek_view::fuzzing::{Arrived, Head, parse, payload_type};
+use tfseek_view::fuzzing::{Head, parse, payload_type};
 
 /// The largest head that is parsed.
 const MAX_HEAD: usize = 16 << 10;
@@ -15,17 +15,17 @@ pub fn request(data: &[u8]) {
     // All prefixes of a short input, some of a long one.
     for len in (0..data.len()).step_by(1 + data.len() / 256) {
         let part = parse(&data[..len]);
-        assert!(part == Arrived::Incomplete || part == whole, "{len}: {part:?}, {whole:?}");
+        assert!(part == Ok(None) || part == whole, "{len}: {part:?}, {whole:?}");
     }
     let shown = payload_type(data);
     assert!(shown.is_none() || !data.starts_with(b"<"), "{shown:?}");
     let head = match &whole {
-        Arrived::Incomplete => return assert!(data.len() < MAX_HEAD),
-        Arrived::Refused(status) => return assert!([400, 405, 431, 505].contains(status), "{status}"),
-        Arrived::Head(head) => head,
+        Ok(None) => return assert!(data.len() < MAX_HEAD),
+        Err(status) => return assert!([400, 405, 431, 505].contains(status), "{status}"),
+        Ok(Some(head)) => head,
     };
     assert!(head.len <= data.len().min(MAX_HEAD));
-    assert_eq!(parse(&data[..head.len - 1]), Arrived::Incomplete);
+    assert_eq!(parse(&data[..head.len - 1]), Ok(None));
     assert_eq!(parse(&data[..head.len]), whole);
     assert!(head.path.starts_with('/') && !head.path.contains(char::is_control), "{:?}", head.path);
     if let Some(Some(range)) = &head.range {
@@ -49,7 +49,7 @@ fn check_encoded(head: &Head) {
     if text.len() > MAX_HEAD {
         return;
     }
-    let Arrived::Head(again) = parse(text.as_bytes()) else { panic!("{text:?}") };
+    let Ok(Some(again)) = parse(text.as_bytes()) else { panic!("{text:?}") };
     assert_eq!((&again.path, &again.query, again.is_head), (&head.path, &head.query, head.is_head), "{text}");
     assert!(again.is_local && again.len == text.len());
 }

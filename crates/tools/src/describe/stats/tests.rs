@@ -13,7 +13,7 @@ use tfseek_testkit::rng::Rng;
 
 /// Returns the statistics of files in memory.
 fn run(options: &StatsOptions, files: &[Vec<u8>]) -> Result<Statistics, ToolsError> {
-    run_with(options, StreamOptions::new(), files)
+    run_with(options, StreamOptions::default(), files)
 }
 
 fn run_with(
@@ -222,7 +222,7 @@ fn damage_is_an_error_or_is_skipped() {
     let skip = |options: StatsOptions, files: &[Vec<u8>]| {
         run_with(
             &StatsOptions { damage: Damage::Skip, ..options },
-            StreamOptions::new().damage(Damage::Skip),
+            StreamOptions { damage: Damage::Skip, ..StreamOptions::default() },
             files,
         )
         .unwrap()

@@ -87,7 +87,10 @@ pub fn reshard(
     let splitter =
         options.split.as_ref().map(|split| Splitter::new(split, options.seed, kind)).transpose()?;
     let compression = plan.compression(options);
-    let writer = writer_options(options, compression)?;
+    if options.members.is_some() && compression != Compression::Gzip {
+        return Err(ToolsError::Options(OptionsReason::Members { found: compression }));
+    }
+    let writer = writer_options(compression, options.members, options.index, options.force);
     plan.check_outputs(&inputs, options.force)?;
     let total = match ds.known_bytes() {
         Some(bytes) => bytes,
@@ -152,17 +155,16 @@ pub fn fits(bytes: u64, memory: u64) -> bool {
     bytes <= memory / 5 * 3
 }
 
-fn writer_options(options: &ReshardOptions, compression: Compression) -> Result<WriterOptions, ToolsError> {
-    let writer = WriterOptions::new().compression(compression).existing(Existing::replace_if(options.force));
-    // The index of a compressed file has checkpoints, which a writer does not know.
-    let writer = writer.index(options.index && compression == Compression::None);
-    match options.members {
-        Some(_) if compression != Compression::Gzip => {
-            Err(ToolsError::Options(OptionsReason::Members { found: compression }))
-        }
-        Some(bytes) => Ok(writer.members(bytes)),
-        None => Ok(writer),
-    }
+/// Returns the options of an output file, without an index if it is compressed: that has checkpoints, which a writer does not know.
+pub(super) fn writer_options(
+    compression: Compression,
+    members: Option<u64>,
+    index: bool,
+    force: bool,
+) -> WriterOptions {
+    let index = (index && compression == Compression::None).then(IndexOptions::new);
+    let existing = Existing::replace_if(force);
+    WriterOptions { compression, members, existing, index, ..WriterOptions::default() }
 }
 
 /// Guesses the kind of the records from the first ones.

@@ -104,7 +104,8 @@ fn sorted(ds: &Dataset, feature: &str, reverse: bool, report: &Report) -> Result
         ToolsError::Options(OptionsReason::SortedRecords { limit: u32::MAX.into(), found: ds.len() })
     })?;
     let advance = Arc::clone(&report.advance);
-    let columns = ColumnOptions::new().progress(move |bytes| (advance)(bytes));
+    let columns =
+        ColumnOptions { progress: Some(Arc::new(move |bytes| (advance)(bytes))), ..ColumnOptions::default() };
     let column = ds.column(feature, &columns)?;
     let mut ids: Vec<u32> = (0..n).collect();
     let value = |i: &u32| column.get(u64::from(*i));

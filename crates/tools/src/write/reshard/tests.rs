@@ -18,7 +18,7 @@ fn dataset(dir: &Path, shards: &[Vec<Vec<u8>>], suffix: &str) -> Dataset {
     };
     let write = |(s, shard): (usize, &Vec<Vec<u8>>)| {
         let path = dir.join(format!("in-{s}{suffix}"));
-        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        let mut writer = WriterOptions { compression, ..WriterOptions::default() }.create(&path).unwrap();
         shard.iter().for_each(|payload| writer.write(payload).unwrap());
         writer.close().unwrap();
         path

@@ -43,7 +43,7 @@ pub fn salvage(
     if let Some(e) = first.filter(|_| report.records == 0) {
         // The stream's error names the format of a file that is not a TFRecord file.
         file.rewind().map_err(|e| Error::from(e).in_file(input))?;
-        StreamOptions::new().read(file, input)?.next()?;
+        StreamOptions::default().read(file, input)?.next()?;
         return Err(e.in_file(input));
     }
     for file in [Some(out), left].into_iter().flatten() {

@@ -49,7 +49,8 @@ fn records(range: std::ops::Range<usize>) -> Vec<u8> {
 
 fn member(folder: &Folder, range: std::ops::Range<usize>) -> Vec<u8> {
     let path = folder.path("member");
-    let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
+    let mut writer =
+        WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }.create(&path).unwrap();
     range.for_each(|i| writer.write(&payload(i)).unwrap());
     writer.close().unwrap();
     fs::read(path).unwrap()

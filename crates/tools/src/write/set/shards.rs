@@ -60,17 +60,6 @@ impl Shards {
     }
 }
 
-/// Options of the files, without their index if they are compressed.
-pub(super) fn writer_options(compression: Compression, members: Option<u64>, index: bool) -> WriterOptions {
-    // The index of a compressed file has checkpoints, which a writer does not know.
-    let options =
-        WriterOptions::new().compression(compression).index(index && compression == Compression::None);
-    match members {
-        Some(bytes) => options.members(bytes),
-        None => options,
-    }
-}
-
 /// Writes the indexes of compressed files.
 pub(super) fn index_compressed(
     shards: &[PathBuf],

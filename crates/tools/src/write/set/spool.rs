@@ -46,7 +46,11 @@ impl Spool {
         let mut file = self.file.into_inner().map_err(|e| in_folder(e.into_error(), &folder))?;
         file.rewind().map_err(|e| in_folder(e, &folder))?;
         let name = folder.join("a temporary file");
-        let options = StreamOptions::new().compression(Compression::None).max_record(u64::MAX);
+        let options = StreamOptions {
+            compression: Some(Compression::None),
+            max_record: u64::MAX,
+            ..StreamOptions::default()
+        };
         let mut stream = options.read(BufReader::with_capacity(BUFFER, file), name)?;
         let (mut record, mut offset, mut tally) = (0u64, 0u64, 0u64);
         while let Some(found) = stream.next()? {

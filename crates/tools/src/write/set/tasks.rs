@@ -7,13 +7,13 @@
 //!
 //! Paths of datasets never include these names, because they begin with a dot.
 
-use super::shards::{index_compressed, writer_options};
-use crate::error::{OptionsReason, OutputConflict, TasksReason, ToolsError};
+use super::shards::index_compressed;
+use crate::error::{OptionsReason, OutputConflict, ToolsError};
 use crate::forms::digest;
 use crate::write::outputs;
 use crate::write::reshard::names::{OutPattern, SetNames};
 use crate::write::reshard::sets::{self, written_size};
-use crate::write::reshard::{ReshardSet, ShardCount};
+use crate::write::reshard::{ReshardSet, ShardCount, writer_options};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
@@ -139,7 +139,8 @@ impl TaskWriter {
     ) -> Result<TaskWriter, ToolsError> {
         let name = attempt.file_name()?;
         let path = folder.join(&name);
-        let writer = writer_options(options.compression, options.members, options.index).create(&path)?;
+        let writer =
+            writer_options(options.compression, options.members, options.index, true).create(&path)?;
         Ok(TaskWriter { path, name, options: options.clone(), writer, hash: Sha256::new() })
     }
 
@@ -224,7 +225,7 @@ pub fn commit(
             (None, Some(found)) if found == file.bytes => {}
             (found, _) => {
                 let (name, expected) = (file.name.clone(), file.bytes);
-                return Err(ToolsError::Tasks(TasksReason::Size { name, expected, found }));
+                return Err(ToolsError::TaskSize { name, expected, found });
             }
         }
     }
@@ -273,11 +274,11 @@ fn counted(job: &str, files: &[TaskFile]) -> Result<Vec<TaskFile>, ToolsError> {
     for file in files {
         let name = &file.name;
         let Some(attempt) = TaskAttempt::parse(name).filter(|attempt| attempt.job == job) else {
-            return Err(ToolsError::Tasks(TasksReason::Name { job: job.into(), found: name.clone() }));
+            return Err(ToolsError::TaskName { job: job.into(), found: name.clone() });
         };
         if let Some(other) = by_task.insert(attempt.order(), file) {
             let found = [other.name.clone(), name.clone()];
-            return Err(ToolsError::Tasks(TasksReason::SameTask { task: attempt.task, found }));
+            return Err(ToolsError::SameTask { task: attempt.task, found });
         }
     }
     let some = by_task.values().any(|file| file.records > 0);

@@ -1,15 +1,14 @@
 //! `SetWriter`: a file or a set of shards from records in order.
 
-use super::shards::{Shards, index_compressed, writer_options};
+use super::shards::{Shards, index_compressed};
 use super::spool::Spool;
 use crate::error::ToolsError;
 use crate::write::reshard::names::OutPattern;
 use crate::write::reshard::sets::{self, Folders};
-use crate::write::reshard::{ReshardSet, ShardCount};
+use crate::write::reshard::{ReshardSet, ShardCount, writer_options};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tfseek::Compression;
-use tfseek::io::Existing;
 use tfseek::writer::WriterOptions;
 
 /// Options of a [`SetWriter`].
@@ -90,8 +89,7 @@ impl SetWriter {
     pub fn new(options: &SetOptions) -> Result<SetWriter, ToolsError> {
         let pattern = OutPattern::parse(&options.out, options.shards, false)?;
         let compression = options.compression.unwrap_or_else(|| pattern.compression());
-        let writer = writer_options(compression, options.members, options.index)
-            .existing(Existing::replace_if(options.force));
+        let writer = writer_options(compression, options.members, options.index, options.force);
         let count = match pattern.shards {
             None => Some(None),
             Some(ShardCount::Count(count)) => Some(Some(count)),
