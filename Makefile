@@ -5,6 +5,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $$($(CARGO) fuzz list)
 PYTHON ?= python3
 PYTHON_VENV := target/python
+MATURIN_ARGS ?= --profile dev --features as-tests
 # Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
 ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
 FRAMEWORKS ?= torch torchdata grain jax pandas
@@ -34,14 +35,16 @@ SITE_CRATES := -p tfseek -p tfseek-arrow -p tfseek-tools
 .PHONY: dist dist-test miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
 	bench-peers bench-gate fuzz mutants site
 
+# Without the viewer, Parquet and Arrow, which take most of the time to build and which the demo does not show.
 demo:
-	$(CARGO) run --release -- demo
+	$(CARGO) run --release -p tfseek-cli --no-default-features -- demo
 
 # An ordinary test replays the fuzz corpora. The Rust code of the Python package is checked even without Python, because nothing is
 # linked to an interpreter. The viewer's page is tested in TFSEEK_BROWSER or a Chromium on the path, if there is one, also with the files in
 # TFSEEK_REAL_DATA. Screenshots are in target/view.
 test: export PYO3_NO_PYTHON = 1
 test: export PYO3_BUILD_EXTENSION_MODULE = 1
+test: export CARGO_INCREMENTAL ?= 0
 test:
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) fmt --all --check; \
@@ -56,7 +59,7 @@ test:
 		$(CARGO) check -p tfseek --lib --no-default-features --features json; \
 	fi
 	$(CARGO) test --workspace
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
@@ -78,7 +81,8 @@ public-api:
 	fi
 
 # Starts a shell `if`. In its last branch, which the caller continues, the environment $(1), made with the interpreter $(2), has the
-# Python package and the tools to build and test it. The other branches print the missing requirement.
+# Python package and the tools to build and test it. The other branches print the missing requirement. The package is built as the tests in
+# Rust are (MATURIN_ARGS), with what they have compiled; `make dist-test` tries the wheels of a release.
 define with_package
 	if ! $(2) -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then \
 		echo "skipped: $(2) is not Python 3.9 or later"; \
@@ -88,7 +92,7 @@ define with_package
 		echo "skipped: pip cannot install the tools to build and test the Python package"; \
 	else \
 		set -ex; \
-		PATH="$$PWD/$(1)/bin:$$PATH:$$(dirname $$(command -v $(2)))" $(1)/bin/python -m pip install -q \
+		PATH="$$PWD/$(1)/bin:$$PATH:$$(dirname $$(command -v $(2)))" MATURIN_PEP517_ARGS="$(MATURIN_ARGS)" $(1)/bin/python -m pip install -q \
 			--no-build-isolation --no-deps --force-reinstall ./python;
 endef
 

@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import toolchain
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DIST = ROOT / "target" / "dist"
 VERSIONS = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t"]
@@ -183,14 +185,31 @@ def try_commands(folder: pathlib.Path) -> None:
         print(f"{path.name}: demo, head and verify in an empty root")
 
 
-def try_aarch64(folder: pathlib.Path) -> None:
-    """Checks that the native module of the wheel for aarch64 is for that processor."""
-    for wheel in DIST.glob("*aarch64*.whl"):
-        shutil.unpack_archive(wheel, folder / "aarch64", "zip")
-        native = next((folder / "aarch64" / "tfseek").glob("*.so"))
-        machine = int.from_bytes(native.read_bytes()[18:20], "little")
-        assert machine == 183, f"{native}: expected a file for aarch64 (183), found {machine}"
-        print(f"{wheel.name}: its module is for aarch64; not run, because that needs a Python for aarch64")
+def try_foreign_wheel(folder: pathlib.Path) -> None:
+    """Tries the wheel for the other processor with Debian's Python, in an emulator."""
+    target = next(target for target in toolchain.GNU_TARGETS if target != toolchain.HOST_TARGET)
+    machine = target.partition("-")[0]
+    wheel = next(DIST.glob(f"*-abi3-*{machine}.whl"), None)
+    emulator = shutil.which(f"qemu-{machine}-static") or shutil.which(f"qemu-{machine}")
+    tools = toolchain.Tools(ROOT, ROOT / "target" / "dist-tools")
+    root = None if emulator is None else tools.debian_python(target)
+    if wheel is None or emulator is None or root is None:
+        missing = "wheel" if wheel is None else "emulator" if emulator is None else "Python"
+        print(f"skipped: the wheel for {machine}: no {missing} for it")
+        return
+    start = time.monotonic()
+    python = next((root / "usr" / "bin").glob("python3.[0-9]*"))
+    site, work = folder / "foreign-site", folder / "foreign-work"
+    work.mkdir()
+    platforms = [word for tag in ("manylinux_2_17", "manylinux2014") for word in ("--platform", f"{tag}_{machine}")]
+    run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", *platforms, "--python-version", python.name[6:],
+        "--only-binary", ":all:", "--target", site, "numpy", wheel)
+    env = {**os.environ, "PYTHONHOME": str(root / "usr"), "PYTHONPATH": str(site)}
+    emulated: list[object] = [emulator, "-L", root, python]
+    smoke = run(*emulated, "-c", SMOKE, env=env, cwd=work)
+    run(*emulated, site / "bin" / "tfseek", "demo", "--out", "data", "-q", env=env, cwd=work)
+    run(*emulated, "-c", first_session(), env=env, cwd=work)
+    print(f"{python.name} for {machine} in {pathlib.Path(emulator).name}: {wheel.name}: {smoke}README's session, in {time.monotonic() - start:.1f} s")
 
 
 DEPENDENT = """
@@ -243,7 +262,7 @@ def main() -> None:
                 print(f"skipped: Python {version}: not found")
         audit(folder, sys.executable)
         try_commands(folder)
-        try_aarch64(folder)
+        try_foreign_wheel(folder)
         try_sdist(sys.executable, folder)
         try_crates(folder)
     print(f"make dist-test: passed in {time.monotonic() - start:.0f} s")

@@ -11,7 +11,8 @@
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     // Two shards with their indexes: train-00000-of-00002.tfrecord and train-00001-of-00002.tfrecord.
 //!     let dir = tempfile::tempdir()?;
-//!     let mut writer = WriterOptions { index: Some(IndexOptions::new()), ..WriterOptions::default() }.create_shards(dir.path().join("train"), ".tfrecord", 2)?;
+//!     let options = WriterOptions { index: Some(Default::default()), ..Default::default() };
+//!     let mut writer = options.create_shards(dir.path().join("train"), ".tfrecord", 2)?;
 //!     for i in 0..1000 {
 //!         writer.write(&ExampleBuilder::new().int64("label", [i % 10]).float("emb", [i as f32; 8]).encode()?)?;
 //!     }

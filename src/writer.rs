@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 ///
 /// ```no_run
 /// use tfseek::writer::WriterOptions;
-/// let mut shards = WriterOptions { index: Some(IndexOptions::new()), ..WriterOptions::default() }.create_shards("out/train", ".tfrecord", 8)?;
+/// let options = WriterOptions { index: Some(Default::default()), ..Default::default() };
+/// let mut shards = options.create_shards("out/train", ".tfrecord", 8)?;
 /// shards.write(b"payload")?;
 /// shards.close()?;
 /// # Ok::<(), tfseek::Error>(())

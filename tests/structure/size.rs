@@ -13,11 +13,8 @@ const PUBLISHED: [&str; 6] = [
 ];
 
 /// Limits of public functions and types: of the core, and of all published crates.
-/// Stores outside this crate need six types (`Source`, `Store`, `Stamp`, `Object`, `Listing`, `Fetched`), a constructor, and one option in each
-/// of three places. The rest of the core is called by the command, the other crates or Python, is named by a page, or belongs to a set that readers of
-/// Rust expect whole, such as `len` and `is_empty`. `FeatureColumn`, `Salvage` and the bytes of an `Index` are what the fuzz targets read.
+/// `FeatureColumn`, `Salvage` and the bytes of an `Index` are what the fuzz targets read. Man pages and completions are made of `tfseek_cli::command`.
 const CORE: [usize; 2] = [430, 125];
-/// Man pages and completions are made of `tfseek_cli::command`.
 const ALL: [usize; 2] = [616, 220];
 
 /// Limits of words: of the README, of a page, and of all pages.
