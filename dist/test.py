@@ -240,8 +240,10 @@ def try_crates(folder: pathlib.Path) -> None:
         (project / "Cargo.toml").write_text(manifest)
         start = time.monotonic()
         run("cargo", "run", "-q", cwd=project, env=env)
-        count = len(run("cargo", "tree", "-e", "normal", "--prefix", "none", "--no-dedupe", cwd=project, env=env).splitlines())
-        print(f"tfseek.crate with {features or 'default features'}: builds in {time.monotonic() - start:.0f} s, {count - 2} crates with repetitions")
+        took = time.monotonic() - start
+        tree = run("cargo", "tree", "-e", "normal", "--prefix", "none", cwd=project, env=env).splitlines()
+        count = len({line.partition(" (")[0] for line in tree}) - 1
+        print(f"tfseek.crate with {features or 'default features'}: builds in {took:.0f} s, {count} crates")
     command = names["tfseek-cli"]
     with open(command / "Cargo.toml", "a") as manifest_file:
         manifest_file.write("\n" + patch.replace(f'tfseek-cli = {{ path = "{command}" }}\n', ""))
