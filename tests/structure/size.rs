@@ -20,8 +20,8 @@ const ALL: [usize; 2] = [616, 220];
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 600;
 const PAGE_WORDS: usize = 4500;
-/// Among them the lists of files of all crates in docs/layers.md, and what stores are.
-const ALL_WORDS: usize = 59_980;
+/// Among them the lists of files of all crates in docs/layers.md, what stores are, and what it costs to build and to test.
+const ALL_WORDS: usize = 60_050;
 /// Pages that define a format, or list all of an interface.
 const LONG_PAGES: [&str; 5] =
     ["docs/format.md", "docs/index.md", "docs/order.md", "docs/command.md", "docs/python.md"];
