@@ -191,11 +191,12 @@ def try_foreign_wheel(folder: pathlib.Path) -> None:
     machine = target.partition("-")[0]
     wheel = next(DIST.glob(f"*-abi3-*{machine}.whl"), None)
     emulator = shutil.which(f"qemu-{machine}-static") or shutil.which(f"qemu-{machine}")
-    tools = toolchain.Tools(ROOT, ROOT / "target" / "dist-tools")
-    root = None if emulator is None else tools.debian_python(target)
-    if wheel is None or emulator is None or root is None:
-        missing = "wheel" if wheel is None else "emulator" if emulator is None else "Python"
-        print(f"skipped: the wheel for {machine}: no {missing} for it")
+    if wheel is None or emulator is None:
+        print(f"skipped: the wheel for {machine}: no {'wheel' if wheel is None else 'emulator'} for it")
+        return
+    root = toolchain.Tools(ROOT, ROOT / "target" / "dist-tools").debian_python(target)
+    if root is None:
+        print(f"skipped: the wheel for {machine}: no Python for it")
         return
     start = time.monotonic()
     python = next((root / "usr" / "bin").glob("python3.[0-9]*"))

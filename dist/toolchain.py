@@ -98,15 +98,18 @@ class Tools:
     def _debian_rust(self, target: str) -> dict[str, str] | None:
         """Returns the variables with which cargo uses Debian's compiler for a target, or None if it cannot be had."""
         architecture = DEBIAN_ARCHITECTURES.get(target)
+        env = {"RUSTC": str(self.debian / "bin" / "rustc"), "LD_LIBRARY_PATH": str(self.libraries)}
 
         def make() -> None:
             packages = self._packages([RUST], RUST_PARTS)
             foreign = [f"{name.rpartition(':')[0]}:{architecture}" for name in packages if "-dev:" in name]
             self._unpack(packages + foreign)
+            # A compiler that does not run here is no compiler.
+            subprocess.run([env["RUSTC"], "--version"], check=True, capture_output=True, text=True, env={**os.environ, **env})
 
         if architecture is None or not self._debian(f"Rust for {target}", self.debian / "lib" / "rustlib" / target / "lib", make):
             return None
-        return {"RUSTC": str(self.debian / "bin" / "rustc"), "LD_LIBRARY_PATH": str(self.libraries)}
+        return env
 
     def _debian_c(self, target: str) -> str | None:
         """Returns a C compiler for a target, of the machine or of Debian, or None if it cannot be had."""
