@@ -86,6 +86,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<order::SamplerCore>()?;
     m.add_class::<order::SamplerIterator>()?;
     m.add_class::<loader::StepInfo>()?;
+    m.add_class::<loader::TakenStep>()?;
     m.add_class::<part::PyPart>()?;
     m.add_class::<scan::ScanCore>()?;
     m.add_function(wrap_pyfunction!(scan::arrow_spec, m)?)?;

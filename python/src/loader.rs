@@ -11,6 +11,7 @@ use crate::strings::BytesAs;
 use crate::wait::{Progress, SIGNAL_INTERVAL, Unit};
 use crate::warning::PyWarning;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -18,10 +19,9 @@ use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use tfseek::ErrorKind;
-use tfseek::batch::Buf;
-use tfseek::loader::{NextStep, Step};
+use tfseek::loader::{LoaderTimes, NextStep, Step};
 use tfseek::order::{Cursor, State};
 
 /// The native part of `tfseek.Loader`, which has the documentation.
@@ -34,8 +34,29 @@ pub(crate) struct LoaderCore {
     /// Number of the newest iteration. Earlier iterations have ended. Changed under the lock.
     iteration: AtomicU64,
     running: Mutex<Option<tfseek::Loader>>,
+    /// Locked after `running`.
+    ahead: Mutex<TakenAhead>,
+    /// The times and the number of threads of a closed loader.
+    closed: OnceLock<(LoaderTimes, usize)>,
     /// Number of skipped records of each file, in all steps that were returned.
     skipped: Mutex<BTreeMap<PathBuf, u64>>,
+}
+
+/// Steps that threads of Python have taken from the loader and not yet delivered.
+#[derive(Default)]
+struct TakenAhead {
+    /// The position after the last delivered step. `None`: that of the loader.
+    delivered: Option<Cursor>,
+    /// Steps of earlier generations cannot be delivered.
+    generation: u64,
+}
+
+impl TakenAhead {
+    /// Drops all steps that were not delivered, and returns the loader to the position after the last delivered one.
+    fn rewind(&mut self, loader: &mut tfseek::Loader) -> tfseek::Result<()> {
+        self.generation += 1;
+        self.delivered.take().map_or(Ok(()), |delivered| loader.go_to(&delivered))
+    }
 }
 
 impl LoaderCore {
@@ -57,6 +78,7 @@ impl LoaderCore {
                 // Its threads do not exist in the child, and may hold its locks. It is leaked, because they cannot be joined.
                 let old = ManuallyDrop::new(old);
                 loader.go_to(old.cursor())?;
+                self.ahead()?.rewind(&mut loader)?;
                 *running = Some(loader);
             }
             match &mut *running {
@@ -81,31 +103,76 @@ impl LoaderCore {
         py: Python<'_>,
         f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<T> + Send,
     ) -> Result<(T, u64)> {
-        Ok(self.with(py, |loader| {
+        self.with(py, |loader| {
+            self.ahead()?.rewind(loader)?;
             let value = f(loader)?;
-            Ok::<_, tfseek::Error>((value, self.iteration.fetch_add(1, Ordering::Relaxed) + 1))
-        })??)
+            Ok((value, self.iteration.fetch_add(1, Ordering::Relaxed) + 1))
+        })?
     }
 
-    /// Locks the loader. A thread that waits for a batch releases the lock at every check for signals. A thread that held it when
-    /// the process was forked does not exist in the child and cannot release it, which is an error.
+    /// Locks the loader. A thread that waits for a batch releases the lock at every check for signals.
     fn lock(&self) -> Result<MutexGuard<'_, Option<tfseek::Loader>>> {
+        self.lock_unforked(&self.running)
+    }
+
+    fn ahead(&self) -> Result<MutexGuard<'_, TakenAhead>> {
+        self.lock_unforked(&self.ahead)
+    }
+
+    /// Locks a mutex. A thread that held it when the process was forked does not exist in the child and cannot release it, which is an
+    /// error.
+    fn lock_unforked<'a, T>(&self, mutex: &'a Mutex<T>) -> Result<MutexGuard<'a, T>> {
         let forked = self.pid.load(Ordering::Relaxed) != std::process::id();
-        match self.running.try_lock() {
-            Ok(running) => Ok(running),
+        match mutex.try_lock() {
+            Ok(locked) => Ok(locked),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if forked => Err(BindingError::Python(PyRuntimeError::new_err(
                 "the process was forked while another thread used this loader: create a new one from its state_dict()",
             ))),
             Err(TryLockError::WouldBlock) => {
-                Ok(self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+                Ok(mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
             }
         }
     }
 
-    /// A clone of the loader's cursor.
+    /// Returns the cursor after the last delivered step.
     fn cursor(&self, py: Python<'_>) -> Result<Cursor> {
+        if let Some(delivered) = py.detach(|| Ok::<_, BindingError>(self.ahead()?.delivered.clone()))? {
+            return Ok(delivered);
+        }
         self.with(py, |loader| loader.cursor().clone())
+    }
+
+    /// Waits for the next step. Calls `check` before each wait, and `then` with the outcome of the last one and the loader after it. Both are
+    /// called under the loader's lock.
+    fn next_step<T: Send>(
+        &self,
+        py: Python<'_>,
+        check: impl Fn() -> Result<()> + Send + Sync,
+        then: impl Fn(Option<tfseek::Result<Step>>, &tfseek::Loader) -> T + Send + Sync,
+    ) -> Result<T> {
+        loop {
+            let next = self.with(py, |loader| {
+                check()?;
+                Ok::<_, BindingError>(match loader.next_within(SIGNAL_INTERVAL) {
+                    NextStep::Ready(step) => Some(then(Some(step), loader)),
+                    NextStep::EpochEnd => Some(then(None, loader)),
+                    NextStep::Timeout => None,
+                })
+            })??;
+            match next {
+                Some(next) => return Ok(next),
+                None => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Checks that an iteration is the newest one.
+    fn check_iteration(&self, iteration: Option<u64>) -> Result<()> {
+        match iteration {
+            Some(number) if number != self.iteration.load(Ordering::Relaxed) => Err(ended()),
+            _ => Ok(()),
+        }
     }
 
     fn count_skipped(&self, step: &Step) {
@@ -161,6 +228,8 @@ impl LoaderCore {
             pid: AtomicU32::new(std::process::id()),
             iteration: AtomicU64::new(0),
             running: Mutex::new(Some(loader)),
+            ahead: Mutex::default(),
+            closed: OnceLock::new(),
             skipped: Mutex::default(),
         })
     }
@@ -173,28 +242,88 @@ impl LoaderCore {
     /// Returns the next step of an iteration, by default of the newest one, as `(batch, StepInfo)`. `None` at the end of an epoch.
     #[pyo3(signature = (iteration=None))]
     fn step<'py>(&self, py: Python<'py>, iteration: Option<u64>) -> Result<Option<Bound<'py, PyAny>>> {
-        let step = loop {
-            let next = self.with(py, |loader| {
-                if iteration.is_some_and(|number| number != self.iteration.load(Ordering::Relaxed)) {
-                    return Err(ended());
-                }
-                let next = loader.next_within(SIGNAL_INTERVAL);
-                if let NextStep::EpochEnd = next {
-                    self.iteration.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(next)
-            });
-            match next?? {
-                NextStep::Ready(step) => break step?,
-                NextStep::EpochEnd => return Ok(None),
-                NextStep::Timeout => py.check_signals()?,
+        let check = || self.check_iteration(iteration);
+        let next = self.next_step(py, check, |step, _| {
+            if step.is_none() {
+                self.iteration.fetch_add(1, Ordering::Relaxed);
             }
-        };
+            step
+        });
+        let Some(step) = next?.transpose()? else { return Ok(None) };
         self.count_skipped(&step);
         let batch = self.batch(py, &step)?;
-        // The step is dropped, and its memory released, without the GIL.
+        // The memory of the batch is released without the GIL.
         let info = py.detach(|| StepInfo::of(step));
         Ok(Some((batch, info).into_pyobject(py)?.into_any()))
+    }
+
+    /// Begins a generation of steps that are taken ahead for an iteration, by default the newest one. Returns its number. Steps of earlier
+    /// generations cannot be delivered any more.
+    #[pyo3(signature = (iteration=None))]
+    fn begin_ahead(&self, py: Python<'_>, iteration: Option<u64>) -> Result<u64> {
+        self.with(py, |loader| {
+            self.check_iteration(iteration)?;
+            let mut ahead = self.ahead()?;
+            ahead.rewind(loader)?;
+            ahead.delivered = Some(loader.cursor().clone());
+            Ok(ahead.generation)
+        })?
+    }
+
+    /// Takes the next step of a generation. Returns the step, its batch, and the error in place of the batch. The step is not
+    /// delivered: no other method sees that the loader is ahead.
+    fn take(&self, py: Python<'_>, generation: u64) -> Result<TakenParts> {
+        let check = || {
+            if self.ahead()?.generation == generation { Ok(()) } else { Err(ended()) }
+        };
+        let (next, cursor) = self.next_step(py, check, |step, loader| (step, loader.cursor().clone()))?;
+        let is_end = next.is_none();
+        let step = next.transpose().map_err(BindingError::from).and_then(|step| {
+            let batch = step.as_ref().map(|step| self.batch(py, step)).transpose()?;
+            Ok((batch.map(Bound::unbind), step))
+        });
+        let (batch, step, error) = match step {
+            Ok((batch, step)) => (batch, step, None),
+            Err(e) => (None, None, Some(PyErr::from(e).into_value(py).into_any())),
+        };
+        let info = step.map(|step| Py::new(py, py.detach(|| StepInfo::of(step)))).transpose()?;
+        Ok((TakenStep { generation, cursor, is_end, info }, batch, error))
+    }
+
+    /// Delivers a step that was taken for an iteration, by default the newest one: the position of the loader is then after it. Returns false if
+    /// steps of its generation cannot be delivered any more.
+    #[pyo3(signature = (step, iteration=None))]
+    fn deliver(&self, py: Python<'_>, step: &Bound<'_, TakenStep>, iteration: Option<u64>) -> Result<bool> {
+        let step = step.get();
+        py.detach(|| {
+            let mut ahead = self.ahead()?;
+            self.check_iteration(iteration)?;
+            if ahead.generation != step.generation {
+                return Ok(false);
+            }
+            ahead.delivered = Some(step.cursor.clone());
+            if step.is_end {
+                self.iteration.fetch_add(1, Ordering::Relaxed);
+            }
+            if let Some(info) = &step.info {
+                self.count_skipped(&info.get().0);
+            }
+            Ok(true)
+        })
+    }
+
+    /// Returns true if steps of this generation can be delivered.
+    fn is_current(&self, py: Python<'_>, generation: u64) -> Result<bool> {
+        py.detach(|| Ok(self.ahead()?.generation == generation))
+    }
+
+    /// Seconds that the loader's threads have spent reading and parsing, and their number.
+    fn times(&self, py: Python<'_>) -> Result<(f64, f64, usize)> {
+        let (times, threads) = match self.closed.get() {
+            Some(&closed) => closed,
+            None => self.with(py, |loader| (loader.times(), loader.threads()))?,
+        };
+        Ok((times.read.as_secs_f64(), times.parse.as_secs_f64(), threads))
     }
 
     /// Steps per epoch.
@@ -304,7 +433,11 @@ impl LoaderCore {
     /// Ends the threads. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> Result<()> {
         py.detach(|| {
-            self.stop(self.lock()?.take());
+            let running = self.lock()?.take();
+            if let Some(loader) = &running {
+                self.closed.get_or_init(|| (loader.times(), loader.threads()));
+            }
+            self.stop(running);
             Ok(())
         })
     }
@@ -324,54 +457,89 @@ fn ended() -> BindingError {
     ))
 }
 
-/// The record numbers, the mask and the skipped records of a step. Arrays are created on access.
+/// A step that was taken ahead, its batch, and the error in place of the batch.
+type TakenParts = (TakenStep, Option<Py<PyAny>>, Option<Py<PyAny>>);
+
+/// A step that was taken ahead, without its batch.
 #[pyclass(frozen, module = "tfseek._tfseek")]
-pub(crate) struct StepInfo {
-    ids: Buf<i64>,
-    mask: Buf<u8>,
-    skipped: Vec<(u64, String)>,
-    /// Epoch and position of the first sample.
-    first: Option<(u64, u64)>,
+pub(crate) struct TakenStep {
+    generation: u64,
+    /// The cursor after the step.
+    cursor: Cursor,
+    /// The epoch has ended, and there is no step.
+    #[pyo3(get)]
+    is_end: bool,
+    /// `None` for a step that failed, and at the end.
+    #[pyo3(get)]
+    info: Option<Py<StepInfo>>,
 }
 
+/// What is known of a step besides its batch. Arrays are created on access.
+#[pyclass(frozen, module = "tfseek")]
+pub(crate) struct StepInfo(Step);
+
 impl StepInfo {
-    fn of(step: Step) -> StepInfo {
-        let skipped = step.skipped.iter().map(|(record, error)| (*record, message(error)));
-        StepInfo {
-            ids: step.ids.iter().map(|&id| id as i64).collect::<Vec<_>>().into(),
-            mask: step.samples().map(|sample| u8::from(!sample.padding)).collect::<Vec<_>>().into(),
-            skipped: skipped.collect(),
-            first: step.samples().next().map(|sample| (sample.epoch, sample.position)),
-        }
+    /// Releases the memory of the batch.
+    fn of(mut step: Step) -> StepInfo {
+        step.release();
+        StepInfo(step)
     }
 }
 
 #[pymethods]
 impl StepInfo {
-    /// Creates the info of an empty batch.
-    #[new]
-    fn empty() -> StepInfo {
-        StepInfo { ids: Vec::new().into(), mask: Vec::new().into(), skipped: Vec::new(), first: None }
+    /// The epoch in which the batch begins.
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.0.epoch
     }
 
+    /// The number of the step in its epoch, the same on all ranks.
+    #[getter]
+    fn step(&self) -> u64 {
+        self.0.step
+    }
+
+    /// The record numbers.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        ArrayData::Int64(self.ids.clone()).flat(py)
+        let ids: Vec<i64> = self.0.ids.iter().map(|&id| id.cast_signed()).collect();
+        ArrayData::Int64(ids.into()).flat(py)
     }
 
+    /// A bool for each row, which is false for padding.
     #[getter]
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        ArrayData::Bool(self.mask.clone()).flat(py)
+        let mask: Vec<u8> = self.0.samples().map(|sample| u8::from(!sample.padding)).collect();
+        ArrayData::Bool(mask.into()).flat(py)
     }
 
+    /// The augmentation seed of each row, as uint64.
     #[getter]
-    fn first(&self) -> Option<(u64, u64)> {
-        self.first
+    fn augmentation_seeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let bits: Vec<i64> = self.0.augmentation_seeds().map(u64::cast_signed).collect();
+        ArrayData::Int64(bits.into()).flat(py)?.call_method1(intern!(py, "view"), (intern!(py, "u8"),))
     }
 
+    /// Record numbers and errors of the records that were skipped.
     #[getter]
     fn skipped(&self) -> Vec<(u64, String)> {
-        self.skipped.clone()
+        self.0.skipped.iter().map(|(record, error)| (*record, message(error))).collect()
+    }
+
+    /// Payload bytes of the batch.
+    #[getter]
+    fn payload_bytes(&self) -> u64 {
+        self.0.payload_bytes
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.ids.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let StepInfo(Step { epoch, step, ids, .. }) = self;
+        format!("tfseek.StepInfo(epoch={epoch}, step={step}, {} records)", ids.len())
     }
 }
 

@@ -86,9 +86,9 @@ def test_cookbook(module: str) -> None:
 
 
 def test_recipes_are_short() -> None:
-    """There are twenty recipes with at most ten lines per language."""
+    """Each recipe has at most ten lines per language."""
     first, *recipes = re.split(r"^## ", (ROOT / "docs" / "cookbook.md").read_text(), flags=re.M)
-    assert len(recipes) == 20
+    assert len(recipes) > 20
     for recipe in recipes:
         blocks = re.findall(r"^```(\w+)[^\n]*\n(.*?)^```$", recipe, re.M | re.S)
         assert blocks, recipe

@@ -362,6 +362,23 @@ def test_transforms_run_in_the_worker(ds: tfseek.Dataset) -> None:
         assert [i for numbers, _ in found for i in numbers.tolist()] == list(range(RECORDS))
 
 
+def test_transform_threads_get_tensors(ds: tfseek.Dataset) -> None:
+    def transform(batch: Any, info: tfseek.StepInfo) -> Any:
+        assert isinstance(batch["label"], torch.Tensor) and batch["seed"].tolist() == info.augmentation_seeds.tolist()
+        return info.step, batch["id"].tolist(), batch["emb"].sum().item()
+
+    options: Any = {"batch_size": 100, "ids": "id", "seed": 1, "augmentation_seed": "seed", "transform": transform}
+    plain, threaded = (tft.IterableDataset(ds, SPEC, transform_threads=n, **options) for n in (0, 2))
+    for _ in range(2):
+        assert list(threaded) == list(plain)
+    assert [tuple(result) for result in DataLoader(threaded, batch_size=None)] == list(plain)
+    assert threaded.report().steps == 30 and threaded.report().transform_s > 0
+    with pytest.raises(ValueError, match="transform_threads"):
+        tft.IterableDataset(ds, SPEC, transform_threads=-1, **options)
+    copy = pickle.loads(pickle.dumps(tft.IterableDataset(ds, SPEC, batch_size=100, transform_threads=2)))
+    assert [len(batch["label"]) for batch in copy] == [100] * 10
+
+
 def test_errors_of_workers(tmp_path: pathlib.Path) -> None:
     with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
         for i in range(10):

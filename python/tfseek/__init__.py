@@ -32,13 +32,14 @@ from ._images import image_shape
 from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
+from ._report import Report
 from ._reshard import Resharded, ReshardedSet, reshard
 from ._scan import Scan, scan
 from ._show import show
 from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
-from ._tfseek import Dataset, Example, FeatureLists, Part, Schema, SequenceExample, Writer, __version__, infer_schema
+from ._tfseek import Dataset, Example, FeatureLists, Part, Schema, SequenceExample, StepInfo, Writer, __version__, infer_schema
 from ._view import View, view
 from ._warnings import Gap, Warning
 from ._write_arrow import WrittenSet, write
@@ -70,6 +71,7 @@ __all__ = [
     "Part",
     "Ragged",
     "RaggedFeature",
+    "Report",
     "Resharded",
     "ReshardedSet",
     "RowLengths",
@@ -85,6 +87,7 @@ __all__ = [
     "SpecError",
     "Stats",
     "StatsFields",
+    "StepInfo",
     "Stream",
     "UniformRowLength",
     "ValueRowIds",

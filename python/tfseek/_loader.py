@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import sys
+import operator
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, overload
@@ -14,7 +16,9 @@ import numpy.typing as npt
 from ._errors import OrderError
 from ._features import Features, schema_of
 from ._progress import Progress
+from ._report import LoaderClock, Report
 from ._tfseek import Dataset, LoaderCore, StepInfo
+from ._transform import TransformThreads, add_columns, transformed, with_info
 from ._warnings import Warning, raise_all
 
 if TYPE_CHECKING:
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
         bytes_as: str
         ids: Optional[str]
         mask: Optional[str]
+        augmentation_seed: Optional[str]
+        transform_threads: int
         progress: Progress
 
 else:
@@ -57,10 +63,22 @@ else:
 
 
 #: Arguments of a loader that are not options of the native loader, or are passed separately.
-_NOT_OPTIONS = {"self", "ds", "spec", "drop_last", "bytes_as", "ids", "mask", "transform", "progress"}
+_NOT_OPTIONS = {
+    "self",
+    "ds",
+    "spec",
+    "drop_last",
+    "bytes_as",
+    "ids",
+    "mask",
+    "augmentation_seed",
+    "transform",
+    "transform_threads",
+    "progress",
+}
 
-#: Record numbers in the note of an exception of ``transform``.
-_IDS = 32
+#: Most threads of ``transform``.
+_MAX_TRANSFORM_THREADS = 1024
 
 
 class Loader(Generic[Batch]):
@@ -96,10 +114,16 @@ class Loader(Generic[Batch]):
     bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``), of ``str`` (``"str"``) or of uint8 arrays without a copy
         (``"views"``), as :class:`tfseek.Bytes` (``"offsets"``), or as NumPy's strings of fixed width (``"S"``). See
         :func:`tfseek.parse_example`.
-    ids, mask: names of columns to add: the record numbers (int64), and a bool per row that is false for padding.
-    transform: a function that is called with each batch, after ``ids`` and ``mask`` are added. The loader returns its result. It runs in
-        the thread that asks for the batch, in the order of the batches. States do not depend on it. After an exception of it, the
-        batch counts as returned. A note of the exception has epoch, step and record numbers.
+    ids, mask, augmentation_seed: names of columns to add: the record numbers (int64), a bool per row that is false for padding, and a
+        seed per row (uint64). A seed depends only on the loader's seed, the epoch and the position, so augmentations that are drawn from it are
+        the same on any number of ranks and threads and after a resume.
+    transform: a function that is called with each batch, after these columns are added. The loader returns its result. A function whose second
+        parameter has no default, or that has a parameter ``info``, also gets the :class:`tfseek.StepInfo` of the batch. States
+        do not depend on it. After an exception of it, the batch counts as returned. A note of the exception has epoch, step and record
+        numbers.
+    transform_threads: number of threads that call ``transform``, at most 1024. The results have the order of the batches, and at most
+        ``transform_threads + 2`` batches are ahead of the consumer. It helps if the function releases the GIL, as NumPy, PIL, OpenCV and torch do, and with
+        an interpreter without a GIL. Default: 0, the thread that asks for the batch.
     progress: display of the scan for the column of ``balance``; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.OrderError` and :class:`tfseek.SpecError`. An iteration raises :class:`tfseek.DataError` at the position of
@@ -127,7 +151,7 @@ class Loader(Generic[Batch]):
         ds: Dataset[Any],
         spec: Optional[Features] = None,
         *,
-        transform: Callable[[Any], Result],
+        transform: Callable[..., Result],
         **options: Unpack[LoaderOptions],
     ) -> None: ...
     # A schema: batches are dicts, or tuples for SequenceExamples.
@@ -167,32 +191,46 @@ class Loader(Generic[Batch]):
         bytes_as: str = "objects",
         ids: Optional[str] = None,
         mask: Optional[str] = None,
-        transform: Optional[Callable[[Any], Any]] = None,
+        augmentation_seed: Optional[str] = None,
+        transform: Optional[Callable[..., Any]] = None,
+        transform_threads: int = 0,
         progress: Progress = None,
     ) -> None:
         # The first statement: the local variables are the arguments.
         options = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
         schema = None if spec is None else schema_of(spec)
-        for name in (ids, mask):
-            if name is not None and not isinstance(name, str):
-                raise TypeError(f"expected ids and mask to be names of columns, found {name!r}")
-            if name is not None and (schema is None or schema.is_sequence):
-                raise ValueError(f"the column {name!r} requires batches of Examples: use loader.ids and loader.mask")
-            if name is not None and schema is not None and name in schema.features:
+        added = {"ids": ids, "mask": mask, "augmentation_seeds": augmentation_seed}
+        self._added = [(name, attribute) for attribute, name in added.items() if name is not None]
+        for k, (name, attribute) in enumerate(self._added):
+            if not isinstance(name, str):
+                raise TypeError(f"expected ids, mask and augmentation_seed to be names of columns, found {name!r}")
+            if schema is None or schema.is_sequence:
+                raise ValueError(f"the column {name!r} requires batches of Examples: use loader.{attribute}")
+            if name in schema.features:
                 raise ValueError(f"the column {name!r} exists already")
-        if ids is not None and ids == mask:
-            raise ValueError(f"expected different names for ids and mask, found {ids!r} for both")
+            if any(name == other for other, _ in self._added[:k]):
+                raise ValueError(f"expected different names for ids, mask and augmentation_seed, found {name!r} twice")
         if transform is not None and not callable(transform):
             raise TypeError(f"transform: expected a function of a batch, found {transform!r}")
-        self._names = (ids, mask)
-        self._transform = transform
-        self._sizes = (global_batch_size, batch_size, world_size)
+        threads_of_transform = operator.index(transform_threads)
+        if not 0 <= threads_of_transform <= _MAX_TRANSFORM_THREADS:
+            message = f"transform_threads: expected 0 to {_MAX_TRANSFORM_THREADS}, found {transform_threads}"
+            raise ValueError(message)
+        if threads_of_transform and transform is None:
+            raise ValueError("transform_threads requires a transform")
+        self._clock = LoaderClock()
+        #: Adds columns to a batch and transforms it. It does not refer to the loader.
+        self._function: Optional[Callable[[Any, StepInfo], Any]] = None
+        if transform is not None:
+            self._function = functools.partial(self._clock.timed, transformed, with_info(transform), self._added)
+        self._transform_threads = threads_of_transform
+        self._ahead: Optional[TransformThreads] = None
         self._seed = seed
         options["shuffle"] = shuffle_name(seed is not None if shuffle is None else shuffle)
         options["last_batch"] = last_batch_name(drop_last, last_batch)
         self._core = LoaderCore(ds, schema, bytes_as, options, progress)
         raise_all(self._core.warnings)
-        self._last = StepInfo()
+        self._last: Optional[StepInfo] = None
 
     def __iter__(self) -> Iterator[Batch]:
         """Begins an iteration: over the next epoch, or over the same one if it was left early. Ends all earlier iterators."""
@@ -204,36 +242,51 @@ class Loader(Generic[Batch]):
         return batch
 
     def _step(self, iteration: Optional[int]) -> Any:
+        requested = self._clock.requested()
+        if self._transform_threads:
+            return self._step_ahead(iteration, requested)
         step = self._core.step(iteration)
         if step is None:
+            self._clock.ended(requested)
             raise StopIteration
         # Another thread may replace `_last` before this batch is complete.
         batch, info = step
         self._last = info
-        ids, mask = self._names
-        if ids is not None:
-            batch[ids] = info.ids
-        if mask is not None:
-            batch[mask] = info.mask
-        if self._transform is None:
-            return batch
+        self._clock.count(len(info), info.payload_bytes)
+        arrived = time.perf_counter()
         try:
-            return self._transform(batch)
-        except StopIteration as error:
-            # In an iterator it would end the epoch silently.
-            raise _noted(RuntimeError("transform raised StopIteration"), self._location(info)) from error
-        except BaseException as error:
-            _noted(error, self._location(info))
-            raise
+            if self._function is not None:
+                return self._function(batch, info)
+            add_columns(batch, self._added, info)
+            return batch
+        finally:
+            self._clock.returned(requested, arrived)
 
-    def _location(self, info: StepInfo) -> str:
-        """Returns the step and the record numbers of a batch as text."""
-        ids = ", ".join(str(i) for i in info.ids[:_IDS].tolist())
-        more = f", .. ({len(info.ids)} records)" if len(info.ids) > _IDS else ""
-        epoch, position = info.first or (self.epoch, 0)
-        size, local, ranks = self._sizes
-        step = position // (size or (local or 1) * ranks)
-        return f"in transform of epoch {epoch}, step {step}, records {ids}{more}"
+    def _step_ahead(self, iteration: Optional[int], requested: float) -> Any:
+        """Returns the next result of the threads of ``transform``."""
+        done = None
+        while done is None:
+            if self._ahead is None or not self._ahead.usable:
+                assert self._function is not None
+                self._ahead = TransformThreads(self._core, iteration, self._transform_threads, self._function)
+            done = self._ahead.next(iteration)
+        if done.step is not None and done.step.is_end:
+            self._clock.ended(requested)
+            raise StopIteration
+        info = None if done.step is None else done.step.info
+        if info is not None:
+            self._last = info
+            self._clock.count(len(info), info.payload_bytes)
+        self._clock.returned(requested, time.perf_counter())
+        if done.error is not None:
+            raise done.error
+        return done.result
+
+    def __del__(self) -> None:
+        # The threads do not refer to the loader.
+        ahead = getattr(self, "_ahead", None)
+        if ahead is not None:
+            ahead.retire()
 
     def __len__(self) -> int:
         """Number of steps per epoch, the same on all ranks. With ``workers`` the steps of this worker."""
@@ -252,12 +305,17 @@ class Loader(Generic[Batch]):
     @property
     def ids(self) -> npt.NDArray[np.int64]:
         """Record numbers of the last batch."""
-        return self._last.ids
+        return np.empty(0, np.int64) if self._last is None else self._last.ids
 
     @property
     def mask(self) -> npt.NDArray[np.bool_]:
         """Mask of the last batch: false for rows that are padding, which metrics must ignore."""
-        return self._last.mask
+        return np.empty(0, np.bool_) if self._last is None else self._last.mask
+
+    @property
+    def augmentation_seeds(self) -> npt.NDArray[np.uint64]:
+        """Augmentation seeds of the rows of the last batch."""
+        return np.empty(0, np.uint64) if self._last is None else self._last.augmentation_seeds
 
     @property
     def skipped(self) -> list[tuple[int, str]]:
@@ -265,7 +323,7 @@ class Loader(Generic[Batch]):
 
         :attr:`skipped_total` and :attr:`skipped_by_file` count those of all batches.
         """
-        return self._last.skipped
+        return [] if self._last is None else self._last.skipped
 
     @property
     def skipped_total(self) -> int:
@@ -281,6 +339,28 @@ class Loader(Generic[Batch]):
     def warnings(self) -> list[Warning]:
         """Warnings about the order, for example that it is slow for this dataset."""
         return self._core.warnings
+
+    def report(self) -> Report:
+        """Returns what was delivered and where the time went, since the loader was created, in this process.
+
+        A long wait with little time in ``disk``, ``parse`` and ``transform`` per thread means that more threads help. A long wait for the disk means
+        that ``look_ahead`` or another disk helps. A short wait means that the consumer is the limit.
+        """
+        disk, parse, threads = self._core.times()
+        clock = self._clock
+        return Report(
+            steps=clock.steps,
+            rows=clock.rows,
+            bytes=clock.bytes,
+            seconds=clock.seconds,
+            wait_s=clock.wait,
+            consumer_s=clock.consumer,
+            disk_s=disk,
+            parse_s=parse,
+            transform_s=clock.transform,
+            threads=threads,
+            skipped=self.skipped_total,
+        )
 
     def describe(self) -> str:
         """Returns a description of the order and its cost."""
@@ -339,6 +419,8 @@ class Loader(Generic[Batch]):
     def close(self) -> None:
         """Stops the threads."""
         self._core.close()
+        if self._ahead is not None:
+            self._ahead.join()
 
     def __enter__(self) -> Loader[Batch]:
         return self
@@ -371,17 +453,6 @@ class _Iteration(Iterator[Any]):
         except StopIteration:
             self._ended = True
             raise
-
-
-def _noted(error: BaseException, note: str) -> BaseException:
-    """Adds a note to an exception. Before Python 3.11 tracebacks display no notes, so it is the message of its cause as well."""
-    if sys.version_info >= (3, 11):
-        error.add_note(note)
-    else:
-        error.__notes__ = [*getattr(error, "__notes__", []), note]  # type: ignore[attr-defined]
-        if error.__cause__ is None:
-            error.__cause__ = RuntimeError(note)
-    return error
 
 
 def state_text(state: Any) -> str:

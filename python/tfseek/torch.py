@@ -20,12 +20,14 @@ import torch.utils.data
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features, schema_of
 from ._loader import Loader, shuffle_name, last_batch_name, warn_of_seed
-from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator
+from ._report import Report
+from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator, StepInfo
 from ._tfseek import Dataset as Records
+from ._transform import with_info
 
 __all__ = ["Dataset", "IterableDataset", "Sampler", "as_tensors"]
 
-Transform = Optional[Callable[[Any], Any]]
+Transform = Optional[Callable[..., Any]]
 
 _COLUMNS = (Ragged, Sparse, Column, Bytes)
 
@@ -244,8 +246,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     :meth:`set_epoch` before each epoch, as with torch's ``DistributedSampler``.
 
     ds, spec: as for :class:`tfseek.Loader`. The ``options`` are also those of the loader: ``batch_size`` or ``global_batch_size``,
-        ``shuffle``, ``seed``, ``drop_last``, ``last_batch``, ``damage``, ``ids``, ``mask`` and the others.
-    transform: called with each batch, in the process that produces it. Its result replaces the batch.
+        ``shuffle``, ``seed``, ``drop_last``, ``last_batch``, ``damage``, ``ids``, ``mask``, ``transform_threads`` and the others.
+    transform: called with each batch of tensors, in the process that produces it, as that of a loader. Its result replaces the batch.
     rank, world_size: default: those of ``torch.distributed`` if it is initialized, otherwise the environment variables ``RANK`` and
         ``WORLD_SIZE``, which ``torchrun`` sets, otherwise 0 and 1.
     threads: number of threads of the loader. Default in a worker process of a ``DataLoader``: 1.
@@ -283,7 +285,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         worker, workers = worker_of or (0, 1)
         threads = 1 if worker_of is not None and self._threads is None else self._threads
         self._loader = Loader(
-            self._ds, self._schema, threads=threads, worker=worker, workers=workers, **self._options
+            self._ds,
+            self._schema,
+            threads=threads,
+            worker=worker,
+            workers=workers,
+            transform=_TensorTransform(self._transform),
+            **self._options,
         )
         self._worker_of = worker_of
         #: Epoch of the current iteration of a worker.
@@ -310,9 +318,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 self._loader.set_epoch(self._epoch + 1)
         self._requests_seen = count
         self._in_workers.fill_(worker_of is not None)
-        batches = iter(self._loader)
+        batches: Iterator[Any] = iter(self._loader)
         self._epoch = self._loader.epoch
-        return map(self._converted, batches)
+        return batches
 
     def _seek_start(self) -> None:
         """Moves the loader of a copy to the state at which the next iteration begins."""
@@ -320,13 +328,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             self._loader._seek(self._next_start)
             self._next_start = None
 
-    def _converted(self, batch: Any) -> Any:
-        batch = as_tensors(batch)
-        return batch if self._transform is None else self._transform(batch)
-
     def __len__(self) -> int:
         """Number of steps per epoch, the same on all ranks."""
         return len(self._loader)
+
+    def report(self) -> Report:
+        """Returns the :class:`tfseek.Report` of the loader of this process."""
+        return self._loader.report()
 
     @property
     def epoch(self) -> int:
@@ -402,6 +410,17 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __repr__(self) -> str:
         return f"tfseek.torch.IterableDataset({self._loader.describe()})"
+
+
+class _TensorTransform:
+    """Converts a batch to tensors and calls ``transform`` with them."""
+
+    def __init__(self, transform: Transform) -> None:
+        self._transform = None if transform is None else with_info(transform)
+
+    def __call__(self, batch: Any, info: StepInfo) -> Any:
+        batch = as_tensors(batch)
+        return batch if self._transform is None else self._transform(batch, info)
 
 
 class Sampler(torch.utils.data.Sampler[int]):

@@ -3,6 +3,7 @@
 use super::plan::{BatchPlanner, StepPlan};
 use super::queue::{BoundedQueue, Polled, QueueLimits};
 use super::step::Step;
+use super::times::LoaderTimes;
 use super::worker::BatchWorker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{Cursor, Position, State};
@@ -201,6 +202,16 @@ impl Loader {
     /// Returns warnings about the order, for example that it will be slow on this machine.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// Returns how long the loader's threads have worked, since it was made. Times include batches that were not returned yet.
+    pub fn times(&self) -> LoaderTimes {
+        self.worker.clock.times()
+    }
+
+    /// Returns the number of threads that make batches. 0: the calling thread makes them.
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
     /// Returns the payload bytes of the batches in flight.

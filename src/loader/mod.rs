@@ -9,7 +9,7 @@
 //! batches in flight and their payload bytes are bounded.
 //!
 //! Files in the order of the work: `plan` (positions to plans), `queue` (the bounded queue between threads), `worker` (makes one
-//! batch), `step` (the result), `loader` (the threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`.
+//! batch), `times`, `step` (the result), `loader` (the threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`.
 
 #[expect(clippy::module_inception, reason = "the file of the type `Loader`")]
 mod loader;
@@ -21,8 +21,10 @@ mod queue;
 mod step;
 #[cfg(test)]
 mod tests;
+mod times;
 mod worker;
 
 pub use loader::{Loader, NextStep};
 pub use options::{LoaderOptions, Shuffle};
 pub use step::Step;
+pub use times::LoaderTimes;

@@ -2,6 +2,7 @@
 
 use super::loader::Loader;
 use super::queue::QueueLimits;
+use super::times::WorkerClock;
 use super::worker::BatchWorker;
 use crate::batch::{BatchParser, BytePool};
 use crate::column::DatasetColumn;
@@ -387,6 +388,7 @@ impl LoaderOptions {
             block,
             ahead: ReadAhead::default(),
             buffers: BytePool::default(),
+            clock: WorkerClock::default(),
             #[cfg(test)]
             before_read: self.before_read,
         };

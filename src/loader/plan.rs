@@ -8,6 +8,10 @@ use crate::order::{Cursor, Order, Position, RankShare, Run, following_epoch};
 
 /// The plan of one rank's batch, made before its records are read.
 pub(super) struct StepPlan {
+    /// The seed of the order.
+    pub(super) seed: u64,
+    /// The epoch in which the batch begins, and the number of its step there.
+    pub(super) at: (u64, u64),
     /// Runs of positions, each with its epoch.
     pub(super) runs: Vec<(u64, Run)>,
     pub(super) ids: Vec<u64>,
@@ -97,6 +101,17 @@ impl BatchPlanner {
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = BatchCost { records: ids.len() as u64, bytes };
         let after = Position { epoch: following_epoch(self.epoch, epochs)?, position };
-        Ok(Some(StepPlan { runs, ids, located, faults, after, cost, requested: Requested::Nothing }))
+        let (seed, at) = (self.order.seed(), (self.epoch, self.share.number(step)));
+        Ok(Some(StepPlan {
+            seed,
+            at,
+            runs,
+            ids,
+            located,
+            faults,
+            after,
+            cost,
+            requested: Requested::Nothing,
+        }))
     }
 }

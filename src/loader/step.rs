@@ -5,7 +5,7 @@ use crate::cache::prefetch_start;
 use crate::dataset::{Dataset, RecordLocation, ShardSet, prefetch};
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::io::Region;
-use crate::order::{Run, Sample};
+use crate::order::{Run, Sample, augmentation_seed};
 use crate::policy::Verify;
 use crate::record::Record;
 use std::fmt;
@@ -15,6 +15,12 @@ use std::ops::Range;
 #[non_exhaustive]
 pub struct Step {
     pub(super) content: StepContent,
+    /// The epoch in which the batch begins.
+    pub epoch: u64,
+    /// The number of the step in that epoch, the same on all ranks.
+    pub step: u64,
+    /// The seed of the order.
+    pub(super) seed: u64,
     pub(super) runs: Vec<(u64, Run)>,
     /// The record numbers, one for each row.
     pub ids: Vec<u64>,
@@ -30,6 +36,7 @@ pub struct Step {
 pub(super) enum StepContent {
     Columns(Batch),
     Records(StepRecords),
+    Released,
 }
 
 impl Step {
@@ -37,7 +44,7 @@ impl Step {
     pub fn batch(&self) -> Option<&Batch> {
         match &self.content {
             StepContent::Columns(batch) => Some(batch),
-            StepContent::Records(_) => None,
+            StepContent::Records(_) | StepContent::Released => None,
         }
     }
 
@@ -45,15 +52,20 @@ impl Step {
     pub fn into_batch(self) -> Option<Batch> {
         match self.content {
             StepContent::Columns(batch) => Some(batch),
-            StepContent::Records(_) => None,
+            StepContent::Records(_) | StepContent::Released => None,
         }
+    }
+
+    /// Releases the memory of the columns or the records. All else remains.
+    pub fn release(&mut self) {
+        self.content = StepContent::Released;
     }
 
     /// Returns the records in order, one for each of [`ids`](Step#structfield.ids), if the loader has no schema. Checksums are not verified
     /// again. An item is [`ErrorKind::Truncated`] if borrowed memory has become shorter.
     pub fn records(&self) -> Option<impl ExactSizeIterator<Item = Result<Record<'_>>>> {
         match &self.content {
-            StepContent::Columns(_) => None,
+            StepContent::Columns(_) | StepContent::Released => None,
             StepContent::Records(records) => Some(records.iter()),
         }
     }
@@ -72,6 +84,11 @@ impl Step {
             Some(Sample { record, epoch, position, padding })
         })
     }
+
+    /// Returns the seed for augmenting each row ([`augmentation_seed`]). A row that is padding has that of the row it repeats.
+    pub fn augmentation_seeds(&self) -> impl Iterator<Item = u64> + '_ {
+        self.samples().map(|sample| augmentation_seed(self.seed, sample.epoch, sample.position))
+    }
 }
 
 impl fmt::Debug for Step {
@@ -81,6 +98,7 @@ impl fmt::Debug for Step {
         match &self.content {
             StepContent::Columns(batch) => f.field("batch", batch),
             StepContent::Records(records) => f.field("records", records),
+            StepContent::Released => &mut f,
         };
         f.finish_non_exhaustive()
     }

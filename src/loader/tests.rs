@@ -52,6 +52,40 @@ fn check(step: &Step) {
 }
 
 #[test]
+fn a_step_has_its_number_and_the_seeds_of_its_rows() {
+    let ds = memory(100);
+    let options = ds.dataset().loader(&schema()).global_batch_size(8).seed(7).epoch(2);
+    let options = options.shuffle(super::Shuffle::Global).last_batch(crate::order::LastBatch::Pad);
+    for (worker, workers) in [(0, 1), (0, 2), (1, 2)] {
+        for rank in 0..2 {
+            let mut loader = options.clone().rank(rank, 2).worker(worker, workers).build().unwrap();
+            let steps: Vec<Step> = loader.by_ref().map(Result::unwrap).collect();
+            let numbers: Vec<u64> = steps.iter().map(|step| step.step).collect();
+            assert_eq!(numbers, (worker..13).step_by(workers as usize).collect::<Vec<_>>());
+            for step in &steps {
+                assert_eq!(step.epoch, 2);
+                let seeds: Vec<u64> = step.augmentation_seeds().collect();
+                let of = |position| crate::order::augmentation_seed(7, 2, position);
+                // The last batch has four positions, and four that repeat the first ones.
+                let start = if (step.step, rank) == (12, 1) { 0 } else { step.step * 8 + rank * 4 };
+                assert_eq!(seeds, (start..start + 4).map(of).collect::<Vec<_>>());
+            }
+            assert!(loader.times().parse > Duration::ZERO && loader.threads() > 0);
+        }
+    }
+    // A resumed run goes on with the same numbers.
+    let mut loader = options.clone().build().unwrap();
+    loader.by_ref().take(5).for_each(drop);
+    let mut again = options.clone().threads(0).build().unwrap();
+    again.seek(&loader.state().unwrap()).unwrap();
+    let mut step = again.next().unwrap().unwrap();
+    let seeds: Vec<u64> = step.augmentation_seeds().collect();
+    step.release();
+    assert_eq!((step.step, step.batch().is_none(), step.ids.len()), (5, true, 8));
+    assert!(step.augmentation_seeds().eq(seeds));
+}
+
+#[test]
 fn delays_change_nothing() {
     let ds = memory(400);
     let ids = |threads: usize, seed: Option<u64>| {

@@ -4,6 +4,7 @@
 
 use super::plan::StepPlan;
 use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
+use super::times::WorkerClock;
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
@@ -26,6 +27,7 @@ pub(super) struct BatchWorker {
     pub(super) block: Option<u64>,
     pub(super) ahead: ReadAhead,
     pub(super) buffers: BytePool,
+    pub(super) clock: WorkerClock,
     /// Called with the record numbers of a batch before the records are read.
     #[cfg(test)]
     pub(super) before_read: Option<BeforeRead>,
@@ -81,15 +83,16 @@ impl BatchWorker {
         let content = if self.dataset.set().can_borrow() {
             let set = self.dataset.set();
             if prefetch::is_cold(set, &self.ahead, plan.requested, &plan.located) {
-                plan.located.iter().flatten().try_for_each(|at| prefetch::fetch(set, at))?;
+                let mut cold = plan.located.iter().flatten();
+                self.clock.reading(|| cold.try_for_each(|at| prefetch::fetch(set, at)))?;
             }
-            self.borrow_records(&plan, &mut faults, verify, &mut outcome)?
+            self.clock.parsing(|| self.borrow_records(&plan, &mut faults, verify, &mut outcome))?
         } else {
             self.read_records(&plan, &mut faults, verify, &mut outcome)?
         };
         let kept = outcome.kept.iter().filter_map(|&index| plan.located.get(index as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();
-        let StepPlan { runs, mut ids, .. } = plan;
+        let StepPlan { seed, at: (epoch, step), runs, mut ids, .. } = plan;
         let kept = (outcome.kept.len() < ids.len()).then(|| {
             let mut kept = outcome.kept.iter().peekable();
             let mut seen = 0;
@@ -99,7 +102,7 @@ impl BatchWorker {
             });
             outcome.kept
         });
-        Ok(Step { content, runs, ids, kept, skipped: outcome.skipped, payload_bytes })
+        Ok(Step { content, epoch, step, seed, runs, ids, kept, skipped: outcome.skipped, payload_bytes })
     }
 
     /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind of error.
@@ -158,7 +161,7 @@ impl BatchWorker {
         }
         let mut ranges = Vec::with_capacity(plan.ids.len());
         let set = self.dataset.set();
-        prefetch::read_all(set, &self.ahead, plan.requested, &plan.located, |part| {
+        let read_part = |part: Range<usize>| {
             for index in part {
                 let Some(at) = plan.located.get(index) else { continue };
                 let read = |at: &_| set.append(at, self.block, verify, &mut buffer);
@@ -172,7 +175,9 @@ impl BatchWorker {
                 }
             }
             Ok(())
-        })?;
+        };
+        let (ahead, requested) = (&self.ahead, plan.requested);
+        self.clock.reading(|| prefetch::read_all(set, ahead, requested, &plan.located, read_part))?;
         let buffer = self.buffers.freeze(buffer);
         let mut rows = Vec::with_capacity(ranges.len());
         for (range, &index) in ranges.iter().zip(&outcome.kept) {
@@ -184,7 +189,7 @@ impl BatchWorker {
                 buffer: (&buffer, range.start),
             });
         }
-        self.content(plan, rows, Some((&buffer, ranges)), outcome)
+        self.clock.parsing(|| self.content(plan, rows, Some((&buffer, ranges)), outcome))
     }
 
     /// Parses the rows into columns. Without a schema, returns the records unparsed.

@@ -183,6 +183,12 @@ impl RankShare {
         }
     }
 
+    /// Returns the number of the share's step `k` in its epoch, counted from the start of the epoch and over all workers.
+    pub(crate) fn number(&self, k: u64) -> u64 {
+        let ahead = k.saturating_mul(self.workers).saturating_add(self.worker);
+        (self.start / self.batch).saturating_add(ahead)
+    }
+
     /// Returns the step, rank and row of a position of this epoch. It returns `None` for a position before the start of the share, and
     /// for one in a dropped last batch. Padding rows, which repeat positions, are ignored.
     pub(super) fn locate(&self, position: u64) -> Option<StepRow> {

@@ -1,0 +1,47 @@
+//! How long the threads of a loader have worked.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time that all threads of a loader have spent on its batches, added up over the threads.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoaderTimes {
+    /// Reading: waiting for records that are not in memory. With positional reads also copying and verifying them.
+    pub read: Duration,
+    /// Parsing, and verifying records that are mapped.
+    pub parse: Duration,
+}
+
+/// The clock of all threads of a loader.
+#[derive(Default)]
+pub(super) struct WorkerClock {
+    read: AtomicU64,
+    parse: AtomicU64,
+}
+
+impl WorkerClock {
+    /// Calls `f` and adds its time to that of reading.
+    pub(super) fn reading<T>(&self, f: impl FnOnce() -> T) -> T {
+        timed(&self.read, f)
+    }
+
+    /// Calls `f` and adds its time to that of parsing.
+    pub(super) fn parsing<T>(&self, f: impl FnOnce() -> T) -> T {
+        timed(&self.parse, f)
+    }
+
+    pub(super) fn times(&self) -> LoaderTimes {
+        let [read, parse] =
+            [&self.read, &self.parse].map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)));
+        LoaderTimes { read, parse }
+    }
+}
+
+fn timed<T>(nanos: &AtomicU64, f: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let value = f();
+    // A sum of 2^64 nanoseconds takes 584 years.
+    nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    value
+}
