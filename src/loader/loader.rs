@@ -1,6 +1,6 @@
 //! The loader: threads that make batches, and an iterator that yields them in order.
 
-use super::plan::{BatchPlanner, StepPlan};
+use super::plan::{BatchLengths, BatchPlanner, StepPlan};
 use super::queue::{BoundedQueue, Polled, QueueLimits};
 use super::step::Step;
 use super::times::LoaderTimes;
@@ -63,6 +63,8 @@ pub struct Loader {
     running: Execution,
     fingerprint: OnceLock<String>,
     warnings: Vec<Warning>,
+    /// The cells of all delivered batches that were padded to the longest row, and those of them with values. `None` without buckets.
+    cells: Option<[u64; 2]>,
 }
 
 /// The state of batch production.
@@ -185,6 +187,7 @@ impl Loader {
             running: Execution::Idle,
             fingerprint: OnceLock::new(),
             warnings,
+            cells: None,
         }
     }
 
@@ -212,6 +215,23 @@ impl Loader {
     /// Returns the number of threads that make batches. 0: the calling thread makes them.
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Returns the share of padding in all batches that were returned, if each is padded to the longest row of its global batch
+    /// ([`Step::longest`]). `None` without [`buckets`](super::LoaderOptions::buckets), and before the
+    /// first batch.
+    pub fn padding(&self) -> Option<f64> {
+        let [cells, values] = self.cells?;
+        Some(if cells == 0 { 0.0 } else { 1.0 - values as f64 / cells as f64 })
+    }
+
+    /// Counts the cells of a batch that is returned.
+    fn count_cells(&mut self, step: &Step) {
+        if let Some(BatchLengths { longest, rows, sum }) = step.lengths {
+            let [cells, values] = self.cells.unwrap_or_default();
+            let more = rows.saturating_mul(longest);
+            self.cells = Some([cells.saturating_add(more), values.saturating_add(sum)]);
+        }
     }
 
     /// Returns the payload bytes of the batches in flight.
@@ -356,6 +376,9 @@ impl Loader {
         };
         if let Some(after) = after {
             self.cursor.move_past(after, made.is_ok());
+        }
+        if let Ok(step) = &made {
+            self.count_cells(step);
         }
         NextStep::Ready(made)
     }

@@ -9,7 +9,7 @@ use crate::column::DatasetColumn;
 use crate::dataset::{Dataset, INFLATED_BYTES};
 use crate::error::{OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
-use crate::order::{Cursor, LastBatch, Order, RankShare, Spec, Subset, check_memory};
+use crate::order::{Buckets, Cursor, LastBatch, MAX_SAMPLES, Order, RankShare, Spec, Subset, check_memory};
 use crate::policy::{Damage, Verify};
 use crate::schema::Schema;
 use crate::warning::Warning;
@@ -45,6 +45,7 @@ pub struct LoaderOptions {
     shuffle: Shuffle,
     subset: Option<Subset>,
     classes: Option<ClassSubsets>,
+    buckets: Option<Buckets>,
     seed: u64,
     epoch: u64,
     rank: (u64, u64),
@@ -82,8 +83,6 @@ const MIN_RECORDS_AHEAD: u64 = 16;
 const BYTES_AHEAD: u64 = 256 << 20;
 /// Default limit of the payload bytes of batches in flight.
 const MEMORY: u64 = 1 << 30;
-/// Largest number of samples in one rank's batch. A larger number is a mistake, and the list of samples alone takes memory.
-const MAX_SAMPLES: u64 = 1 << 24;
 /// Mean record size below which a global order reads scattered pages.
 const SMALL_RECORD: u64 = 64 << 10;
 
@@ -109,6 +108,7 @@ impl LoaderOptions {
             shuffle: Shuffle::None,
             subset: None,
             classes: None,
+            buckets: None,
             seed: 0,
             epoch: 0,
             rank: (0, 1),
@@ -189,6 +189,34 @@ impl LoaderOptions {
         let subsets = column.classes()?.into_iter().map(|(_, ids)| Subset::from_ascending(ids)).collect();
         self.classes = Some(ClassSubsets { feature: column.feature.clone(), classes: subsets });
         Ok(self)
+    }
+
+    /// Delivers batches of records of like length. The buckets have the batch sizes, in place of those of the loader. The shuffle, which is
+    /// [`Shuffle::None`] or [`Shuffle::Global`], and the treatment of last batches are the loader's.
+    ///
+    /// The lengths are those of all records, or with [`select`](LoaderOptions::select) those of the selected ones.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..1000 { writer.write(&vec![0; i % 100])?; }
+    /// # writer.close()?;
+    /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// use tfseek::{loader::Shuffle, order::Buckets};
+    /// let lengths = (0..1000).map(|i| i % 100); // of the payloads
+    /// let buckets = Buckets::new(lengths, [16, 32, 64])?.tokens_per_batch(4096, 1);
+    /// let mut loader = ds.record_loader().buckets(buckets).shuffle(Shuffle::Global).seed(42).build()?;
+    /// for step in &mut loader {
+    ///     let step = step?;
+    ///     assert!(step.ids.len() as u64 * step.longest().unwrap() <= 4096);
+    /// }
+    /// assert!(loader.padding().unwrap() < 0.26);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn buckets(mut self, buckets: Buckets) -> LoaderOptions {
+        self.buckets = Some(buckets);
+        self
     }
 
     /// Sets the seed of the order. Default: 0. [`seed_of`](crate::order::seed_of) converts a negative number to a seed.
@@ -299,6 +327,18 @@ impl LoaderOptions {
     pub fn to_cursor(&self) -> Result<Cursor> {
         let n = self.dataset.len();
         let (rank, ranks) = self.rank;
+        let last = self.last.unwrap_or(LastBatch::default_for(ranks));
+        let (worker, workers) = self.worker;
+        if let Some(buckets) = &self.buckets {
+            let spec = Spec::Buckets(buckets.clone().shuffle(self.shuffles_buckets()?).last_batch(last));
+            let spec = match &self.subset {
+                Some(subset) => spec.filtered(subset.clone()),
+                None => spec,
+            };
+            let order = Order::new(&spec, n, self.seed, self.epoch)?;
+            let share = order.bucket_share(rank, ranks)?.worker(worker, workers)?;
+            return Ok(Cursor::new(order, share)?.repeat(self.repeat));
+        }
         let batch = self.global_batch()?;
         let spec = match &self.shuffle {
             Shuffle::None => Spec::Sequential,
@@ -314,10 +354,35 @@ impl LoaderOptions {
             (None, None) => spec,
         };
         let order = Order::new(&spec, n, self.seed, self.epoch)?;
-        let last = self.last.unwrap_or(LastBatch::default_for(ranks));
         let share = RankShare::new(order.len(), batch, rank, ranks, last)?;
-        let (worker, workers) = self.worker;
         Ok(Cursor::new(order, share.worker(worker, workers)?)?.repeat(self.repeat))
+    }
+
+    /// Returns true if buckets are shuffled. Refuses options that buckets do not have.
+    fn shuffles_buckets(&self) -> Result<bool> {
+        let refused = |reason: &str| Err(OrderError::Refused { reason: reason.into() }.into());
+        if self.batch.is_some() {
+            return refused("buckets have batch sizes of their own: expected no other batch size");
+        }
+        if self.classes.is_some() {
+            return refused("buckets do not balance classes: expected one of the two");
+        }
+        match &self.shuffle {
+            Shuffle::None => Ok(false),
+            Shuffle::Global => Ok(true),
+            Shuffle::Block => refused("buckets have no block order: expected a global shuffle or none"),
+            Shuffle::Order(_) => {
+                refused("buckets have an order of their own: expected a global shuffle or none")
+            }
+        }
+    }
+
+    /// Returns the largest number of samples of a batch of this rank.
+    fn rank_samples(&self) -> Result<u64> {
+        match &self.buckets {
+            Some(buckets) => Ok(buckets.largest_batch() / self.rank.1.max(1)),
+            None => Ok(self.global_batch()? / self.rank.1.max(1)),
+        }
     }
 
     /// Returns the number of samples of a batch over all ranks.
@@ -338,7 +403,7 @@ impl LoaderOptions {
     /// more than 2^24 samples, or the order is unsuitable for the dataset. [`OptionsError`] without a batch size, and for more than
     /// [`MAX_THREADS`](crate::MAX_THREADS) threads.
     pub fn build(self) -> Result<Loader> {
-        let samples = self.global_batch()? / self.rank.1.max(1);
+        let samples = self.rank_samples()?;
         if samples > MAX_SAMPLES {
             return Err(match self.batch {
                 Some(BatchSamples::PerRank(samples) | BatchSamples::Global(samples)) => {

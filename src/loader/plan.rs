@@ -19,11 +19,23 @@ pub(super) struct StepPlan {
     pub(super) located: Vec<Option<RecordLocation>>,
     /// The errors of the records without a location, in order.
     pub(super) faults: Vec<Error>,
+    /// The lengths of the rows, with buckets.
+    pub(super) lengths: Option<BatchLengths>,
     /// The run's position after this batch.
     pub(super) after: Position,
     pub(super) cost: BatchCost,
     /// The records that were requested for prefetch.
     pub(super) requested: Requested,
+}
+
+/// The lengths of the rows of a batch, as buckets have them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchLengths {
+    /// The longest row of all ranks, also of those that are padding.
+    pub(super) longest: u64,
+    /// The number of rows of this rank, and the sum of their lengths.
+    pub(super) rows: u64,
+    pub(super) sum: u64,
 }
 
 /// Plans the batches of an epoch, starting at a cursor.
@@ -74,7 +86,7 @@ impl BatchPlanner {
         let (epochs, position) = end.filter(|_| self.share.is_continuous()).unwrap_or((1, 0));
         self.epoch = following_epoch(self.epoch, epochs)?;
         self.order = self.order.at_epoch(self.epoch)?;
-        self.share = self.share.clone().starting_at(position)?;
+        self.share = self.order.share_of(self.share.clone())?.starting_at(position)?;
         self.step = 0;
         Ok(())
     }
@@ -100,6 +112,7 @@ impl BatchPlanner {
         self.dataset.set().locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = BatchCost { records: ids.len() as u64, bytes };
+        let lengths = self.lengths(step, ids.len() as u64);
         let after = Position { epoch: following_epoch(self.epoch, epochs)?, position };
         let (seed, at) = (self.order.seed(), (self.epoch, self.share.number(step)));
         Ok(Some(StepPlan {
@@ -109,9 +122,20 @@ impl BatchPlanner {
             ids,
             located,
             faults,
+            lengths,
             after,
             cost,
             requested: Requested::Nothing,
         }))
+    }
+
+    /// Returns the lengths of the rows of a step, with buckets. Every rank computes the longest row of all ranks.
+    fn lengths(&self, step: u64, rows: u64) -> Option<BatchLengths> {
+        let (longest, all) = self.order.lengths(self.share.step_of_all(step)?)?;
+        let (_, sum) = match self.share.ranks() {
+            1 => (longest, all),
+            _ => self.order.lengths(self.share.step(step)?)?,
+        };
+        Some(BatchLengths { longest, rows, sum })
     }
 }

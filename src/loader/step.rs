@@ -1,5 +1,6 @@
 //! A step of a loader: one batch, or its unparsed records.
 
+use super::plan::BatchLengths;
 use crate::batch::{Batch, Row};
 use crate::cache::prefetch_start;
 use crate::dataset::{Dataset, RecordLocation, ShardSet, prefetch};
@@ -31,6 +32,8 @@ pub struct Step {
     pub skipped: Vec<(u64, Error)>,
     /// The payload bytes of the batch.
     pub payload_bytes: u64,
+    /// The lengths of the rows, with buckets.
+    pub(super) lengths: Option<BatchLengths>,
 }
 
 pub(super) enum StepContent {
@@ -68,6 +71,12 @@ impl Step {
             StepContent::Columns(_) | StepContent::Released => None,
             StepContent::Records(records) => Some(records.iter()),
         }
+    }
+
+    /// Returns the length of the longest row of the global batch, padding rows included, with
+    /// [`buckets`](super::LoaderOptions::buckets). It is the same on all ranks, so they can pad to it.
+    pub fn longest(&self) -> Option<u64> {
+        self.lengths.map(|lengths| lengths.longest)
     }
 
     /// Returns the record, epoch and position of each row, and a flag for padding. Metrics must leave padding out.

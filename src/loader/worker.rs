@@ -92,7 +92,7 @@ impl BatchWorker {
         };
         let kept = outcome.kept.iter().filter_map(|&index| plan.located.get(index as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();
-        let StepPlan { seed, at: (epoch, step), runs, mut ids, .. } = plan;
+        let StepPlan { seed, at: (epoch, step), runs, mut ids, lengths, .. } = plan;
         let kept = (outcome.kept.len() < ids.len()).then(|| {
             let mut kept = outcome.kept.iter().peekable();
             let mut seen = 0;
@@ -102,7 +102,8 @@ impl BatchWorker {
             });
             outcome.kept
         });
-        Ok(Step { content, epoch, step, seed, runs, ids, kept, skipped: outcome.skipped, payload_bytes })
+        let skipped = outcome.skipped;
+        Ok(Step { content, epoch, step, seed, runs, ids, kept, skipped, payload_bytes, lengths })
     }
 
     /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind of error.

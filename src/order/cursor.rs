@@ -74,9 +74,9 @@ impl Cursor {
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) if share and order have different numbers of positions.
     pub fn new(order: Order, share: RankShare) -> Result<Cursor> {
-        if share.positions() != order.len() {
+        if share.positions() != order.steps() || share.has_buckets() != order.has_buckets() {
             let reason =
-                format!("expected a share of {} positions, found {}", order.len(), share.positions());
+                format!("expected a share of {} positions, found {}", order.steps(), share.positions());
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         let (share, start) = (share.starting_at(0)?, Position::start_of(order.epoch()));
@@ -109,8 +109,8 @@ impl Cursor {
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the order has no such epoch.
     pub fn share(&self) -> Result<RankShare> {
-        self.order.at_epoch(self.next.epoch)?;
-        self.share.clone().starting_at(self.next.position)
+        let order = self.order.at_epoch(self.next.epoch)?;
+        order.share_of(self.share.clone())?.starting_at(self.next.position)
     }
 
     /// Returns the epoch of the next step. After the last step of an epoch this is still that epoch, until its end is delivered.
@@ -184,7 +184,10 @@ impl Cursor {
     /// # Errors
     /// The errors of [`State::resume`]. The cursor is not moved then.
     pub fn seek(&mut self, state: &State, fingerprint: &str) -> Result<()> {
-        self.order = state.resume(self.order.spec(), self.order.records(), fingerprint)?;
+        let order = state.resume(self.order.spec(), self.order.records(), fingerprint)?;
+        // Buckets have the batch sizes of the state.
+        self.share = order.share_of(self.share.clone())?;
+        self.order = order;
         let position = Position { epoch: state.epoch, position: state.position };
         self.move_to(position, Position::start_of(position.epoch), false)
     }
@@ -205,7 +208,8 @@ impl Cursor {
     /// The errors of [`state`](Cursor::state).
     pub fn state_in_epoch(&self, fingerprint: &str) -> Result<State> {
         if self.delivered().epoch > self.epoch() && !self.share.is_continuous() {
-            return self.state_at(Position { epoch: self.epoch(), position: self.order.len() }, fingerprint);
+            return self
+                .state_at(Position { epoch: self.epoch(), position: self.order.steps() }, fingerprint);
         }
         self.state(fingerprint)
     }
@@ -262,8 +266,9 @@ impl Cursor {
             let reason = "the other cursor has a different order".into();
             return Err(OrderError::Refused { reason }.into());
         }
-        let Cursor { share, repeats, skips_ends, .. } = self;
-        *self = Cursor { share: share.clone(), repeats: *repeats, skips_ends: *skips_ends, ..other.clone() };
+        let share = other.order.share_of(self.share.clone())?;
+        let Cursor { repeats, skips_ends, .. } = *self;
+        *self = Cursor { share, repeats, skips_ends, ..other.clone() };
         Ok(())
     }
 
@@ -312,7 +317,7 @@ impl Cursor {
             return at;
         }
         // No epoch follows the last one.
-        self.epoch_after(at.epoch).unwrap_or(Position { position: self.order.len(), ..at })
+        self.epoch_after(at.epoch).unwrap_or(Position { position: self.order.steps(), ..at })
     }
 
     /// Returns true if all steps of the epoch were delivered but its end was not.

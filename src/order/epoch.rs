@@ -1,6 +1,8 @@
 //! An order: a spec applied to a number of records, a seed and an epoch.
 
+use super::buckets::BucketSteps;
 use super::mixture::{self, Mixture};
+use super::share::{RankShare, Run};
 use super::source::{OrderSource, SourceKey};
 use super::spec::{Component, Spec};
 use crate::error::{Count, Error, ErrorKind, OrderError, Result};
@@ -110,6 +112,67 @@ impl Order {
     /// Returns the number of positions per epoch.
     pub fn len(&self) -> u64 {
         self.base.len
+    }
+
+    /// Returns the number of positions at which a run can start or be saved: those of an epoch, or the steps of an order of buckets.
+    pub(super) fn steps(&self) -> u64 {
+        match &self.base.sources {
+            OrderSources::One(source) => source.buckets().map_or(self.base.len, |buckets| buckets.steps()),
+            OrderSources::Mixed { .. } => self.base.len,
+        }
+    }
+
+    /// Returns true for an order of buckets.
+    pub(crate) fn has_buckets(&self) -> bool {
+        matches!(&self.base.sources, OrderSources::One(source) if source.buckets().is_some())
+    }
+
+    /// Returns the batches of this epoch, for an order of buckets.
+    fn bucket_steps(&self, ranks: u64) -> Result<Option<BucketSteps>> {
+        match &self.base.sources {
+            OrderSources::One(source) => {
+                let steps = |buckets| BucketSteps::new(buckets, ranks, self.base.seed, self.epoch);
+                source.buckets().map(steps).transpose()
+            }
+            OrderSources::Mixed { .. } => Ok(None),
+        }
+    }
+
+    /// Returns the share of `rank` of `ranks` in this epoch of [`Spec::Buckets`], which have the batch sizes and the treatment of last
+    /// batches. Its starts and ends count steps instead of positions. Each epoch has a share of its own, which
+    /// [`Cursor::share`](super::Cursor::share) returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if `rank` is not below `ranks`, if a batch size is not a multiple of `ranks` or has
+    /// more than 2^24 samples per rank, and for an order without buckets.
+    pub fn bucket_share(&self, rank: u64, ranks: u64) -> Result<RankShare> {
+        if rank >= ranks {
+            return Err(OrderError::Rank { rank, ranks }.into());
+        }
+        let steps = self.bucket_steps(ranks)?.ok_or_else(|| OrderError::Refused {
+            reason: "expected an order of buckets, found another kind".into(),
+        })?;
+        RankShare::of_buckets(steps, rank, ranks)
+    }
+
+    /// Returns the share of the same rank in this order: in another epoch of its buckets, or with the batch sizes of a saved state. Without
+    /// buckets it is the same share.
+    pub(crate) fn share_of(&self, share: RankShare) -> Result<RankShare> {
+        Ok(match self.bucket_steps(share.ranks())? {
+            Some(steps) => share.with_buckets(steps),
+            None => share,
+        })
+    }
+
+    /// Returns the largest length of the rows at these positions and the sum of their lengths, for an order of buckets.
+    pub(crate) fn lengths(&self, runs: impl Iterator<Item = Run>) -> Option<(u64, u64)> {
+        let (OrderSources::One(source), EpochKey::One(key)) = (&self.base.sources, &self.key) else {
+            return None;
+        };
+        source.buckets()?;
+        let positions = runs.flat_map(|run| (0..run.len).map(move |k| run.start + k));
+        let lengths = positions.map(|position| source.length_at(key, position));
+        Some(lengths.fold((0, 0), |(longest, sum), length| (longest.max(length), sum + length)))
     }
 
     /// Returns true if an epoch has no positions.
@@ -302,7 +365,7 @@ fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderSources, u
         if records.start > records.end || records.end > n {
             return Err(refused(format!("expected records within 0..{n}, found {records:?}")).into());
         }
-        let source = OrderSource::new(&component.order, records).map_err(|e| match e.into_kind() {
+        let source = OrderSource::component(&component.order, records).map_err(|e| match e.into_kind() {
             // Keeps the reason and adds the component, without repeating "order refused".
             ErrorKind::Order(OrderError::Refused { reason }) => refused(reason.into()),
             other => refused(other.to_string()),

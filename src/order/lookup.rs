@@ -79,6 +79,13 @@ impl Order {
     /// # Errors
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).
     pub fn rows_of(&self, record: u64, share: &RankShare) -> Result<Vec<StepRow>> {
+        let own;
+        let share = if share.has_buckets() {
+            own = self.share_of(share.clone())?;
+            &own
+        } else {
+            share
+        };
         Ok(self.positions_of(record)?.into_iter().filter_map(|position| share.locate(position)).collect())
     }
 }

@@ -34,6 +34,7 @@
 //! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s |
 //! | the same number of samples of each class | [`Spec::balanced`] |
 //! | records drawn by weight, with replacement | [`Spec::Weighted`], with [`Weights`] |
+//! | batches of records of like length | [`Spec::Buckets`], with [`Buckets`] |
 //!
 //! An [`Order`] is a spec applied to a number of records, a seed and an epoch. [`RankShare`] divides its positions into steps and
 //! ranks. A [`Cursor`] is the current position of a run, and [`State`] is its saved form. [`Order::samples`] lists the samples of a
@@ -44,9 +45,11 @@
 //! `docs/performance.md`. Creating an order takes well under a microsecond for any n, except for the tables of weights and filters.
 
 mod block;
+mod buckets;
 mod cursor;
 mod digest;
 mod epoch;
+mod last_batch;
 mod lookup;
 mod mixture;
 mod prp;
@@ -59,13 +62,16 @@ mod subset;
 mod weighted;
 
 pub(crate) use block::check_memory;
+pub use buckets::Buckets;
 pub use cursor::Cursor;
 pub(crate) use cursor::{Position, following_epoch};
 pub use epoch::Order;
+pub use last_batch::LastBatch;
+pub(crate) use last_batch::MAX_SAMPLES;
 pub use lookup::Sample;
 pub use mixture::mixture_weights;
 pub use prp::Permutation;
-pub use share::{LastBatch, RankShare, Run, StepRow};
+pub use share::{RankShare, Run, StepRow};
 pub use spec::{Component, Spec};
 pub use split::Split;
 pub use state::State;

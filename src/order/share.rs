@@ -7,28 +7,9 @@
 //! worker     | 0          | 1          | 0          ..     whole steps of a rank, round-robin
 //! ```
 
+use super::buckets::BucketSteps;
+use super::last_batch::LastBatch;
 use crate::error::{OrderError, Result};
-
-/// The policy for the last batch of an epoch if the number of positions is not a multiple of the batch size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LastBatch {
-    /// The last batch is left out.
-    Drop,
-    /// The last batch is filled up with the epoch's first positions, which are marked as padding.
-    Pad,
-    /// The last batch is smaller. Shares of the ranks may differ in size, and may be empty.
-    Short,
-    /// The last batch continues with the next epoch. No batch is short, and an epoch may begin in the middle of a step.
-    Continuous,
-}
-
-impl LastBatch {
-    /// Returns the default: `Short` for one rank, and `Pad` for several. No sample is lost, and all ranks have the same number of
-    /// steps.
-    pub(crate) fn default_for(ranks: u64) -> LastBatch {
-        if ranks <= 1 { LastBatch::Short } else { LastBatch::Pad }
-    }
-}
 
 /// The share of one rank in an epoch: its positions in each step.
 ///
@@ -55,6 +36,8 @@ pub struct RankShare {
     start: u64,
     worker: u64,
     workers: u64,
+    /// The batches of an order of buckets. The positions above are then steps, in batches of one.
+    buckets: Option<BucketSteps>,
 }
 
 /// Consecutive positions of one epoch.
@@ -93,7 +76,29 @@ impl RankShare {
         if batch == 0 || !batch.is_multiple_of(ranks) {
             return Err(OrderError::Batch { batch, ranks }.into());
         }
-        Ok(RankShare { len, batch, rank, ranks, last, start: 0, worker: 0, workers: 1 })
+        Ok(RankShare { len, batch, rank, ranks, last, start: 0, worker: 0, workers: 1, buckets: None })
+    }
+
+    /// Creates the share of an epoch of buckets, for an order's method of the same name.
+    pub(super) fn of_buckets(steps: BucketSteps, rank: u64, ranks: u64) -> Result<RankShare> {
+        let share = RankShare::new(0, ranks, rank, ranks, LastBatch::Drop)?;
+        Ok(RankShare { batch: 1, ..share }.with_buckets(steps))
+    }
+
+    /// Returns the same share of the batches of another epoch, or with other sizes.
+    pub(super) fn with_buckets(self, steps: BucketSteps) -> RankShare {
+        let (len, start) = (steps.count(), self.start.min(steps.count()));
+        RankShare { len, start, buckets: Some(steps), ..self }
+    }
+
+    /// Returns the number of ranks.
+    pub(crate) fn ranks(&self) -> u64 {
+        self.ranks
+    }
+
+    /// Returns true if the share is of an order of buckets.
+    pub(super) fn has_buckets(&self) -> bool {
+        self.buckets.is_some()
     }
 
     /// Returns the same share with its step 0 at position `start`, for a run that resumes there.
@@ -142,6 +147,10 @@ impl RankShare {
 
     /// Returns the number of samples in the [`steps`](RankShare::steps) of this share, including padding.
     pub fn samples(&self) -> u64 {
+        if self.buckets.is_some() {
+            let of_step = |k| self.step(k).map_or(0, |runs| runs.map(|run| run.len).sum());
+            return (0..self.steps()).map(of_step).sum();
+        }
         let (steps, each) = (self.steps(), self.batch / self.ranks);
         match self.rank_steps().checked_sub(1) {
             Some(last) if self.last == LastBatch::Short && last % self.workers == self.worker => {
@@ -155,13 +164,31 @@ impl RankShare {
     /// Returns this rank's positions in step `k` as [`Run`]s: one run, unless the positions cross the end of an epoch. It returns `None`
     /// if the step does not exist. Continuous steps have no end, unless the epoch is empty or the numbers exceed u64.
     pub fn step(&self, k: u64) -> Option<impl Iterator<Item = Run> + Clone + use<>> {
+        self.runs(k, Some(self.rank))
+    }
+
+    /// Returns the positions of all ranks in step `k`.
+    pub(crate) fn step_of_all(&self, k: u64) -> Option<impl Iterator<Item = Run> + Clone + use<>> {
+        self.runs(k, None)
+    }
+
+    /// Returns the positions of a rank, or of all ranks, in step `k`.
+    fn runs(&self, k: u64, rank: Option<u64>) -> Option<RunIter> {
         let k = k.checked_mul(self.workers)?.checked_add(self.worker)?;
         let begin = self.begin(k)?;
-        let (from, to) = self.part(self.size(k), self.rank);
+        let part = |size| rank.map_or((0, size), |rank| self.part(size, rank));
+        if let Some(buckets) = &self.buckets {
+            let batch = buckets.batch(u64::try_from(begin).ok()?);
+            let (from, to) = part(batch.size);
+            let (at, end) =
+                (u128::from(batch.begin) + u128::from(from), u128::from(batch.begin) + u128::from(to));
+            return Some(RunIter { first: batch.first, at, end, len: batch.rows, padding: buckets.pads() });
+        }
+        let (from, to) = part(self.size(k));
         let (at, end) = (begin + u128::from(from), begin + u128::from(to));
         // The number of the last epoch reached must be a u64.
         u64::try_from(end / u128::from(self.len)).ok()?;
-        Some(RunIter { at, end, len: self.len, padding: self.last == LastBatch::Pad })
+        Some(RunIter { first: 0, at, end, len: self.len, padding: self.last == LastBatch::Pad })
     }
 
     /// Returns the position of a run after step `k` was delivered, as (epochs after this one, position in that epoch). States contain
@@ -192,19 +219,27 @@ impl RankShare {
     /// Returns the step, rank and row of a position of this epoch. It returns `None` for a position before the start of the share, and
     /// for one in a dropped last batch. Padding rows, which repeat positions, are ignored.
     pub(super) fn locate(&self, position: u64) -> Option<StepRow> {
+        if let Some(buckets) = &self.buckets {
+            let (step, inside, size) = buckets.locate(position)?;
+            return Some(self.row(step.checked_sub(self.start)?, inside, size));
+        }
         let ahead = position.checked_sub(self.start)?;
         let (step, inside) = (ahead / self.batch, ahead % self.batch);
         if position >= self.len || step >= self.rank_steps() {
             return None;
         }
-        let size = self.size(step);
+        Some(self.row(step, inside, self.size(step)))
+    }
+
+    /// Returns the row of a place in a batch of `size` positions.
+    fn row(&self, step: u64, inside: u64, size: u64) -> StepRow {
         // The last rank whose part begins at or before `inside`.
         let rank = ((u128::from(inside) + 1) * u128::from(self.ranks) - 1) / u128::from(size);
         let rank = rank as u64;
-        Some(StepRow { step, rank, row: inside - self.part(size, rank).0 })
+        StepRow { step, rank, row: inside - self.part(size, rank).0 }
     }
 
-    /// Returns the number of positions per epoch.
+    /// Returns the number of positions per epoch, at which a run can start.
     pub(super) fn positions(&self) -> u64 {
         self.len
     }
@@ -250,6 +285,8 @@ impl RankShare {
 /// An iterator over the positions of a step as [`Run`]s.
 #[derive(Clone, Debug)]
 struct RunIter {
+    /// Position of the order at which the counted positions begin.
+    first: u64,
     at: u128,
     end: u128,
     len: u64,
@@ -270,7 +307,7 @@ impl Iterator for RunIter {
         Some(Run {
             // Padding repeats positions of the same epoch.
             epoch: if self.padding { 0 } else { epoch as u64 },
-            start: start as u64,
+            start: self.first + start as u64,
             len: here as u64,
             padding: self.padding && epoch > 0,
         })
@@ -280,14 +317,6 @@ impl Iterator for RunIter {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn default_is_short_for_one_rank_and_pad_for_several() {
-        assert_eq!(
-            (LastBatch::default_for(1), LastBatch::default_for(8)),
-            (LastBatch::Short, LastBatch::Pad)
-        );
-    }
 
     /// Steps of the workers, taken round-robin, are the steps of their rank, and each round ends at the end of its last step.
     #[test]

@@ -1,6 +1,7 @@
 //! One source of records: a validated spec without mixtures, for all records or for one component, and its keys for one epoch.
 
 use super::block::{self, BlockOrder};
+use super::buckets::BucketOrder;
 use super::prp::Permutation;
 use super::spec::Spec;
 use super::subset::Subset;
@@ -29,6 +30,7 @@ pub(super) enum SourceKind {
     Global,
     Block { block: u64, window: u64 },
     Weighted(Weights),
+    Buckets(BucketOrder),
 }
 
 /// The key of a source in one epoch.
@@ -39,6 +41,8 @@ pub(super) enum SourceKey {
     Block(BlockOrder),
     /// Start value of the draws.
     Weighted(u64),
+    /// A permutation per bucket, or none for stored order.
+    Buckets(Vec<Permutation>),
 }
 
 impl OrderSource {
@@ -69,12 +73,23 @@ impl OrderSource {
                 let reason = format!("expected {len} weights, one per record, found {}", weights.len());
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
+            Spec::Buckets(buckets) => SourceKind::Buckets(BucketOrder::new(buckets, len)?),
             Spec::Filtered { .. } | Spec::Mixture(_) => {
                 let reason = "a filter or a component must have a plain order: no mixture, no second filter";
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
         };
         Ok(OrderSource { first: records.start, len, filter, kind })
+    }
+
+    /// Creates the source of a component of a mixture.
+    pub(super) fn component(spec: &Spec, records: Range<u64>) -> Result<OrderSource> {
+        let source = OrderSource::new(spec, records)?;
+        if source.buckets().is_some() {
+            let reason = "a component must have a plain order: no buckets";
+            return Err(OrderError::Refused { reason: reason.into() }.into());
+        }
+        Ok(source)
     }
 
     /// Returns the key of an epoch. `stream` is added to all streams.
@@ -90,6 +105,8 @@ impl OrderSource {
             SourceKind::Weighted(weights) => {
                 SourceKey::Weighted(weights.start(seed, epoch, stream + GLOBAL_STREAM))
             }
+            // Buckets are never a component, which other streams would belong to.
+            SourceKind::Buckets(buckets) => SourceKey::Buckets(buckets.key(seed, epoch)),
         }
     }
 
@@ -100,6 +117,7 @@ impl OrderSource {
             SourceKey::Global(order) => order.get(position),
             SourceKey::Block(order) => order.get(position),
             SourceKey::Weighted(start) => self.draw(*start, position),
+            SourceKey::Buckets(key) => self.buckets().map_or(position, |buckets| buckets.get(key, position)),
         })
     }
 
@@ -111,6 +129,11 @@ impl OrderSource {
             SourceKey::Sequential => (start..).zip(&mut *out).for_each(|(t, out)| *out = t),
             SourceKey::Weighted(first) => {
                 (start..).zip(&mut *out).for_each(|(t, out)| *out = self.draw(*first, t))
+            }
+            SourceKey::Buckets(key) => {
+                if let Some(buckets) = self.buckets() {
+                    buckets.fill(key, start, out);
+                }
             }
         }
         if self.first != 0 || self.filter.is_some() {
@@ -126,6 +149,7 @@ impl OrderSource {
             SourceKey::Global(order) => Some(order.inverse(index)),
             SourceKey::Block(order) => Some(order.inverse(index)),
             SourceKey::Weighted(_) => None,
+            SourceKey::Buckets(key) => self.buckets()?.inverse(key, index),
         }
     }
 
@@ -137,6 +161,22 @@ impl OrderSource {
                 (0..self.len).filter(|t| self.draw(*start, *t) == index).for_each(found);
             }
             _ => self.inverse(key, record).into_iter().for_each(found),
+        }
+    }
+
+    /// Returns the buckets, if this is an order of buckets.
+    pub(super) fn buckets(&self) -> Option<&BucketOrder> {
+        match &self.kind {
+            SourceKind::Buckets(buckets) => Some(buckets),
+            _ => None,
+        }
+    }
+
+    /// Returns the length of the row at a position of an order of buckets.
+    pub(super) fn length_at(&self, key: &SourceKey, position: u64) -> u64 {
+        match (&self.kind, key) {
+            (SourceKind::Buckets(buckets), SourceKey::Buckets(key)) => buckets.length_at(key, position),
+            _ => 0,
         }
     }
 
@@ -186,6 +226,7 @@ impl OrderSource {
             SourceKind::Sequential => format!("{records} in sequential order"),
             SourceKind::Global => format!("{records} in global order{}", deff(None)),
             SourceKind::Weighted(_) => format!("{records} drawn by weight, with replacement"),
+            SourceKind::Buckets(buckets) => format!("{records} {}", buckets.describe()),
             &SourceKind::Block { block, window } => {
                 let (blocks, windows) = (self.len.div_ceil(block), self.len.div_ceil(block).div_ceil(window));
                 let blocks = Count(blocks, "block");

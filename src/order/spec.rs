@@ -1,6 +1,7 @@
 //! The specification of an order, independent of seed and epoch.
 
 use super::block::{default_block, default_window};
+use super::buckets::Buckets;
 use super::subset::Subset;
 use super::weighted::Weights;
 use std::ops::Range;
@@ -25,6 +26,9 @@ pub enum Spec {
     },
     /// Draws with replacement, with one weight per record. An epoch has the same number of draws as there are records.
     Weighted(Weights),
+    /// Batches of records of like length. An epoch has each record once, and as many positions as there are records.
+    /// [`Order::bucket_share`](super::Order::bucket_share) divides it into steps.
+    Buckets(Buckets),
     /// A subset of the records. `order` yields an index at position t, and the record is the survivor with that index.
     Filtered {
         /// The surviving records.

@@ -1,6 +1,7 @@
 //! Orders of an epoch: test vectors, completeness, and agreement with docs/order.md.
 
 mod block;
+mod buckets;
 mod cursor;
 mod lookup;
 mod mixture;

@@ -3,7 +3,7 @@
 use crate::deff;
 use std::sync::LazyLock;
 use tfseek::loader::Shuffle;
-use tfseek::order::{Component, LastBatch, RankShare, Spec, State, augmentation_seed};
+use tfseek::order::{Buckets, Component, LastBatch, RankShare, Spec, State, augmentation_seed};
 use tfseek::{Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, Schema};
 use tfseek_testkit::shuffles::*;
 
@@ -208,6 +208,32 @@ fn some_of_the_records() -> Result {
     for step in loader.take(3) {
         assert_eq!(step?.ids.iter().filter(|id| **id < web).count(), 192);
     }
+    Ok(())
+}
+
+#[test]
+fn records_of_like_length() -> Result {
+    let (_dir, ds, schema) = data()?;
+    let (mut seen, ranks) = (0, 4);
+    for rank in 0..ranks {
+        let lengths = (0..ds.len()).map(|i| i % 100);
+
+        let buckets = Buckets::new(lengths, [16, 32, 64])?.tokens_per_batch(8192, ranks); // or .batch_sizes([512, 256, 128, 64])
+        let loader = ds
+            .loader(&schema)
+            .buckets(buckets)
+            .shuffle(Shuffle::Global)
+            .seed(42)
+            .rank(rank, ranks)
+            .build()?;
+
+        for step in loader {
+            let step = step?;
+            assert!(ranks * step.ids.len() as u64 * step.longest().unwrap() <= 8192);
+            seen += step.samples().filter(|sample| !sample.padding).count();
+        }
+    }
+    assert_eq!(seen, 1000);
     Ok(())
 }
 

@@ -7,14 +7,16 @@
 //!        {"algo": "prp1", "kind": "block", "b": 256, "W": 1024}
 //!        {"algo": "prp1", "kind": "weighted", "weights": [..] | D}
 //!        {"algo": "prp1", "kind": "mixture", "weights": [..] | D, "parts": D}
+//!        {"algo": "prp1", "kind": "buckets", "boundaries": [..], "sizes": [..], "shuffle": true, "drop": false, "lengths": D}
 //!        any kind except mixture may have a filter, and then has "ids": D
 //! D      32 hex digits: XXH3-128 of u64 words, little-endian. Up to 16 weights are a list, more are D.
 //! ids    digest of the filter's survivors
+//! lengths  digest of the bucket number of each row, in the order of the rows
 //! parts  digest of nine words per component: kind (0 none, 1 global, 2 block, 3 weighted), b, W, first record, positions per
 //!        epoch, digest of the survivors (high half, low half), digest of the weights (high half, low half). Absent values are 0.
 //! ```
 
-use super::{LISTED, SpecSummary, State, SummaryKind, SummaryWeights, is_digest, refused};
+use super::{LISTED, SpecSummary, State, SummaryBuckets, SummaryKind, SummaryWeights, is_digest, refused};
 use crate::error::Result;
 use crate::order::digest::hex;
 use serde_json::{Map, Value};
@@ -23,7 +25,7 @@ const VERSION: u64 = 1;
 const ALGORITHM: &str = "prp1";
 
 impl State {
-    /// Returns the state as JSON, less than 1 KiB.
+    /// Returns the state as JSON, less than 1 KiB, or 4 KiB with buckets.
     pub fn to_json(&self) -> String {
         let number = Value::from;
         let fields = [
@@ -92,6 +94,13 @@ impl SpecSummary {
                 put("weights", weights.to_json());
                 put("parts", hex(*parts).into());
             }
+            SummaryKind::Buckets(SummaryBuckets { boundaries, sizes, shuffle, drop, lengths }) => {
+                put("boundaries", boundaries.clone().into());
+                put("sizes", sizes.clone().into());
+                put("shuffle", (*shuffle).into());
+                put("drop", (*drop).into());
+                put("lengths", hex(*lengths).into());
+            }
         }
         if let Some(ids) = self.ids {
             put("ids", hex(ids).into());
@@ -127,7 +136,11 @@ impl SpecSummary {
                 let parts = digest(value("parts")).ok_or_else(|| bad("parts", "32 hex digits"));
                 (SummaryKind::Mixture(weights()?, parts?), &["weights", "parts"])
             }
-            other => return Err(refused("kind", "none, global, block, weighted or mixture", other)),
+            "buckets" => (
+                SummaryKind::Buckets(SummaryBuckets::from_json(&value)?),
+                &["boundaries", "sizes", "shuffle", "drop", "lengths"],
+            ),
+            other => return Err(refused("kind", "none, global, block, weighted, mixture or buckets", other)),
         };
         let mut ids = None;
         for (field, value) in order {
@@ -140,6 +153,25 @@ impl SpecSummary {
             }
         }
         Ok(SpecSummary { kind, ids })
+    }
+}
+
+impl SummaryBuckets {
+    /// Parses the fields of buckets. `value` returns the field with a name.
+    fn from_json<'a>(value: &impl Fn(&'static str) -> &'a Value) -> Result<SummaryBuckets> {
+        let bad = |field, expected| refused(field, expected, value(field));
+        let list = |field| {
+            let numbers = value(field).as_array()?.iter().map(Value::as_u64);
+            numbers.collect::<Option<Vec<u64>>>()
+        };
+        let flag = |field| value(field).as_bool().ok_or_else(|| bad(field, "true or false"));
+        let ascends = |list: &Vec<u64>| list.is_sorted_by(|a, b| a < b);
+        let boundaries = list("boundaries").filter(ascends);
+        let boundaries = boundaries.ok_or_else(|| bad("boundaries", "an ascending list of numbers"))?;
+        let sizes = list("sizes").filter(|sizes| sizes.len() == boundaries.len() + 1 && !sizes.contains(&0));
+        let sizes = sizes.ok_or_else(|| bad("sizes", "a number above 0 for each bucket"))?;
+        let lengths = digest(value("lengths")).ok_or_else(|| bad("lengths", "32 hex digits"))?;
+        Ok(SummaryBuckets { boundaries, sizes, shuffle: flag("shuffle")?, drop: flag("drop")?, lengths })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The saved position of a run in an order: less than 1 KiB as JSON ([`json`]).
+//! The saved position of a run in an order: less than 1 KiB as JSON ([`json`]), or 4 KiB with buckets.
 
 #[cfg(feature = "json")]
 mod json;
@@ -36,7 +36,7 @@ pub struct State {
     seed: u64,
     /// The epoch.
     pub epoch: u64,
-    /// The number of positions of the epoch that were delivered.
+    /// The number of positions of the epoch that were delivered. With buckets, the number of steps.
     pub position: u64,
     n: u64,
     fingerprint: String,
@@ -61,6 +61,17 @@ enum SummaryKind {
     Weighted(SummaryWeights),
     /// Weights, and the digest of the components.
     Mixture(SummaryWeights, u128),
+    Buckets(SummaryBuckets),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SummaryBuckets {
+    boundaries: Vec<u64>,
+    sizes: Vec<u64>,
+    shuffle: bool,
+    drop: bool,
+    /// Digest of the rows' bucket numbers.
+    lengths: u128,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +86,8 @@ impl State {
     /// # Errors
     /// [`OrderError::Position`] if `position` is beyond the end of the epoch, and [`OrderError::State`] for an invalid fingerprint.
     pub fn new(order: &Order, position: u64, fingerprint: &str) -> Result<State> {
-        if position > order.len() {
-            return Err(OrderError::Position { position, len: order.len() }.into());
+        if position > order.steps() {
+            return Err(OrderError::Position { position, len: order.steps() }.into());
         }
         if !is_digest(fingerprint) {
             return Err(refused("fp", "32 hex digits", format!("{fingerprint:?}")));
@@ -95,7 +106,7 @@ impl State {
     /// [`position`](State#structfield.position).
     ///
     /// The sizes of a block order come from the state, not from the spec. They were chosen for one batch size, and stay the same if
-    /// the batch size changes.
+    /// the batch size changes. The batch sizes of buckets come from the state, too.
     ///
     /// # Errors
     /// [`OrderError::OtherState`], with the name of a field in which the state differs from this run, and the errors of [`Order::new`].
@@ -109,16 +120,22 @@ impl State {
         let spec = self.with_sizes(spec);
         self.order.check(&SpecSummary::new(&spec, n)?)?;
         let order = Order::new(&spec, n, self.seed, self.epoch)?;
-        if self.position > order.len() {
-            return Err(OrderError::Position { position: self.position, len: order.len() }.into());
+        if self.position > order.steps() {
+            return Err(OrderError::Position { position: self.position, len: order.steps() }.into());
         }
         Ok(order)
     }
 
-    /// Returns the spec with the saved block and window sizes.
+    /// Returns the spec with the saved block and window sizes, or the saved batch sizes of its buckets.
     fn with_sizes(&self, spec: &Spec) -> Spec {
         match (spec, &self.order.kind) {
             (Spec::Block { .. }, &SummaryKind::Block { block, window }) => Spec::Block { block, window },
+            // With other boundaries the states are compared, and differ.
+            (Spec::Buckets(buckets), SummaryKind::Buckets(saved))
+                if buckets.boundaries() == saved.boundaries =>
+            {
+                Spec::Buckets(buckets.clone().batch_sizes(saved.sizes.clone()))
+            }
             (Spec::Filtered { subset, order }, _) => self.with_sizes(order).filtered(subset.clone()),
             (spec, _) => spec.clone(),
         }
@@ -133,7 +150,7 @@ impl SpecSummary {
                 SummaryWeights::new(components.len(), components.iter().map(|component| component.weight));
             let mut words = Vec::with_capacity(9 * components.len());
             for component in components {
-                words.extend(words_of(&OrderSource::new(
+                words.extend(words_of(&OrderSource::component(
                     &component.order,
                     component.records.clone().unwrap_or(0..n),
                 )?));
@@ -151,6 +168,16 @@ impl SpecSummary {
                 }
                 _ => SummaryWeights::Digest(weights.digest()),
             }),
+            SourceKind::Buckets(order) => {
+                let buckets = order.buckets();
+                SummaryKind::Buckets(SummaryBuckets {
+                    boundaries: buckets.boundaries().to_vec(),
+                    sizes: buckets.sizes().to_vec(),
+                    shuffle: buckets.is_shuffled(),
+                    drop: buckets.drops(),
+                    lengths: buckets.digest(),
+                })
+            }
         };
         Ok(SpecSummary { kind, ids: source.filter.as_ref().map(|filter| filter.digest()) })
     }
@@ -158,7 +185,20 @@ impl SpecSummary {
     /// Compares this saved summary with that of a run.
     fn check(&self, expected: &SpecSummary) -> Result<()> {
         // The kind is compared first, because the other fields differ whenever the kind does.
-        for field in ["kind", "b", "W", "weights", "parts", "ids"] {
+        let fields = [
+            "kind",
+            "b",
+            "W",
+            "weights",
+            "parts",
+            "ids",
+            "boundaries",
+            "shuffle",
+            "drop",
+            "lengths",
+            "sizes",
+        ];
+        for field in fields {
             let (expected, found) = (expected.field(field), self.field(field));
             if expected != found {
                 return Err(other_state(field, expected, found));
@@ -170,19 +210,24 @@ impl SpecSummary {
     /// Returns the text of a field as in JSON.
     fn field(&self, name: &str) -> Option<String> {
         let quoted = |text: &str| format!("\"{text}\"");
+        let list =
+            |list: &[u64]| format!("[{}]", list.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
         match (name, &self.kind) {
             ("kind", kind) => Some(quoted(kind.name())),
             ("b", SummaryKind::Block { block, .. }) => Some(block.to_string()),
             ("W", SummaryKind::Block { window, .. }) => Some(window.to_string()),
             ("weights", SummaryKind::Weighted(weights) | SummaryKind::Mixture(weights, _)) => {
                 Some(match weights {
-                    SummaryWeights::Listed(list) => {
-                        format!("[{}]", list.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
-                    }
+                    SummaryWeights::Listed(weights) => list(weights),
                     SummaryWeights::Digest(digest) => quoted(&hex(*digest)),
                 })
             }
             ("parts", SummaryKind::Mixture(_, parts)) => Some(quoted(&hex(*parts))),
+            ("boundaries", SummaryKind::Buckets(buckets)) => Some(list(&buckets.boundaries)),
+            ("sizes", SummaryKind::Buckets(buckets)) => Some(list(&buckets.sizes)),
+            ("shuffle", SummaryKind::Buckets(buckets)) => Some(buckets.shuffle.to_string()),
+            ("drop", SummaryKind::Buckets(buckets)) => Some(buckets.drop.to_string()),
+            ("lengths", SummaryKind::Buckets(buckets)) => Some(quoted(&hex(buckets.lengths))),
             ("ids", _) => self.ids.map(|ids| quoted(&hex(ids))),
             _ => None,
         }
@@ -197,6 +242,7 @@ impl SummaryKind {
             SummaryKind::Block { .. } => "block",
             SummaryKind::Weighted(_) => "weighted",
             SummaryKind::Mixture(..) => "mixture",
+            SummaryKind::Buckets(_) => "buckets",
         }
     }
 }
@@ -222,6 +268,8 @@ fn words_of(source: &OrderSource) -> [u64; 9] {
         SourceKind::Global => (1, 0, 0, 0),
         &SourceKind::Block { block, window } => (2, block, window, 0),
         SourceKind::Weighted(weights) => (3, 0, 0, weights.digest()),
+        // A component has no buckets: `OrderSource::component` refuses them.
+        SourceKind::Buckets(_) => (4, 0, 0, 0),
     };
     let ids = source.filter.as_ref().map_or(0, |filter| filter.digest());
     let halves = |digest: u128| ((digest >> 64) as u64, digest as u64);

@@ -45,7 +45,8 @@ fn parsed(text: &[u8]) -> Option<State> {
     match State::from_json(std::str::from_utf8(text).ok()?) {
         Ok(state) => {
             let printed = state.to_json();
-            assert!(printed.len() < 1024);
+            // Buckets list their boundaries and sizes.
+            assert!(printed.len() < 1024 || printed.contains("\"kind\":\"buckets\""));
             assert_eq!(State::from_json(&printed).unwrap(), state);
             Some(state)
         }
