@@ -36,13 +36,15 @@ enum RawValues {
         known: HashMap<Box<[u8]>, u32>,
         bytes: u64,
     },
+    /// The number of values of each record.
+    Count(Vec<u32>),
 }
 
 impl RawValues {
     fn kind(&self) -> Option<DType> {
         match self {
             RawValues::None => None,
-            RawValues::Int(_) => Some(DType::Int64),
+            RawValues::Int(_) | RawValues::Count(_) => Some(DType::Int64),
             RawValues::Float(_) => Some(DType::Float32),
             RawValues::Code { .. } => Some(DType::Bytes),
         }
@@ -65,6 +67,11 @@ impl BuiltColumn {
 }
 
 impl ColumnBuilder {
+    /// Creates a builder of the numbers of values. It takes features with any number of values, of any kind.
+    pub(super) fn of_counts() -> ColumnBuilder {
+        ColumnBuilder { raw: RawValues::Count(Vec::new()), ..ColumnBuilder::default() }
+    }
+
     /// Adds the feature of the next record. A feature that is absent, has no kind or has no values counts as none.
     pub(super) fn push(&mut self, feature: Option<Feature<'_>>) -> Result<()> {
         let feature = feature.filter(|f| !f.is_empty());
@@ -77,6 +84,7 @@ impl ColumnBuilder {
             RawValues::Int(values) => values.try_reserve(1)?,
             RawValues::Float(values) => values.try_reserve(1)?,
             RawValues::Code { codes, .. } => codes.try_reserve(1)?,
+            RawValues::Count(counts) => counts.try_reserve(1)?,
         }
         match feature {
             Some(feature) => {
@@ -90,6 +98,7 @@ impl ColumnBuilder {
                 RawValues::Int(values) => values.push(0),
                 RawValues::Float(values) => values.push(0),
                 RawValues::Code { codes, .. } => codes.push(0),
+                RawValues::Count(counts) => counts.push(0),
             },
         }
         self.n += 1;
@@ -97,6 +106,12 @@ impl ColumnBuilder {
     }
 
     fn push_value(&mut self, feature: Feature<'_>) -> Result<()> {
+        if let RawValues::Count(counts) = &mut self.raw {
+            let len = feature.len() as u64;
+            let limit = u64::from(u32::MAX);
+            counts.push(u32::try_from(len).map_err(|_| ErrorKind::TooLarge { len: len.into(), limit })?);
+            return Ok(());
+        }
         if feature.len() != 1 {
             return Err(FeatureError::Count { expected: 1, found: feature.len() }.into());
         }
@@ -140,6 +155,11 @@ impl ColumnBuilder {
                 let mut bytes = room(values.len().saturating_mul(4))?;
                 bytes.extend(values.into_iter().flat_map(u32::to_le_bytes));
                 (ValueEncoding::Float, bytes, None)
+            }
+            RawValues::Count(counts) => {
+                let mut bytes = room(counts.len().saturating_mul(4))?;
+                bytes.extend(counts.into_iter().flat_map(u32::to_le_bytes));
+                (ValueEncoding::Count, bytes, None)
             }
             RawValues::Code { codes, known, bytes } => {
                 let (dict, renumbered) = dictionary(known, bytes)?;

@@ -70,7 +70,9 @@ impl ColumnData {
         let bytes = self.values.get(at..)?;
         Some(match self.encoding {
             ValueEncoding::Int64 => i64::from_le_bytes(*bytes.first_chunk()?),
-            ValueEncoding::Float | ValueEncoding::Code32 => u32::from_le_bytes(*bytes.first_chunk()?).into(),
+            ValueEncoding::Float | ValueEncoding::Code32 | ValueEncoding::Count => {
+                u32::from_le_bytes(*bytes.first_chunk()?).into()
+            }
             ValueEncoding::Code16 => u16::from_le_bytes(*bytes.first_chunk()?).into(),
             ValueEncoding::Code8 => (*bytes.first()?).into(),
         })
@@ -88,7 +90,7 @@ impl ColumnData {
     /// Returns the value of a stored entry or of a class.
     pub(super) fn value_of(&self, raw: i64) -> Option<Value<'_>> {
         Some(match self.encoding {
-            ValueEncoding::Int64 => Value::Int(raw),
+            ValueEncoding::Int64 | ValueEncoding::Count => Value::Int(raw),
             ValueEncoding::Float => Value::Float(f32::from_bits(u32::try_from(raw).ok()?)),
             _ => Value::Bytes(self.dict.as_ref()?.get(usize::try_from(raw).ok()?)?),
         })

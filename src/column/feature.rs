@@ -4,7 +4,7 @@
 
 use super::classes::ShardClasses;
 use super::data::ColumnData;
-use super::layout::{self, ColumnSections, SectionTable, section_name};
+use super::layout::{self, ColumnSections, SectionTable, ValueEncoding, section_name};
 use crate::crc::crc32c;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::example::DType;
@@ -66,8 +66,21 @@ impl FeatureColumn {
         FeatureColumn::new(header, sections, ColumnSource::Bytes(bytes), file, feature)
     }
 
-    /// Decodes an opened file with the path `file`, which must be a column of `feature`.
-    pub(super) fn opened(opened: OpenedFile, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
+    /// Decodes an opened file with the path `file`, which must be a column of `feature`: of its values, or of the numbers of its values.
+    pub(super) fn opened(
+        opened: OpenedFile,
+        file: &Path,
+        feature: &str,
+        counts: bool,
+    ) -> Result<FeatureColumn, Refusal> {
+        let column = FeatureColumn::from_opened(opened, file, feature)?;
+        if column.has_counts() != counts {
+            return Err("the column has values in place of their number, or the other way round".into());
+        }
+        Ok(column)
+    }
+
+    fn from_opened(opened: OpenedFile, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
         match opened {
             OpenedFile::Whole(bytes, reserved) => FeatureColumn::from_whole(bytes, Some(file), Some(feature))
                 .map(|column| column.reserving(reserved)),
@@ -133,6 +146,11 @@ impl FeatureColumn {
     /// Returns the kind of the feature. A column without any value is stored as int64.
     pub fn kind(&self) -> DType {
         self.0.sections.encoding.kind()
+    }
+
+    /// Returns true for a column of the numbers of values.
+    pub(super) fn has_counts(&self) -> bool {
+        self.0.sections.encoding == ValueEncoding::Count
     }
 
     /// Returns true if the file lists the records of each class.
@@ -214,9 +232,9 @@ impl FeatureColumn {
         self.loaded()?.value_of(class)
     }
 
-    /// Returns the column with the lists of its classes. If it had none, the new column is in memory. Columns of floats have no classes.
+    /// Returns the column with the lists of its classes. If it had none, the new column is in memory. Columns of floats and counts have no such lists.
     pub(crate) fn with_classes(&self) -> Result<FeatureColumn> {
-        if self.has_classes() || self.kind() == DType::Float32 {
+        if self.has_classes() || self.has_counts() || self.kind() == DType::Float32 {
             return Ok(self.clone());
         }
         FeatureColumn::from_bytes(Region::from(self.encode(true)?))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 16 NAME     the feature's name
-//! 17 VALUES   value[n]: i64 | f32 | u8, u16 or u32 code into DICT
+//! 17 VALUES   value[n]: i64 | f32 | u8, u16 or u32 code into DICT | u32 number of values
 //! 18 PRESENT  bit i mod 8 of byte i div 8: record i has a value
 //! 19 DICT     u64 d | u64 end[d] | the strings, ascending
 //! 20 CLASSES  u64 k | u64 end[k] | i64 class[k] | record numbers, u32 or u64
@@ -42,6 +42,8 @@ pub(super) enum ValueEncoding {
     Code8,
     Code16,
     Code32,
+    /// The number of values of the feature.
+    Count,
 }
 
 impl ValueEncoding {
@@ -52,6 +54,7 @@ impl ValueEncoding {
             2 => ValueEncoding::Code8,
             3 => ValueEncoding::Code16,
             4 => ValueEncoding::Code32,
+            5 => ValueEncoding::Count,
             _ => return None,
         })
     }
@@ -72,7 +75,7 @@ impl ValueEncoding {
     pub(super) fn width(self) -> usize {
         match self {
             ValueEncoding::Int64 => 8,
-            ValueEncoding::Float | ValueEncoding::Code32 => 4,
+            ValueEncoding::Float | ValueEncoding::Code32 | ValueEncoding::Count => 4,
             ValueEncoding::Code8 => 1,
             ValueEncoding::Code16 => 2,
         }
@@ -80,7 +83,7 @@ impl ValueEncoding {
 
     pub(super) fn kind(self) -> DType {
         match self {
-            ValueEncoding::Int64 => DType::Int64,
+            ValueEncoding::Int64 | ValueEncoding::Count => DType::Int64,
             ValueEncoding::Float => DType::Float32,
             _ => DType::Bytes,
         }
@@ -134,10 +137,12 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Secti
         return Err("section DICT is shorter than 8 bytes".into());
     }
     if let Some(Section { param, len, .. }) = classes
-        && (encoding == ValueEncoding::Float || !matches!(param, 4 | 8) || len < 8)
+        && (matches!(encoding, ValueEncoding::Float | ValueEncoding::Count)
+            || !matches!(param, 4 | 8)
+            || len < 8)
     {
         return Err(
-            "section CLASSES has float values, a param other than 4 or 8, or less than 8 bytes".into()
+            "section CLASSES has floats or counts, a param other than 4 or 8, or less than 8 bytes".into()
         );
     }
     Ok((header, SectionTable { encoding, name, values, present, dict, classes }))

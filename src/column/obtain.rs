@@ -147,7 +147,33 @@ impl Dataset {
     /// The errors of [`column`](Dataset::column).
     pub fn columns(&self, features: &[&str], columns: &ColumnOptions) -> Result<Vec<DatasetColumn>> {
         let work = columns.work(self);
-        work.end(self.find_or_build(features, columns, &work))
+        work.end(self.find_or_build(features, false, columns, &work))
+    }
+
+    /// Returns the number of values of a feature in each record, as a column of integers. A record without the feature, or with one that
+    /// has no values, has none. The feature may have any number of values, of any kind.
+    ///
+    /// It has files of its own, and otherwise is like [`column`](Dataset::column).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("tokens", 0..i).encode()?)?; }
+    /// # writer.close()?;
+    /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// use tfseek::column::{ColumnOptions, Value};
+    /// let lengths = ds.value_counts("tokens", &ColumnOptions::default())?;
+    /// assert_eq!((lengths.get(7), lengths.get(0)), (Some(Value::Int(7)), None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`column`](Dataset::column), except those of records with two values or with values of different kinds.
+    pub fn value_counts(&self, feature: &str, columns: &ColumnOptions) -> Result<DatasetColumn> {
+        let work = columns.work(self);
+        let columns = work.end(self.find_or_build(&[feature], true, columns, &work))?;
+        columns.into_iter().next().ok_or_else(|| IndexError::Missing.into())
     }
 
     /// Returns the columns of several features, each only if every shard has a column file that fits its records. Builds nothing, and
@@ -181,9 +207,10 @@ impl Dataset {
             if !options.reads_indexes() || !shard.is_file() {
                 return Ok(None);
             }
-            let found = search(shard.path(), feature, index, stamp.as_ref(), options, |file, reason| {
-                warnings.push(refused_file(file, reason));
-            });
+            let found =
+                search(shard.path(), (feature, false), index, stamp.as_ref(), options, |file, reason| {
+                    warnings.push(refused_file(file, reason));
+                });
             let ColumnSearch::Column(column) = found else { return Ok(None) };
             load(&column, feature, shard)?;
             columns.push(column);
@@ -194,6 +221,7 @@ impl Dataset {
     fn find_or_build(
         &self,
         features: &[&str],
+        counts: bool,
         columns: &ColumnOptions,
         work: &Work,
     ) -> Result<Vec<DatasetColumn>> {
@@ -208,6 +236,7 @@ impl Dataset {
             named: &named,
             options,
             features,
+            counts,
             columns,
             save,
             known,
@@ -242,6 +271,8 @@ struct ColumnFiles<'a> {
     named: &'a [NamedShard<'a>],
     options: &'a IndexOptions,
     features: &'a [&'a str],
+    /// The columns are those of the numbers of values.
+    counts: bool,
     columns: &'a ColumnOptions,
     save: Save,
     known: KnownFeatures,
@@ -274,7 +305,7 @@ impl ShardFiles for ColumnFiles<'_> {
             if !reads {
                 return ColumnSearch::Missing(None);
             }
-            search(shard.path(), feature, index, stamp.as_ref(), options, |file, reason| {
+            search(shard.path(), (feature, self.counts), index, stamp.as_ref(), options, |file, reason| {
                 warnings.push(refused_file(file, reason));
             })
         });
@@ -299,6 +330,10 @@ impl ShardFiles for ColumnFiles<'_> {
     }
 
     fn features(&self) -> Vec<String> {
+        // The command builds columns of values only.
+        if self.counts {
+            return Vec::new();
+        }
         self.features.iter().map(|&feature| feature.to_owned()).collect()
     }
 
@@ -322,7 +357,7 @@ impl ShardFiles for ColumnFiles<'_> {
         let damage = if required { Damage::Raise } else { self.options.damage };
         let mut undecoded = None;
         if !missing.is_empty() {
-            let mut scan = ColumnScan::new(missing, damage);
+            let mut scan = ColumnScan::new(missing, self.counts, damage);
             let (start, len) = (self.dataset.set().starts()[s], shard.len());
             for_each_record(self.dataset, s, start..start + len, self.work, |i, record| {
                 scan.push(i - start, len, record)

@@ -49,8 +49,14 @@ pub(super) struct ColumnScan<'f> {
 }
 
 impl<'f> ColumnScan<'f> {
-    pub(super) fn new(features: impl IntoIterator<Item = &'f str>, damage: Damage) -> ColumnScan<'f> {
-        let features = features.into_iter().map(|f| (f, ColumnBuilder::default())).collect();
+    /// Creates the scan of the columns of `features`: of their values, or of the numbers of their values.
+    pub(super) fn new(
+        features: impl IntoIterator<Item = &'f str>,
+        counts: bool,
+        damage: Damage,
+    ) -> ColumnScan<'f> {
+        let builder = || if counts { ColumnBuilder::of_counts() } else { ColumnBuilder::default() };
+        let features = features.into_iter().map(|f| (f, builder())).collect();
         ColumnScan { features, damage, undecoded: None }
     }
 
@@ -95,7 +101,7 @@ impl<'f> ColumnScan<'f> {
     }
 
     /// Returns the columns, in memory, and the records without values that do not decode, if there are any. With `classes`, columns have lists
-    /// of their classes, except those of floats.
+    /// of their classes, except those of floats and counts.
     pub(super) fn finish(
         self,
         header: &IndexHeader,

@@ -17,8 +17,8 @@ use std::path::Path;
 const MAX_NAME: usize = 120;
 
 /// Returns the end of a column file's name, after the shard's name or its hash. The escaped feature name has no dots, so the file
-/// name splits in one way. Capital letters are escaped, so it survives a case-insensitive file system.
-fn ending(feature: &str) -> String {
+/// name splits in one way. Capital letters are escaped, so it survives a case-insensitive file system. No escaped name has a `+`.
+fn ending(feature: &str, counts: bool) -> String {
     let mut name = String::new();
     for byte in feature.bytes() {
         match byte {
@@ -29,7 +29,7 @@ fn ending(feature: &str) -> String {
     if name.len() > MAX_NAME {
         name = format!("={}", hex128(feature.as_bytes()));
     }
-    format!(".{name}.tfrc")
+    format!(".{name}{}.tfrc", if counts { "+len" } else { "" })
 }
 
 /// The result of a search for a column file.
@@ -40,24 +40,24 @@ pub(crate) enum ColumnSearch {
     Missing(Option<&'static str>),
 }
 
-/// Searches for the column of a shard in the folders of its index, in the same order.
+/// Searches for the column of a shard in the folders of its index, in the same order: that of the values of a feature, or of their numbers.
 ///
 /// Returns the first column that has the records of `index` and the size and time of `stamp`. `None` as the stamp means that the
 /// shard has changed since it was opened. If no column matches and the options trust columns, returns the first column that has the
 /// records of `index`.
 pub(crate) fn search(
     path: &Path,
-    feature: &str,
+    (feature, counts): (&str, bool),
     index: &Index,
     stamp: Option<&Stamp>,
     options: &IndexOptions,
     mut refused: impl FnMut(&Path, &str),
 ) -> ColumnSearch {
     let mut best = ColumnSearch::Missing(None);
-    for file in candidates(path, &ending(feature), options) {
+    for file in candidates(path, &ending(feature, counts), options) {
         let column = match open_file(&file, options) {
             Ok(None) => continue,
-            Ok(Some(opened)) => FeatureColumn::opened(opened, &file, feature),
+            Ok(Some(opened)) => FeatureColumn::opened(opened, &file, feature, counts),
             Err(reason) => Err(reason),
         };
         let column = match column {
@@ -118,7 +118,7 @@ pub(crate) fn save(
     options: &IndexOptions,
     save: Save,
 ) -> Result<io::Result<FeatureColumn>> {
-    let ending = ending(column.feature());
+    let ending = ending(column.feature(), column.has_counts());
     let written = match save {
         Save::Never => return Ok(Ok(column.clone())),
         Save::BestEffort => save_somewhere(path, &ending, options, |mut w| column.write_to(&mut w)),
@@ -145,10 +145,11 @@ mod tests {
             ("", "..tfrc"),
             ("é=%", ".%C3%A9%3D%25.tfrc"),
         ] {
-            assert_eq!(ending(feature), name);
+            assert_eq!(ending(feature, false), name);
+            assert_eq!(ending(feature, true), name.replace(".tfrc", "+len.tfrc"));
         }
-        assert_eq!(ending(&"a".repeat(120)), format!(".{}.tfrc", "a".repeat(120)));
+        assert_eq!(ending(&"a".repeat(120), false), format!(".{}.tfrc", "a".repeat(120)));
         let long = "A".repeat(41);
-        assert_eq!(ending(&long), format!(".={}.tfrc", hex128(long.as_bytes())));
+        assert_eq!(ending(&long, false), format!(".={}.tfrc", hex128(long.as_bytes())));
     }
 }

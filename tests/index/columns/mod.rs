@@ -1,6 +1,7 @@
 //! Columns: file contents, rules for using saved columns, and filters over them.
 
 mod bytes;
+mod counts;
 mod filters;
 mod left_out;
 mod records;
