@@ -153,6 +153,18 @@ fn other_state(
                 "the saved state is of another order: the parts of the mixture have other records or orders"
             )
         }
+        "lengths" => {
+            write!(f, "the saved state is of another order: records have lengths of other buckets")
+        }
+        "drop" => {
+            let word = |drops: &str| if drops == "true" { "drops" } else { "keeps" };
+            write!(
+                f,
+                "the saved state is of another order: expected one that {} incomplete batches, found one that {} them",
+                word(run),
+                word(state)
+            )
+        }
         field => {
             write!(f, "the saved state is of another order: {field}: expected {run}, found {state}")
         }
@@ -167,6 +179,7 @@ fn order_name(kind: &str) -> &str {
         "\"block\"" => "a block shuffle",
         "\"weighted\"" => "a weighted draw",
         "\"mixture\"" => "a mixture",
+        "\"buckets\"" => "buckets of like length",
         kind => kind,
     }
 }

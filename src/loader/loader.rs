@@ -1,8 +1,8 @@
 //! The loader: threads that make batches, and an iterator that yields them in order.
 
-use super::plan::{BatchLengths, BatchPlanner, StepPlan};
+use super::plan::{BatchPlanner, StepPlan};
 use super::queue::{BoundedQueue, Polled, QueueLimits};
-use super::step::Step;
+use super::step::{RowLengths, Step};
 use super::times::LoaderTimes;
 use super::worker::BatchWorker;
 use crate::error::{Error, ErrorKind, Result};
@@ -218,7 +218,7 @@ impl Loader {
     }
 
     /// Returns the share of padding in all batches that were returned, if each is padded to the longest row of its global batch
-    /// ([`Step::longest`]). `None` without [`buckets`](super::LoaderOptions::buckets), and before the
+    /// ([`RowLengths::longest`]). `None` without [`buckets`](super::LoaderOptions::buckets), and before the
     /// first batch.
     pub fn padding(&self) -> Option<f64> {
         let [cells, values] = self.cells?;
@@ -227,7 +227,7 @@ impl Loader {
 
     /// Counts the cells of a batch that is returned.
     fn count_cells(&mut self, step: &Step) {
-        if let Some(BatchLengths { longest, rows, sum }) = step.lengths {
+        if let Some(RowLengths { longest, rows, sum }) = step.lengths {
             let [cells, values] = self.cells.unwrap_or_default();
             let more = rows.saturating_mul(longest);
             self.cells = Some([cells.saturating_add(more), values.saturating_add(sum)]);

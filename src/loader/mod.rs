@@ -26,5 +26,5 @@ mod worker;
 
 pub use loader::{Loader, NextStep};
 pub use options::{LoaderOptions, Shuffle};
-pub use step::Step;
+pub use step::{RowLengths, Step};
 pub use times::LoaderTimes;

@@ -209,7 +209,7 @@ impl LoaderOptions {
     /// let mut loader = ds.record_loader().buckets(buckets).shuffle(Shuffle::Global).seed(42).build()?;
     /// for step in &mut loader {
     ///     let step = step?;
-    ///     assert!(step.ids.len() as u64 * step.longest().unwrap() <= 4096);
+    ///     assert!(step.ids.len() as u64 * step.lengths.unwrap().longest <= 4096);
     /// }
     /// assert!(loader.padding().unwrap() < 0.26);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,6 +1,7 @@
 //! From positions to plans: the records of the next batch and their locations.
 
 use super::queue::BatchCost;
+use super::step::RowLengths;
 use crate::dataset::{Dataset, RecordLocation};
 use crate::error::{Error, Result};
 use crate::io::Requested;
@@ -20,22 +21,12 @@ pub(super) struct StepPlan {
     /// The errors of the records without a location, in order.
     pub(super) faults: Vec<Error>,
     /// The lengths of the rows, with buckets.
-    pub(super) lengths: Option<BatchLengths>,
+    pub(super) lengths: Option<RowLengths>,
     /// The run's position after this batch.
     pub(super) after: Position,
     pub(super) cost: BatchCost,
     /// The records that were requested for prefetch.
     pub(super) requested: Requested,
-}
-
-/// The lengths of the rows of a batch, as buckets have them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BatchLengths {
-    /// The longest row of all ranks, also of those that are padding.
-    pub(super) longest: u64,
-    /// The number of rows of this rank, and the sum of their lengths.
-    pub(super) rows: u64,
-    pub(super) sum: u64,
 }
 
 /// Plans the batches of an epoch, starting at a cursor.
@@ -130,12 +121,12 @@ impl BatchPlanner {
     }
 
     /// Returns the lengths of the rows of a step, with buckets. Every rank computes the longest row of all ranks.
-    fn lengths(&self, step: u64, rows: u64) -> Option<BatchLengths> {
+    fn lengths(&self, step: u64, rows: u64) -> Option<RowLengths> {
         let (longest, all) = self.order.lengths(self.share.step_of_all(step)?)?;
         let (_, sum) = match self.share.ranks() {
             1 => (longest, all),
             _ => self.order.lengths(self.share.step(step)?)?,
         };
-        Some(BatchLengths { longest, rows, sum })
+        Some(RowLengths { longest, rows, sum })
     }
 }

@@ -1,6 +1,5 @@
 //! A step of a loader: one batch, or its unparsed records.
 
-use super::plan::BatchLengths;
 use crate::batch::{Batch, Row};
 use crate::cache::prefetch_start;
 use crate::dataset::{Dataset, RecordLocation, ShardSet, prefetch};
@@ -32,8 +31,19 @@ pub struct Step {
     pub skipped: Vec<(u64, Error)>,
     /// The payload bytes of the batch.
     pub payload_bytes: u64,
-    /// The lengths of the rows, with buckets.
-    pub(super) lengths: Option<BatchLengths>,
+    /// The lengths of the rows, with [`buckets`](super::LoaderOptions::buckets).
+    pub lengths: Option<RowLengths>,
+}
+
+/// The lengths of a batch's rows, as buckets have them. Rows that were skipped because of damage count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowLengths {
+    /// The length of the longest row of the global batch, padding rows included. It is the same on all ranks, so they can pad to it.
+    pub longest: u64,
+    /// The number of rows of this rank.
+    pub rows: u64,
+    /// The sum of their lengths.
+    pub sum: u64,
 }
 
 pub(super) enum StepContent {
@@ -71,12 +81,6 @@ impl Step {
             StepContent::Columns(_) | StepContent::Released => None,
             StepContent::Records(records) => Some(records.iter()),
         }
-    }
-
-    /// Returns the length of the longest row of the global batch, padding rows included, with
-    /// [`buckets`](super::LoaderOptions::buckets). It is the same on all ranks, so they can pad to it.
-    pub fn longest(&self) -> Option<u64> {
-        self.lengths.map(|lengths| lengths.longest)
     }
 
     /// Returns the record, epoch and position of each row, and a flag for padding. Metrics must leave padding out.

@@ -36,8 +36,8 @@ fn run(loaders: &mut [Loader]) -> Vec<Vec<Sample>> {
             return batches;
         }
         let steps: Vec<Step> = steps.into_iter().flatten().collect();
-        let longest = steps[0].longest();
-        assert!(steps.iter().all(|step| step.longest() == longest));
+        let longest = steps[0].lengths.map(|lengths| lengths.longest);
+        assert!(steps.iter().all(|step| step.lengths.map(|lengths| lengths.longest) == longest));
         let batch: Vec<Sample> = steps.into_iter().flat_map(samples).collect();
         assert_eq!(batch.iter().map(|sample| length(sample.record)).max(), longest);
         batches.push(batch);
@@ -146,17 +146,17 @@ fn padding_is_that_of_the_returned_batches() {
         assert_eq!(loader.padding(), None);
         while let Some(step) = loader.next() {
             let step = step.unwrap();
-            cells += step.ids.len() as u64 * step.longest().unwrap();
+            cells += step.ids.len() as u64 * step.lengths.unwrap().longest;
             values += step.ids.iter().map(|&id| length(id)).sum::<u64>();
             assert_eq!(loader.padding(), Some(1.0 - values as f64 / cells as f64));
         }
         assert!(loader.padding().unwrap() > 0.1);
     }
     let mut plain = ds.loader(&schema()).batch_size(10).build().unwrap();
-    assert_eq!((plain.next().unwrap().unwrap().longest(), plain.padding()), (None, None));
+    assert_eq!((plain.next().unwrap().unwrap().lengths, plain.padding()), (None, None));
     let zeros = Buckets::new(vec![0; N as usize], []).unwrap().batch_sizes([50]);
     let mut empty = ds.loader(&schema()).buckets(zeros).build().unwrap();
-    assert_eq!((empty.next().unwrap().unwrap().longest(), empty.padding()), (Some(0), Some(0.0)));
+    assert_eq!((empty.next().unwrap().unwrap().lengths.unwrap().longest, empty.padding()), (0, Some(0.0)));
 }
 
 #[test]

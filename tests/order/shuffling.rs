@@ -229,7 +229,7 @@ fn records_of_like_length() -> Result {
 
         for step in loader {
             let step = step?;
-            assert!(ranks * step.ids.len() as u64 * step.longest().unwrap() <= 8192);
+            assert!(ranks * step.ids.len() as u64 * step.lengths.unwrap().longest <= 8192);
             seen += step.samples().filter(|sample| !sample.padding).count();
         }
     }
