@@ -1,5 +1,6 @@
 //! The configuration of a loader, from which a forked child rebuilds it.
 
+use crate::buckets::{BucketArguments, BucketSizes};
 use crate::columns;
 use crate::dataset::{self, PyDataset};
 use crate::error::{BindingError, Result};
@@ -23,7 +24,7 @@ const SMALL: u64 = 16 << 10;
 pub(crate) struct LoaderConfig {
     dataset: tfseek::Dataset,
     options: LoaderOptions,
-    /// The warnings of the column of ``balance``.
+    /// The warnings of the column of ``balance`` or ``bucket_by``.
     pub(crate) warnings: Vec<Warning>,
     is_sequence: bool,
     bytes_as: BytesAs,
@@ -56,20 +57,31 @@ impl LoaderConfig {
             }
             None => dataset.record_loader(),
         };
-        let mut options = arguments.apply(options)?;
+        let buckets = arguments.take_buckets()?;
+        let mut options = arguments.apply(options, buckets.is_some())?;
         let balance: Option<FeatureName> = arguments.take("balance")?;
         arguments.finish()?;
         let is_sequence = schema.is_some_and(|schema| schema.schema().is_sequence());
         let source = dataset.clone();
         let (options, warnings) = wait::run(py, progress, move |call: &Arc<CallState>| {
             let mut warnings = Vec::new();
-            if let Some(ids) = ids {
-                options = options.select(ids.subset()?);
+            let view = ids.map(|ids| ids.subset()).transpose()?;
+            if let Some(view) = &view {
+                options = options.select(view.clone());
+            }
+            let columns =
+                ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
+            if let Some(buckets) = buckets {
+                let counts = |feature| {
+                    call.expect(source.known_bytes());
+                    source.value_counts(feature, &columns)
+                };
+                let column = buckets.feature().map(counts).transpose()?;
+                warnings = column.iter().flat_map(|column| column.warnings.clone()).collect();
+                options = options.buckets(buckets.buckets(column.as_ref(), view.as_ref())?);
             }
             if let Some(feature) = balance {
                 call.expect(source.known_bytes());
-                let columns =
-                    ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
                 let column = source.column(&feature, &columns)?;
                 options = options.balance(&column)?;
                 warnings = column.warnings.clone();
@@ -116,10 +128,10 @@ impl<'py> LoaderArguments<'py> {
         Ok(LoaderArguments(arguments.copy()?))
     }
 
-    /// Applies these arguments to `options`. The only table of names and setters.
-    pub(crate) fn apply(&mut self, options: LoaderOptions) -> Result<LoaderOptions> {
+    /// Applies these arguments to `options`. The only table of names and setters. Buckets have batch sizes of their own.
+    pub(crate) fn apply(&mut self, options: LoaderOptions, buckets: bool) -> Result<LoaderOptions> {
         let sizes = ["batch_size", "global_batch_size"].map(|name| self.is_given(name));
-        if sizes == [true; 2] || sizes == [false; 2] {
+        if !buckets && (sizes == [true; 2] || sizes == [false; 2]) {
             return Err(value_error("a loader requires exactly one of batch_size and global_batch_size"));
         }
         let (rank, ranks) = (self.take("rank")?.unwrap_or(0), self.take("world_size")?.unwrap_or(1));
@@ -143,6 +155,25 @@ impl<'py> LoaderArguments<'py> {
         Ok(options)
     }
 
+    /// Takes the arguments of buckets, if there are any.
+    fn take_buckets(&mut self) -> Result<Option<BucketArguments>> {
+        let Some(by) = self.take("bucket_by")? else { return Ok(None) };
+        let boundaries = self.take("boundaries")?.unwrap_or_default();
+        let sizes = [
+            self.take("batch_size")?.map(BucketSizes::PerRank),
+            self.take("global_batch_size")?.map(BucketSizes::Global),
+            self.take("tokens_per_batch")?.map(BucketSizes::Tokens),
+        ];
+        let mut sizes = sizes.into_iter().flatten();
+        let (Some(sizes), None) = (sizes.next(), sizes.next()) else {
+            return Err(value_error(
+                "bucket_by requires exactly one of batch_size, global_batch_size and tokens_per_batch",
+            ));
+        };
+        let ranks = self.get("world_size")?.unwrap_or(1);
+        Ok(Some(BucketArguments { by, boundaries, sizes, ranks }))
+    }
+
     /// Sets an option if its argument is given.
     fn set<T>(
         &mut self,
@@ -163,17 +194,28 @@ impl<'py> LoaderArguments<'py> {
         self.0.get_item(name).is_ok_and(|value| value.is_some_and(|value| !value.is_none()))
     }
 
+    /// Returns the value of an argument.
+    fn get<T>(&self, name: &str) -> Result<Option<T>>
+    where
+        T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
+    {
+        let Some(value) = self.0.get_item(name)? else { return Ok(None) };
+        if value.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(value.extract::<T>().map_err(Into::<PyErr>::into)?))
+    }
+
     /// Removes an argument and returns its value.
     fn take<T>(&mut self, name: &str) -> Result<Option<T>>
     where
         T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
     {
-        let Some(value) = self.0.get_item(name)? else { return Ok(None) };
-        self.0.del_item(name)?;
-        if value.is_none() {
-            return Ok(None);
+        let value = self.get(name)?;
+        if self.0.contains(name)? {
+            self.0.del_item(name)?;
         }
-        Ok(Some(value.extract::<T>().map_err(Into::<PyErr>::into)?))
+        Ok(value)
     }
 
     /// Returns an error for an unknown argument.

@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 mod arrow_write;
+mod buckets;
 mod column;
 mod columns;
 mod command;

@@ -21,14 +21,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use tfseek::ErrorKind;
-use tfseek::loader::{LoaderTimes, NextStep, Step};
+use tfseek::loader::{LoaderTimes, NextStep, RowLengths, Step};
 use tfseek::order::{Cursor, State};
 
 /// The native part of `tfseek.Loader`, which has the documentation.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct LoaderCore {
     config: LoaderConfig,
-    steps: u64,
+    /// Steps per epoch. A loaded state may have other batch sizes.
+    steps: AtomicU64,
     /// Process of the loader's threads. A forked child has no threads, so it rebuilds the loader.
     pid: AtomicU32,
     /// Number of the newest iteration. Earlier iterations have ended. Changed under the lock.
@@ -224,7 +225,7 @@ impl LoaderCore {
         let steps = loader.cursor().steps_left()?;
         Ok(LoaderCore {
             config,
-            steps,
+            steps: AtomicU64::new(steps),
             pid: AtomicU32::new(std::process::id()),
             iteration: AtomicU64::new(0),
             running: Mutex::new(Some(loader)),
@@ -329,7 +330,7 @@ impl LoaderCore {
     /// Steps per epoch.
     #[getter]
     fn steps(&self) -> u64 {
-        self.steps
+        self.steps.load(Ordering::Relaxed)
     }
 
     #[getter]
@@ -414,7 +415,9 @@ impl LoaderCore {
         self.reposition(py, |loader| {
             let mut cursor = loader.cursor().clone();
             cursor.seek(&state, fingerprint)?;
-            loader.go_to(&cursor)
+            loader.go_to(&cursor)?;
+            self.steps.store(cursor.share()?.starting_at(0)?.steps(), Ordering::Relaxed);
+            Ok(())
         })
     }
 
@@ -519,6 +522,18 @@ impl StepInfo {
     fn augmentation_seeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let bits: Vec<i64> = self.0.augmentation_seeds().map(u64::cast_signed).collect();
         ArrayData::Int64(bits.into()).flat(py)?.call_method1(intern!(py, "view"), (intern!(py, "u8"),))
+    }
+
+    /// The length of the longest row of the global batch. `None` without buckets.
+    #[getter]
+    fn longest(&self) -> Option<u64> {
+        self.0.lengths.map(|lengths| lengths.longest)
+    }
+
+    /// The number of cells of the batch if it is padded to the longest row, and the number of those with values. `None` without buckets.
+    #[getter]
+    fn cells(&self) -> Option<(u64, u64)> {
+        self.0.lengths.map(|RowLengths { longest, rows, sum }| (rows.saturating_mul(longest), sum))
     }
 
     /// Record numbers and errors of the records that were skipped.

@@ -205,7 +205,7 @@ impl SamplerCore {
         let ids = dataset.get().view_ids();
         let dataset = dataset.get().shared.dataset.clone();
         let mut arguments = LoaderArguments::new(arguments)?;
-        let mut options = arguments.apply(dataset.record_loader())?;
+        let mut options = arguments.apply(dataset.record_loader(), false)?;
         arguments.finish()?;
         let cursor = wait::run(py, None, move |_| {
             if let Some(ids) = ids {

@@ -7,12 +7,13 @@ import json
 import operator
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from ._buckets import Padding, check_buckets
 from ._errors import OrderError
 from ._features import Features, schema_of
 from ._progress import Progress
@@ -30,8 +31,12 @@ if TYPE_CHECKING:
     class LoaderOptions(TypedDict, total=False):
         """Arguments of a :class:`Loader` that do not determine the type of its batches."""
 
-        batch_size: Optional[int]
-        global_batch_size: Optional[int]
+        batch_size: Union[int, Sequence[int], None]
+        global_batch_size: Union[int, Sequence[int], None]
+        tokens_per_batch: Optional[int]
+        bucket_by: Union[str, npt.ArrayLike, None]
+        boundaries: Optional[Sequence[int]]
+        padded: bool
         shuffle: Union[bool, str, None]
         balance: Optional[str]
         seed: Optional[int]
@@ -72,6 +77,7 @@ _NOT_OPTIONS = {
     "ids",
     "mask",
     "augmentation_seed",
+    "padded",
     "transform",
     "transform_threads",
     "progress",
@@ -96,6 +102,14 @@ class Loader(Generic[Batch]):
     spec: a dict of feature specs, a :class:`tfseek.Schema` (the file of ``--schema`` in the command), or ``None`` for unparsed records.
     batch_size, global_batch_size: number of samples per batch of one rank, or of all ranks together. Exactly one is required. With
         ``global_batch_size`` the samples of a step do not depend on the number of ranks.
+    bucket_by, boundaries: batches of records of like length. ``bucket_by`` is a feature, whose number of values is the length, or an array with a
+        length for each record of ``ds``. Bucket ``k`` has the records with ``boundaries[k - 1] < length <= boundaries[k]``, and one bucket more
+        has those that are longer. Each batch has records of one bucket, in a step the same on all ranks. ``batch_size`` or
+        ``global_batch_size`` is then a list with a size for each bucket. The first use of a feature builds a column.
+    tokens_per_batch: in place of sizes: the number of values of a global batch. Each bucket has the largest batch that stays within it if all
+        rows are as long as the bucket allows, and at least one row per rank.
+    padded: replaces each ragged column by ``(values, mask)``, as :meth:`Ragged.to_padded` returns them. The column of ``bucket_by``
+        has the length of the longest row of the global batch, other columns that of this rank's batch.
     shuffle: ``True`` or ``"global"``: a permutation of all records. ``"block"``: blocks of adjacent records, for slow disks and
         networks. ``False``: file order. Default: ``True`` if a seed is given.
     balance: a feature of ints or byte strings. Each of its values gets the same number of samples, shuffled separately. Replaces
@@ -124,7 +138,7 @@ class Loader(Generic[Batch]):
     transform_threads: number of threads that call ``transform``, at most 1024. The results have the order of the batches, and at most
         ``transform_threads + 2`` batches are ahead of the consumer. It helps if the function releases the GIL, as NumPy, PIL, OpenCV and torch do, and with
         an interpreter without a GIL. Default: 0, the thread that asks for the batch.
-    progress: display of the scan for the column of ``balance``; :func:`tfseek.open` describes it.
+    progress: display of the scan for the column of ``balance`` or ``bucket_by``; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.OrderError` and :class:`tfseek.SpecError`. An iteration raises :class:`tfseek.DataError` at the position of
     an invalid record, and the same iterator can continue after it.
@@ -169,8 +183,12 @@ class Loader(Generic[Batch]):
         ds: Dataset[Any],
         spec: Optional[Features] = None,
         *,
-        batch_size: Optional[int] = None,
-        global_batch_size: Optional[int] = None,
+        batch_size: Union[int, Sequence[int], None] = None,
+        global_batch_size: Union[int, Sequence[int], None] = None,
+        tokens_per_batch: Optional[int] = None,
+        bucket_by: Union[str, npt.ArrayLike, None] = None,
+        boundaries: Optional[Sequence[int]] = None,
+        padded: bool = False,
         shuffle: Union[bool, str, None] = None,
         balance: Optional[str] = None,
         seed: Optional[int] = None,
@@ -212,6 +230,12 @@ class Loader(Generic[Batch]):
                 raise ValueError(f"expected different names for ids, mask and augmentation_seed, found {name!r} twice")
         if transform is not None and not callable(transform):
             raise TypeError(f"transform: expected a function of a batch, found {transform!r}")
+        self._buckets = check_buckets(options, ds)
+        if padded and not self._buckets:
+            raise ValueError("padded=True requires bucket_by")
+        if padded and schema is None:
+            raise ValueError("padded=True requires a spec")
+        self._padding = Padding(schema, bucket_by) if padded and schema is not None else None
         threads_of_transform = operator.index(transform_threads)
         if not 0 <= threads_of_transform <= _MAX_TRANSFORM_THREADS:
             message = f"transform_threads: expected 0 to {_MAX_TRANSFORM_THREADS}, found {transform_threads}"
@@ -222,7 +246,9 @@ class Loader(Generic[Batch]):
         #: Adds columns to a batch and transforms it. It does not refer to the loader.
         self._function: Optional[Callable[[Any, StepInfo], Any]] = None
         if transform is not None:
-            self._function = functools.partial(self._clock.timed, transformed, with_info(transform), self._added)
+            call = with_info(transform)
+            call = call if self._padding is None else self._padding.before(call)
+            self._function = functools.partial(self._clock.timed, transformed, call, self._added)
         self._transform_threads = threads_of_transform
         self._ahead: Optional[TransformThreads] = None
         self._seed = seed
@@ -252,12 +278,14 @@ class Loader(Generic[Batch]):
         # Another thread may replace `_last` before this batch is complete.
         batch, info = step
         self._last = info
-        self._clock.count(len(info), info.payload_bytes)
+        self._clock.count(len(info), info.payload_bytes, info.cells)
         arrived = time.perf_counter()
         try:
             if self._function is not None:
                 return self._function(batch, info)
             add_columns(batch, self._added, info)
+            if self._padding is not None:
+                self._padding.pad(batch, info)
             return batch
         finally:
             self._clock.returned(requested, arrived)
@@ -276,7 +304,7 @@ class Loader(Generic[Batch]):
         info = None if done.step is None else done.step.info
         if info is not None:
             self._last = info
-            self._clock.count(len(info), info.payload_bytes)
+            self._clock.count(len(info), info.payload_bytes, info.cells)
         self._clock.returned(requested, time.perf_counter())
         if done.error is not None:
             raise done.error
@@ -359,6 +387,7 @@ class Loader(Generic[Batch]):
             parse_s=parse,
             transform_s=clock.transform,
             threads=threads,
+            padding=clock.padding(),
             skipped=self.skipped_total,
         )
 
@@ -390,7 +419,7 @@ class Loader(Generic[Batch]):
         self._core.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns a state for a checkpoint. It is JSON-safe, below 1 KiB, and the same on all ranks.
+        """Returns a state for a checkpoint. It is JSON-safe, below 1 KiB (4 KiB with ``bucket_by``), and the same on all ranks.
 
         It is the position after the last batch that the newest iterator returned. After the last batch of an epoch it is the start of
         the next epoch.
@@ -404,7 +433,8 @@ class Loader(Generic[Batch]):
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resumes the next iteration at a state. The number of ranks, threads and the batch size may differ.
+        """Resumes the next iteration at a state. The number of ranks, threads and the batch size may differ. Buckets keep the
+        batch sizes of the state.
 
         The seed is that of the state. A :class:`UserWarning` tells if it is not the ``seed`` of this loader. Raises
         :class:`tfseek.OrderError` for the state of another dataset or another kind of order, which says what differs.
@@ -433,9 +463,10 @@ class Loader(Generic[Batch]):
         if progress is None:
             return "tfseek.Loader(closed)"
         samples, position = progress
+        at = f"step {position}" if self._buckets else f"position {position} of {samples}"
         return (
             f"tfseek.Loader({len(self)} batches, {samples} samples, {self.describe()}, "
-            f"epoch {self.epoch}, position {position} of {samples})"
+            f"epoch {self.epoch}, {at})"
         )
 
 

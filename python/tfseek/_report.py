@@ -36,6 +36,9 @@ class Report:
     transform_s: float
     #: Number of threads that produce batches.
     threads: int
+    #: Share of padding in the batches if each is padded to the longest row of its global batch. ``None`` without ``bucket_by``, and before the
+    #: first batch.
+    padding: Optional[float]
     #: Number of skipped records.
     skipped: int
 
@@ -46,8 +49,9 @@ class Report:
     def __str__(self) -> str:
         share = f" ({100 * self.wait_s / self.seconds:.0f} %)" if self.seconds else ""
         skipped = f", {self.skipped} skipped" if self.skipped else ""
+        padding = "" if self.padding is None else f", {100 * self.padding:.0f} % padding"
         return (
-            f"{self.steps} steps, {self.rows} rows{skipped}, {self.bytes} bytes in {self.seconds:.3g} s: "
+            f"{self.steps} steps, {self.rows} rows{skipped}{padding}, {self.bytes} bytes in {self.seconds:.3g} s: "
             f"waited {self.wait_s:.3g} s{share}, consumer {self.consumer_s:.3g} s; "
             f"{self.threads} threads: disk {self.disk_s:.3g} s, parse {self.parse_s:.3g} s; transform {self.transform_s:.3g} s"
         )
@@ -58,6 +62,7 @@ class LoaderClock:
 
     def __init__(self) -> None:
         self.steps = self.rows = self.bytes = 0
+        self._cells: Optional[tuple[int, int]] = None
         self.seconds = self.wait = self.consumer = self.transform = 0.0
         #: When the last batch was returned. ``None`` before the first one and between epochs.
         self._returned: Optional[float] = None
@@ -78,11 +83,21 @@ class LoaderClock:
         self._returned = time.perf_counter()
         self.seconds += self._returned - requested
 
-    def count(self, rows: int, payload_bytes: int) -> None:
-        """Counts a batch."""
+    def count(self, rows: int, payload_bytes: int, cells: Optional[tuple[int, int]]) -> None:
+        """Counts a batch. ``cells``: of the padded batch, and those with values."""
         self.steps += 1
         self.rows += rows
         self.bytes += payload_bytes
+        if cells is not None:
+            total, values = self._cells or (0, 0)
+            self._cells = (total + cells[0], values + cells[1])
+
+    def padding(self) -> Optional[float]:
+        """Returns the share of cells without values."""
+        if self._cells is None:
+            return None
+        total, values = self._cells
+        return 1 - values / total if total else 0.0
 
     def ended(self, requested: float) -> None:
         """Ends the wait for a batch with the end of an epoch."""
