@@ -25,13 +25,18 @@ def mix(z: int) -> int:
     return z ^ z >> 31
 
 
+def absorb(tag: bytes, *words: int) -> int:
+    h = 0
+    for word in (int.from_bytes(tag, "big"), *words):
+        h = mix(((h ^ word) + G) % M)
+    return h
+
+
 def permutation(n: int, seed: int, epoch: int, stream: int) -> list[int]:
     """Returns PRP1 of ``docs/order.md`` as a list. All numbers of the domain are computed together."""
     if n == 0:
         return []
-    h = 0
-    for word in (int.from_bytes(b"TFRDPRP1", "big"), seed, epoch, stream, n):
-        h = mix(((h ^ word) + G) % M)
+    h = absorb(b"TFRDPRP1", seed, epoch, stream, n)
     bits = max(10, (n - 1).bit_length())
     wl, wr = bits // 2, bits - bits // 2
     x = np.arange(2**bits, dtype=np.uint64)
@@ -194,6 +199,61 @@ def test_a_feature_has_the_number_of_its_values(path: str, ds: tfseek.Dataset) -
         loader(ds, bucket_by="tokns")
 
 
+def test_seeds_of_rows_have_positions_of_the_bucket(ds: tfseek.Dataset) -> None:
+    bucket = np.searchsorted(BOUNDARIES, LENGTHS, side="left")
+    one = loader(ds, last_batch="pad", augmentation_seed="seed", epoch=1)
+    order: list[int] = []
+    for k in range(len(SIZES)):
+        rows_of_bucket = np.flatnonzero(bucket == k)
+        order += rows_of_bucket[permutation(len(rows_of_bucket), 7, 1, 4 * 2**32 + k)].tolist()
+    for batch in one:
+        want = [absorb(b"TFRDAUG1", 7, 1, order.index(i)) for i in batch["i"].tolist()]
+        assert batch["seed"].tolist() == want
+
+
+def test_padding_in_threads_and_in_the_report(ds: tfseek.Dataset) -> None:
+    def step(batch: Any, info: tfseek.StepInfo) -> Any:
+        return info.step, batch["tokens"][1], info.longest
+
+    one = loader(ds, bucket_by="tokens", padded=True, transform=step, transform_threads=2)
+    assert one.report().padding is None
+    found = list(one)
+    assert [number for number, _, _ in found] == list(range(len(one)))
+    assert all(mask.shape[1] == longest for _, mask, longest in found)
+    cells, values = sum(mask.size for _, mask, _ in found), sum(int(mask.sum()) for _, mask, _ in found)
+    assert values == sum(LENGTHS)
+    assert one.report().padding == pytest.approx(1 - values / cells)
+    assert f"{100 * (1 - values / cells):.0f} % padding" in str(one.report())
+    plain = tfseek.Loader(ds, SPEC, batch_size=50)
+    assert len(list(plain)) == 5 and plain.report().padding is None and json.loads(plain.report().to_json())["padding"] is None
+    # Without buckets of like length more is padding.
+    wide = loader(ds, boundaries=[], global_batch_size=[8])
+    assert len(list(wide)) == 26
+    less, more = one.report().padding, wide.report().padding
+    assert less is not None and more is not None and less < more
+
+
+def test_padded_sequence_examples(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "x.tfrecord") as writer:
+        for i in range(20):
+            writer.write(tfseek.SequenceExample({"words": np.arange(i % 7)}, {"frames": [[1, 2][: 1 + k % 2] for k in range(1 + i % 3)]}))
+    clips = tfseek.open(tmp_path / "x.tfrecord")
+    schema = tfseek.Schema(
+        context_features={"words": tfseek.RaggedFeature("int64")}, sequence_features={"frames": tfseek.RaggedFeature("int64")}
+    )
+    ranks = [
+        tfseek.Loader(clips, schema, bucket_by="words", boundaries=[3], batch_size=[2, 4], padded=True, seed=3, rank=r, world_size=2)
+        for r in range(2)
+    ]
+    for parts in zip(*ranks):
+        for (context, sequence, _), one in zip(parts, ranks):
+            longest = max(int(i) % 7 for other in ranks for i in other.ids)
+            assert context["words"][1].sum(1).tolist() == [i % 7 for i in one.ids.tolist()]
+            assert context["words"][0].shape == (len(one.ids), longest)
+            values = [sum(1 + k % 2 for k in range(1 + i % 3)) for i in one.ids.tolist()]
+            assert sequence["frames"][1].sum((1, 2)).tolist() == values
+
+
 def test_tokens_per_batch(ds: tfseek.Dataset) -> None:
     longest = max(LENGTHS)
     for tokens, ranks in ((100, 1), (100, 4), (1, 4), (64, 2)):
@@ -226,11 +286,16 @@ def test_padded_columns_are_those_of_to_padded(ds: tfseek.Dataset) -> None:
     for batch in loader(ds, bucket_by=[1] * N, boundaries=[4], global_batch_size=[50, 50], padded=True):
         assert batch["tokens"][0].shape[1] == max(count(i) for i in batch["i"].tolist())
     seen: list[Any] = []
+
+    def total(batch: Any) -> int:
+        seen.append(batch["t"])
+        return int(batch["t"][1].sum())
+
     one = tfseek.Loader(
         ds, {"t": tfseek.RaggedFeature("int64", value_key="tokens")}, bucket_by="tokens", boundaries=[4], batch_size=[9, 9],
-        padded=True, transform=lambda batch: seen.append(batch["t"]) or batch["t"][1].sum(),
+        padded=True, transform=total,
     )
-    assert sum(int(total) for total in one) == sum(LENGTHS) and isinstance(seen[0], tuple)
+    assert sum(one) == sum(LENGTHS) and isinstance(seen[0], tuple)
 
 
 def test_padded_columns_with_items(tmp_path: pathlib.Path) -> None:
