@@ -284,6 +284,24 @@ def test_prefetched_batches_resume(whole: tfseek.Dataset, name: str) -> None:
         assert drained(iterator) == want[step:], step
 
 
+def test_buckets_resume_in_processes(whole: tfseek.Dataset) -> None:
+    spec = {"label": SPEC["label"], "tokens": tfseek.RaggedFeature("int64")}
+    options: dict[str, Any] = {"bucket_by": "tokens", "boundaries": [1, 3], "batch_size": [64, 32, 16], "seed": 3, "padded": True}
+    want = [labels_of(batch) for batch in tfseek.Loader(whole, spec, **options)]
+    batches = tfseek.grain.IterDataset(whole, spec, threads=1, **options)
+    iterator = iter(batches)
+    states = [iterator.get_state()]
+    for step, batch in enumerate(iterator):
+        assert labels_of(batch) == want[step]
+        assert batch["tokens"][1].sum(1).tolist() == [label % 5 for label in want[step]]
+        states.append(json.loads(json.dumps(iterator.get_state())))
+    for step in (0, 7, len(want)):
+        iterator = iter(batches)
+        iterator.set_state(states[step])
+        assert drained(iterator) == want[step:]
+    assert drained(iter(batches.mp_prefetch(workers(2)))) == want
+
+
 def test_workers_of_workers(whole: tfseek.Dataset) -> None:
     want = [labels_of(batch) for batch in tfseek.Loader(whole, FIXED, batch_size=96, seed=7)]
     batches = tfseek.grain.IterDataset(whole, FIXED, batch_size=96, seed=7)
