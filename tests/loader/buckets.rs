@@ -137,6 +137,22 @@ fn selected_records_have_the_lengths_in_their_order() {
     assert!(e.contains("expected 10 lengths, one per record, found 51"), "{e}");
 }
 
+/// Limits of threads follow the batch sizes of the loader, and those of a state may be larger.
+#[test]
+fn a_state_with_larger_batches_resumes() {
+    let ds = memory(N);
+    let large = buckets().batch_sizes([3000, 5000, 7000]);
+    let options = |buckets| ds.loader(&schema()).buckets(buckets).last_batch(LastBatch::Pad).threads(2);
+    let mut whole = options(large).build().unwrap();
+    let first = samples(whole.next().unwrap().unwrap());
+    assert_eq!((first.len(), first.iter().filter(|sample| sample.padding).count() > 2900), (3000, true));
+    let mut resumed = options(buckets()).build().unwrap();
+    resumed.seek(&whole.state().unwrap()).unwrap();
+    let rest: Vec<_> = resumed.map(|step| samples(step.unwrap())).collect();
+    assert_eq!(rest, whole.map(|step| samples(step.unwrap())).collect::<Vec<_>>());
+    assert_eq!(rest.iter().map(Vec::len).collect::<Vec<_>>(), [5000, 7000]);
+}
+
 #[test]
 fn padding_is_that_of_the_returned_batches() {
     let ds = memory(N);

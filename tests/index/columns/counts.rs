@@ -46,6 +46,9 @@ fn counts_are_found_again_beside_the_column_of_the_values() {
     let found = open(IndexMode::Require).unwrap().value_counts("x", &Default::default()).unwrap();
     assert_eq!(found.shards()[0].file(), Some(&*file));
     assert!(found.iter().eq(column.iter()));
+    let section: Vec<u8> =
+        (0..103).flat_map(|i| (if i % 4 == 3 { 0 } else { i as u32 % 5 }).to_le_bytes()).collect();
+    assert!(fs::read(&file).unwrap().windows(section.len()).any(|bytes| bytes == section));
 
     // Columns of values and of counts are not mistaken for each other.
     ds.column("label", &Default::default()).unwrap();
