@@ -321,9 +321,10 @@ impl BucketOrder {
         self.buckets.rows.buckets[bucket].select(index).unwrap_or_default()
     }
 
-    /// Returns the length of the row at a position.
-    pub(super) fn length_at(&self, key: &[Permutation], position: u64) -> u64 {
-        self.buckets.length(self.get(key, position))
+    /// Fills `out` with the lengths of the rows at the positions from `start` on, which must exist.
+    pub(super) fn fill_lengths(&self, key: &[Permutation], start: u64, out: &mut [u64]) {
+        self.fill(key, start, out);
+        out.iter_mut().for_each(|out| *out = self.buckets.length(*out));
     }
 
     /// Describes the buckets as text for users.

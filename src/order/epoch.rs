@@ -165,14 +165,25 @@ impl Order {
     }
 
     /// Returns the largest length of the rows at these positions and the sum of their lengths, for an order of buckets.
+    #[expect(clippy::indexing_slicing, reason = "`here` is at most the length of the chunk")]
     pub(crate) fn lengths(&self, runs: impl Iterator<Item = Run>) -> Option<(u64, u64)> {
         let (OrderSources::One(source), EpochKey::One(key)) = (&self.base.sources, &self.key) else {
             return None;
         };
         source.buckets()?;
-        let positions = runs.flat_map(|run| (0..run.len).map(move |k| run.start + k));
-        let lengths = positions.map(|position| source.length_at(key, position));
-        Some(lengths.fold((0, 0), |(longest, sum), length| (longest.max(length), sum + length)))
+        let (mut lengths, mut longest, mut sum) = ([0; 64], 0, 0);
+        for run in runs {
+            let mut done = 0;
+            while done < run.len {
+                let here = (run.len - done).min(lengths.len() as u64);
+                let lengths = &mut lengths[..here as usize];
+                source.fill_lengths(key, run.start + done, lengths)?;
+                longest = lengths.iter().copied().fold(longest, u64::max);
+                sum += lengths.iter().sum::<u64>();
+                done += here;
+            }
+        }
+        Some((longest, sum))
     }
 
     /// Returns true if an epoch has no positions.

@@ -172,11 +172,14 @@ impl OrderSource {
         }
     }
 
-    /// Returns the length of the row at a position of an order of buckets.
-    pub(super) fn length_at(&self, key: &SourceKey, position: u64) -> u64 {
+    /// Fills `out` with the lengths of the rows at the positions from `start` on. `None` for an order without buckets.
+    pub(super) fn fill_lengths(&self, key: &SourceKey, start: u64, out: &mut [u64]) -> Option<()> {
         match (&self.kind, key) {
-            (SourceKind::Buckets(buckets), SourceKey::Buckets(key)) => buckets.length_at(key, position),
-            _ => 0,
+            (SourceKind::Buckets(buckets), SourceKey::Buckets(key)) => {
+                buckets.fill_lengths(key, start, out);
+                Some(())
+            }
+            _ => None,
         }
     }
 

@@ -80,7 +80,8 @@ impl Case {
 
 /// Draws a run whose sizes are multiples of `ranks`.
 fn draw(rng: &mut Rng, ranks: u64) -> Case {
-    let rows = 1 + rng.below(400) as u64;
+    // Most buckets have several batches.
+    let rows = 1 + rng.below_u64(60 * ranks.max(7));
     let mut boundaries: Vec<u64> = (0..rng.below(5)).map(|_| rng.below_u64(50)).collect();
     boundaries.sort_unstable();
     boundaries.dedup();
