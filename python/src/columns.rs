@@ -107,6 +107,7 @@ fn values<'py>(
     Ok(match values {
         Values::Int64(values) => ArrayData::Int64(values.clone()).shaped(py, shape)?,
         Values::Float32(values) => ArrayData::Float32(values.clone()).shaped(py, shape)?,
+        Values::Array(values) => ArrayData::Array(values.clone()).shaped(py, shape)?,
         Values::Bytes(values) => strings::array(py, values, present, shape, bytes_as, cache)?,
     })
 }

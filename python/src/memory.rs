@@ -3,15 +3,19 @@
 //! An array refers to its [`ArrayMemory`], which owns a reference to the map or the pooled buffer. So arrays outlive the dataset, the
 //! loader and the batch. Pooled memory returns to its pool when the last array over it is dropped.
 
+use crate::hooks;
 use crate::numpy;
 use ::numpy::npyffi::{NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NpyTypes, get_type_object, npy_intp};
-use ::numpy::{PY_ARRAY_API, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods, dtype};
+use ::numpy::{
+    Complex32, Complex64, PY_ARRAY_API, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods, dtype,
+};
 use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::ffi::c_int;
-use tfseek::batch::Buf;
+use tfseek::TensorDType;
+use tfseek::batch::{ArrayBits, ArrayValues, Buf};
 use tfseek::io::Region;
 
 /// A buffer or a region, with the element type of its array.
@@ -21,6 +25,8 @@ pub(crate) enum ArrayData {
     Float32(Buf<f32>),
     Bytes(Buf<u8>),
     Bool(Buf<u8>),
+    /// Values of arrays in byte strings.
+    Array(ArrayValues),
     /// A payload, or a part of one.
     Region(Region),
     /// Aligned little-endian floats of a payload, on a little-endian machine.
@@ -81,14 +87,31 @@ impl ArrayMemory {
         Ok(ArrayMemory { address, data, shape: shape.to_vec() })
     }
 
-    fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
-        match self.data {
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+        Ok(match &self.data {
             ArrayData::Int64(_) => dtype::<i64>(py),
             ArrayData::Int32(_) => dtype::<i32>(py),
             ArrayData::Float32(_) | ArrayData::Floats(_) => dtype::<f32>(py),
             ArrayData::Bytes(_) | ArrayData::Region(_) => dtype::<u8>(py),
             ArrayData::Bool(_) => dtype::<bool>(py),
-        }
+            ArrayData::Array(values) => match values.dtype() {
+                TensorDType::Bool => dtype::<bool>(py),
+                TensorDType::Int8 => dtype::<i8>(py),
+                TensorDType::Int16 => dtype::<i16>(py),
+                TensorDType::Int32 => dtype::<i32>(py),
+                TensorDType::Int64 => dtype::<i64>(py),
+                TensorDType::UInt8 => dtype::<u8>(py),
+                TensorDType::UInt16 => dtype::<u16>(py),
+                TensorDType::UInt32 => dtype::<u32>(py),
+                TensorDType::UInt64 => dtype::<u64>(py),
+                TensorDType::Float32 => dtype::<f32>(py),
+                TensorDType::Float64 => dtype::<f64>(py),
+                TensorDType::Complex64 => dtype::<Complex32>(py),
+                TensorDType::Complex128 => dtype::<Complex64>(py),
+                TensorDType::BFloat16 => two_bytes(hooks::bfloat16(py)?.call0()?.cast_into()?)?,
+                _ => two_bytes(PyArrayDescr::new(py, "float16")?)?,
+            },
+        })
     }
 }
 
@@ -100,6 +123,12 @@ impl ArrayData {
             ArrayData::Int32(values) => values.as_mut_ptr().expose_provenance(),
             ArrayData::Float32(values) => values.as_mut_ptr().expose_provenance(),
             ArrayData::Bytes(values) | ArrayData::Bool(values) => values.as_mut_ptr().expose_provenance(),
+            ArrayData::Array(values) => match values.bits() {
+                ArrayBits::Bits8(bits) => bits.as_mut_ptr().expose_provenance(),
+                ArrayBits::Bits16(bits) => bits.as_mut_ptr().expose_provenance(),
+                ArrayBits::Bits32(bits) => bits.as_mut_ptr().expose_provenance(),
+                ArrayBits::Bits64(bits) => bits.as_mut_ptr().expose_provenance(),
+            },
             ArrayData::Region(bytes) | ArrayData::Floats(bytes) => bytes.as_ptr().expose_provenance(),
         }
     }
@@ -110,37 +139,41 @@ impl ArrayData {
             ArrayData::Int32(values) => values.is_unique(),
             ArrayData::Float32(values) => values.is_unique(),
             ArrayData::Bytes(values) | ArrayData::Bool(values) => values.is_unique(),
+            ArrayData::Array(values) => match values.bits() {
+                ArrayBits::Bits8(bits) => bits.is_unique(),
+                ArrayBits::Bits16(bits) => bits.is_unique(),
+                ArrayBits::Bits32(bits) => bits.is_unique(),
+                ArrayBits::Bits64(bits) => bits.is_unique(),
+            },
             ArrayData::Region(_) | ArrayData::Floats(_) => false,
         }
     }
 
-    fn typestr(&self) -> &'static str {
-        const BIG: bool = cfg!(target_endian = "big");
+    fn typestr(&self) -> String {
+        let order = if cfg!(target_endian = "big") { '>' } else { '<' };
         match self {
-            ArrayData::Int64(_) => {
-                if BIG {
-                    ">i8"
-                } else {
-                    "<i8"
-                }
+            ArrayData::Int64(_) => format!("{order}i8"),
+            ArrayData::Int32(_) => format!("{order}i4"),
+            ArrayData::Float32(_) => format!("{order}f4"),
+            ArrayData::Bytes(_) | ArrayData::Region(_) => "|u1".to_owned(),
+            ArrayData::Bool(_) => "|b1".to_owned(),
+            ArrayData::Floats(_) => "<f4".to_owned(),
+            ArrayData::Array(values) => {
+                let kind = match values.dtype() {
+                    TensorDType::Bool => 'b',
+                    TensorDType::Int8 | TensorDType::Int16 | TensorDType::Int32 | TensorDType::Int64 => 'i',
+                    TensorDType::UInt8 | TensorDType::UInt16 | TensorDType::UInt32 | TensorDType::UInt64 => {
+                        'u'
+                    }
+                    TensorDType::Complex64 | TensorDType::Complex128 => 'c',
+                    // NumPy has no such type.
+                    TensorDType::BFloat16 => 'V',
+                    _ => 'f',
+                };
+                let size = values.dtype().size().unwrap_or(1);
+                let order = if size == 1 || kind == 'V' { '|' } else { order };
+                format!("{order}{kind}{size}")
             }
-            ArrayData::Int32(_) => {
-                if BIG {
-                    ">i4"
-                } else {
-                    "<i4"
-                }
-            }
-            ArrayData::Float32(_) => {
-                if BIG {
-                    ">f4"
-                } else {
-                    "<f4"
-                }
-            }
-            ArrayData::Bytes(_) | ArrayData::Region(_) => "|u1",
-            ArrayData::Bool(_) => "|b1",
-            ArrayData::Floats(_) => "<f4",
         }
     }
 
@@ -150,6 +183,12 @@ impl ArrayData {
             ArrayData::Int64(_) => align_of::<i64>(),
             ArrayData::Int32(_) => align_of::<i32>(),
             ArrayData::Float32(_) | ArrayData::Floats(_) => align_of::<f32>(),
+            ArrayData::Array(values) => match values.bits() {
+                ArrayBits::Bits8(_) => 1,
+                ArrayBits::Bits16(_) => align_of::<u16>(),
+                ArrayBits::Bits32(_) => align_of::<u32>(),
+                ArrayBits::Bits64(_) => align_of::<u64>(),
+            },
             ArrayData::Bytes(_) | ArrayData::Bool(_) | ArrayData::Region(_) => 1,
         }
     }
@@ -160,6 +199,7 @@ impl ArrayData {
             ArrayData::Int32(values) => values.len(),
             ArrayData::Float32(values) => values.len(),
             ArrayData::Bytes(values) | ArrayData::Bool(values) => values.len(),
+            ArrayData::Array(values) => values.len(),
             ArrayData::Region(bytes) => bytes.len(),
             ArrayData::Floats(bytes) => bytes.len() / size_of::<f32>(),
         }
@@ -178,6 +218,17 @@ impl ArrayData {
         let len = self.len();
         self.shaped(py, &[len])
     }
+}
+
+/// Returns a type of another package.
+///
+/// # Errors
+/// If it is not a type of plain bytes, two per element and aligned to two.
+fn two_bytes(found: Bound<'_, PyArrayDescr>) -> PyResult<Bound<'_, PyArrayDescr>> {
+    if (found.itemsize(), found.has_object()) != (2, false) || !matches!(found.alignment(), 1 | 2) {
+        return Err(PyRuntimeError::new_err(format!("expected a dtype of two bytes, found {found}")));
+    }
+    Ok(found)
 }
 
 /// Returns a read-only array over the memory of `owner`. The array refers to `owner` and keeps it alive.
@@ -206,7 +257,7 @@ fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Boun
     let memory = owner.get();
     let mut shape: Vec<npy_intp> =
         memory.shape.iter().map(|&size| npy_intp::try_from(size)).collect::<Result<_, _>>()?;
-    let (address, dtype) = (memory.address, memory.dtype(py));
+    let (address, dtype) = (memory.address, memory.dtype(py)?);
     let (dims, data) = (shape.len().try_into()?, std::ptr::with_exposed_provenance_mut(address));
     // SAFETY: `shape` has `dims` entries, and NumPy copies them. `address` points to the number of values of `dtype` that the shape
     // requires, and they are aligned for it: `ArrayMemory::new`, the only constructor, has checked both. The values live as long as
@@ -219,7 +270,7 @@ fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Boun
     // creates no slice of the `Buf`: the address and the length need none. The pool accesses the memory only after that `Buf` is
     // dropped. So no reference to the values exists while Python may write. `address` comes from `Buf::as_mut_ptr`, which is derived
     // from `Vec::as_mut_ptr`, so writes through `data` are allowed. All bit patterns are valid values of the types; a bool is a `u8`
-    // in the `Buf`.
+    // in the `Buf`. A type that is not one of Rust's, of another package, is one of two bytes without references (`two_bytes`).
     //
     // NumPy takes ownership of the reference to `dtype`, and of the reference to `owner` even on failure. The returned array is a new
     // reference, or null with an exception set.

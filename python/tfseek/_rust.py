@@ -10,6 +10,7 @@ from ._open import reopen
 from ._progress import progress_of
 from ._scan import scan_dataset
 from ._show import dataset_html, example_html, sequence_html
+from ._tensor import bfloat16
 from ._warnings import warning_of
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "SidecarError",
     "Sparse",
     "SpecError",
+    "bfloat16",
     "byte_buffer",
     "dataset_html",
     "example_html",

@@ -169,9 +169,14 @@ def _name(dtype: Any) -> str:
     return "float32" if dtype is float else getattr(dtype, "name", None) or np.dtype(dtype).name
 
 
+def bfloat16() -> Any:
+    """Returns the dtype ``bfloat16``, which NumPy does not have."""
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)
+
+
 def _dtype(name: str) -> Any:
     if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
+        return bfloat16()
     return np.dtype(name).newbyteorder("<")

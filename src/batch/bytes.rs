@@ -2,8 +2,9 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use super::array::ArrayPools;
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
-use super::compile::MapPlan;
+use super::compile::{MapPlan, PlanSlot};
 use super::pool::{Buf, BufMut, BufPool, NoMemory};
 use super::row::Row;
 use crate::io::Region;
@@ -31,6 +32,7 @@ pub(super) struct ValuePools {
     spans: BufPool<RegionSpan>,
     data: BufPool<u8>,
     offsets: BufPool<i64>,
+    pub(super) arrays: ArrayPools,
 }
 
 impl ValuePools {
@@ -82,6 +84,13 @@ impl ValuePools {
         })
     }
 
+    /// Takes the spans of arrays back, which were read.
+    pub(super) fn reuse(&mut self, memory: ValueMemory) {
+        if let ValueMemory::Bytes(buf) = memory {
+            self.spans.freeze(buf, 0);
+        }
+    }
+
     /// Returns memory for contiguous copies of strings.
     pub(super) fn strings(&mut self) -> CopiedStrings {
         CopiedStrings { data: self.data.take(), offsets: self.offsets.take(), len: 0, end: 0 }
@@ -118,6 +127,8 @@ impl ValuePools {
             Values::Float32(from) => {
                 Values::Float32(gather(self.float32.take(), &mut self.float32, from, order, 0.0)?)
             }
+            // Only sparse columns have another order, and their values are those of lists.
+            Values::Array(values) => Values::Array(values.clone()),
             Values::Bytes(from) => Values::Bytes(match &from.repr {
                 BytesRepr::Spans { spans, regions } => {
                     let spans =
@@ -258,7 +269,7 @@ impl RowRegions {
     /// Finds the region of each row. Returns false if a row has none, or if no slot has byte strings.
     pub(super) fn find<R: Row>(&mut self, rows: &[R], part: &MapPlan, pool: &mut BufPool<Region>) -> bool {
         self.release();
-        if rows.is_empty() || !part.slots.iter().any(|slot| slot.dtype == DType::Bytes) {
+        if rows.is_empty() || !part.slots.iter().any(PlanSlot::has_strings) {
             return false;
         }
         let mut regions = pool.take();

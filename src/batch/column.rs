@@ -1,5 +1,6 @@
 //! The columns of a batch, in TensorFlow's shapes.
 
+use super::array::ArrayValues;
 use super::pool::Buf;
 use crate::error::Result;
 use crate::io::Region;
@@ -11,14 +12,14 @@ use std::slice;
 /// One column. Arrays are row-major. All parts are `'static`; a clone shares the values and costs a few reference counts.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Column of a `FixedLen` or `FixedLenSequence` spec, and of an `Optional` spec with a default. Also of a `Ragged` spec, if a
-    /// single record leaves no ragged dimension.
+    /// Column of a `FixedLen`, `FixedLenSequence`, `Raw` or `Tensor` spec, and of an `Optional` spec with a default. Also of a `Ragged` spec,
+    /// if a single record leaves no ragged dimension.
     Dense(Dense),
     /// Column of an `Optional` spec without a default.
     Optional(Optional),
     /// Column of a `VarLen` or `Sparse` spec.
     Sparse(Sparse),
-    /// Column of a `Ragged` spec.
+    /// Column of a `Ragged` spec, and of a `Raw` or `Tensor` spec whose first dimension is open.
     Ragged(Ragged),
 }
 
@@ -88,6 +89,8 @@ pub enum Values {
     Float32(Buf<f32>),
     /// Byte strings.
     Bytes(BytesColumn),
+    /// Numbers of the type of a `Raw` or `Tensor` spec.
+    Array(ArrayValues),
 }
 
 impl Values {
@@ -97,6 +100,7 @@ impl Values {
             Values::Int64(values) => values.len(),
             Values::Float32(values) => values.len(),
             Values::Bytes(values) => values.len(),
+            Values::Array(values) => values.len(),
         }
     }
 
@@ -105,12 +109,13 @@ impl Values {
         self.len() == 0
     }
 
-    /// Returns the type of the values.
-    pub(super) fn dtype(&self) -> DType {
+    /// Returns the name of the type of the values.
+    pub(super) fn type_name(&self) -> String {
         match self {
-            Values::Int64(_) => DType::Int64,
-            Values::Float32(_) => DType::Float32,
-            Values::Bytes(_) => DType::Bytes,
+            Values::Int64(_) => DType::Int64.to_string(),
+            Values::Float32(_) => DType::Float32.to_string(),
+            Values::Bytes(_) => DType::Bytes.to_string(),
+            Values::Array(values) => format!("arrays of {}", values.dtype()),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use crate::example::FeatureBuf;
 use crate::io::Region;
-use crate::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType, elements};
+use crate::schema::{ByteOrder, DType, FeatureSpec, Partition, Schema, SplitsDType, array_sizes, elements};
+use crate::tensor::TensorDType;
 use std::collections::BTreeMap;
 
 /// A compiled schema.
@@ -37,6 +38,50 @@ pub(super) struct PlanSlot {
     pub(super) need: Need,
     /// Concatenated byte strings of its default or its padding.
     pub(super) fallback: Option<Region>,
+    /// Set if its only byte string is an array.
+    pub(super) array: Option<ArrayPlan>,
+}
+
+impl PlanSlot {
+    /// Returns true if the values of its columns are byte strings.
+    pub(super) fn has_strings(&self) -> bool {
+        self.dtype == DType::Bytes && self.array.is_none()
+    }
+}
+
+/// The array that a byte string contains.
+#[derive(Debug)]
+pub(super) struct ArrayPlan {
+    pub(super) dtype: TensorDType,
+    pub(super) encoding: ArrayEncoding,
+    /// True if the first dimension is any number of items.
+    pub(super) open: bool,
+    /// Sizes of the other dimensions.
+    pub(super) sizes: Vec<usize>,
+    /// Number of elements of the array, or of an item.
+    pub(super) elements: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ArrayEncoding {
+    /// The bytes of the elements.
+    Raw(ByteOrder),
+    /// A `TensorProto`.
+    Tensor,
+}
+
+impl ArrayPlan {
+    fn new(spec: &FeatureSpec) -> Option<ArrayPlan> {
+        let (dtype, shape, encoding) = match spec {
+            FeatureSpec::Raw { dtype, shape, byte_order } => (dtype, shape, ArrayEncoding::Raw(*byte_order)),
+            FeatureSpec::Tensor { dtype, shape } => (dtype, shape, ArrayEncoding::Tensor),
+            _ => return None,
+        };
+        let (open, sizes) = array_sizes(shape);
+        let sizes: Vec<usize> = sizes.iter().copied().flatten().collect();
+        let elements = elements(&sizes).unwrap_or(usize::MAX);
+        Some(ArrayPlan { dtype: *dtype, encoding, open, sizes, elements })
+    }
 }
 
 /// The allowed number of values of a feature, and the result for an absent feature.
@@ -182,6 +227,9 @@ impl MapPlan {
                     let keys = partitions.iter().filter_map(Partition::key);
                     needs.extend(keys.map(|key| (key, (DType::Int64, Need::Any))));
                 }
+                FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+                    needs.insert(name, (DType::Bytes, Need::Fixed { count: 1, default: None }));
+                }
                 FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
                     needs.insert(value_key, (*dtype, Need::Any));
                     needs.extend(index_keys.iter().map(|key| (&**key, (DType::Int64, Need::Any))));
@@ -193,6 +241,8 @@ impl MapPlan {
             dtype,
             need,
             fallback: fallbacks.remove(key),
+            // The key of an array is the name of its only column.
+            array: specs.get(key).and_then(ArrayPlan::new),
         });
         let slots: Vec<PlanSlot> = slots.collect();
         let columns = specs.iter().map(|(name, spec)| ColumnPlan {
@@ -240,6 +290,17 @@ impl ColumnForm {
                 partitions: partitions.iter().map(|partition| PartitionPlan::new(partition, &slot)).collect(),
                 splits: *row_splits_dtype,
             },
+            FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } => {
+                let (open, sizes) = array_sizes(shape);
+                let sizes = sizes.iter().copied().flatten();
+                if open {
+                    // The items of a row are its values, in rows of the other dimensions.
+                    let partitions = sizes.map(PartitionPlan::Uniform).collect();
+                    ColumnForm::Ragged { slot: slot(name), partitions, splits: SplitsDType::Int64 }
+                } else {
+                    ColumnForm::Dense { slot: slot(name), shape: sizes.collect() }
+                }
+            }
             FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => ColumnForm::Sparse {
                 values: slot(value_key),
                 indices: index_keys.iter().map(|key| slot(key)).collect(),

@@ -2,12 +2,14 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use super::array::ArrayMemory;
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::Values;
-use super::compile::{DefaultValues, MapField, Need, PlanSlot};
+use super::compile::{ArrayPlan, DefaultValues, MapField, Need, PlanSlot};
 use super::pool::{BufMut, NoMemory};
 use super::row::Row;
 use super::span::{ListContent, SpanTable, ValueSpan};
+use super::unpack::{ArrayLimits, SlotArrays};
 use super::value_type::{RowBytes, ValueType, content, message_content};
 use crate::error::{Error, FeatureError};
 use crate::example::{Feature, FeatureList, VALUE_DEPTH, ValueMessage};
@@ -26,6 +28,8 @@ pub(super) struct SlotValues {
     pub(super) counts: Vec<u32>,
     /// Number of steps of each row of a feature list.
     pub(super) steps: Vec<u32>,
+    /// Values of arrays that are the strings of the memory.
+    arrays: SlotArrays,
     /// 1 for each row with the feature and a kind, or with the feature list; otherwise 0. Empty if presence is not recorded.
     pub(super) presence: Vec<u8>,
 }
@@ -120,8 +124,9 @@ impl<'a, R: Row> RowBlock<'a, R> {
 
 impl SlotValues {
     /// Starts a batch. No values are in the memory yet.
-    pub(super) fn start(&mut self, memory: ValueMemory) {
+    pub(super) fn start(&mut self, memory: ValueMemory, arrays: Option<ArrayMemory>) {
         self.memory = memory;
+        self.arrays.memory = arrays;
         self.used = 0;
         self.strings = None;
         self.counts.clear();
@@ -197,7 +202,26 @@ impl SlotValues {
         strings.append(new, |span| bytes.get(span))
     }
 
-    /// Shares the first `len` values.
+    /// Reads the arrays of a block, whose strings are in the memory. `rows` is the number of rows before the first refused one.
+    ///
+    /// # Errors
+    /// The first refused row, counted from the start of the block.
+    pub(super) fn read_arrays<R: Row>(
+        &mut self,
+        plan: &ArrayPlan,
+        block: &RowBlock<'_, R>,
+        rows: usize,
+        limit: u64,
+    ) -> Result<(), (usize, Error)> {
+        let SlotValues { memory: ValueMemory::Bytes(spans), arrays, counts, .. } = self else {
+            return Ok(());
+        };
+        let spans = spans.values.get(block.first..).unwrap_or_default();
+        let rows = block.rows.get(..rows).unwrap_or(block.rows);
+        arrays.append(plan, rows, spans, counts, ArrayLimits { rows: block.total, filled: limit })
+    }
+
+    /// Shares the first `len` values. Arrays are shared whole.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -208,6 +232,10 @@ impl SlotValues {
         bytes: &SpanBytes<'_, R>,
     ) -> Result<Values, NoMemory> {
         let strings = self.strings.take();
+        if let Some(arrays) = self.arrays.memory.take() {
+            pools.reuse(std::mem::take(&mut self.memory));
+            return Ok(Values::Array(pools.arrays.freeze(arrays)));
+        }
         pools.freeze(std::mem::take(&mut self.memory), strings, len, bytes)
     }
 }

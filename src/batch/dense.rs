@@ -3,11 +3,13 @@
 //! The functions take slices, so that arrays of other libraries can be converted too. [`Ragged::to_padded`] and
 //! [`Sparse::to_dense`] convert columns.
 
+use super::array::{ArrayBits, ArrayValues, numbers_of};
 use super::column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
 use super::pool::Buf;
 use crate::error::{Error, ErrorKind, Result, no_memory};
 use crate::example::{DType, FeatureBuf};
 use crate::memory::room;
+use crate::tensor::TensorDType;
 
 /// Row splits in slices.
 type Splits<'a> = RowSplits<&'a [i32], &'a [i64]>;
@@ -374,6 +376,77 @@ fn convert<L: DenseLayout>(
             let (dense, rest) = layout.dense(&strings, fill)?;
             Ok((Values::Bytes(BytesColumn::from_strings(&dense)?), rest))
         }
+        Values::Array(values) => {
+            let dtype = values.dtype();
+            let fill = fill_bits(dtype, &fill)
+                .ok_or_else(|| spec(&format!("{argument}: expected one value that is a {dtype}")))?;
+            let pairs = numbers_of(dtype) == 2;
+            let (bits, rest) = match values.bits() {
+                ArrayBits::Bits8(bits) => {
+                    let (dense, rest) = dense_numbers(layout, bits, pairs, fill as u8)?;
+                    (ArrayBits::Bits8(dense), rest)
+                }
+                ArrayBits::Bits16(bits) => {
+                    let (dense, rest) = dense_numbers(layout, bits, pairs, fill as u16)?;
+                    (ArrayBits::Bits16(dense), rest)
+                }
+                ArrayBits::Bits32(bits) => {
+                    let (dense, rest) = dense_numbers(layout, bits, pairs, fill as u32)?;
+                    (ArrayBits::Bits32(dense), rest)
+                }
+                ArrayBits::Bits64(bits) => {
+                    let (dense, rest) = dense_numbers(layout, bits, pairs, fill)?;
+                    (ArrayBits::Bits64(dense), rest)
+                }
+            };
+            Ok((Values::Array(ArrayValues::new(dtype, bits)), rest))
+        }
+    }
+}
+
+/// Arranges numbers, or pairs of them, of which `fill` is the first.
+fn dense_numbers<L: DenseLayout, T: Clone + Default>(
+    layout: &L,
+    numbers: &[T],
+    pairs: bool,
+    fill: T,
+) -> Result<(Buf<T>, L::Rest)> {
+    if pairs {
+        let (dense, rest) = layout.dense(numbers.as_chunks().0, [fill, T::default()])?;
+        Ok((dense.into_flattened().into(), rest))
+    } else {
+        let (dense, rest) = layout.dense(numbers, fill)?;
+        Ok((dense.into(), rest))
+    }
+}
+
+/// Returns the bits of a value of this dtype: those of 0, or of the only value of the list. `None` if the dtype does not have it. Of the
+/// floats of 16 bits only 0 is known.
+fn fill_bits(dtype: TensorDType, fill: &FeatureBuf) -> Option<u64> {
+    use TensorDType::*;
+    let int = match fill {
+        FeatureBuf::None => return Some(0),
+        FeatureBuf::Int64(list) if let [value] = list[..] => Some(value),
+        _ => None,
+    };
+    let float = match fill {
+        FeatureBuf::Float(list) if let [value] = list[..] => Some(f64::from(value)),
+        _ => int.map(|value| value as f64),
+    };
+    match dtype {
+        Bool => int.filter(|value| (0..2).contains(value)).map(|value| value as u64),
+        Int8 => i8::try_from(int?).ok().map(|value| value as u64),
+        Int16 => i16::try_from(int?).ok().map(|value| value as u64),
+        Int32 => i32::try_from(int?).ok().map(|value| value as u64),
+        Int64 => int.map(|value| value as u64),
+        UInt8 => u8::try_from(int?).ok().map(u64::from),
+        UInt16 => u16::try_from(int?).ok().map(u64::from),
+        UInt32 => u32::try_from(int?).ok().map(u64::from),
+        UInt64 => u64::try_from(int?).ok(),
+        Float32 | Complex64 => float.map(|value| (value as f32).to_bits().into()),
+        Float64 | Complex128 => float.map(f64::to_bits),
+        Float16 | BFloat16 => float.filter(|value| value.to_bits() == 0).map(|_| 0),
+        String => None,
     }
 }
 

@@ -421,8 +421,13 @@ mod tests {
     use super::*;
 
     fn keys(names: &[&str]) -> KeyPredictor {
-        let slot =
-            |&key: &&str| PlanSlot { key: key.into(), dtype: DType::Int64, need: Need::Any, fallback: None };
+        let slot = |&key: &&str| PlanSlot {
+            key: key.into(),
+            dtype: DType::Int64,
+            need: Need::Any,
+            fallback: None,
+            array: None,
+        };
         KeyPredictor::new(&names.iter().map(slot).collect::<Vec<_>>(), MapField::Features)
     }
 

@@ -8,6 +8,7 @@
 //! The result for a payload is what TensorFlow returns for the same message written by protobuf: the last entry of a key counts,
 //! and chunks and members are merged, so no legal data is lost. `docs/parsing.md` has the table of differences.
 
+mod array;
 mod assemble;
 mod bytes;
 mod column;
@@ -24,8 +25,10 @@ mod row;
 mod slots;
 mod span;
 mod sparse;
+mod unpack;
 mod value_type;
 
+pub use array::{ArrayBits, ArrayValues};
 pub use column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
 pub use dense::{dense_from_sparse, pad_rows};
 pub use output::Batch;

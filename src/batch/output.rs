@@ -110,13 +110,13 @@ impl Batch {
         typed: fn(&'a Values) -> Option<&'a T>,
     ) -> Result<&'a T> {
         let found = self.get(name).map(Column::values);
-        found.and_then(typed).ok_or_else(|| self.no_column(name, dtype, found.map(Values::dtype)))
+        found.and_then(typed).ok_or_else(|| self.no_column(name, dtype, found))
     }
 
     #[cold]
-    fn no_column(&self, name: &str, dtype: DType, found: Option<DType>) -> Error {
+    fn no_column(&self, name: &str, dtype: DType, found: Option<&Values>) -> Error {
         let found = match found {
-            Some(other) => format!("one of {other}"),
+            Some(other) => format!("one of {}", other.type_name()),
             None if self.feature_list(name).is_some() => "a feature list".to_owned(),
             None => "no such column".to_owned(),
         };

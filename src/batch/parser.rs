@@ -115,7 +115,8 @@ impl MapScratch {
     /// Starts a batch of these rows.
     fn start<R: Row>(&mut self, rows: &[R], part: &MapPlan, contiguous: bool, pool: &mut BufPool<Region>) {
         for ((slot, pools), planned) in self.slots.iter_mut().zip(&mut self.slot_pools).zip(&part.slots) {
-            slot.start(pools.memory(planned.dtype));
+            let arrays = planned.array.as_ref().map(|array| pools.arrays.take(array.dtype));
+            slot.start(pools.memory(planned.dtype), arrays);
         }
         self.borrows = !contiguous && self.regions.find(rows, part, pool);
     }
@@ -455,12 +456,21 @@ impl BatchParser {
                 MapField::Features => values.features(index, slot, &block),
                 MapField::FeatureLists => values.lists(index, slot, &block),
             };
-            if let Err(BadRow { row, step, fault }) = decoded {
-                let error = step.into_iter().fold(fault.error(&slot.key), Error::step);
+            let mut bad = decoded.err().map(|BadRow { row, step, fault }| {
+                (row, step.into_iter().fold(fault.error(&slot.key), Error::step))
+            });
+            if let Some(plan) = &slot.array {
+                // A lower row may have another array than the planned one.
+                let decoded = bad.as_ref().map_or(block.rows.len(), |(row, _)| *row);
+                if let Err((row, error)) = values.read_arrays(plan, &block, decoded, self.limit) {
+                    bad = Some((row, error.feature(slot.key.as_bytes())));
+                }
+            }
+            if let Some((row, error)) = bad {
                 (valid, refused) = (row, Some(RowError { row: first + row, error }));
                 continue;
             }
-            if !scratch.borrows && !matches!(slot.need, Need::Blocks { .. }) {
+            if !scratch.borrows && slot.array.is_none() && !matches!(slot.need, Need::Blocks { .. }) {
                 // The spans of blocks move when rows are padded, so their strings are copied later.
                 let copied = values.copy_strings(pools, &bytes);
                 copied.map_err(|e| RowError::without_memory(first, &slot.key, e))?;

@@ -135,14 +135,24 @@ impl Error {
             ErrorKind::Feature(e) => match e {
                 FeatureError::Missing { .. } => Category::MissingFeature,
                 FeatureError::NoKind { .. } | FeatureError::WrongKind { .. } => Category::KindMismatch,
-                FeatureError::Count { .. } | FeatureError::Several { .. } | FeatureError::Blocks { .. } => {
-                    Category::CountMismatch
-                }
+                FeatureError::Count { .. }
+                | FeatureError::Several { .. }
+                | FeatureError::Blocks { .. }
+                | FeatureError::ArrayLen { .. }
+                | FeatureError::ArrayItems { .. } => Category::CountMismatch,
                 FeatureError::Partition { .. } => Category::BadPartition,
                 FeatureError::SparseCount { .. } | FeatureError::SparseIndex { .. } => {
                     Category::BadSparseIndex
                 }
                 FeatureError::SplitsRange { .. } => Category::TooLarge,
+            },
+            ErrorKind::Tensor(e) => match e {
+                TensorError::DType { .. } | TensorError::UnsupportedDType { .. } => Category::KindMismatch,
+                TensorError::ContentLen { .. }
+                | TensorError::Count { .. }
+                | TensorError::Rank { .. }
+                | TensorError::DimSize { .. } => Category::CountMismatch,
+                _ => Category::MalformedProto,
             },
             ErrorKind::UnknownFeature { .. } => Category::MissingFeature,
             ErrorKind::Spec(_) => Category::BadSpec,

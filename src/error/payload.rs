@@ -107,6 +107,20 @@ pub enum FeatureError {
         /// Index found in the record.
         found: i64,
     },
+    /// A byte string does not have the bytes of an array.
+    ArrayLen {
+        /// Bytes of the array. Saturates at `u64::MAX`.
+        expected: u64,
+        /// Bytes of the string.
+        found: usize,
+    },
+    /// A byte string is not a whole number of items of an array.
+    ArrayItems {
+        /// Bytes of an item. Saturates at `u64::MAX`.
+        of: u64,
+        /// Bytes of the string.
+        found: usize,
+    },
 }
 
 /// The reason why a message is not a valid tensor, or why values and a shape cannot form one.
@@ -167,6 +181,22 @@ pub enum TensorError {
         /// Number of elements of the shape.
         expected: u64,
         /// Number of values.
+        found: u64,
+    },
+    /// The tensor has another number of dimensions.
+    Rank {
+        /// Requested number of dimensions.
+        expected: usize,
+        /// Number of dimensions of the tensor.
+        found: usize,
+    },
+    /// A dimension of the tensor has another size.
+    DimSize {
+        /// Number of the dimension, from 0.
+        dim: usize,
+        /// Requested size.
+        expected: u64,
+        /// Size in the tensor.
         found: u64,
     },
 }
@@ -246,6 +276,12 @@ impl fmt::Display for FeatureError {
             FeatureError::SparseIndex { size, found } => {
                 write!(f, "expected an index from 0 to below {size}, found {found}")
             }
+            FeatureError::ArrayLen { expected, found } => {
+                write!(f, "expected {} of an array, found {found}", Count(*expected, "byte"))
+            }
+            FeatureError::ArrayItems { of, found } => {
+                write!(f, "expected a multiple of {} of an array, found {found}", Count(*of, "byte"))
+            }
         }
     }
 }
@@ -287,6 +323,12 @@ impl fmt::Display for TensorError {
             }
             TensorError::Count { expected, found } => {
                 write!(f, "expected {} for the shape's elements, found {found}", Count(*expected, "value"))
+            }
+            TensorError::Rank { expected, found } => {
+                write!(f, "expected a tensor of {}, found {found}", Count(*expected as u64, "dimension"))
+            }
+            TensorError::DimSize { dim, expected, found } => {
+                write!(f, "expected a tensor of size {expected} in dimension {dim}, found {found}")
             }
         }
     }

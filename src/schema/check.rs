@@ -3,6 +3,7 @@
 use super::spec::{FeatureSpec, Partition, SplitsDType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::DType;
+use crate::tensor::TensorDType;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -156,7 +157,42 @@ fn check_spec(owner: SpecOwner, spec: &FeatureSpec) -> Result<()> {
                 None => Ok(()),
             }
         }
+        FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape } => {
+            if owner == SpecOwner::FeatureLists {
+                let name = spec.name();
+                return Err(spec_error(format!(
+                    "a feature list cannot have arrays in byte strings, found {name}"
+                )));
+            }
+            check_array(*dtype, shape)
+        }
     }
+}
+
+/// Returns true if the first dimension is open, and the other dimensions.
+pub(crate) fn array_sizes(shape: &[Option<usize>]) -> (bool, &[Option<usize>]) {
+    match shape {
+        [None, sizes @ ..] => (true, sizes),
+        sizes => (false, sizes),
+    }
+}
+
+/// Validates the type and the shape of the arrays in byte strings.
+fn check_array(dtype: TensorDType, shape: &[Option<usize>]) -> Result<()> {
+    if dtype.size().is_none() {
+        return Err(spec_error("dtype: expected numbers or bools, found string"));
+    }
+    let (any, sizes) = array_sizes(shape);
+    let sizes: Option<Vec<usize>> = sizes.iter().copied().collect();
+    let Some(sizes) = sizes else {
+        return Err(spec_error("shape: expected an open dimension as the first only, found another"));
+    };
+    if elements(&sizes)? == 0 && any {
+        return Err(spec_error(format!(
+            "an item of shape {sizes:?} has no values, so items cannot be counted"
+        )));
+    }
+    Ok(())
 }
 
 fn check_default_kind(found: Option<DType>, dtype: DType) -> Result<()> {
@@ -205,7 +241,9 @@ fn claim_roles<'a>(roles: &mut BTreeMap<&'a str, Role>, name: &'a str, spec: &'a
     match spec {
         FeatureSpec::FixedLen { .. }
         | FeatureSpec::Optional { .. }
-        | FeatureSpec::FixedLenSequence { .. } => claim(name, Role::Dense),
+        | FeatureSpec::FixedLenSequence { .. }
+        | FeatureSpec::Raw { .. }
+        | FeatureSpec::Tensor { .. } => claim(name, Role::Dense),
         FeatureSpec::VarLen { dtype } => claim(name, Role::Sparse(*dtype)),
         FeatureSpec::Ragged { dtype, value_key, partitions, row_splits_dtype, .. } => {
             claim(value_key.as_deref().unwrap_or(name), Role::Ragged(*dtype, *row_splits_dtype))?;

@@ -1,7 +1,7 @@
 //! Code generation: writes a schema as Python code for TensorFlow.
 
 use super::literal::{FormatFn, decimal, list, nested};
-use super::{FeatureSpec, Partition, Schema, SplitsDType};
+use super::{ByteOrder, FeatureSpec, Partition, Schema, SplitsDType};
 use crate::example::FeatureBuf;
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter, Write};
@@ -10,6 +10,8 @@ use std::fmt::{self, Formatter, Write};
 ///
 /// The code defines `feature_description` for `tf.io.parse_example`, or `context_features` and `sequence_features` for
 /// `tf.io.parse_sequence_example`.
+///
+/// For an array in a byte string, the code has a string, and a comment with the function that decodes it.
 ///
 /// TensorFlow has no [`Optional`](FeatureSpec::Optional). The code has a `VarLenFeature` instead, or with a default a
 /// `FixedLenFeature`, and a comment with the difference.
@@ -28,11 +30,7 @@ pub fn python(schema: &Schema) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(body, "\n{name} = {{");
         for (key, spec) in specs {
-            let comment = match spec {
-                FeatureSpec::Optional { default: None, .. } => "  # optional; tf.io accepts several values",
-                FeatureSpec::Optional { .. } => "  # optional; tf.io refuses an empty list",
-                _ => "",
-            };
+            let comment = FormatFn(|f: &mut Formatter<'_>| py_comment(f, spec));
             let spec = FormatFn(|f: &mut Formatter<'_>| py_spec(f, spec));
             let _ = writeln!(body, "    {}: {spec},{comment}", PyStr(key));
         }
@@ -49,6 +47,29 @@ pub fn python(schema: &Schema) -> String {
     format!("{numpy}import tensorflow as tf\n{body}")
 }
 
+fn py_comment(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
+    match spec {
+        FeatureSpec::Optional { default: None, .. } => {
+            f.write_str("  # optional; tf.io accepts several values")
+        }
+        FeatureSpec::Optional { .. } => f.write_str("  # optional; tf.io refuses an empty list"),
+        FeatureSpec::Raw { dtype, shape, byte_order } => {
+            write!(f, "  # tf.io.decode_raw(.., tf.{dtype}")?;
+            if *byte_order == ByteOrder::Big {
+                f.write_str(", little_endian=False")?;
+            }
+            f.write_str("), then tf.reshape(.., ")?;
+            list(f, shape, |size, f| match size {
+                Some(size) => write!(f, "{size}"),
+                None => f.write_str("-1"),
+            })?;
+            f.write_str(")")
+        }
+        FeatureSpec::Tensor { dtype, .. } => write!(f, "  # tf.io.parse_tensor(.., tf.{dtype})"),
+        _ => Ok(()),
+    }
+}
+
 fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
     let dtype = spec.dtype();
     match spec {
@@ -59,6 +80,9 @@ fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
         FeatureSpec::Optional { default: default @ Some(_), .. } => {
             write!(f, "tf.io.FixedLenFeature([], tf.{dtype}")?;
             py_default(f, default.as_ref(), &[])?;
+        }
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+            write!(f, "tf.io.FixedLenFeature([], tf.{dtype}")?;
         }
         FeatureSpec::Optional { .. } | FeatureSpec::VarLen { .. } => {
             write!(f, "tf.io.VarLenFeature(tf.{dtype}")?;

@@ -31,6 +31,6 @@ mod spec;
 
 pub use crate::example::DType;
 pub use build::{Schema, SchemaBuilder};
-pub(crate) use check::elements;
+pub(crate) use check::{array_sizes, elements};
 pub use infer::{Finding, Inference};
-pub use spec::{FeatureSpec, Partition, SplitsDType};
+pub use spec::{ByteOrder, FeatureSpec, Partition, SplitsDType};

@@ -1,6 +1,7 @@
 //! Specs of columns.
 
 use crate::example::{DType, FeatureBuf};
+use crate::tensor::TensorDType;
 
 /// The type of the row splits of a ragged column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,6 +19,26 @@ impl SplitsDType {
         match self {
             SplitsDType::Int32 => "int32",
             SplitsDType::Int64 => "int64",
+        }
+    }
+}
+
+/// The order of the bytes of a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Lowest byte first.
+    #[default]
+    Little,
+    /// Highest byte first.
+    Big,
+}
+
+impl ByteOrder {
+    /// Returns `little` or `big`.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            ByteOrder::Little => "little",
+            ByteOrder::Big => "big",
         }
     }
 }
@@ -133,6 +154,25 @@ pub enum FeatureSpec {
         /// If true, the entries of each record are assumed to be sorted.
         already_sorted: bool,
     },
+    /// An array per record, as the bytes of one byte string, which `tf.io.decode_raw` reads. The column has the
+    /// [values of an array](crate::batch::Values::Array). It is dense, of shape `[n] + shape`, or ragged if the first dimension is
+    /// `None`. A byte of a bool that is not 0 becomes 1.
+    Raw {
+        /// Type of the elements. Not strings.
+        dtype: TensorDType,
+        /// Shape of the array of one record, row-major. Only the first dimension can be `None`, which is any size.
+        shape: Vec<Option<usize>>,
+        /// Byte order of the elements in the records. The column has the machine's order.
+        byte_order: ByteOrder,
+    },
+    /// An array per record, as one byte string that `tf.io.serialize_tensor` wrote: a `TensorProto`. The column is that of
+    /// [`Raw`](FeatureSpec::Raw).
+    Tensor {
+        /// Type of the elements. Not strings. Each tensor must have it.
+        dtype: TensorDType,
+        /// Shape of the array of one record. Each tensor must have it. Only the first dimension can be `None`, which is any size.
+        shape: Vec<Option<usize>>,
+    },
 }
 
 impl FeatureSpec {
@@ -178,6 +218,28 @@ impl FeatureSpec {
         }
     }
 
+    /// Returns a spec of arrays as little-endian bytes, one byte string per record: see [`Raw`](FeatureSpec::Raw).
+    ///
+    /// ```
+    /// use tfseek::batch::{BatchParser, Values};
+    /// use tfseek::{ExampleBuilder, FeatureSpec, Schema, TensorDType};
+    /// let pixels = FeatureSpec::raw(&[Some(2), Some(2)], TensorDType::UInt16);
+    /// let schema = Schema::example().feature("pixels", pixels).build()?;
+    /// let row = ExampleBuilder::new().bytes("pixels", [&[1, 0, 2, 0, 3, 0, 0, 1]]).encode()?;
+    /// let batch = BatchParser::new(&schema).parse(&[row])?;
+    /// let Some(Values::Array(pixels)) = batch.get("pixels").map(|column| column.values()) else { panic!() };
+    /// assert_eq!(pixels.as_slice::<u16>()?, [1, 2, 3, 256]);
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    pub fn raw(shape: &[Option<usize>], dtype: TensorDType) -> FeatureSpec {
+        FeatureSpec::Raw { dtype, shape: shape.to_vec(), byte_order: ByteOrder::Little }
+    }
+
+    /// Returns a spec of arrays as serialized tensors, one per record: see [`Tensor`](FeatureSpec::Tensor).
+    pub fn tensor(shape: &[Option<usize>], dtype: TensorDType) -> FeatureSpec {
+        FeatureSpec::Tensor { dtype, shape: shape.to_vec() }
+    }
+
     /// Sets the default: the values of an absent `FixedLen` feature, the value of a missing `Optional` one, or the padding of a
     /// `FixedLenSequence`. Other specs have no default and do not change.
     #[must_use]
@@ -191,9 +253,10 @@ impl FeatureSpec {
         self
     }
 
-    /// Returns the type of the values.
+    /// Returns the type of the values in the records, which for arrays is that of byte strings.
     pub fn dtype(&self) -> DType {
         match self {
+            FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => DType::Bytes,
             FeatureSpec::FixedLen { dtype, .. }
             | FeatureSpec::Optional { dtype, .. }
             | FeatureSpec::VarLen { dtype }
@@ -203,7 +266,8 @@ impl FeatureSpec {
         }
     }
 
-    /// Returns the name of the variant in the JSON form: `fixed`, `optional`, `varlen`, `fixed_sequence`, `ragged` or `sparse`.
+    /// Returns the name of the variant in the JSON form: `fixed`, `optional`, `varlen`, `fixed_sequence`, `ragged`, `sparse`, `raw` or
+    /// `tensor`.
     pub const fn name(&self) -> &'static str {
         match self {
             FeatureSpec::FixedLen { .. } => "fixed",
@@ -212,6 +276,8 @@ impl FeatureSpec {
             FeatureSpec::FixedLenSequence { .. } => "fixed_sequence",
             FeatureSpec::Ragged { .. } => "ragged",
             FeatureSpec::Sparse { .. } => "sparse",
+            FeatureSpec::Raw { .. } => "raw",
+            FeatureSpec::Tensor { .. } => "tensor",
         }
     }
 }

@@ -19,8 +19,18 @@ pub trait Element: Copy + 'static {
     /// Appends the element's little-endian bytes.
     fn put(self, out: &mut Vec<u8>);
 
-    /// Returns the bytes as elements, if they are aligned and the machine is little-endian.
-    fn cast(bytes: &[u8]) -> Option<&[Self]>;
+    /// Returns bytes in the machine's byte order as elements, if they are aligned.
+    fn native(bytes: &[u8]) -> Option<&[Self]>;
+
+    /// Returns little-endian bytes as elements, if they are aligned and the machine is little-endian.
+    fn cast(bytes: &[u8]) -> Option<&[Self]> {
+        // An empty slice may have any address, even an unaligned one.
+        match bytes {
+            [] => Some(&[]),
+            bytes if cfg!(target_endian = "little") => Self::native(bytes),
+            _ => None,
+        }
+    }
 }
 
 macro_rules! numbers {
@@ -38,8 +48,8 @@ macro_rules! numbers {
                 out.extend_from_slice(&self.to_le_bytes());
             }
 
-            fn cast(bytes: &[u8]) -> Option<&[$t]> {
-                cast(bytes)
+            fn native(bytes: &[u8]) -> Option<&[$t]> {
+                bytemuck::try_cast_slice(bytes).ok()
             }
         }
     )*};
@@ -63,8 +73,8 @@ macro_rules! complex {
                 self.into_iter().for_each(|part| part.put(out));
             }
 
-            fn cast(bytes: &[u8]) -> Option<&[[$t; 2]]> {
-                cast(bytes)
+            fn native(bytes: &[u8]) -> Option<&[[$t; 2]]> {
+                bytemuck::try_cast_slice(bytes).ok()
             }
         }
     )*};
@@ -84,7 +94,7 @@ impl Element for bool {
         out.push(self.into());
     }
 
-    fn cast(bytes: &[u8]) -> Option<&[bool]> {
+    fn native(bytes: &[u8]) -> Option<&[bool]> {
         // The bytes were validated to be 0 or 1, and the cast validates them again.
         bytemuck::checked::try_cast_slice(bytes).ok()
     }
@@ -94,12 +104,4 @@ impl Element for bool {
 #[inline]
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
-}
-
-fn cast<T: bytemuck::Pod>(bytes: &[u8]) -> Option<&[T]> {
-    if bytes.is_empty() {
-        // An empty slice may have any address, even an unaligned one.
-        return Some(&[]);
-    }
-    if cfg!(target_endian = "little") { bytemuck::try_cast_slice(bytes).ok() } else { None }
 }

@@ -34,5 +34,6 @@ mod value;
 pub use build::{serialize_strings, serialize_tensor, serialize_values};
 pub use dtype::TensorDType;
 pub use element::Element;
+pub(crate) use parse::TensorHeader;
 pub use parse::{DEFAULT_LIMIT, parse_tensor, parse_tensor_within};
 pub use value::Tensor;

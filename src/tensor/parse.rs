@@ -65,45 +65,95 @@ pub fn parse_tensor(bytes: &[u8], dtype: TensorDType) -> Result<Tensor<'_>> {
 /// # Errors
 /// As [`parse_tensor`].
 pub fn parse_tensor_within(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tensor<'_>> {
-    if bytes.len() as u64 > MAX_LEN {
-        return Err(ErrorKind::TooLarge { len: bytes.len() as u128, limit: MAX_LEN }.into());
-    }
-    let typed = proto::typed_field(dtype);
-    let fields = TensorFields::read(bytes, typed)?;
-
-    match TensorDType::from_number(fields.dtype) {
-        Some(stored) if stored == dtype => {}
-        Some(stored) => {
-            return Err(TensorError::DType { expected: dtype.name(), found: stored.name() }.into());
-        }
-        None => return Err(TensorError::UnsupportedDType { number: fields.dtype }.into()),
-    }
-    let (shape, n) = fields.shape.checked()?;
-
-    let data = match (dtype.size(), fields.content) {
-        (Some(size), []) => numbers(bytes, dtype, size, n, fields.values, limit)?,
+    let header = TensorHeader::read(bytes, dtype, Vec::new())?;
+    let n = header.elements;
+    let data = match (dtype.size(), header.content) {
         (Some(size), content) => {
-            let expected = u128::from(n).saturating_mul(size as u128);
-            if expected != content.len() as u128 {
-                let expected = u64::try_from(expected).unwrap_or(u64::MAX);
-                return Err(TensorError::ContentLen { expected, found: content.len() as u64 }.into());
-            }
-            if dtype == TensorDType::Bool {
+            let mut decoded = Vec::new();
+            let stored = header.numbers(size, limit, &mut decoded)?;
+            if dtype == TensorDType::Bool && !content.is_empty() {
                 check_bools(content)?;
             }
-            TensorData::Numbers(Cow::Borrowed(content))
+            TensorData::Numbers(stored.map_or(Cow::Owned(decoded), Cow::Borrowed))
         }
-        (None, []) => strings(bytes, n, fields.values, limit)?,
+        (None, []) => strings(bytes, n, header.values, limit)?,
         (None, content) => string_content(content, n)?,
     };
     // Each element takes bytes that are present or that the limit allows.
     let len = usize::try_from(n).map_err(|_| no_memory())?;
-    Ok(Tensor { dtype, shape, len, data })
+    Ok(Tensor { dtype, shape: header.shape, len, data })
+}
+
+/// A message whose fields were found and validated, before its values are decoded.
+pub(crate) struct TensorHeader<'a> {
+    bytes: &'a [u8],
+    dtype: TensorDType,
+    /// The dimensions.
+    pub(crate) shape: Vec<u64>,
+    /// Number of elements of the shape.
+    elements: u64,
+    content: &'a [u8],
+    /// Number of values in the typed field of the dtype.
+    values: usize,
+}
+
+impl<'a> TensorHeader<'a> {
+    /// Reads the header of a tensor of this dtype. `dims` is memory for the dimensions.
+    pub(crate) fn read(bytes: &'a [u8], dtype: TensorDType, dims: Vec<u64>) -> Result<TensorHeader<'a>> {
+        if bytes.len() as u64 > MAX_LEN {
+            return Err(ErrorKind::TooLarge { len: bytes.len() as u128, limit: MAX_LEN }.into());
+        }
+        let typed = proto::typed_field(dtype);
+        let fields = TensorFields::read(bytes, typed, dims)?;
+        match TensorDType::from_number(fields.dtype) {
+            Some(stored) if stored == dtype => {}
+            Some(stored) => {
+                return Err(TensorError::DType { expected: dtype.name(), found: stored.name() }.into());
+            }
+            None => return Err(TensorError::UnsupportedDType { number: fields.dtype }.into()),
+        }
+        let (shape, elements) = fields.shape.checked()?;
+        Ok(TensorHeader { bytes, dtype, shape, elements, content: fields.content, values: fields.values })
+    }
+
+    /// Returns an error for a tensor with elements and without any value. TensorFlow reads it as zeros.
+    pub(crate) fn check_given(&self) -> Result<(), TensorError> {
+        let given = if is_complex(self.dtype) { self.values / 2 } else { self.values };
+        if self.elements > 0 && self.content.is_empty() && given == 0 {
+            return Err(TensorError::Count { expected: self.elements, found: 0 });
+        }
+        Ok(())
+    }
+
+    /// Returns the little-endian bytes of numbers of `size` bytes, if the message has them as they are. Otherwise decodes them into
+    /// `decoded`, which is cleared before, and returns `None`. The bytes of bools are not checked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`] if values are missing and all would take more than `limit` bytes.
+    pub(crate) fn numbers(&self, size: usize, limit: u64, decoded: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
+        if self.content.is_empty() && self.elements > 0 {
+            decode_numbers(self, size, limit, decoded)?;
+            return Ok(None);
+        }
+        let expected = u128::from(self.elements).saturating_mul(size as u128);
+        if expected != self.content.len() as u128 {
+            let expected = u64::try_from(expected).unwrap_or(u64::MAX);
+            return Err(TensorError::ContentLen { expected, found: self.content.len() as u64 }.into());
+        }
+        Ok(Some(self.content))
+    }
+}
+
+/// Returns true if an element is two values of its typed field.
+fn is_complex(dtype: TensorDType) -> bool {
+    matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128)
 }
 
 impl<'a> TensorFields<'a> {
-    fn read(bytes: &'a [u8], typed: u32) -> Result<TensorFields<'a>, Fault> {
-        let mut fields = TensorFields::default();
+    fn read(bytes: &'a [u8], typed: u32, mut dims: Vec<u64>) -> Result<TensorFields<'a>, Fault> {
+        dims.clear();
+        let shape = ParsedShape { dims, ..ParsedShape::default() };
+        let mut fields = TensorFields { shape, ..TensorFields::default() };
         let mut reader = WireReader::new(bytes);
         while let Some((number, value)) = reader.next()? {
             match (number, value) {
@@ -177,28 +227,19 @@ fn dim_size(mut reader: WireReader<'_>) -> Result<i64, Fault> {
     Ok(size)
 }
 
-/// Decodes the first `n` numbers of a typed field with `values` values. If there are fewer, the last is repeated.
-fn numbers(
-    bytes: &[u8],
-    dtype: TensorDType,
-    size: usize,
-    n: u64,
-    values: usize,
-    limit: u64,
-) -> Result<TensorData<'_>> {
+/// Decodes as many numbers of the typed field as there are elements. If there are fewer, the last is repeated.
+fn decode_numbers(header: &TensorHeader<'_>, size: usize, limit: u64, out: &mut Vec<u8>) -> Result<()> {
+    let &TensorHeader { bytes, dtype, elements: n, values, .. } = header;
+    out.clear();
     let number = proto::typed_field(dtype);
     // A complex number is two values. Half a complex number at the end is ignored.
-    let complex = matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128);
-    let given = if complex { values / 2 } else { values };
+    let given = if is_complex(dtype) { values / 2 } else { values };
     let total = u128::from(n).saturating_mul(size as u128);
-    if total == 0 {
-        return Ok(TensorData::Numbers(Cow::Borrowed(&[])));
-    }
     if (given as u64) < n {
         check_limit(total, limit)?;
     }
     let total = usize::try_from(total).map_err(|_| no_memory())?;
-    let mut out = room(total)?;
+    out.try_reserve_exact(total)?;
     let mut reader = WireReader::new(bytes);
     while let Ok(Some((field, value))) = reader.next() {
         if out.len() >= total {
@@ -215,22 +256,20 @@ fn numbers(
                 let room = total.saturating_sub(out.len());
                 out.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
             }
-            (Some(ValueEncoding::Varint), WireValue::Varint(value)) => {
-                put_varint(value, dtype, size, &mut out)
-            }
+            (Some(ValueEncoding::Varint), WireValue::Varint(value)) => put_varint(value, dtype, size, out),
             (Some(ValueEncoding::Varint), WireValue::Len(chunk)) => {
                 let mut chunk = WireReader::new(chunk);
                 while !chunk.is_empty() && out.len() < total {
                     let Ok(value) = chunk.varint() else { break };
-                    put_varint(value, dtype, size, &mut out);
+                    put_varint(value, dtype, size, out);
                 }
             }
             _ => {}
         }
     }
     out.truncate(total.min(given.saturating_mul(size)));
-    fill(&mut out, size, total);
-    Ok(TensorData::Numbers(Cow::Owned(out)))
+    fill(out, size, total);
+    Ok(())
 }
 
 /// Appends the low `size` bytes of a value. For bools, appends 1 if the value is not zero, and 0 otherwise.

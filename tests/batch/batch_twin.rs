@@ -23,10 +23,10 @@ fn cases() -> usize {
 }
 
 /// Parses a few batches of one schema with one parser. Tallies the outcomes and returns the number of payloads.
-fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> usize {
+fn session(seed: u64, schema: fn(&mut Rng) -> Schema, tally: &mut HashMap<Outcome, usize>) -> usize {
     let mut rng = Rng::new(seed);
     let rng = &mut rng;
-    let schema = shaped::schema(rng, sequence);
+    let schema = schema(rng);
     let whole = rng.chance(64);
     let form = Form { single: false };
     let contiguous = rng.chance(128);
@@ -47,8 +47,7 @@ fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> us
         let payloads: Vec<Vec<u8>> = (0..n).map(|_| shaped::payload(rng, &schema, style)).collect();
         let want = Want::new(&schema, &payloads, form, whole);
         let found = parse_with_some_row_type(rng, &parser, &payloads);
-        let what =
-            || format!("seed {seed}, sequence {sequence}, batch {batch} of {n} rows: {schema:?}\n{style:?}");
+        let what = || format!("seed {seed}, batch {batch} of {n} rows: {schema:?}\n{style:?}");
         match want.compare(&found) {
             Ok(outcome) => *tally.entry(outcome).or_default() += 1,
             Err(difference) => panic!("{}\n{difference}", what()),
@@ -155,10 +154,10 @@ fn parallel(rng: &mut Rng, parser: &BatchParser, payloads: &[Vec<u8>], seed: u64
     }
 }
 
-fn sessions(sequence: bool) {
+fn sessions(schema: fn(&mut Rng) -> Schema) {
     let (mut made, mut tally) = (0, HashMap::new());
     for seed in 0.. {
-        made += session(seed, sequence, &mut tally);
+        made += session(seed, schema, &mut tally);
         if made >= cases() {
             break;
         }
@@ -173,10 +172,15 @@ fn sessions(sequence: bool) {
 
 #[test]
 fn examples() {
-    sessions(false);
+    sessions(|rng| shaped::schema(rng, false));
 }
 
 #[test]
 fn sequence_examples() {
-    sessions(true);
+    sessions(|rng| shaped::schema(rng, true));
+}
+
+#[test]
+fn arrays_in_byte_strings() {
+    sessions(shaped::schema_of_arrays);
 }

@@ -1,5 +1,6 @@
 //! Batches: schemas, parsing, and their errors.
 
+mod arrays;
 mod batch_twin;
 mod lowest_row;
 mod optional;

@@ -46,6 +46,7 @@ fn text(values: &Values) -> Vec<String> {
         Values::Int64(values) => values.iter().map(ToString::to_string).collect(),
         Values::Float32(values) => values.iter().map(ToString::to_string).collect(),
         Values::Bytes(values) => values.iter().map(|value| value.escape_ascii().to_string()).collect(),
+        Values::Array(_) => panic!("an optional column has no arrays"),
     }
 }
 

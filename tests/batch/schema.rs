@@ -3,8 +3,8 @@
 use tfseek::error::Category;
 use tfseek::example::ExampleBuilder;
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::schema::{Inference, Partition, SplitsDType, code};
-use tfseek::{DType, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder};
+use tfseek::schema::{ByteOrder, Inference, Partition, SplitsDType, code};
+use tfseek::{DType, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder, TensorDType};
 use tfseek_testkit::rng::Rng;
 
 /// Returns a random schema that may use every option.
@@ -70,7 +70,8 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
     let dtype = rng.pick(&[DType::Bytes, DType::Float32, DType::Int64]);
     let shape = any_shape(rng);
     let default = rng.chance(128);
-    match rng.below(6) {
+    match rng.below(7) {
+        5 if !list => any_array(rng),
         0 if !list => {
             let count = shape.iter().product();
             FeatureSpec::FixedLen { shape, dtype, default: default.then(|| any_values(rng, dtype, count)) }
@@ -115,6 +116,18 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
     }
 }
 
+fn any_array(rng: &mut Rng) -> FeatureSpec {
+    let open = rng.chance(64);
+    let sizes = any_shape(rng).into_iter().map(Some);
+    let shape: Vec<_> = open.then_some(None).into_iter().chain(sizes).collect();
+    let dtype =
+        rng.pick(&[TensorDType::Bool, TensorDType::UInt8, TensorDType::BFloat16, TensorDType::Complex128]);
+    match rng.below(2) {
+        0 => FeatureSpec::Tensor { dtype, shape },
+        _ => FeatureSpec::Raw { dtype, shape, byte_order: rng.pick(&[ByteOrder::Little, ByteOrder::Big]) },
+    }
+}
+
 #[test]
 fn json_round_trips() {
     for seed in 0..5_000 {
@@ -136,6 +149,8 @@ fn json_is_pretty_printed() {
         .feature("d", FeatureSpec::fixed_len_sequence(&[], DType::Bytes).with_default(["-"]))
         .feature("e", FeatureSpec::optional(DType::Int64))
         .feature("f", FeatureSpec::optional(DType::Float32).with_default([0.5f32]))
+        .feature("g", FeatureSpec::raw(&[Some(2), Some(3)], TensorDType::UInt16))
+        .feature("h", FeatureSpec::tensor(&[None, Some(3)], TensorDType::BFloat16))
         .build()
         .unwrap();
     let json = r#"{
@@ -145,7 +160,9 @@ fn json_is_pretty_printed() {
     "c": {"already_sorted": false, "dtype": "int64", "index_key": "i", "size": 10, "type": "sparse", "value_key": "v"},
     "d": {"allow_missing": true, "default": "-", "dtype": "string", "shape": [], "type": "fixed_sequence"},
     "e": {"dtype": "int64", "type": "optional"},
-    "f": {"default": 0.5, "dtype": "float32", "type": "optional"}
+    "f": {"default": 0.5, "dtype": "float32", "type": "optional"},
+    "g": {"byte_order": "little", "dtype": "uint16", "shape": [2, 3], "type": "raw"},
+    "h": {"dtype": "bfloat16", "shape": [null, 3], "type": "tensor"}
   }
 }
 "#;
@@ -318,6 +335,22 @@ fn each_field_is_validated() {
         (
             r#"{"type": "sparse", "dtype": "int64", "value_key": "v", "index_key": "i", "size": 1e3}"#,
             "size: expected an integer, found 1000.0",
+        ),
+        (
+            r#"{"type": "raw", "dtype": "string", "shape": []}"#,
+            "dtype: expected bool or a type of numbers, such as uint8 or float32, found \"string\"",
+        ),
+        (r#"{"type": "tensor", "dtype": "int4", "shape": []}"#, "found \"int4\""),
+        (r#"{"type": "raw", "dtype": "int8"}"#, "shape is missing"),
+        (r#"{"type": "raw", "dtype": "int8", "shape": ["a"]}"#, "shape: expected an integer, found \"a\""),
+        (r#"{"type": "raw", "dtype": "int8", "shape": [2, null]}"#, "as the first only"),
+        (
+            r#"{"type": "raw", "dtype": "int8", "shape": [], "byte_order": "network"}"#,
+            "byte_order: expected little or big, found \"network\"",
+        ),
+        (
+            r#"{"type": "tensor", "dtype": "int8", "shape": [], "byte_order": "big"}"#,
+            "tensor has no field \"byte_order\"",
         ),
     ] {
         refused(parse_one_spec(spec), words);
@@ -653,4 +686,27 @@ fn generated_python_is_as_expected() {
     let [example, sequence] = everything();
     assert_eq!(code::python(&example), include_str!("../data/schema_example.py"));
     assert_eq!(code::python(&sequence), include_str!("../data/schema_sequence.py"));
+}
+
+/// TensorFlow reads the strings, and a comment has the function that decodes them.
+#[test]
+fn generated_python_of_arrays() {
+    let raw = FeatureSpec::Raw {
+        dtype: TensorDType::Int16,
+        shape: vec![None, Some(3)],
+        byte_order: ByteOrder::Big,
+    };
+    let schema = Schema::example()
+        .feature("a", raw)
+        .feature("b", FeatureSpec::raw(&[Some(28), Some(28)], TensorDType::UInt8))
+        .feature("c", FeatureSpec::tensor(&[], TensorDType::BFloat16))
+        .build()
+        .unwrap();
+    let lines = [
+        "    'a': tf.io.FixedLenFeature([], tf.string),  # tf.io.decode_raw(.., tf.int16, little_endian=False), then tf.reshape(.., [-1, 3])",
+        "    'b': tf.io.FixedLenFeature([], tf.string),  # tf.io.decode_raw(.., tf.uint8), then tf.reshape(.., [28, 28])",
+        "    'c': tf.io.FixedLenFeature([], tf.string),  # tf.io.parse_tensor(.., tf.bfloat16)",
+    ];
+    let found = code::python(&schema);
+    assert_eq!(found.lines().skip(3).take(3).collect::<Vec<_>>(), lines, "{found}");
 }

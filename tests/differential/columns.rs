@@ -67,6 +67,7 @@ fn array(values: &Values, shape: &[usize]) -> Value {
         Values::Bytes(values) => {
             json!({"dtype": "string", "shape": shape, "data": values.iter().map(hex).collect::<Vec<_>>()})
         }
+        Values::Array(values) => panic!("tf.io.parse_example has no arrays of {}", values.dtype()),
     }
 }
 

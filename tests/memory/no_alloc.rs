@@ -6,6 +6,7 @@ use tfseek::batch::{Batch, BatchParser, Row};
 use tfseek::example::{Features, MessageKind};
 use tfseek::io::Region;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use tfseek::tensor::TensorDType;
 use tfseek::{DatasetOptions, Example, Feature, Mapped, SequenceExample, Verify};
 use tfseek_testkit::alloc;
 use tfseek_testkit::rng::Rng;
@@ -290,6 +291,14 @@ fn columns(sequence: bool) -> Schema {
                 .feature(key("sequence"), FeatureSpec::fixed_len_sequence(&[3], dtype))
                 .feature(key("sparse"), sparse);
         }
+    }
+    for (dtype, first) in
+        [(TensorDType::UInt8, Some(5)), (TensorDType::Float16, None), (TensorDType::Complex128, None)]
+    {
+        let shape = [first, Some(2)];
+        builder = builder
+            .feature(format!("raw {dtype}"), FeatureSpec::raw(&shape, dtype))
+            .feature(format!("tensor {dtype}"), FeatureSpec::tensor(&shape, dtype));
     }
     builder.build().unwrap()
 }

@@ -35,6 +35,7 @@ fn size(batch: &Batch) -> u64 {
         Values::Float32(v) => 4 * v.len(),
         // Location, length, and bytes of each string.
         Values::Bytes(v) => v.iter().map(|value| 24 + value.len()).sum(),
+        Values::Array(v) => v.dtype().size().unwrap() * v.len(),
     };
     let columns = batch.columns().chain(batch.feature_lists()).map(|(_, column)| match column {
         Column::Dense(of) => values(&of.values),

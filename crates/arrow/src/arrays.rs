@@ -2,20 +2,20 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{collected, shared};
-use crate::plan::{Form, PlannedColumn};
+use crate::plan::{Form, PlannedColumn, array_type};
 use crate::strings::{MAX_OFFSET, binary, kept_strings, views};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, GenericListArray, OffsetSizeTrait, PrimitiveArray, StringArray,
-    StructArray,
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, PrimitiveArray,
+    StringArray, StructArray,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, FieldRef};
 use bytemuck::NoUninit;
 use std::ops::Range;
 use std::sync::Arc;
-use tfseek::batch::{Batch, Buf, Column, RowSplits, Sparse, Values};
+use tfseek::batch::{ArrayBits, ArrayValues, Batch, Buf, Column, RowSplits, Sparse, Values};
 
 /// One dimension of a column: lists of a fixed length, or row splits.
 enum Dimension {
@@ -138,6 +138,9 @@ impl<'a> Leaf<'a> {
                     Err(error) => Err(self.text_error().unwrap_or_else(|| error.into())),
                 }
             }
+            (Values::Array(values), _) if array_type(values.dtype()).as_ref() == Some(data_type) => {
+                elements(values, data_type)
+            }
             _ => Err(Error::batch("expected a batch of `Converter::parser`, found values of another type")),
         }
     }
@@ -170,6 +173,24 @@ where
         all.into()
     };
     Ok(Arc::new(PrimitiveArray::<T>::new(values, None)))
+}
+
+/// Returns the array of all elements, without a copy unless they are bools.
+fn elements(values: &ArrayValues, data_type: &DataType) -> Result<ArrayRef> {
+    let none = arrow_array::new_empty_array(data_type);
+    let buffer = match values.bits() {
+        _ if values.is_empty() => return Ok(none),
+        ArrayBits::Bits8(bits) if *data_type == DataType::Boolean => {
+            let bools = bits.iter().map(|&bit| bit != 0).collect();
+            return Ok(Arc::new(BooleanArray::new(bools, None)));
+        }
+        ArrayBits::Bits8(bits) => shared(bits),
+        ArrayBits::Bits16(bits) => shared(bits),
+        ArrayBits::Bits32(bits) => shared(bits),
+        ArrayBits::Bits64(bits) => shared(bits),
+    };
+    let data = none.to_data().into_builder().len(values.len()).buffers(vec![buffer]).build()?;
+    Ok(arrow_array::make_array(data))
 }
 
 /// Returns the array with nulls.

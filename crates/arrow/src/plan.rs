@@ -6,6 +6,7 @@ use crate::tensor;
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use tfseek::TensorDType;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 
 /// One column of a record batch.
@@ -157,18 +158,34 @@ fn column(
 ) -> Result<(Width, Form, Field)> {
     let fixed = |shape: &[usize]| shape.iter().map(|&len| Level::Fixed(len)).collect::<Vec<_>>();
     let mut tensor = None;
+    let mut array = None;
+    let mut dense = |shape: &[usize], numbers: bool| {
+        let dims = shape.len().saturating_add(1);
+        if options.tensors == Tensors::Extension && !shape.is_empty() && numbers {
+            tensor = Some(shape.to_vec());
+            let count = shape.iter().try_fold(1usize, |product, &len| product.checked_mul(len));
+            (Form::Dense(dims), vec![Level::Fixed(count.unwrap_or(usize::MAX))])
+        } else {
+            (Form::Dense(dims), fixed(shape))
+        }
+    };
     let (dtype, form, levels) = match spec {
         FeatureSpec::FixedLen { shape, dtype, .. } => {
-            let dims = shape.len().saturating_add(1);
-            let is_tensor =
-                options.tensors == Tensors::Extension && !shape.is_empty() && *dtype != DType::Bytes;
-            if is_tensor {
-                tensor = Some(shape);
-                let count = shape.iter().try_fold(1usize, |product, &len| product.checked_mul(len));
-                (*dtype, Form::Dense(dims), vec![Level::Fixed(count.unwrap_or(usize::MAX))])
-            } else {
-                (*dtype, Form::Dense(dims), fixed(shape))
-            }
+            let (form, levels) = dense(shape, *dtype != DType::Bytes);
+            (*dtype, form, levels)
+        }
+        FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape } => {
+            let leaf = array_type(*dtype).ok_or_else(|| {
+                Error::schema(name, format!("expected a type that Arrow has, found arrays of {dtype}"))
+            })?;
+            let sizes: Vec<usize> = shape.iter().copied().flatten().collect();
+            let (form, levels) = match shape.first() {
+                Some(None) => (Form::Ragged(1), [vec![Level::LargeList], fixed(&sizes)].concat()),
+                // A tensor has numbers.
+                _ => dense(&sizes, leaf != DataType::Boolean),
+            };
+            array = Some(leaf);
+            (DType::Bytes, form, levels)
         }
         FeatureSpec::Optional { dtype, default: Some(_) } => (*dtype, Form::Dense(1), Vec::new()),
         FeatureSpec::Optional { dtype, default: None } => (*dtype, Form::Optional, Vec::new()),
@@ -197,10 +214,13 @@ fn column(
             (*dtype, Form::Sparse(index_keys.len()), vec![Level::List])
         }
     };
-    if text && dtype != DType::Bytes {
-        return Err(Error::schema(name, format!("expected byte strings for `text`, found {dtype}")));
+    if text && (dtype != DType::Bytes || array.is_some()) {
+        let found = array.map_or(dtype.to_string(), |array| format!("arrays of {array}"));
+        return Err(Error::schema(name, format!("expected byte strings for `text`, found {found}")));
     }
+    let are_strings = dtype == DType::Bytes && array.is_none();
     let leaf = match (dtype, options.bytes, text) {
+        _ if let Some(array) = array => array,
         (DType::Int64, ..) => DataType::Int64,
         (DType::Float32, ..) => DataType::Float32,
         (DType::Bytes, ByteStrings::View, false) => DataType::BinaryView,
@@ -208,7 +228,7 @@ fn column(
         (DType::Bytes, ByteStrings::Copy, false) => DataType::Binary,
         (DType::Bytes, ByteStrings::Copy, true) => DataType::Utf8,
     };
-    let width = if dtype == DType::Bytes {
+    let width = if are_strings {
         Width::ByteStrings
     } else if levels.is_empty() {
         Width::Scalars
@@ -232,9 +252,28 @@ fn column(
     };
     let mut field = Field::new(name, data_type, nullable);
     if let Some(shape) = tensor {
-        field.set_metadata(tensor::metadata(shape));
+        field.set_metadata(tensor::metadata(&shape));
     }
     Ok((width, form, field))
+}
+
+/// Returns the type of the elements of arrays, unless Arrow has none.
+pub(crate) fn array_type(dtype: TensorDType) -> Option<DataType> {
+    Some(match dtype {
+        TensorDType::Bool => DataType::Boolean,
+        TensorDType::Int8 => DataType::Int8,
+        TensorDType::Int16 => DataType::Int16,
+        TensorDType::Int32 => DataType::Int32,
+        TensorDType::Int64 => DataType::Int64,
+        TensorDType::UInt8 => DataType::UInt8,
+        TensorDType::UInt16 => DataType::UInt16,
+        TensorDType::UInt32 => DataType::UInt32,
+        TensorDType::UInt64 => DataType::UInt64,
+        TensorDType::Float16 => DataType::Float16,
+        TensorDType::Float32 => DataType::Float32,
+        TensorDType::Float64 => DataType::Float64,
+        _ => return None,
+    })
 }
 
 /// Returns the type of nested lists, of which the first is the outermost.

@@ -4,7 +4,7 @@
 //! terms.
 
 use std::hint::black_box;
-use tfseek::batch::{Batch, BytesColumn, Column, RowSplits, Values};
+use tfseek::batch::{ArrayBits, Batch, BytesColumn, Column, RowSplits, Values};
 
 /// Returns the sum over all columns. Presence, indices and row splits are read but not added, because they depend on the batch.
 pub(crate) fn batch(batch: &Batch) -> u64 {
@@ -34,6 +34,12 @@ fn values(values: &Values) -> u64 {
         Values::Int64(values) => integers(values),
         Values::Float32(values) => values.iter().fold(0, |sum: u64, x| sum.wrapping_add(x.to_bits().into())),
         Values::Bytes(values) => strings(values),
+        Values::Array(values) => match values.bits() {
+            ArrayBits::Bits8(bits) => bytes(bits),
+            ArrayBits::Bits16(bits) => bits.iter().fold(0, |sum: u64, &x| sum.wrapping_add(x.into())),
+            ArrayBits::Bits32(bits) => bits.iter().fold(0, |sum: u64, &x| sum.wrapping_add(x.into())),
+            ArrayBits::Bits64(bits) => bits.iter().fold(0, |sum: u64, &x| sum.wrapping_add(x)),
+        },
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use tfseek::batch::{Batch, Column, RowSplits, Values};
+use tfseek::batch::{ArrayBits, Batch, Column, RowSplits, Values};
 use tfseek::schema::DType;
+use tfseek::tensor::TensorDType;
 
 /// Values of one type. Floats are stored as bits.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub enum Data {
     Int32(Vec<i32>),
     Float32(Vec<u32>),
     Bytes(Vec<Vec<u8>>),
+    /// Elements of arrays, each as its little-endian bytes.
+    Array(TensorDType, Vec<Vec<u8>>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +65,7 @@ impl Data {
             Data::Int64(v) => v.len(),
             Data::Int32(v) => v.len(),
             Data::Float32(v) => v.len(),
-            Data::Bytes(v) => v.len(),
+            Data::Bytes(v) | Data::Array(_, v) => v.len(),
         }
     }
 
@@ -73,6 +76,9 @@ impl Data {
             (Data::Int32(all), Data::Int32(more)) => all.extend(more),
             (Data::Float32(all), Data::Float32(more)) => all.extend(more),
             (Data::Bytes(all), Data::Bytes(more)) => all.extend_from_slice(more),
+            (Data::Array(dtype, all), Data::Array(other, more)) if dtype == other => {
+                all.extend_from_slice(more)
+            }
             (all, more) => panic!("{more:?} appended to {all:?}"),
         }
     }
@@ -84,15 +90,17 @@ impl Data {
             Data::Int32(v) => Data::Int32(vec![v[k]]),
             Data::Float32(v) => Data::Float32(vec![v[k]]),
             Data::Bytes(v) => Data::Bytes(vec![v[k].clone()]),
+            Data::Array(dtype, v) => Data::Array(*dtype, vec![v[k].clone()]),
         }
     }
 
-    fn dtype(&self) -> &'static str {
+    fn dtype(&self) -> String {
         match self {
-            Data::Int64(_) => "int64",
-            Data::Int32(_) => "int32",
-            Data::Float32(_) => "float32",
-            Data::Bytes(_) => "string",
+            Data::Int64(_) => "int64".into(),
+            Data::Int32(_) => "int32".into(),
+            Data::Float32(_) => "float32".into(),
+            Data::Bytes(_) => "string".into(),
+            Data::Array(dtype, _) => format!("array of {dtype}"),
         }
     }
 }
@@ -108,7 +116,7 @@ impl fmt::Debug for Data {
             Data::Float32(v) => {
                 f.debug_list().entries(v.iter().take(SHOWN).map(|bits| format!("{bits:08x}"))).finish()?;
             }
-            Data::Bytes(v) => {
+            Data::Bytes(v) | Data::Array(_, v) => {
                 let shown = v.iter().take(SHOWN).map(|value| value.escape_ascii().to_string());
                 f.debug_list().entries(shown).finish()?;
             }
@@ -137,6 +145,16 @@ impl From<&Values> for Data {
             Values::Int64(v) => Data::Int64(v.to_vec()),
             Values::Float32(v) => Data::Float32(v.iter().map(|v| v.to_bits()).collect()),
             Values::Bytes(v) => Data::Bytes(v.iter().map(<[u8]>::to_vec).collect()),
+            Values::Array(v) => {
+                let bytes: Vec<u8> = match v.bits() {
+                    ArrayBits::Bits8(bits) => bits.to_vec(),
+                    ArrayBits::Bits16(bits) => bits.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
+                    ArrayBits::Bits32(bits) => bits.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
+                    ArrayBits::Bits64(bits) => bits.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
+                };
+                let elements = bytes.chunks(v.dtype().size().unwrap()).map(<[u8]>::to_vec).collect();
+                Data::Array(v.dtype(), elements)
+            }
         }
     }
 }

@@ -8,8 +8,61 @@ use tfseek::tensor::{Tensor, TensorDType, parse_tensor_within};
 /// Limit on the size of a filled tensor in bytes. It is small to keep the twin fast.
 pub const LIMIT: u64 = 4096;
 
+/// The shape of a tensor, and its elements.
+type Elements = (Vec<u64>, Vec<Vec<u8>>);
+
 /// Parses a tensor. Returns its shape and its elements.
-pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<(Vec<u64>, Vec<Vec<u8>>)> {
+pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<Elements> {
+    let Fields { shape, n, content, values } = read(bytes, dtype)?;
+    let elements = match (content.is_empty(), dtype.size()) {
+        (true, _) => filled(dtype, values, n)?,
+        (false, Some(_)) => {
+            if dtype == TensorDType::Bool && content.iter().any(|&b| b > 1) {
+                return Err(Refused);
+            }
+            numbers(&content, dtype, n)?
+        }
+        (false, None) => strings(&content, n)?,
+    };
+    Ok((shape, elements))
+}
+
+/// Parses a tensor of numbers as the array of a column: the byte of a bool may be any, and there must be a value unless the shape is
+/// empty. `None` if a parser may refuse it because values are missing.
+pub fn array(bytes: &[u8], dtype: TensorDType) -> Result<Option<Elements>> {
+    let Fields { shape, n, content, values } = read(bytes, dtype)?;
+    let elements = if content.is_empty() {
+        let complex = matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128);
+        if n > 0 && values.len() < 1 + usize::from(complex) {
+            return Err(Refused);
+        }
+        let Ok(elements) = filled(dtype, values, n) else { return Ok(None) };
+        elements
+    } else {
+        numbers(&content, dtype, n)?
+    };
+    let bools = dtype == TensorDType::Bool;
+    let one = |element: Vec<u8>| if bools { vec![u8::from(element != [0])] } else { element };
+    Ok(Some((shape, elements.into_iter().map(one).collect())))
+}
+
+struct Fields {
+    shape: Vec<u64>,
+    /// Number of elements of the shape.
+    n: u64,
+    content: Vec<u8>,
+    values: Vec<Vec<u8>>,
+}
+
+fn numbers(content: &[u8], dtype: TensorDType, n: u64) -> Result<Vec<Vec<u8>>> {
+    let size = dtype.size().unwrap();
+    if u128::from(n) * size as u128 != content.len() as u128 {
+        return Err(Refused);
+    }
+    Ok(content.chunks(size).map(<[u8]>::to_vec).collect())
+}
+
+fn read(bytes: &[u8], dtype: TensorDType) -> Result<Fields> {
     let (mut number, mut content, mut unknown_rank) = (0, Vec::new(), false);
     let (mut dims, mut values) = (Vec::new(), Vec::new());
     for (field, value) in fields(bytes, 0)? {
@@ -37,20 +90,7 @@ pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<(Vec<u64>, Vec<Vec<u8>
         return Err(Refused);
     }
     let n = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d)).ok_or(Refused)? as u64;
-    let shape = dims.into_iter().map(|d| d as u64).collect();
-    let elements = match (content.is_empty(), dtype.size()) {
-        (true, _) => filled(dtype, values, n)?,
-        (false, Some(size)) => {
-            if u128::from(n) * size as u128 != content.len() as u128
-                || dtype == TensorDType::Bool && content.iter().any(|&b| b > 1)
-            {
-                return Err(Refused);
-            }
-            content.chunks(size).map(<[u8]>::to_vec).collect()
-        }
-        (false, None) => strings(&content, n)?,
-    };
-    Ok((shape, elements))
+    Ok(Fields { shape: dims.into_iter().map(|d| d as u64).collect(), n, content, values })
 }
 
 fn size(dim: &[u8]) -> Result<i64> {

@@ -107,6 +107,21 @@ pub fn odd(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     fields.concat()
 }
 
+/// Returns a tensor of this shape: as TensorFlow writes it, or with typed values, which may be fewer or more than the elements. The bytes of
+/// bools are any.
+pub fn shaped(rng: &mut Rng, dtype: TensorDType, dims: &[i64]) -> Vec<u8> {
+    let n = dims.iter().product::<i64>() as usize;
+    let values = match rng.below(6) {
+        0 => {
+            let count = rng.pick(&[1, n, n, n + 1, 2 * n]);
+            typed(rng, own_field(dtype), count)
+        }
+        1 if dtype == TensorDType::Bool && n > 0 => field(4, &rng.bytes(n)),
+        _ => values(rng, dtype, n),
+    };
+    [dtype_field(dtype).to_vec(), shape(dims), values].concat()
+}
+
 /// Returns a tensor in an unusual encoding or in TensorFlow's, with some bytes changed.
 pub fn mutated(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     let mut message = if rng.chance(64) { canonical(rng, dtype) } else { odd(rng, dtype) };

@@ -12,7 +12,10 @@
 //!     "validate": false?}
 //!    {"type": "sparse", "dtype": D, "index_key": K or [K..], "value_key": K, "size": n or [n..],
 //!     "already_sorted": false?}
+//!    {"type": "raw", "dtype": A, "shape": [null?, ..], "byte_order": "little"?}
+//!    {"type": "tensor", "dtype": A, "shape": [null?, ..]}
 //! D  "float32" | "int64" | "string" (or "bytes")
+//! A  "bool" | "int8" | .. "uint64" | "float16" | "bfloat16" | "float32" | "float64" | "complex64" | "complex128"
 //! P  an element of `partitions`:
 //!    {"kind": "row_splits" | "row_lengths" | "row_starts" | "row_limits" | "value_rowids", "key": K}
 //!    {"kind": "uniform_row_length", "length": n}
@@ -28,9 +31,10 @@
 mod print;
 mod value;
 
-use super::{DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
+use super::{ByteOrder, DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureBuf;
+use crate::tensor::TensorDType;
 use std::collections::BTreeMap;
 use value::Json;
 
@@ -135,9 +139,11 @@ fn feature(json: Json) -> Result<FeatureSpec> {
             "fixed_sequence" => &["dtype", "shape", "allow_missing", "default"],
             "ragged" => &["dtype", "value_key", "partitions", "row_splits_dtype", "validate"],
             "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
+            "raw" => &["dtype", "shape", "byte_order"],
+            "tensor" => &["dtype", "shape"],
             other => {
                 return Err(spec_error(format!(
-                    "type: expected fixed, optional, varlen, fixed_sequence, ragged or sparse, found {other:?}"
+                    "type: expected fixed, optional, varlen, fixed_sequence, ragged, sparse, raw or tensor, found {other:?}"
                 )));
             }
         },
@@ -171,6 +177,15 @@ fn feature(json: Json) -> Result<FeatureSpec> {
             partitions: fields.optional("partitions", |json| list(json, partition))?.unwrap_or_default(),
             row_splits_dtype: fields.optional("row_splits_dtype", splits_dtype)?.unwrap_or_default(),
             validate: fields.optional("validate", boolean)?.unwrap_or(false),
+        },
+        "raw" => FeatureSpec::Raw {
+            dtype: fields.required("dtype", array_dtype)?,
+            shape: fields.required("shape", array_shape)?,
+            byte_order: fields.optional("byte_order", byte_order)?.unwrap_or_default(),
+        },
+        "tensor" => FeatureSpec::Tensor {
+            dtype: fields.required("dtype", array_dtype)?,
+            shape: fields.required("shape", array_shape)?,
         },
         _ => FeatureSpec::Sparse {
             index_keys: fields.required("index_key", |json| one_or_list(json, text))?,
@@ -250,6 +265,29 @@ fn one_or_list<T>(json: Json, read: impl Fn(Json) -> Result<T, String>) -> Resul
 
 fn shape(json: Json) -> Result<Vec<usize>, String> {
     list(json, integer)
+}
+
+fn array_shape(json: Json) -> Result<Vec<Option<usize>>, String> {
+    list(json, |size| match size {
+        Json::Null => Ok(None),
+        size => integer(size).map(Some),
+    })
+}
+
+fn array_dtype(json: Json) -> Result<TensorDType, String> {
+    let name = text(json)?;
+    let known = name.parse().ok().filter(|dtype: &TensorDType| dtype.size().is_some());
+    known.ok_or_else(|| {
+        format!("expected bool or a type of numbers, such as uint8 or float32, found {name:?}")
+    })
+}
+
+fn byte_order(json: Json) -> Result<ByteOrder, String> {
+    match text(json)?.as_str() {
+        "little" => Ok(ByteOrder::Little),
+        "big" => Ok(ByteOrder::Big),
+        other => Err(format!("expected little or big, found {other:?}")),
+    }
 }
 
 fn dtype(json: Json) -> Result<DType, String> {

@@ -74,6 +74,23 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             }
             write!(f, ", \"type\": \"{kind}\", \"value_key\": {}", JsonStr(value_key))
         }
+        FeatureSpec::Raw { dtype, shape, byte_order } => {
+            write!(f, "\"byte_order\": \"{}\", \"dtype\": \"{dtype}\", \"shape\": ", byte_order.name())?;
+            list(f, shape, size)?;
+            write!(f, ", \"type\": \"{kind}\"")
+        }
+        FeatureSpec::Tensor { dtype, shape } => {
+            write!(f, "\"dtype\": \"{dtype}\", \"shape\": ")?;
+            list(f, shape, size)?;
+            write!(f, ", \"type\": \"{kind}\"")
+        }
+    }
+}
+
+fn size(size: &Option<usize>, f: &mut Formatter<'_>) -> fmt::Result {
+    match size {
+        Some(size) => size.fmt(f),
+        None => f.write_str("null"),
     }
 }
 

@@ -4,6 +4,7 @@ use tfseek::ExampleBuf;
 use tfseek::error::Category;
 use tfseek::example::{FeatureBuf, SequenceExampleBuf};
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use tfseek::tensor::{TensorDType, serialize_values};
 
 /// A value in each payload that must not appear in any message.
 pub(crate) const MARKER: &str = "PAYLOAD-MARKER";
@@ -223,6 +224,7 @@ pub(crate) fn example_cases() -> Vec<Case> {
         )
         .fails_with(TooLarge, &["expected at most", "bytes, found"]),
     );
+    cases.extend(array_cases());
     // A truncated payload, and a truncated value inside intact enclosing messages.
     let cut = case("x", fixed(), good(), good());
     let bad = cut.bad[..cut.bad.len() - 3].to_vec();
@@ -238,6 +240,70 @@ pub(crate) fn example_cases() -> Vec<Case> {
         Case { bad, ..inside }.fails_with(MalformedProto, &["malformed message at payload byte", "varint"]),
     );
     cases
+}
+
+/// Arrays in byte strings: of other lengths, types and shapes.
+fn array_cases() -> Vec<Case> {
+    use Category::*;
+    let string = |bytes: Vec<u8>| vec![("x", FeatureBuf::Bytes(vec![bytes]))];
+    let tensor = |values: &[i32], shape: &[u64]| string(serialize_values(shape, values).unwrap());
+    let fixed = || FeatureSpec::raw(&[Some(2), Some(3)], TensorDType::UInt16);
+    let open = || FeatureSpec::raw(&[None, Some(3)], TensorDType::UInt16);
+    let of = || FeatureSpec::tensor(&[Some(2), Some(2)], TensorDType::Int32);
+    let rows = || FeatureSpec::tensor(&[None, Some(2)], TensorDType::Int32);
+    let good = || tensor(&[1, 2, 3, 4], &[2, 2]);
+    let mut cut = serialize_values(&[2, 2], &[1, 2, 3, 4]).unwrap();
+    cut.pop();
+    // Two elements, and a content of three.
+    let mut content = serialize_values(&[3], &[1, 2, 3]).unwrap();
+    let at = content.windows(2).rposition(|bytes| bytes == [8, 3]).unwrap();
+    content[at + 1] = 2;
+    let two = || FeatureSpec::tensor(&[Some(2)], TensorDType::Int32);
+    // A shape without values, which TensorFlow reads as zeros.
+    let empty = vec![8, 3, 18, 4, 18, 2, 8, 2];
+    let cases: Vec<(FeatureSpec, Features, Features, Category, &'static [&'static str])> = vec![
+        (
+            fixed(),
+            string(vec![0; 12]),
+            string(vec![0; 11]),
+            CountMismatch,
+            &["expected 12 bytes", "found 11"],
+        ),
+        (fixed(), string(vec![0; 12]), string(vec![]), CountMismatch, &["expected 12 bytes", "found 0"]),
+        (
+            open(),
+            string(vec![0; 6]),
+            string(vec![0; 15]),
+            CountMismatch,
+            &["multiple of 6 bytes", "found 15"],
+        ),
+        (fixed(), string(vec![0; 12]), vec![], MissingFeature, &["expected string", "no such feature"]),
+        (fixed(), string(vec![0; 12]), vec![("x", strings(2))], CountMismatch, &["1 value", "found 2"]),
+        (fixed(), string(vec![0; 12]), vec![("x", ints([1]))], KindMismatch, &["expected bytes", "int64"]),
+        (
+            of(),
+            good(),
+            tensor(&[1; 4], &[4]),
+            CountMismatch,
+            &["expected a tensor of 2 dimensions", "found 1"],
+        ),
+        (of(), good(), tensor(&[1; 6], &[2, 3]), CountMismatch, &["size 2 in dimension 1", "found 3"]),
+        (rows(), good(), tensor(&[1; 6], &[2, 3]), CountMismatch, &["size 2 in dimension 1", "found 3"]),
+        (
+            of(),
+            good(),
+            string(serialize_values(&[2, 2], &[1u32; 4]).unwrap()),
+            KindMismatch,
+            &["expected a tensor of int32", "found uint32"],
+        ),
+        (of(), good(), string(cut), MalformedProto, &["malformed message at payload byte", "length"]),
+        (two(), tensor(&[1, 2], &[2]), string(content), CountMismatch, &["expected 8 bytes", "found 12"]),
+        (two(), tensor(&[1, 2], &[2]), string(empty), CountMismatch, &["expected 2 values", "found 0"]),
+    ];
+    let made = cases.into_iter().map(|(spec, good, bad, category, message_parts)| {
+        case("x", spec, good, bad).fails_with(category, message_parts)
+    });
+    made.collect()
 }
 
 pub(crate) fn sequence_cases() -> Vec<Case> {

@@ -1,13 +1,17 @@
 //! The value of each row in a form without types of Arrow and tfseek, and two naive ways to it.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Int64Type};
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use tfseek::TensorDType;
 use tfseek::schema::FeatureSpec;
 use tfseek_testkit::arrays::{Array as Flat, Data, Neutral};
 
-/// A value. Floats are stored as bits.
+/// A value. Floats are stored as bits, and elements of arrays of other types than int64 and float32 as little-endian bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Null,
@@ -25,6 +29,16 @@ pub(crate) fn of_arrow(array: &dyn Array, row: usize) -> Cell {
     }
     let list = |items: ArrayRef| Cell::List((0..items.len()).map(|k| of_arrow(&items, k)).collect());
     match array.data_type() {
+        DataType::Boolean => Cell::Bytes(vec![u8::from(array.as_boolean().value(row))]),
+        DataType::Int8 => Cell::Bytes(array.as_primitive::<Int8Type>().value(row).to_le_bytes().into()),
+        DataType::Int16 => Cell::Bytes(array.as_primitive::<Int16Type>().value(row).to_le_bytes().into()),
+        DataType::Int32 => Cell::Bytes(array.as_primitive::<Int32Type>().value(row).to_le_bytes().into()),
+        DataType::UInt8 => Cell::Bytes(array.as_primitive::<UInt8Type>().value(row).to_le_bytes().into()),
+        DataType::UInt16 => Cell::Bytes(array.as_primitive::<UInt16Type>().value(row).to_le_bytes().into()),
+        DataType::UInt32 => Cell::Bytes(array.as_primitive::<UInt32Type>().value(row).to_le_bytes().into()),
+        DataType::UInt64 => Cell::Bytes(array.as_primitive::<UInt64Type>().value(row).to_le_bytes().into()),
+        DataType::Float16 => Cell::Bytes(array.as_primitive::<Float16Type>().value(row).to_le_bytes().into()),
+        DataType::Float64 => Cell::Bytes(array.as_primitive::<Float64Type>().value(row).to_le_bytes().into()),
         DataType::Int64 => Cell::Int64(array.as_primitive::<Int64Type>().value(row)),
         DataType::Float32 => Cell::Float32(array.as_primitive::<Float32Type>().value(row).to_bits()),
         DataType::Binary => Cell::Bytes(array.as_binary::<i32>().value(row).to_vec()),
@@ -63,6 +77,15 @@ fn values(data: &Data) -> Vec<Cell> {
         Data::Int64(values) => values.iter().map(|&value| Cell::Int64(value)).collect(),
         Data::Float32(values) => values.iter().map(|&bits| Cell::Float32(bits)).collect(),
         Data::Bytes(values) => values.iter().map(|value| Cell::Bytes(value.clone())).collect(),
+        Data::Array(TensorDType::Int64, elements) => elements
+            .iter()
+            .map(|element| Cell::Int64(i64::from_le_bytes(element[..].try_into().unwrap())))
+            .collect(),
+        Data::Array(TensorDType::Float32, elements) => elements
+            .iter()
+            .map(|element| Cell::Float32(u32::from_le_bytes(element[..].try_into().unwrap())))
+            .collect(),
+        Data::Array(_, elements) => elements.iter().map(|element| Cell::Bytes(element.clone())).collect(),
         Data::Int32(values) => panic!("{values:?}"),
     }
 }

@@ -3,6 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use std::sync::Arc;
+use tfseek::TensorDType;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use tfseek::{BatchParser, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 use tfseek_arrow::{ByteStrings, Converter, Options, Tensors, schema_of, spec_of};
@@ -82,6 +83,54 @@ fn types_of_byte_strings_and_tensors() {
     assert_eq!(image.extension_type_name(), Some("arrow.fixed_shape_tensor"));
     assert_eq!(image.extension_type_metadata(), Some("{\"shape\":[2, 3]}"));
     assert!(arrow.field_with_name("words").unwrap().metadata().is_empty());
+}
+
+#[test]
+fn types_of_arrays_in_byte_strings() {
+    use TensorDType::*;
+    let of = |shape: &[Option<usize>], dtype| type_of(FeatureSpec::tensor(shape, dtype), &Options::new());
+    let types = [
+        (Bool, DataType::Boolean),
+        (Int8, DataType::Int8),
+        (Int16, DataType::Int16),
+        (Int32, DataType::Int32),
+        (Int64, DataType::Int64),
+        (UInt8, DataType::UInt8),
+        (UInt16, DataType::UInt16),
+        (UInt32, DataType::UInt32),
+        (UInt64, DataType::UInt64),
+        (Float16, DataType::Float16),
+        (Float32, DataType::Float32),
+        (Float64, DataType::Float64),
+    ];
+    for (dtype, item) in types {
+        assert_eq!(of(&[], dtype), (item.clone(), false));
+        assert_eq!(of(&[Some(2), Some(3)], dtype), (fixed(fixed(item.clone(), 3), 2), false));
+        assert_eq!(of(&[None, Some(3)], dtype), (large_list(fixed(item, 3)), false));
+    }
+    for dtype in [BFloat16, Complex64, Complex128] {
+        for spec in [FeatureSpec::raw(&[Some(2)], dtype), FeatureSpec::tensor(&[None], dtype)] {
+            let schema = Schema::example().feature("x", spec).build().unwrap();
+            let error = schema_of(&schema, &Options::new()).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("column \"x\": expected a type that Arrow has, found arrays of {dtype}")
+            );
+        }
+    }
+    let schema = Schema::example().feature("x", FeatureSpec::raw(&[Some(2)], UInt8)).build().unwrap();
+    let error = schema_of(&schema, &Options::new().text("x")).unwrap_err().to_string();
+    assert!(error.contains("expected byte strings for `text`, found arrays of UInt8"), "{error}");
+    let schema = Schema::example()
+        .feature("bools", FeatureSpec::raw(&[Some(2)], Bool))
+        .feature("pixels", FeatureSpec::raw(&[Some(2), Some(3)], UInt8))
+        .build()
+        .unwrap();
+    let arrow = schema_of(&schema, &Options::new().tensors(Tensors::Extension)).unwrap();
+    let pixels = arrow.field_with_name("pixels").unwrap();
+    assert_eq!(pixels.data_type(), &fixed(DataType::UInt8, 6));
+    assert_eq!(pixels.extension_type_metadata(), Some("{\"shape\":[2, 3]}"));
+    assert!(arrow.field_with_name("bools").unwrap().metadata().is_empty());
 }
 
 /// The schema that is made of an Arrow schema has that Arrow schema.

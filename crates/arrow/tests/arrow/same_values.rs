@@ -183,11 +183,11 @@ fn parse_cases() {
     assert_eq!((good, refused), (34, 18));
 }
 
-fn random(sequence: bool) {
+fn random(schema: fn(&mut Rng) -> Schema) {
     let (mut good, mut refused) = (0, 0);
     for seed in 0..400 {
         let mut rng = Rng::new(seed);
-        let schema = shaped::schema(&mut rng, sequence);
+        let schema = schema(&mut rng);
         let rows = rng.pick(&[0, 1, 2, 3, 5, 17, 63, 64, 65]);
         let style = Style {
             odd: rng.pick(&[0, 0, 20]),
@@ -212,10 +212,23 @@ fn random(sequence: bool) {
 
 #[test]
 fn random_examples() {
-    random(false);
+    random(|rng| shaped::schema(rng, false));
 }
 
 #[test]
 fn random_sequence_examples() {
-    random(true);
+    random(|rng| shaped::schema(rng, true));
+}
+
+#[test]
+fn random_arrays_in_byte_strings() {
+    random(|rng| {
+        loop {
+            let schema = shaped::schema_of_arrays(rng);
+            // Arrow does not have all types.
+            if schema_of(&schema, &Options::new()).is_ok() {
+                return schema;
+            }
+        }
+    });
 }

@@ -12,11 +12,12 @@
 //! ```
 //!
 //! `data` is flat and row-major. Integers are exact and must be read as 64-bit integers, not as doubles. A float is the 8 hex digits
-//! of its bits (`"3f800000"` is 1.0). A byte string is the hex of its bytes.
+//! of its bits (`"3f800000"` is 1.0). A byte string is the hex of its bytes. A number of an array is the hex digits of its bits, and a complex
+//! number is two.
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
-use tfseek::batch::{Batch, Column, RowSplits, Values};
+use tfseek::batch::{ArrayBits, Batch, Column, RowSplits, Values};
 
 pub(crate) fn print(out: &mut impl Write, batch: &Batch, sequence: bool, single: bool) -> io::Result<()> {
     out.write_all(b"{\"status\":\"ok\"")?;
@@ -120,6 +121,21 @@ impl Display for ArrayJson<'_> {
                     quoted(f, k)?;
                     value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
                     f.write_str("\"")?;
+                }
+            }
+            Values::Array(values) => {
+                head(f, &values.dtype().to_string(), shape)?;
+                let mut k = 0;
+                let mut number = |bits: u64, digits: usize| {
+                    quoted(f, k)?;
+                    k += 1;
+                    write!(f, "{bits:0digits$x}\"")
+                };
+                match values.bits() {
+                    ArrayBits::Bits8(bits) => bits.iter().try_for_each(|&bits| number(bits.into(), 2))?,
+                    ArrayBits::Bits16(bits) => bits.iter().try_for_each(|&bits| number(bits.into(), 4))?,
+                    ArrayBits::Bits32(bits) => bits.iter().try_for_each(|&bits| number(bits.into(), 8))?,
+                    ArrayBits::Bits64(bits) => bits.iter().try_for_each(|&bits| number(bits, 16))?,
                 }
             }
         }

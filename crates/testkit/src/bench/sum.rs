@@ -1,6 +1,6 @@
 //! Sums of the values of all columns. Every value must be read, so no column is fast only because it is not read.
 
-use tfseek::batch::{Batch, BytesColumn, Values};
+use tfseek::batch::{ArrayBits, Batch, BytesColumn, Values};
 
 /// Wrapping sums of integers, of the bits of floats, of the lengths of byte strings, and of their bytes. They do not depend on the order
 /// of values.
@@ -21,6 +21,11 @@ impl Sum {
         self.floats = values.iter().fold(self.floats, |sum, v| sum.wrapping_add(u64::from(v.to_bits())));
     }
 
+    /// Adds the numbers of arrays, of which floats are added as bits.
+    fn bits<T: Copy + Into<u64>>(&mut self, values: &[T]) {
+        self.floats = values.iter().fold(self.floats, |sum, &v| sum.wrapping_add(v.into()));
+    }
+
     /// Adds one byte string.
     pub fn string(&mut self, value: &[u8]) {
         self.lens = self.lens.wrapping_add(value.len() as u64);
@@ -37,6 +42,12 @@ impl Sum {
                 Values::Int64(values) => self.ints(values),
                 Values::Float32(values) => self.floats(values),
                 Values::Bytes(values) => self.strings(values),
+                Values::Array(values) => match values.bits() {
+                    ArrayBits::Bits8(bits) => self.string(bits),
+                    ArrayBits::Bits16(bits) => self.bits(bits),
+                    ArrayBits::Bits32(bits) => self.bits(bits),
+                    ArrayBits::Bits64(bits) => self.bits(bits),
+                },
             }
         }
     }

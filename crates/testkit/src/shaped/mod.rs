@@ -9,7 +9,8 @@ mod plan;
 use super::rng::Rng;
 use super::twin::Feature;
 use tfseek::example::FeatureBuf;
-use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
+use tfseek::schema::{ByteOrder, DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
+use tfseek::tensor::TensorDType;
 
 /// Options of generated payloads. Probabilities are in 256ths.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,6 +49,35 @@ pub fn schema(rng: &mut Rng, sequence: bool) -> Schema {
             return schema;
         }
     }
+}
+
+/// Returns a schema of Examples with columns of arrays in byte strings, besides others.
+pub fn schema_of_arrays(rng: &mut Rng) -> Schema {
+    let mut builder = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64));
+    for k in 0..1 + rng.below(3) {
+        let dtype = loop {
+            let dtype = rng.pick(TensorDType::ALL);
+            if dtype != TensorDType::String {
+                break dtype;
+            }
+        };
+        let open = rng.chance(96);
+        let least = usize::from(open || !rng.chance(16));
+        let mut shape: Vec<_> = shape(rng, least).into_iter().map(Some).collect();
+        if open {
+            shape.insert(0, None);
+        }
+        let spec = if rng.chance(128) {
+            FeatureSpec::Raw { dtype, shape, byte_order: rng.pick(&[ByteOrder::Little, ByteOrder::Big]) }
+        } else {
+            FeatureSpec::Tensor { dtype, shape }
+        };
+        builder = builder.feature(format!("array {k}"), spec);
+    }
+    if rng.chance(128) {
+        builder = builder.feature("strings", FeatureSpec::var_len(DType::Bytes));
+    }
+    builder.build().unwrap()
 }
 
 /// Returns a payload for the schema.

@@ -2,6 +2,7 @@
 
 use super::super::payloads::{Generator, mutate};
 use super::super::rng::Rng;
+use super::super::tensors;
 use super::super::twin::Feature;
 use super::super::twin_parse::partition_key;
 use super::{DTYPES, Style, values};
@@ -74,6 +75,9 @@ fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Fea
     match spec {
         FeatureSpec::FixedLen { default: Some(_), .. } if absent => {}
         FeatureSpec::FixedLen { shape, dtype, .. } => put(name, values(rng, *dtype, shape.iter().product())),
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+            put(name, Feature::Bytes(vec![array(rng, spec)]));
+        }
         _ if absent => {}
         FeatureSpec::Optional { dtype, .. } => {
             let count = rng.below(2);
@@ -123,6 +127,31 @@ fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Fea
             put(value_key.as_deref().unwrap_or(name), values(rng, *dtype, rows));
         }
     }
+}
+
+/// Returns the byte string of an array, which is rarely another than the planned one.
+fn array(rng: &mut Rng, spec: &FeatureSpec) -> Vec<u8> {
+    let (FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape }) = spec else {
+        panic!("{spec:?} is no array")
+    };
+    let mut dims: Vec<i64> = shape.iter().map(|size| size.unwrap_or_else(|| rng.below(4)) as i64).collect();
+    let fault = if rng.chance(1) { rng.below(3) } else { 3 };
+    match (fault, dims.last_mut()) {
+        (0, Some(dim)) => *dim += 1,
+        (1, _) => dims.push(1),
+        _ => {}
+    }
+    let mut string = match spec {
+        FeatureSpec::Raw { .. } => {
+            let len = dims.iter().product::<i64>() as usize * dtype.size().unwrap();
+            rng.bytes(len)
+        }
+        _ => tensors::shaped(rng, *dtype, &dims),
+    };
+    if fault == 2 {
+        mutate(rng, &mut string);
+    }
+    string
 }
 
 fn count(rng: &mut Rng) -> usize {

@@ -6,7 +6,10 @@ use super::{Form, dtype, partition_key};
 use tfseek::schema::{DType, FeatureSpec, Partition, SplitsDType};
 
 pub(super) fn assemble_features(spec: &FeatureSpec, rows: &[CellValues], form: Form) -> Neutral {
-    let mut values = Data::empty(dtype(spec));
+    let mut values = match spec {
+        FeatureSpec::Raw { dtype, .. } | FeatureSpec::Tensor { dtype, .. } => Data::Array(*dtype, Vec::new()),
+        _ => Data::empty(dtype(spec)),
+    };
     rows.iter().for_each(|row| values.append(&row.values));
     let n = rows.len() as u64;
     let batch = if form.single { None } else { Some(n) };
@@ -40,6 +43,20 @@ pub(super) fn assemble_features(spec: &FeatureSpec, rows: &[CellValues], form: F
             }
             let longest = rows.iter().map(|row| row.values.len() as u64).max().unwrap_or(0);
             sparse(indices, values, batch.into_iter().chain([longest]).collect())
+        }
+        FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } => {
+            let sizes = shape.iter().flatten().map(|&dim| dim as u64);
+            if shape.first() != Some(&None) {
+                return Neutral::Dense(Array::new(batch.into_iter().chain(sizes), values));
+            }
+            let items: u64 = rows.iter().map(|row| row.top as u64).sum();
+            let values = Array::new([items].into_iter().chain(sizes), values);
+            if form.single {
+                return Neutral::Dense(values);
+            }
+            let ends = rows.iter().scan(0, |end, row| (*end += row.top as i64, Some(*end)).1);
+            let splits = Array::int64([0].into_iter().chain(ends).collect());
+            Neutral::Ragged { values, row_splits: vec![splits] }
         }
         FeatureSpec::Sparse { size, .. } => {
             let mut indices = Vec::new();
@@ -135,7 +152,7 @@ fn clear(values: &mut Data) {
         Data::Int64(v) => v.clear(),
         Data::Int32(v) => v.clear(),
         Data::Float32(v) => v.clear(),
-        Data::Bytes(v) => v.clear(),
+        Data::Bytes(v) | Data::Array(_, v) => v.clear(),
     }
 }
 

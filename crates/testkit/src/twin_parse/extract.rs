@@ -1,11 +1,13 @@
 //! Extraction of the values of a column from one row.
 
 use super::super::arrays::Data;
+use super::super::tensor_twin;
 use super::super::twin::{Feature, Key};
 use super::{CellResult, MOST_ROWS, partition_key};
 use std::collections::BTreeMap;
 use tfseek::error::Category;
-use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
+use tfseek::schema::{ByteOrder, DType, FeatureSpec, Partition, Schema};
+use tfseek::tensor::TensorDType;
 
 /// The values of a column in one row, or in one step of a row's feature list.
 pub(super) struct CellValues {
@@ -102,6 +104,19 @@ pub(super) fn extract_feature(
             Ok(CellValues::plain(values))
         }
         FeatureSpec::VarLen { dtype } => Ok(CellValues::plain(any_values(features, name, *dtype)?)),
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+            let values = match values_of(features, name, DType::Bytes)? {
+                Some(values) => values,
+                None if schema.is_sequence() && features.contains_key(name.as_bytes()) => {
+                    Data::empty(DType::Bytes)
+                }
+                None => return Err(vec![Category::MissingFeature]),
+            };
+            match &values {
+                Data::Bytes(strings) if strings.len() == 1 => array(spec, &strings[0]),
+                _ => Err(vec![Category::CountMismatch]),
+            }
+        }
         FeatureSpec::Sparse { index_keys, value_key, dtype, size, already_sorted } => {
             let mut faults = Vec::new();
             let values = any_values(features, value_key, *dtype);
@@ -146,6 +161,49 @@ pub(super) fn extract_feature(
             extract_ragged(features, value_key, *dtype, partitions)
         }
     }
+}
+
+/// Extracts the array of a byte string, element by element.
+fn array(spec: &FeatureSpec, string: &[u8]) -> CellResult<CellValues> {
+    let (dtype, shape, dims, elements) = match spec {
+        FeatureSpec::Raw { dtype, shape, byte_order } => {
+            let size = dtype.size().unwrap();
+            let item: usize = shape.iter().flatten().product();
+            let mut dims: Vec<u64> = shape.iter().flatten().map(|&dim| dim as u64).collect();
+            if shape.first() == Some(&None) {
+                dims.insert(0, (string.len() / (item * size)) as u64);
+            }
+            if dims.iter().product::<u64>() * size as u64 != string.len() as u64 {
+                return Err(vec![Category::CountMismatch]);
+            }
+            let complex = matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128);
+            let number = if complex { size / 2 } else { size };
+            let element = |bytes: &[u8]| -> Vec<u8> {
+                match (dtype, byte_order) {
+                    (TensorDType::Bool, _) => vec![u8::from(bytes[0] != 0)],
+                    (_, ByteOrder::Little) => bytes.to_vec(),
+                    (_, ByteOrder::Big) => {
+                        bytes.chunks(number).flat_map(|number| number.iter().rev().copied()).collect()
+                    }
+                }
+            };
+            (*dtype, shape, dims, string.chunks(size).map(element).collect())
+        }
+        FeatureSpec::Tensor { dtype, shape } => match tensor_twin::array(string, *dtype) {
+            Ok(Some((dims, elements))) => (*dtype, shape, dims, elements),
+            Ok(None) => return Err(vec![Category::TooLarge, Category::CountMismatch]),
+            Err(_) => {
+                return Err(vec![Category::KindMismatch, Category::CountMismatch, Category::MalformedProto]);
+            }
+        },
+        other => panic!("{other:?} is no array"),
+    };
+    let agrees = |(&dim, size): (&u64, &Option<usize>)| size.is_none_or(|size| size as u64 == dim);
+    if dims.len() != shape.len() || !dims.iter().zip(shape).all(agrees) {
+        return Err(vec![Category::CountMismatch]);
+    }
+    let top = dims.first().map_or(1, |&items| items as usize);
+    Ok(CellValues { top, ..CellValues::plain(Data::Array(dtype, elements)) })
 }
 
 fn extract_ragged(

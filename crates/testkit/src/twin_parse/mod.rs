@@ -35,6 +35,7 @@ pub fn dtype(spec: &FeatureSpec) -> DType {
         | FeatureSpec::FixedLenSequence { dtype, .. }
         | FeatureSpec::Ragged { dtype, .. }
         | FeatureSpec::Sparse { dtype, .. } => *dtype,
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => DType::Bytes,
     }
 }
 

@@ -99,7 +99,7 @@ impl Write for Archive {
 }
 
 /// NumPy's name of 64-bit integers.
-const INT64: &str = "<i8";
+pub(crate) const INT64: &str = "<i8";
 /// NumPy's name of 32-bit integers.
 pub(crate) const INT32: &str = "<i4";
 /// NumPy's name of 32-bit floats.

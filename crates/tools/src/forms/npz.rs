@@ -1,11 +1,11 @@
 //! Batches as a NumPy archive.
 
-use super::archive::{Archive, BOOL, BYTES, FLOAT32, INT32};
+use super::archive::{Archive, BOOL, BYTES, FLOAT32, INT32, INT64};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tfseek::batch::{Batch, Column, RowSplits, Values};
+use tfseek::batch::{ArrayBits, Batch, Column, RowSplits, Values};
 use tfseek::io::Existing;
-use tfseek::{Error, Result};
+use tfseek::{Error, Result, TensorDType};
 
 /// A writer of batches to a NumPy archive (`.npz`). The archive gets its name only when it is complete.
 ///
@@ -108,6 +108,24 @@ impl NpzWriter {
                 let dims: Vec<_> = shape.iter().map(|&dim| dim as i64).collect();
                 self.archive.integers(&format!("{name}::shape"), &[dims.len()], &dims)
             }
+            Values::Array(values) => {
+                let descr = descr(values.dtype());
+                match values.bits() {
+                    ArrayBits::Bits8(bits) => {
+                        self.archive.start(name, descr, shape)?;
+                        self.archive.write_all(bits)
+                    }
+                    ArrayBits::Bits16(bits) => {
+                        self.archive.array(name, descr, shape, bits.iter().map(|bits| bits.to_le_bytes()))
+                    }
+                    ArrayBits::Bits32(bits) => {
+                        self.archive.array(name, descr, shape, bits.iter().map(|bits| bits.to_le_bytes()))
+                    }
+                    ArrayBits::Bits64(bits) => {
+                        self.archive.array(name, descr, shape, bits.iter().map(|bits| bits.to_le_bytes()))
+                    }
+                }
+            }
         }
     }
 
@@ -117,6 +135,27 @@ impl NpzWriter {
     /// I/O errors, with the path.
     pub fn finish(self) -> Result<PathBuf> {
         self.archive.finish()
+    }
+}
+
+/// Returns NumPy's name of a type. NumPy has no `bfloat16`, so its elements are two bytes without a type.
+fn descr(dtype: TensorDType) -> &'static str {
+    match dtype {
+        TensorDType::Bool => BOOL,
+        TensorDType::Int8 => "|i1",
+        TensorDType::Int16 => "<i2",
+        TensorDType::Int32 => INT32,
+        TensorDType::Int64 => INT64,
+        TensorDType::UInt8 => BYTES,
+        TensorDType::UInt16 => "<u2",
+        TensorDType::UInt32 => "<u4",
+        TensorDType::UInt64 => "<u8",
+        TensorDType::Float16 => "<f2",
+        TensorDType::Float32 => FLOAT32,
+        TensorDType::Float64 => "<f8",
+        TensorDType::Complex64 => "<c8",
+        TensorDType::Complex128 => "<c16",
+        _ => "|V2",
     }
 }
 

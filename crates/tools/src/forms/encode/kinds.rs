@@ -26,22 +26,24 @@ impl FeatureKinds {
 fn kinds(specs: &BTreeMap<String, FeatureSpec>) -> BTreeMap<String, DType> {
     let mut kinds = BTreeMap::new();
     for (name, spec) in specs {
-        let (key, dtype) = match spec {
-            FeatureSpec::FixedLen { dtype, .. }
-            | FeatureSpec::Optional { dtype, .. }
-            | FeatureSpec::VarLen { dtype }
-            | FeatureSpec::FixedLenSequence { dtype, .. } => (name, dtype),
-            FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
+        let key = match spec {
+            FeatureSpec::FixedLen { .. }
+            | FeatureSpec::Optional { .. }
+            | FeatureSpec::VarLen { .. }
+            | FeatureSpec::FixedLenSequence { .. }
+            | FeatureSpec::Raw { .. }
+            | FeatureSpec::Tensor { .. } => name,
+            FeatureSpec::Ragged { value_key, partitions, .. } => {
                 let keys = partitions.iter().filter_map(Partition::key);
                 kinds.extend(keys.map(|key| (key.to_owned(), DType::Int64)));
-                (value_key.as_ref().unwrap_or(name), dtype)
+                value_key.as_ref().unwrap_or(name)
             }
-            FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
+            FeatureSpec::Sparse { index_keys, value_key, .. } => {
                 kinds.extend(index_keys.iter().map(|key| (key.clone(), DType::Int64)));
-                (value_key, dtype)
+                value_key
             }
         };
-        kinds.insert(key.clone(), *dtype);
+        kinds.insert(key.clone(), spec.dtype());
     }
     kinds
 }

@@ -1,0 +1,210 @@
+//! Values of arrays: pooled memory by the width of their numbers.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::pool::{Buf, BufMut, BufPool, NoMemory};
+use crate::error::{Result, TensorError};
+use crate::schema::ByteOrder;
+use crate::tensor::{Element, TensorDType};
+
+/// The values of a column of arrays, in the machine's byte order. A clone shares them.
+#[derive(Clone, Debug)]
+pub struct ArrayValues {
+    dtype: TensorDType,
+    bits: ArrayBits,
+}
+
+/// The bits of numbers, by their width. A complex number is two of half its size, real and imaginary, and a bool is 0 or 1.
+#[derive(Clone, Debug)]
+pub enum ArrayBits {
+    /// `int8`, `uint8` and `bool`.
+    Bits8(Buf<u8>),
+    /// `int16`, `uint16`, `float16` and `bfloat16`.
+    Bits16(Buf<u16>),
+    /// `int32`, `uint32`, `float32` and `complex64`.
+    Bits32(Buf<u32>),
+    /// `int64`, `uint64`, `float64` and `complex128`.
+    Bits64(Buf<u64>),
+}
+
+/// Returns the numbers of an element: two of a complex number.
+pub(super) fn numbers_of(dtype: TensorDType) -> usize {
+    match dtype {
+        TensorDType::Complex64 | TensorDType::Complex128 => 2,
+        _ => 1,
+    }
+}
+
+impl ArrayValues {
+    /// Creates values of a dtype from the bits of their numbers, which must have its width.
+    pub(crate) fn new(dtype: TensorDType, bits: ArrayBits) -> ArrayValues {
+        debug_assert_eq!(dtype.size(), Some(bits.width().saturating_mul(numbers_of(dtype))));
+        ArrayValues { dtype, bits }
+    }
+
+    /// Returns the type of the values.
+    pub fn dtype(&self) -> TensorDType {
+        self.dtype
+    }
+
+    /// Returns the bits of the values, for types that Rust does not have, such as `float16`.
+    pub fn bits(&self) -> &ArrayBits {
+        &self.bits
+    }
+
+    /// Returns the number of values. A complex number is one.
+    pub fn len(&self) -> usize {
+        self.bits.len().checked_div(numbers_of(self.dtype)).unwrap_or_default()
+    }
+
+    /// Returns true if there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the values as a slice.
+    ///
+    /// # Errors
+    /// [`TensorError::DType`] if they have another type.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        let refused = TensorError::DType { expected: T::DTYPE.name(), found: self.dtype.name() };
+        let values = (self.dtype == T::DTYPE).then(|| T::native(self.bits.as_bytes())).flatten();
+        Ok(values.ok_or(refused)?)
+    }
+}
+
+impl ArrayBits {
+    fn len(&self) -> usize {
+        match self {
+            ArrayBits::Bits8(values) => values.len(),
+            ArrayBits::Bits16(values) => values.len(),
+            ArrayBits::Bits32(values) => values.len(),
+            ArrayBits::Bits64(values) => values.len(),
+        }
+    }
+
+    /// Returns the bytes of a number.
+    fn width(&self) -> usize {
+        match self {
+            ArrayBits::Bits8(_) => 1,
+            ArrayBits::Bits16(_) => 2,
+            ArrayBits::Bits32(_) => 4,
+            ArrayBits::Bits64(_) => 8,
+        }
+    }
+
+    /// Returns the numbers as bytes in the machine's order.
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            ArrayBits::Bits8(values) => values,
+            ArrayBits::Bits16(values) => bytemuck::cast_slice(values),
+            ArrayBits::Bits32(values) => bytemuck::cast_slice(values),
+            ArrayBits::Bits64(values) => bytemuck::cast_slice(values),
+        }
+    }
+}
+
+/// Memory of values that are appended.
+pub(super) struct ArrayMemory {
+    dtype: TensorDType,
+    bits: BitsMemory,
+    /// Number of numbers in the memory.
+    used: usize,
+}
+
+enum BitsMemory {
+    Bits8(BufMut<u8>),
+    Bits16(BufMut<u16>),
+    Bits32(BufMut<u32>),
+    Bits64(BufMut<u64>),
+}
+
+impl ArrayMemory {
+    /// Returns the bytes of all values.
+    pub(super) fn bytes(&self) -> u64 {
+        let width = match self.bits {
+            BitsMemory::Bits8(_) => 1,
+            BitsMemory::Bits16(_) => 2,
+            BitsMemory::Bits32(_) => 4,
+            BitsMemory::Bits64(_) => 8,
+        };
+        (self.used as u64).saturating_mul(width)
+    }
+
+    /// Appends the values with these bytes, a whole number of them. There will be at most `max` values.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn append(&mut self, bytes: &[u8], order: ByteOrder, max: usize) -> Result<(), NoMemory> {
+        let max = max.saturating_mul(numbers_of(self.dtype));
+        let native = (order == ByteOrder::Little) == cfg!(target_endian = "little");
+        let is_bool = self.dtype == TensorDType::Bool;
+        let used = &mut self.used;
+        match &mut self.bits {
+            BitsMemory::Bits8(memory) => {
+                append(memory, used, max, bytes, !is_bool, |byte| u8::from(byte != 0))
+            }
+            BitsMemory::Bits16(memory) => append(memory, used, max, bytes, native, u16::swap_bytes),
+            BitsMemory::Bits32(memory) => append(memory, used, max, bytes, native, u32::swap_bytes),
+            BitsMemory::Bits64(memory) => append(memory, used, max, bytes, native, u64::swap_bytes),
+        }
+    }
+}
+
+/// Appends the numbers with these bytes, changed unless they are wanted as they are.
+#[inline]
+fn append<T: bytemuck::Pod>(
+    memory: &mut BufMut<T>,
+    used: &mut usize,
+    max: usize,
+    bytes: &[u8],
+    as_is: bool,
+    change: impl Fn(T) -> T,
+) -> Result<(), NoMemory> {
+    let end = used.saturating_add(bytes.len().checked_div(size_of::<T>()).unwrap_or_default());
+    memory.grow(end, max.max(end), T::zeroed())?;
+    let to = memory.values.get_mut(*used..end).unwrap_or_default();
+    if as_is && size_of_val(to) == bytes.len() {
+        bytemuck::cast_slice_mut(to).copy_from_slice(bytes);
+    } else {
+        for (to, from) in to.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
+            *to = change(bytemuck::pod_read_unaligned(from));
+        }
+    }
+    *used = end;
+    Ok(())
+}
+
+/// The pools of the memory of arrays.
+#[derive(Default)]
+pub(super) struct ArrayPools {
+    bits8: BufPool<u8>,
+    bits16: BufPool<u16>,
+    bits32: BufPool<u32>,
+    bits64: BufPool<u64>,
+}
+
+impl ArrayPools {
+    /// Returns memory for values of this dtype, which are not strings.
+    pub(super) fn take(&mut self, dtype: TensorDType) -> ArrayMemory {
+        let bits = match dtype.size().and_then(|size| size.checked_div(numbers_of(dtype))) {
+            Some(8) => BitsMemory::Bits64(self.bits64.take()),
+            Some(4) => BitsMemory::Bits32(self.bits32.take()),
+            Some(2) => BitsMemory::Bits16(self.bits16.take()),
+            _ => BitsMemory::Bits8(self.bits8.take()),
+        };
+        ArrayMemory { dtype, bits, used: 0 }
+    }
+
+    /// Shares the values.
+    pub(super) fn freeze(&mut self, memory: ArrayMemory) -> ArrayValues {
+        let ArrayMemory { dtype, bits, used } = memory;
+        let bits = match bits {
+            BitsMemory::Bits8(memory) => ArrayBits::Bits8(self.bits8.freeze(memory, used)),
+            BitsMemory::Bits16(memory) => ArrayBits::Bits16(self.bits16.freeze(memory, used)),
+            BitsMemory::Bits32(memory) => ArrayBits::Bits32(self.bits32.freeze(memory, used)),
+            BitsMemory::Bits64(memory) => ArrayBits::Bits64(self.bits64.freeze(memory, used)),
+        };
+        ArrayValues::new(dtype, bits)
+    }
+}
