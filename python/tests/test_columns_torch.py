@@ -130,3 +130,29 @@ def test_optional_features_are_collated(tmp_path: Any) -> None:
         else:
             same(batch, whole)
             assert batch["i"].to_list() == [None, 1, None, 3, None, 5] and batch["name"].to_list()[:2] == [None, b"n1"]
+
+
+def test_arrays_in_byte_strings_are_tensors_over_the_same_memory(tmp_path: Any) -> None:
+    path = tmp_path / "arrays.tfrecord"
+    images = np.arange(12 * 6, dtype=np.uint8).reshape(12, 2, 3)
+    with tfseek.Writer(path) as writer:
+        for i, image in enumerate(images):
+            halves = np.array([i, -1.5], np.float32).view(np.uint32) >> 16
+            writer.write({"image": image.tobytes(), "halves": halves.astype("<u2").tobytes(), "items": bytes(range(i % 3))})
+    spec: Any = {"image": tfseek.Raw("uint8", [2, 3]), "halves": tfseek.Raw("bfloat16", [2])}
+    pytest.importorskip("ml_dtypes")
+    ds = tfseek.open(path)
+    arrays = tfseek.parse_example(ds, spec)
+    address = arrays["image"].ctypes.data
+    batch = tfseek.torch.as_tensors(arrays)
+    assert batch["image"].data_ptr() == address and batch["image"].dtype == torch.uint8
+    assert torch.equal(batch["image"], torch.from_numpy(images))
+    assert batch["halves"].dtype == torch.bfloat16
+    assert batch["halves"].tolist() == [[float(i), -1.5] for i in range(12)]
+    # Records are parsed together, because all columns are arrays of all rows.
+    records = tfseek.torch.Dataset(ds, spec)
+    assert records._is_dense
+    same(next(iter(torch.utils.data.DataLoader(records, batch_size=12))), batch)
+    ragged = tfseek.torch.Dataset(ds, {**spec, "items": tfseek.Raw("uint8", [None])})
+    assert not ragged._is_dense
+    assert ragged[[1, 2]]["items"].to_list() == [[0], [0, 1]]

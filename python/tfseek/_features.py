@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import sys
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -151,6 +152,38 @@ class SparseFeature:
                 object.__setattr__(self, name, tuple(value))
 
 
+@dataclass(frozen=True)
+class Raw:
+    """An array per record, as the bytes of one byte string, which ``tf.io.decode_raw`` reads: an array ``[rows] + shape``.
+
+    With ``None`` as the first dimension of ``shape`` it is a :class:`tfseek.Ragged`, whose rows have any number of items.
+
+    dtype: ``bool``, integers, ``float16`` to ``float64``, ``bfloat16``, ``complex64`` or ``complex128``: of NumPy or TensorFlow, or a name.
+        A dtype with a byte order, such as ``">i2"``, states that of the records. The array has the machine's order. A byte of a bool
+        that is not 0 becomes true.
+    """
+
+    dtype: DTypeLike
+    shape: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", _frozen(self.shape))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An array per record, as one byte string that ``tf.io.serialize_tensor`` wrote. The column is that of :class:`Raw`.
+
+    Each tensor must have this dtype and this shape, of which the first dimension may be ``None``.
+    """
+
+    dtype: DTypeLike
+    shape: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", _frozen(self.shape))
+
+
 #: Names are ``str`` or ``bytes``.
 Features = Union[Schema, Mapping[Any, Any]]
 
@@ -234,7 +267,16 @@ def _text(name: str, spec: Any) -> str:
     return text
 
 
-_SPECS = (FixedLenFeature, Optional, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature)
+_SPECS = (
+    FixedLenFeature,
+    Optional,
+    VarLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    Raw,
+    Tensor,
+)
 
 
 def _column(name: str, spec: Any) -> dict[str, Any]:
@@ -272,6 +314,14 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
             "size": [_integer(name, "size", size) for size in _listed(spec.size)],
             "already_sorted": bool(spec.already_sorted),
         }
+    if isinstance(spec, Raw):
+        dtype, order = _array_dtype(name, spec.dtype)
+        return {"type": "raw", "dtype": dtype, "shape": _array_shape(name, spec.shape), "byte_order": order or "little"}
+    if isinstance(spec, Tensor):
+        dtype, order = _array_dtype(name, spec.dtype)
+        if order not in (None, sys.byteorder):
+            raise _spec_error(name, f"dtype: expected no byte order for a tensor, found {order}")
+        return {"type": "tensor", "dtype": dtype, "shape": _array_shape(name, spec.shape)}
     if isinstance(spec, Mapping):
         # The JSON form.
         return dict(spec)
@@ -306,6 +356,26 @@ def _dtype(name: str, dtype: DTypeLike) -> str:
     raise TypeError(f"feature {name!r}: dtype: expected int64, float32 or string, found {dtype!r}")
 
 
+#: Names of dtypes of arrays that NumPy does not have, or that mean another dtype there.
+_ARRAY_NAMES = {"bfloat16": "bfloat16", "float": "float32"}
+
+
+def _array_dtype(name: str, dtype: DTypeLike) -> tuple[str, typing.Optional[str]]:
+    """Returns the name of a dtype of arrays, and its byte order if it states one. Rust checks the name."""
+    found = getattr(dtype, "as_numpy_dtype", dtype)
+    # Python's float means float32 in TensorFlow and float64 in NumPy.
+    found = "float" if found is float else found
+    if isinstance(found, str) and found in _ARRAY_NAMES:
+        return _ARRAY_NAMES[found], None
+    try:
+        array = np.dtype(found)
+    except TypeError:
+        raise _spec_error(name, f"dtype: expected bool or a type of numbers, such as uint8 or float32, found {dtype!r}") from None
+    stated = found[:1] if isinstance(found, str) else array.str[:1] if isinstance(found, np.dtype) else ""
+    order = {"<": "little", ">": "big"}.get(stated)
+    return array.name, order
+
+
 def _splits_dtype(dtype: DTypeLike) -> str:
     found = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     return str(found)
@@ -330,6 +400,13 @@ def _shape(name: str, shape: Any) -> list[int]:
     if not isinstance(shape, tuple):
         raise TypeError(f"feature {name!r}: shape: expected a list of integers, found {shape!r}")
     return [_integer(name, "shape", dimension) for dimension in shape]
+
+
+def _array_shape(name: str, shape: Any) -> list[typing.Optional[int]]:
+    shape = _frozen(shape)
+    if not isinstance(shape, tuple):
+        raise TypeError(f"feature {name!r}: shape: expected a list of integers, found {shape!r}")
+    return [None if dimension is None else _integer(name, "shape", dimension) for dimension in shape]
 
 
 def _integer(name: str, argument: str, value: Any) -> int:

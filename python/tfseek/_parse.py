@@ -18,7 +18,8 @@ def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: 
 
     A column is a read-only array (``[rows] + shape``) for ``FixedLenFeature`` and ``FixedLenSequenceFeature``, a
     :class:`tfseek.Sparse` for ``VarLenFeature`` and ``SparseFeature``, a :class:`tfseek.Ragged` for ``RaggedFeature``. For
-    :class:`tfseek.Optional` it is a :class:`tfseek.Column`, or an array if there is a default. Dtypes are int64 and float32.
+    :class:`tfseek.Optional` it is a :class:`tfseek.Column`, or an array if there is a default. Dtypes are int64 and float32, and those of
+    :class:`tfseek.Raw` and :class:`tfseek.Tensor`.
 
     bytes_as: form of byte strings. ``"objects"``: an object array of ``bytes``; values that repeat may be the same object. ``"str"``: an
         object array of ``str``, from UTF-8. ``"offsets"``: :class:`tfseek.Bytes`. ``"views"``: an object array of read-only uint8 arrays

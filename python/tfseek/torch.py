@@ -61,8 +61,8 @@ def _tensor(array: Any, seen: set[int]) -> torch.Tensor:
     # shared with another column, has none and is copied.
     writable = array.base.writable if isinstance(array.base, ArrayMemory) else None
     if writable is None:
-        return torch.from_numpy(array.copy())
-    tensor = torch.from_numpy(writable)
+        return _of_array(array.copy())
+    tensor = _of_array(writable)
     address = tensor.data_ptr()
     if address in seen:
         return tensor.clone()
@@ -71,12 +71,19 @@ def _tensor(array: Any, seen: set[int]) -> torch.Tensor:
     return tensor
 
 
+def _of_array(array: Any) -> torch.Tensor:
+    """Returns a tensor over the memory of an array, also of ``bfloat16``, which torch knows and NumPy does not."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
 class Dataset(torch.utils.data.Dataset[Any]):
     """A map-style dataset: records by number.
 
     With a spec, ``d[i]`` is a dict of tensors, parsed as by :func:`tfseek.parse_single_example`, or ``(context, sequence)`` for a schema
     of SequenceExamples. Byte strings are ``bytes`` or lists of them. Without a spec, ``d[i]`` is ``ds[i]``. A ``DataLoader`` requests all
-    records of a batch together. They are parsed together if all features are ``FixedLenFeature``.
+    records of a batch together. They are parsed together if all columns are arrays of all rows.
 
     ``d[[4, 2, 10]]`` is one batch, parsed as by :func:`tfseek.parse_example`. ``DataLoader(d, batch_size=None,
     sampler=BatchSampler(...))`` uses it, so batches are not split and collated, and ragged features need no collate function.
@@ -102,9 +109,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self._is_dense = False
         if self._schema is not None and not self._schema.is_sequence and bytes_as != "offsets":
             specs = json.loads(self._schema.to_json())["features"].values()
-            self._is_dense = bool(specs) and all(
-                spec["type"] == "fixed" or (spec["type"] == "optional" and "default" in spec) for spec in specs
-            )
+            self._is_dense = bool(specs) and all(_has_dense_column(spec) for spec in specs)
 
     def __len__(self) -> int:
         return len(self.ds)
@@ -147,6 +152,14 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     def __repr__(self) -> str:
         return f"tfseek.torch.Dataset({self.ds!r})"
+
+
+def _has_dense_column(spec: dict[str, Any]) -> bool:
+    """Returns true if the column of a spec, in its JSON form, is an array of all rows."""
+    kind = spec["type"]
+    if kind in ("raw", "tensor"):
+        return spec["shape"][:1] != [None]
+    return kind == "fixed" or (kind == "optional" and "default" in spec)
 
 
 def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
