@@ -151,7 +151,8 @@ impl ArrayMemory {
     }
 }
 
-/// Appends the numbers with these bytes, changed unless they are wanted as they are.
+/// Appends the numbers with these bytes, changed unless they are wanted as they are. The copy of these has the speed of memory; a change takes
+/// a fifth more of the time of a loader (`loader/arrays` in the benches).
 #[inline]
 fn append<T: bytemuck::Pod>(
     memory: &mut BufMut<T>,
