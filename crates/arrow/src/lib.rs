@@ -37,7 +37,7 @@
 //!
 //! # Types
 //!
-//! Values are `Int64`, `Float32`, and `BinaryView` or the type of [`ByteStrings`]. They are never cast.
+//! Values are `Int64`, `Float32`, and `BinaryView` or the type of [`ByteStrings`], or those of arrays. They are never cast.
 //!
 //! | Spec | Arrow type | Absent feature |
 //! | --- | --- | --- |
@@ -49,6 +49,7 @@
 //! | `VarLen` | `List`, nullable | null |
 //! | `Ragged` with k partitions | k + 1 `List`s, or `LargeList`s for 64-bit row splits; a `FixedSizeList` for a uniform partition. The outermost is nullable | null |
 //! | `Sparse` with d index features | `Struct` of `indices`, a `List` of `FixedSizeList`s of d `Int64`s, and `values`, a `List` | `[]` in both |
+//! | `Raw`, `Tensor` of shape S | the types of `FixedLen`, with values of the dtype; a `LargeList` for an open first dimension. Complex numbers and `bfloat16` are refused | an error |
 //! | feature lists | `List` of the type of a step; nullable if the spec is `VarLen` or `Ragged` | null, or `[]` for `FixedLenSequence` |
 //!
 //! * A feature without a kind is an absent one, also in a context. An empty list with its kind is `[]`.
