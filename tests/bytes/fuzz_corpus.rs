@@ -179,9 +179,9 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             PATTERNS.iter().enumerate().map(|(k, text)| [&[k as u8 % 2], text.as_bytes()].concat()).collect()
         }
         // Options, a schema, and a few payloads.
-        "parse" => (0..80u16)
-            .map(|k| {
-                let options = rng.u64() as u8 & 0x3e | (k % 2) as u8;
+        "parse" => {
+            let mut seed = |k: u16, options: u8| {
+                let options = rng.u64() as u8 & 0x3e | options;
                 let mut input = Input { options, seed: k, payloads: Vec::new() };
                 let schema = input.schema();
                 let style = Style {
@@ -193,10 +193,12 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 let rows = if options & Input::SINGLE != 0 { 1 } else { rng.below(6) };
                 input.payloads = (0..rows).map(|_| shaped::payload(rng, &schema, style)).collect();
                 input.to_bytes()
-            })
-            .filter(|seed| seed.len() < 1500)
-            .take(60)
-            .collect(),
+            };
+            let short = |seed: &Vec<u8>| seed.len() < 1500;
+            let mut seeds: Vec<_> = (0..80).map(|k| seed(k, (k % 2) as u8)).filter(short).take(60).collect();
+            seeds.extend((80..120).map(|k| seed(k, Input::ARRAYS)).filter(short).take(20));
+            seeds
+        }
         _ => (0..40)
             .map(|k| match (k % 3, target == "sequence" || (target == "roundtrip" && k % 2 == 0)) {
                 (0, false) => payloads::canonical_example(rng),

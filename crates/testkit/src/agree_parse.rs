@@ -141,12 +141,18 @@ impl Input {
     pub const WHOLE: u8 = 4;
     pub const CONTIGUOUS: u8 = 16;
     pub const REGIONS: u8 = 32;
+    /// A schema with arrays in byte strings, of Examples.
+    pub const ARRAYS: u8 = 64;
 
     /// Maximum number of rows: more than a block of the parser, but few enough that large results stay within the limit together.
     const MAX_ROWS: usize = 80;
 
     pub fn schema(&self) -> Schema {
-        shaped::schema(&mut Rng::new(self.seed.into()), self.options & Input::SEQUENCE != 0)
+        let mut rng = Rng::new(self.seed.into());
+        match self.options & Input::ARRAYS {
+            0 => shaped::schema(&mut rng, self.options & Input::SEQUENCE != 0),
+            _ => shaped::schema_of_arrays(&mut rng),
+        }
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -9,7 +9,7 @@ use tfseek::tensor::{Tensor, TensorDType, parse_tensor_within};
 pub const LIMIT: u64 = 4096;
 
 /// The shape of a tensor, and its elements.
-type Elements = (Vec<u64>, Vec<Vec<u8>>);
+type Elements<E = Vec<Vec<u8>>> = (Vec<u64>, E);
 
 /// Parses a tensor. Returns its shape and its elements.
 pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<Elements> {
@@ -28,22 +28,22 @@ pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<Elements> {
 }
 
 /// Parses a tensor of numbers as the array of a column: the byte of a bool may be any, and there must be a value unless the shape is
-/// empty. `None` if a parser may refuse it because values are missing.
-pub fn array(bytes: &[u8], dtype: TensorDType) -> Result<Option<Elements>> {
+/// empty. The elements are `None` if filling in the missing ones is too much for the twin.
+pub fn array(bytes: &[u8], dtype: TensorDType) -> Result<Elements<Option<Vec<Vec<u8>>>>> {
     let Fields { shape, n, content, values } = read(bytes, dtype)?;
     let elements = if content.is_empty() {
         let complex = matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128);
         if n > 0 && values.len() < 1 + usize::from(complex) {
             return Err(Refused);
         }
-        let Ok(elements) = filled(dtype, values, n) else { return Ok(None) };
+        let Ok(elements) = filled(dtype, values, n) else { return Ok((shape, None)) };
         elements
     } else {
         numbers(&content, dtype, n)?
     };
     let bools = dtype == TensorDType::Bool;
     let one = |element: Vec<u8>| if bools { vec![u8::from(element != [0])] } else { element };
-    Ok(Some((shape, elements.into_iter().map(one).collect())))
+    Ok((shape, Some(elements.into_iter().map(one).collect())))
 }
 
 struct Fields {

@@ -187,11 +187,10 @@ fn array(spec: &FeatureSpec, string: &[u8]) -> CellResult<CellValues> {
                     }
                 }
             };
-            (*dtype, shape, dims, string.chunks(size).map(element).collect())
+            (*dtype, shape, dims, Some(string.chunks(size).map(element).collect()))
         }
         FeatureSpec::Tensor { dtype, shape } => match tensor_twin::array(string, *dtype) {
-            Ok(Some((dims, elements))) => (*dtype, shape, dims, elements),
-            Ok(None) => return Err(vec![Category::TooLarge, Category::CountMismatch]),
+            Ok((dims, elements)) => (*dtype, shape, dims, elements),
             Err(_) => {
                 return Err(vec![Category::KindMismatch, Category::CountMismatch, Category::MalformedProto]);
             }
@@ -202,6 +201,7 @@ fn array(spec: &FeatureSpec, string: &[u8]) -> CellResult<CellValues> {
     if dims.len() != shape.len() || !dims.iter().zip(shape).all(agrees) {
         return Err(vec![Category::CountMismatch]);
     }
+    let Some(elements) = elements else { return Err(vec![Category::TooLarge]) };
     let top = dims.first().map_or(1, |&items| items as usize);
     Ok(CellValues { top, ..CellValues::plain(Data::Array(dtype, elements)) })
 }
