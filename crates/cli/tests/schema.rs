@@ -207,6 +207,40 @@ fn batches_as_json() {
     assert_eq!(dir.run_on(&bytes, &["parse", "-", "-s", "s.json"]).out.lines().count(), 1);
 }
 
+/// Numbers of arrays are the hex digits of their bits.
+#[test]
+fn arrays_in_byte_strings() {
+    let dir = Folder::new();
+    let row = |bytes: &[u8]| {
+        let tensor = tfseek::tensor::serialize_values(&[bytes.len() as u64], bytes).unwrap();
+        ExampleBuilder::new().bytes("a", [[0, 2, 1, 0]]).bytes("b", [tensor]).encode().unwrap()
+    };
+    dir.shard("x.tfrecord", [row(&[7]), row(&[8, 9])]);
+    schema(
+        &dir,
+        r#""a": {"type": "raw", "dtype": "int16", "shape": [2], "byte_order": "big"},
+           "b": {"type": "tensor", "dtype": "uint8", "shape": [null]}"#,
+    );
+    dir.run(&["parse", "x.tfrecord", "-s", "s.json"]).prints(concat!(
+        r#"{"status":"ok","outputs":{"#,
+        r#""a":{"kind":"dense","dtype":"int16","shape":[2,2],"data":["0002","0100","0002","0100"]},"#,
+        r#""b":{"kind":"ragged","values":{"dtype":"uint8","shape":[3],"data":["07","08","09"]},"#,
+        r#""row_splits":[{"dtype":"int64","shape":[3],"data":[0,1,3]}]}}}"#,
+        "\n",
+    ));
+    let ran = dir.run(&["validate", "x.tfrecord", "-s", "s.json"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "no anomaly in 2 records; not checked: arrays in byte strings (a, b)\n")
+    );
+    schema(&dir, r#""a": {"type": "raw", "dtype": "int16", "shape": [3]}"#);
+    let ran = dir.run(&["parse", "x.tfrecord", "-s", "s.json"]);
+    assert!(ran.err.contains("expected 6 bytes of an array, found 4"), "{}", ran.err);
+    schema(&dir, r#""a": {"type": "raw", "dtype": "bfloat16", "shape": [2]}"#);
+    let ran = dir.run(&["convert", "x.tfrecord", "x.parquet", "-s", "s.json"]);
+    assert!(ran.err.contains("expected a type that Arrow has, found arrays of bfloat16"), "{}", ran.err);
+}
+
 /// Record 3 has no weight, in JSON and in an archive.
 #[test]
 fn optional_columns() {

@@ -165,10 +165,10 @@ mod tests {
     use crate::forms::archive::header;
     use std::fs::File;
     use std::io::Read;
-    use tfseek::ExampleBuilder;
     use tfseek::batch::BatchParser;
     use tfseek::io::Existing;
     use tfseek::schema::{DType, FeatureSpec, Schema};
+    use tfseek::{ExampleBuilder, TensorDType};
 
     #[test]
     fn an_archive_gets_its_name_when_it_is_complete() {
@@ -189,5 +189,35 @@ mod tests {
 
         let e = NpzWriter::create(&dir.path().join("none/x.npz"), Existing::Keep).err().unwrap();
         assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.location().path.is_some(), "{e}");
+    }
+
+    /// The members of arrays in byte strings have NumPy's names of their types, and little-endian numbers.
+    #[test]
+    fn arrays_in_byte_strings_keep_their_types() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npz");
+        let dtypes = TensorDType::ALL.iter().filter(|dtype| dtype.size().is_some());
+        let mut schema = Schema::example();
+        let mut row = ExampleBuilder::new();
+        for dtype in dtypes.clone() {
+            schema = schema.feature(dtype.to_string(), FeatureSpec::raw(&[Some(2)], *dtype));
+            let bytes: Vec<u8> = (0..2 * dtype.size().unwrap() as u8).map(|byte| byte % 2).collect();
+            row = row.bytes(dtype.to_string(), [bytes]);
+        }
+        let batch = BatchParser::new(&schema.build().unwrap()).parse(&[row.encode().unwrap()]).unwrap();
+        let mut npz = NpzWriter::create(&path, Existing::Replace).unwrap();
+        npz.batch(None, &batch, false).unwrap();
+        let mut zip = zip::ZipArchive::new(File::open(npz.finish().unwrap()).unwrap()).unwrap();
+        let names = [
+            "<f4", "<f8", "<i4", "|u1", "<i2", "|i1", "<c8", "<i8", "|b1", "|V2", "<u2", "<c16", "<f2",
+            "<u4", "<u8",
+        ];
+        assert_eq!(dtypes.clone().count(), names.len());
+        for (dtype, name) in dtypes.zip(names) {
+            let mut bytes = Vec::new();
+            zip.by_name(&format!("{dtype}.npy")).unwrap().read_to_end(&mut bytes).unwrap();
+            let values: Vec<u8> = (0..2 * dtype.size().unwrap() as u8).map(|byte| byte % 2).collect();
+            assert_eq!(bytes, [header(name, &[1, 2]), values].concat(), "{dtype}");
+        }
     }
 }
