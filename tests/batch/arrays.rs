@@ -3,7 +3,7 @@
 use tfseek::batch::{ArrayBits, ArrayValues, Batch, BatchParser, Column, RowSplits, Values};
 use tfseek::error::{Category, ErrorKind};
 use tfseek::schema::{ByteOrder, FeatureSpec, Schema};
-use tfseek::tensor::{Element, TensorDType, serialize_tensor, serialize_values};
+use tfseek::tensor::{Element, TensorDType, parse_tensor, serialize_tensor, serialize_values};
 use tfseek::{ExampleBuilder, Result};
 
 fn schema(spec: FeatureSpec) -> Schema {
@@ -162,11 +162,23 @@ fn no_prefix_of_a_tensor_gives_values() {
     let tensor = serialize_values(&[2, 3], &all).unwrap();
     let spec = FeatureSpec::tensor(&[Some(2), Some(3)], TensorDType::Float32);
     let parser = BatchParser::new(&schema(spec));
+    let mut malformed = 0;
     for len in 0..tensor.len() {
         let e = parser.parse(&[row(&tensor), row(&tensor[..len])]).unwrap_err();
         assert_eq!((e.location().row, e.location().feature.as_deref()), (Some(1), Some("x")), "{len}: {e}");
         assert!(e.is_data() && e.category().is_some(), "{len}: {e}");
+        if let ErrorKind::Wire { offset, .. } = e.kind() {
+            // The offset is that of the payload, which ends with the string.
+            let start = row(&tensor[..len]).len() - len;
+            let alone = parse_tensor(&tensor[..len], TensorDType::Float32).unwrap_err();
+            assert!(
+                matches!(alone.kind(), ErrorKind::Wire { offset: own, .. } if start + own == *offset),
+                "{len}"
+            );
+            malformed += 1;
+        }
     }
+    assert!(malformed > 20, "{malformed}");
     assert_eq!(values(&parser.parse(&[row(&tensor)]).unwrap()).as_slice::<f32>().unwrap(), all);
 }
 
