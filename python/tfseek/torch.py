@@ -158,7 +158,7 @@ def _has_dense_column(spec: dict[str, Any]) -> bool:
     """Returns true if the column of a spec, in its JSON form, is an array of all rows."""
     kind = spec["type"]
     if kind in ("raw", "tensor"):
-        return spec["shape"][:1] != [None]
+        return bool(spec["shape"][:1] != [None])
     return kind == "fixed" or (kind == "optional" and "default" in spec)
 
 
