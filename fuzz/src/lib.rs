@@ -1,5 +1,8 @@
-//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-tools` and `tfseek-view`, since tests run
+//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-image`, `tfseek-tools` and `tfseek-view`, since tests run
 //! them over the corpora.
+
+#[path = "../../crates/image/tests/image/target.rs"]
+mod image;
 
 #[path = "../../crates/tools/tests/tfx/target.rs"]
 mod tfx;
@@ -7,6 +10,7 @@ mod tfx;
 #[path = "../../crates/view/tests/request/target.rs"]
 mod request;
 
+pub use image::image;
 pub use request::request;
 pub use tfx::tfx;
 

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 
 /// The folders of Rust source in the workspace. A packaged crate contains only the first.
-pub(crate) const CRATES: [&str; 8] = [
+pub(crate) const CRATES: [&str; 9] = [
     "src",
     "crates/arrow/src",
     "crates/cli/src",
     "crates/convert/src",
+    "crates/image/src",
     "crates/tools/src",
     "crates/view/src",
     "crates/testkit/src",

@@ -1,0 +1,208 @@
+//! `Decoder`: files to pixels.
+
+use crate::crop::Rect;
+use crate::error::{ImageError, MOST_PIXELS};
+use crate::jpeg::{Header, Jpeg};
+use crate::memory::resize;
+use crate::png;
+use crate::resize::Resizer;
+use crate::sample::Sample;
+use crate::sample::sealed::Scratch;
+use crate::spec::ImageSpec;
+
+/// Pixels of a picture: `height * width * channels` values, row by row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image<T> {
+    /// Height in pixels.
+    pub height: usize,
+    /// Width in pixels.
+    pub width: usize,
+    /// Values per pixel.
+    pub channels: usize,
+    /// The values.
+    pub pixels: Vec<T>,
+}
+
+/// A decoder with scratch memory, which it keeps from picture to picture. Each thread has its own.
+///
+/// ```
+/// use tfseek_image::{Decoder, ImageError, ImageSpec};
+///
+/// let spec = ImageSpec { size: Some([8, 8]), ..ImageSpec::default() };
+/// let mut pixels = [0_u8; 8 * 8 * 3];
+/// let e = Decoder::new().decode_into(b"GIF89a", &spec, 0, &mut pixels).unwrap_err();
+/// assert_eq!(e, ImageError::Format { found: "a GIF" });
+/// ```
+#[derive(Default)]
+pub struct Decoder {
+    jpeg: Jpeg,
+    /// Pixels as they are in a file.
+    frame: Vec<u8>,
+    /// Pixels before a resize.
+    scratch: Scratch,
+    resizer: Resizer,
+}
+
+/// The header of a file.
+enum Opened {
+    Jpeg(Box<Header>),
+    Png([usize; 2]),
+}
+
+impl Decoder {
+    /// Returns a decoder without memory.
+    pub fn new() -> Decoder {
+        Decoder::default()
+    }
+
+    /// Decodes a picture to `out`, which has the `h * w * c` values of the spec. `draw` selects the rectangle of a random crop.
+    pub fn decode_into<T: Sample>(
+        &mut self,
+        file: &[u8],
+        spec: &ImageSpec,
+        draw: u64,
+        out: &mut [T],
+    ) -> Result<(), ImageError> {
+        spec.check()?;
+        let size = spec
+            .size
+            .ok_or_else(|| ImageError::Spec("size: expected height and width, found none".to_owned()))?;
+        let [h, w] = size.map(|side| side as usize);
+        let values = h * w * usize::from(spec.channels);
+        if out.len() != values {
+            return Err(ImageError::Spec(format!(
+                "expected memory for {values} values, found {}",
+                out.len()
+            )));
+        }
+        let opened = open(file, spec)?;
+        let rect = spec.rect(opened.size(), draw)?;
+        self.finish(file, opened, rect, spec, [h, w], out)
+    }
+
+    /// Decodes a picture to new memory. Without a size in the spec the picture has that of the file.
+    pub fn decode<T: Sample>(
+        &mut self,
+        file: &[u8],
+        spec: &ImageSpec,
+        draw: u64,
+    ) -> Result<Image<T>, ImageError> {
+        spec.check()?;
+        let opened = open(file, spec)?;
+        let rect = spec.rect(opened.size(), draw)?;
+        let [height, width] =
+            spec.size.map_or([rect.height, rect.width], |size| size.map(|side| side as usize));
+        let channels = usize::from(spec.channels);
+        let mut pixels = Vec::new();
+        resize(&mut pixels, height * width * channels).map_err(|fault| fault.of(""))?;
+        self.finish(file, opened, rect, spec, [height, width], &mut pixels)?;
+        Ok(Image { height, width, channels, pixels })
+    }
+
+    /// Decodes the pixels of a rectangle, and resizes them to `size` if it differs.
+    fn finish<T: Sample>(
+        &mut self,
+        file: &[u8],
+        opened: Opened,
+        rect: Rect,
+        spec: &ImageSpec,
+        size: [usize; 2],
+        out: &mut [T],
+    ) -> Result<(), ImageError> {
+        let channels = usize::from(spec.channels);
+        let format = opened.format();
+        let found = [rect.height, rect.width];
+        let Some(filter) = spec.resize.filter(|_| found != size) else {
+            return self.pixels(file, opened, rect, channels, out);
+        };
+        // The scratch memory is moved out, because the decoder is used meanwhile.
+        let mut pixels = std::mem::take(T::scratch(&mut self.scratch));
+        let result = resize(&mut pixels, rect.height * rect.width * channels)
+            .map_err(|fault| fault.of(format))
+            .and_then(|()| self.pixels(file, opened, rect, channels, &mut pixels))
+            .and_then(|()| {
+                let resized = self.resizer.resize(&pixels, found, out, size, channels, filter);
+                resized.map_err(|fault| fault.of(format))
+            });
+        *T::scratch(&mut self.scratch) = pixels;
+        result
+    }
+
+    /// Decodes the pixels of a rectangle.
+    fn pixels<T: Sample>(
+        &mut self,
+        file: &[u8],
+        opened: Opened,
+        rect: Rect,
+        channels: usize,
+        out: &mut [T],
+    ) -> Result<(), ImageError> {
+        let format = opened.format();
+        match opened {
+            Opened::Png(_) => png::decode(file, rect, channels, &mut self.frame, out),
+            Opened::Jpeg(header) => {
+                let decoded = match T::as_bytes(out) {
+                    Some(out) => self.jpeg.decode(file, *header, rect, channels, out),
+                    None => resize(&mut self.frame, out.len()).and_then(|()| {
+                        self.jpeg.decode(file, *header, rect, channels, &mut self.frame)?;
+                        T::of_bytes(&self.frame[..out.len()], 256, out);
+                        Ok(())
+                    }),
+                };
+                decoded.map_err(|fault| fault.of(format))
+            }
+        }
+    }
+}
+
+impl Opened {
+    fn format(&self) -> &'static str {
+        match self {
+            Opened::Jpeg(_) => "JPEG",
+            Opened::Png(_) => "PNG",
+        }
+    }
+
+    fn size(&self) -> [usize; 2] {
+        match self {
+            Opened::Jpeg(header) => header.size(),
+            Opened::Png(size) => *size,
+        }
+    }
+}
+
+/// Reads the header of a file. Its first bytes tell the format.
+fn open(file: &[u8], spec: &ImageSpec) -> Result<Opened, ImageError> {
+    let opened = match file {
+        [] => return Err(ImageError::Format { found: "no bytes" }),
+        [0xff, 0xd8, ..] => Opened::Jpeg(Box::new(Header::read(file).map_err(|fault| fault.of("JPEG"))?)),
+        _ if file.starts_with(png::SIGNATURE) => {
+            Opened::Png(png::size(file).map_err(|fault| fault.of("PNG"))?)
+        }
+        _ => return Err(ImageError::Format { found: other_format(file) }),
+    };
+    let [height, width] = opened.size();
+    if height.saturating_mul(width) > MOST_PIXELS {
+        return Err(ImageError::TooLarge { height, width });
+    }
+    match &opened {
+        Opened::Jpeg(_) if spec.channels == 4 => {
+            Err(ImageError::Unsupported { what: "4 channels of a JPEG, which has no alpha" })
+        }
+        Opened::Jpeg(header) if header.is_cmyk() && spec.channels == 1 => {
+            Err(ImageError::Unsupported { what: "1 channel of a JPEG in CMYK" })
+        }
+        _ => Ok(opened),
+    }
+}
+
+/// Returns what bytes are that are no JPEG and no PNG.
+fn other_format(file: &[u8]) -> &'static str {
+    match file {
+        [b'G', b'I', b'F', b'8', ..] => "a GIF",
+        [b'B', b'M', ..] => "a BMP",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "a WebP",
+        _ if png::SIGNATURE.starts_with(file) || file == [0xff] => "the beginning of one",
+        _ => "other bytes",
+    }
+}

@@ -1,0 +1,105 @@
+//! `ImageError`: the reason why a picture has no pixels.
+
+use std::collections::TryReserveError;
+use std::fmt;
+
+/// The largest number of pixels of a picture.
+pub(crate) const MOST_PIXELS: usize = 100_000_000;
+
+/// The reason why a picture has no pixels.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageError {
+    /// The spec contradicts itself, or the memory for the pixels.
+    Spec(String),
+    /// The bytes are no picture of a known format.
+    Format {
+        /// What they are instead.
+        found: &'static str,
+    },
+    /// The file ends before all pixels.
+    Truncated {
+        /// Format of the file.
+        format: &'static str,
+    },
+    /// The file contradicts its format.
+    Corrupt {
+        /// Format of the file.
+        format: &'static str,
+        /// The part that is wrong.
+        what: String,
+    },
+    /// The file is of a kind that is not read.
+    Unsupported {
+        /// The kind.
+        what: &'static str,
+    },
+    /// The picture has too many pixels.
+    TooLarge {
+        /// Height in pixels.
+        height: usize,
+        /// Width in pixels.
+        width: usize,
+    },
+    /// The picture does not have the size of the spec, or is smaller than its crop.
+    Size {
+        /// Height and width of the picture.
+        found: [usize; 2],
+        /// Height and width of the spec.
+        expected: [u32; 2],
+        /// True if a larger picture is cropped.
+        crop: bool,
+    },
+    /// Memory for the pixels could not be allocated.
+    Memory,
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImageError::Spec(reason) => f.write_str(reason),
+            ImageError::Format { found } => write!(f, "expected a JPEG or PNG picture, found {found}"),
+            ImageError::Truncated { format } => write!(f, "{format}: the data end before all pixels"),
+            ImageError::Corrupt { format, what } => write!(f, "{format}: invalid {what}"),
+            ImageError::Unsupported { what } => write!(f, "not supported: {what}"),
+            ImageError::TooLarge { height, width } => {
+                write!(f, "expected at most {MOST_PIXELS} pixels, found {height} x {width}")
+            }
+            ImageError::Size { found: [height, width], expected: [h, w], crop } => {
+                let least = if *crop { "at least " } else { "" };
+                write!(f, "expected {least}{h} x {w} pixels (height x width), found {height} x {width}")
+            }
+            ImageError::Memory => f.write_str("no memory for the pixels"),
+        }
+    }
+}
+
+impl std::error::Error for ImageError {}
+
+/// What is wrong with the file of a known format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PictureFault {
+    Truncated,
+    Corrupt(&'static str),
+    Unsupported(&'static str),
+    Memory,
+}
+
+impl PictureFault {
+    /// Returns the error of a file of this format.
+    #[cold]
+    pub(crate) fn of(self, format: &'static str) -> ImageError {
+        match self {
+            PictureFault::Truncated => ImageError::Truncated { format },
+            PictureFault::Corrupt(what) => ImageError::Corrupt { format, what: what.to_owned() },
+            PictureFault::Unsupported(what) => ImageError::Unsupported { what },
+            PictureFault::Memory => ImageError::Memory,
+        }
+    }
+}
+
+impl From<TryReserveError> for PictureFault {
+    fn from(_: TryReserveError) -> PictureFault {
+        PictureFault::Memory
+    }
+}

@@ -1,0 +1,10 @@
+//! Memory whose size comes from files.
+
+use crate::error::PictureFault;
+
+/// Makes a vector of `len` values. Those that were there keep their values. Without memory it is an error.
+pub(crate) fn resize<T: Clone + Default>(values: &mut Vec<T>, len: usize) -> Result<(), PictureFault> {
+    values.try_reserve_exact(len.saturating_sub(values.len()))?;
+    values.resize(len, T::default());
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! PNG, by the crate `png`, and its conversions of channels and depth.
+
+use crate::crop::Rect;
+use crate::error::{ImageError, MOST_PIXELS, PictureFault};
+use crate::memory::resize;
+use crate::sample::Sample;
+use png::{BitDepth, DecodingError, Limits, Transformations};
+use std::io::{Cursor, ErrorKind};
+
+/// The name of the format in errors.
+pub(crate) const FORMAT: &str = "PNG";
+
+/// The bytes that begin a PNG.
+pub(crate) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// Memory for the rows and the texts of a PNG, in addition to that of its pixels.
+const LIMIT: usize = 64 << 20;
+
+/// Returns height and width. Files that are too short for their pixels are an error here already.
+pub(crate) fn size(data: &[u8]) -> Result<[usize; 2], PictureFault> {
+    let header = data.get(8..33).ok_or(PictureFault::Truncated)?;
+    if !header.starts_with(b"\0\0\0\x0dIHDR") {
+        return Err(PictureFault::Corrupt("header"));
+    }
+    let side =
+        |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize;
+    let [height, width] = match [side(12), side(8)] {
+        [0, _] | [_, 0] => return Err(PictureFault::Corrupt("size")),
+        size => size,
+    };
+    let channels = match header[17] {
+        2 => 3,
+        4 => 2,
+        6 => 4,
+        _ => 1,
+    };
+    // Two bits of deflate give at most 258 bytes.
+    let most = data.len().saturating_mul(4 * 258);
+    let bits = height.saturating_mul(width).saturating_mul(channels * usize::from(header[16]));
+    if height.saturating_mul(width) <= MOST_PIXELS && bits / 8 > most {
+        return Err(PictureFault::Truncated);
+    }
+    Ok([height, width])
+}
+
+/// Decodes the pixels in `rect` to `out`. `frame` is scratch memory.
+pub(crate) fn decode<T: Sample>(
+    data: &[u8],
+    rect: Rect,
+    channels: usize,
+    frame: &mut Vec<u8>,
+    out: &mut [T],
+) -> Result<(), ImageError> {
+    let result = decode_chunks(data, rect, channels, frame, out);
+    if result != Err(PictureFault::Truncated.of(FORMAT)) {
+        return result;
+    }
+    // The crate reads on behind the data of the pixels. Without what follows they are complete all the same.
+    let Some(chunks) = pixel_chunks(data) else { return result };
+    decode_chunks(&[chunks, END].concat(), rect, channels, frame, out)
+}
+
+/// The chunk that ends a PNG.
+const END: &[u8] = b"\0\0\0\0IEND\xae\x42\x60\x82";
+
+/// Returns the file up to the last chunk of pixels that is complete.
+fn pixel_chunks(data: &[u8]) -> Option<&[u8]> {
+    let (mut at, mut end) = (SIGNATURE.len(), None);
+    while let Some(&[a, b, c, d]) = data.get(at..at + 4) {
+        let next = at.checked_add(12)?.checked_add(u32::from_be_bytes([a, b, c, d]) as usize)?;
+        let pixels = data.get(at + 4..at + 8) == Some(b"IDAT");
+        if pixels && next <= data.len() {
+            end = Some(next);
+        }
+        at = next.min(data.len());
+    }
+    data.get(..end?)
+}
+
+fn decode_chunks<T: Sample>(
+    data: &[u8],
+    rect: Rect,
+    channels: usize,
+    frame: &mut Vec<u8>,
+    out: &mut [T],
+) -> Result<(), ImageError> {
+    let [height, width] = size(data).map_err(|fault| fault.of(FORMAT))?;
+    // A row of the file has at most 8 bytes per pixel.
+    let limits = Limits { bytes: LIMIT + width * 8 };
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(data), limits);
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
+    // Palettes and fewer than 8 bits become plain channels, and a transparent colour becomes an alpha channel.
+    decoder.set_transformations(Transformations::EXPAND);
+    let mut reader = decoder.read_info().map_err(fault)?;
+    let bytes = reader.output_buffer_size().ok_or(ImageError::Memory)?;
+    resize(frame, bytes).map_err(|fault| fault.of(FORMAT))?;
+    let info = reader.next_frame(frame).map_err(fault)?;
+    if [info.height as usize, info.width as usize] != [height, width] {
+        return Err(PictureFault::Corrupt("size of the first frame").of(FORMAT));
+    }
+    let stored = info.color_type.samples();
+    let wide = info.bit_depth == BitDepth::Sixteen;
+    let bytes = stored * if wide { 2 } else { 1 };
+    for (row, out) in out.chunks_exact_mut(rect.width * channels).take(rect.height).enumerate() {
+        let from = (rect.top + row) * info.line_size + rect.left * bytes;
+        let row = &frame[from..from + rect.width * bytes];
+        match (wide, stored == channels) {
+            (false, true) => T::of_bytes(row, 257, out),
+            (false, false) => {
+                convert(row.chunks_exact(stored), channels, out, |bytes, k| u32::from(bytes[k]), false)
+            }
+            (true, _) => {
+                let sample =
+                    |bytes: &[u8], k| u32::from(u16::from_be_bytes([bytes[2 * k], bytes[2 * k + 1]]));
+                convert(row.chunks_exact(2 * stored), channels, out, sample, true);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Converts the pixels of a row. `sample` returns a channel of a pixel, in the depth of the file.
+fn convert<'a, T: Sample>(
+    pixels: impl Iterator<Item = &'a [u8]>,
+    channels: usize,
+    out: &mut [T],
+    sample: impl Fn(&[u8], usize) -> u32,
+    wide: bool,
+) {
+    let of = |value: u32| if wide { T::of_word(value) } else { T::of_byte(value) };
+    let stored_channels = |pixel: &[u8]| if wide { pixel.len() / 2 } else { pixel.len() };
+    for (pixel, out) in pixels.zip(out.chunks_exact_mut(channels)) {
+        let stored = stored_channels(pixel);
+        let alpha = if stored % 2 == 0 { of(sample(pixel, stored - 1)) } else { T::MOST };
+        let [r, g, b] = if stored < 3 { [sample(pixel, 0); 3] } else { [0, 1, 2].map(|k| sample(pixel, k)) };
+        match out {
+            [grey] => {
+                // As libpng: 16 bits are rounded, and 8 bits are not.
+                let rounding = if wide { 16384 } else { 0 };
+                *grey = of((9797 * r + 19234 * g + 3737 * b + rounding) >> 15);
+            }
+            [out @ .., last] if channels == 4 => {
+                out.copy_from_slice(&[of(r), of(g), of(b)]);
+                *last = alpha;
+            }
+            out => out.copy_from_slice(&[of(r), of(g), of(b)]),
+        }
+    }
+}
+
+/// Returns what an error of the crate means.
+#[cold]
+fn fault(e: DecodingError) -> ImageError {
+    match e {
+        DecodingError::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => {
+            PictureFault::Truncated.of(FORMAT)
+        }
+        DecodingError::LimitsExceeded => ImageError::Memory,
+        e => ImageError::Corrupt { format: FORMAT, what: e.to_string() },
+    }
+}

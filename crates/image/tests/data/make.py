@@ -1,0 +1,254 @@
+"""Makes the pictures of this folder, with the pixels that other programs decode.
+
+Requires Pillow with libjpeg-turbo, and its program `cjpeg`. NAME.jpg has its pixels in NAME.want: RGB as Pillow decodes it, or as libjpeg's inks
+give it. NAME.png has those in 8 bits with 1, 3 and 4 channels, then those in 16 bits, little-endian, by the rules of the crate's page.
+`crops.tsv` has rectangles by the rules of docs/order.md and of torchvision.
+"""
+
+import io
+import math
+import pathlib
+import struct
+import subprocess
+import tempfile
+import zlib
+
+from PIL import Image
+
+HERE = pathlib.Path(__file__).parent
+state = 1
+
+
+def rand(n):
+    """A number below n."""
+    global state
+    state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+    return (state >> 33) % n
+
+
+def picture(height, width, noise=60):
+    """Waves of colour with noise."""
+    image = Image.new("RGB", (width, height))
+    for y in range(height):
+        for x in range(width):
+            waves = (math.sin(x / 3 + y / 5), math.sin(x / 4 - y / 3 + 1), math.cos((x + y) / 4))
+            image.putpixel((x, y), tuple(min(255, max(0, int(128 + 90 * wave) + rand(noise + 1) - noise // 2)) for wave in waves))
+    return image
+
+
+def inks(image, adobe):
+    """RGB of a CMYK picture, as TensorFlow computes it of what is stored."""
+    data = image.tobytes()
+    out = bytearray()
+    for at in range(0, len(data), 4):
+        # Pillow inverts what is stored. Adobe's programs store what the inks leave.
+        c, m, y, k = (255 - ink if adobe else ink for ink in data[at : at + 4])
+        out += bytes(left * k // 255 for left in (c, m, y))
+    return bytes(out)
+
+
+def keep(name, data, want=None):
+    if want is None:
+        image = Image.open(io.BytesIO(data))
+        want = inks(image, True) if image.mode == "CMYK" else image.convert("RGB").tobytes()
+    (HERE / f"{name}.jpg").write_bytes(data)
+    # A picture of one colour has one pixel there.
+    (HERE / f"{name}.want").write_bytes(want[:3] if want == want[:3] * (len(want) // 3) else want)
+
+
+def pillow(image, **options):
+    out = io.BytesIO()
+    image.save(out, "JPEG", **{"quality": 85, **options})
+    return out.getvalue()
+
+
+def cjpeg(image, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "a.ppm"
+        image.save(source)
+        run = subprocess.run(["cjpeg", "-quality", "85", *options, str(source)], check=True, capture_output=True)
+        return run.stdout
+
+
+def jpegs():
+    image = picture(13, 21)
+    samplings = {
+        "yuv444": "1x1", "yuv422": "2x1", "yuv420": "2x2", "yuv440": "1x2", "yuv411": "4x1", "yuv410": "4x2", "yuv441": "1x4",
+        "uneven": "2x2,2x1,1x2", "chroma": "1x1,2x2", "crossed": "1x2,2x1", "three": "3x1",
+    }
+    for name, sampling in samplings.items():
+        keep(name, cjpeg(image, "-sample", sampling))
+    for name in ("yuv444", "yuv422", "yuv420", "uneven"):
+        keep(f"{name}-progressive", cjpeg(image, "-sample", samplings[name], "-progressive"))
+    keep("restart", cjpeg(image, "-sample", "2x2", "-restart", "1B"))
+    keep("restart-rows", cjpeg(picture(70, 9), "-sample", "2x2", "-restart", "1"))
+    keep("restart-many", cjpeg(picture(9, 90), "-sample", "1x1", "-restart", "1B"))
+    keep("restart-progressive", cjpeg(image, "-sample", "2x2", "-progressive", "-restart", "2B"))
+    keep("optimized", cjpeg(picture(24, 24, 255), "-optimize"))
+    keep("coarse", cjpeg(image, "-quality", "2"))
+    keep("fine", cjpeg(picture(16, 16, 255), "-quality", "100", "-sample", "1x1"))
+    with tempfile.TemporaryDirectory() as folder:
+        scans = pathlib.Path(folder) / "scans"
+        scans.write_text("0;\n1;\n2;\n")
+        keep("three-scans", cjpeg(image, "-sample", "2x2", "-scans", str(scans)))
+        keep("three-scans-restart", cjpeg(image, "-sample", "2x1", "-restart", "1B", "-scans", str(scans)))
+        scans.write_text("0;\n1 2;\n")
+        keep("two-scans", cjpeg(image, "-sample", "2x2", "-scans", str(scans)))
+        # First coefficients with all bits but two, then single coefficients, then the bits that are left.
+        scans.write_text(
+            "0,1,2: 0-0, 0, 2;\n0: 1-5, 0, 1;\n0: 6-63, 0, 3;\n1: 1-63, 0, 1;\n2: 1-63, 0, 0;\n0,1,2: 0-0, 2, 1;\n0: 6-63, 3, 2;\n"
+            "0: 6-63, 2, 1;\n0: 1-63, 1, 0;\n1: 1-63, 1, 0;\n0,1,2: 0-0, 1, 0;\n"
+        )
+        keep("many-scans", cjpeg(image, "-sample", "2x2", "-scans", str(scans)))
+    keep("rgb", cjpeg(image, "-rgb"))
+    keep("grey", pillow(image.convert("L")))
+    keep("grey-progressive", pillow(image.convert("L"), progressive=True))
+    keep("one", pillow(picture(1, 1)))
+    keep("narrow", pillow(picture(5, 3), subsampling=2))
+    keep("narrow-422", pillow(picture(5, 4), subsampling=1))
+    keep("eight", pillow(picture(8, 8, 255), subsampling=2))
+    keep("wide", cjpeg(Image.new("RGB", (65500, 1), (200, 100, 50)), "-sample", "1x1", "-optimize"))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    keep("exif", pillow(image, exif=exif))
+    cmyk = Image.merge("CMYK", [*picture(13, 21).split(), picture(13, 21).convert("L")])
+    data = pillow(cmyk)
+    keep("cmyk", data)
+    at = data.index(b"Adobe")
+    keep("ycck", data[: at + 11] + b"\2" + data[at + 12 :])
+    # Without Adobe's marker the inks themselves are stored.
+    plain = data[: at - 4] + data[at - 2 + 14 :]
+    image = Image.open(io.BytesIO(plain))
+    assert image.mode == "CMYK"
+    keep("cmyk-plain", plain, inks(image, False))
+    # Fill bytes before markers, and a comment behind the scan.
+    data = cjpeg(picture(9, 9))
+    at = data.index(b"\xff\xdb")
+    keep("filled", data[:at] + b"\xff\xff\xff" + data[at:-2] + b"\xff\xff\xfe\x00\x05abc" + data[-2:])
+
+
+ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+
+
+def png(name, kind, depth, channels, interlaced=False, palette=None, alphas=None, transparent=None):
+    """A PNG of random samples, and its pixels."""
+    height, width = 5, 7
+    most = (1 << depth) - 1
+    below = len(palette) if palette else most + 1
+    pixels = [[[rand(below) for _ in range(channels)] for _ in range(width)] for _ in range(height)]
+    if transparent is not None:
+        pixels[2][3] = list(transparent)
+    # Equal channels give themselves.
+    pixels[1][1] = [pixels[1][1][0]] * channels
+
+    def rows(x0, y0, dx, dy):
+        out = b""
+        for y in range(y0, height, dy):
+            samples = [sample for x in range(x0, width, dx) for sample in pixels[y][x]]
+            bits = "".join(format(sample, f"0{depth}b") for sample in samples)
+            if bits:
+                bits += "0" * (-len(bits) % 8)
+                out += b"\0" + int(bits, 2).to_bytes(len(bits) // 8, "big")
+        return out
+
+    data = b"".join(rows(*step) for step in ADAM7) if interlaced else rows(0, 0, 1, 1)
+
+    def chunk(tag, body):
+        return struct.pack(">I", len(body)) + tag + body + struct.pack(">I", zlib.crc32(tag + body))
+
+    out = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, int(interlaced)))
+    if palette:
+        out += chunk(b"PLTE", bytes(sample for colour in palette for sample in colour))
+    if alphas:
+        out += chunk(b"tRNS", bytes(alphas))
+    if transparent is not None:
+        out += chunk(b"tRNS", b"".join(struct.pack(">H", sample) for sample in transparent))
+    packed = zlib.compress(data)
+    # Two chunks of data, and one without effect.
+    out += chunk(b"IDAT", packed[:9]) + chunk(b"IDAT", packed[9:]) + chunk(b"tEXt", b"a\0b") + chunk(b"IEND", b"")
+
+    bits = 16 if depth == 16 else 8
+    full = (1 << bits) - 1
+    eight, sixteen = b"", b""
+    for c in (1, 3, 4):
+        for row in pixels:
+            for pixel in row:
+                alpha = full
+                if palette:
+                    rgb = palette[pixel[0]]
+                    alpha = alphas[pixel[0]] if alphas and pixel[0] < len(alphas) else full
+                else:
+                    # Fewer bits than 8 are scaled to 255.
+                    scaled = [sample * 255 // most if depth < 8 else sample for sample in pixel]
+                    rgb = scaled[:3] if channels > 2 else scaled[:1] * 3
+                    if channels in (2, 4):
+                        alpha = scaled[-1]
+                    if transparent is not None and pixel == list(transparent):
+                        alpha = 0
+                grey = (9797 * rgb[0] + 19234 * rgb[1] + 3737 * rgb[2] + (16384 if bits == 16 else 0)) >> 15
+                samples = {1: [grey], 3: rgb, 4: [*rgb, alpha]}[c]
+                eight += bytes(sample >> 8 if bits == 16 else sample for sample in samples)
+                sixteen += b"".join(struct.pack("<H", sample if bits == 16 else sample * 257) for sample in samples)
+    (HERE / f"{name}.png").write_bytes(out)
+    (HERE / f"{name}.want").write_bytes(eight + sixteen)
+
+
+def pngs():
+    for depth in (1, 2, 4, 8, 16):
+        png(f"grey{depth}", 0, depth, 1)
+    png("grey4-interlaced", 0, 4, 1, interlaced=True)
+    png("grey2-transparent", 0, 2, 1, transparent=[2])
+    png("grey16-transparent", 0, 16, 1, transparent=[40000])
+    palette = [tuple(rand(256) for _ in range(3)) for _ in range(14)]
+    png("palette4", 3, 4, 1, palette=palette)
+    png("palette8-alpha", 3, 8, 1, palette=palette, alphas=[rand(256) for _ in range(9)])
+    png("palette4-interlaced", 3, 4, 1, palette=palette, interlaced=True)
+    for depth in (8, 16):
+        png(f"rgb{depth}", 2, depth, 3)
+        png(f"grey-alpha{depth}", 4, depth, 2)
+        png(f"rgba{depth}", 6, depth, 4)
+    png("rgb8-transparent", 2, 8, 3, transparent=[10, 20, 30])
+    png("rgb16-interlaced", 2, 16, 3, interlaced=True)
+
+
+def crops():
+    """Rectangles of the random crop, written from its definition."""
+    mask = 2**64 - 1
+
+    def mix(z):
+        z ^= z >> 30
+        z = z * 0xBF58476D1CE4E5B9 & mask
+        z ^= z >> 27
+        z = z * 0x94D049BB133111EB & mask
+        return z ^ z >> 31
+
+    def rectangle(height, width, g):
+        def u(i):
+            return (mix(g + i * 0x9E3779B97F4A7C15 & mask) >> 11) / 2**53
+
+        for k in range(10):
+            area = height * width * (0.08 + 0.92 * u(4 * k + 1))
+            ratio = math.exp(math.log(3 / 4) + u(4 * k + 2) * (math.log(4 / 3) - math.log(3 / 4)))
+            w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+            if 0 < w <= width and 0 < h <= height:
+                return math.floor(u(4 * k + 3) * (height - h + 1)), math.floor(u(4 * k + 4) * (width - w + 1)), h, w
+        w, h = width, height
+        if width / height < 3 / 4:
+            h = round(width / (3 / 4))
+        elif width / height > 4 / 3:
+            w = round(height * 4 / 3)
+        return (height - h) // 2, (width - w) // 2, h, w
+
+    lines = ["height\twidth\tg\ttop\tleft\th\tw"]
+    for n in range(300):
+        sides = [(375, 500), (1 + rand(40), 1 + rand(40)), (1 + rand(2000), 1 + rand(2000)), (1 + rand(3), 1 + rand(3000))]
+        height, width = sides[n % 4] if n % 8 < 4 else sides[n % 4][::-1]
+        g = rand(2**31) << 33 | rand(2**31) << 2 | rand(4)
+        lines.append("\t".join(str(value) for value in (height, width, g, *rectangle(height, width, g))))
+    (HERE / "crops.tsv").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    jpegs()
+    pngs()
+    crops()

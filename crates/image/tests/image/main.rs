@@ -1,0 +1,80 @@
+//! Runs the fuzz target of pictures over its corpus, and over generated inputs, on a stable compiler.
+//!
+//! `TFSEEK_WRITE_SEEDS=1` rewrites the seeds.
+
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use target::image;
+use tfseek_testkit::rng::Rng;
+
+/// Returns small pictures of all kinds, with their names.
+fn pictures() -> Vec<(String, Vec<u8>)> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|found| found == "jpg" || found == "png"));
+    paths.sort();
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    paths
+        .iter()
+        .map(|path| (name(path), fs::read(path).unwrap()))
+        .filter(|(_, file)| file.len() < 1500)
+        .collect()
+}
+
+/// A fuzzer needs few of them: one for each kind of data.
+fn seeds() -> Vec<Vec<u8>> {
+    let kept = [
+        "yuv420",
+        "many-scans",
+        "restart.",
+        "cmyk.",
+        "grey.",
+        "three-scans.",
+        "rgba16",
+        "palette8",
+        "grey4-i",
+    ];
+    let pictures = pictures().into_iter().filter(|(name, _)| kept.iter().any(|kept| name.starts_with(kept)));
+    pictures.enumerate().map(|(k, (_, file))| [&[(k * 37 % 128) as u8], &file[..]].concat()).collect()
+}
+
+#[test]
+fn every_seed_passes() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/image");
+    if env::var_os("TFSEEK_WRITE_SEEDS").is_some() {
+        fs::create_dir_all(&dir).unwrap();
+        for (k, seed) in seeds().iter().enumerate() {
+            fs::write(dir.join(format!("seed-{k:02}")), seed).unwrap();
+        }
+    }
+    // A package lacks the corpus.
+    let files = fs::read_dir(&dir).into_iter().flatten().map(|file| file.unwrap().path());
+    for (what, seed) in files
+        .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
+        .chain(seeds().into_iter().enumerate().map(|(k, seed)| (format!("seed {k}"), seed)))
+    {
+        assert!(std::panic::catch_unwind(|| image(&seed)).is_ok(), "{what}");
+    }
+    image(b"");
+}
+
+#[test]
+fn pictures_pass_with_every_spec_and_with_changes() {
+    for (_, file) in pictures() {
+        for choice in 0..=127 {
+            image(&[&[choice], &file[..]].concat());
+        }
+    }
+    let pictures = pictures();
+    for seed in 0..4_000 {
+        let mut rng = Rng::new(seed);
+        let mut data = [&[rng.u64() as u8], &pictures[rng.below(pictures.len())].1[..]].concat();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(data.len());
+            data[at] = rng.u64() as u8;
+        }
+        image(&data);
+    }
+}
