@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use tfseek::batch::Batch;
 use tfseek::column::ColumnOptions;
 use tfseek::{BatchParser, LoaderOptions, Warning};
+use tfseek_image::DecoderPool;
 
 /// Record size in bytes below which a second copy is cheap.
 const SMALL: u64 = 16 << 10;
@@ -53,7 +54,8 @@ impl LoaderConfig {
                     BytesAs::Views => false,
                     bytes_as => bytes_as.is_contiguous() || has_small_records(&dataset),
                 };
-                dataset.loader(schema).parser(BatchParser::new(schema).contiguous_bytes(contiguous))
+                let parser = BatchParser::new(schema).contiguous_bytes(contiguous);
+                dataset.loader(schema).parser(parser).pictures(Arc::new(DecoderPool::default()))
             }
             None => dataset.record_loader(),
         };

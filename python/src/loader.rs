@@ -318,13 +318,14 @@ impl LoaderCore {
         py.detach(|| Ok(self.ahead()?.generation == generation))
     }
 
-    /// Seconds that the loader's threads have spent reading and parsing, and their number.
-    fn times(&self, py: Python<'_>) -> Result<(f64, f64, usize)> {
+    /// Seconds that the loader's threads have spent reading, parsing and decoding, and their number.
+    fn times(&self, py: Python<'_>) -> Result<(f64, f64, f64, usize)> {
         let (times, threads) = match self.closed.get() {
             Some(&closed) => closed,
             None => self.with(py, |loader| (loader.times(), loader.threads()))?,
         };
-        Ok((times.read.as_secs_f64(), times.parse.as_secs_f64(), threads))
+        let [read, parse, decode] = [times.read, times.parse, times.decode].map(|time| time.as_secs_f64());
+        Ok((read, parse, decode, threads))
     }
 
     /// Steps per epoch.

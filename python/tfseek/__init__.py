@@ -17,6 +17,7 @@ from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOf
 from ._features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
+    Image,
     Optional,
     RaggedFeature,
     Raw,
@@ -64,6 +65,7 @@ __all__ = [
     "FixedLenFeature",
     "FixedLenSequenceFeature",
     "Gap",
+    "Image",
     "IoError",
     "Loader",
     "NotFoundError",

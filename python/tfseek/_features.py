@@ -184,6 +184,34 @@ class Tensor:
         object.__setattr__(self, "shape", _frozen(self.shape))
 
 
+@dataclass(frozen=True)
+class Image:
+    """A picture per record, as the bytes of a JPEG or PNG file: an array ``[rows, height, width, channels]``. :class:`Loader` decodes it.
+
+    size: height and width. channels: 1 (brightness), 3 (RGB) or 4 (RGB and alpha, which a JPEG does not have). dtype: ``"uint8"`` or ``"uint16"``.
+
+    resize: ``"bilinear"`` (antialiased, as Pillow and torchvision), ``"area"`` (means), or ``None``: pictures must have the size.
+
+    crop: ``"center"``: the largest centred rectangle of the same ratio; without ``resize`` the centre of exactly this size. ``"random_resized"``: as
+        torchvision's ``RandomResizedCrop``, drawn from the seed of the loader, epoch and position. ``None``: all of the picture.
+
+    crop_with: a name that random crops are drawn with, by default that of the feature. A picture and its mask with one name have the same crop.
+
+    Pixels of a JPEG are those of libjpeg-turbo, and the orientation in EXIF data is ignored. A picture that is damaged or does not fit raises
+    ``DataError``, or is left out with ``damage="skip"``.
+    """
+
+    size: Any = None
+    channels: int = 3
+    resize: typing.Optional[str] = "bilinear"
+    crop: typing.Optional[str] = None
+    crop_with: typing.Optional[str] = None
+    dtype: DTypeLike = "uint8"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", None if self.size is None else _frozen(self.size))
+
+
 #: Names are ``str`` or ``bytes``.
 Features = Union[Schema, Mapping[Any, Any]]
 
@@ -276,6 +304,7 @@ _SPECS = (
     SparseFeature,
     Raw,
     Tensor,
+    Image,
 )
 
 
@@ -322,6 +351,17 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
         if order not in (None, sys.byteorder):
             raise _spec_error(name, f"dtype: expected no byte order for a tensor, found {order}")
         return {"type": "tensor", "dtype": dtype, "shape": _array_shape(name, spec.shape)}
+    if isinstance(spec, Image):
+        dtype, _ = _array_dtype(name, spec.dtype)
+        return {
+            "type": "image",
+            "size": None if spec.size is None else _shape(name, spec.size),
+            "channels": _integer(name, "channels", spec.channels),
+            "resize": spec.resize,
+            "crop": spec.crop,
+            "crop_with": None if spec.crop_with is None else name_of(spec.crop_with),
+            "dtype": dtype,
+        }
     if isinstance(spec, Mapping):
         # The JSON form.
         return dict(spec)

@@ -374,7 +374,7 @@ class Loader(Generic[Batch]):
         A long wait with little time in ``disk``, ``parse`` and ``transform`` per thread means that more threads help. A long wait for the disk means
         that ``look_ahead`` or another disk helps. A short wait means that the consumer is the limit.
         """
-        disk, parse, threads = self._core.times()
+        disk, parse, decode, threads = self._core.times()
         clock = self._clock
         return Report(
             steps=clock.steps,
@@ -385,6 +385,7 @@ class Loader(Generic[Batch]):
             consumer_s=clock.consumer,
             disk_s=disk,
             parse_s=parse,
+            decode_s=decode,
             transform_s=clock.transform,
             threads=threads,
             padding=clock.padding(),

@@ -32,6 +32,8 @@ class Report:
     #: they are parsed.
     disk_s: float
     parse_s: float
+    #: Seconds of decoding pictures, added up over the threads.
+    decode_s: float
     #: Seconds in ``transform``, added up over the threads.
     transform_s: float
     #: Number of threads that produce batches.
@@ -50,10 +52,11 @@ class Report:
         share = f" ({100 * self.wait_s / self.seconds:.0f} %)" if self.seconds else ""
         skipped = f", {self.skipped} skipped" if self.skipped else ""
         padding = "" if self.padding is None else f", {100 * self.padding:.0f} % padding"
+        decode = f", decode {self.decode_s:.3g} s" if self.decode_s else ""
         return (
             f"{self.steps} steps, {self.rows} rows{skipped}{padding}, {self.bytes} bytes in {self.seconds:.3g} s: "
             f"waited {self.wait_s:.3g} s{share}, consumer {self.consumer_s:.3g} s; "
-            f"{self.threads} threads: disk {self.disk_s:.3g} s, parse {self.parse_s:.3g} s; transform {self.transform_s:.3g} s"
+            f"{self.threads} threads: disk {self.disk_s:.3g} s, parse {self.parse_s:.3g} s{decode}; transform {self.transform_s:.3g} s"
         )
 
 

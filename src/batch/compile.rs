@@ -2,7 +2,9 @@
 
 use crate::example::FeatureBuf;
 use crate::io::Region;
-use crate::schema::{ByteOrder, DType, FeatureSpec, Partition, Schema, SplitsDType, array_sizes, elements};
+use crate::schema::{
+    ByteOrder, DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType, array_sizes, elements,
+};
 use crate::tensor::TensorDType;
 use std::collections::BTreeMap;
 
@@ -12,6 +14,8 @@ pub(super) struct BatchPlan {
     pub(super) sequence: bool,
     pub(super) features: MapPlan,
     pub(super) lists: MapPlan,
+    /// Columns of the features that are pictures.
+    pub(super) pictures: Vec<(usize, Box<str>, ImageSpec)>,
 }
 
 /// The features of an Example or a context, or the feature lists.
@@ -188,7 +192,16 @@ impl BatchPlan {
             sequence: schema.is_sequence(),
             features: MapPlan::new(schema.features()),
             lists: MapPlan::new(schema.feature_lists()),
+            pictures: schema.features().iter().enumerate().filter_map(picture).collect(),
         }
+    }
+}
+
+/// Returns the column, if it is one of pictures.
+fn picture((k, (name, spec)): (usize, (&String, &FeatureSpec))) -> Option<(usize, Box<str>, ImageSpec)> {
+    match spec {
+        FeatureSpec::Image(image) => Some((k, name.as_str().into(), image.clone())),
+        _ => None,
     }
 }
 
@@ -227,7 +240,7 @@ impl MapPlan {
                     let keys = partitions.iter().filter_map(Partition::key);
                     needs.extend(keys.map(|key| (key, (DType::Int64, Need::Any))));
                 }
-                FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+                FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
                     needs.insert(name, (DType::Bytes, Need::Fixed { count: 1, default: None }));
                 }
                 FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
@@ -284,6 +297,7 @@ impl ColumnForm {
                 block_len: elements(shape).unwrap_or(usize::MAX),
                 fill: default.as_ref().map_or_else(|| DefaultValues::zero(*dtype), DefaultValues::new),
             },
+            FeatureSpec::Image(_) => ColumnForm::Dense { slot: slot(name), shape: Vec::new() },
             FeatureSpec::VarLen { .. } => ColumnForm::VarLen { slot: slot(name) },
             FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, .. } => ColumnForm::Ragged {
                 slot: slot(value_key.as_deref().unwrap_or(name)),

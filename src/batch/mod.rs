@@ -19,6 +19,7 @@ mod keys;
 mod locate;
 mod output;
 mod parser;
+mod picture;
 mod pool;
 mod ragged;
 mod row;
@@ -33,6 +34,8 @@ pub use column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse
 pub use dense::{dense_from_sparse, pad_rows};
 pub use output::Batch;
 pub use parser::BatchParser;
+pub(crate) use picture::PicturePools;
+pub use picture::{PictureDecoder, PictureMemory};
 pub use pool::Buf;
 pub(crate) use pool::BytePool;
 pub use row::Row;

@@ -1,11 +1,12 @@
 //! The columns of a batch, by name.
 
+use super::array::ArrayValues;
 use super::column::{BytesColumn, Column, Values};
 use super::compile::{BatchPlan, MapPlan};
 use super::pool::{Buf, BufPool};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Region;
-use crate::schema::DType;
+use crate::schema::{DType, ImageSpec};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -122,6 +123,23 @@ impl Batch {
         };
         let reason = format!("expected a column of {dtype}, found {found}");
         Error::from(ErrorKind::Spec(reason.into())).feature(name.as_bytes())
+    }
+
+    /// Returns the columns of pictures: their numbers, names and specs.
+    pub(super) fn pictures(&self) -> Vec<(usize, Box<str>, ImageSpec)> {
+        self.plan.pictures.clone()
+    }
+
+    /// Returns the column of a feature by its number.
+    pub(super) fn column(&self, number: usize) -> Option<&Column> {
+        self.data.features.get(number)
+    }
+
+    /// Replaces a column by an array.
+    pub(super) fn set_array(&mut self, number: usize, values: ArrayValues, shape: [usize; 4]) {
+        if let Some(column) = self.data.features.get_mut(number) {
+            column.set_dense(Values::Array(values), shape);
+        }
     }
 
     /// Returns the columns of the features and their names, sorted by name.

@@ -77,6 +77,8 @@ pub struct BatchParser {
     contiguous: bool,
     presence: bool,
     limit: u64,
+    /// True if pictures are left as files, which are decoded later.
+    pictures: bool,
 }
 
 /// Scratch buffers, used by one `parse` call at a time.
@@ -175,7 +177,7 @@ impl<R: Row> Rows<'_, R> {
 /// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
-        let BatchParser { ref plan, full, contiguous, presence, limit, .. } = *self;
+        let BatchParser { ref plan, full, contiguous, presence, limit, pictures, .. } = *self;
         let plan = Arc::clone(plan);
         BatchParser {
             plan,
@@ -185,6 +187,7 @@ impl Clone for BatchParser {
             contiguous,
             presence,
             limit,
+            pictures,
         }
     }
 }
@@ -206,7 +209,25 @@ impl BatchParser {
             contiguous: false,
             presence: false,
             limit: BatchParser::DEFAULT_LIMIT,
+            pictures: false,
         }
+    }
+
+    /// Leaves pictures as files. Otherwise a schema with pictures is refused.
+    pub(crate) fn with_pictures(self) -> BatchParser {
+        BatchParser { pictures: true, ..self }
+    }
+
+    /// Returns true if the schema has pictures.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] if a batch has no room for one, because it has no size.
+    pub(crate) fn has_pictures(&self) -> Result<bool> {
+        if let Some((_, name, _)) = self.plan.pictures.iter().find(|(_, _, spec)| spec.size.is_none()) {
+            let reason = "size: expected height and width in a loader, found none".into();
+            return Err(Error::from(ErrorKind::Spec(reason)).feature(name.as_bytes()));
+        }
+        Ok(!self.plan.pictures.is_empty())
     }
 
     /// Sets whether all of each payload is validated, as protobuf's own decoder does. Default: false.
@@ -343,6 +364,12 @@ impl BatchParser {
     }
 
     fn run<R: Row>(&self, rows: Rows<'_, R>) -> Result<Batch> {
+        if let Some((_, name, _)) = self.plan.pictures.first()
+            && !self.pictures
+        {
+            let reason = "pictures are decoded by Loader".into();
+            return Err(Error::from(ErrorKind::Spec(reason)).feature(name.as_bytes()));
+        }
         let scratch = self.scratch.lock().ok().and_then(|mut all| all.pop());
         let mut scratch = scratch.unwrap_or_else(|| ParserScratch {
             spans: SpanTable::default(),

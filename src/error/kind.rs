@@ -59,6 +59,11 @@ pub enum ErrorKind {
     },
     /// A message is not a tensor or not the requested one, or a tensor cannot be serialized as requested.
     Tensor(TensorError),
+    /// A picture cannot be decoded as its spec requires.
+    Picture {
+        /// What is wrong with it.
+        reason: Box<str>,
+    },
     /// A buffer has another length than the list that is to be copied into it.
     WrongLen {
         /// Number of values in the list.
@@ -206,6 +211,7 @@ impl ErrorKind {
             | ErrorKind::Wire { .. }
             | ErrorKind::Feature(_)
             | ErrorKind::Tensor(_)
+            | ErrorKind::Picture { .. }
             | ErrorKind::TooLarge { .. }
             | ErrorKind::RecordTooLarge { .. }
             | ErrorKind::NotTfRecord { .. }
@@ -255,6 +261,7 @@ impl fmt::Display for ErrorKind {
                 })
             }
             ErrorKind::Tensor(e) => e.fmt(f),
+            ErrorKind::Picture { reason } => f.write_str(reason),
             ErrorKind::WrongLen { expected, found } => {
                 write!(f, "expected a buffer of {}, found {found}", Count(*expected as u64, "value"))
             }

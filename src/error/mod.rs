@@ -112,6 +112,7 @@ impl Error {
                 | Wire { .. }
                 | Feature(_)
                 | Tensor(_)
+                | Picture { .. }
                 | NotTfRecord { .. }
                 | Compression(_)
                 | TooLarge { .. }

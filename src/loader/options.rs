@@ -3,8 +3,8 @@
 use super::loader::Loader;
 use super::queue::QueueLimits;
 use super::times::WorkerClock;
-use super::worker::BatchWorker;
-use crate::batch::{BatchParser, BytePool};
+use super::worker::{BatchWorker, Pictures};
+use crate::batch::{BatchParser, BytePool, PictureDecoder, PicturePools};
 use crate::column::DatasetColumn;
 use crate::dataset::{Dataset, INFLATED_BYTES};
 use crate::error::{OptionsError, OrderError, Result};
@@ -58,6 +58,7 @@ pub struct LoaderOptions {
     damage: Damage,
     verify: Option<[Verify; 2]>,
     repeat: bool,
+    pictures: Option<Arc<dyn PictureDecoder>>,
     #[cfg(test)]
     before_read: Option<super::worker::BeforeRead>,
 }
@@ -121,6 +122,7 @@ impl LoaderOptions {
             damage,
             verify: None,
             repeat: false,
+            pictures: None,
             #[cfg(test)]
             before_read: None,
         }
@@ -310,6 +312,13 @@ impl LoaderOptions {
         self
     }
 
+    /// Sets the decoder of pictures, which a schema with [`FeatureSpec::Image`](crate::FeatureSpec::Image) requires. `tfseek-image` has one.
+    /// A picture that it refuses is treated as a record that does not match the schema.
+    pub fn pictures(mut self, decoder: Arc<dyn PictureDecoder>) -> LoaderOptions {
+        self.pictures = Some(decoder);
+        self
+    }
+
     /// Calls `f` with the record numbers of a batch, in the thread that makes it, before the records are read.
     #[cfg(test)]
     pub(super) fn before_read(mut self, f: impl Fn(&[u64]) + Send + Sync + 'static) -> LoaderOptions {
@@ -445,9 +454,15 @@ impl LoaderOptions {
             min_ahead_records: MIN_RECORDS_AHEAD,
         };
         let verify = self.verify.unwrap_or([dataset.set().verify(); 2]);
+        // Without a decoder the parser refuses the schema.
+        let has_pictures = self.parser.as_ref().map_or(Ok(false), BatchParser::has_pictures)?;
+        let decoder = self.pictures.filter(|_| has_pictures);
+        let parser =
+            if decoder.is_some() { self.parser.map(BatchParser::with_pictures) } else { self.parser };
         let worker = BatchWorker {
             dataset,
-            parser: self.parser,
+            parser,
+            pictures: decoder.map(|decoder| Pictures { decoder, pools: PicturePools::default() }),
             damage: self.damage,
             verify,
             block,

@@ -11,6 +11,8 @@ pub struct LoaderTimes {
     pub read: Duration,
     /// Parsing, and verifying records that are mapped.
     pub parse: Duration,
+    /// Decoding pictures.
+    pub decode: Duration,
 }
 
 /// The clock of all threads of a loader.
@@ -18,6 +20,7 @@ pub struct LoaderTimes {
 pub(super) struct WorkerClock {
     read: AtomicU64,
     parse: AtomicU64,
+    decode: AtomicU64,
 }
 
 impl WorkerClock {
@@ -31,10 +34,16 @@ impl WorkerClock {
         timed(&self.parse, f)
     }
 
+    /// Calls `f` and adds its time to that of decoding.
+    pub(super) fn decoding<T>(&self, f: impl FnOnce() -> T) -> T {
+        timed(&self.decode, f)
+    }
+
     pub(super) fn times(&self) -> LoaderTimes {
-        let [read, parse] =
-            [&self.read, &self.parse].map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)));
-        LoaderTimes { read, parse }
+        let [read, parse, decode] = [&self.read, &self.parse, &self.decode]
+            .map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)));
+        // Pictures are decoded while records are parsed.
+        LoaderTimes { read, parse: parse.saturating_sub(decode), decode }
     }
 }
 

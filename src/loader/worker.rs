@@ -5,13 +5,15 @@
 use super::plan::StepPlan;
 use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use super::times::WorkerClock;
-use crate::batch::{BatchParser, BytePool, Row};
+use crate::batch::{BatchParser, BytePool, PictureDecoder, PicturePools, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
 use crate::io::{ReadAhead, Region, Requested};
 use crate::memory::grow;
+use crate::order::{augmentation_seed, named_draw};
 use crate::policy::{Damage, Verify};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Maximum number of bytes of a new buffer that are accessed before records are read into it.
 const NEW_BYTES: usize = 4 << 20;
@@ -28,6 +30,8 @@ pub(super) struct BatchWorker {
     pub(super) ahead: ReadAhead,
     pub(super) buffers: BytePool,
     pub(super) clock: WorkerClock,
+    /// Set if the schema has pictures.
+    pub(super) pictures: Option<Pictures>,
     /// Called with the record numbers of a batch before the records are read.
     #[cfg(test)]
     pub(super) before_read: Option<BeforeRead>,
@@ -41,6 +45,12 @@ pub(super) type BeforeRead = std::sync::Arc<dyn Fn(&[u64]) + Send + Sync>;
 struct BatchOutcome {
     kept: Vec<u32>,
     skipped: Vec<(u64, Error)>,
+}
+
+/// A decoder of pictures, and memory for them.
+pub(super) struct Pictures {
+    pub(super) decoder: Arc<dyn PictureDecoder>,
+    pub(super) pools: PicturePools,
 }
 
 /// The errors of records without a location, in the order of the plan.
@@ -201,6 +211,9 @@ impl BatchWorker {
         read: Option<(&Region, Vec<Range<usize>>)>,
         outcome: &mut BatchOutcome,
     ) -> Result<StepContent> {
+        if let (Some(parser), Some(pictures)) = (&self.parser, &self.pictures) {
+            return self.picture_content(plan, &rows, (parser, pictures), outcome);
+        }
         let Some(parser) = &self.parser else {
             let located = outcome.kept.iter().filter_map(|&index| plan.located[index as usize]);
             let read = read.map(|(buffer, ranges)| (buffer.clone(), ranges));
@@ -219,4 +232,53 @@ impl BatchWorker {
         outcome.kept.retain(|index| refused.binary_search(index).is_err());
         Ok(StepContent::Columns(batch))
     }
+
+    /// Parses the rows into columns, and decodes their pictures. Rows whose picture is refused are left out, and the others parsed again.
+    fn picture_content<R: Row>(
+        &self,
+        plan: &StepPlan,
+        rows: &[R],
+        (parser, pictures): (&BatchParser, &Pictures),
+        outcome: &mut BatchOutcome,
+    ) -> Result<StepContent> {
+        let positions =
+            plan.runs.iter().flat_map(|&(epoch, run)| (0..run.len).map(move |k| (epoch, run.start + k)));
+        let seeds: Vec<u64> =
+            positions.map(|(epoch, position)| augmentation_seed(plan.seed, epoch, position)).collect();
+        let mut rows: Vec<&R> = rows.iter().collect();
+        loop {
+            let mut refused = Vec::new();
+            let mut batch = if self.damage == Damage::Raise {
+                parser.parse(&rows)?
+            } else {
+                parser.parse_skipping(&rows, |row, error| {
+                    refused.push(row);
+                    self.skip(plan, outcome.kept[row] as usize, error, &mut outcome.skipped)
+                })?
+            };
+            leave_out(&mut refused, &mut rows, &mut outcome.kept);
+            let draw = |row: usize, name: &str| {
+                named_draw(seeds.get(outcome.kept[row] as usize).copied().unwrap_or_default(), name)
+            };
+            let bad = self.clock.decoding(|| pictures.pools.decode(&mut batch, &*pictures.decoder, draw))?;
+            if bad.is_empty() {
+                return Ok(StepContent::Columns(batch));
+            }
+            for (row, error) in bad {
+                refused.push(row);
+                let error = error.at(rows[row].at()).row(row);
+                self.skip(plan, outcome.kept[row] as usize, error, &mut outcome.skipped)?;
+            }
+            leave_out(&mut refused, &mut rows, &mut outcome.kept);
+        }
+    }
+}
+
+/// Leaves rows out of a batch, and empties their list.
+fn leave_out<R>(refused: &mut Vec<usize>, rows: &mut Vec<&R>, kept: &mut Vec<u32>) {
+    refused.sort_unstable();
+    let stays = |row: usize| refused.binary_search(&row).is_err();
+    *rows = rows.iter().enumerate().filter(|(row, _)| stays(*row)).map(|(_, &row)| row).collect();
+    *kept = kept.iter().enumerate().filter(|(row, _)| stays(*row)).map(|(_, &index)| index).collect();
+    refused.clear();
 }

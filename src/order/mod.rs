@@ -106,3 +106,9 @@ pub fn seed_of(number: i128) -> Result<u64> {
 pub fn augmentation_seed(seed: u64, epoch: u64, position: u64) -> u64 {
     prp::absorb([u64::from_be_bytes(*b"TFRDAUG1"), seed, epoch, position])
 }
+
+/// Returns the random word of the sample with this augmentation seed, for what has a name.
+#[cfg(feature = "dataset")]
+pub(crate) fn named_draw(augmentation_seed: u64, name: &str) -> u64 {
+    prp::absorb([augmentation_seed, xxhash_rust::xxh3::xxh3_64(name.as_bytes())])
+}

@@ -98,6 +98,10 @@ fn check_spec(owner: SpecOwner, spec: &FeatureSpec) -> Result<()> {
             }
         }
         FeatureSpec::VarLen { .. } => Ok(()),
+        FeatureSpec::Image(_) if owner == SpecOwner::FeatureLists => {
+            Err(spec_error("a feature list cannot have an image"))
+        }
+        FeatureSpec::Image(image) => image.check(),
         FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, default } => {
             if elements(shape)? == 0 {
                 return Err(spec_error(format!(
@@ -243,7 +247,8 @@ fn claim_roles<'a>(roles: &mut BTreeMap<&'a str, Role>, name: &'a str, spec: &'a
         | FeatureSpec::Optional { .. }
         | FeatureSpec::FixedLenSequence { .. }
         | FeatureSpec::Raw { .. }
-        | FeatureSpec::Tensor { .. } => claim(name, Role::Dense),
+        | FeatureSpec::Tensor { .. }
+        | FeatureSpec::Image(_) => claim(name, Role::Dense),
         FeatureSpec::VarLen { dtype } => claim(name, Role::Sparse(*dtype)),
         FeatureSpec::Ragged { dtype, value_key, partitions, row_splits_dtype, .. } => {
             claim(value_key.as_deref().unwrap_or(name), Role::Ragged(*dtype, *row_splits_dtype))?;

@@ -66,6 +66,7 @@ fn py_comment(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             f.write_str(")")
         }
         FeatureSpec::Tensor { dtype, .. } => write!(f, "  # tf.io.parse_tensor(.., tf.{dtype})"),
+        FeatureSpec::Image(_) => f.write_str("  # tf.io.decode_image(..)"),
         _ => Ok(()),
     }
 }
@@ -81,7 +82,7 @@ fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             write!(f, "tf.io.FixedLenFeature([], tf.{dtype}")?;
             py_default(f, default.as_ref(), &[])?;
         }
-        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
             write!(f, "tf.io.FixedLenFeature([], tf.{dtype}")?;
         }
         FeatureSpec::Optional { .. } | FeatureSpec::VarLen { .. } => {

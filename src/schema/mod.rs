@@ -24,6 +24,7 @@
 mod build;
 mod check;
 pub mod code;
+mod image;
 mod infer;
 mod json;
 mod literal;
@@ -32,5 +33,6 @@ mod spec;
 pub use crate::example::DType;
 pub use build::{Schema, SchemaBuilder};
 pub(crate) use check::{array_sizes, elements};
+pub use image::{Crop, ImageSpec, MOST_PIXELS, Resize};
 pub use infer::{Finding, Inference};
 pub use spec::{ByteOrder, FeatureSpec, Partition, SplitsDType};

@@ -1,5 +1,6 @@
 //! Specs of columns.
 
+use super::image::ImageSpec;
 use crate::example::{DType, FeatureBuf};
 use crate::tensor::TensorDType;
 
@@ -165,6 +166,10 @@ pub enum FeatureSpec {
         /// Byte order of the elements in the records. The column has the machine's order.
         byte_order: ByteOrder,
     },
+    /// A picture per record, as the bytes of a JPEG or PNG file. A loader decodes it with its
+    /// [decoder of pictures](crate::LoaderOptions::pictures), and other parsers refuse it. The column is dense, of shape
+    /// `[n, height, width, channels]`, and has the [values of an array](crate::batch::Values::Array).
+    Image(ImageSpec),
     /// An array per record, as one byte string that `tf.io.serialize_tensor` wrote: a `TensorProto`. The column is that of
     /// [`Raw`](FeatureSpec::Raw).
     Tensor {
@@ -256,7 +261,7 @@ impl FeatureSpec {
     /// Returns the type of the values in the records, which for arrays is that of byte strings.
     pub fn dtype(&self) -> DType {
         match self {
-            FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => DType::Bytes,
+            FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => DType::Bytes,
             FeatureSpec::FixedLen { dtype, .. }
             | FeatureSpec::Optional { dtype, .. }
             | FeatureSpec::VarLen { dtype }
@@ -266,8 +271,8 @@ impl FeatureSpec {
         }
     }
 
-    /// Returns the name of the variant in the JSON form: `fixed`, `optional`, `varlen`, `fixed_sequence`, `ragged`, `sparse`, `raw` or
-    /// `tensor`.
+    /// Returns the name of the variant in the JSON form: `fixed`, `optional`, `varlen`, `fixed_sequence`, `ragged`, `sparse`, `raw`,
+    /// `tensor` or `image`.
     pub const fn name(&self) -> &'static str {
         match self {
             FeatureSpec::FixedLen { .. } => "fixed",
@@ -278,6 +283,7 @@ impl FeatureSpec {
             FeatureSpec::Sparse { .. } => "sparse",
             FeatureSpec::Raw { .. } => "raw",
             FeatureSpec::Tensor { .. } => "tensor",
+            FeatureSpec::Image(_) => "image",
         }
     }
 }

@@ -3,7 +3,7 @@
 use tfseek::error::Category;
 use tfseek::example::ExampleBuilder;
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::schema::{ByteOrder, Inference, Partition, SplitsDType, code};
+use tfseek::schema::{ByteOrder, Crop, ImageSpec, Inference, Partition, Resize, SplitsDType, code};
 use tfseek::{DType, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder, TensorDType};
 use tfseek_testkit::rng::Rng;
 
@@ -70,8 +70,9 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
     let dtype = rng.pick(&[DType::Bytes, DType::Float32, DType::Int64]);
     let shape = any_shape(rng);
     let default = rng.chance(128);
-    match rng.below(7) {
+    match rng.below(8) {
         5 if !list => any_array(rng),
+        6 if !list => FeatureSpec::Image(any_image(rng)),
         0 if !list => {
             let count = shape.iter().product();
             FeatureSpec::FixedLen { shape, dtype, default: default.then(|| any_values(rng, dtype, count)) }
@@ -116,6 +117,20 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
     }
 }
 
+fn any_image(rng: &mut Rng) -> ImageSpec {
+    let crop = rng.pick(&[None, Some(Crop::Center), Some(Crop::RandomResized)]);
+    let resize = rng.pick(&[None, Some(Resize::Bilinear), Some(Resize::Area)]);
+    let size = [1 + rng.below(500) as u32, 1 + rng.below(500) as u32];
+    ImageSpec {
+        size: (crop.is_some() || rng.chance(128)).then_some(size),
+        channels: rng.pick(&[1, 3, 4]),
+        resize: if crop == Some(Crop::RandomResized) { Some(Resize::Area) } else { resize },
+        crop,
+        crop_with: rng.chance(128).then(|| any_name(rng, 0)),
+        dtype: rng.pick(&[TensorDType::UInt8, TensorDType::UInt16]),
+    }
+}
+
 fn any_array(rng: &mut Rng) -> FeatureSpec {
     let open = rng.chance(64);
     let sizes = any_shape(rng).into_iter().map(Some);
@@ -142,6 +157,7 @@ fn json_round_trips() {
 /// The exact printed form.
 #[test]
 fn json_is_pretty_printed() {
+    let image = ImageSpec { size: Some([4, 6]), crop: Some(Crop::Center), ..ImageSpec::default() };
     let schema = Schema::example()
         .feature("b", FeatureSpec::fixed_len(&[2, 1], DType::Float32).with_default([0.1f32, f32::NAN]))
         .feature("a", FeatureSpec::fixed_len(&[], DType::Bytes).with_default(vec![vec![0xff]]))
@@ -151,6 +167,7 @@ fn json_is_pretty_printed() {
         .feature("f", FeatureSpec::optional(DType::Float32).with_default([0.5f32]))
         .feature("g", FeatureSpec::raw(&[Some(2), Some(3)], TensorDType::UInt16))
         .feature("h", FeatureSpec::tensor(&[None, Some(3)], TensorDType::BFloat16))
+        .feature("j", FeatureSpec::Image(image))
         .build()
         .unwrap();
     let json = r#"{
@@ -162,7 +179,8 @@ fn json_is_pretty_printed() {
     "e": {"dtype": "int64", "type": "optional"},
     "f": {"default": 0.5, "dtype": "float32", "type": "optional"},
     "g": {"byte_order": "little", "dtype": "uint16", "shape": [2, 3], "type": "raw"},
-    "h": {"dtype": "bfloat16", "shape": [null, 3], "type": "tensor"}
+    "h": {"dtype": "bfloat16", "shape": [null, 3], "type": "tensor"},
+    "j": {"channels": 3, "crop": "center", "crop_with": null, "dtype": "uint8", "resize": "bilinear", "size": [4, 6], "type": "image"}
   }
 }
 "#;
@@ -352,6 +370,18 @@ fn each_field_is_validated() {
             r#"{"type": "tensor", "dtype": "int8", "shape": [], "byte_order": "big"}"#,
             "tensor has no field \"byte_order\"",
         ),
+        (r#"{"type": "image", "size": [4]}"#, "size: expected height and width, found [4]"),
+        (r#"{"type": "image", "size": [0, 4]}"#, "size: expected 1 to 100000000 pixels, found 0 x 4"),
+        (r#"{"type": "image", "channels": 2}"#, "channels: expected 1, 3 or 4, found 2"),
+        (r#"{"type": "image", "resize": "cubic"}"#, "resize: expected bilinear or area, found \"cubic\""),
+        (r#"{"type": "image", "crop": "left"}"#, "crop: expected center or random_resized, found \"left\""),
+        (r#"{"type": "image", "crop": "center"}"#, "crop: a crop requires a size"),
+        (
+            r#"{"type": "image", "size": [4, 4], "crop": "random_resized", "resize": null}"#,
+            "crop: random_resized requires a resize",
+        ),
+        (r#"{"type": "image", "dtype": "int8"}"#, "dtype: expected uint8 or uint16, found int8"),
+        (r#"{"type": "image", "crop_with": ""}"#, "crop_with: expected a name, found an empty string"),
     ] {
         refused(parse_one_spec(spec), words);
     }

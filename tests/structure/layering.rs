@@ -185,10 +185,10 @@ const WORKSPACE: [(&str, &[&str]); 8] = [
     ("crates/arrow/src", &["tfseek"]),
     ("crates/tools/src", &["tfseek"]),
     ("crates/view/src", &["tfseek", "tfseek_tools"]),
-    ("crates/image/src", &[]),
+    ("crates/image/src", &["tfseek"]),
     ("crates/convert/src", &["tfseek", "tfseek_arrow", "tfseek_tools"]),
     ("crates/cli/src", &["tfseek", "tfseek_cli", "tfseek_convert", "tfseek_tools", "tfseek_view"]),
-    ("python/src", &["tfseek", "tfseek_arrow", "tfseek_cli", "tfseek_tools", "tfseek_view"]),
+    ("python/src", &["tfseek", "tfseek_arrow", "tfseek_cli", "tfseek_image", "tfseek_tools", "tfseek_view"]),
 ];
 
 /// Returns the crates of ours that a file must not name, and uses of `#[path]` and `include!`.

@@ -187,6 +187,7 @@ fn column(
             array = Some(leaf);
             (DType::Bytes, form, levels)
         }
+        FeatureSpec::Image(_) => return Err(Error::schema(name, "pictures are decoded by Loader")),
         FeatureSpec::Optional { dtype, default: Some(_) } => (*dtype, Form::Dense(1), Vec::new()),
         FeatureSpec::Optional { dtype, default: None } => (*dtype, Form::Optional, Vec::new()),
         FeatureSpec::VarLen { dtype } if is_list => (*dtype, Form::Ragged(2), vec![Level::List; 2]),

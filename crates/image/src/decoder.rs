@@ -8,7 +8,7 @@ use crate::png;
 use crate::resize::Resizer;
 use crate::sample::Sample;
 use crate::sample::sealed::Scratch;
-use crate::spec::ImageSpec;
+use tfseek::schema::ImageSpec;
 
 /// Pixels of a picture: `height * width * channels` values, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Decoder {
         draw: u64,
         out: &mut [T],
     ) -> Result<(), ImageError> {
-        spec.check()?;
+        spec.check().map_err(ImageError::of_spec)?;
         let size = spec
             .size
             .ok_or_else(|| ImageError::Spec("size: expected height and width, found none".to_owned()))?;
@@ -76,7 +76,7 @@ impl Decoder {
             )));
         }
         let opened = open(file, spec)?;
-        let rect = spec.rect(opened.size(), draw)?;
+        let rect = crate::spec::rect(spec, opened.size(), draw)?;
         self.finish(file, opened, rect, spec, [h, w], out)
     }
 
@@ -87,9 +87,9 @@ impl Decoder {
         spec: &ImageSpec,
         draw: u64,
     ) -> Result<Image<T>, ImageError> {
-        spec.check()?;
+        spec.check().map_err(ImageError::of_spec)?;
         let opened = open(file, spec)?;
-        let rect = spec.rect(opened.size(), draw)?;
+        let rect = crate::spec::rect(spec, opened.size(), draw)?;
         let [height, width] =
             spec.size.map_or([rect.height, rect.width], |size| size.map(|side| side as usize));
         let channels = usize::from(spec.channels);

@@ -2,9 +2,7 @@
 
 use std::collections::TryReserveError;
 use std::fmt;
-
-/// The largest number of pixels of a picture.
-pub(crate) const MOST_PIXELS: usize = 100_000_000;
+pub(crate) use tfseek::schema::MOST_PIXELS;
 
 /// The reason why a picture has no pixels.
 #[non_exhaustive]
@@ -94,6 +92,16 @@ impl PictureFault {
             PictureFault::Corrupt(what) => ImageError::Corrupt { format, what: what.to_owned() },
             PictureFault::Unsupported(what) => ImageError::Unsupported { what },
             PictureFault::Memory => ImageError::Memory,
+        }
+    }
+}
+
+impl ImageError {
+    /// Returns the error of an invalid spec.
+    pub(crate) fn of_spec(e: tfseek::Error) -> ImageError {
+        match e.into_kind() {
+            tfseek::ErrorKind::Spec(reason) => ImageError::Spec(reason.into()),
+            other => ImageError::Spec(other.to_string()),
         }
     }
 }

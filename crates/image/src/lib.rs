@@ -39,11 +39,13 @@ mod error;
 mod jpeg;
 mod memory;
 mod png;
+mod pool;
 mod resize;
 mod sample;
 mod spec;
 
 pub use decoder::{Decoder, Image};
 pub use error::ImageError;
+pub use pool::DecoderPool;
 pub use sample::Sample;
-pub use spec::{Crop, ImageSpec, Resize};
+pub use tfseek::schema::{Crop, ImageSpec, Resize};

@@ -7,8 +7,8 @@ use crate::cpu::{Work, with_vectors};
 use crate::error::PictureFault;
 use crate::memory;
 use crate::sample::Sample;
-use crate::spec::Resize;
 use std::ops::{AddAssign, Mul};
+use tfseek::schema::Resize;
 
 /// Scratch memory of a resize, and the weights of the last one.
 #[derive(Default)]

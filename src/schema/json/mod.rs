@@ -14,6 +14,8 @@
 //!     "already_sorted": false?}
 //!    {"type": "raw", "dtype": A, "shape": [null?, ..], "byte_order": "little"?}
 //!    {"type": "tensor", "dtype": A, "shape": [null?, ..]}
+//!    {"type": "image", "size": [h, w]?, "channels": 3?, "resize": "bilinear"? or "area" or null, "crop": null? or "center" or "random_resized",
+//!     "crop_with": null?, "dtype": "uint8"? or "uint16"}
 //! D  "float32" | "int64" | "string" (or "bytes")
 //! A  "bool" | "int8" | .. "uint64" | "float16" | "bfloat16" | "float32" | "float64" | "complex64" | "complex128"
 //! P  an element of `partitions`:
@@ -31,7 +33,9 @@
 mod print;
 mod value;
 
-use super::{ByteOrder, DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
+use super::{
+    ByteOrder, Crop, DType, FeatureSpec, ImageSpec, Partition, Resize, Schema, SchemaBuilder, SplitsDType,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureBuf;
 use crate::tensor::TensorDType;
@@ -141,9 +145,10 @@ fn feature(json: Json) -> Result<FeatureSpec> {
             "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
             "raw" => &["dtype", "shape", "byte_order"],
             "tensor" => &["dtype", "shape"],
+            "image" => &["size", "channels", "resize", "crop", "crop_with", "dtype"],
             other => {
                 return Err(spec_error(format!(
-                    "type: expected fixed, optional, varlen, fixed_sequence, ragged, sparse, raw or tensor, found {other:?}"
+                    "type: expected fixed, optional, varlen, fixed_sequence, ragged, sparse, raw, tensor or image, found {other:?}"
                 )));
             }
         },
@@ -187,6 +192,22 @@ fn feature(json: Json) -> Result<FeatureSpec> {
             dtype: fields.required("dtype", array_dtype)?,
             shape: fields.required("shape", array_shape)?,
         },
+        "image" => {
+            let default = ImageSpec::default();
+            // Without a field the default holds, and null is no resize.
+            let resize = match fields.0.contains_key("resize") {
+                true => fields.optional("resize", resize)?,
+                false => default.resize,
+            };
+            FeatureSpec::Image(ImageSpec {
+                size: fields.optional("size", size)?,
+                channels: fields.optional("channels", integer)?.unwrap_or(default.channels),
+                resize,
+                crop: fields.optional("crop", crop)?,
+                crop_with: fields.optional("crop_with", text)?,
+                dtype: fields.optional("dtype", array_dtype)?.unwrap_or(default.dtype),
+            })
+        }
         _ => FeatureSpec::Sparse {
             index_keys: fields.required("index_key", |json| one_or_list(json, text))?,
             value_key: fields.required("value_key", text)?,
@@ -280,6 +301,27 @@ fn array_dtype(json: Json) -> Result<TensorDType, String> {
     known.ok_or_else(|| {
         format!("expected bool or a type of numbers, such as uint8 or float32, found {name:?}")
     })
+}
+
+fn size(json: Json) -> Result<[u32; 2], String> {
+    let sides = list(json, integer)?;
+    sides.try_into().map_err(|sides: Vec<u32>| format!("expected height and width, found {sides:?}"))
+}
+
+fn resize(json: Json) -> Result<Resize, String> {
+    match text(json)?.as_str() {
+        "bilinear" => Ok(Resize::Bilinear),
+        "area" => Ok(Resize::Area),
+        other => Err(format!("expected bilinear or area, found {other:?}")),
+    }
+}
+
+fn crop(json: Json) -> Result<Crop, String> {
+    match text(json)?.as_str() {
+        "center" => Ok(Crop::Center),
+        "random_resized" => Ok(Crop::RandomResized),
+        other => Err(format!("expected center or random_resized, found {other:?}")),
+    }
 }
 
 fn byte_order(json: Json) -> Result<ByteOrder, String> {

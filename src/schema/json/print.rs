@@ -1,7 +1,7 @@
 //! Writing schemas as JSON, with one feature per line and all names sorted.
 
 use super::super::literal::{FormatFn, decimal, list, nested};
-use super::super::{FeatureSpec, Partition, Schema};
+use super::super::{Crop, FeatureSpec, Partition, Resize, Schema};
 use crate::example::FeatureBuf;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -77,6 +77,23 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
         FeatureSpec::Raw { dtype, shape, byte_order } => {
             write!(f, "\"byte_order\": \"{}\", \"dtype\": \"{dtype}\", \"shape\": ", byte_order.name())?;
             list(f, shape, size)?;
+            write!(f, ", \"type\": \"{kind}\"")
+        }
+        FeatureSpec::Image(image) => {
+            let quoted = |f: &mut Formatter<'_>, name: Option<&str>| match name {
+                Some(name) => JsonStr(name).fmt(f),
+                None => f.write_str("null"),
+            };
+            write!(f, "\"channels\": {}, \"crop\": ", image.channels)?;
+            quoted(f, image.crop.map(Crop::name))?;
+            f.write_str(", \"crop_with\": ")?;
+            quoted(f, image.crop_with.as_deref())?;
+            write!(f, ", \"dtype\": \"{}\", \"resize\": ", image.dtype)?;
+            quoted(f, image.resize.map(Resize::name))?;
+            match image.size {
+                Some(size) => write!(f, ", \"size\": {size:?}")?,
+                None => f.write_str(", \"size\": null")?,
+            }
             write!(f, ", \"type\": \"{kind}\"")
         }
         FeatureSpec::Tensor { dtype, shape } => {

@@ -15,6 +15,7 @@ pub fn image(data: &[u8]) {
         channels: [1, 3, 4, 3][choose(2, 4)],
         resize: [Some(Resize::Bilinear), Some(Resize::Area)][choose(4, 2)],
         crop: [None, Some(Crop::Center), Some(Crop::RandomResized), None][choose(5, 4)],
+        ..ImageSpec::default()
     };
     if spec.check().is_err() {
         return;
@@ -50,6 +51,7 @@ pub fn image(data: &[u8]) {
         channels: spec.channels,
         resize: None,
         crop: Some(Crop::Center),
+        ..ImageSpec::default()
     };
     let part = decode(&mut decoder, file, &part).unwrap();
     let (top, left) = ((whole.height - h) / 2, (whole.width - w) / 2);

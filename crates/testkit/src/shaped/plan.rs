@@ -79,6 +79,7 @@ fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Fea
             put(name, Feature::Bytes(vec![array(rng, spec)]));
         }
         _ if absent => {}
+        FeatureSpec::Image(_) => panic!("the generators make no pictures"),
         FeatureSpec::Optional { dtype, .. } => {
             let count = rng.below(2);
             put(name, values(rng, *dtype, count));

@@ -44,6 +44,7 @@ pub(super) fn assemble_features(spec: &FeatureSpec, rows: &[CellValues], form: F
             let longest = rows.iter().map(|row| row.values.len() as u64).max().unwrap_or(0);
             sparse(indices, values, batch.into_iter().chain([longest]).collect())
         }
+        FeatureSpec::Image(_) => panic!("parsers refuse pictures"),
         FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } => {
             let sizes = shape.iter().flatten().map(|&dim| dim as u64);
             if shape.first() != Some(&None) {

@@ -104,6 +104,7 @@ pub(super) fn extract_feature(
             Ok(CellValues::plain(values))
         }
         FeatureSpec::VarLen { dtype } => Ok(CellValues::plain(any_values(features, name, *dtype)?)),
+        FeatureSpec::Image(_) => panic!("parsers refuse pictures"),
         FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
             let values = match values_of(features, name, DType::Bytes)? {
                 Some(values) => values,

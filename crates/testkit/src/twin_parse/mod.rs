@@ -35,7 +35,7 @@ pub fn dtype(spec: &FeatureSpec) -> DType {
         | FeatureSpec::FixedLenSequence { dtype, .. }
         | FeatureSpec::Ragged { dtype, .. }
         | FeatureSpec::Sparse { dtype, .. } => *dtype,
-        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => DType::Bytes,
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => DType::Bytes,
     }
 }
 

@@ -40,11 +40,11 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
             rule.counts = Some((0, Some(1)));
         }
         FeatureSpec::VarLen { dtype } => rule.kind = Some(*dtype),
-        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
             rule.kind = Some(spec.dtype());
             require(&mut rule);
             rule.fixed = Some(1);
-            unchecked("arrays in byte strings");
+            unchecked("arrays and pictures in byte strings");
         }
         FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
             rule.kind = Some(*dtype);

@@ -32,7 +32,8 @@ fn kinds(specs: &BTreeMap<String, FeatureSpec>) -> BTreeMap<String, DType> {
             | FeatureSpec::VarLen { .. }
             | FeatureSpec::FixedLenSequence { .. }
             | FeatureSpec::Raw { .. }
-            | FeatureSpec::Tensor { .. } => name,
+            | FeatureSpec::Tensor { .. }
+            | FeatureSpec::Image(_) => name,
             FeatureSpec::Ragged { value_key, partitions, .. } => {
                 let keys = partitions.iter().filter_map(Partition::key);
                 kinds.extend(keys.map(|key| (key.to_owned(), DType::Int64)));

@@ -1,0 +1,164 @@
+//! Pictures in batches of a loader.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tfseek::batch::{BatchParser, Column, Values};
+use tfseek::loader::Shuffle;
+use tfseek::schema::{Crop, ImageSpec, Resize};
+use tfseek::{
+    Damage, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Schema, TensorDType, Writer,
+};
+use tfseek_image::{Decoder, DecoderPool, Sample};
+
+fn picture(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)).unwrap()
+}
+
+/// Pictures of different sizes and formats.
+const NAMES: [&str; 5] = ["yuv420.jpg", "grey.jpg", "restart-rows.jpg", "rgb8.png", "palette8-alpha.png"];
+
+/// Writes records with two pictures each. Record k of `bad` has bytes that are none.
+fn dataset(dir: &Path, n: usize, bad: &[usize]) -> (PathBuf, Dataset) {
+    let path = dir.join("a.tfrecord");
+    let mut writer = Writer::create(&path).unwrap();
+    for k in 0..n {
+        let image = if bad.contains(&k) { b"none".to_vec() } else { picture(NAMES[k % NAMES.len()]) };
+        let record =
+            ExampleBuilder::new().bytes("image", [&image]).bytes("mask", [&picture(NAMES[k % NAMES.len()])]);
+        writer.write(&record.int64("k", [k as i64]).encode().unwrap()).unwrap();
+    }
+    writer.close().unwrap();
+    let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
+    (path, ds)
+}
+
+fn schema(image: &ImageSpec, mask: Option<&ImageSpec>) -> Schema {
+    let schema = Schema::example().feature("image", FeatureSpec::Image(image.clone()));
+    let schema = schema.feature("k", FeatureSpec::fixed_len(&[], tfseek::DType::Int64));
+    match mask {
+        Some(mask) => schema.feature("mask", FeatureSpec::Image(mask.clone())),
+        None => schema,
+    }
+    .build()
+    .unwrap()
+}
+
+fn random(size: [u32; 2]) -> ImageSpec {
+    ImageSpec { size: Some(size), crop: Some(Crop::RandomResized), ..ImageSpec::default() }
+}
+
+/// Returns shape and values of a column.
+fn array<T: Sample + tfseek::tensor::Element>(column: Option<&Column>) -> (Vec<usize>, Vec<T>) {
+    let Some(Column::Dense(dense)) = column else { panic!("{column:?}") };
+    let Values::Array(values) = &dense.values else { panic!("{dense:?}") };
+    (dense.shape.clone(), values.as_slice::<T>().unwrap().to_vec())
+}
+
+/// The same arithmetic as the order's page, from the constants there.
+fn draw(seed: u64, epoch: u64, position: u64, name: &str) -> u64 {
+    let mix = |mut z: u64| {
+        z ^= z >> 30;
+        z = z.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z ^= z >> 27;
+        z = z.wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    let absorb =
+        |words: &[u64]| words.iter().fold(0, |h, word| mix((h ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15)));
+    let seed = absorb(&[u64::from_be_bytes(*b"TFRDAUG1"), seed, epoch, position]);
+    absorb(&[seed, xxhash_rust::xxh3::xxh3_64(name.as_bytes())])
+}
+
+#[test]
+fn batches_have_the_pixels_of_the_decoder_whatever_the_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, ds) = dataset(dir.path(), 23, &[]);
+    let image = ImageSpec { dtype: TensorDType::UInt16, resize: Some(Resize::Area), ..random([9, 7]) };
+    let mask = ImageSpec { crop_with: Some("image".into()), channels: 1, ..random([9, 7]) };
+    let schema = schema(&image, Some(&mask));
+    let mut first = None;
+    for threads in [0, 1, 3] {
+        let loader =
+            ds.loader(&schema).batch_size(4).seed(5).shuffle(Shuffle::Global).threads(threads).repeat(true);
+        let loader = loader.pictures(Arc::new(DecoderPool::default())).build().unwrap();
+        let mut all = Vec::new();
+        let mut decoder = Decoder::new();
+        for step in loader.take(12) {
+            let step = step.unwrap();
+            let batch = step.batch().unwrap();
+            let (shape, pixels) = array::<u16>(batch.get("image"));
+            let (mask_shape, masks) = array::<u8>(batch.get("mask"));
+            assert_eq!((&shape[1..], &mask_shape[1..]), (&[9, 7, 3][..], &[9, 7, 1][..]));
+            assert_eq!(shape[0], step.ids.len());
+            for (row, sample) in step.samples().enumerate() {
+                let file = picture(NAMES[sample.record as usize % NAMES.len()]);
+                let g = draw(5, sample.epoch, sample.position, "image");
+                let want = decoder.decode::<u16>(&file, &image, g).unwrap().pixels;
+                assert_eq!(pixels[row * 189..(row + 1) * 189], want, "row {row}");
+                let want = decoder.decode::<u8>(&file, &mask, g).unwrap().pixels;
+                assert_eq!(masks[row * 63..(row + 1) * 63], want, "row {row}");
+            }
+            all.extend(pixels);
+        }
+        assert_eq!(*first.get_or_insert_with(|| all.clone()), all);
+    }
+}
+
+#[test]
+fn bad_pictures_are_errors_or_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let bad = [3, 4, 9];
+    let (path, ds) = dataset(dir.path(), 12, &bad);
+    let schema = schema(&random([4, 4]), None);
+    let loader = || ds.loader(&schema).batch_size(4).pictures(Arc::new(DecoderPool::default()));
+    let errors: Vec<_> = loader().build().unwrap().filter_map(Result::err).collect();
+    assert_eq!(errors.len(), 3);
+    let e = &errors[0];
+    assert!(e.is_data());
+    assert_eq!(e.location().record, Some(3));
+    assert_eq!(e.location().feature.as_deref(), Some("image"));
+    let text = e.to_string();
+    assert!(text.contains(path.to_str().unwrap()), "{text}");
+    assert!(text.ends_with("feature \"image\": expected a JPEG or PNG picture, found other bytes"), "{text}");
+
+    let (mut ks, mut skipped) = (Vec::new(), Vec::new());
+    for step in loader().damage(Damage::Skip).build().unwrap() {
+        let step = step.unwrap();
+        let batch = step.batch().unwrap();
+        let k = batch.int64("k").unwrap();
+        assert_eq!(k.iter().map(|&k| k as u64).collect::<Vec<_>>(), step.ids);
+        let (shape, pixels) = array::<u8>(batch.get("image"));
+        assert_eq!(shape, [k.len(), 4, 4, 3]);
+        for ((sample, pixels), &k) in step.samples().zip(pixels.chunks(48)).zip(k) {
+            let g = draw(0, sample.epoch, sample.position, "image");
+            let file = picture(NAMES[k as usize % NAMES.len()]);
+            assert_eq!(Decoder::new().decode::<u8>(&file, &random([4, 4]), g).unwrap().pixels, pixels);
+        }
+        ks.extend_from_slice(k);
+        skipped.extend(step.skipped.iter().map(|(id, _)| *id as usize));
+    }
+    assert_eq!(ks, (0..12).filter(|k| !bad.contains(&(*k as usize))).collect::<Vec<_>>());
+    assert_eq!(skipped, bad);
+}
+
+#[test]
+fn a_schema_with_pictures_needs_a_decoder() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, ds) = dataset(dir.path(), 2, &[]);
+    let schema = schema(&random([4, 4]), None);
+    let refused = "feature \"image\": invalid schema: pictures are decoded by Loader";
+    let row = ExampleBuilder::new().bytes("image", [b"x"]).int64("k", [1]).encode().unwrap();
+    assert_eq!(BatchParser::new(&schema).parse(&[row]).unwrap_err().to_string(), refused);
+    let mut loader = ds.loader(&schema).batch_size(1).build().unwrap();
+    assert_eq!(loader.next().unwrap().unwrap_err().to_string(), refused);
+
+    let unsized_schema =
+        Schema::example().feature("image", FeatureSpec::Image(ImageSpec::default())).build().unwrap();
+    let loader = ds.loader(&unsized_schema).batch_size(1).pictures(Arc::new(DecoderPool::default()));
+    let e = loader.build().unwrap_err().to_string();
+    assert_eq!(
+        e,
+        "feature \"image\": invalid schema: size: expected height and width in a loader, found none"
+    );
+}

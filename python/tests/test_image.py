@@ -1,0 +1,145 @@
+"""``tfseek.Image``: pictures in batches of a ``Loader``."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfseek
+from tfseek import SpecError
+
+DATA = pathlib.Path(__file__).parents[2] / "crates" / "image" / "tests" / "data"
+NAMES = ["yuv420.jpg", "grey.jpg", "restart-rows.jpg", "rgb8.png", "ycck.jpg"]
+
+
+def write(path: pathlib.Path, n: int, bad: Sequence[int] = (), names: Sequence[str] = NAMES) -> tfseek.Dataset:
+    with tfseek.Writer(path) as writer:
+        for k in range(n):
+            file = (DATA / names[k % len(names)]).read_bytes()
+            writer.write(example({"image": file[:20] if k in bad else file, "mask": file, "k": k}))
+    return tfseek.open(path)
+
+
+def example(record: dict[str, Any]) -> bytes:
+    features = tfseek.train.Features()
+    for name, value in record.items():
+        if isinstance(value, bytes):
+            features.feature[name].bytes_list.value.append(value)
+        else:
+            features.feature[name].int64_list.value.append(value)
+    return tfseek.train.Example(features=features).SerializeToString()
+
+
+def spec(**options: Any) -> dict[str, Any]:
+    return {"image": tfseek.Image(size=(9, 7), **options), "k": tfseek.FixedLenFeature([], "int64")}
+
+
+def test_batches_have_arrays_of_pixels(tmp_path: pathlib.Path) -> None:
+    ds = write(tmp_path / "a.tfrecord", 11)
+    for dtype in ("uint8", "uint16"):
+        for threads in (0, 2):
+            batches = list(tfseek.Loader(ds, spec(dtype=dtype), batch_size=4, threads=threads))
+            assert [batch["image"].shape for batch in batches] == [(4, 9, 7, 3), (4, 9, 7, 3), (3, 9, 7, 3)]
+            for batch in batches:
+                assert batch["image"].dtype == dtype and not batch["image"].flags.writeable
+    ds = write(tmp_path / "b.tfrecord", 11, names=NAMES[:4])
+    (batch,) = tfseek.Loader(ds, {"image": tfseek.Image((5, 5), channels=1, crop="center", resize="area")}, batch_size=11)
+    assert batch["image"].shape == (11, 5, 5, 1)
+
+
+def test_pixels_are_those_of_the_files(tmp_path: pathlib.Path) -> None:
+    names = ["yuv420.jpg", "yuv444.jpg", "optimized.jpg"]
+    ds = write(tmp_path / "a.tfrecord", 3, names=names)
+    wanted = {name: np.frombuffer((DATA / name).with_suffix(".want").read_bytes(), np.uint8) for name in names}
+    for k, (name, size) in enumerate(zip(names, [(13, 21), (13, 21), (24, 24)])):
+        (batch,) = tfseek.Loader(ds[k : k + 1], {"image": tfseek.Image(size, resize=None)}, batch_size=1)
+        assert np.array_equal(batch["image"].ravel(), wanted[name])
+
+
+def test_pixels_are_near_those_of_pillow(tmp_path: pathlib.Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    ds = write(tmp_path / "a.tfrecord", 3, names=["yuv420.jpg", "restart-many.jpg", "fine.jpg"])
+    (batch,) = tfseek.Loader(ds, spec(), batch_size=3)
+    for pixels, record in zip(batch["image"], ds):
+        file = tfseek.Example(record)["image"][0]
+        want = np.asarray(image.open(io.BytesIO(file)).convert("RGB").resize((7, 9), image.BILINEAR))
+        assert np.abs(want.astype(int) - pixels).max() <= 2
+
+
+def test_a_random_crop_is_the_same_after_a_resume_and_for_its_mask(tmp_path: pathlib.Path) -> None:
+    ds = write(tmp_path / "a.tfrecord", 20, names=["yuv420.jpg", "optimized.jpg"])
+    columns = {
+        "image": tfseek.Image((8, 8), crop="random_resized"),
+        "mask": tfseek.Image((8, 8), crop="random_resized", crop_with="image"),
+        "k": tfseek.FixedLenFeature([], "int64"),
+    }
+    options: dict[str, Any] = dict(batch_size=5, shuffle=True, seed=3)
+    loader = tfseek.Loader(ds, columns, **options)
+    batches = list(loader)
+    for batch in batches:
+        assert np.array_equal(batch["image"], batch["mask"])
+    again = tfseek.Loader(ds, columns, threads=1, **options)
+    next(iter(again))
+    resumed = tfseek.Loader(ds, columns, threads=0, **options)
+    resumed.load_state_dict(again.state_dict())
+    for want, batch in zip(batches[1:], resumed):
+        assert np.array_equal(want["k"], batch["k"]) and np.array_equal(want["image"], batch["image"])
+    second = {k: image for batch in loader for k, image in zip(batch["k"].tolist(), batch["image"])}
+    first = {k: image for batch in batches for k, image in zip(batch["k"].tolist(), batch["image"])}
+    assert sum(not np.array_equal(first[k], second[k]) for k in first) > 15
+
+
+def test_bad_pictures_raise_or_are_left_out(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    ds = write(path, 7, bad=[2, 5])
+    loader = iter(tfseek.Loader(ds, spec(), batch_size=3))
+    with pytest.raises(tfseek.DataError, match="the data end before all pixels") as raised:
+        next(loader)
+    assert (raised.value.path, raised.value.record, raised.value.feature) == (str(path), 2, "image")
+    loader = tfseek.Loader(ds, spec(), batch_size=3, damage="skip")
+    assert [k for batch in loader for k in batch["k"].tolist()] == [0, 1, 3, 4, 6]
+    assert loader.skipped_total == 2
+    with pytest.raises(tfseek.DataError, match="expected 9 x 7 pixels .*, found 13 x 21"):
+        next(iter(tfseek.Loader(ds, spec(resize=None), batch_size=3)))
+    with pytest.raises(tfseek.DataError, match="no alpha"):
+        next(iter(tfseek.Loader(ds, spec(channels=4), batch_size=3)))
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        (tfseek.Image((9, 7), channels=2), "channels: expected 1, 3 or 4, found 2"),
+        (tfseek.Image((0, 7)), "size: expected 1 to 100000000 pixels, found 0 x 7"),
+        (tfseek.Image((1, 2, 3)), "size: expected height and width"),
+        (tfseek.Image((9, 7), resize="cubic"), "resize: expected bilinear or area, found \"cubic\""),
+        (tfseek.Image((9, 7), crop="left"), "crop: expected center or random_resized, found \"left\""),
+        (tfseek.Image(crop="center"), "crop: a crop requires a size"),
+        (tfseek.Image((9, 7), crop="random_resized", resize=None), "crop: random_resized requires a resize"),
+        (tfseek.Image((9, 7), dtype="float32"), "dtype: expected uint8 or uint16, found float32"),
+    ],
+)
+def test_contradictions_are_spec_errors(tmp_path: pathlib.Path, image: tfseek.Image, reason: str) -> None:
+    ds = write(tmp_path / "a.tfrecord", 1)
+    with pytest.raises(SpecError, match=reason) as raised:
+        tfseek.Loader(ds, {"image": image}, batch_size=1)
+    assert raised.value.feature == "image"
+
+
+def test_other_readers_refuse_pictures(tmp_path: pathlib.Path) -> None:
+    ds = write(tmp_path / "a.tfrecord", 1)
+    with pytest.raises(SpecError, match="pictures are decoded by Loader"):
+        tfseek.parse_example(list(ds), {"image": tfseek.Image((9, 7))})
+    with pytest.raises(SpecError, match="pictures are decoded by Loader"):
+        ds.scan(spec={"image": tfseek.Image((9, 7))})
+
+
+def test_the_report_has_the_time_of_decoding(tmp_path: pathlib.Path) -> None:
+    loader = tfseek.Loader(write(tmp_path / "a.tfrecord", 20), spec(), batch_size=5)
+    list(loader)
+    report = loader.report()
+    assert report.decode_s > 0 and ", decode " in str(report)
