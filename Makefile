@@ -8,7 +8,7 @@ PYTHON_VENV := target/python
 MATURIN_ARGS ?= --profile dev --features as-tests
 # Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
 ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
-FRAMEWORKS ?= torch torchdata grain jax pandas
+FRAMEWORKS ?= torch torchdata torchvision pillow grain jax pandas
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
 	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_jax.py python/tests/test_transform.py python/tests/test_docs.py \
 	python/tests/test_cookbook.py

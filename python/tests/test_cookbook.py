@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import pathlib
+import random
 import re
+import signal
 import subprocess
 import sys
+import time
 from typing import Any, NamedTuple, Optional
 
 import pytest
@@ -16,6 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 #: A block of Python, the module that it needs, and its expected output: the block of text below it.
 BLOCK = re.compile(r"^```python(?: (\w+))?\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
+
+#: In place of a module: the block is a file of its own.
+SCRIPT = "script"
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in log:RuntimeWarning")
 
@@ -52,7 +58,7 @@ def _demo_data(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def modules(page: str) -> list[str]:
     """Returns the modules that blocks of a page need, and ``""`` for the blocks that need none."""
-    return sorted({block.module for _, blocks in sections(page) for block in blocks})
+    return sorted({block.module for _, blocks in sections(page) for block in blocks} - {SCRIPT})
 
 
 @pytest.mark.usefixtures("_demo_data")
@@ -66,6 +72,32 @@ def test_tutorial(module: str) -> None:
         for block in blocks:
             if block.module in ("", module):
                 run(block, names)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
+def test_the_script_of_the_tutorial_survives_kills(tmp_path: pathlib.Path) -> None:
+    """It prints the same loss after three kills."""
+    for module in ("torch", "PIL"):
+        pytest.importorskip(module)
+    (code,) = (block.code for _, blocks in sections("tutorial.md") for block in blocks if block.module == SCRIPT)
+    printed = []
+    for kills in (0, 3):
+        folder = tmp_path / str(kills)
+        folder.mkdir()
+        (folder / "train_pictures.py").write_text(code)
+        command, checkpoint = [sys.executable, "train_pictures.py"], folder / "checkpoint.pt"
+        for _ in range(kills):
+            job = subprocess.Popen(command, cwd=folder)
+            before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+            while job.poll() is None and (not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before):
+                time.sleep(0.001)
+            time.sleep(random.random() * 0.05)
+            job.kill()
+            assert job.wait() == -signal.SIGKILL
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        printed.append(done.stdout)
+    assert printed[0] == printed[1]
+    assert re.fullmatch(r"step 80, loss 0\.[0-9]+\n", printed[0])
 
 
 @pytest.mark.usefixtures("_demo_data")
