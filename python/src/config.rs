@@ -2,11 +2,10 @@
 
 use crate::buckets::{BucketArguments, BucketSizes};
 use crate::columns;
-use crate::dataset::{self, PyDataset};
 use crate::error::{BindingError, Result};
+use crate::mix::LoaderSources;
 use crate::options::{Choice, FeatureName, LoaderVerify, Seed};
 use crate::repeated::StringCaches;
-use crate::schema::PySchema;
 use crate::strings::BytesAs;
 use crate::wait::{self, CallState, Progress};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -15,23 +14,23 @@ use pyo3::types::PyDict;
 use std::sync::{Arc, OnceLock};
 use tfseek::batch::Batch;
 use tfseek::column::ColumnOptions;
-use tfseek::{BatchParser, LoaderOptions, Warning};
+use tfseek::{LoaderOptions, Warning};
 use tfseek_image::DecoderPool;
-
-/// Record size in bytes below which a second copy is cheap.
-const SMALL: u64 = 16 << 10;
 
 /// The options of a loader, and the form of its batches in Python.
 pub(crate) struct LoaderConfig {
-    dataset: tfseek::Dataset,
     options: LoaderOptions,
     /// The warnings of the column of ``balance`` or ``bucket_by``.
     pub(crate) warnings: Vec<Warning>,
     is_sequence: bool,
+    /// The loader is of a mix.
+    pub(crate) is_mix: bool,
+    /// Number of the first record of each source.
+    pub(crate) starts: Arc<[u64]>,
     bytes_as: BytesAs,
     /// Strings of earlier batches.
     strings: StringCaches,
-    /// Fingerprint of the dataset, after its first use.
+    /// Fingerprint of all records, after its first use.
     fingerprint: OnceLock<String>,
 }
 
@@ -39,50 +38,44 @@ impl LoaderConfig {
     /// Creates the configuration from these arguments. Takes long if a column must be built.
     pub(crate) fn new(
         py: Python<'_>,
-        dataset: &PyDataset,
-        schema: Option<&PySchema>,
+        sources: LoaderSources,
         bytes_as: BytesAs,
         mut arguments: LoaderArguments<'_>,
         progress: Option<Progress<'_>>,
     ) -> Result<LoaderConfig> {
-        let ids = dataset.view_ids();
-        let dataset = dataset.shared.dataset.clone();
-        let options = match schema {
-            Some(schema) => {
-                let schema = schema.schema();
-                let contiguous = match bytes_as {
-                    BytesAs::Views => false,
-                    bytes_as => bytes_as.is_contiguous() || has_small_records(&dataset),
-                };
-                let parser = BatchParser::new(schema).contiguous_bytes(contiguous);
-                dataset.loader(schema).parser(parser).pictures(Arc::new(DecoderPool::default()))
-            }
-            None => dataset.record_loader(),
+        let contiguous = match bytes_as {
+            BytesAs::Views => false,
+            bytes_as => bytes_as.is_contiguous() || sources.has_small_records(),
         };
+        let (is_sequence, source, view) = (sources.is_sequence(), sources.dataset().cloned(), sources.view());
+        let starts = sources.starts().collect();
+        let options = wait::run(py, None, move |_| sources.options(contiguous))?;
+        let options = options.pictures(Arc::new(DecoderPool::default()));
         let buckets = arguments.take_buckets()?;
         let mut options = arguments.apply(options, buckets.is_some())?;
         let balance: Option<FeatureName> = arguments.take("balance")?;
         arguments.finish()?;
-        let is_sequence = schema.is_some_and(|schema| schema.schema().is_sequence());
-        let source = dataset.clone();
+        let is_mix = source.is_none();
         let (options, warnings) = wait::run(py, progress, move |call: &Arc<CallState>| {
             let mut warnings = Vec::new();
-            let view = ids.map(|ids| ids.subset()).transpose()?;
-            if let Some(view) = &view {
-                options = options.select(view.clone());
-            }
             let columns =
                 ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
             if let Some(buckets) = buckets {
+                let source = source
+                    .as_ref()
+                    .ok_or_else(|| value_error("bucket_by: expected a dataset, found a mix"))?;
                 let counts = |feature| {
                     call.expect(source.known_bytes());
                     source.value_counts(feature, &columns)
                 };
                 let column = buckets.feature().map(counts).transpose()?;
                 warnings = column.iter().flat_map(|column| column.warnings.clone()).collect();
+                let view = view.map(|ids| ids.subset()).transpose()?;
                 options = options.buckets(buckets.buckets(column.as_ref(), view.as_ref())?);
             }
             if let Some(feature) = balance {
+                let source =
+                    source.as_ref().ok_or_else(|| value_error("balance: expected a dataset, found a mix"))?;
                 call.expect(source.known_bytes());
                 let column = source.column(&feature, &columns)?;
                 options = options.balance(&column)?;
@@ -91,7 +84,7 @@ impl LoaderConfig {
             Ok((options, warnings))
         })?;
         let (strings, fingerprint) = (StringCaches::default(), OnceLock::new());
-        Ok(LoaderConfig { dataset, options, warnings, is_sequence, bytes_as, strings, fingerprint })
+        Ok(LoaderConfig { options, warnings, is_sequence, is_mix, starts, bytes_as, strings, fingerprint })
     }
 
     /// Converts a batch of the loader.
@@ -99,13 +92,14 @@ impl LoaderConfig {
         columns::batch(py, batch, self.is_sequence, false, self.bytes_as, Some(&self.strings))
     }
 
-    /// Returns the dataset's fingerprint. The first call opens the shards of a pack. It handles signals, and does not hold the
+    /// Returns the fingerprint of saved states. The first call opens the shards of a pack. It handles signals, and does not hold the
     /// loader's lock.
     pub(crate) fn fingerprint(&self, py: Python<'_>) -> Result<&str> {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
         }
-        let fingerprint = dataset::fingerprint(py, &self.dataset)?;
+        let options = self.options.clone();
+        let fingerprint = wait::run(py, None, move |_| Ok(options.fingerprint()?))?;
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
@@ -114,12 +108,6 @@ impl LoaderConfig {
         let options = self.options.clone();
         wait::run(py, None, move |_| Ok(options.build()?))
     }
-}
-
-/// Returns true if records are small enough that the parsing threads should copy byte strings together, while the records are in the
-/// CPU cache. Otherwise the thread that creates Python objects reads them from the records.
-fn has_small_records(dataset: &tfseek::Dataset) -> bool {
-    dataset.known_bytes().is_some_and(|bytes| bytes / dataset.len().max(1) < SMALL)
 }
 
 /// Keyword arguments for the options of a loader. `None`: the default.

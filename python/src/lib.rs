@@ -29,6 +29,7 @@ mod index;
 mod iter;
 mod loader;
 mod memory;
+mod mix;
 mod numpy;
 mod open;
 mod options;
@@ -85,6 +86,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<iter::DatasetIterator>()?;
     m.add_class::<loader::LoaderCore>()?;
     m.add_class::<order::SamplerCore>()?;
+    m.add_function(wrap_pyfunction!(order::mixture_weights, m)?)?;
     m.add_class::<order::SamplerIterator>()?;
     m.add_class::<loader::StepInfo>()?;
     m.add_class::<loader::TakenStep>()?;

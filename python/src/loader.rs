@@ -1,10 +1,10 @@
 //! The native part of `tfseek.Loader`: epochs in batches, produced by Rust threads.
 
 use crate::config::{LoaderArguments, LoaderConfig};
-use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result, message};
 use crate::headroom::{self, Headroom};
 use crate::memory::ArrayData;
+use crate::mix::LoaderSources;
 use crate::options::Choice;
 use crate::schema::PySchema;
 use crate::strings::BytesAs;
@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use tfseek::ErrorKind;
 use tfseek::loader::{LoaderTimes, NextStep, RowLengths, Step};
 use tfseek::order::{Cursor, State};
@@ -211,7 +211,7 @@ impl LoaderCore {
     #[pyo3(signature = (dataset, schema, bytes_as, arguments, progress=None))]
     fn new(
         py: Python<'_>,
-        dataset: &Bound<'_, PyDataset>,
+        dataset: &Bound<'_, PyAny>,
         schema: Option<&Bound<'_, PySchema>>,
         bytes_as: Choice<BytesAs>,
         arguments: &Bound<'_, PyDict>,
@@ -219,8 +219,8 @@ impl LoaderCore {
     ) -> Result<LoaderCore> {
         let arguments = LoaderArguments::new(arguments)?;
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
-        let schema = schema.map(|schema| schema.get());
-        let config = LoaderConfig::new(py, dataset.get(), schema, bytes_as.0, arguments, progress)?;
+        let sources = LoaderSources::new(dataset, schema.map(|schema| schema.get()))?;
+        let config = LoaderConfig::new(py, sources, bytes_as.0, arguments, progress)?;
         let loader = config.build(py)?;
         let steps = loader.cursor().steps_left()?;
         Ok(LoaderCore {
@@ -254,7 +254,7 @@ impl LoaderCore {
         self.count_skipped(&step);
         let batch = self.batch(py, &step)?;
         // The memory of the batch is released without the GIL.
-        let info = py.detach(|| StepInfo::of(step));
+        let info = py.detach(|| StepInfo::of(step, &self.config.starts));
         Ok(Some((batch, info).into_pyobject(py)?.into_any()))
     }
 
@@ -287,7 +287,9 @@ impl LoaderCore {
             Ok((batch, step)) => (batch, step, None),
             Err(e) => (None, None, Some(PyErr::from(e).into_value(py).into_any())),
         };
-        let info = step.map(|step| Py::new(py, py.detach(|| StepInfo::of(step)))).transpose()?;
+        let info = step
+            .map(|step| Py::new(py, py.detach(|| StepInfo::of(step, &self.config.starts))))
+            .transpose()?;
         Ok((TakenStep { generation, cursor, is_end, info }, batch, error))
     }
 
@@ -328,10 +330,10 @@ impl LoaderCore {
         Ok((read, parse, decode, threads))
     }
 
-    /// Steps per epoch.
+    /// Steps per epoch. Of a mix: steps to the next end of an epoch, because batches may continue with the next one.
     #[getter]
-    fn steps(&self) -> u64 {
-        self.steps.load(Ordering::Relaxed)
+    fn steps(&self, py: Python<'_>) -> Result<u64> {
+        if self.config.is_mix { self.steps_left(py) } else { Ok(self.steps.load(Ordering::Relaxed)) }
     }
 
     #[getter]
@@ -480,13 +482,13 @@ pub(crate) struct TakenStep {
 
 /// What is known of a step besides its batch. Arrays are created on access.
 #[pyclass(frozen, module = "tfseek")]
-pub(crate) struct StepInfo(Step);
+pub(crate) struct StepInfo(Step, Arc<[u64]>);
 
 impl StepInfo {
-    /// Releases the memory of the batch.
-    fn of(mut step: Step) -> StepInfo {
+    /// Releases the memory of the batch. `starts` are the first records of the sources of a mix.
+    fn of(mut step: Step, starts: &Arc<[u64]>) -> StepInfo {
         step.release();
-        StepInfo(step)
+        StepInfo(step, Arc::clone(starts))
     }
 }
 
@@ -509,6 +511,14 @@ impl StepInfo {
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let ids: Vec<i64> = self.0.ids.iter().map(|&id| id.cast_signed()).collect();
         ArrayData::Int64(ids.into()).flat(py)
+    }
+
+    /// The number of each row's source in a mix, as int64.
+    #[getter]
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let source = |id: &u64| self.1.partition_point(|start| start <= id).saturating_sub(1) as i64;
+        let sources: Vec<i64> = self.0.ids.iter().map(source).collect();
+        ArrayData::Int64(sources.into()).flat(py)
     }
 
     /// A bool for each row, which is false for padding.
@@ -554,7 +564,7 @@ impl StepInfo {
     }
 
     fn __repr__(&self) -> String {
-        let StepInfo(Step { epoch, step, ids, .. }) = self;
+        let StepInfo(Step { epoch, step, ids, .. }, _) = self;
         format!("tfseek.StepInfo(epoch={epoch}, step={step}, {} records)", ids.len())
     }
 }

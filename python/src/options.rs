@@ -11,7 +11,7 @@ use std::ops::Deref;
 use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
 use tfseek::loader::Shuffle;
-use tfseek::order::{LastBatch, seed_of};
+use tfseek::order::{LastBatch, MixStop, seed_of};
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 use tfseek_arrow::{ByteStrings, Tensors};
 
@@ -179,6 +179,7 @@ choices! {
     Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
     Damage: "damage" { "raise" => Damage::Raise, "skip" => Damage::Skip }
+    MixStop: "stop" { "never" => MixStop::Never, "first" => MixStop::First, "all" => MixStop::All }
     LastBatch: "last_batch" {
         "drop" => LastBatch::Drop, "pad" => LastBatch::Pad,
         "short" => LastBatch::Short, "continuous" => LastBatch::Continuous,

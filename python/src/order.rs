@@ -10,6 +10,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tfseek::order::{Cursor, Order, RankShare, Run, Spec, State};
 
+/// Returns integer weights with the sum 4096 for proportions.
+#[pyfunction]
+pub(crate) fn mixture_weights(proportions: Vec<f64>) -> Result<Vec<u64>> {
+    Ok(tfseek::order::mixture_weights(&proportions)?)
+}
+
 /// Record numbers computed per call.
 const CHUNK: u64 = 1024;
 

@@ -143,3 +143,53 @@ def test_the_report_has_the_time_of_decoding(tmp_path: pathlib.Path) -> None:
     list(loader)
     report = loader.report()
     assert report.decode_s > 0 and ", decode " in str(report)
+
+
+@pytest.mark.parametrize("unit", ["row", "batch"])
+def test_a_mix_has_pictures(tmp_path: pathlib.Path, unit: str) -> None:
+    """Sources with other names of the picture, and a bad picture in each. Crops are drawn with the name in the batch."""
+    names = ["yuv420.jpg", "optimized.jpg", "rgb8.png"]
+    a = write(tmp_path / "a.tfrecord", 20, bad=[3], names=names)
+    with tfseek.Writer(tmp_path / "b.tfrecord") as writer:
+        for k in range(20):
+            file = (DATA / names[k % len(names)]).read_bytes()
+            writer.write(example({"jpeg": file[:30] if k == 5 else file, "k": 100 + k}))
+    b = tfseek.open(tmp_path / "b.tfrecord")
+    crop = tfseek.Image(size=(9, 7), crop="random_resized")
+    k = tfseek.FixedLenFeature([], "int64")
+    sources: Any = [((a, {"image": crop, "k": k}), 1), ((b, {"jpeg": crop, "k": k}), 1)]
+    mix = tfseek.Mix(sources, unit=unit, source="source", rename={1: {"jpeg": "image"}})
+    options: Any = {"global_batch_size": 6, "seed": 1, "damage": "skip", "repeat": True, "ids": "id", "augmentation_seed": "seed"}
+    loader = tfseek.Loader(mix, **options)
+    found = [next(loader) for _ in range(14)]
+    assert loader.skipped_total >= 2 and len(loader.skipped_by_file) == 2
+    seen: dict[int, Any] = {}
+    for batch in found:
+        rows = len(batch["k"])
+        assert batch["image"].shape == (rows, 9, 7, 3) and rows <= 6
+        assert ((batch["k"] >= 100) == (batch["source"] == 1)).all()
+        assert unit == "row" or len(set(batch["source"].tolist())) == 1
+        for key, seed, pixels in zip(batch["k"].tolist(), batch["seed"].tolist(), batch["image"]):
+            # The same files are in both sources, so a draw and a file determine the pixels.
+            if (seed, key % 100) in seen:
+                assert np.array_equal(seen[seed, key % 100], pixels)
+            seen[seed, key % 100] = pixels
+    # Ranks and threads change nothing, also where rows are left out.
+    for threads in (0, 3):
+        ranks = [tfseek.Loader(mix, **options, rank=rank, world_size=2, threads=threads) for rank in range(2)]
+        for batch in found:
+            parts = [next(rank) for rank in ranks]
+            for name, column in batch.items():
+                assert np.array_equal(np.concatenate([part[name] for part in parts]), column), name
+    with pytest.raises(tfseek.SpecError, match="image"):
+        tfseek.Loader(tfseek.Mix([((a, {"image": crop}), 1), ((b, {"image": tfseek.Image(size=(8, 8))}), 1)]), batch_size=2)
+
+
+def test_a_crop_depends_on_the_name_in_the_batch(tmp_path: pathlib.Path) -> None:
+    ds = write(tmp_path / "a.tfrecord", 12, names=["yuv420.jpg"])
+    crop = tfseek.Image(size=(9, 7), crop="random_resized")
+    plain = list(tfseek.Loader(ds, {"image": crop}, batch_size=4, seed=1))
+    for key, name in (("mask", "image"), ("image", "image")):
+        mix = tfseek.Mix([((ds, {key: crop}), 1)], rename={0: {key: name}} if key != name else None)
+        for batch, want in zip(tfseek.Loader(mix, batch_size=4, seed=1), plain):
+            assert np.array_equal(batch["image"], want["image"])

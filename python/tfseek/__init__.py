@@ -33,6 +33,7 @@ from ._features import (
 )
 from ._images import image_shape
 from ._loader import Loader
+from ._mix import Mix
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
 from ._report import Report
@@ -68,6 +69,7 @@ __all__ = [
     "Image",
     "IoError",
     "Loader",
+    "Mix",
     "NotFoundError",
     "Optional",
     "OrderError",

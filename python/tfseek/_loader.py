@@ -8,7 +8,7 @@ import operator
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ._buckets import Padding, check_buckets
 from ._errors import OrderError
 from ._features import Features, schema_of
+from ._mix import Mix
 from ._progress import Progress
 from ._report import LoaderClock, Report
 from ._tfseek import Dataset, LoaderCore, StepInfo
@@ -98,7 +99,8 @@ class Loader(Generic[Batch]):
     SequenceExamples, and a list of ``bytes`` without a spec. Arrays are read-only. Their memory is reused after the last of them is
     released.
 
-    ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers: ``ds[:1000]``, ``ds.filter("label == 3")``.
+    ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers: ``ds[:1000]``, ``ds.filter("label == 3")``. Or a
+        :class:`tfseek.Mix` of several, without a ``spec``.
     spec: a dict of feature specs, a :class:`tfseek.Schema` (the file of ``--schema`` in the command), or ``None`` for unparsed records.
     batch_size, global_batch_size: number of samples per batch of one rank, or of all ranks together. Exactly one is required. With
         ``global_batch_size`` the samples of a step do not depend on the number of ranks.
@@ -152,6 +154,10 @@ class Loader(Generic[Batch]):
     ) -> None: ...
     @overload
     def __init__(
+        self: Loader[Any], ds: Mix, spec: None = None, *, transform: None = None, **options: Unpack[LoaderOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
         self: Loader[dict[str, Any]],
         ds: Dataset[Any],
         spec: Mapping[Any, Any],
@@ -162,7 +168,7 @@ class Loader(Generic[Batch]):
     @overload
     def __init__(
         self: Loader[Result],
-        ds: Dataset[Any],
+        ds: Union[Dataset[Any], Mix],
         spec: Optional[Features] = None,
         *,
         transform: Callable[..., Result],
@@ -180,7 +186,7 @@ class Loader(Generic[Batch]):
     ) -> None: ...
     def __init__(
         self,
-        ds: Dataset[Any],
+        ds: Union[Dataset[Any], Mix],
         spec: Optional[Features] = None,
         *,
         batch_size: Union[int, Sequence[int], None] = None,
@@ -217,20 +223,28 @@ class Loader(Generic[Batch]):
         # The first statement: the local variables are the arguments.
         options = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
         schema = None if spec is None else schema_of(spec)
+        if isinstance(ds, Mix) and schema is not None:
+            raise TypeError("expected the specs of a mix in its sources, found one in the loader")
+        schemas = ds._schemas if isinstance(ds, Mix) else [schema]
+        columns = ds._columns() if isinstance(ds, Mix) else set(schema.features if schema is not None else ())
         added = {"ids": ids, "mask": mask, "augmentation_seeds": augmentation_seed}
+        if isinstance(ds, Mix):
+            added["sources"] = ds._source
         self._added = [(name, attribute) for attribute, name in added.items() if name is not None]
         for k, (name, attribute) in enumerate(self._added):
             if not isinstance(name, str):
                 raise TypeError(f"expected ids, mask and augmentation_seed to be names of columns, found {name!r}")
-            if schema is None or schema.is_sequence:
+            if any(schema is None or schema.is_sequence for schema in schemas):
                 raise ValueError(f"the column {name!r} requires batches of Examples: use loader.{attribute}")
-            if name in schema.features:
+            if name in columns:
                 raise ValueError(f"the column {name!r} exists already")
             if any(name == other for other, _ in self._added[:k]):
-                raise ValueError(f"expected different names for ids, mask and augmentation_seed, found {name!r} twice")
+                raise ValueError(f"expected different names for ids, mask, augmentation_seed and source, found {name!r} twice")
         if transform is not None and not callable(transform):
             raise TypeError(f"transform: expected a function of a batch, found {transform!r}")
-        self._buckets = check_buckets(options, ds)
+        if isinstance(ds, Mix) and bucket_by is not None:
+            raise ValueError("bucket_by: expected a dataset, found a mix")
+        self._buckets = check_buckets(options, cast(Any, ds))
         if padded and not self._buckets:
             raise ValueError("padded=True requires bucket_by")
         if padded and schema is None:
@@ -254,7 +268,7 @@ class Loader(Generic[Batch]):
         self._seed = seed
         options["shuffle"] = shuffle_name(seed is not None if shuffle is None else shuffle)
         options["last_batch"] = last_batch_name(drop_last, last_batch)
-        self._core = LoaderCore(ds, schema, bytes_as, options, progress)
+        self._core = LoaderCore(ds._native() if isinstance(ds, Mix) else ds, schema, bytes_as, options, progress)
         raise_all(self._core.warnings)
         self._last: Optional[StepInfo] = None
 
@@ -317,7 +331,10 @@ class Loader(Generic[Batch]):
             ahead.retire()
 
     def __len__(self) -> int:
-        """Number of steps per epoch, the same on all ranks. With ``workers`` the steps of this worker."""
+        """Number of steps per epoch, the same on all ranks. With ``workers`` the steps of this worker.
+
+        Of a mix it is the number of steps to the next end of an epoch.
+        """
         return self._core.steps
 
     @property
@@ -334,6 +351,11 @@ class Loader(Generic[Batch]):
     def ids(self) -> npt.NDArray[np.int64]:
         """Record numbers of the last batch."""
         return np.empty(0, np.int64) if self._last is None else self._last.ids
+
+    @property
+    def sources(self) -> npt.NDArray[np.int64]:
+        """Numbers of the sources of the last batch's rows, in a mix."""
+        return np.empty(0, np.int64) if self._last is None else self._last.sources
 
     @property
     def mask(self) -> npt.NDArray[np.bool_]:
@@ -420,7 +442,7 @@ class Loader(Generic[Batch]):
         self._core.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns a state for a checkpoint. It is JSON-safe, below 1 KiB (4 KiB with ``bucket_by``), and the same on all ranks.
+        """Returns a state for a checkpoint. It is JSON-safe, below 1 KiB (4 KiB with ``bucket_by`` or a mix), and the same on all ranks.
 
         It is the position after the last batch that the newest iterator returned. After the last batch of an epoch it is the start of
         the next epoch.

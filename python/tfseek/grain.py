@@ -8,13 +8,14 @@ from __future__ import annotations
 import operator
 import zlib
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import grain
 
 from ._errors import OrderError
 from ._features import Features, schema_of
 from ._loader import Loader
+from ._mix import Mix
 from ._parse import parse_single_example, parse_single_sequence_example
 from ._tfseek import Dataset
 
@@ -82,9 +83,9 @@ class IterDataset(grain.IterDataset):
     same sequence. They help if Python transforms batches. The loader has its own threads (``threads=``).
     """
 
-    def __init__(self, ds: Dataset, spec: Optional[Features] = None, **options: Any) -> None:
+    def __init__(self, ds: Union[Dataset, Mix], spec: Optional[Features] = None, **options: Any) -> None:
         super().__init__()
-        self._ds = _dataset(ds)
+        self._ds = ds if isinstance(ds, Mix) else _dataset(ds)
         self._schema = None if spec is None else schema_of(spec)
         self._options = options
         # Raises errors of the arguments here, and not later in another process.

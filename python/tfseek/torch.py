@@ -20,6 +20,7 @@ import torch.utils.data
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features, schema_of
 from ._loader import Loader, shuffle_name, last_batch_name, warn_of_seed
+from ._mix import Mix
 from ._report import Report
 from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator, StepInfo
 from ._tfseek import Dataset as Records
@@ -102,7 +103,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
     ) -> None:
         if bytes_as not in ("objects", "str", "offsets", "views", "S"):
             raise ValueError(f'bytes_as: expected "objects", "str", "offsets", "views" or "S", found {bytes_as!r}')
-        self.ds = ds
+        self.ds = _no_mix(ds)
         self._schema = None if spec is None else schema_of(spec)
         self._transform = transform
         self._bytes_as = bytes_as
@@ -160,6 +161,13 @@ def _has_dense_column(spec: dict[str, Any]) -> bool:
     if kind in ("raw", "tensor"):
         return bool(spec["shape"][:1] != [None])
     return kind == "fixed" or (kind == "optional" and "default" in spec)
+
+
+def _no_mix(ds: Any) -> Any:
+    """Returns the dataset. A mix has no records by number."""
+    if isinstance(ds, Mix):
+        raise TypeError("expected a tfseek.Dataset: tfseek.torch.IterableDataset takes a tfseek.Mix")
+    return ds
 
 
 def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
@@ -271,7 +279,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __init__(
         self,
-        ds: Records,
+        ds: Union[Records, Mix],
         spec: Optional[Features] = None,
         *,
         transform: Transform = None,
@@ -481,7 +489,7 @@ class Sampler(torch.utils.data.Sampler[int]):
             "last_batch": last_batch_name(drop_last, last_batch),
         }
         self._seed = seed
-        self._arguments = (ds, options, batch_size)
+        self._arguments = (_no_mix(ds), options, batch_size)
         self._core = SamplerCore(*self._arguments)
 
     def __iter__(self) -> _SamplerIterator:

@@ -1,5 +1,6 @@
 //! Compiled schemas: the features to locate in a record, and the columns to assemble from them.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureBuf;
 use crate::io::Region;
 use crate::schema::{
@@ -9,8 +10,9 @@ use crate::tensor::TensorDType;
 use std::collections::BTreeMap;
 
 /// A compiled schema.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BatchPlan {
+    pub(super) schema: Schema,
     pub(super) sequence: bool,
     pub(super) features: MapPlan,
     pub(super) lists: MapPlan,
@@ -19,7 +21,7 @@ pub(super) struct BatchPlan {
 }
 
 /// The features of an Example or a context, or the feature lists.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct MapPlan {
     /// Sorted by key.
     pub(super) slots: Vec<PlanSlot>,
@@ -35,7 +37,7 @@ pub(super) enum MapField {
 }
 
 /// A feature to locate. Columns of the same feature share it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PlanSlot {
     pub(super) key: Box<str>,
     pub(super) dtype: DType,
@@ -54,7 +56,7 @@ impl PlanSlot {
 }
 
 /// The array that a byte string contains.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ArrayPlan {
     pub(super) dtype: TensorDType,
     pub(super) encoding: ArrayEncoding,
@@ -89,7 +91,7 @@ impl ArrayPlan {
 }
 
 /// The allowed number of values of a feature, and the result for an absent feature.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Need {
     /// `count` values, or the default.
     Fixed { count: usize, default: Option<DefaultValues> },
@@ -102,7 +104,7 @@ pub(super) enum Need {
 }
 
 /// Values of a slot in records that do not have the feature.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum DefaultValues {
     Int64(Vec<i64>),
     Float32(Vec<f32>),
@@ -111,13 +113,15 @@ pub(super) enum DefaultValues {
 }
 
 /// A column to assemble.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ColumnPlan {
     pub(super) name: Box<str>,
+    /// Its name in the schema.
+    pub(super) key: Box<str>,
     pub(super) form: ColumnForm,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum ColumnForm {
     Dense {
         slot: usize,
@@ -189,6 +193,7 @@ impl DefaultValues {
 impl BatchPlan {
     pub(super) fn new(schema: &Schema) -> BatchPlan {
         BatchPlan {
+            schema: schema.clone(),
             sequence: schema.is_sequence(),
             features: MapPlan::new(schema.features()),
             lists: MapPlan::new(schema.feature_lists()),
@@ -205,7 +210,51 @@ fn picture((k, (name, spec)): (usize, (&String, &FeatureSpec))) -> Option<(usize
     }
 }
 
+impl BatchPlan {
+    /// Returns the plan with other names of columns of features, from those in the schema.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] for a name that is not in the schema, and for two columns of one name.
+    pub(super) fn renamed<'a>(
+        &self,
+        names: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<BatchPlan> {
+        let mut plan = self.clone();
+        let columns = &mut plan.features.columns;
+        for (key, name) in names {
+            let column = columns.iter_mut().find(|column| &*column.key == key);
+            column.ok_or_else(|| spec_error(key, "is renamed and is not in the schema"))?.name = name.into();
+        }
+        // A picture has the name of its column, also where its crop is drawn.
+        let key_of = |(number, ..): &(usize, _, _)| columns.get(*number).map(|column| column.key.clone());
+        let pictures: Vec<Option<Box<str>>> = plan.pictures.iter().map(key_of).collect();
+        columns.sort_by(|a, b| a.name.cmp(&b.name));
+        for ((number, name, _), key) in plan.pictures.iter_mut().zip(pictures) {
+            if let Some((found, column)) =
+                columns.iter().enumerate().find(|(_, column)| Some(&column.key) == key.as_ref())
+            {
+                (*number, *name) = (found, column.name.clone());
+            }
+        }
+        let mut adjacent = columns.iter().zip(columns.iter().skip(1));
+        if let Some((twice, _)) = adjacent.find(|(a, b)| a.name == b.name) {
+            return Err(spec_error(&twice.name, "is the name of two columns"));
+        }
+        Ok(plan)
+    }
+}
+
+#[cold]
+fn spec_error(key: &str, reason: &str) -> Error {
+    Error::from(ErrorKind::Spec(reason.into())).feature(key.as_bytes())
+}
+
 impl MapPlan {
+    /// Returns the names of the columns in the schema, in the order of the columns.
+    pub(super) fn keys(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| &*column.key).collect()
+    }
+
     /// Compiles specs that were validated when the schema was built: each key has one role, and the size of each shape fits.
     fn new(specs: &BTreeMap<String, FeatureSpec>) -> MapPlan {
         let mut needs: BTreeMap<&str, (DType, Need)> = BTreeMap::new();
@@ -260,6 +309,7 @@ impl MapPlan {
         let slots: Vec<PlanSlot> = slots.collect();
         let columns = specs.iter().map(|(name, spec)| ColumnPlan {
             name: name.as_str().into(),
+            key: name.as_str().into(),
             form: ColumnForm::new(name, spec, |key| slots.partition_point(|slot| &*slot.key < key)),
         });
         MapPlan { columns: columns.collect(), slots }

@@ -272,6 +272,57 @@ impl BatchParser {
         BatchParser { limit: bytes, ..self }
     }
 
+    /// Gives columns of features other names, from the names in the schema.
+    ///
+    /// ```
+    /// use tfseek::{BatchParser, DType, ExampleBuilder, FeatureSpec, Schema};
+    /// let schema = Schema::example().feature("y", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
+    /// let parser = BatchParser::new(&schema).rename([("y", "label")])?;
+    /// let batch = parser.parse(&[ExampleBuilder::new().int64("y", [3]).encode()?])?;
+    /// assert_eq!(batch.int64("label")?, [3]);
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] for a name that is not in the schema, and for two columns of one name.
+    pub fn rename<'a>(self, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<BatchParser> {
+        let plan = Arc::new(self.plan.renamed(names)?);
+        Ok(BatchParser { plan, ..self })
+    }
+
+    /// Returns true if the parser is for SequenceExamples.
+    pub(crate) fn is_sequence(&self) -> bool {
+        self.plan.sequence
+    }
+
+    /// Returns the compiled schema.
+    pub(super) fn plan(&self) -> &Arc<BatchPlan> {
+        &self.plan
+    }
+
+    /// Returns the vectors of dropped batches.
+    pub(super) fn batch_data(&self) -> &Arc<BatchDataPool> {
+        &self.batch_data
+    }
+
+    /// Returns the limit of the bytes of a padded column.
+    pub(super) fn bytes_limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Returns true if both parsers make the same batches.
+    pub(crate) fn is_like(&self, other: &BatchParser) -> bool {
+        let options = |parser: &BatchParser| (parser.full, parser.contiguous, parser.presence, parser.limit);
+        let names = |parser: &BatchParser| {
+            let maps = [&parser.plan.features, &parser.plan.lists].map(|map| map.columns.iter());
+            maps.into_iter().flatten().map(|column| column.name.clone()).collect::<Vec<_>>()
+        };
+        options(self) == options(other)
+            && self.plan.schema == other.plan.schema
+            && self.plan.features.keys() == other.plan.features.keys()
+            && names(self) == names(other)
+    }
+
     /// Parses the records as one batch. The first dimension of each column is the rows.
     ///
     /// # Errors

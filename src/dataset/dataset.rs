@@ -7,7 +7,7 @@ use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
 use crate::index::{Index, IndexOptions};
 use crate::io::{Compression, Promise};
-use crate::policy::Damage;
+use crate::policy::{Damage, Verify};
 use crate::record::Record;
 use crate::warning::Warning;
 use std::fmt;
@@ -66,6 +66,20 @@ pub struct ShardEntry<'a> {
 impl Dataset {
     pub(super) fn new(set: ShardSet, warnings: Vec<Warning>, options: IndexOptions) -> Dataset {
         Dataset(Arc::new(DatasetInner { set, warnings, options, origin: None }))
+    }
+
+    /// Returns the records of several datasets, one after the other. Shards are opened again at their first access. Payloads are verified if
+    /// one of the datasets verifies them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooMany`] for 2^64 records or more.
+    pub(crate) fn joined<'a>(datasets: impl Iterator<Item = &'a Dataset> + Clone) -> Result<Dataset> {
+        let files = datasets.clone().flat_map(Dataset::files).map(ShardFile::again).collect();
+        let headers = datasets.clone().all(|dataset| dataset.set().verify() == Verify::Header);
+        let set = ShardSet::new(files, if headers { Verify::Header } else { Verify::Payload })?;
+        let warnings = datasets.clone().flat_map(|dataset| dataset.warnings().iter().cloned()).collect();
+        let options = datasets.map(|dataset| dataset.index_options().clone()).next().unwrap_or_default();
+        Ok(Dataset::new(set, warnings, options))
     }
 
     /// Keeps the paths and options for [`refresh`](Dataset::refresh). Called before the dataset is cloned.

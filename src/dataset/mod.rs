@@ -20,4 +20,4 @@ pub use dataset::{Dataset, ShardEntry};
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
 pub(crate) use segments::INFLATED_BYTES;
-pub(crate) use shards::{RecordLocation, ShardSet};
+pub(crate) use shards::{OrderBlocks, RecordLocation, ShardSet};

@@ -349,6 +349,7 @@ impl Drop for PendingSegment<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::OrderBlocks;
     use crate::error::ErrorKind;
     use crate::index::IndexOptions;
     use crate::writer::WriterOptions;
@@ -540,7 +541,8 @@ mod tests {
                 match block {
                     Some(_) => {
                         let at = set.locate(i as u64).unwrap();
-                        let range = set.append(&at, block, Verify::Payload, &mut buf).unwrap();
+                        let blocks = block.map(|len| OrderBlocks { first: 0, len });
+                        let range = set.append(&at, blocks, Verify::Payload, &mut buf).unwrap();
                         assert!(buf[range] == payload(i));
                     }
                     None => assert!(ds.read(i as u64, &mut buf).unwrap().payload() == payload(i)),
@@ -562,7 +564,8 @@ mod tests {
         // Every record, in an order that jumps between blocks.
         for i in (0..500).map(|k| k * 77 % 500) {
             let (at, mut buf) = (set.locate(i as u64).unwrap(), Vec::new());
-            let range = set.append(&at, Some(33), Verify::Payload, &mut buf).unwrap();
+            let range =
+                set.append(&at, Some(OrderBlocks { first: 0, len: 33 }), Verify::Payload, &mut buf).unwrap();
             assert!(buf[range] == payload(i));
         }
         let cache = set.files()[0].segment_cache().unwrap();

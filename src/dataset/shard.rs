@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// The access method for the bytes of a shard.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Access {
     /// Bytes in memory.
     Memory(Region),
@@ -37,7 +37,7 @@ pub(crate) enum Access {
 }
 
 /// The source of the index of a shard.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum IndexSource {
     Index(Index),
     /// Entry `slot` of a pack. It is compared with the shard on first access.
@@ -103,6 +103,12 @@ impl ShardFile {
     ) -> ShardFile {
         let file = RecordFile { path, region: OnceLock::new() };
         ShardFile { file, len, max_record, index, access, opened: OnceLock::new() }
+    }
+
+    /// Returns the same shard for another dataset, which opens it again at its first access.
+    pub(crate) fn again(&self) -> ShardFile {
+        let (path, index) = (self.file.path.clone(), self.index.clone());
+        ShardFile::new(path, self.len, index, self.access.clone(), self.max_record)
     }
 
     pub(crate) fn path(&self) -> &Path {

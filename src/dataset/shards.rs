@@ -39,6 +39,13 @@ pub(crate) struct RecordLocation {
     pub(super) span: Span,
 }
 
+/// The blocks of a block order: records from `first` on, `len` in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OrderBlocks {
+    pub(crate) first: u64,
+    pub(crate) len: u64,
+}
+
 impl RecordLocation {
     /// Returns the number of payload bytes.
     pub(crate) fn payload_len(&self) -> u64 {
@@ -200,11 +207,11 @@ impl ShardSet {
 
     /// Reads a record and appends it to `buf`. Returns the range of its payload in `buf`.
     ///
-    /// If the order reads blocks of `block` records, the other records of the block will be needed soon.
+    /// If the order reads blocks, the other records of the block will be needed soon.
     pub(crate) fn append(
         &self,
         at: &RecordLocation,
-        block: Option<u64>,
+        blocks: Option<OrderBlocks>,
         verify: Verify,
         buf: &mut Vec<u8>,
     ) -> Result<Range<usize>> {
@@ -213,8 +220,8 @@ impl ShardSet {
         file.check_len(i, span)?;
         let start = buf.len();
         let range = stored_range(span);
-        let appended = match block {
-            Some(block) => file.append_in(self.in_block(at, block), range, buf),
+        let appended = match blocks {
+            Some(blocks) => file.append_in(self.in_block(at, blocks), range, buf),
             None => file.append(range, buf),
         };
         appended.map_err(|e| e.at(self.location(at)))?;
@@ -223,12 +230,13 @@ impl ShardSet {
         Ok(from..from + payload.len())
     }
 
-    /// Returns the ordinals in its shard of the records that are in the same block of `block` records as this one.
-    fn in_block(&self, at: &RecordLocation, block: u64) -> Range<u64> {
+    /// Returns the ordinals in its shard of the records that are in the same block as this one.
+    fn in_block(&self, at: &RecordLocation, blocks: OrderBlocks) -> Range<u64> {
         let first = self.starts[at.shard as usize];
         let id = first + at.i;
-        let start = id - id % block.max(1);
-        let end = start.saturating_add(block.max(1)).min(self.starts[at.shard as usize + 1]);
+        let len = blocks.len.max(1);
+        let start = id - id.saturating_sub(blocks.first) % len;
+        let end = start.saturating_add(len).min(self.starts[at.shard as usize + 1]);
         start.saturating_sub(first)..end - first
     }
 

@@ -200,6 +200,15 @@ impl Error {
         self
     }
 
+    /// Replaces the row by its number in a larger batch, which has the rows `rows`.
+    #[cold]
+    #[must_use]
+    pub(crate) fn row_of(mut self, rows: &[u32]) -> Error {
+        let row = &mut self.0.location.row;
+        *row = row.and_then(|row| rows.get(row)).map(|row| *row as usize).or(*row);
+        self
+    }
+
     /// Adds the step of the feature list, unless one is known.
     #[cold]
     #[must_use]

@@ -180,6 +180,7 @@ fn order_name(kind: &str) -> &str {
         "\"weighted\"" => "a weighted draw",
         "\"mixture\"" => "a mixture",
         "\"buckets\"" => "buckets of like length",
+        "\"mix\"" => "a mix",
         kind => kind,
     }
 }

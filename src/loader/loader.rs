@@ -259,7 +259,7 @@ impl Loader {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
         }
-        let fingerprint = self.worker.dataset.fingerprint()?;
+        let fingerprint = self.worker.fingerprint()?;
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 

@@ -15,9 +15,11 @@
 mod loader;
 #[cfg(all(test, target_os = "linux"))]
 mod memory_tests;
+mod mix;
 mod options;
 mod plan;
 mod queue;
+mod sources;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ mod times;
 mod worker;
 
 pub use loader::{Loader, NextStep};
+pub use mix::Mix;
 pub use options::{LoaderOptions, Shuffle};
 pub use step::{RowLengths, Step};
 pub use times::LoaderTimes;

@@ -2,14 +2,17 @@
 
 use super::loader::Loader;
 use super::queue::QueueLimits;
+use super::sources::{MixSource, MixSources};
 use super::times::WorkerClock;
 use super::worker::{BatchWorker, Pictures};
 use crate::batch::{BatchParser, BytePool, PictureDecoder, PicturePools};
 use crate::column::DatasetColumn;
-use crate::dataset::{Dataset, INFLATED_BYTES};
+use crate::dataset::{Dataset, INFLATED_BYTES, OrderBlocks};
 use crate::error::{OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
-use crate::order::{Buckets, Cursor, LastBatch, MAX_SAMPLES, Order, RankShare, Spec, Subset, check_memory};
+use crate::order::{
+    Buckets, Cursor, LastBatch, MAX_SAMPLES, MixStop, Order, RankShare, Spec, Subset, check_memory,
+};
 use crate::policy::{Damage, Verify};
 use crate::schema::Schema;
 use crate::warning::Warning;
@@ -41,6 +44,8 @@ pub enum Shuffle {
 pub struct LoaderOptions {
     dataset: Dataset,
     parser: Option<BatchParser>,
+    /// The sources of a mix. `dataset` has the records of all, and `parser` is that of the first.
+    mix: Option<MixSources>,
     batch: Option<BatchSamples>,
     shuffle: Shuffle,
     subset: Option<Subset>,
@@ -105,6 +110,7 @@ impl LoaderOptions {
         LoaderOptions {
             dataset,
             parser,
+            mix: None,
             batch: None,
             shuffle: Shuffle::None,
             subset: None,
@@ -126,6 +132,29 @@ impl LoaderOptions {
             #[cfg(test)]
             before_read: None,
         }
+    }
+
+    /// Returns options for all sources of a mix.
+    pub(super) fn of_mix(sources: MixSources, dataset: Dataset) -> LoaderOptions {
+        let parser = sources.parser();
+        LoaderOptions { mix: Some(sources), ..LoaderOptions::new(dataset, parser) }
+    }
+
+    /// Returns the source of a mix. `None` if other options were set than those of a source.
+    pub(super) fn into_source(self, weight: u64) -> Option<MixSource> {
+        let LoaderOptions { dataset, parser, subset, .. } = self;
+        let plain =
+            self.mix.is_none() && self.buckets.is_none() && self.classes.is_none() && self.batch.is_none();
+        let ordered = self.shuffle != Shuffle::None || self.last.is_some();
+        (plain && !ordered).then_some(MixSource { dataset, parser, subset, weight })
+    }
+
+    /// Returns the identifier of the records that saved states contain: [`Dataset::fingerprint`], or of a mix that of all sources together.
+    ///
+    /// # Errors
+    /// For a dataset opened from a pack: the errors of opening each shard.
+    pub fn fingerprint(&self) -> Result<String> {
+        self.mix.as_ref().map_or_else(|| self.dataset.fingerprint(), MixSources::fingerprint)
     }
 
     /// Replaces the parser made from the schema by one with other options.
@@ -338,7 +367,7 @@ impl LoaderOptions {
         let (rank, ranks) = self.rank;
         let last = self.last.unwrap_or(LastBatch::default_for(ranks));
         let (worker, workers) = self.worker;
-        if let Some(buckets) = &self.buckets {
+        if let (Some(buckets), None) = (&self.buckets, &self.mix) {
             let spec = Spec::Buckets(buckets.clone().shuffle(self.shuffles_buckets()?).last_batch(last));
             let spec = match &self.subset {
                 Some(subset) => spec.filtered(subset.clone()),
@@ -349,6 +378,9 @@ impl LoaderOptions {
             return Ok(Cursor::new(order, share)?.repeat(self.repeat));
         }
         let batch = self.global_batch()?;
+        if let Some(mix) = &self.mix {
+            return self.mix_cursor(mix, batch);
+        }
         let spec = match &self.shuffle {
             Shuffle::None => Spec::Sequential,
             Shuffle::Global => Spec::Global,
@@ -394,6 +426,44 @@ impl LoaderOptions {
         }
     }
 
+    /// Returns the start of a mix.
+    fn mix_cursor(&self, mix: &MixSources, batch: u64) -> Result<Cursor> {
+        let (rank, ranks) = self.rank;
+        fn refused<T>(reason: &str) -> Result<T> {
+            Err(OrderError::Refused { reason: reason.into() }.into())
+        }
+        if self.subset.is_some() || self.classes.is_some() || self.buckets.is_some() {
+            return refused(
+                "expected records that are selected in the sources of a mix, and no buckets and balanced classes",
+            );
+        }
+        let last = match (mix.stop, self.last) {
+            (MixStop::Never, None | Some(LastBatch::Continuous)) => LastBatch::Continuous,
+            (MixStop::Never, Some(_)) => {
+                return refused(
+                    "expected a continuous last batch of a mix that never stops: no batch of it is short",
+                );
+            }
+            (_, last) => last.unwrap_or(LastBatch::default_for(ranks)),
+        };
+        let spec = mix.spec(batch, |dataset| {
+            Ok(match &self.shuffle {
+                Shuffle::None => Spec::Sequential,
+                Shuffle::Global => Spec::Global,
+                Shuffle::Block => Spec::block_for(dataset.len(), dataset.stored_bytes()?, batch),
+                Shuffle::Order(_) => {
+                    return refused(
+                        "expected no shuffle, a global or a block shuffle of a mix, found another order",
+                    );
+                }
+            })
+        })?;
+        let order = Order::new(&spec, self.dataset.len(), self.seed, self.epoch)?;
+        let share = RankShare::new(order.len(), batch, rank, ranks, last)?;
+        let (worker, workers) = self.worker;
+        Ok(Cursor::new(order, share.worker(worker, workers)?)?.repeat(self.repeat))
+    }
+
     /// Returns the number of samples of a batch over all ranks.
     fn global_batch(&self) -> Result<u64> {
         match self.batch {
@@ -431,10 +501,19 @@ impl LoaderOptions {
             dataset.set().keep_inflated(block.saturating_mul(window));
         }
         // A filtered order has blocks of the records that pass.
-        let block = match *spec {
-            Spec::Block { block, .. } => Some(block),
-            _ => None,
+        let mut blocks = match *spec {
+            Spec::Block { block, .. } => vec![Some(OrderBlocks { first: 0, len: block })],
+            _ => Vec::new(),
         };
+        if let Some(mix) = &self.mix {
+            let windows;
+            (blocks, windows) = mix.blocks(spec, memory)?;
+            if windows > 0 {
+                dataset.set().keep_inflated(windows);
+            }
+        }
+        // All sources of a mix are shuffled alike.
+        let spec = if self.mix.is_some() && self.shuffle == Shuffle::Global { &Spec::Global } else { spec };
         let warnings = match bytes {
             Some(bytes) => {
                 let inflation = scattered_inflation(spec, dataset.inflated_bytes());
@@ -455,17 +534,23 @@ impl LoaderOptions {
         };
         let verify = self.verify.unwrap_or([dataset.set().verify(); 2]);
         // Without a decoder the parser refuses the schema.
-        let has_pictures = self.parser.as_ref().map_or(Ok(false), BatchParser::has_pictures)?;
+        let has_pictures = match &self.mix {
+            Some(mix) => mix.have_pictures()?,
+            None => self.parser.as_ref().map_or(Ok(false), BatchParser::has_pictures)?,
+        };
         let decoder = self.pictures.filter(|_| has_pictures);
-        let parser =
-            if decoder.is_some() { self.parser.map(BatchParser::with_pictures) } else { self.parser };
+        let (parser, mix) = match decoder {
+            Some(_) => (self.parser.map(BatchParser::with_pictures), self.mix.map(MixSources::with_pictures)),
+            None => (self.parser, self.mix),
+        };
         let worker = BatchWorker {
             dataset,
             parser,
+            mix,
             pictures: decoder.map(|decoder| Pictures { decoder, pools: PicturePools::default() }),
             damage: self.damage,
             verify,
-            block,
+            blocks,
             ahead: ReadAhead::default(),
             buffers: BytePool::default(),
             clock: WorkerClock::default(),

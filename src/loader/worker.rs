@@ -3,10 +3,11 @@
 #![expect(clippy::indexing_slicing, reason = "`kept` has the index of each row in the plan")]
 
 use super::plan::StepPlan;
+use super::sources::MixSources;
 use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use super::times::WorkerClock;
-use crate::batch::{BatchParser, BytePool, PictureDecoder, PicturePools, Row};
-use crate::dataset::{Dataset, RecordLocation, prefetch};
+use crate::batch::{Batch, BatchParser, BytePool, PictureDecoder, PicturePools, Row};
+use crate::dataset::{Dataset, OrderBlocks, RecordLocation, prefetch};
 use crate::error::{Error, Result};
 use crate::io::{ReadAhead, Region, Requested};
 use crate::memory::grow;
@@ -22,11 +23,13 @@ const NEW_BYTES: usize = 4 << 20;
 pub(super) struct BatchWorker {
     pub(super) dataset: Dataset,
     pub(super) parser: Option<BatchParser>,
+    /// The sources of a mix, whose records are those of `dataset`.
+    pub(super) mix: Option<MixSources>,
     pub(super) damage: Damage,
     /// The checksums to verify: in the first epoch, and in later epochs.
     pub(super) verify: [Verify; 2],
-    /// Number of records in a block, for a block order.
-    pub(super) block: Option<u64>,
+    /// The blocks of a block order, of each source of a mix. Empty for other orders.
+    pub(super) blocks: Vec<Option<OrderBlocks>>,
     pub(super) ahead: ReadAhead,
     pub(super) buffers: BytePool,
     pub(super) clock: WorkerClock,
@@ -132,6 +135,19 @@ impl BatchWorker {
         Ok(())
     }
 
+    /// Returns the blocks of the order that contains a record.
+    fn blocks_of(&self, record: u64) -> Option<OrderBlocks> {
+        match &self.mix {
+            None => self.blocks.first().copied().flatten(),
+            Some(mix) => mix.blocks_of(&self.blocks, record),
+        }
+    }
+
+    /// Returns the fingerprint for saved states.
+    pub(super) fn fingerprint(&self) -> Result<String> {
+        self.mix.as_ref().map_or_else(|| self.dataset.fingerprint(), MixSources::fingerprint)
+    }
+
     /// Makes the content from records that are borrowed from maps. The parser verifies payloads shortly before it reads them.
     fn borrow_records(
         &self,
@@ -175,7 +191,8 @@ impl BatchWorker {
         let read_part = |part: Range<usize>| {
             for index in part {
                 let Some(at) = plan.located.get(index) else { continue };
-                let read = |at: &_| set.append(at, self.block, verify, &mut buffer);
+                let blocks = self.blocks_of(plan.ids[index]);
+                let read = |at: &_| set.append(at, blocks, verify, &mut buffer);
                 let Some(read) = if_located(at, faults, read) else { continue };
                 match read {
                     Ok(range) => {
@@ -211,52 +228,27 @@ impl BatchWorker {
         read: Option<(&Region, Vec<Range<usize>>)>,
         outcome: &mut BatchOutcome,
     ) -> Result<StepContent> {
-        if let (Some(parser), Some(pictures)) = (&self.parser, &self.pictures) {
-            return self.picture_content(plan, &rows, (parser, pictures), outcome);
-        }
-        let Some(parser) = &self.parser else {
+        let Some(own) = &self.parser else {
             let located = outcome.kept.iter().filter_map(|&index| plan.located[index as usize]);
             let read = read.map(|(buffer, ranges)| (buffer.clone(), ranges));
             let records = StepRecords::new(self.dataset.clone(), located.collect(), read);
             return Ok(StepContent::Records(records));
         };
-        if self.damage == Damage::Raise {
-            return Ok(StepContent::Columns(parser.parse(&rows)?));
-        }
-        let mut refused = Vec::new();
-        let batch = parser.parse_skipping(&rows, |row, error| {
-            refused.push(outcome.kept[row]);
-            self.skip(plan, outcome.kept[row] as usize, error, &mut outcome.skipped)
-        })?;
-        refused.sort_unstable();
-        outcome.kept.retain(|index| refused.binary_search(index).is_err());
-        Ok(StepContent::Columns(batch))
-    }
-
-    /// Parses the rows into columns, and decodes their pictures. Rows whose picture is refused are left out, and the others parsed again.
-    fn picture_content<R: Row>(
-        &self,
-        plan: &StepPlan,
-        rows: &[R],
-        (parser, pictures): (&BatchParser, &Pictures),
-        outcome: &mut BatchOutcome,
-    ) -> Result<StepContent> {
+        let Some(pictures) = &self.pictures else {
+            let (batch, refused) = self.parse(plan, own, rows, outcome)?;
+            leave_out(&refused, &mut outcome.kept);
+            return Ok(StepContent::Columns(batch));
+        };
         let positions =
             plan.runs.iter().flat_map(|&(epoch, run)| (0..run.len).map(move |k| (epoch, run.start + k)));
         let seeds: Vec<u64> =
             positions.map(|(epoch, position)| augmentation_seed(plan.seed, epoch, position)).collect();
+        // Rows whose picture is refused are left out, and the others parsed again.
         let mut rows: Vec<&R> = rows.iter().collect();
         loop {
-            let mut refused = Vec::new();
-            let mut batch = if self.damage == Damage::Raise {
-                parser.parse(&rows)?
-            } else {
-                parser.parse_skipping(&rows, |row, error| {
-                    refused.push(row);
-                    self.skip(plan, outcome.kept[row] as usize, error, &mut outcome.skipped)
-                })?
-            };
-            leave_out(&mut refused, &mut rows, &mut outcome.kept);
+            let (mut batch, refused) = self.parse(plan, own, rows.clone(), outcome)?;
+            leave_out(&refused, &mut rows);
+            leave_out(&refused, &mut outcome.kept);
             let draw = |row: usize, name: &str| {
                 named_draw(seeds.get(outcome.kept[row] as usize).copied().unwrap_or_default(), name)
             };
@@ -264,21 +256,51 @@ impl BatchWorker {
             if bad.is_empty() {
                 return Ok(StepContent::Columns(batch));
             }
+            let mut refused = Vec::with_capacity(bad.len());
             for (row, error) in bad {
                 refused.push(row);
                 let error = error.at(rows[row].at()).row(row);
                 self.skip(plan, outcome.kept[row] as usize, error, &mut outcome.skipped)?;
             }
-            leave_out(&mut refused, &mut rows, &mut outcome.kept);
+            leave_out(&refused, &mut rows);
+            leave_out(&refused, &mut outcome.kept);
         }
+    }
+
+    /// Parses the rows into columns, those of a mix with the parsers of their sources. Returns the rows that were left out, in ascending order.
+    fn parse<R: Row>(
+        &self,
+        plan: &StepPlan,
+        own: &BatchParser,
+        rows: Vec<R>,
+        BatchOutcome { kept, skipped }: &mut BatchOutcome,
+    ) -> Result<(Batch, Vec<usize>)> {
+        // The parser for all rows. Otherwise the rows need those of their sources.
+        let parser = self.mix.as_ref().map_or(Some(own), |mix| mix.parser_of(&plan.ids));
+        let id_of = |row: usize| plan.ids[kept[row] as usize];
+        let mut refused = Vec::new();
+        if self.damage == Damage::Raise {
+            let batch = match (parser, &self.mix) {
+                (None, Some(mix)) => mix.parse(rows, id_of, None::<fn(usize, Error) -> Result<()>>)?,
+                (parser, _) => parser.unwrap_or(own).parse(&rows)?,
+            };
+            return Ok((batch, refused));
+        }
+        let skip = |row: usize, error| {
+            refused.push(row);
+            self.skip(plan, kept[row] as usize, error, skipped)
+        };
+        let batch = match (parser, &self.mix) {
+            (None, Some(mix)) => mix.parse(rows, id_of, Some(skip))?,
+            (parser, _) => parser.unwrap_or(own).parse_skipping(&rows, skip)?,
+        };
+        refused.sort_unstable();
+        Ok((batch, refused))
     }
 }
 
-/// Leaves rows out of a batch, and empties their list.
-fn leave_out<R>(refused: &mut Vec<usize>, rows: &mut Vec<&R>, kept: &mut Vec<u32>) {
-    refused.sort_unstable();
-    let stays = |row: usize| refused.binary_search(&row).is_err();
-    *rows = rows.iter().enumerate().filter(|(row, _)| stays(*row)).map(|(_, &row)| row).collect();
-    *kept = kept.iter().enumerate().filter(|(row, _)| stays(*row)).map(|(_, &index)| index).collect();
-    refused.clear();
+/// Leaves out of a list the rows with these numbers, which ascend.
+fn leave_out<T>(refused: &[usize], list: &mut Vec<T>) {
+    let mut row = 0..;
+    list.retain(|_| row.next().is_none_or(|row| refused.binary_search(&row).is_err()));
 }

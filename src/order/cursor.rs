@@ -2,6 +2,7 @@
 
 use super::epoch::Order;
 use super::share::RankShare;
+use super::spec::Spec;
 use super::state::State;
 use crate::error::{OrderError, Result};
 
@@ -10,12 +11,6 @@ use crate::error::{OrderError, Result};
 pub(crate) struct Position {
     pub(crate) epoch: u64,
     pub(crate) position: u64,
-}
-
-impl Position {
-    fn start_of(epoch: u64) -> Position {
-        Position { epoch, position: 0 }
-    }
 }
 
 /// The current position of a run: an epoch, a position in it, and the start of the next iteration.
@@ -79,7 +74,7 @@ impl Cursor {
                 format!("expected a share of {} positions, found {}", order.steps(), share.positions());
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
-        let (share, start) = (share.starting_at(0)?, Position::start_of(order.epoch()));
+        let (share, start) = (share.starting_at(0)?, start_of(&order));
         let phase = Phase::Fresh { start, chosen: false };
         Ok(Cursor { order, share, repeats: false, skips_ends: false, next: start, phase })
     }
@@ -189,7 +184,7 @@ impl Cursor {
         self.share = order.share_of(self.share.clone())?;
         self.order = order;
         let position = Position { epoch: state.epoch, position: state.position };
-        self.move_to(position, Position::start_of(position.epoch), false)
+        self.move_to(position, start_of(&self.order), false)
     }
 
     /// Returns the state to save in a checkpoint. It is the same on all ranks, and counts delivered batches only. After all of an
@@ -261,7 +256,9 @@ impl Cursor {
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the two orders differ in their number of records or positions.
     pub(crate) fn go_to(&mut self, other: &Cursor) -> Result<()> {
-        let orders = [&self.order, &other.order].map(|order| (order.len(), order.records()));
+        // The epochs of a mix have the length of epoch 0 of the run that was resumed.
+        let len = |order: &Order| (!matches!(order.spec(), Spec::Mix(_))).then_some(order.len());
+        let orders = [&self.order, &other.order].map(|order| (len(order), order.records()));
         if orders[0] != orders[1] {
             let reason = "the other cursor has a different order".into();
             return Err(OrderError::Refused { reason }.into());
@@ -294,7 +291,7 @@ impl Cursor {
         // A repeating iteration continues in the next epoch.
         let crosses = self.repeats && after.epoch != self.epoch();
         // One of several workers enters the next epoch with its first batch there, so `after` may be past the start.
-        let next_start = if self.share.is_continuous() { after } else { Position::start_of(after.epoch) };
+        let next_start = if self.share.is_continuous() { after } else { Position { position: 0, ..after } };
         self.next = after;
         match &mut self.phase {
             Phase::Fresh { start, .. } if crosses => *start = next_start,
@@ -368,12 +365,11 @@ impl Cursor {
 
     fn epoch_after(&self, epoch: u64) -> Result<Position> {
         let epoch = following_epoch(epoch, 1)?;
-        self.order.at_epoch(epoch)?;
-        Ok(Position::start_of(epoch))
+        Ok(start_of(&self.order.at_epoch(epoch)?))
     }
 
     fn choose_start(&mut self, epoch: u64) -> Result<()> {
-        let start = Position::start_of(epoch);
+        let start = start_of(&self.order.at_epoch(epoch)?);
         self.move_to(start, start, true)
     }
 
@@ -383,6 +379,11 @@ impl Cursor {
         self.phase = Phase::Fresh { start, chosen };
         Ok(())
     }
+}
+
+/// Returns the first position of an epoch that has a record.
+fn start_of(order: &Order) -> Position {
+    Position { epoch: order.epoch(), position: order.start() }
 }
 
 /// Returns the epoch that is `ahead` epochs after this one.

@@ -1,16 +1,13 @@
 //! An order: a spec applied to a number of records, a seed and an epoch.
 
 use super::buckets::BucketSteps;
-use super::mixture::{self, Mixture};
+use super::mix::Mix;
 use super::share::{RankShare, Run};
 use super::source::{OrderSource, SourceKey};
-use super::spec::{Component, Spec};
-use crate::error::{Count, Error, ErrorKind, OrderError, Result};
+use super::spec::{MixSpec, MixStart, Spec};
+use crate::error::{Error, ErrorKind, OrderError, Result};
 use std::fmt;
 use std::sync::Arc;
-
-/// Number of components with cached keys in `fill`, and with a line in `describe`.
-const FIRST_COMPONENTS: usize = 16;
 
 /// The order of one epoch: the record at each position.
 ///
@@ -50,14 +47,14 @@ struct OrderBase {
 
 enum OrderSources {
     One(OrderSource),
-    Mixed { mixture: Mixture, sources: Vec<OrderSource> },
+    Mixed(Mix),
 }
 
 /// The keys of one epoch.
 #[derive(Clone)]
 enum EpochKey {
     One(SourceKey),
-    /// Position at which the epoch begins, counted over all epochs of the mixture.
+    /// The turn of the mix at which the epoch begins, counted over all epochs.
     Mixed(u64),
 }
 
@@ -71,9 +68,17 @@ impl Order {
     /// - the spec has sizes of 0 or too many windows, or
     /// - a mixture's positions up to this epoch are beyond u64.
     pub fn new(spec: &Spec, n: u64, seed: u64, epoch: u64) -> Result<Order> {
-        let (sources, len) = match spec {
-            Spec::Mixture(components) => mixed(components, n, seed)?,
-            spec => {
+        let mixed = match spec {
+            Spec::Mixture(components) => Some(Mix::new(&MixSpec::new(components.clone()), n, seed)?),
+            Spec::Mix(mix) => Some(Mix::new(mix, n, seed)?),
+            _ => None,
+        };
+        let (sources, len) = match mixed {
+            Some(mix) => {
+                let len = mix.len;
+                (OrderSources::Mixed(mix), len)
+            }
+            None => {
                 let source = OrderSource::new(spec, 0..n)?;
                 let len = source.len;
                 (OrderSources::One(source), len)
@@ -94,17 +99,7 @@ impl Order {
     fn of(base: Arc<OrderBase>, epoch: u64) -> Result<Order> {
         let key = match &base.sources {
             OrderSources::One(source) => EpochKey::One(source.key(base.seed, epoch, 0)),
-            OrderSources::Mixed { .. } => {
-                let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(base.len));
-                let end = end.ok_or_else(|| OrderError::Refused {
-                    reason: format!(
-                        "expected global positions below 2^64, found epoch {epoch} of {} positions",
-                        base.len
-                    )
-                    .into(),
-                })?;
-                EpochKey::Mixed(end - base.len)
-            }
+            OrderSources::Mixed(mix) => EpochKey::Mixed(mix.first_turn(epoch)?),
         };
         Ok(Order { base, epoch, key })
     }
@@ -118,7 +113,7 @@ impl Order {
     pub(super) fn steps(&self) -> u64 {
         match &self.base.sources {
             OrderSources::One(source) => source.buckets().map_or(self.base.len, |buckets| buckets.steps()),
-            OrderSources::Mixed { .. } => self.base.len,
+            OrderSources::Mixed(_) => self.base.len,
         }
     }
 
@@ -134,7 +129,7 @@ impl Order {
                 let steps = |buckets| BucketSteps::new(buckets, ranks, self.base.seed, self.epoch);
                 source.buckets().map(steps).transpose()
             }
-            OrderSources::Mixed { .. } => Ok(None),
+            OrderSources::Mixed(_) => Ok(None),
         }
     }
 
@@ -160,6 +155,8 @@ impl Order {
     pub(crate) fn share_of(&self, share: RankShare) -> Result<RankShare> {
         Ok(match self.bucket_steps(share.ranks())? {
             Some(steps) => share.with_buckets(steps),
+            // The epochs of a mix have the length of epoch 0 of the run that was resumed.
+            None if share.positions() != self.base.len => share.of_len(self.base.len),
             None => share,
         })
     }
@@ -215,21 +212,22 @@ impl Order {
     ///
     /// # Errors
     /// [`OrderError::Position`] if the position is not below [`len`](Order::len).
-    #[expect(clippy::indexing_slicing, reason = "a mixture has a source for each component")]
     pub fn get(&self, position: u64) -> Result<u64> {
         self.check(position, 1)?;
         Ok(match (&self.base.sources, &self.key) {
             (OrderSources::One(source), EpochKey::One(key)) => source.get(key, position),
-            (OrderSources::Mixed { mixture, sources }, EpochKey::Mixed(start)) => {
-                let (c, index) = mixture.get(start + position);
-                let source = &sources[c];
-                source.get(&self.key(source, c, index), index % source.len)
+            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
+                let mut record = [0];
+                mix.fill(self.base.seed, *first, position, &mut record)?;
+                let [record] = record;
+                record
             }
             _ => return Err(foreign_key()),
         })
     }
 
-    /// Fills `out` with the records at the positions from `start` on. It does not allocate.
+    /// Fills `out` with the records at the positions from `start` on. It does not allocate, except for the table of a mixture's cycle,
+    /// whose memory is reused.
     ///
     /// # Errors
     /// [`OrderError::Position`] if the epoch ends before `start + out.len()`. `out` is not changed then.
@@ -237,37 +235,46 @@ impl Order {
         self.check(start, out.len() as u64)?;
         match (&self.base.sources, &self.key) {
             (OrderSources::One(source), EpochKey::One(key)) => source.fill(key, start, out),
-            (OrderSources::Mixed { mixture, sources }, EpochKey::Mixed(first)) => {
-                self.fill_mixed(mixture, sources, first + start, out);
+            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
+                mix.fill(self.base.seed, *first, start, out)?;
             }
             _ => return Err(foreign_key()),
         }
         Ok(())
     }
 
-    /// Fills `out` from a mixture. The keys of the cycle and of the first components are derived only when they change.
-    #[expect(clippy::indexing_slicing, reason = "a mixture has a source for each component")]
-    fn fill_mixed(&self, mixture: &Mixture, sources: &[OrderSource], start: u64, out: &mut [u64]) {
-        let mut cycle = mixture.cycle(start);
-        let mut keys: [Option<(u64, SourceKey)>; FIRST_COMPONENTS] = [const { None }; FIRST_COMPONENTS];
-        for (t, out) in (start..).zip(out) {
-            let (c, index) = mixture.get_by(&mut cycle, t);
-            let source = &sources[c];
-            let (epoch, position) = (index / source.len, index % source.len);
-            *out = match keys.get_mut(c) {
-                Some(Some((cached, key))) if *cached == epoch => source.get(key, position),
-                Some(slot) => {
-                    let (_, key) = slot.insert((epoch, self.key(source, c, index)));
-                    source.get(key, position)
-                }
-                None => source.get(&self.key(source, c, index), position),
-            };
+    /// Returns the first position of this epoch that has a record. It is 0, except after a change of a mix's weights within the epoch.
+    pub(super) fn start(&self) -> u64 {
+        match (&self.base.sources, &self.key) {
+            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => mix.start(*first),
+            _ => 0,
         }
     }
 
-    /// Returns the key of component `c` in the epoch of its sample `index`.
-    fn key(&self, source: &OrderSource, c: usize, index: u64) -> SourceKey {
-        source.key(self.base.seed, index / source.len, mixture::stream(c))
+    /// Returns the number of positions that a saved state counts as one: the rows of a batch, if a mix has whole batches.
+    pub(super) fn unit(&self) -> u64 {
+        match &self.base.sources {
+            OrderSources::Mixed(mix) => mix.rows(),
+            OrderSources::One(_) => 1,
+        }
+    }
+
+    /// Returns the start of the cycles of a mix.
+    pub(super) fn mix_start(&self) -> Option<MixStart> {
+        match &self.base.sources {
+            OrderSources::Mixed(mix) => Some(mix.started()),
+            OrderSources::One(_) => None,
+        }
+    }
+
+    /// Returns the start of a mix's cycles with other weights at a position of this epoch.
+    pub(super) fn mix_restart(&self, position: u64) -> Result<Option<MixStart>> {
+        match (&self.base.sources, &self.key) {
+            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
+                mix.restarted(first.saturating_add(position / mix.rows())).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Returns the position of a record: the inverse of [`get`](Order::get). It returns `None` for a record that a filter excludes, and
@@ -291,19 +298,8 @@ impl Order {
             (OrderSources::One(source), EpochKey::One(key)) => {
                 source.positions(key, record, |t| positions.push(t))
             }
-            (OrderSources::Mixed { mixture, sources }, EpochKey::Mixed(start)) => {
-                // An epoch may begin and end in the middle of a cycle, and in the middle of a component's own epochs.
-                let last = start + (self.base.len - 1);
-                for (c, source) in sources.iter().enumerate() {
-                    let samples = mixture.samples(c, *start, last);
-                    for epoch in samples.start() / source.len..=samples.end() / source.len {
-                        let begin = epoch * source.len;
-                        source.positions(&self.key(source, c, begin), record, |position| {
-                            let t = begin.checked_add(position).and_then(|index| mixture.inverse(c, index));
-                            positions.extend(t.filter(|t| (*start..=last).contains(t)).map(|t| t - start));
-                        });
-                    }
-                }
+            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
+                mix.positions(self.base.seed, *first, record, |position| positions.push(position));
                 positions.sort_unstable();
             }
             _ => return Err(foreign_key()),
@@ -334,23 +330,7 @@ impl Order {
     pub fn describe(&self, global_batch: Option<u64>) -> String {
         match &self.base.sources {
             OrderSources::One(source) => source.describe(global_batch),
-            OrderSources::Mixed { mixture, sources } => {
-                let mut text = format!(
-                    "{} in a mixture of {}, cycles of {}",
-                    Count(self.base.len, "position"),
-                    Count(sources.len() as u64, "component"),
-                    mixture.cycle_len()
-                );
-                for (c, (source, weight)) in
-                    sources.iter().zip(mixture.weights()).enumerate().take(FIRST_COMPONENTS)
-                {
-                    text += &format!("\n  {c}: {weight} per cycle from {}", source.describe(global_batch));
-                }
-                if sources.len() > FIRST_COMPONENTS {
-                    text += &format!("\n  and {} more", sources.len() - FIRST_COMPONENTS);
-                }
-                text
-            }
+            OrderSources::Mixed(mix) => mix.describe(global_batch),
         }
     }
 
@@ -362,34 +342,6 @@ impl Order {
         }
         Ok(())
     }
-}
-
-fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderSources, u64)> {
-    let weights: Vec<u64> = components.iter().map(|component| component.weight).collect();
-    let mixture = Mixture::new(weights, seed)?;
-    let mut sources = Vec::with_capacity(components.len());
-    let mut len = 0u64;
-    for (c, component) in components.iter().enumerate() {
-        let refused =
-            |reason: String| OrderError::Refused { reason: format!("component {c}: {reason}").into() };
-        let records = component.records.clone().unwrap_or(0..n);
-        if records.start > records.end || records.end > n {
-            return Err(refused(format!("expected records within 0..{n}, found {records:?}")).into());
-        }
-        let source = OrderSource::component(&component.order, records).map_err(|e| match e.into_kind() {
-            // Keeps the reason and adds the component, without repeating "order refused".
-            ErrorKind::Order(OrderError::Refused { reason }) => refused(reason.into()),
-            other => refused(other.to_string()),
-        })?;
-        if source.len == 0 {
-            return Err(refused("no records".to_owned()).into());
-        }
-        len = len
-            .checked_add(source.len)
-            .ok_or_else(|| refused("expected at most 2^64 - 1 positions in total, found more".to_owned()))?;
-        sources.push(source);
-    }
-    Ok((OrderSources::Mixed { mixture, sources }, len))
 }
 
 impl fmt::Debug for Order {

@@ -31,7 +31,7 @@
 //! | a full shuffle | [`Spec::Global`]: statistically as good as a random permutation; reads are scattered over the dataset |
 //! | a shuffle for disks that seek, or for a network | [`Spec::Block`]: reads blocks of adjacent records; `docs/order.md` gives the design effect |
 //! | a subset of the records | [`Spec::Filtered`], over a [`Subset`] |
-//! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s |
+//! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s; [`Spec::Mix`] with options |
 //! | the same number of samples of each class | [`Spec::balanced`] |
 //! | records drawn by weight, with replacement | [`Spec::Weighted`], with [`Weights`] |
 //! | batches of records of like length | [`Spec::Buckets`], with [`Buckets`] |
@@ -51,6 +51,7 @@ mod digest;
 mod epoch;
 mod last_batch;
 mod lookup;
+mod mix;
 mod mixture;
 mod prp;
 mod share;
@@ -65,6 +66,7 @@ pub(crate) use block::check_memory;
 pub use buckets::Buckets;
 pub use cursor::Cursor;
 pub(crate) use cursor::{Position, following_epoch};
+pub(crate) use digest::joined_fingerprint;
 pub use epoch::Order;
 pub use last_batch::LastBatch;
 pub(crate) use last_batch::MAX_SAMPLES;
@@ -72,7 +74,7 @@ pub use lookup::Sample;
 pub use mixture::mixture_weights;
 pub use prp::Permutation;
 pub use share::{RankShare, Run, StepRow};
-pub use spec::{Component, Spec};
+pub use spec::{Component, MixSpec, MixStop, Spec};
 pub use split::Split;
 pub use state::State;
 pub use subset::Subset;

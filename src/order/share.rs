@@ -239,6 +239,11 @@ impl RankShare {
         StepRow { step, rank, row: inside - self.part(size, rank).0 }
     }
 
+    /// Returns the same share of epochs with another number of positions, from position 0 on.
+    pub(super) fn of_len(self, len: u64) -> RankShare {
+        RankShare { len, start: 0, ..self }
+    }
+
     /// Returns the number of positions per epoch, at which a run can start.
     pub(super) fn positions(&self) -> u64 {
         self.len

@@ -74,7 +74,7 @@ impl OrderSource {
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
             Spec::Buckets(buckets) => SourceKind::Buckets(BucketOrder::new(buckets, len)?),
-            Spec::Filtered { .. } | Spec::Mixture(_) => {
+            Spec::Filtered { .. } | Spec::Mixture(_) | Spec::Mix(_) => {
                 let reason = "a filter or a component must have a plain order: no mixture, no second filter";
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }

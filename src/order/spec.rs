@@ -41,9 +41,14 @@ pub enum Spec {
     /// from those of the sizes, an epoch contains some records several times and others not at all. The next epoch continues each
     /// component at the position where the last one ended.
     ///
-    /// A position costs one lookup in a permutation of P numbers, which is slow for a small P: 300 ns at 100, 10 us at 2. Weights with
-    /// a common factor mix in the same proportions over longer, faster cycles.
+    /// What a component has given is always the beginning of its own order, without repetition. Each cycle needs a table of P entries,
+    /// which is made when an order enters the cycle. So P is at most 2^20, unless all weights are 1.
+    ///
+    /// A cycle takes at least 4 us, which is 400 ns per position at P = 10. Weights with a common factor mix in the same proportions over
+    /// longer, faster cycles.
     Mixture(Vec<Component>),
+    /// Several sources in fixed proportions, with options: whole batches, and other ends of an epoch.
+    Mix(MixSpec),
 }
 
 /// A source of a mixture.
@@ -54,6 +59,78 @@ pub struct Component {
     /// Its records. `None`: all records of the dataset.
     pub(super) records: Option<Range<u64>>,
     pub(super) order: Spec,
+}
+
+/// The end of an epoch of a mix. The stream of samples goes on in the next epoch in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MixStop {
+    /// An epoch has the number of samples of all sources together.
+    #[default]
+    Never,
+    /// Epoch 0 ends with the sample that completes the first source. All epochs have its length.
+    First,
+    /// Epoch 0 ends with the sample that completes the last source. All epochs have its length.
+    All,
+}
+
+/// Components in proportions, with options. [`Spec::Mixture`](super::Spec::Mixture) is the mix of rows that never stops.
+///
+/// ```
+/// use tfseek::order::{Component, MixSpec, MixStop, Order, Spec};
+/// let (web, books) = (Component::new(7, Spec::Global).over(0..700), Component::new(3, Spec::Global).over(700..800));
+/// let mix = MixSpec::new(vec![web, books]).stop(MixStop::First);
+/// let order = Order::new(&Spec::Mix(mix), 800, 42, 0)?;
+/// // The 100 books are complete within 34 cycles of ten samples.
+/// assert_eq!(order.len().div_ceil(10), 34);
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MixSpec {
+    pub(super) components: Vec<Component>,
+    /// Number of samples of a batch, if whole batches are mixed.
+    pub(super) batch: Option<u64>,
+    pub(super) stop: MixStop,
+    /// The start of the cycles after a change of weights, and the length of an epoch. `None`: a new run.
+    pub(super) start: Option<MixStart>,
+}
+
+/// The start of the cycles of a mix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MixStart {
+    /// Position at which they begin, in rows or in batches, counted over all epochs.
+    pub(super) from: u64,
+    /// Number of rows or batches of each component before it.
+    pub(super) given: Vec<u64>,
+    /// Number of samples per epoch.
+    pub(super) samples: u64,
+}
+
+impl MixSpec {
+    /// Creates a mix of rows that never stops.
+    pub fn new(components: Vec<Component>) -> MixSpec {
+        MixSpec { components, batch: None, stop: MixStop::default(), start: None }
+    }
+
+    /// Mixes whole global batches of this number of samples: all samples of a batch are from one component. An epoch has whole batches.
+    #[must_use]
+    pub fn batches(self, samples: u64) -> MixSpec {
+        MixSpec { batch: Some(samples), ..self }
+    }
+
+    /// Sets the end of an epoch. Default: never.
+    #[must_use]
+    pub fn stop(self, stop: MixStop) -> MixSpec {
+        MixSpec { stop, ..self }
+    }
+
+    /// Returns the orders of the components.
+    pub(crate) fn orders(&self) -> impl Iterator<Item = &Spec> {
+        self.components.iter().map(|component| &component.order)
+    }
+
+    pub(super) fn weights(&self) -> Vec<u64> {
+        self.components.iter().map(|component| component.weight).collect()
+    }
 }
 
 impl Spec {

@@ -5,6 +5,7 @@ mod elastic;
 mod faults;
 mod flow;
 mod iterations;
+mod mix;
 mod same;
 mod workers;
 

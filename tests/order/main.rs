@@ -4,6 +4,7 @@ mod block;
 mod buckets;
 mod cursor;
 mod lookup;
+mod mix;
 mod mixture;
 mod order_quality;
 mod order_share;

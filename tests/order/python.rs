@@ -1,10 +1,23 @@
 //! Compares the library with an implementation in another language.
 
-use crate::mixture::{sample, sources};
+use crate::mixture::{components, sample, sources};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use tfseek::order::*;
 use tfseek_testkit::rng::Rng;
+
+const FP: &str = "99aa06d3014798d86001c324468d497f";
+
+/// Returns a mixture whose weights change at a position, and the numbers of samples before it.
+fn changed(weights: &[u64], other: &[u64], seed: u64, from: u64) -> (Order, Vec<u64>) {
+    let mut given = vec![0; weights.len()];
+    let before = sources(weights, seed);
+    (0..from).for_each(|t| given[sample(&before, t).0] += 1);
+    let mix = |weights: &[u64]| Spec::Mix(MixSpec::new(components(weights)));
+    let order = Order::new(&mix(weights), before.records(), seed, 0).unwrap();
+    let state = State::new(&order, from, FP).unwrap();
+    (state.resume(&mix(other), before.records(), FP).unwrap(), given)
+}
 
 /// The Python implementation follows docs/order.md and not the Rust code.
 #[test]
@@ -32,6 +45,14 @@ fn the_python_twin_agrees() {
         let (mixture, at) = (sources(&weights, seed), start % (1 << 40));
         let samples = (at..at + 3).map(|t| sample(&mixture, t)).flat_map(|(c, i)| [c as u64, i]).collect();
         case(format!("mixture {list} {seed} {at}"), samples);
+        // Other weights from some position on.
+        let (from, other) = (rng.u64() % 500, weights.iter().map(|w| w + 1).collect::<Vec<_>>());
+        let (changed, given) = changed(&weights, &other, seed, from);
+        let samples = (0..3).map(|k| sample(&changed, from + at % 500 + k)).flat_map(|(c, i)| [c as u64, i]);
+        let words =
+            |numbers: &[u64], by: &str| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(by);
+        let (list, given) = (words(&other, ","), words(&given, " "));
+        case(format!("changed {list} {seed} {from} {given} {}", from + at % 500), samples.collect());
         // An epoch of a weighted order has one draw per weight; the command draws three.
         let list: Vec<u32> = weights.iter().map(|w| *w as u32).chain([1, 1]).collect();
         let (n, weights) = (list.len() as u64, Weights::new(list.clone()).unwrap());

@@ -2,7 +2,7 @@
 
 use crate::deff;
 use std::sync::LazyLock;
-use tfseek::loader::Shuffle;
+use tfseek::loader::{Mix, Shuffle};
 use tfseek::order::{Buckets, Component, LastBatch, RankShare, Spec, State, augmentation_seed};
 use tfseek::{Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, Schema};
 use tfseek_testkit::shuffles::*;
@@ -234,6 +234,20 @@ fn records_of_like_length() -> Result {
         }
     }
     assert_eq!(seen, 1000);
+    Ok(())
+}
+
+#[test]
+fn several_data_sets() -> Result {
+    let (_dir, web, schema) = data()?;
+    let (_other, books, _) = data()?;
+
+    let mix = Mix::new([(web.loader(&schema), 7), (books.loader(&schema), 3)]);
+    let loader = mix.loader()?.batch_size(200).shuffle(Shuffle::Global).seed(42).build()?;
+
+    for step in loader.take(3) {
+        assert_eq!(step?.ids.iter().filter(|id| **id < web.len()).count(), 140);
+    }
     Ok(())
 }
 

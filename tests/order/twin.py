@@ -72,14 +72,15 @@ def block(n, b, w, seed, epoch, t):
     return pb.get(j * w + slot) * b + off
 
 
-def mixture(weights, seed, t):
+def mixture(weights, seed, t, start=0, given=None):
+    """The component and sample at a position, with cycles from ``start`` on, before which the components gave ``given``."""
     p = sum(weights)
-    y = t // p
-    u = Prp(p, seed, y, 3 * 2**32).get(t % p)
-    for c, q in enumerate(weights):
-        if u < q:
-            return c, y * q + u
-        u -= q
+    y, inside = divmod(t - start, p)
+    prp = Prp(p, seed, y, 3 * 2**32)
+    components = [c for c, q in enumerate(weights) for _ in range(q)]
+    cycle = [components[prp.get(k)] for k in range(inside + 1)]
+    c = cycle[-1]
+    return c, (given or [0] * len(weights))[c] + y * weights[c] + cycle[:-1].count(c)
 
 
 def draw(weights, seed, epoch, t):
@@ -101,7 +102,7 @@ def draw(weights, seed, epoch, t):
 
 for line in sys.stdin:
     what, *words = line.split()
-    weights = [int(w) for w in words.pop(0).split(",")] if what in ("mixture", "draw") else None
+    weights = [int(w) for w in words.pop(0).split(",")] if what in ("mixture", "changed", "draw") else None
     *args, t = map(int, words)
     if what == "prp":
         prp = Prp(*args)
@@ -109,6 +110,10 @@ for line in sys.stdin:
         assert [prp.get(x, back=True) for x in out] == [t, t + 1, t + 2]
     elif what == "block":
         out = [block(*args, t + k) for k in range(3)]
+    elif what == "changed":
+        # Weights that changed at `start`, before which the components gave `given`.
+        seed, start, *given = args
+        out = [x for k in range(3) for x in mixture(weights, seed, t + k, start, given)]
     elif what == "mixture":
         out = [x for k in range(3) for x in mixture(weights, *args, t + k)]
     elif what == "draw":

@@ -14,7 +14,7 @@ fn vectors_of_the_other_orders() {
 
     let mixture = sources(&[5, 2, 1], 1);
     let first: Vec<(usize, u64)> = (0..8).map(|t| sample(&mixture, t)).collect();
-    assert_eq!(first, [(0, 3), (0, 4), (0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (0, 0)]);
+    assert_eq!(first, [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (1, 1), (0, 3), (0, 4)]);
 
     // Draws 5 to 11 are in `src/order/weighted.rs`.
     let draws = Order::new(&Spec::Weighted(Weights::new([5, 2, 1, 0, 8]).unwrap()), 5, 1, 0).unwrap();
@@ -46,9 +46,11 @@ fn invalid_specs_are_refused() {
         ),
         (component(Component::new(1, Spec::Global).over(3..3)), "no records"),
         (
-            Spec::Mixture(vec![Component::new(u64::MAX, Spec::Global), Component::new(1, Spec::Global)]),
-            "weight 1 makes the sum exceed",
+            Spec::Mixture(vec![Component::new(1 << 20, Spec::Global), Component::new(1, Spec::Global)]),
+            "weight 1 makes the sum exceed 2^20",
         ),
+        (component(Component::new(u64::MAX, Spec::Global)), "weight 0 makes the sum exceed 2^20"),
+        (Spec::Mix(MixSpec::new(vec![Component::new(1, Spec::Global)]).batches(0)), "global batch size"),
     ] {
         let e = Order::new(&spec, 10, 0, 0).unwrap_err();
         assert!(e.to_string().contains(why), "{e}");

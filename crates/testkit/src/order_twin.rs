@@ -89,14 +89,24 @@ pub fn block_order(n: u64, block: u64, window: u64, seed: u64, epoch: u64, strea
     order
 }
 
-/// Returns the first cycles of a mixture: the samples of each cycle, component by component, shuffled.
+/// Returns the first cycles of a mixture: the components of each cycle, shuffled, each with its samples in order.
 pub fn mixture(weights: &[u64], seed: u64, cycles: u64) -> Vec<(usize, u64)> {
+    let mut given = vec![0; weights.len()];
+    mixture_after(&mut given, weights, seed, cycles)
+}
+
+/// Does the same after the components have given some samples, and counts those that they give.
+pub fn mixture_after(given: &mut [u64], weights: &[u64], seed: u64, cycles: u64) -> Vec<(usize, u64)> {
     let mut order = Vec::new();
     for y in 0..cycles {
-        let laid_out: Vec<(usize, u64)> =
-            weights.iter().enumerate().flat_map(|(c, q)| (y * q..(y + 1) * q).map(move |i| (c, i))).collect();
+        let laid_out: Vec<usize> =
+            weights.iter().enumerate().flat_map(|(c, q)| (0..*q).map(move |_| c)).collect();
         let shuffle = prp(laid_out.len() as u64, seed, y, 3 << 32);
-        order.extend(shuffle.all().into_iter().map(|u| laid_out[u as usize]));
+        for u in shuffle.all() {
+            let c = laid_out[u as usize];
+            order.push((c, given[c]));
+            given[c] += 1;
+        }
     }
     order
 }

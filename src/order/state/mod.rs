@@ -1,4 +1,4 @@
-//! The saved position of a run in an order: less than 1 KiB as JSON ([`json`]), or 4 KiB with buckets.
+//! The saved position of a run in an order: less than 1 KiB as JSON ([`json`]), or 4 KiB with buckets and for a mix.
 
 #[cfg(feature = "json")]
 mod json;
@@ -6,7 +6,7 @@ mod json;
 use super::digest::{digest, hex};
 use super::epoch::Order;
 use super::source::{OrderSource, SourceKind};
-use super::spec::Spec;
+use super::spec::{Component, MixSpec, MixStart, MixStop, Spec};
 use crate::error::{Error, OrderError, Result};
 
 /// Maximum number of weights that a state lists. For more weights it contains their digest.
@@ -40,6 +40,8 @@ pub struct State {
     pub position: u64,
     n: u64,
     fingerprint: String,
+    /// The start of a mix's cycles.
+    mix: Option<MixStart>,
 }
 
 /// The summary of a spec in a state.
@@ -59,9 +61,10 @@ enum SummaryKind {
         window: u64,
     },
     Weighted(SummaryWeights),
-    /// Weights, and the digest of the components.
+    /// A mixture whose weights are all 1: the weights, and the digest of the components. Before version 0.2 any mixture.
     Mixture(SummaryWeights, u128),
     Buckets(SummaryBuckets),
+    Mix(MixSummary),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +75,19 @@ struct SummaryBuckets {
     drop: bool,
     /// Digest of the rows' bucket numbers.
     lengths: u128,
+}
+
+/// The summary of a mix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MixSummary {
+    weights: Vec<u64>,
+    /// Digest of the components, without the sizes of block orders.
+    parts: u128,
+    /// Number of samples of a batch, if whole batches are mixed.
+    batch: Option<u64>,
+    stop: MixStop,
+    /// Sizes of the block order of each component, or 0. Empty if no component has one.
+    blocks: Vec<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +105,11 @@ impl State {
         if position > order.steps() {
             return Err(OrderError::Position { position, len: order.steps() }.into());
         }
+        if !position.is_multiple_of(order.unit()) {
+            let reason =
+                format!("expected a position after whole batches of {}, found {position}", order.unit());
+            return Err(OrderError::Refused { reason: reason.into() }.into());
+        }
         if !is_digest(fingerprint) {
             return Err(refused("fp", "32 hex digits", format!("{fingerprint:?}")));
         }
@@ -99,6 +120,7 @@ impl State {
             position,
             n: order.records(),
             fingerprint: fingerprint.to_owned(),
+            mix: as_mix(order.spec()).and_then(|_| order.mix_start()),
         })
     }
 
@@ -107,6 +129,9 @@ impl State {
     ///
     /// The sizes of a block order come from the state, not from the spec. They were chosen for one batch size, and stay the same if
     /// the batch size changes. The batch sizes of buckets come from the state, too.
+    ///
+    /// A mix may have other weights. Its cycles begin anew at the position of the state then, and each component goes on after what it
+    /// has given. The length of its epochs comes from the state.
     ///
     /// # Errors
     /// [`OrderError::OtherState`], with the name of a field in which the state differs from this run, and the errors of [`Order::new`].
@@ -118,12 +143,75 @@ impl State {
             return Err(other_state("fp", Some(fingerprint.to_owned()), Some(self.fingerprint.clone())));
         }
         let spec = self.with_sizes(spec);
-        self.order.check(&SpecSummary::new(&spec, n)?)?;
-        let order = Order::new(&spec, n, self.seed, self.epoch)?;
+        let expected = SpecSummary::new(&spec, n)?;
+        let order = match (&self.order.kind, &expected.kind, as_mix(&spec)) {
+            (SummaryKind::Mix(saved), SummaryKind::Mix(run), Some(mix)) => {
+                self.order.check(&expected)?;
+                self.resume_mix(saved, run, mix, n)?
+            }
+            (SummaryKind::Mixture(weights, parts), SummaryKind::Mix(run), Some(mix)) => {
+                // Only if all weights are 1 the order is that of earlier versions.
+                let count = run.weights.len();
+                let ones = SummaryWeights::new(count, std::iter::repeat_n(1, count));
+                let same = *weights == ones && mix.batch.is_none() && mix.stop == MixStop::Never;
+                if !same {
+                    return Err(refused(
+                        "kind",
+                        "\"mix\", because the order of mixtures changed in version 0.2",
+                        "\"mixture\"",
+                    ));
+                }
+                let old = SummaryKind::Mixture(ones, mixture_parts(&mix.components, n)?);
+                let old = SpecSummary { kind: old, ids: None };
+                SpecSummary { kind: SummaryKind::Mixture(weights.clone(), *parts), ids: None }.check(&old)?;
+                if run.weights.iter().any(|weight| *weight != 1) {
+                    let from =
+                        MixSpec { components: with_weights(&mix.components, &vec![1; count]), ..mix.clone() };
+                    self.restart(from, mix, n)?
+                } else {
+                    Order::new(&spec, n, self.seed, self.epoch)?
+                }
+            }
+            _ => {
+                self.order.check(&expected)?;
+                Order::new(&spec, n, self.seed, self.epoch)?
+            }
+        };
         if self.position > order.steps() {
             return Err(OrderError::Position { position: self.position, len: order.steps() }.into());
         }
+        if self.position < order.start() {
+            let expected = format!("at least {} in this epoch, where the weights changed", order.start());
+            return Err(refused("pos", expected, self.position));
+        }
         Ok(order)
+    }
+
+    /// Returns the order of a mix that goes on, possibly with other weights.
+    fn resume_mix(&self, saved: &MixSummary, run: &MixSummary, mix: MixSpec, n: u64) -> Result<Order> {
+        if saved.weights.len() != run.weights.len() {
+            let list = |weights: &[u64]| Some(format!("{weights:?}"));
+            return Err(other_state("weights", list(&run.weights), list(&saved.weights)));
+        }
+        let old = MixSpec {
+            components: with_weights(&mix.components, &saved.weights),
+            start: self.mix.clone(),
+            ..mix.clone()
+        };
+        if saved.weights == run.weights {
+            return Order::new(&Spec::Mix(old), n, self.seed, self.epoch);
+        }
+        self.restart(old, mix, n)
+    }
+
+    /// Returns the order of a mix whose weights change at this position.
+    fn restart(&self, old: MixSpec, mix: MixSpec, n: u64) -> Result<Order> {
+        let before = Order::new(&Spec::Mix(old), n, self.seed, self.epoch)?;
+        if self.position > before.len() {
+            return Err(OrderError::Position { position: self.position, len: before.len() }.into());
+        }
+        let start = before.mix_restart(self.position)?;
+        Order::new(&Spec::Mix(MixSpec { start, ..mix }), n, self.seed, self.epoch)
     }
 
     /// Returns the spec with the saved block and window sizes, or the saved batch sizes of its buckets.
@@ -137,25 +225,62 @@ impl State {
                 Spec::Buckets(buckets.clone().batch_sizes(saved.sizes.clone()))
             }
             (Spec::Filtered { subset, order }, _) => self.with_sizes(order).filtered(subset.clone()),
+            (spec, SummaryKind::Mix(saved)) => match as_mix(spec) {
+                Some(mix) => {
+                    let sized = |(component, &(block, window)): (&Component, _)| Component {
+                        order: with_blocks(&component.order, block, window),
+                        ..component.clone()
+                    };
+                    let sizes = saved.blocks.iter().chain(std::iter::repeat(&(0, 0)));
+                    Spec::Mix(MixSpec {
+                        components: mix.components.iter().zip(sizes).map(sized).collect(),
+                        ..mix
+                    })
+                }
+                None => spec.clone(),
+            },
             (spec, _) => spec.clone(),
         }
+    }
+}
+
+/// Returns a block order with other sizes. Other orders stay, and sizes of 0 change nothing.
+fn with_blocks(spec: &Spec, block: u64, window: u64) -> Spec {
+    match spec {
+        Spec::Block { .. } if block > 0 => Spec::Block { block, window },
+        Spec::Filtered { subset, order } => with_blocks(order, block, window).filtered(subset.clone()),
+        spec => spec.clone(),
+    }
+}
+
+/// Returns components with other weights.
+fn with_weights(components: &[Component], weights: &[u64]) -> Vec<Component> {
+    let weighted = |(component, &weight): (&Component, &u64)| Component { weight, ..component.clone() };
+    components.iter().zip(weights).map(weighted).collect()
+}
+
+/// Returns the spec as a mix if its states have the kind `mix`. A mixture whose weights are all 1, as of balanced classes, has its own kind.
+fn as_mix(spec: &Spec) -> Option<MixSpec> {
+    match spec {
+        Spec::Mix(mix) => Some(mix.clone()),
+        Spec::Mixture(components) if components.iter().any(|component| component.weight != 1) => {
+            Some(MixSpec::new(components.clone()))
+        }
+        _ => None,
     }
 }
 
 impl SpecSummary {
     /// Creates the summary of a spec over `n` records.
     fn new(spec: &Spec, n: u64) -> Result<SpecSummary> {
+        if let Some(mix) = as_mix(spec) {
+            return Ok(SpecSummary { kind: SummaryKind::Mix(MixSummary::new(&mix, n)?), ids: None });
+        }
         if let Spec::Mixture(components) = spec {
             let weights =
                 SummaryWeights::new(components.len(), components.iter().map(|component| component.weight));
-            let mut words = Vec::with_capacity(9 * components.len());
-            for component in components {
-                words.extend(words_of(&OrderSource::component(
-                    &component.order,
-                    component.records.clone().unwrap_or(0..n),
-                )?));
-            }
-            return Ok(SpecSummary { kind: SummaryKind::Mixture(weights, digest(words)), ids: None });
+            let kind = SummaryKind::Mixture(weights, mixture_parts(components, n)?);
+            return Ok(SpecSummary { kind, ids: None });
         }
         let source = OrderSource::new(spec, 0..n)?;
         let kind = match &source.kind {
@@ -189,6 +314,9 @@ impl SpecSummary {
             "kind",
             "b",
             "W",
+            "unit",
+            "batch",
+            "stop",
             "weights",
             "parts",
             "ids",
@@ -222,7 +350,13 @@ impl SpecSummary {
                     SummaryWeights::Digest(digest) => quoted(&hex(*digest)),
                 })
             }
-            ("parts", SummaryKind::Mixture(_, parts)) => Some(quoted(&hex(*parts))),
+            ("parts", SummaryKind::Mixture(_, parts) | SummaryKind::Mix(MixSummary { parts, .. })) => {
+                Some(quoted(&hex(*parts)))
+            }
+            // Weights of a mix may change, and its sizes come from the state.
+            ("unit", SummaryKind::Mix(mix)) => Some(quoted(mix.unit())),
+            ("batch", SummaryKind::Mix(MixSummary { batch: Some(batch), .. })) => Some(batch.to_string()),
+            ("stop", SummaryKind::Mix(mix)) => Some(quoted(stop_name(mix.stop))),
             ("boundaries", SummaryKind::Buckets(buckets)) => Some(list(&buckets.boundaries)),
             ("sizes", SummaryKind::Buckets(buckets)) => Some(list(&buckets.sizes)),
             ("shuffle", SummaryKind::Buckets(buckets)) => Some(buckets.shuffle.to_string()),
@@ -243,8 +377,52 @@ impl SummaryKind {
             SummaryKind::Weighted(_) => "weighted",
             SummaryKind::Mixture(..) => "mixture",
             SummaryKind::Buckets(_) => "buckets",
+            SummaryKind::Mix(_) => "mix",
         }
     }
+}
+
+impl MixSummary {
+    fn new(mix: &MixSpec, n: u64) -> Result<MixSummary> {
+        let mut words = Vec::with_capacity(7 * mix.components.len());
+        let mut blocks = Vec::new();
+        for component in &mix.components {
+            let [kind, block, window, rest @ ..] = words_of(&component_source(component, n)?);
+            words.push(kind);
+            words.extend(rest);
+            blocks.push((block, window));
+        }
+        if blocks.iter().all(|(block, _)| *block == 0) {
+            blocks.clear();
+        }
+        let (weights, parts) = (mix.weights(), digest(words));
+        Ok(MixSummary { weights, parts, batch: mix.batch, stop: mix.stop, blocks })
+    }
+
+    fn unit(&self) -> &'static str {
+        if self.batch.is_some() { "batch" } else { "row" }
+    }
+}
+
+/// Names of the ends of an epoch in states.
+const STOPS: [(&str, MixStop); 3] =
+    [("never", MixStop::Never), ("first", MixStop::First), ("all", MixStop::All)];
+
+fn stop_name(stop: MixStop) -> &'static str {
+    STOPS.iter().find(|(_, of)| *of == stop).map_or("", |(name, _)| name)
+}
+
+fn component_source(component: &Component, n: u64) -> Result<OrderSource> {
+    OrderSource::component(&component.order, component.records.clone().unwrap_or(0..n))
+}
+
+/// Returns the digest of the components of a mixture.
+fn mixture_parts(components: &[Component], n: u64) -> Result<u128> {
+    let mut words = Vec::with_capacity(9 * components.len());
+    for component in components {
+        words.extend(words_of(&component_source(component, n)?));
+    }
+    Ok(digest(words))
 }
 
 impl SummaryWeights {

@@ -1,0 +1,134 @@
+//! The sources of a loader: one dataset, or a `tfseek.Mix` of several.
+
+use crate::dataset::PyDataset;
+use crate::error::Result;
+use crate::ids::Ids;
+use crate::options::Choice;
+use crate::schema::PySchema;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use tfseek::loader::Mix;
+use tfseek::order::MixStop;
+use tfseek::{BatchParser, LoaderOptions};
+
+/// Record size in bytes below which a second copy is cheap.
+const SMALL: u64 = 16 << 10;
+
+/// One dataset or view with its schema.
+pub(crate) struct LoaderSource {
+    pub(crate) dataset: tfseek::Dataset,
+    ids: Option<Ids>,
+    schema: Option<tfseek::Schema>,
+    weight: u64,
+    rename: BTreeMap<String, String>,
+}
+
+/// All sources of a loader.
+pub(crate) struct LoaderSources {
+    sources: Vec<LoaderSource>,
+    /// Of a mix: whether a batch has one source, and the end of an epoch.
+    mix: Option<(bool, MixStop)>,
+}
+
+/// A source of a mix in Python: dataset, schema, weight, and names of columns by key.
+type PySource<'py> = (Bound<'py, PyDataset>, Option<Bound<'py, PySchema>>, u64, BTreeMap<String, String>);
+
+impl LoaderSource {
+    fn new(dataset: &PyDataset, schema: Option<&PySchema>, weight: u64) -> LoaderSource {
+        LoaderSource {
+            dataset: dataset.shared.dataset.clone(),
+            ids: dataset.view_ids(),
+            schema: schema.map(|schema| schema.schema().clone()),
+            weight,
+            rename: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the options of a loader of this source.
+    fn options(&self, contiguous: bool) -> Result<LoaderOptions> {
+        let options = match &self.schema {
+            Some(schema) => {
+                let names = self.rename.iter().map(|(key, name)| (&**key, &**name));
+                let parser = BatchParser::new(schema).contiguous_bytes(contiguous).rename(names)?;
+                self.dataset.loader(schema).parser(parser)
+            }
+            None => self.dataset.record_loader(),
+        };
+        match &self.ids {
+            Some(ids) => Ok(options.select(ids.subset()?)),
+            None => Ok(options),
+        }
+    }
+}
+
+impl LoaderSources {
+    /// Takes a dataset and its schema, or `(sources, whole_batches, stop)` of a mix.
+    pub(crate) fn new(from: &Bound<'_, PyAny>, schema: Option<&PySchema>) -> PyResult<LoaderSources> {
+        if let Ok(dataset) = from.cast::<PyDataset>() {
+            return Ok(LoaderSources {
+                sources: vec![LoaderSource::new(dataset.get(), schema, 1)],
+                mix: None,
+            });
+        }
+        let (sources, whole_batches, Choice(stop)) =
+            from.extract::<(Vec<PySource<'_>>, bool, Choice<MixStop>)>()?;
+        let sources = sources.iter().map(|(dataset, schema, weight, rename)| LoaderSource {
+            rename: rename.clone(),
+            ..LoaderSource::new(dataset.get(), schema.as_ref().map(|schema| schema.get()), *weight)
+        });
+        Ok(LoaderSources { sources: sources.collect(), mix: Some((whole_batches, stop)) })
+    }
+
+    /// Returns true if the batches are of SequenceExamples.
+    pub(crate) fn is_sequence(&self) -> bool {
+        self.sources.iter().filter_map(|source| source.schema.as_ref()).any(tfseek::Schema::is_sequence)
+    }
+
+    /// Returns true if records are small enough that the parsing threads should copy byte strings together, while the records are in the
+    /// CPU cache. Otherwise the thread that creates Python objects reads them from the records.
+    pub(crate) fn has_small_records(&self) -> bool {
+        let sizes =
+            self.sources.iter().map(|source| Some((source.dataset.known_bytes()?, source.dataset.len())));
+        let sum = |(bytes, len): (u64, u64), (more, n): (u64, u64)| {
+            (bytes.saturating_add(more), len.saturating_add(n))
+        };
+        let total = sizes.collect::<Option<Vec<_>>>().map(|sizes| sizes.into_iter().fold((0, 0), sum));
+        total.is_some_and(|(bytes, len)| bytes / len.max(1) < SMALL)
+    }
+
+    /// Returns the number of the first record of each source.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = u64> {
+        self.sources.iter().scan(0u64, |start, source| {
+            let this = *start;
+            *start = start.saturating_add(source.dataset.len());
+            Some(this)
+        })
+    }
+
+    /// Returns the record numbers of a view, if it is not a mix.
+    pub(crate) fn view(&self) -> Option<Ids> {
+        self.sources.first().filter(|_| self.mix.is_none())?.ids.clone()
+    }
+
+    /// Returns the dataset, if it is not a mix.
+    pub(crate) fn dataset(&self) -> Option<&tfseek::Dataset> {
+        match (&*self.sources, &self.mix) {
+            ([one], None) => Some(&one.dataset),
+            _ => None,
+        }
+    }
+
+    /// Returns the options of the loader. Views of many records take long.
+    pub(crate) fn options(&self, contiguous: bool) -> Result<LoaderOptions> {
+        let each = self.sources.iter().map(|source| Ok((source.options(contiguous)?, source.weight)));
+        let mut each = each.collect::<Result<Vec<_>>>()?;
+        match (self.mix, each.pop()) {
+            (None, Some((options, _))) => Ok(options),
+            (mix, last) => {
+                let (whole_batches, stop) = mix.unwrap_or((false, MixStop::Never));
+                let mix = Mix::new(each.into_iter().chain(last)).stop(stop);
+                Ok(mix.whole_batches(whole_batches).loader()?)
+            }
+        }
+    }
+}

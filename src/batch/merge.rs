@@ -1,0 +1,459 @@
+//! Batches of several parsers as one batch, row by row: for rows of data sets whose schemas differ only in names of features and in defaults.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "rows and values are those of the parts, whose row splits and shapes a parser has made"
+)]
+
+use super::array::{ArrayBits, ArrayValues, numbers_of};
+use super::column::{
+    BytesColumn, BytesRepr, Column, Dense, Optional, Ragged, RegionSpan, RowSplits, Sparse, Values,
+};
+use super::compile::{ColumnForm, DefaultValues};
+use super::output::{Batch, BatchData};
+use super::parser::BatchParser;
+use super::pool::Buf;
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::room;
+use crate::schema::{FeatureSpec, Partition};
+use crate::tensor::TensorDType;
+use std::sync::Arc;
+
+/// A row of a merged batch: a part, and a row of it.
+pub(crate) type MergedRow = (u32, u32);
+
+/// Consecutive values of a part, or padding.
+#[derive(Clone, Copy)]
+struct ValueRun {
+    part: Option<usize>,
+    start: usize,
+    len: usize,
+}
+
+impl BatchParser {
+    /// Checks that batches of both parsers can be [merged](BatchParser::merge).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] with the first column that only one of them has, or that has another shape or type.
+    pub(crate) fn check_columns(&self, other: &BatchParser) -> Result<()> {
+        let (a, b) = (self.plan(), other.plan());
+        if a.sequence || b.sequence {
+            let reason = "expected equal specs of SequenceExamples in all sources, found different ones";
+            return Err(ErrorKind::Spec(reason.into()).into());
+        }
+        let mut columns = (a.features.columns.iter().peekable(), b.features.columns.iter().peekable());
+        loop {
+            let (name, reason) = match (columns.0.peek(), columns.1.peek()) {
+                (None, None) => return Ok(()),
+                (Some(one), Some(two)) if one.name == two.name => {
+                    let specs =
+                        [(a, one), (b, two)].map(|(plan, column)| plan.schema.features().get(&*column.key));
+                    let [Some(x), Some(y)] = specs else { return Ok(()) };
+                    if !is_alike(x, y) {
+                        (&one.name, "has another shape, type or padding in another source of the mix")
+                    } else {
+                        columns.0.next();
+                        columns.1.next();
+                        continue;
+                    }
+                }
+                (Some(one), Some(two)) => ((&one.name).min(&two.name), MISSING),
+                (Some(one), None) | (None, Some(one)) => (&one.name, MISSING),
+            };
+            return Err(Error::from(ErrorKind::Spec(reason.into())).feature(name.as_bytes()));
+        }
+    }
+
+    /// Returns one batch of the rows of several, in this order. The parts are batches of parsers that
+    /// [agree](BatchParser::check_columns) with this one, and have more than 0 rows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`] for a padded column above the limit, and [`ErrorKind::Io`] if there is not enough memory.
+    pub(crate) fn merge(&self, parts: &[Batch], rows: &[MergedRow]) -> Result<Batch> {
+        let mut data = BatchData { rows: rows.len(), ..BatchData::default() };
+        for planned in &self.plan().features.columns {
+            let columns: Option<Vec<&Column>> = parts.iter().map(|part| part.get(&planned.name)).collect();
+            let fill = match &planned.form {
+                ColumnForm::Padded { fill, .. } => Some(fill),
+                _ => None,
+            };
+            let padding = self.padding(fill, &planned.name);
+            let merged = columns
+                .ok_or_else(different)
+                .and_then(|columns| merged_column(&columns, rows, padding, self.bytes_limit()));
+            data.features.push(merged.map_err(|e| e.feature(planned.name.as_bytes()))?);
+            let presence: Option<Vec<&Buf<u8>>> =
+                parts.iter().map(|part| part.presence(&planned.name)).collect();
+            if let Some(presence) = presence {
+                let mut merged = room(rows.len())?;
+                merged.extend(rows.iter().map(|&(part, row)| presence[part as usize][row as usize]));
+                data.presence.push(merged.into());
+            }
+        }
+        Ok(Batch::new(data, self.plan(), self.batch_data()))
+    }
+
+    /// Returns the value that pads a column.
+    fn padding(&self, fill: Option<&DefaultValues>, name: &str) -> Option<Padding> {
+        match fill? {
+            DefaultValues::Int64(values) => Some(Padding::Int64(values.first().copied().unwrap_or_default())),
+            DefaultValues::Float32(values) => {
+                Some(Padding::Float32(values.first().copied().unwrap_or_default()))
+            }
+            DefaultValues::Bytes(_) => {
+                let slot =
+                    self.plan().features.columns.iter().find(|column| &*column.name == name)?.form.values();
+                let bytes = self.plan().features.slots.get(slot)?.fallback.as_deref();
+                Some(Padding::Bytes(bytes.unwrap_or_default().into()))
+            }
+        }
+    }
+}
+
+const MISSING: &str = "is not in all sources of the mix";
+
+/// The value of padding.
+enum Padding {
+    Int64(i64),
+    Float32(f32),
+    Bytes(Arc<[u8]>),
+}
+
+/// Returns true if both specs make columns of one shape and type.
+fn is_alike(a: &FeatureSpec, b: &FeatureSpec) -> bool {
+    use FeatureSpec as F;
+    match (a, b) {
+        (F::FixedLen { shape, dtype, .. }, F::FixedLen { shape: shape2, dtype: dtype2, .. }) => {
+            (shape, dtype) == (shape2, dtype2)
+        }
+        (F::FixedLen { shape, dtype, .. }, F::Optional { dtype: dtype2, default: Some(_) })
+        | (F::Optional { dtype: dtype2, default: Some(_) }, F::FixedLen { shape, dtype, .. }) => {
+            shape.is_empty() && dtype == dtype2
+        }
+        (F::Optional { dtype, default }, F::Optional { dtype: dtype2, default: default2 }) => {
+            (dtype, default.is_some()) == (dtype2, default2.is_some())
+        }
+        (
+            F::Ragged { dtype, partitions, row_splits_dtype, .. },
+            F::Ragged { dtype: dtype2, partitions: partitions2, row_splits_dtype: splits2, .. },
+        ) => {
+            let lengths = |partitions: &[Partition]| -> Vec<Option<usize>> {
+                let length = |partition: &Partition| match partition {
+                    Partition::UniformRowLength(len) => Some(*len),
+                    _ => None,
+                };
+                partitions.iter().map(length).collect()
+            };
+            (dtype, row_splits_dtype) == (dtype2, splits2) && lengths(partitions) == lengths(partitions2)
+        }
+        (
+            F::Raw { dtype, shape, .. } | F::Tensor { dtype, shape, .. },
+            F::Raw { dtype: dtype2, shape: shape2, .. },
+        )
+        | (
+            F::Raw { dtype, shape, .. } | F::Tensor { dtype, shape, .. },
+            F::Tensor { dtype: dtype2, shape: shape2, .. },
+        ) => (dtype, shape) == (dtype2, shape2),
+        (F::Sparse { dtype, size, .. }, F::Sparse { dtype: dtype2, size: size2, .. }) => {
+            (dtype, size) == (dtype2, size2)
+        }
+        (a, b) => a == b,
+    }
+}
+
+fn merged_column(
+    columns: &[&Column],
+    rows: &[MergedRow],
+    padding: Option<Padding>,
+    limit: u64,
+) -> Result<Column> {
+    match columns.first() {
+        Some(Column::Dense(_)) => {
+            merged_dense(&all(columns, as_dense)?, rows, padding, limit).map(Column::Dense)
+        }
+        Some(Column::Optional(_)) => merged_optional(&all(columns, as_optional)?, rows).map(Column::Optional),
+        Some(Column::Sparse(_)) => merged_sparse(&all(columns, as_sparse)?, rows).map(Column::Sparse),
+        Some(Column::Ragged(_)) => merged_ragged(&all(columns, as_ragged)?, rows).map(Column::Ragged),
+        None => Ok(Column::empty()),
+    }
+}
+
+fn as_dense(column: &Column) -> Option<&Dense> {
+    if let Column::Dense(column) = column { Some(column) } else { None }
+}
+
+fn as_optional(column: &Column) -> Option<&Optional> {
+    if let Column::Optional(column) = column { Some(column) } else { None }
+}
+
+fn as_sparse(column: &Column) -> Option<&Sparse> {
+    if let Column::Sparse(column) = column { Some(column) } else { None }
+}
+
+fn as_ragged(column: &Column) -> Option<&Ragged> {
+    if let Column::Ragged(column) = column { Some(column) } else { None }
+}
+
+/// Returns all columns as columns of one kind.
+fn all<'a, T>(columns: &[&'a Column], of: impl Fn(&'a Column) -> Option<&'a T>) -> Result<Vec<&'a T>> {
+    columns.iter().map(|column| of(column)).collect::<Option<_>>().ok_or_else(different)
+}
+
+#[cold]
+fn different() -> Error {
+    ErrorKind::Spec("has another form in another source of the mix".into()).into()
+}
+
+fn product(shape: &[usize]) -> usize {
+    shape.iter().fold(1, |product, len| product.saturating_mul(*len))
+}
+
+fn merged_dense(
+    columns: &[&Dense],
+    rows: &[MergedRow],
+    padding: Option<Padding>,
+    limit: u64,
+) -> Result<Dense> {
+    let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
+    let mut shape = columns.first().map(|column| column.shape.clone()).unwrap_or_default();
+    shape[0] = rows.len();
+    if let Some(longest) = shape.get_mut(1).filter(|_| padding.is_some()) {
+        *longest = columns.iter().filter_map(|column| column.shape.get(1)).copied().max().unwrap_or_default();
+        let bytes = (product(&shape) as u128).saturating_mul(4);
+        if bytes > u128::from(limit) {
+            return Err(ErrorKind::TooLarge { len: bytes, limit }.into());
+        }
+    }
+    let len = product(&shape[1..]);
+    let mut runs = room(rows.len().saturating_mul(2))?;
+    for &(part, row) in rows {
+        let here = product(&columns[part as usize].shape[1..]);
+        runs.push(ValueRun {
+            part: Some(part as usize),
+            start: (row as usize).saturating_mul(here),
+            len: here,
+        });
+        if here < len {
+            runs.push(ValueRun { part: None, start: 0, len: len.saturating_sub(here) });
+        }
+    }
+    Ok(Dense { values: gathered(&values, &runs, padding)?, shape })
+}
+
+fn merged_optional(columns: &[&Optional], rows: &[MergedRow]) -> Result<Optional> {
+    let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
+    let mut present = room(rows.len())?;
+    present.extend(rows.iter().map(|&(part, row)| columns[part as usize].present[row as usize]));
+    let runs: Vec<ValueRun> = rows.iter().map(|row| one(*row)).collect();
+    Ok(Optional { values: gathered(&values, &runs, None)?, present: present.into(), shape: vec![rows.len()] })
+}
+
+fn merged_sparse(columns: &[&Sparse], rows: &[MergedRow]) -> Result<Sparse> {
+    let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
+    let mut dense_shape = columns.first().map(|column| column.dense_shape.clone()).unwrap_or_default();
+    for column in columns {
+        dense_shape.iter_mut().zip(&column.dense_shape).for_each(|(size, other)| *size = (*size).max(*other));
+    }
+    let rank = dense_shape.len().max(1);
+    dense_shape[0] = rows.len() as u64;
+    // The entries of a row are adjacent, and rows ascend.
+    let start = |column: &Sparse, row: usize| {
+        let mut below = 0..column.values.len();
+        while below.start < below.end {
+            let middle = below.start.midpoint(below.end);
+            match column.indices[middle.saturating_mul(rank)] < row as i64 {
+                true => below.start = middle.saturating_add(1),
+                false => below.end = middle,
+            }
+        }
+        below.start
+    };
+    let mut runs = room(rows.len())?;
+    let mut total = 0usize;
+    for &(part, row) in rows {
+        let column = columns[part as usize];
+        let [from, to] = [start(column, row as usize), start(column, (row as usize).saturating_add(1))];
+        let len = to.saturating_sub(from);
+        total = total.saturating_add(len);
+        runs.push(ValueRun { part: Some(part as usize), start: from, len });
+    }
+    let mut indices = room(total.saturating_mul(rank))?;
+    for (row, run) in runs.iter().enumerate() {
+        let Some(part) = run.part else { continue };
+        for entry in columns[part].indices.chunks_exact(rank).skip(run.start).take(run.len) {
+            indices.push(row as i64);
+            indices.extend_from_slice(&entry[1..]);
+        }
+    }
+    Ok(Sparse { indices: indices.into(), values: gathered(&values, &runs, None)?, dense_shape })
+}
+
+fn merged_ragged(columns: &[&Ragged], rows: &[MergedRow]) -> Result<Ragged> {
+    let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
+    let first = columns.first().ok_or_else(different)?;
+    let mut runs: Vec<ValueRun> = rows.iter().map(|row| one(*row)).collect();
+    let mut row_splits = Vec::with_capacity(first.row_splits.len());
+    for level in 0..first.row_splits.len() {
+        let of = |part: usize, k: usize| split(&columns[part].row_splits[level], k);
+        let mut splits = room(runs.iter().map(|run| run.len).sum::<usize>().saturating_add(1))?;
+        let mut end = 0i64;
+        splits.push(end);
+        for run in &mut runs {
+            let Some(part) = run.part else { continue };
+            let (start, stop) = (run.start, run.start.saturating_add(run.len));
+            for k in start..stop {
+                end =
+                    end.saturating_add_unsigned(
+                        of(part, k.saturating_add(1)).saturating_sub(of(part, k)) as u64
+                    );
+                splits.push(end);
+            }
+            run.start = of(part, start);
+            run.len = of(part, stop).saturating_sub(run.start);
+        }
+        row_splits.push(match first.row_splits[level] {
+            RowSplits::Int64(_) => RowSplits::Int64(splits.into()),
+            RowSplits::Int32(_) => {
+                if end > i64::from(i32::MAX) {
+                    return Err(ErrorKind::TooLarge { len: end as u128, limit: i32::MAX as u64 }.into());
+                }
+                RowSplits::Int32(splits.into_iter().map(|split| split as i32).collect::<Vec<_>>().into())
+            }
+        });
+    }
+    let mut shape = first.shape.clone();
+    let inner = product(&shape[1..]);
+    shape[0] = runs.iter().map(|run| run.len).sum();
+    for run in &mut runs {
+        (run.start, run.len) = (run.start.saturating_mul(inner), run.len.saturating_mul(inner));
+    }
+    Ok(Ragged { values: gathered(&values, &runs, None)?, shape, row_splits })
+}
+
+fn one((part, row): MergedRow) -> ValueRun {
+    ValueRun { part: Some(part as usize), start: row as usize, len: 1 }
+}
+
+fn split(splits: &RowSplits, k: usize) -> usize {
+    let split = match splits {
+        RowSplits::Int32(splits) => i64::from(splits[k]),
+        RowSplits::Int64(splits) => splits[k],
+    };
+    usize::try_from(split).unwrap_or_default()
+}
+
+/// Returns the values of the runs, one after the other.
+fn gathered(parts: &[&Values], runs: &[ValueRun], padding: Option<Padding>) -> Result<Values> {
+    let len = runs.iter().fold(0usize, |len, run| len.saturating_add(run.len));
+    match parts.first() {
+        Some(Values::Int64(_)) => {
+            let parts: Option<Vec<&[i64]>> = parts.iter().map(|part| part.int64()).collect();
+            let fill = if let Some(Padding::Int64(fill)) = padding { fill } else { 0 };
+            copied(&parts.ok_or_else(different)?, runs, len, fill).map(Values::Int64)
+        }
+        Some(Values::Float32(_)) => {
+            let parts: Option<Vec<&[f32]>> = parts.iter().map(|part| part.float32()).collect();
+            let fill = if let Some(Padding::Float32(fill)) = padding { fill } else { 0.0 };
+            copied(&parts.ok_or_else(different)?, runs, len, fill).map(Values::Float32)
+        }
+        Some(Values::Bytes(_)) => {
+            let parts: Option<Vec<&BytesColumn>> = parts.iter().map(|part| part.bytes()).collect();
+            let parts = parts.ok_or_else(different)?;
+            let borrowed =
+                if runs.iter().all(|run| run.part.is_some()) { spans(&parts, runs, len)? } else { None };
+            if let Some(borrowed) = borrowed {
+                return Ok(Values::Bytes(borrowed));
+            }
+            let fill: Arc<[u8]> =
+                if let Some(Padding::Bytes(fill)) = padding { fill } else { Arc::default() };
+            strings(&parts, runs, len, &fill).map(Values::Bytes)
+        }
+        Some(Values::Array(first)) => {
+            let parts: Option<Vec<&ArrayValues>> = parts
+                .iter()
+                .map(|part| if let Values::Array(values) = part { Some(values) } else { None })
+                .collect();
+            arrays(first.dtype(), &parts.ok_or_else(different)?, runs, len).map(Values::Array)
+        }
+        None => Err(different()),
+    }
+}
+
+/// Returns the values of arrays, which have no padding.
+fn arrays(dtype: TensorDType, parts: &[&ArrayValues], runs: &[ValueRun], len: usize) -> Result<ArrayValues> {
+    let numbers = numbers_of(dtype);
+    let scaled = |run: &ValueRun| ValueRun {
+        start: run.start.saturating_mul(numbers),
+        len: run.len.saturating_mul(numbers),
+        ..*run
+    };
+    let (runs, len): (Vec<ValueRun>, _) = (runs.iter().map(scaled).collect(), len.saturating_mul(numbers));
+    macro_rules! of_width {
+        ($width:ident) => {{
+            let bits = |part: &&ArrayValues| match part.bits() {
+                ArrayBits::$width(bits) => Some(bits.clone()),
+                _ => None,
+            };
+            let parts: Option<Vec<_>> = parts.iter().map(bits).collect();
+            let parts = parts.ok_or_else(different)?;
+            let parts: Vec<_> = parts.iter().map(|bits| &**bits).collect();
+            ArrayBits::$width(copied(&parts, &runs, len, 0)?)
+        }};
+    }
+    let bits = match parts.first().map(|part| part.bits()) {
+        Some(ArrayBits::Bits8(_)) => of_width!(Bits8),
+        Some(ArrayBits::Bits16(_)) => of_width!(Bits16),
+        Some(ArrayBits::Bits32(_)) => of_width!(Bits32),
+        Some(ArrayBits::Bits64(_)) => of_width!(Bits64),
+        None => return Err(different()),
+    };
+    Ok(ArrayValues::new(dtype, bits))
+}
+
+fn copied<T: Copy>(parts: &[&[T]], runs: &[ValueRun], len: usize, fill: T) -> Result<Buf<T>> {
+    let mut values = room(len)?;
+    for run in runs {
+        match run.part {
+            Some(part) => values.extend_from_slice(&parts[part][run.start..][..run.len]),
+            None => values.resize(values.len().saturating_add(run.len), fill),
+        }
+    }
+    Ok(values.into())
+}
+
+/// Returns strings that are spans of the records' memory, if those of all parts are.
+fn spans(parts: &[&BytesColumn], runs: &[ValueRun], len: usize) -> Result<Option<BytesColumn>> {
+    let mut regions = Vec::new();
+    let mut sources = Vec::with_capacity(parts.len());
+    for part in parts {
+        let BytesRepr::Spans { spans, regions: own } = &part.repr else { return Ok(None) };
+        sources.push((spans, regions.len() as u32));
+        regions.extend(own.iter().cloned());
+    }
+    let mut merged = room(len)?;
+    for run in runs {
+        let Some(part) = run.part else { return Ok(None) };
+        let (spans, offset) = sources[part];
+        let moved = |span: &RegionSpan| RegionSpan { region: span.region.saturating_add(offset), ..*span };
+        merged.extend(spans[run.start..][..run.len].iter().map(moved));
+    }
+    Ok(Some(BytesColumn { repr: BytesRepr::Spans { spans: merged.into(), regions: regions.into() } }))
+}
+
+/// Returns copies of strings.
+fn strings(parts: &[&BytesColumn], runs: &[ValueRun], len: usize, fill: &[u8]) -> Result<BytesColumn> {
+    let string = |run: &ValueRun, k: usize| match run.part {
+        Some(part) => parts[part].get(run.start.saturating_add(k)).unwrap_or_default(),
+        None => fill,
+    };
+    let each = || runs.iter().flat_map(|run| (0..run.len).map(move |k| (run, k)));
+    let total = each().fold(0usize, |total, (run, k)| total.saturating_add(string(run, k).len()));
+    let (mut data, mut offsets): (Vec<u8>, Vec<i64>) = (room(total)?, room(len.saturating_add(1))?);
+    offsets.push(0);
+    for (run, k) in each() {
+        data.extend_from_slice(string(run, k));
+        offsets.push(data.len() as i64);
+    }
+    Ok(BytesColumn::contiguous(data.into(), offsets.into()))
+}
