@@ -163,7 +163,7 @@ def test_a_mix_has_pictures(tmp_path: pathlib.Path, unit: str) -> None:
     loader = tfseek.Loader(mix, **options)
     found = [next(loader) for _ in range(14)]
     assert loader.skipped_total >= 2 and len(loader.skipped_by_file) == 2
-    seen: dict[int, Any] = {}
+    seen: dict[Any, Any] = {}
     for batch in found:
         rows = len(batch["k"])
         assert batch["image"].shape == (rows, 9, 7, 3) and rows <= 6

@@ -21,6 +21,9 @@ import tfseek
 #: Number of kills. With TFSEEK_SLOW=1 there are 100.
 KILLS = 100 if os.environ.get("TFSEEK_SLOW") else 6
 
+#: The pictures of the tests of the crate `tfseek-image`.
+DATA = pathlib.Path(__file__).parents[2] / "crates" / "image" / "tests" / "data"
+
 #: Number of ranks, and of steps of the run.
 RANKS, STEPS = 2, 40 * KILLS
 
@@ -32,12 +35,15 @@ def noisy(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def loader_of(folder: str, rank: int, threads: int) -> Any:
-    """A loader with several kinds of randomness, of one rank."""
-    ds = tfseek.open(f"{folder}/data", index="memory")
-    spec = {"x": tfseek.FixedLenFeature([], "float32"), "tokens": tfseek.RaggedFeature("int64")}
+    """A loader of one rank, of a mix with pictures, random crops and augmentations in threads."""
+    spec = {
+        "x": tfseek.FixedLenFeature([], "float32"),
+        "tokens": tfseek.RaggedFeature("int64"),
+        "image": tfseek.Image(size=(8, 8), crop="random_resized"),
+    }
+    few, many = (tfseek.open(f"{folder}/{name}", index="memory") for name in ("few", "many"))
     return tfseek.Loader(
-        ds,
-        spec,
+        tfseek.Mix([((few, spec), 3), ((many, spec), 7)], source="source"),
         global_batch_size=8,
         seed=1,
         rank=rank,
@@ -85,10 +91,12 @@ def steps_of(folder: pathlib.Path, rank: int) -> int:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 def test_killed_runs_train_on_what_an_unbroken_run_does(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "data").mkdir()
-    with tfseek.Writer(tmp_path / "data" / "train", shards=3) as writer:
-        for i in range(100):
-            writer.write({"x": float(i), "tokens": np.arange(i % 7)})
+    pictures = [(DATA / name).read_bytes() for name in ("yuv420.jpg", "optimized.jpg", "rgb8.png")]
+    for name, records in (("few", 40), ("many", 150)):
+        (tmp_path / name).mkdir()
+        with tfseek.Writer(tmp_path / name / "train", shards=3) as writer:
+            for i in range(records):
+                writer.write({"x": float(i), "tokens": np.arange(i % 7), "image": pictures[i % 3]})
     draws, kills = random.Random(1), 0
     while True:
         jobs = [
