@@ -156,8 +156,8 @@ def test_a_mix_has_pictures(tmp_path: pathlib.Path, unit: str) -> None:
             writer.write(example({"jpeg": file[:30] if k == 5 else file, "k": 100 + k}))
     b = tfseek.open(tmp_path / "b.tfrecord")
     crop = tfseek.Image(size=(9, 7), crop="random_resized")
-    k = tfseek.FixedLenFeature([], "int64")
-    sources: Any = [((a, {"image": crop, "k": k}), 1), ((b, {"jpeg": crop, "k": k}), 1)]
+    number = tfseek.FixedLenFeature([], "int64")
+    sources: Any = [((a, {"image": crop, "k": number}), 1), ((b, {"jpeg": crop, "k": number}), 1)]
     mix = tfseek.Mix(sources, unit=unit, source="source", rename={1: {"jpeg": "image"}})
     options: Any = {"global_batch_size": 6, "seed": 1, "damage": "skip", "repeat": True, "ids": "id", "augmentation_seed": "seed"}
     loader = tfseek.Loader(mix, **options)

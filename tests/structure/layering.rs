@@ -187,7 +187,10 @@ const WORKSPACE: [(&str, &[&str]); 8] = [
     ("crates/view/src", &["tfseek", "tfseek_tools"]),
     ("crates/image/src", &["tfseek"]),
     ("crates/convert/src", &["tfseek", "tfseek_arrow", "tfseek_tools"]),
-    ("crates/cli/src", &["tfseek", "tfseek_cli", "tfseek_convert", "tfseek_tools", "tfseek_view"]),
+    (
+        "crates/cli/src",
+        &["tfseek", "tfseek_cli", "tfseek_convert", "tfseek_image", "tfseek_tools", "tfseek_view"],
+    ),
     ("python/src", &["tfseek", "tfseek_arrow", "tfseek_cli", "tfseek_image", "tfseek_tools", "tfseek_view"]),
 ];
 

@@ -5,7 +5,8 @@ mod common;
 use common::*;
 use serde_json::Value;
 use std::fs;
-use tfseek::{DType, FeatureSpec, Schema};
+use std::path::Path;
+use tfseek::{DType, ExampleBuilder, FeatureSpec, Schema};
 
 /// Writes two shards of 100 records each, with labels 0 to 199. Returns the folder and the number of payload bytes.
 fn two_shards() -> (Folder, u64) {
@@ -303,4 +304,23 @@ fn progress_is_printed_while_columns_are_built() {
             );
         }
     }
+}
+
+/// Pictures are decoded, also where the file is one of several names. All other verbs refuse the schema.
+#[test]
+fn pictures_of_a_schema_are_decoded() {
+    let dir = Folder::new();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../image/tests/data");
+    let files = ["yuv420.jpg", "rgb8.png"].map(|name| fs::read(data.join(name)).unwrap());
+    let payload = |k: usize| ExampleBuilder::new().bytes("image", [&files[k % 2]]).encode().unwrap();
+    dir.shard("x-0.tfrecord", (0..10).map(payload).collect::<Vec<_>>());
+    fs::write(dir.path("s.json"), r#"{"features": {"image": {"type": "image", "size": [8, 8]}}}"#).unwrap();
+    let seen = report(&dir, &["-b", "4", "-s", "s.json", "--seed", "3"]);
+    assert_eq!(seen["examples"], 10);
+    // The sum of the pixels of all pictures, in words of eight bytes.
+    assert_ne!(sum(&seen), 0);
+    let again = report(&dir, &["-b", "3", "-s", "s.json", "--seed", "4", "--threads", "1"]);
+    assert_eq!(sum(&again), sum(&seen));
+    let ran = dir.run(&["parse", "x-0.tfrecord", "-s", "s.json", "-o", "out.npz"]);
+    assert!(ran.code != 0 && ran.err.contains("pictures are decoded by Loader"), "{}", ran.err);
 }

@@ -5,7 +5,10 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use tfseek_image::{Crop, Decoder, ImageSpec};
+use std::sync::Arc;
+use tfseek::batch::{Column, Values};
+use tfseek::{ExampleBuilder, FeatureSpec, Mapped, Schema};
+use tfseek_image::{Crop, Decoder, DecoderPool, ImageSpec};
 
 fn pictures(c: &mut Criterion) {
     for [height, width] in [[375_u32, 500], [1200, 1600]] {
@@ -38,7 +41,51 @@ fn pictures(c: &mut Criterion) {
             });
         });
         group.finish();
+        loader(c, &file, [height, width], &small);
     }
+}
+
+/// Pictures in a loader beside a bare loop of the decoder over the same records, on one thread: `loader/SIZE/WAY`.
+fn loader(c: &mut Criterion, file: &[u8], [height, width]: [u32; 2], spec: &ImageSpec) {
+    const PICTURES: u64 = 64;
+    const PIXELS: usize = 224 * 224 * 3;
+    let mut records = Vec::new();
+    let payload = ExampleBuilder::new().bytes("image", [file]).encode().unwrap();
+    (0..PICTURES).for_each(|_| tfseek::frame::put_record(&mut records, &payload).unwrap());
+    let mapped = Mapped::from_bytes(records).unwrap();
+    let schema = Schema::example().feature("image", FeatureSpec::Image(spec.clone())).build().unwrap();
+    let options = mapped.dataset().loader(&schema).batch_size(16).pictures(Arc::new(DecoderPool::default()));
+    let (mut decoder, mut out) = (Decoder::new(), vec![0_u8; 16 * PIXELS]);
+    decoder.decode_into(file, spec, 0, &mut out[..PIXELS]).unwrap();
+    let wanted = out[..PIXELS].to_vec();
+    let mut group = c.benchmark_group(format!("loader/{width}x{height}"));
+    group.throughput(Throughput::Elements(PICTURES)).sample_size(10);
+    group.bench_function("bare", |b| {
+        b.iter(|| {
+            for k in 0..PICTURES as usize {
+                let out = &mut out[k % 16 * PIXELS..][..PIXELS];
+                decoder.decode_into(black_box(file), spec, 0, out).unwrap();
+            }
+        });
+    });
+    for threads in [1, 2] {
+        let mut loader = options.clone().threads(threads).build().unwrap();
+        let step = loader.next().unwrap().unwrap();
+        let Some(Column::Dense(images)) = step.batch().unwrap().get("image") else { panic!("no pictures") };
+        let Values::Array(pixels) = &images.values else { panic!("no arrays") };
+        assert!(pixels.as_slice::<u8>().unwrap().chunks(PIXELS).all(|picture| picture == wanted));
+        drop(step);
+        group.bench_function(format!("threads-{threads}"), |b| {
+            b.iter(|| {
+                loader.begin().unwrap();
+                assert_eq!(
+                    loader.by_ref().map(|step| step.unwrap().ids.len()).sum::<usize>(),
+                    PICTURES as usize
+                );
+            });
+        });
+    }
+    group.finish();
 }
 
 /// A small encoder.

@@ -13,10 +13,12 @@ use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tfseek::Damage;
 use tfseek::Verify;
 use tfseek::io::{Existing, Output};
 use tfseek::loader::Loader;
+use tfseek_image::DecoderPool;
 
 /// Explanation of the numbers that `tfseek epoch` prints.
 pub(crate) const AFTER_EPOCH: &str = "\
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         console.leave_stdout_to(out);
     }
     let mut options = match &schema {
-        Some(schema) => dataset.loader(schema),
+        Some(schema) => dataset.loader(schema).pictures(Arc::new(DecoderPool::default())),
         None => dataset.record_loader(),
     };
     let (first_epoch, later) = args.verify.of_epochs();
