@@ -10,7 +10,7 @@ MATURIN_ARGS ?= --profile dev --features as-tests
 ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
 FRAMEWORKS ?= torch torchdata torchvision pillow grain jax pandas
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
-	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_jax.py python/tests/test_transform.py python/tests/test_docs.py \
+	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_jax.py python/tests/test_transform.py python/tests/test_image.py python/tests/test_mix.py python/tests/test_docs.py \
 	python/tests/test_cookbook.py
 FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
 ENGINES ?= ray beam spark dask

@@ -111,7 +111,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder, "pictures.tfrecord"))
             files = [jpeg(width, height, seed) for seed in range(16)]
-            count = max(BATCH, PICTURES * 500 // width)
+            count = max(8 * BATCH, PICTURES * 500 // width)
             with tfseek.Writer(path) as writer:
                 for k in range(count):
                     writer.write({"image": files[k % len(files)]})
