@@ -3,6 +3,7 @@
 use crate::buckets::{BucketArguments, BucketSizes};
 use crate::columns;
 use crate::error::{BindingError, Result};
+use crate::hooks;
 use crate::mix::LoaderSources;
 use crate::options::{Choice, FeatureName, LoaderVerify, Seed};
 use crate::repeated::StringCaches;
@@ -11,6 +12,7 @@ use crate::wait::{self, CallState, Progress};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use tfseek::batch::Batch;
 use tfseek::column::ColumnOptions;
@@ -28,6 +30,8 @@ pub(crate) struct LoaderConfig {
     /// Number of the first record of each source.
     pub(crate) starts: Arc<[u64]>,
     bytes_as: BytesAs,
+    /// Columns of pictures without a common size.
+    pictures: BTreeSet<String>,
     /// Strings of earlier batches.
     strings: StringCaches,
     /// Fingerprint of all records, after its first use.
@@ -49,6 +53,7 @@ impl LoaderConfig {
         };
         let (is_sequence, source, view) = (sources.is_sequence(), sources.dataset().cloned(), sources.view());
         let starts = sources.starts().collect();
+        let pictures = sources.pictures_of_any_size();
         let options = wait::run(py, None, move |_| sources.options(contiguous))?;
         let options = options.pictures(Arc::new(DecoderPool::default()));
         let buckets = arguments.take_buckets()?;
@@ -84,12 +89,32 @@ impl LoaderConfig {
             Ok((options, warnings))
         })?;
         let (strings, fingerprint) = (StringCaches::default(), OnceLock::new());
-        Ok(LoaderConfig { options, warnings, is_sequence, is_mix, starts, bytes_as, strings, fingerprint })
+        Ok(LoaderConfig {
+            options,
+            warnings,
+            is_sequence,
+            is_mix,
+            starts,
+            bytes_as,
+            pictures,
+            strings,
+            fingerprint,
+        })
     }
 
     /// Converts a batch of the loader.
     pub(crate) fn batch<'py>(&self, py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyAny>> {
-        columns::batch(py, batch, self.is_sequence, false, self.bytes_as, Some(&self.strings))
+        let found = columns::batch(py, batch, self.is_sequence, false, self.bytes_as, Some(&self.strings))?;
+        if !self.pictures.is_empty() {
+            let features = if self.is_sequence { found.get_item(0)? } else { found.clone() };
+            for name in &self.pictures {
+                // Batches of a mix may have different columns.
+                if features.contains(name)? {
+                    features.set_item(name, hooks::pictures(py)?.call1((features.get_item(name)?,))?)?;
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the fingerprint of saved states. The first call opens the shards of a pack. It handles signals, and does not hold the

@@ -15,6 +15,7 @@ macro_rules! hooks {
 hooks! {
     sparse = "Sparse";
     ragged = "Ragged";
+    pictures = "pictures";
     bfloat16 = "bfloat16";
     byte_buffer = "byte_buffer";
     bytes = "Bytes";

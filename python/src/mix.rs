@@ -6,10 +6,10 @@ use crate::ids::Ids;
 use crate::options::Choice;
 use crate::schema::PySchema;
 use pyo3::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tfseek::loader::Mix;
 use tfseek::order::MixStop;
-use tfseek::{BatchParser, LoaderOptions};
+use tfseek::{BatchParser, FeatureSpec, LoaderOptions};
 
 /// Record size in bytes below which a second copy is cheap.
 const SMALL: u64 = 16 << 10;
@@ -82,6 +82,18 @@ impl LoaderSources {
     /// Returns true if the batches are of SequenceExamples.
     pub(crate) fn is_sequence(&self) -> bool {
         self.sources.iter().filter_map(|source| source.schema.as_ref()).any(tfseek::Schema::is_sequence)
+    }
+
+    /// Returns the names of the columns of pictures without a common size.
+    pub(crate) fn pictures_of_any_size(&self) -> BTreeSet<String> {
+        let each = self.sources.iter().filter_map(|source| Some((source, source.schema.as_ref()?)));
+        let names = each.flat_map(|(source, schema)| {
+            let specs = schema.features().iter();
+            let open =
+                specs.filter(|(_, spec)| matches!(spec, FeatureSpec::Image(image) if image.size.is_none()));
+            open.map(|(key, _)| source.rename.get(key).unwrap_or(key).clone())
+        });
+        names.collect()
     }
 
     /// Returns true if records are small enough that the parsing threads should copy byte strings together, while the records are in the

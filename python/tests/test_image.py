@@ -193,3 +193,24 @@ def test_a_crop_depends_on_the_name_in_the_batch(tmp_path: pathlib.Path) -> None
         mix = tfseek.Mix([((ds, {key: crop}), 1)], rename={0: {key: name}} if key != name else None)
         for batch, want in zip(tfseek.Loader(mix, batch_size=4, seed=1), plain):
             assert np.array_equal(batch["image"], want["image"])
+
+
+def test_pictures_without_a_size_are_a_list(tmp_path: pathlib.Path) -> None:
+    ds = write(tmp_path / "a.tfrecord", 10, bad=[4], names=NAMES[:4])
+    spec = {"image": tfseek.Image(), "k": tfseek.FixedLenFeature([], "int64")}
+    for transform_threads in (0, 1):
+        loader = tfseek.Loader(
+            ds, spec, batch_size=3, seed=1, damage="skip", transform=lambda batch: batch, transform_threads=transform_threads
+        )
+        for batch in loader:
+            assert isinstance(batch["image"], list) and len(batch["image"]) == len(batch["k"])
+            for k, pixels in zip(batch["k"].tolist(), batch["image"]):
+                file = tfseek.Example(ds[k])["image"][0]
+                shape = tfseek.image_shape(file)
+                assert shape is not None and pixels.shape == (*shape[:2], 3) and not pixels.flags.writeable
+                one = tfseek.Loader(ds[k : k + 1], {"image": tfseek.Image(shape[:2], resize=None)}, batch_size=1)
+                assert np.array_equal(next(one)["image"][0], pixels)
+    mix = tfseek.Mix([((ds, {"mask": tfseek.Image()}), 1)], rename={0: {"mask": "image"}})
+    assert [len(batch["image"]) for batch in tfseek.Loader(mix, batch_size=5, repeat=False)] == [5, 5]
+    with pytest.raises(tfseek.DataError, match="record 4 at byte"):
+        list(tfseek.Loader(ds, spec, batch_size=3))

@@ -384,6 +384,20 @@ class Bytes(_Parts):
         return f"Bytes({_rows(self)}, {_counted(len(self), 'row')})"
 
 
+def pictures(column: Any) -> Any:
+    """Returns the pictures of a column as a list of arrays ``[height, width, channels]``, which share its memory.
+
+    The rows of the column are the lines of each picture, and the rows of these are pixels. Other columns are returned as they are.
+    """
+    if not isinstance(column, Ragged):
+        return column
+    lines, pixels = column.row_splits
+    ends = pixels[lines].tolist()
+    heights, channels = np.diff(lines).tolist(), column.values.shape[1]
+    spans = zip(ends, ends[1:], heights)
+    return [column.values[start:end].reshape(height, -1, channels) for start, end, height in spans]
+
+
 def _mapped(function: Callable[[Any], Any], part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple(_mapped(function, item) for item in part)

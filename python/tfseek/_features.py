@@ -188,7 +188,7 @@ class Tensor:
 class Image:
     """A picture per record, as the bytes of a JPEG or PNG file: an array ``[rows, height, width, channels]``. :class:`Loader` decodes it.
 
-    size: height and width. channels: 1 (brightness), 3 (RGB) or 4 (RGB and alpha, which a JPEG does not have). dtype: ``"uint8"`` or ``"uint16"``.
+    size: height and width. ``None``: those of each file, and a list of arrays ``[height, width, channels]``. channels: 1 (brightness), 3 (RGB) or 4 (RGB and alpha, which a JPEG does not have). dtype: ``"uint8"`` or ``"uint16"``.
 
     resize: ``"bilinear"`` (antialiased, as Pillow and torchvision), ``"area"`` (means), or ``None``: pictures must have the size.
 

@@ -1,7 +1,7 @@
 """The Python functions and classes that the native module calls. It imports no other module of the package."""
 
 from ._arrays import byte_buffer
-from ._columns import Bytes, Column, Ragged, Sparse
+from ._columns import Bytes, Column, Ragged, Sparse, pictures
 from ._encode import feature_lists, features
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import to_json
@@ -32,6 +32,7 @@ __all__ = [
     "example_html",
     "feature_lists",
     "features",
+    "pictures",
     "positions",
     "progress_of",
     "reopen",

@@ -40,6 +40,10 @@ def _arrays(value: Any, sharding: Any, name: str) -> Any:
         return {key: _arrays(column, sharding, key) for key, column in value.items()}
     if isinstance(value, tuple) and not isinstance(value, (Ragged, Sparse, Column, Bytes)):
         return tuple(_arrays(part, sharding, name) for part in value)
+    if isinstance(value, list):
+        if sharding is not None:
+            raise TypeError(f"column {name!r}: expected a dense column for a sharding, found a list: give the pictures a size")
+        return [_arrays(part, sharding, name) for part in value]
     if isinstance(value, Bytes):
         return value
     if isinstance(value, (Ragged, Sparse)) and sharding is not None:

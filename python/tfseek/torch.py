@@ -52,6 +52,8 @@ def _tensors(value: Any, seen: set[int]) -> Any:
         return {name: _tensors(column, seen) for name, column in value.items()}
     if isinstance(value, tuple):
         return tuple(_tensors(part, seen) for part in value)
+    if isinstance(value, list):
+        return [_tensors(part, seen) for part in value]
     if isinstance(value, _COLUMNS):
         return value._map(lambda part: _tensors(part, seen))
     return value

@@ -1,6 +1,5 @@
 //! The columns of a batch, by name.
 
-use super::array::ArrayValues;
 use super::column::{BytesColumn, Column, Values};
 use super::compile::{BatchPlan, MapPlan};
 use super::pool::{Buf, BufPool};
@@ -135,10 +134,10 @@ impl Batch {
         self.data.features.get(number)
     }
 
-    /// Replaces a column by an array.
-    pub(super) fn set_array(&mut self, number: usize, values: ArrayValues, shape: [usize; 4]) {
+    /// Changes a column.
+    pub(super) fn set_pictures(&mut self, number: usize, set: impl FnOnce(&mut Column)) {
         if let Some(column) = self.data.features.get_mut(number) {
-            column.set_dense(Values::Array(values), shape);
+            set(column);
         }
     }
 

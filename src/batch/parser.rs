@@ -219,15 +219,8 @@ impl BatchParser {
     }
 
     /// Returns true if the schema has pictures.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Spec`] if a batch has no room for one, because it has no size.
-    pub(crate) fn has_pictures(&self) -> Result<bool> {
-        if let Some((_, name, _)) = self.plan.pictures.iter().find(|(_, _, spec)| spec.size.is_none()) {
-            let reason = "size: expected height and width in a loader, found none".into();
-            return Err(Error::from(ErrorKind::Spec(reason)).feature(name.as_bytes()));
-        }
-        Ok(!self.plan.pictures.is_empty())
+    pub(crate) fn has_pictures(&self) -> bool {
+        !self.plan.pictures.is_empty()
     }
 
     /// Sets whether all of each payload is validated, as protobuf's own decoder does. Default: false.
@@ -306,7 +299,7 @@ impl BatchParser {
     }
 
     /// Returns the limit of the bytes of a padded column.
-    pub(super) fn bytes_limit(&self) -> u64 {
+    pub(crate) fn bytes_limit(&self) -> u64 {
         self.limit
     }
 

@@ -535,8 +535,8 @@ impl LoaderOptions {
         let verify = self.verify.unwrap_or([dataset.set().verify(); 2]);
         // Without a decoder the parser refuses the schema.
         let has_pictures = match &self.mix {
-            Some(mix) => mix.have_pictures()?,
-            None => self.parser.as_ref().map_or(Ok(false), BatchParser::has_pictures)?,
+            Some(mix) => mix.have_pictures(),
+            None => self.parser.as_ref().is_some_and(BatchParser::has_pictures),
         };
         let decoder = self.pictures.filter(|_| has_pictures);
         let (parser, mix) = match decoder {

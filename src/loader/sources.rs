@@ -79,12 +79,8 @@ impl MixSources {
     }
 
     /// Returns true if a source has pictures.
-    pub(super) fn have_pictures(&self) -> Result<bool> {
-        let each = self.sources.iter().enumerate().map(|(number, source)| {
-            let has = source.parser.as_ref().map_or(Ok(false), BatchParser::has_pictures);
-            has.map_err(|e| source_error(number, e))
-        });
-        Ok(each.collect::<Result<Vec<_>>>()?.contains(&true))
+    pub(super) fn have_pictures(&self) -> bool {
+        self.sources.iter().filter_map(|source| source.parser.as_ref()).any(BatchParser::has_pictures)
     }
 
     /// Leaves the pictures of all sources as files.

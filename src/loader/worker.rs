@@ -252,7 +252,9 @@ impl BatchWorker {
             let draw = |row: usize, name: &str| {
                 named_draw(seeds.get(outcome.kept[row] as usize).copied().unwrap_or_default(), name)
             };
-            let bad = self.clock.decoding(|| pictures.pools.decode(&mut batch, &*pictures.decoder, draw))?;
+            let limit = own.bytes_limit();
+            let decode = || pictures.pools.decode(&mut batch, &*pictures.decoder, draw, limit);
+            let bad = self.clock.decoding(decode)?;
             if bad.is_empty() {
                 return Ok(StepContent::Columns(batch));
             }

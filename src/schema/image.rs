@@ -107,10 +107,4 @@ impl ImageSpec {
             _ => Ok(()),
         }
     }
-
-    /// Returns the values of a picture that has the size.
-    pub(crate) fn values(&self) -> Option<usize> {
-        let [h, w] = self.size?;
-        (h as usize).checked_mul(w as usize)?.checked_mul(usize::from(self.channels))
-    }
 }

@@ -171,6 +171,11 @@ impl Opened {
     }
 }
 
+/// Returns the height and the width of a picture.
+pub(crate) fn size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageError> {
+    Ok(open(file, spec)?.size())
+}
+
 /// Reads the header of a file. Its first bytes tell the format.
 fn open(file: &[u8], spec: &ImageSpec) -> Result<Opened, ImageError> {
     let opened = match file {

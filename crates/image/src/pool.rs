@@ -32,6 +32,12 @@ use tfseek::schema::ImageSpec;
 pub struct DecoderPool(Mutex<Vec<Decoder>>);
 
 impl PictureDecoder for DecoderPool {
+    fn size(&self, file: &[u8], spec: &ImageSpec) -> Result<[u32; 2], Box<str>> {
+        let size = crate::decoder::size(file, spec).map_err(|e| e.to_string())?;
+        // At most 100 million.
+        Ok(size.map(|side| side as u32))
+    }
+
     fn decode(
         &self,
         file: &[u8],

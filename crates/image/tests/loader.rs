@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tfseek::batch::{BatchParser, Column, Values};
+use tfseek::batch::{BatchParser, Column, RowSplits, Values};
 use tfseek::loader::Shuffle;
 use tfseek::schema::{Crop, ImageSpec, Resize};
 use tfseek::{
@@ -152,13 +152,57 @@ fn a_schema_with_pictures_needs_a_decoder() {
     assert_eq!(BatchParser::new(&schema).parse(&[row]).unwrap_err().to_string(), refused);
     let mut loader = ds.loader(&schema).batch_size(1).build().unwrap();
     assert_eq!(loader.next().unwrap().unwrap_err().to_string(), refused);
+}
 
-    let unsized_schema =
-        Schema::example().feature("image", FeatureSpec::Image(ImageSpec::default())).build().unwrap();
-    let loader = ds.loader(&unsized_schema).batch_size(1).pictures(Arc::new(DecoderPool::default()));
-    let e = loader.build().unwrap_err().to_string();
-    assert_eq!(
-        e,
-        "feature \"image\": invalid schema: size: expected height and width in a loader, found none"
-    );
+/// Pictures without a common size are the lines and pixels of a ragged column, also beside bad ones, which are left out.
+#[test]
+fn pictures_without_a_size_are_those_of_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let bad = [2, 7];
+    let (_, ds) = dataset(dir.path(), 11, &bad);
+    for (dtype, channels) in [(TensorDType::UInt8, 3), (TensorDType::UInt16, 1)] {
+        let spec = ImageSpec { dtype, channels, ..ImageSpec::default() };
+        for threads in [0, 2] {
+            let options = ds.loader(&schema(&spec, None)).batch_size(4).damage(Damage::Skip).threads(threads);
+            let mut rows = 0;
+            for step in options.pictures(Arc::new(DecoderPool::default())).build().unwrap() {
+                let step = step.unwrap();
+                let batch = step.batch().unwrap();
+                let Some(Column::Ragged(ragged)) = batch.get("image") else { panic!("{batch:?}") };
+                let [RowSplits::Int64(lines), RowSplits::Int64(pixels)] = &ragged.row_splits[..] else {
+                    panic!("{ragged:?}")
+                };
+                let Values::Array(values) = &ragged.values else { panic!("{ragged:?}") };
+                assert_eq!(ragged.shape, [values.len() / channels as usize, channels as usize]);
+                for (row, &k) in batch.int64("k").unwrap().iter().enumerate() {
+                    let file = picture(NAMES[k as usize % NAMES.len()]);
+                    let [from, to] = [row, row + 1].map(|row| pixels[lines[row] as usize] as usize);
+                    let of = |values: usize| values * channels as usize;
+                    let (height, width) = match dtype {
+                        TensorDType::UInt8 => {
+                            let want = Decoder::new().decode::<u8>(&file, &spec, 0).unwrap();
+                            assert_eq!(values.as_slice::<u8>().unwrap()[of(from)..of(to)], want.pixels);
+                            (want.height, want.width)
+                        }
+                        _ => {
+                            let want = Decoder::new().decode::<u16>(&file, &spec, 0).unwrap();
+                            assert_eq!(values.as_slice::<u16>().unwrap()[of(from)..of(to)], want.pixels);
+                            (want.height, want.width)
+                        }
+                    };
+                    assert_eq!((lines[row + 1] - lines[row]) as usize, height);
+                    let widths = pixels[lines[row] as usize..=lines[row + 1] as usize].windows(2);
+                    assert!(widths.map(|ends| ends[1] - ends[0]).all(|found| found == width as i64));
+                    rows += 1;
+                }
+            }
+            assert_eq!(rows, 9);
+        }
+    }
+    // The parser's limit holds for them.
+    let schema = schema(&ImageSpec::default(), None);
+    let limited = ds.loader(&schema).parser(BatchParser::new(&schema).limit(1000)).batch_size(2);
+    let mut loader = limited.pictures(Arc::new(DecoderPool::default())).build().unwrap();
+    let e = loader.next().unwrap().unwrap_err().to_string();
+    assert!(e.contains("image") && e.contains("1000"), "{e}");
 }
