@@ -77,7 +77,7 @@ def test_tutorial(module: str) -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 def test_the_script_of_the_tutorial_survives_kills(tmp_path: pathlib.Path) -> None:
     """It prints the same loss after three kills."""
-    for module in ("torch", "PIL"):
+    for module in ("torch", "PIL", "torchvision"):
         pytest.importorskip(module)
     (code,) = (block.code for _, blocks in sections("tutorial.md") for block in blocks if block.module == SCRIPT)
     printed = []
