@@ -480,7 +480,7 @@ pub(crate) struct TakenStep {
     info: Option<Py<StepInfo>>,
 }
 
-/// What is known of a step besides its batch. Arrays are created on access.
+/// The facts of a step besides its batch. Arrays are created on access.
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct StepInfo(Step, Arc<[u64]>);
 

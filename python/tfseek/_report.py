@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 @dataclass(frozen=True)
 class Report:
-    """What a :class:`tfseek.Loader` has delivered in this process, and where the time went.
+    """The batches that a :class:`tfseek.Loader` has delivered in this process, and where the time went.
 
     ``str(report)`` is one line, and :meth:`to_json` has all fields.
     """

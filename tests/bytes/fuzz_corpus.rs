@@ -3,17 +3,11 @@
 //! `TFSEEK_WRITE_SEEDS=1` rewrites the seeds, which changes nothing unless the generators changed. Findings of a fuzzer are added
 //! to a corpus by hand, under a descriptive name.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use tfseek_testkit::agree_parse::Input;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::roundtrip::roundtrip;
 use tfseek_testkit::shaped::{self, Style};
-use tfseek_testkit::{payloads, targets, tensors};
-
-fn corpus(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
-}
+use tfseek_testkit::{corpus, payloads, targets, tensors};
 
 const STATES: &[&str] = &[
     r#"{"v":1,"order":{"algo":"prp1","kind":"global"},"seed":42,"epoch":3,"pos":640,"n":1000,"fp":"99aa06d3014798d86001c324468d497f"}"#,
@@ -215,25 +209,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 #[test]
 fn every_seed_passes() {
     for &(name, target) in targets::TARGETS {
-        let dir = corpus(name);
-        if std::env::var_os("TFSEEK_WRITE_SEEDS").is_some() {
-            fs::create_dir_all(&dir).unwrap();
-            for (k, seed) in seeds(name).iter().enumerate() {
-                fs::write(dir.join(format!("seed-{k:02}")), seed).unwrap();
-            }
-        }
-        // Packages lack the corpus folder; use the generated seeds there.
-        let mut files: Vec<_> = fs::read_dir(&dir)
-            .map(|files| files.map(|file| file.unwrap().path()).collect())
-            .unwrap_or_default();
-        files.sort();
-        let kept = files.iter().map(|file| (file.display().to_string(), fs::read(file).unwrap()));
-        let made = seeds(name).into_iter().enumerate().map(|(k, seed)| (format!("{name}: seed {k}"), seed));
-        for (what, seed) in kept.chain(made) {
-            let ran = std::panic::catch_unwind(|| target(&seed));
-            assert!(ran.is_ok(), "{what}");
-        }
-        target(b"");
+        corpus::replay(name, &corpus::numbered(seeds(name)), target);
     }
 }
 

@@ -12,7 +12,7 @@ pub enum ImageError {
     Spec(String),
     /// The bytes are no picture of a known format.
     Format {
-        /// What they are instead.
+        /// The kind of the bytes.
         found: &'static str,
     },
     /// The file ends before all pixels.
@@ -74,7 +74,7 @@ impl fmt::Display for ImageError {
 
 impl std::error::Error for ImageError {}
 
-/// What is wrong with the file of a known format.
+/// A fault of a file of a known format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PictureFault {
     Truncated,

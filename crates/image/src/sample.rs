@@ -9,7 +9,7 @@ impl Sample for u8 {}
 impl Sample for u16 {}
 
 pub(crate) mod sealed {
-    /// What the decoders need of a sample.
+    /// The parts of a sample that decoders use.
     pub trait Sealed: Sized {
         /// The largest value.
         const MOST: Self;

@@ -12,6 +12,7 @@ pub mod alloc;
 pub mod arrays;
 pub mod bench;
 pub mod bucket;
+pub mod corpus;
 pub mod hex;
 pub mod oracle;
 pub mod order_twin;

@@ -308,28 +308,29 @@ fn size(json: Json) -> Result<[u32; 2], String> {
     sides.try_into().map_err(|sides: Vec<u32>| format!("expected height and width, found {sides:?}"))
 }
 
+/// Reads one of these values by its name.
+fn one_of<T: Copy, const N: usize>(
+    json: Json,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, String> {
+    let text = text(json)?;
+    all.into_iter().find(|&value| name(value) == text).ok_or_else(|| {
+        let names = all.map(name).join(" or ");
+        format!("expected {names}, found {text:?}")
+    })
+}
+
 fn resize(json: Json) -> Result<Resize, String> {
-    match text(json)?.as_str() {
-        "bilinear" => Ok(Resize::Bilinear),
-        "area" => Ok(Resize::Area),
-        other => Err(format!("expected bilinear or area, found {other:?}")),
-    }
+    one_of(json, [Resize::Bilinear, Resize::Area], Resize::name)
 }
 
 fn crop(json: Json) -> Result<Crop, String> {
-    match text(json)?.as_str() {
-        "center" => Ok(Crop::Center),
-        "random_resized" => Ok(Crop::RandomResized),
-        other => Err(format!("expected center or random_resized, found {other:?}")),
-    }
+    one_of(json, [Crop::Center, Crop::RandomResized], Crop::name)
 }
 
 fn byte_order(json: Json) -> Result<ByteOrder, String> {
-    match text(json)?.as_str() {
-        "little" => Ok(ByteOrder::Little),
-        "big" => Ok(ByteOrder::Big),
-        other => Err(format!("expected little or big, found {other:?}")),
-    }
+    one_of(json, [ByteOrder::Little, ByteOrder::Big], ByteOrder::name)
 }
 
 fn dtype(json: Json) -> Result<DType, String> {
@@ -342,11 +343,7 @@ fn dtype(json: Json) -> Result<DType, String> {
 }
 
 fn splits_dtype(json: Json) -> Result<SplitsDType, String> {
-    match text(json)?.as_str() {
-        "int32" => Ok(SplitsDType::Int32),
-        "int64" => Ok(SplitsDType::Int64),
-        other => Err(format!("expected int32 or int64, found {other:?}")),
-    }
+    one_of(json, [SplitsDType::Int32, SplitsDType::Int64], SplitsDType::name)
 }
 
 fn partition(json: Json) -> Result<Partition, String> {

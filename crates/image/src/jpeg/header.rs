@@ -96,7 +96,7 @@ pub(super) enum Segment {
     End,
 }
 
-/// What segments define for the scans behind them.
+/// Definitions of segments for the scans behind them.
 #[derive(Default)]
 pub(super) struct SegmentTables {
     pub(super) quantization: [Option<[u16; 64]>; 4],

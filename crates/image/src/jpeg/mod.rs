@@ -79,7 +79,7 @@ pub(crate) struct Jpeg {
     rows: emit::ScratchRows,
 }
 
-/// What is known of a component before its data are complete.
+/// The progress of a component while its data are incomplete.
 struct Progress {
     /// Position of its plane in those of all components, and of its coefficients.
     start: usize,

@@ -5,7 +5,7 @@ use super::header::{Component, Frame, Scan, ZIGZAG};
 use super::huffman::HuffmanTable;
 use crate::error::PictureFault;
 
-/// What a scan remembers between blocks, until the next restart marker.
+/// The state of a scan between blocks, until the next restart marker.
 #[derive(Default)]
 pub(super) struct Memory {
     /// The last first coefficient of each component of the scan.
@@ -34,7 +34,7 @@ pub(super) struct ScanData<'a> {
     pub(super) scan: &'a Scan,
 }
 
-/// What is done with the data of each block.
+/// The work on the data of each block.
 pub(super) trait Blocks {
     /// Reads a block.
     fn read(&mut self, bits: &mut Bits<'_>, memory: &mut Memory, place: BlockPosition) -> Result<(), Stop>;

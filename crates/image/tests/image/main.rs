@@ -4,9 +4,10 @@
 
 mod target;
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 use target::image;
+use tfseek_testkit::corpus;
 use tfseek_testkit::rng::Rng;
 
 /// Returns small pictures of all kinds, with their names.
@@ -42,22 +43,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 #[test]
 fn every_seed_passes() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/image");
-    if env::var_os("TFSEEK_WRITE_SEEDS").is_some() {
-        fs::create_dir_all(&dir).unwrap();
-        for (k, seed) in seeds().iter().enumerate() {
-            fs::write(dir.join(format!("seed-{k:02}")), seed).unwrap();
-        }
-    }
-    // A package lacks the corpus.
-    let files = fs::read_dir(&dir).into_iter().flatten().map(|file| file.unwrap().path());
-    for (what, seed) in files
-        .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
-        .chain(seeds().into_iter().enumerate().map(|(k, seed)| (format!("seed {k}"), seed)))
-    {
-        assert!(std::panic::catch_unwind(|| image(&seed)).is_ok(), "{what}");
-    }
-    image(b"");
+    corpus::replay("image", &corpus::numbered(seeds()), image);
 }
 
 #[test]

@@ -4,9 +4,8 @@
 
 mod target;
 
-use std::path::Path;
-use std::{env, fs};
 use target::tfx;
+use tfseek_testkit::corpus;
 use tfseek_testkit::rng::Rng;
 
 /// Texts of all forms.
@@ -39,22 +38,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 #[test]
 fn every_seed_passes() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/tfx");
-    if env::var_os("TFSEEK_WRITE_SEEDS").is_some() {
-        fs::create_dir_all(&dir).unwrap();
-        for (k, seed) in seeds().iter().enumerate() {
-            fs::write(dir.join(format!("seed-{k:02}")), seed).unwrap();
-        }
-    }
-    // A package lacks the corpus.
-    let files = fs::read_dir(&dir).into_iter().flatten().map(|file| file.unwrap().path());
-    for (what, seed) in files
-        .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
-        .chain(seeds().into_iter().enumerate().map(|(k, seed)| (format!("seed {k}"), seed)))
-    {
-        assert!(std::panic::catch_unwind(|| tfx(&seed)).is_ok(), "{what}");
-    }
-    tfx(b"");
+    corpus::replay("tfx", &corpus::numbered(seeds()), tfx);
     tfx(&[&[0], &include_bytes!("../schema.pbtxt")[..]].concat());
 }
 

@@ -4,9 +4,8 @@
 
 mod target;
 
-use std::path::Path;
-use std::{env, fs};
 use target::request;
+use tfseek_testkit::corpus;
 use tfseek_testkit::rng::Rng;
 
 /// Seeds: a name, and the bytes of a connection.
@@ -89,20 +88,8 @@ const PARTS: &[&[u8]] = &[
 
 #[test]
 fn every_seed_passes() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/request");
-    if env::var_os("TFSEEK_WRITE_SEEDS").is_some() {
-        fs::create_dir_all(&dir).unwrap();
-        for (name, seed) in SEEDS {
-            fs::write(dir.join(name), seed).unwrap();
-        }
-    }
-    // A package lacks the corpus.
-    let files = fs::read_dir(&dir).into_iter().flatten().map(|file| file.unwrap().path());
-    let kept = files.map(|path| (path.display().to_string(), fs::read(path).unwrap()));
-    for (what, seed) in kept.chain(SEEDS.iter().map(|(name, seed)| ((*name).to_owned(), seed.to_vec()))) {
-        assert!(std::panic::catch_unwind(|| request(&seed)).is_ok(), "{what}");
-    }
-    request(b"");
+    let seeds: Vec<_> = SEEDS.iter().map(|(name, seed)| ((*name).to_owned(), seed.to_vec())).collect();
+    corpus::replay("request", &seeds, request);
     request(&[&b"GET / HTTP/1.1\r\nX: "[..], &vec![b'x'; 20_000]].concat());
     request(&[&b"GET / HTTP/1.1\r\n"[..], &b"X: y\r\n".repeat(200)].concat());
 }
