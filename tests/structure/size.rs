@@ -3,12 +3,13 @@
 use crate::source::{code, files, pages, root};
 
 /// The published crates: the core first.
-const PUBLISHED: [&str; 7] = [
+const PUBLISHED: [&str; 8] = [
     "src",
     "crates/arrow/src",
     "crates/cli/src",
     "crates/convert/src",
     "crates/image/src",
+    "crates/tfds/src",
     "crates/tools/src",
     "crates/view/src",
 ];
