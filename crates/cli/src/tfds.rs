@@ -8,7 +8,7 @@ use crate::records;
 use crate::text::count;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tfseek_tools::tfds::{CheckedInfo, FileSplit, SplitCheck};
+use tfseek_tfds::{CheckedInfo, FileSplit, SplitCheck};
 
 /// The comparison of a verb's files with the `dataset_info.json` of their folders.
 pub(crate) struct Splits {

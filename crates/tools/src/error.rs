@@ -117,13 +117,6 @@ pub enum ToolsError {
     },
     /// A text is no statistics that were saved, or statistics with other options.
     Saved(SavedReason),
-    /// A `dataset_info.json` has another content than expected.
-    Info {
-        /// The field with the fault, such as `splits[0].name`. Empty for the whole file.
-        field: String,
-        /// The expected and the found content.
-        reason: String,
-    },
     /// A text is no schema of TensorFlow Metadata.
     Schema {
         /// Position of the token that is wrong.
@@ -480,8 +473,6 @@ impl fmt::Display for ToolsError {
             TooManySlices { by, limit } => {
                 write!(f, "{by}: expected at most {limit} values to slice by, found more")
             }
-            Info { field, reason } if field.is_empty() => f.write_str(reason),
-            Info { field, reason } => write!(f, "{field}: {reason}"),
             Schema { at, reason } => write!(f, "line {}, column {}: {reason}", at.line, at.column),
             Json { at, feature, reason } => {
                 write!(f, "line {}, column {} (byte {}): ", at.line, at.column, at.offset)?;

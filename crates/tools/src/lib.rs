@@ -13,7 +13,6 @@
 //! * The module [`record_json`] writes records as JSON, [`proto_json`] in protobuf's form, and [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
-//! * The module [`tfds`] compares record counts with the `dataset_info.json` of TensorFlow Datasets.
 //! * The module [`stats`] computes statistics of records and features.
 //! * [`thousands`] groups the digits of a number.
 //! * [`decodable`] finds the records of a dataset that decode and meet a condition.
@@ -47,7 +46,7 @@ pub mod wildcards;
 mod work;
 mod write;
 
-pub use describe::{grep, stats, tfds, tfx, validate};
+pub use describe::{grep, stats, tfx, validate};
 pub use digits::thousands;
 pub use error::{
     OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition, ToolsError,

@@ -21,9 +21,9 @@ use tfseek::example::MessageKind;
 use tfseek::index;
 use tfseek::paths::set_of;
 use tfseek::{Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warning};
+use tfseek_tfds::FileSplit;
 use tfseek_tools::Content;
 use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
-use tfseek_tools::tfds::FileSplit;
 
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {

@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tfseek::Error;
-use tfseek_tools::tfds::FileSplit;
+use tfseek_tfds::FileSplit;
 use tfseek_tools::{Verification, VerifyOptions};
 
 #[derive(Debug, Args)]

@@ -2,6 +2,5 @@
 
 pub mod grep;
 pub mod stats;
-pub mod tfds;
 pub mod tfx;
 pub mod validate;

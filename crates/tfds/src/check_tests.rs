@@ -1,7 +1,9 @@
 //! Tests of the reader and of the comparison, on folders of empty files.
 
-use super::*;
+use crate::info::MAX_BYTES;
+use crate::{DatasetInfo, SplitCheck};
 use std::fs;
+use std::path::Path;
 use tempfile::TempDir;
 
 const TRAIN: &str = r#"{"name": "train", "shardLengths": ["3", 2], "numBytes": "99", "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"}"#;
@@ -38,20 +40,55 @@ fn integers_are_strings_or_numbers() {
 }
 
 #[test]
+fn names_are_in_camel_case_or_in_snake_case() {
+    let text = br#"{"name": "x", "config_name": "en", "file_format": "tfrecord", "supervised_keys": {"tuple": {"items": [{"feature_key": "a"}, {"featureKey": "b"}]}},
+        "splits": [{"name": "train", "shard_lengths": ["1", 2], "num_bytes": "7", "filepath_template": "{SHARD_INDEX}"}]}"#;
+    let read = DatasetInfo::parse(text).unwrap();
+    assert_eq!((read.config.as_deref(), read.version), (Some("en"), None));
+    let keys = read.supervised_keys.unwrap();
+    assert_eq!(keys, ["a", "b"]);
+    let train = &read.splits[0];
+    assert_eq!((train.records(), train.num_bytes), (Some(3), Some(7)));
+    assert_eq!(train.shard_path(1, 2).to_str(), Some("00001"));
+}
+
+#[test]
+fn supervised_keys_have_two_forms() {
+    let read =
+        |keys: &str| DatasetInfo::parse(format!(r#"{{"name": "x", "supervisedKeys": {keys}}}"#).as_bytes());
+    let keys = |keys: &str| read(keys).unwrap().supervised_keys;
+    let two = |a: &str, b: &str| Some(vec![a.to_owned(), b.to_owned()]);
+    assert_eq!(keys(r#"{"input": "image", "output": "label"}"#), two("image", "label"));
+    assert_eq!(keys(r#"{"tuple": {"items": [{"featureKey": "x"}, {"featureKey": "y"}]}}"#), two("x", "y"));
+    assert_eq!((keys("null"), keys("{}"), keys(r#"{"input": "image"}"#)), (None, None, None));
+    // Dicts, and tuples in tuples.
+    let nested = read(r#"{"tuple": {"items": [{"featureKey": "x"}, {"tuple": {}}]}}"#).unwrap();
+    assert!(nested.supervised_keys.is_none() && nested.has_nested_keys);
+    for (bad, message) in [
+        ("3", "supervisedKeys: expected an object, found 3"),
+        (r#"{"tuple": []}"#, "supervisedKeys.tuple: expected an object with a list of items, found a list"),
+        (r#"{"tuple": {"items": [1]}}"#, "supervisedKeys.tuple.items[0]: expected an object, found 1"),
+        (r#"{"input": 1}"#, "supervisedKeys.input: expected a string, found 1"),
+    ] {
+        assert_eq!(read(bad).unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
 fn the_names_of_shards_follow_the_template() {
     let path = |template: &str, shards| {
         let text = format!(r#"{{"name": "train", "filepathTemplate": "{template}"}}"#);
         let read = DatasetInfo::parse(info(&text).as_bytes()).unwrap();
         let path = read.splits[0].shard_path(7, shards);
         // Each name is read back.
-        assert_eq!(read.splits[0].shard_number(path.to_str().unwrap()), Some(7));
+        assert_eq!(read.splits[0].template().shard(path.to_str().unwrap()), Some(7));
         path.display().to_string()
     };
     assert_eq!(path("", 10), "tiny-train.tfrecord-00007-of-00010");
     assert_eq!(path("{SPLIT}/d.{FILEFORMAT}-{SHARD_INDEX}", 10), "train/d.tfrecord-00007");
     assert_eq!(path("{SHARD_INDEX}.{NUM_SHARDS}.{DATASET}", 1_234_567), "0000007.1234567.tiny");
     let read = DatasetInfo::parse(info(TRAIN).as_bytes()).unwrap();
-    let number = |name| read.splits[0].shard_number(name);
+    let number = |name| read.splits[0].template().shard(name);
     assert_eq!(number("tiny-train.tfrecord-7-of-9"), Some(7));
     for name in [
         "tiny-train.tfrecord-7-of-",
@@ -97,6 +134,22 @@ fn damaged_files_are_refused_with_the_field() {
         "splits[1].filepathTemplate: expected the variable DATASET",
     );
     split(r#""name": "x", "filepathTemplate": "a{""#, "splits[1].filepathTemplate: expected `}`");
+    for (template, found) in
+        [("/tmp/{SHARD_INDEX}", "/tmp/00000"), ("../{SPLIT}", "../x"), ("a/../../b", "a/../../b")]
+    {
+        let message =
+            format!("splits[1].filepathTemplate: expected a path below the folder, found \"{found}\"");
+        split(&format!(r#""name": "x", "filepathTemplate": "{template}""#), &message);
+    }
+    split(r#""name": "..", "filepathTemplate": "{SPLIT}/{SHARD_INDEX}""#, "expected a path below the folder");
+    for (name, template) in
+        [("x".repeat(3000), "{SPLIT}{SPLIT}".to_owned()), ("x".to_owned(), "x".repeat(5000))]
+    {
+        split(
+            &format!(r#""name": "{name}", "filepathTemplate": "{template}""#),
+            "splits[1].filepathTemplate: expected a path of at most 4096 bytes, found more",
+        );
+    }
     let long = format!(r#""name": "x", "numBytes": "{}""#, "x".repeat(1000));
     let e = DatasetInfo::parse(info(&format!("{{{long}}}")).as_bytes()).unwrap_err().to_string();
     assert!(e.len() < 200, "{e}");

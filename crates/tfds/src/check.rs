@@ -1,21 +1,8 @@
-//! `dataset_info.json` of TensorFlow Datasets (TFDS): the splits of a dataset and their record counts, compared with its shards.
+//! Record counts and names of shards, compared with the `dataset_info.json` of their folder.
 //!
 //! The file lies in the folder of the shards, or in the folder above it if the template of its names contains folders.
-//!
-//! ```
-//! use tfseek_tools::tfds::DatasetInfo;
-//!
-//! let text = br#"{"name": "mnist", "splits": [{"name": "test", "shardLengths": ["6000", "4000"]}]}"#;
-//! let info = DatasetInfo::parse(text)?;
-//! assert_eq!(info.splits[0].records(), Some(10_000));
-//! assert_eq!(info.splits[0].shard_path(1, 2).to_str(), Some("mnist-test.tfrecord-00001-of-00002"));
-//! # Ok::<(), tfseek_tools::ToolsError>(())
-//! ```
 
-mod info;
-
-pub use info::{DatasetInfo, MAX_BYTES, SplitInfo};
-
+use crate::info::{DatasetInfo, SplitInfo};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -86,7 +73,7 @@ impl SplitCheck {
         let k = self.load(folder).or_else(|| {
             // In the folder above, only a template with folders names files in this one.
             let k = self.load(above?)?;
-            self.infos.get(k)?.info.splits.iter().any(SplitInfo::has_folders).then_some(k)
+            self.infos.get(k)?.info.splits.iter().any(|split| split.template().has_folders()).then_some(k)
         })?;
         self.infos.get_mut(k)?.add(path, records)
     }
@@ -156,9 +143,9 @@ impl CheckedInfo {
         let name = path.strip_prefix(&self.folder).ok().and_then(Path::to_str);
         let matching = |name: &str| {
             let mut all = self.info.splits.iter().enumerate();
-            let first = all.find_map(|(k, split)| Some((k, split.shard_number(name)?)))?;
+            let first = all.find_map(|(k, split)| Some((k, split.template().shard(name)?)))?;
             // Splits whose shards have the same names cannot be compared.
-            all.all(|(_, split)| split.shard_number(name).is_none()).then_some(first)
+            all.all(|(_, split)| split.template().shard(name).is_none()).then_some(first)
         };
         let place = name.and_then(matching);
         let Some((name, (k, shard))) = name.zip(place) else {
@@ -227,6 +214,3 @@ impl CheckedInfo {
         messages
     }
 }
-
-#[cfg(test)]
-mod tests;
