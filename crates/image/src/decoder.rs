@@ -31,20 +31,20 @@ pub struct Image<T> {
 /// let spec = ImageSpec { size: Some([8, 8]), ..ImageSpec::default() };
 /// let mut pixels = [0_u8; 8 * 8 * 3];
 /// let e = Decoder::new().decode_into(b"GIF89a", &spec, 0, &mut pixels).unwrap_err();
-/// assert_eq!(e, ImageError::Format { found: "a GIF" });
+/// assert_eq!(e, ImageError::Format { expected: "a JPEG or PNG picture", found: "a GIF" });
 /// ```
 #[derive(Default)]
 pub struct Decoder {
     jpeg: Jpeg,
     /// Pixels as they are in a file.
-    frame: Vec<u8>,
-    /// Pixels before a resize.
-    scratch: Scratch,
+    pub(crate) frame: Vec<u8>,
+    /// Pixels before a resize, or the bytes of floats.
+    pub(crate) scratch: Scratch,
     resizer: Resizer,
 }
 
-/// The header of a file.
-enum Opened {
+/// The header of a JPEG or a PNG.
+pub(crate) enum Opened {
     Jpeg(Box<Header>),
     Png([usize; 2]),
 }
@@ -75,7 +75,7 @@ impl Decoder {
                 out.len()
             )));
         }
-        let opened = open(file, spec)?;
+        let opened = open_for(file, spec)?;
         let rect = crate::spec::rect(spec, opened.size(), draw)?;
         self.finish(file, opened, rect, spec, [h, w], out)
     }
@@ -88,7 +88,7 @@ impl Decoder {
         draw: u64,
     ) -> Result<Image<T>, ImageError> {
         spec.check().map_err(ImageError::of_spec)?;
-        let opened = open(file, spec)?;
+        let opened = open_for(file, spec)?;
         let rect = crate::spec::rect(spec, opened.size(), draw)?;
         let [height, width] =
             spec.size.map_or([rect.height, rect.width], |size| size.map(|side| side as usize));
@@ -129,7 +129,7 @@ impl Decoder {
     }
 
     /// Decodes the pixels of a rectangle.
-    fn pixels<T: Sample>(
+    pub(crate) fn pixels<T: Sample>(
         &mut self,
         file: &[u8],
         opened: Opened,
@@ -163,41 +163,60 @@ impl Opened {
         }
     }
 
-    fn size(&self) -> [usize; 2] {
+    pub(crate) fn size(&self) -> [usize; 2] {
         match self {
             Opened::Jpeg(header) => header.size(),
             Opened::Png(size) => *size,
+        }
+    }
+
+    /// Returns the channels of `file`: those that TensorFlow decodes without a wish.
+    pub(crate) fn channels(&self, file: &[u8]) -> usize {
+        match self {
+            Opened::Jpeg(header) => header.channels(),
+            Opened::Png(_) => png::channels(file),
+        }
+    }
+
+    /// Refuses channels that a file does not have.
+    pub(crate) fn check_channels(&self, channels: usize) -> Result<(), ImageError> {
+        match self {
+            Opened::Jpeg(_) if channels == 4 => {
+                Err(ImageError::Unsupported { what: "4 channels of a JPEG, which has no alpha" })
+            }
+            Opened::Jpeg(header) if header.is_cmyk() && channels == 1 => {
+                Err(ImageError::Unsupported { what: "1 channel of a JPEG in CMYK" })
+            }
+            _ => Ok(()),
         }
     }
 }
 
 /// Returns the height and the width of a picture.
 pub(crate) fn size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageError> {
-    Ok(open(file, spec)?.size())
+    Ok(open_for(file, spec)?.size())
 }
 
-/// Reads the header of a file. Its first bytes tell the format.
-fn open(file: &[u8], spec: &ImageSpec) -> Result<Opened, ImageError> {
-    let opened = match file {
-        [] => return Err(ImageError::Format { found: "no bytes" }),
-        [0xff, 0xd8, ..] => Opened::Jpeg(Box::new(Header::read(file).map_err(|fault| fault.of("JPEG"))?)),
-        _ if file.starts_with(png::SIGNATURE) => {
-            Opened::Png(png::size(file).map_err(|fault| fault.of("PNG"))?)
-        }
-        _ => return Err(ImageError::Format { found: other_format(file) }),
-    };
+/// Reads the header of a file, and refuses what the spec cannot have.
+fn open_for(file: &[u8], spec: &ImageSpec) -> Result<Opened, ImageError> {
+    let opened = open(file, "a JPEG or PNG picture")?;
     let [height, width] = opened.size();
     if height.saturating_mul(width) > MOST_PIXELS {
-        return Err(ImageError::TooLarge { height, width });
+        return Err(ImageError::TooLarge { frames: None, height, width });
     }
-    match &opened {
-        Opened::Jpeg(_) if spec.channels == 4 => {
-            Err(ImageError::Unsupported { what: "4 channels of a JPEG, which has no alpha" })
+    opened.check_channels(spec.channels.into())?;
+    Ok(opened)
+}
+
+/// Reads the header of a JPEG or a PNG. Its first bytes tell the format. `expected` is for the error of another one.
+pub(crate) fn open(file: &[u8], expected: &'static str) -> Result<Opened, ImageError> {
+    match file {
+        [] => Err(ImageError::Format { expected, found: "no bytes" }),
+        [0xff, 0xd8, ..] => Ok(Opened::Jpeg(Box::new(Header::read(file).map_err(|fault| fault.of("JPEG"))?))),
+        _ if file.starts_with(png::SIGNATURE) => {
+            Ok(Opened::Png(png::size(file).map_err(|fault| fault.of(png::FORMAT))?))
         }
-        Opened::Jpeg(header) if header.is_cmyk() && spec.channels == 1 => {
-            Err(ImageError::Unsupported { what: "1 channel of a JPEG in CMYK" })
-        }
-        _ => Ok(opened),
+        _ => Err(ImageError::Format { expected, found: other_format(file) }),
     }
 }
 

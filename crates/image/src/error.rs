@@ -1,5 +1,6 @@
 //! `ImageError`: the reason why a picture has no pixels.
 
+use crate::form::{PictureForm, PictureShape};
 use std::collections::TryReserveError;
 use std::fmt;
 pub(crate) use tfseek::schema::MOST_PIXELS;
@@ -12,6 +13,8 @@ pub enum ImageError {
     Spec(String),
     /// The bytes are no picture of a known format.
     Format {
+        /// The formats that are read.
+        expected: &'static str,
         /// The kind of the bytes.
         found: &'static str,
     },
@@ -34,6 +37,8 @@ pub enum ImageError {
     },
     /// The picture has too many pixels.
     TooLarge {
+        /// The number of frames, of a GIF.
+        frames: Option<usize>,
         /// Height in pixels.
         height: usize,
         /// Width in pixels.
@@ -48,6 +53,13 @@ pub enum ImageError {
         /// True if a larger picture is cropped.
         crop: bool,
     },
+    /// The picture does not have the declared form.
+    Shape {
+        /// Shape of the picture.
+        found: PictureShape,
+        /// The declared form.
+        expected: PictureForm,
+    },
     /// Memory for the pixels could not be allocated.
     Memory,
 }
@@ -56,16 +68,20 @@ impl fmt::Display for ImageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ImageError::Spec(reason) => f.write_str(reason),
-            ImageError::Format { found } => write!(f, "expected a JPEG or PNG picture, found {found}"),
+            ImageError::Format { expected, found } => write!(f, "expected {expected}, found {found}"),
             ImageError::Truncated { format } => write!(f, "{format}: the data end before all pixels"),
             ImageError::Corrupt { format, what } => write!(f, "{format}: invalid {what}"),
             ImageError::Unsupported { what } => write!(f, "not supported: {what}"),
-            ImageError::TooLarge { height, width } => {
-                write!(f, "expected at most {MOST_PIXELS} pixels, found {height} x {width}")
+            ImageError::TooLarge { frames, height, width } => {
+                let frames = frames.map_or(String::new(), |frames| format!("{frames} x "));
+                write!(f, "expected at most {MOST_PIXELS} pixels, found {frames}{height} x {width}")
             }
             ImageError::Size { found: [height, width], expected: [h, w], crop } => {
                 let least = if *crop { "at least " } else { "" };
                 write!(f, "expected {least}{h} x {w} pixels (height x width), found {height} x {width}")
+            }
+            ImageError::Shape { found, expected } => {
+                write!(f, "expected a picture of the shape {expected}, found {found}")
             }
             ImageError::Memory => f.write_str("no memory for the pixels"),
         }

@@ -63,18 +63,42 @@ pub(crate) fn decode<T: Sample>(
 /// The chunk that ends a PNG.
 const END: &[u8] = b"\0\0\0\0IEND\xae\x42\x60\x82";
 
+/// A chunk of a file, which may be cut.
+struct Chunk<'a> {
+    tag: &'a [u8],
+    /// Position behind it.
+    end: usize,
+}
+
+/// Returns the chunks of a file.
+fn chunks(data: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
+    let mut at = SIGNATURE.len();
+    std::iter::from_fn(move || {
+        let &[a, b, c, d] = data.get(at..at + 4)? else { return None };
+        let tag = data.get(at + 4..at + 8).unwrap_or_default();
+        let end = at.checked_add(12)?.checked_add(u32::from_be_bytes([a, b, c, d]) as usize)?;
+        at = end.min(data.len());
+        Some(Chunk { tag, end })
+    })
+}
+
 /// Returns the file up to the last chunk of pixels that is complete.
 fn pixel_chunks(data: &[u8]) -> Option<&[u8]> {
-    let (mut at, mut end) = (SIGNATURE.len(), None);
-    while let Some(&[a, b, c, d]) = data.get(at..at + 4) {
-        let next = at.checked_add(12)?.checked_add(u32::from_be_bytes([a, b, c, d]) as usize)?;
-        let pixels = data.get(at + 4..at + 8) == Some(b"IDAT");
-        if pixels && next <= data.len() {
-            end = Some(next);
-        }
-        at = next.min(data.len());
+    let complete = chunks(data).filter(|chunk| chunk.tag == b"IDAT" && chunk.end <= data.len());
+    data.get(..complete.last()?.end)
+}
+
+/// Returns the channels of a file whose size was read. A transparent colour is one only in a palette.
+pub(crate) fn channels(data: &[u8]) -> usize {
+    let mut before = chunks(data).take_while(|chunk| chunk.tag != b"IDAT");
+    match data.get(25) {
+        Some(2) => 3,
+        Some(3) if before.any(|chunk| chunk.tag == b"tRNS") => 4,
+        Some(3) => 3,
+        Some(4) => 2,
+        Some(6) => 4,
+        _ => 1,
     }
-    data.get(..end?)
 }
 
 fn decode_chunks<T: Sample>(
@@ -140,6 +164,7 @@ fn convert<'a, T: Sample>(
                 let rounding = if wide { 16384 } else { 0 };
                 *grey = of((9797 * r + 19234 * g + 3737 * b + rounding) >> 15);
             }
+            [grey, last] => (*grey, *last) = (of(r), alpha),
             [out @ .., last] if channels == 4 => {
                 out.copy_from_slice(&[of(r), of(g), of(b)]);
                 *last = alpha;

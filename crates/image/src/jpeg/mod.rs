@@ -62,6 +62,11 @@ impl Header {
         [self.frame.height, self.frame.width]
     }
 
+    /// Returns the channels of the pixels: 1 for a picture of one component, else 3.
+    pub(crate) fn channels(&self) -> usize {
+        if self.colour == Colour::Grey { 1 } else { 3 }
+    }
+
     /// Returns true if the picture is in four inks.
     pub(crate) fn is_cmyk(&self) -> bool {
         matches!(self.colour, Colour::Cmyk | Colour::Ycck)

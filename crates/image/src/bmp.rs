@@ -1,0 +1,83 @@
+//! BMP of 8, 24 and 32 bits without compression.
+
+use crate::error::PictureFault;
+use crate::sample::Sample;
+
+/// The name of the format in errors.
+pub(crate) const FORMAT: &str = "BMP";
+
+/// A file whose pixels are complete.
+pub(crate) struct Bmp<'a> {
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+    /// Bytes per pixel: 1, 3 or 4.
+    pub(crate) channels: usize,
+    /// True if the first row is the one at the top.
+    top_down: bool,
+    /// The rows. Each has a multiple of four bytes.
+    rows: &'a [u8],
+    stride: usize,
+}
+
+/// The bits of red, green and blue of a pixel, if the bytes are blue, green, red, alpha.
+const MASKS: [u32; 3] = [0x00ff_0000, 0x0000_ff00, 0x0000_00ff];
+
+impl<'a> Bmp<'a> {
+    /// Reads the header.
+    pub(crate) fn read(data: &'a [u8]) -> Result<Bmp<'a>, PictureFault> {
+        let number = |at: usize| match data.get(at..at + 4) {
+            Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d])),
+            _ => Err(PictureFault::Truncated),
+        };
+        let (offset, header) = (number(10)?, number(14)?);
+        if header < 40 {
+            return Err(PictureFault::Unsupported("BMP with a header of OS/2"));
+        }
+        let (width, height) = (number(18)?.cast_signed(), number(22)?.cast_signed());
+        let (bits, compression) = (number(26)? >> 16, number(30)?);
+        let channels = match bits {
+            8 => 1,
+            24 => 3,
+            32 => 4,
+            _ => return Err(PictureFault::Unsupported("BMP of other than 8, 24 and 32 bits")),
+        };
+        match compression {
+            0 => {}
+            3 | 6 if bits == 32 => {
+                if [number(54)?, number(58)?, number(62)?] != MASKS {
+                    return Err(PictureFault::Unsupported("BMP with other masks of colours"));
+                }
+            }
+            _ => return Err(PictureFault::Unsupported("BMP with compression")),
+        }
+        if width <= 0 || height == 0 {
+            return Err(PictureFault::Corrupt("size"));
+        }
+        if header.checked_add(14).is_none_or(|end| end > offset) {
+            return Err(PictureFault::Corrupt("offset of the pixels"));
+        }
+        let top_down = height < 0;
+        let (height, width) = (height.unsigned_abs() as usize, width.unsigned_abs() as usize);
+        let stride = width.checked_mul(channels).and_then(|bytes| bytes.checked_next_multiple_of(4));
+        let bytes = stride.and_then(|stride| stride.checked_mul(height));
+        let rows = data.get(offset as usize..).zip(bytes).and_then(|(rows, bytes)| rows.get(..bytes));
+        let (Some(stride), Some(rows)) = (stride, rows) else { return Err(PictureFault::Truncated) };
+        Ok(Bmp { height, width, channels, top_down, rows, stride })
+    }
+
+    /// Writes the pixels to `out`, with 3 or 4 channels or those of the file.
+    pub(crate) fn decode<T: Sample>(&self, channels: usize, out: &mut [T]) {
+        for (y, out) in out.chunks_exact_mut(self.width * channels).enumerate() {
+            let row = if self.top_down { y } else { self.height - 1 - y };
+            let row = &self.rows[row * self.stride..][..self.width * self.channels];
+            for (pixel, out) in row.chunks_exact(self.channels).zip(out.chunks_exact_mut(channels)) {
+                let colour = match *pixel {
+                    [b, g, r, alpha] => [r, g, b, alpha],
+                    [b, g, r] => [r, g, b, u8::MAX],
+                    _ => [pixel[0], pixel[0], pixel[0], u8::MAX],
+                };
+                T::of_bytes(&colour[..channels], 256, out);
+            }
+        }
+    }
+}

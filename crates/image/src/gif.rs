@@ -1,0 +1,226 @@
+//! GIF: blocks and frames. The codes of the pixels are decoded by the crate `weezl`.
+//!
+//! Frames are those of TensorFlow: the canvas is as large as the largest frame, black at first, and each frame is painted over the one before,
+//! whatever is to happen with that. The size of the screen and times are not used.
+
+use crate::error::{MOST_PIXELS, PictureFault};
+use crate::memory::resize;
+use crate::sample::Sample;
+use weezl::{BitOrder, decode::Decoder};
+
+/// The name of the format in errors.
+pub(crate) const FORMAT: &str = "GIF";
+
+/// The most pixels that a byte of codes has. A code of 12 bits, the longest, has at most 4096.
+const MOST_PER_BYTE: usize = 4096 * 8 / 12 + 1;
+
+/// A file whose blocks are complete.
+pub(crate) struct Gif<'a> {
+    pub(crate) frames: usize,
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+    blocks: GifBlocks<'a>,
+}
+
+impl<'a> Gif<'a> {
+    /// Reads the blocks without the pixels. Frames that have too few bytes for their pixels are an error here already.
+    pub(crate) fn read(data: &'a [u8]) -> Result<Gif<'a>, PictureFault> {
+        let mut blocks = GifBlocks::read(data)?;
+        let mut gif = Gif { frames: 0, height: 0, width: 0, blocks };
+        while let Some(frame) = blocks.next()? {
+            let bytes: usize = frame.codes().map(<[u8]>::len).sum();
+            let pixels = frame.height * frame.width;
+            if pixels <= MOST_PIXELS && pixels > bytes.saturating_mul(MOST_PER_BYTE) {
+                return Err(PictureFault::Truncated);
+            }
+            gif.frames += 1;
+            gif.height = gif.height.max(frame.height);
+            gif.width = gif.width.max(frame.width);
+        }
+        if gif.frames == 0 { Err(PictureFault::Corrupt("file without a frame")) } else { Ok(gif) }
+    }
+
+    /// Writes the RGB pixels of all frames to `out`. `scratch` is for the colour numbers of a frame.
+    pub(crate) fn decode<T: Sample>(&self, scratch: &mut Vec<u8>, out: &mut [T]) -> Result<(), PictureFault> {
+        let canvas = self.height * self.width * 3;
+        let mut blocks = self.blocks;
+        let mut decoder = None;
+        let mut start = 0;
+        while let Some(frame) = blocks.next()? {
+            let (before, rest) = out.split_at_mut(start);
+            let canvas = &mut rest[..canvas];
+            match before.len().checked_sub(canvas.len()) {
+                Some(last) => canvas.copy_from_slice(&before[last..]),
+                None => canvas.fill(T::default()),
+            }
+            let pixels = frame.height * frame.width;
+            resize(scratch, pixels)?;
+            frame.unpack(&mut decoder, &mut scratch[..pixels])?;
+            frame.paint(&scratch[..pixels], self.width, canvas)?;
+            start += canvas.len();
+        }
+        Ok(())
+    }
+}
+
+/// A frame of a file.
+struct GifFrame<'a> {
+    left: usize,
+    top: usize,
+    width: usize,
+    height: usize,
+    interlaced: bool,
+    /// Red, green and blue of each colour.
+    palette: &'a [u8],
+    /// The colour that leaves a pixel as it is.
+    transparent: Option<u8>,
+    /// Bits of the first codes, without the one more that they have.
+    bits: u8,
+    /// Sub-blocks of codes.
+    codes: &'a [u8],
+}
+
+/// A decoder with the number of bits that it was made for.
+type CodeDecoder = Option<(u8, Decoder)>;
+
+impl<'a> GifFrame<'a> {
+    /// Returns the codes without the lengths of the sub-blocks.
+    fn codes(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut at = 0;
+        let codes = self.codes;
+        std::iter::from_fn(move || sub_block(codes, &mut at).ok().flatten())
+    }
+
+    /// Writes the number of the colour of each pixel to `out`, in the sequence of the file.
+    fn unpack(&self, decoder: &mut CodeDecoder, out: &mut [u8]) -> Result<(), PictureFault> {
+        let decoder = match decoder {
+            Some((bits, decoder)) if *bits == self.bits => {
+                decoder.reset();
+                decoder
+            }
+            _ => &mut decoder.insert((self.bits, Decoder::new(BitOrder::Lsb, self.bits))).1,
+        };
+        let mut done = 0;
+        for codes in self.codes() {
+            let mut at = 0;
+            while at < codes.len() && done < out.len() {
+                let step = decoder.decode_bytes(&codes[at..], &mut out[done..]);
+                step.status.map_err(|_| PictureFault::Corrupt("code of a pixel"))?;
+                if step.consumed_in == 0 && step.consumed_out == 0 {
+                    // The codes have ended.
+                    return Err(PictureFault::Truncated);
+                }
+                at += step.consumed_in;
+                done += step.consumed_out;
+            }
+        }
+        if done < out.len() { Err(PictureFault::Truncated) } else { Ok(()) }
+    }
+
+    /// Paints the part that is on the canvas.
+    fn paint<T: Sample>(&self, numbers: &[u8], width: usize, canvas: &mut [T]) -> Result<(), PictureFault> {
+        // The first row and the distance of the next ones, for each pass.
+        let passes: &[(usize, usize)] =
+            if self.interlaced { &[(0, 8), (4, 8), (2, 4), (1, 2)] } else { &[(0, 1)] };
+        let rows = passes.iter().flat_map(|&(first, step)| (first..self.height).step_by(step));
+        for (numbers, y) in numbers.chunks_exact(self.width).zip(rows) {
+            let row = canvas.chunks_exact_mut(width * 3).nth(self.top + y);
+            let pixels = row.and_then(|row| row.get_mut(self.left * 3..)).unwrap_or_default();
+            for (&number, pixel) in numbers.iter().zip(pixels.chunks_exact_mut(3)) {
+                if Some(number) == self.transparent {
+                    continue;
+                }
+                let colour = self.palette.chunks_exact(3).nth(usize::from(number));
+                T::of_bytes(colour.ok_or(PictureFault::Corrupt("number of a colour"))?, 256, pixel);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The blocks of a file.
+#[derive(Clone, Copy)]
+struct GifBlocks<'a> {
+    data: &'a [u8],
+    at: usize,
+    /// The palette of frames without their own.
+    palette: Option<&'a [u8]>,
+}
+
+impl<'a> GifBlocks<'a> {
+    /// Reads what precedes the blocks.
+    fn read(data: &'a [u8]) -> Result<GifBlocks<'a>, PictureFault> {
+        // The signature, the size of the screen, flags, the background, and the ratio of a pixel.
+        let mut blocks = GifBlocks { data, at: 0, palette: None };
+        let flags = blocks.bytes(13)?[10];
+        blocks.palette = blocks.palette(flags)?;
+        Ok(blocks)
+    }
+
+    fn bytes(&mut self, n: usize) -> Result<&'a [u8], PictureFault> {
+        let bytes = self.data.get(self.at..).and_then(|rest| rest.get(..n)).ok_or(PictureFault::Truncated)?;
+        self.at += n;
+        Ok(bytes)
+    }
+
+    /// Reads a palette, if the flags announce one.
+    fn palette(&mut self, flags: u8) -> Result<Option<&'a [u8]>, PictureFault> {
+        if flags & 0x80 == 0 { Ok(None) } else { self.bytes(3 << ((flags & 7) + 1)).map(Some) }
+    }
+
+    /// Returns the next frame. `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<GifFrame<'a>>, PictureFault> {
+        // The first graphic control before a frame counts.
+        let mut control: Option<&[u8]> = None;
+        loop {
+            match self.bytes(1)?[0] {
+                0x3b => return Ok(None),
+                0x21 => {
+                    let label = self.bytes(1)?[0];
+                    let mut first = sub_block(self.data, &mut self.at)?;
+                    if label == 0xf9 && control.is_none() {
+                        control = first;
+                    }
+                    while first.is_some() {
+                        first = sub_block(self.data, &mut self.at)?;
+                    }
+                }
+                0x2c => return self.frame(control).map(Some),
+                _ => return Err(PictureFault::Corrupt("block")),
+            }
+        }
+    }
+
+    fn frame(&mut self, control: Option<&[u8]>) -> Result<GifFrame<'a>, PictureFault> {
+        let head = self.bytes(9)?;
+        let word = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
+        let (left, top, width, height, flags) = (word(0), word(2), word(4), word(6), head[8]);
+        if width == 0 || height == 0 {
+            return Err(PictureFault::Corrupt("size of a frame"));
+        }
+        let palette =
+            self.palette(flags)?.or(self.palette).ok_or(PictureFault::Corrupt("frame without a palette"))?;
+        let transparent = match control {
+            Some(&[flags, _, _, number]) if flags & 1 == 1 => Some(number),
+            _ => None,
+        };
+        let bits = self.bytes(1)?[0];
+        if !(1..=8).contains(&bits) {
+            return Err(PictureFault::Corrupt("number of bits of a code"));
+        }
+        let start = self.at;
+        while sub_block(self.data, &mut self.at)?.is_some() {}
+        let codes = &self.data[start..self.at];
+        let interlaced = flags & 0x40 != 0;
+        Ok(GifFrame { left, top, width, height, interlaced, palette, transparent, bits, codes })
+    }
+}
+
+/// Returns the sub-block at `at`, and moves `at` behind it. `None` for the one without bytes, which is the last.
+fn sub_block<'a>(data: &'a [u8], at: &mut usize) -> Result<Option<&'a [u8]>, PictureFault> {
+    let rest = data.get(*at..).unwrap_or_default();
+    let (&n, rest) = rest.split_first().ok_or(PictureFault::Truncated)?;
+    let bytes = rest.get(..usize::from(n)).ok_or(PictureFault::Truncated)?;
+    *at += 1 + bytes.len();
+    Ok(if n == 0 { None } else { Some(bytes) })
+}
