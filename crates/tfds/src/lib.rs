@@ -12,7 +12,10 @@ mod error;
 mod info;
 mod json;
 mod template;
+mod feature;
+mod grammar;
 
 pub use check::{CheckedInfo, CheckedSplit, FileSplit, SplitCheck};
 pub use error::{Result, TfdsError, TfdsErrorKind};
 pub use info::{DatasetInfo, SplitInfo};
+pub use feature::{Encoding, Feature, Features, Labels, LeafClass, LeafFeature, SequenceFeature};

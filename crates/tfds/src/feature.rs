@@ -1,0 +1,225 @@
+//! The features of a data set: a tree of dicts and sequences, with typed leaves.
+
+use std::fmt;
+use std::sync::Arc;
+use tfseek::TensorDType;
+
+/// A feature of a data set, as `features.json` describes it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Feature {
+    /// Features by name: `FeaturesDict`, and `Translation`, whose names are languages.
+    Dict(Vec<(Box<str>, Feature)>),
+    /// Any number of items: `Sequence`, `Dataset`, and `TranslationVariableLanguages`, whose items are dicts.
+    Sequence(Box<SequenceFeature>),
+    /// Values.
+    Leaf(Box<LeafFeature>),
+}
+
+/// A sequence of items of one feature.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SequenceFeature {
+    /// The feature of an item.
+    pub feature: Feature,
+    /// Number of items. `None`: any number.
+    pub length: Option<u64>,
+    /// True for a `Dataset`, whose items are the steps of an episode.
+    pub steps: bool,
+}
+
+/// A feature with values of its own.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LeafFeature {
+    /// The class of the feature.
+    pub class: LeafClass,
+    /// Type of the values that a record has after decoding.
+    pub dtype: TensorDType,
+    /// Shape of the values. `None`: any size.
+    pub shape: Vec<Option<usize>>,
+    /// How numbers are stored.
+    pub encoding: Encoding,
+    /// True if a record may lack the feature.
+    pub optional: bool,
+}
+
+/// The class of a [`LeafFeature`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum LeafClass {
+    /// `Tensor`.
+    Tensor,
+    /// `Scalar`.
+    Scalar,
+    /// `ClassLabel`: the number of a name.
+    Label(Labels),
+    /// `Text`: a byte string, which is usually UTF-8.
+    Text,
+    /// `Image` and `LabeledImage`: a file with a picture. A labelled one has a class for each pixel value.
+    Image(Option<Labels>),
+    /// `Video`: a file with a picture for each frame.
+    Video,
+    /// `Audio`.
+    Audio {
+        /// Samples per second. 0 if it is not stated.
+        sample_rate: u64,
+        /// True if a record has the bytes of a file instead of samples.
+        lazy: bool,
+    },
+    /// `BBoxFeature`: four floats. The text is the sequence of the sides, such as `REL_YXYX`, and may be empty.
+    Box(Box<str>),
+    /// A class that is not known. A record has its stored values.
+    Unknown(Box<str>),
+}
+
+/// The classes of a label.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Labels {
+    /// Number of classes. `None` if it is not stated.
+    pub classes: Option<u64>,
+    /// Names of the classes. `None` if the folder has no file with them.
+    pub names: Option<Arc<[Box<str>]>>,
+}
+
+/// How the numbers of a tensor are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// As a list of numbers.
+    #[default]
+    None,
+    /// As a byte string with little-endian numbers.
+    Bytes,
+    /// As such a byte string, compressed with zlib.
+    Zlib,
+}
+
+/// The features of a data set.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Features {
+    /// The feature of a record, usually a [`Feature::Dict`].
+    pub root: Feature,
+}
+
+impl Labels {
+    /// Returns the name of a class. Without a file with names it is the number itself. `None` for a number that is no class.
+    pub fn name(&self, class: i64) -> Option<String> {
+        let number = u64::try_from(class).ok()?;
+        match &self.names {
+            Some(names) => names.get(usize::try_from(number).ok()?).map(ToString::to_string),
+            None => self.classes.is_some_and(|n| number < n).then(|| number.to_string()),
+        }
+    }
+
+    /// Returns the number of the class of a name.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        let number = match &self.names {
+            Some(names) => names.iter().position(|known| **known == *name)?,
+            None => {
+                let number: usize = name.parse().ok()?;
+                let is_class = self.classes.is_some_and(|n| (number as u64) < n);
+                (is_class && number.to_string() == name).then_some(number)?
+            }
+        };
+        i64::try_from(number).ok()
+    }
+}
+
+impl Feature {
+    /// Returns the feature at a path, such as `objects/bbox`. Sequences add nothing to a path.
+    pub fn get(&self, path: &str) -> Option<&Feature> {
+        match self {
+            // A name may contain `/`.
+            Feature::Dict(features) => features.iter().find_map(|(name, feature)| {
+                let rest = path.strip_prefix(&**name)?;
+                if rest.is_empty() { Some(feature) } else { feature.get(rest.strip_prefix('/')?) }
+            }),
+            Feature::Sequence(sequence) => sequence.feature.get(path),
+            Feature::Leaf(_) => None,
+        }
+    }
+
+    /// Returns the leaves below the feature with their paths, in the order of the file.
+    pub fn leaves(&self) -> Vec<(String, &LeafFeature)> {
+        fn walk<'a>(feature: &'a Feature, path: &str, found: &mut Vec<(String, &'a LeafFeature)>) {
+            match feature {
+                Feature::Dict(features) => {
+                    features.iter().for_each(|(name, feature)| walk(feature, &joined(path, name), found));
+                }
+                Feature::Sequence(sequence) => walk(&sequence.feature, path, found),
+                Feature::Leaf(leaf) => found.push((path.to_owned(), leaf)),
+            }
+        }
+        let mut found = Vec::new();
+        walk(self, "", &mut found);
+        found
+    }
+}
+
+impl LeafFeature {
+    /// Returns the labels of a class label.
+    pub fn labels(&self) -> Option<&Labels> {
+        match &self.class {
+            LeafClass::Label(labels) => Some(labels),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the path of a feature in a dict.
+pub(crate) fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Encoding::None => "none",
+            Encoding::Bytes => "bytes",
+            Encoding::Zlib => "zlib",
+        })
+    }
+}
+
+/// Prints the class, the type and the shape: `Tensor(float32, [2, None])`.
+impl fmt::Display for LeafFeature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match &self.class {
+            LeafClass::Tensor => "Tensor",
+            LeafClass::Scalar => "Scalar",
+            LeafClass::Label(_) => "ClassLabel",
+            LeafClass::Text => return f.write_str("Text"),
+            LeafClass::Image(None) => "Image",
+            LeafClass::Image(Some(_)) => "LabeledImage",
+            LeafClass::Video => "Video",
+            LeafClass::Audio { .. } => "Audio",
+            LeafClass::Box(_) => "BBoxFeature",
+            LeafClass::Unknown(class) => return write!(f, "{}", class.escape_debug()),
+        };
+        if let LeafClass::Label(labels) = &self.class {
+            return match labels.classes {
+                Some(n) => write!(f, "{name}({n})"),
+                None => f.write_str(name),
+            };
+        }
+        write!(f, "{name}({}", self.dtype)?;
+        if !matches!(self.class, LeafClass::Scalar) {
+            f.write_str(", [")?;
+            for (k, size) in self.shape.iter().enumerate() {
+                f.write_str(if k == 0 { "" } else { ", " })?;
+                match size {
+                    Some(size) => write!(f, "{size}")?,
+                    None => f.write_str("None")?,
+                }
+            }
+            f.write_str("]")?;
+        }
+        if self.encoding != Encoding::None {
+            write!(f, ", {}", self.encoding)?;
+        }
+        f.write_str(if self.optional { ", optional)" } else { ")" })
+    }
+}
