@@ -36,9 +36,12 @@ pub(super) fn numbers_of(dtype: TensorDType) -> usize {
 }
 
 impl ArrayValues {
-    /// Creates values of a dtype from the bits of their numbers, which must have its width.
-    pub(crate) fn new(dtype: TensorDType, bits: ArrayBits) -> ArrayValues {
-        debug_assert_eq!(dtype.size(), Some(bits.width().saturating_mul(numbers_of(dtype))));
+    /// Creates values of a dtype from the bits of their numbers.
+    ///
+    /// # Panics
+    /// If the numbers of the dtype have another width.
+    pub fn new(dtype: TensorDType, bits: ArrayBits) -> ArrayValues {
+        assert_eq!(dtype.size(), Some(bits.width().saturating_mul(numbers_of(dtype))), "width of {dtype}");
         ArrayValues { dtype, bits }
     }
 

@@ -89,7 +89,7 @@ pub enum Values {
     Float32(Buf<f32>),
     /// Byte strings.
     Bytes(BytesColumn),
-    /// Numbers of the type of a `Raw` or `Tensor` spec.
+    /// Numbers of other types: of a `Raw`, `Tensor` or `Image` spec, or of a [decoder](super::ColumnDecoder).
     Array(ArrayValues),
 }
 
@@ -141,6 +141,46 @@ impl Values {
             Values::Bytes(values) => Some(values),
             _ => None,
         }
+    }
+}
+
+impl Dense {
+    /// Creates a column. The product of the shape is the number of values.
+    pub fn new(values: Values, shape: Vec<usize>) -> Dense {
+        Dense { values, shape }
+    }
+}
+
+impl Optional {
+    /// Creates a column. The product of the shape is the number of values, and that of the bytes of `present`.
+    pub fn new(values: Values, present: Buf<u8>, shape: Vec<usize>) -> Optional {
+        Optional { values, present, shape }
+    }
+}
+
+impl Ragged {
+    /// Creates a column. The product of the shape is the number of values. Each row splits begin with 0, do not decrease, and end with the number of
+    /// rows of the next ones, the last with that of the values' rows.
+    pub fn new(values: Values, shape: Vec<usize>, row_splits: Vec<RowSplits>) -> Ragged {
+        Ragged { values, shape, row_splits }
+    }
+}
+
+impl From<Dense> for Column {
+    fn from(column: Dense) -> Column {
+        Column::Dense(column)
+    }
+}
+
+impl From<Optional> for Column {
+    fn from(column: Optional) -> Column {
+        Column::Optional(column)
+    }
+}
+
+impl From<Ragged> for Column {
+    fn from(column: Ragged) -> Column {
+        Column::Ragged(column)
     }
 }
 
@@ -351,6 +391,18 @@ impl BytesColumn {
             offsets.push(data.len() as i64);
         }
         Ok((data.into(), offsets.into()))
+    }
+}
+
+/// Copies the strings.
+impl<S: AsRef<[u8]>> FromIterator<S> for BytesColumn {
+    fn from_iter<I: IntoIterator<Item = S>>(strings: I) -> BytesColumn {
+        let (mut data, mut offsets) = (Vec::new(), vec![0]);
+        for string in strings {
+            data.extend_from_slice(string.as_ref());
+            offsets.push(data.len() as i64);
+        }
+        BytesColumn::contiguous(data.into(), offsets.into())
     }
 }
 

@@ -42,6 +42,10 @@ impl BatchParser {
             let reason = "expected equal specs of SequenceExamples in all sources, found different ones";
             return Err(ErrorKind::Spec(reason.into()).into());
         }
+        if self.signature() != other.signature() {
+            let reason = "expected features that are decoded alike in all sources, found different ones";
+            return Err(ErrorKind::Spec(reason.into()).into());
+        }
         let mut columns = (a.features.columns.iter().peekable(), b.features.columns.iter().peekable());
         loop {
             let (name, reason) = match (columns.0.peek(), columns.1.peek()) {

@@ -134,8 +134,13 @@ impl Batch {
         self.data.features.get(number)
     }
 
+    /// Returns the number of the column `name` of a feature.
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
+        self.plan.features.column(name)
+    }
+
     /// Changes a column.
-    pub(super) fn set_pictures(&mut self, number: usize, set: impl FnOnce(&mut Column)) {
+    pub(super) fn set_column(&mut self, number: usize, set: impl FnOnce(&mut Column)) {
         if let Some(column) = self.data.features.get_mut(number) {
             set(column);
         }

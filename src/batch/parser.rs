@@ -24,6 +24,7 @@ use super::bytes::{RowRegions, SpanBytes, ValuePools};
 use super::column::{Column, Values};
 use super::compile::{BatchPlan, MapField, MapPlan, Need};
 use super::decode::{BadRow, RowBlock, SlotValues};
+use super::decoder::ColumnDecoder;
 use super::keys::KeyPredictor;
 use super::locate::locate;
 use super::output::{Batch, BatchData, BatchDataPool};
@@ -79,6 +80,7 @@ pub struct BatchParser {
     limit: u64,
     /// True if pictures are left as files, which are decoded later.
     pictures: bool,
+    decoder: Option<Arc<dyn ColumnDecoder>>,
 }
 
 /// Scratch buffers, used by one `parse` call at a time.
@@ -177,8 +179,8 @@ impl<R: Row> Rows<'_, R> {
 /// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
-        let BatchParser { ref plan, full, contiguous, presence, limit, pictures, .. } = *self;
-        let plan = Arc::clone(plan);
+        let BatchParser { ref plan, full, contiguous, presence, limit, pictures, ref decoder, .. } = *self;
+        let (plan, decoder) = (Arc::clone(plan), decoder.clone());
         BatchParser {
             plan,
             batch_data: Arc::default(),
@@ -188,6 +190,7 @@ impl Clone for BatchParser {
             presence,
             limit,
             pictures,
+            decoder,
         }
     }
 }
@@ -210,7 +213,19 @@ impl BatchParser {
             presence: false,
             limit: BatchParser::DEFAULT_LIMIT,
             pictures: false,
+            decoder: None,
         }
+    }
+
+    /// Sets the decoder that changes the columns of each batch. Default: none. [`parse_single`](BatchParser::parse_single) does not call it.
+    #[must_use]
+    pub fn decoder(self, decoder: Arc<dyn ColumnDecoder>) -> BatchParser {
+        BatchParser { decoder: Some(decoder), ..self }
+    }
+
+    /// Returns the signature of the decoder, or `""`.
+    pub(super) fn signature(&self) -> &str {
+        self.decoder.as_ref().map_or("", |decoder| decoder.signature())
     }
 
     /// Leaves pictures as files. Otherwise a schema with pictures is refused.
@@ -313,6 +328,7 @@ impl BatchParser {
         options(self) == options(other)
             && self.plan.schema == other.plan.schema
             && self.plan.features.keys() == other.plan.features.keys()
+            && self.signature() == other.signature()
             && names(self) == names(other)
     }
 
@@ -427,8 +443,15 @@ impl BatchParser {
             all.push(scratch);
         }
         // On an error the batch is dropped, and its data returns to the pool.
-        let batch = Batch::new(data, &self.plan, &self.batch_data);
-        parsed.map(|()| batch).map_err(|error| rows.locate_error(error))
+        let mut batch = Batch::new(data, &self.plan, &self.batch_data);
+        parsed.map_err(|error| rows.locate_error(error))?;
+        if let Some(decoder) = self.decoder.as_ref().filter(|_| !rows.single) {
+            decoder.decode(&mut batch).map_err(|(row, error)| match row {
+                Some(row) => rows.locate_error(RowError { row, error }),
+                None => error,
+            })?;
+        }
+        Ok(batch)
     }
 
     /// Runs all stages: locates and decodes the rows block by block, then assembles the columns.

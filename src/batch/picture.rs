@@ -109,7 +109,7 @@ impl PicturePools {
                 ArrayBits::Bits8(fill(&self.bits8, lens, |row, out| one(row, PictureMemory::Bits8(out)))?)
             };
             let values = Values::Array(ArrayValues::new(spec.dtype, bits));
-            batch.set_pictures(column, |column| match spec.size {
+            batch.set_column(column, |column| match spec.size {
                 Some([h, w]) => column.set_dense(values, [files.len(), h as usize, w as usize, channels]),
                 None => {
                     let pixels = values.len().checked_div(channels).unwrap_or_default();

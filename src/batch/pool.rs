@@ -208,26 +208,50 @@ impl<T> BufPool<T> {
     }
 }
 
-/// A pool of buffers that records are read into. A buffer is reused once nothing references it.
-#[derive(Default)]
-pub(crate) struct BytePool(Mutex<BufPool<u8>>);
+/// A pool of the memory of columns or of records, which several threads use. Memory is reused once nothing references it.
+///
+/// ```
+/// use tfseek::batch::SharedPool;
+/// let pool = SharedPool::default();
+/// let mut memory = pool.take();
+/// memory.extend([1u8, 2, 3]);
+/// assert_eq!(*pool.freeze(memory), [1, 2, 3]);
+/// assert!(pool.take().capacity() >= 3); // the same memory
+/// ```
+pub struct SharedPool<T>(Mutex<BufPool<T>>);
 
-impl BytePool {
+/// A pool of buffers that records are read into.
+pub(crate) type BytePool = SharedPool<u8>;
+
+impl<T> Default for SharedPool<T> {
+    fn default() -> SharedPool<T> {
+        SharedPool(Mutex::default())
+    }
+}
+
+impl<T> SharedPool<T> {
     /// Returns an empty vector, with the memory of an unused buffer if there is one.
-    pub(crate) fn take(&self) -> Vec<u8> {
+    pub fn take(&self) -> Vec<T> {
         let mut memory = self.0.lock().map(|mut pool| pool.take().values).unwrap_or_default();
         memory.clear();
         memory
     }
 
-    /// Shares the bytes as a [`Region`], and tracks their memory for reuse.
-    pub(crate) fn freeze(&self, bytes: Vec<u8>) -> Region {
-        let len = bytes.len();
-        let buf = BufMut { values: bytes, shared: None };
+    /// Shares the values, and tracks their memory for reuse.
+    pub fn freeze(&self, values: Vec<T>) -> Buf<T> {
+        let len = values.len();
+        let buf = BufMut { values, shared: None };
         match self.0.lock() {
-            Ok(mut pool) => Region::new(pool.freeze(buf, len)),
-            Err(_) => Region::from(buf.values),
+            Ok(mut pool) => pool.freeze(buf, len),
+            Err(_) => buf.values.into(),
         }
+    }
+}
+
+impl BytePool {
+    /// Shares the bytes as a [`Region`], and tracks their memory for reuse.
+    pub(crate) fn region(&self, bytes: Vec<u8>) -> Region {
+        Region::new(self.freeze(bytes))
     }
 }
 

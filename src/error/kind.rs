@@ -64,6 +64,11 @@ pub enum ErrorKind {
         /// What is wrong with it.
         reason: Box<str>,
     },
+    /// A value cannot be decoded as its feature requires.
+    Value {
+        /// What is wrong with it.
+        reason: Box<str>,
+    },
     /// A buffer has another length than the list that is to be copied into it.
     WrongLen {
         /// Number of values in the list.
@@ -212,6 +217,7 @@ impl ErrorKind {
             | ErrorKind::Feature(_)
             | ErrorKind::Tensor(_)
             | ErrorKind::Picture { .. }
+            | ErrorKind::Value { .. }
             | ErrorKind::TooLarge { .. }
             | ErrorKind::RecordTooLarge { .. }
             | ErrorKind::NotTfRecord { .. }
@@ -261,7 +267,7 @@ impl fmt::Display for ErrorKind {
                 })
             }
             ErrorKind::Tensor(e) => e.fmt(f),
-            ErrorKind::Picture { reason } => f.write_str(reason),
+            ErrorKind::Picture { reason } | ErrorKind::Value { reason } => f.write_str(reason),
             ErrorKind::WrongLen { expected, found } => {
                 write!(f, "expected a buffer of {}, found {found}", Count(*expected as u64, "value"))
             }

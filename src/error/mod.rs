@@ -113,6 +113,7 @@ impl Error {
                 | Feature(_)
                 | Tensor(_)
                 | Picture { .. }
+                | Value { .. }
                 | NotTfRecord { .. }
                 | Compression(_)
                 | TooLarge { .. }
@@ -187,7 +188,7 @@ impl Error {
     /// Adds the feature's key, unless one is known.
     #[cold]
     #[must_use]
-    pub(crate) fn feature(mut self, key: &[u8]) -> Error {
+    pub fn feature(mut self, key: &[u8]) -> Error {
         self.0.location.feature.get_or_insert_with(|| escaped(key).into_boxed_str());
         self
     }

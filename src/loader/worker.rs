@@ -206,7 +206,7 @@ impl BatchWorker {
         };
         let (ahead, requested) = (&self.ahead, plan.requested);
         self.clock.reading(|| prefetch::read_all(set, ahead, requested, &plan.located, read_part))?;
-        let buffer = self.buffers.freeze(buffer);
+        let buffer = self.buffers.region(buffer);
         let mut rows = Vec::with_capacity(ranges.len());
         for (range, &index) in ranges.iter().zip(&outcome.kept) {
             let Some(at) = &plan.located[index as usize] else { continue };

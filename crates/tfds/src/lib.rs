@@ -5,17 +5,27 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
+mod array;
 mod check;
 #[cfg(test)]
 mod check_tests;
+mod compile;
+mod decoder;
 mod error;
-mod info;
-mod json;
-mod template;
 mod feature;
 mod grammar;
+mod info;
+mod item;
+mod json;
+mod pixels;
+mod record;
+mod template;
 
+pub use array::Array;
 pub use check::{CheckedInfo, CheckedSplit, FileSplit, SplitCheck};
+pub use compile::{DecodeOptions, EncodedPictures};
+pub use decoder::Decoder;
 pub use error::{Result, TfdsError, TfdsErrorKind};
-pub use info::{DatasetInfo, SplitInfo};
 pub use feature::{Encoding, Feature, Features, Labels, LeafClass, LeafFeature, SequenceFeature};
+pub use info::{DatasetInfo, SplitInfo};
+pub use record::{Record, Steps, Value};

@@ -1,0 +1,198 @@
+//! Arrays: numbers of one type that are appended, and values with a shape.
+
+use tfseek::batch::{ArrayBits, ArrayValues, BytesColumn, SharedPool, Values};
+use tfseek::{Error, ErrorKind, Result, TensorDType};
+
+/// Numbers of one type, to which others are appended. Numbers of the types that lists have are of these, and all others by their bits.
+pub(crate) struct Numbers {
+    dtype: TensorDType,
+    bits: Bits,
+}
+
+pub(crate) enum Bits {
+    Int64(Vec<i64>),
+    Float32(Vec<f32>),
+    Bits8(Vec<u8>),
+    Bits16(Vec<u16>),
+    Bits32(Vec<u32>),
+    Bits64(Vec<u64>),
+}
+
+/// Pools of the memory of numbers.
+#[derive(Default)]
+pub(crate) struct Pools {
+    int64: SharedPool<i64>,
+    float32: SharedPool<f32>,
+    bits8: SharedPool<u8>,
+    bits16: SharedPool<u16>,
+    bits32: SharedPool<u32>,
+    bits64: SharedPool<u64>,
+}
+
+impl Pools {
+    /// Returns memory for numbers of a type, which is not that of strings.
+    pub(crate) fn take(&self, dtype: TensorDType) -> Numbers {
+        let bits = match (dtype, dtype.size()) {
+            (TensorDType::Int64, _) => Bits::Int64(self.int64.take()),
+            (TensorDType::Float32, _) => Bits::Float32(self.float32.take()),
+            (TensorDType::Complex64, _) => Bits::Bits32(self.bits32.take()),
+            (_, Some(8 | 16)) => Bits::Bits64(self.bits64.take()),
+            (_, Some(4)) => Bits::Bits32(self.bits32.take()),
+            (_, Some(2)) => Bits::Bits16(self.bits16.take()),
+            _ => Bits::Bits8(self.bits8.take()),
+        };
+        Numbers { dtype, bits }
+    }
+
+    /// Shares numbers as values of a column.
+    pub(crate) fn freeze(&self, numbers: Numbers) -> Values {
+        let bits = match numbers.bits {
+            Bits::Int64(values) => return Values::Int64(self.int64.freeze(values)),
+            Bits::Float32(values) => return Values::Float32(self.float32.freeze(values)),
+            Bits::Bits8(values) => ArrayBits::Bits8(self.bits8.freeze(values)),
+            Bits::Bits16(values) => ArrayBits::Bits16(self.bits16.freeze(values)),
+            Bits::Bits32(values) => ArrayBits::Bits32(self.bits32.freeze(values)),
+            Bits::Bits64(values) => ArrayBits::Bits64(self.bits64.freeze(values)),
+        };
+        Values::Array(ArrayValues::new(numbers.dtype, bits))
+    }
+}
+
+impl Numbers {
+    /// Returns the bits.
+    pub(crate) fn bits(&mut self) -> &mut Bits {
+        &mut self.bits
+    }
+
+    /// Appends integers of a list: cut to the width of the type, and bools by whether they are 0. They are for a type of integers or bools.
+    pub(crate) fn push_int64(&mut self, values: &[i64]) -> Result<()> {
+        let is_bool = self.dtype == TensorDType::Bool;
+        match &mut self.bits {
+            Bits::Int64(to) => copied(to, values, |value| value),
+            Bits::Bits8(to) if is_bool => copied(to, values, |value| u8::from(value != 0)),
+            Bits::Bits8(to) => copied(to, values, |value| value as u8),
+            Bits::Bits16(to) => copied(to, values, |value| value as u16),
+            Bits::Bits32(to) => copied(to, values, |value| value as u32),
+            Bits::Bits64(to) => copied(to, values, |value| value as u64),
+            Bits::Float32(_) => Ok(()),
+        }
+    }
+
+    /// Appends floats of a list: rounded to even, or widened. They are for a type of floats.
+    pub(crate) fn push_float32(&mut self, values: &[f32]) -> Result<()> {
+        match (&mut self.bits, self.dtype) {
+            (Bits::Float32(to), _) => copied(to, values, |value| value),
+            (Bits::Bits16(to), TensorDType::BFloat16) => {
+                copied(to, values, |value| half::bf16::from_f32(value).to_bits())
+            }
+            (Bits::Bits16(to), _) => copied(to, values, |value| half::f16::from_f32(value).to_bits()),
+            (Bits::Bits64(to), _) => copied(to, values, |value| f64::from(value).to_bits()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends numbers by their bytes, lowest first, a whole number of them. A byte of a bool that is not 0 becomes 1.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        let is_bool = self.dtype == TensorDType::Bool;
+        match &mut self.bits {
+            Bits::Bits8(to) if is_bool => copied(to, bytes, |byte| u8::from(byte != 0)),
+            Bits::Bits8(to) => copied(to, bytes, |byte| byte),
+            Bits::Bits16(to) => chunks(to, bytes, u16::from_le_bytes),
+            Bits::Bits32(to) => chunks(to, bytes, u32::from_le_bytes),
+            Bits::Bits64(to) => chunks(to, bytes, u64::from_le_bytes),
+            Bits::Int64(to) => chunks(to, bytes, i64::from_le_bytes),
+            Bits::Float32(to) => chunks(to, bytes, f32::from_le_bytes),
+        }
+    }
+}
+
+/// Appends values.
+fn copied<T: Copy, U>(to: &mut Vec<U>, values: &[T], of: impl Fn(T) -> U) -> Result<()> {
+    to.try_reserve(values.len())?;
+    to.extend(values.iter().map(|value| of(*value)));
+    Ok(())
+}
+
+/// Appends numbers of `N` bytes.
+fn chunks<const N: usize, U>(to: &mut Vec<U>, bytes: &[u8], of: impl Fn([u8; N]) -> U) -> Result<()> {
+    let (numbers, _) = bytes.as_chunks::<N>();
+    to.try_reserve(numbers.len())?;
+    to.extend(numbers.iter().map(|number| of(*number)));
+    Ok(())
+}
+
+/// Values with a shape. A clone shares them.
+#[derive(Clone, Debug)]
+pub struct Array {
+    pub(crate) values: Values,
+    /// Number of the first value in `values`.
+    pub(crate) start: usize,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) dtype: TensorDType,
+}
+
+impl Array {
+    /// Creates an array of all values.
+    pub(crate) fn new(values: Values, shape: Vec<usize>, dtype: TensorDType) -> Array {
+        Array { values, start: 0, shape, dtype }
+    }
+
+    /// Returns the type of the values.
+    pub fn dtype(&self) -> TensorDType {
+        self.dtype
+    }
+
+    /// Returns the shape. `[]`: a scalar.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Returns true if there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the memory of the values, and the number of the first one in it. Arrays of steps share their memory.
+    pub fn values(&self) -> (&Values, usize) {
+        (&self.values, self.start)
+    }
+
+    /// Returns the values, row-major, of `i64`, `f32` or another type of the `dtype`'s width.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tensor`] if they have another type.
+    pub fn as_slice<T: tfseek::tensor::Element>(&self) -> Result<&[T]> {
+        let all = match &self.values {
+            Values::Int64(values) => bytemuck::cast_slice::<i64, u8>(values),
+            Values::Float32(values) => bytemuck::cast_slice::<f32, u8>(values),
+            Values::Array(values) => return self.part(values.as_slice()?),
+            Values::Bytes(_) => &[],
+        };
+        let native = (self.dtype == T::DTYPE).then(|| T::native(all)).flatten();
+        let wrong = || {
+            let reason = format!("expected values of {}, found {}", T::DTYPE, self.dtype);
+            Error::from(ErrorKind::Value { reason: reason.into() })
+        };
+        self.part(native.ok_or_else(wrong)?)
+    }
+
+    fn part<'a, T>(&self, values: &'a [T]) -> Result<&'a [T]> {
+        let end = self.start.saturating_add(self.len());
+        Ok(values.get(self.start..end).unwrap_or_default())
+    }
+
+    /// Returns the byte strings. Empty for numbers.
+    pub fn strings(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let column: Option<&BytesColumn> = match &self.values {
+            Values::Bytes(strings) => Some(strings),
+            _ => None,
+        };
+        let len = if column.is_some() { self.len() } else { 0 };
+        (0..len).map(move |k| column.and_then(|all| all.get(self.start + k)).unwrap_or_default())
+    }
+}

@@ -1,0 +1,400 @@
+//! The compiled features of a data set: the columns to parse, and the values to make of them.
+
+use crate::error::{Result, TfdsErrorKind};
+use crate::feature::{Encoding, Feature, Features, LeafClass, LeafFeature, joined};
+use crate::grammar::refused;
+use std::collections::BTreeMap;
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use tfseek::{FeatureBuf, TensorDType};
+
+/// Maximum number of values of an optional feature. Its default is kept in memory.
+const MAX_OPTIONAL: usize = 1 << 24;
+
+/// Options of a [`Decoder`](crate::Decoder).
+#[derive(Clone, Debug, Default)]
+pub struct DecodeOptions {
+    /// The features to read, by their paths. A path of a dict selects all features below it. `None`: all features.
+    pub select: Option<Vec<String>>,
+    /// The pictures and videos that are left as the bytes of their files.
+    pub encoded: EncodedPictures,
+    /// If true, an optional feature that a record lacks has no value. If false it has the value that TFDS uses: the lowest of the type, `False` or
+    /// `b""`.
+    pub missing_none: bool,
+}
+
+/// The pictures and videos that are left as the bytes of their files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EncodedPictures {
+    /// None of them.
+    #[default]
+    None,
+    /// All of them.
+    All,
+    /// Those of these paths.
+    These(Vec<String>),
+}
+
+/// Compiled features.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) schema: Schema,
+    /// Columns with another name than their feature, which is that of a leaf.
+    pub(crate) renamed: Vec<(String, String)>,
+    pub(crate) leaves: Vec<Leaf>,
+    pub(crate) root: Node,
+    pub(crate) missing_none: bool,
+    /// Warnings about features whose values are not decoded.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A node of the tree of values.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    Dict(Vec<(Box<str>, Node)>),
+    /// The steps of an episode, at a path.
+    Steps(Box<str>, Box<Node>),
+    /// A leaf by its number.
+    Leaf(usize),
+}
+
+/// A leaf of the tree, whose values are in one column.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    pub(crate) path: Box<str>,
+    pub(crate) feature: LeafFeature,
+    /// The sequences around it, outermost first.
+    pub(crate) levels: Vec<Level>,
+    pub(crate) item: Item,
+    /// True if the column has rows of different lengths.
+    pub(crate) ragged: bool,
+}
+
+/// A sequence around a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level {
+    pub(crate) length: Option<u64>,
+    pub(crate) steps: bool,
+}
+
+/// The stored form of an item.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    /// A list of values, of the shape of the feature.
+    List,
+    /// A byte string with numbers.
+    Packed { zlib: bool },
+    /// The same, and the shape of the array in a column of its own.
+    Shaped { zlib: bool, shape: Box<str> },
+    /// The file of a picture.
+    Picture,
+    /// A feature of an unknown class.
+    Unknown,
+}
+
+impl Leaf {
+    /// Returns the shape of an item.
+    pub(crate) fn shape(&self) -> &[Option<usize>] {
+        &self.feature.shape
+    }
+
+    /// Returns the number of values of an item, without its open dimension.
+    pub(crate) fn values_of_item(&self) -> usize {
+        self.shape().iter().flatten().product()
+    }
+
+    /// Returns true if the item's values are stored as a list of byte strings.
+    pub(crate) fn is_strings(&self) -> bool {
+        matches!(self.item, Item::List) && self.feature.dtype == TensorDType::String
+    }
+
+    /// Returns true if an item is made of one byte string.
+    pub(crate) fn is_decoded(&self) -> bool {
+        matches!(self.item, Item::Packed { .. } | Item::Shaped { .. } | Item::Picture)
+    }
+
+    /// Returns the type of the stored values.
+    fn stored(&self) -> DType {
+        if !matches!(self.item, Item::List) {
+            return DType::Bytes;
+        }
+        match self.feature.dtype {
+            TensorDType::String => DType::Bytes,
+            TensorDType::Float16
+            | TensorDType::BFloat16
+            | TensorDType::Float32
+            | TensorDType::Float64 => DType::Float32,
+            _ => DType::Int64,
+        }
+    }
+}
+
+/// The builder of a plan.
+struct Compiler<'a> {
+    options: &'a DecodeOptions,
+    plan: Plan,
+    columns: BTreeMap<String, FeatureSpec>,
+    /// The paths of the selection and of the encoded pictures that were found.
+    found: Vec<&'a str>,
+}
+
+impl Plan {
+    /// Compiles features.
+    pub(crate) fn new(features: &Features, options: &DecodeOptions) -> Result<Plan> {
+        let plan = Plan {
+            schema: Schema::example().build()?,
+            renamed: Vec::new(),
+            leaves: Vec::new(),
+            root: Node::Dict(Vec::new()),
+            missing_none: options.missing_none,
+            warnings: Vec::new(),
+        };
+        let mut compiler = Compiler { options, plan, columns: BTreeMap::new(), found: Vec::new() };
+        let root = compiler.node(&features.root, "", &[], options.select.is_none())?;
+        let encoded = match &options.encoded {
+            EncodedPictures::These(paths) => paths.as_slice(),
+            _ => &[],
+        };
+        for path in options.select.iter().flatten().chain(encoded) {
+            if !compiler.found.contains(&path.as_str()) {
+                let what = if encoded.contains(path) { "the feature of a picture" } else { "a feature" };
+                let reason = format!("expected {what} of the data set, found {path:?}");
+                return Err(TfdsErrorKind::Options { reason }.into());
+            }
+        }
+        let Compiler { mut plan, columns, .. } = compiler;
+        plan.root = root.unwrap_or(Node::Dict(Vec::new()));
+        let mut schema = Schema::example();
+        for (name, spec) in columns {
+            schema = schema.feature(name, spec);
+        }
+        plan.schema = schema.build().map_err(|e| refused("", e.to_string()))?;
+        Ok(plan)
+    }
+
+    /// Returns the first leaf that is in steps.
+    pub(crate) fn steps(&self) -> Option<&Leaf> {
+        self.leaves.iter().find(|leaf| leaf.levels.iter().any(|level| level.steps))
+    }
+}
+
+impl<'a> Compiler<'a> {
+    /// Compiles a feature. `None` if nothing of it is selected.
+    fn node(
+        &mut self,
+        feature: &Feature,
+        path: &str,
+        levels: &[Level],
+        mut selected: bool,
+    ) -> Result<Option<Node>> {
+        let chosen = self.options.select.iter().flatten().find(|chosen| *chosen == path);
+        if let Some(chosen) = chosen.filter(|_| !path.is_empty()) {
+            self.found.push(chosen);
+            selected = true;
+        }
+        match feature {
+            Feature::Dict(features) => {
+                let mut nodes = Vec::with_capacity(features.len());
+                for (name, feature) in features {
+                    if let Some(node) = self.node(feature, &joined(path, name), levels, selected)? {
+                        nodes.push((name.clone(), node));
+                    }
+                }
+                Ok((selected || !nodes.is_empty()).then_some(Node::Dict(nodes)))
+            }
+            Feature::Sequence(sequence) => {
+                // The items of a sequence have no steps of their own.
+                let steps = sequence.steps && levels.iter().all(|level| level.steps);
+                let levels = [levels, &[Level { length: sequence.length, steps }]].concat();
+                let node = self.node(&sequence.feature, path, &levels, selected)?;
+                Ok(match node {
+                    Some(node) if steps => Some(Node::Steps(path.into(), Box::new(node))),
+                    node => node,
+                })
+            }
+            Feature::Leaf(leaf) => {
+                let is_picture = matches!(leaf.class, LeafClass::Image(_) | LeafClass::Video);
+                let encoded = match &self.options.encoded {
+                    EncodedPictures::None => false,
+                    EncodedPictures::All => is_picture,
+                    EncodedPictures::These(paths) => match paths.iter().find(|known| *known == path) {
+                        Some(known) if is_picture => {
+                            self.found.push(known);
+                            true
+                        }
+                        _ => false,
+                    },
+                };
+                if selected { self.leaf(leaf, path, levels, encoded).map(Some) } else { Ok(None) }
+            }
+        }
+    }
+
+    fn leaf(
+        &mut self,
+        feature: &LeafFeature,
+        path: &str,
+        levels: &[Level],
+        encoded: bool,
+    ) -> Result<Node> {
+        let mut feature = feature.clone();
+        let mut levels = levels.to_vec();
+        let item = match &feature.class {
+            LeafClass::Unknown(class) => {
+                self.warn(path, format!("the class {class:?} is not known: its stored values are returned"));
+                Item::Unknown
+            }
+            LeafClass::Video => {
+                let frames = feature.shape.first().copied().flatten();
+                levels.push(Level { length: frames.map(|n| n as u64), steps: false });
+                feature.shape.remove(0);
+                Item::Picture
+            }
+            LeafClass::Image(_) => Item::Picture,
+            LeafClass::Audio { lazy: true, .. } => {
+                self.warn(path, "the audio of its files is not decoded".to_owned());
+                (feature.dtype, feature.shape) = (TensorDType::String, Vec::new());
+                Item::List
+            }
+            _ => {
+                let open = feature.shape.iter().filter(|size| size.is_none()).count();
+                let zlib = feature.encoding == Encoding::Zlib;
+                match feature.encoding {
+                    Encoding::None if open > 1 || open == 1 && !levels.is_empty() => {
+                        let reason = "expected an encoding for an array with several dimensions of any size, found none";
+                        return Err(refused(path, reason));
+                    }
+                    Encoding::None => Item::List,
+                    _ if open > 1 => Item::Shaped { zlib, shape: joined(path, "shape").into() },
+                    _ => Item::Packed { zlib },
+                }
+            }
+        };
+        let item = match item {
+            Item::Picture if encoded => {
+                (feature.dtype, feature.shape) = (TensorDType::String, Vec::new());
+                Item::List
+            }
+            Item::Picture if !cfg!(feature = "image") => {
+                let reason = "pictures are not decoded by this build: expected them to be left encoded";
+                return Err(refused(path, reason));
+            }
+            item => item,
+        };
+        let taken = self.plan.leaves.iter().any(|leaf| *leaf.path == *path);
+        if taken {
+            return Err(refused(path, "expected one feature of this path, found two"));
+        }
+        let mut leaf = Leaf { path: path.into(), feature, levels, item, ragged: false };
+        if !matches!(leaf.item, Item::Unknown) {
+            leaf.ragged = self.columns_of(&leaf)?;
+        }
+        self.plan.leaves.push(leaf);
+        Ok(Node::Leaf(self.plan.leaves.len() - 1))
+    }
+
+    fn warn(&mut self, path: &str, text: String) {
+        self.plan.warnings.push(format!("feature {path:?}: {text}"));
+    }
+
+    /// Adds the columns of a leaf. Returns true if its rows have different lengths.
+    fn columns_of(&mut self, leaf: &Leaf) -> Result<bool> {
+        let path = &*leaf.path;
+        let dtype = leaf.stored();
+        if leaf.feature.optional && leaf.values_of_item() > MAX_OPTIONAL {
+            let reason = format!("expected at most {MAX_OPTIONAL} values of an optional feature, found more");
+            return Err(refused(path, reason));
+        }
+        let (shape, default) = match leaf.item {
+            Item::List => (leaf.shape(), missing(&leaf.feature)),
+            _ => (&[][..], None),
+        };
+        let default = default.filter(|_| leaf.levels.is_empty());
+        let column = if let Item::Shaped { shape, .. } = &leaf.item {
+            let stored = joined(path, "value");
+            self.plan.renamed.push((stored.clone(), path.to_owned()));
+            let rank = [Some(leaf.shape().len())];
+            let (spec, _) = spec(shape, &rank, &leaf.levels, DType::Int64, None)?;
+            self.column(path, shape, spec)?;
+            stored
+        } else {
+            path.to_owned()
+        };
+        let (spec, ragged) = spec(&column, shape, &leaf.levels, dtype, default)?;
+        self.column(path, &column, spec)?;
+        Ok(ragged)
+    }
+
+    fn column(&mut self, path: &str, name: &str, spec: FeatureSpec) -> Result<()> {
+        match self.columns.insert(name.to_owned(), spec) {
+            None => Ok(()),
+            Some(_) => Err(refused(path, format!("expected one feature stored as {name:?}, found two"))),
+        }
+    }
+}
+
+/// Returns the spec of a column of items of this shape in sequences, and true if its rows have different lengths.
+fn spec(
+    name: &str,
+    shape: &[Option<usize>],
+    levels: &[Level],
+    dtype: DType,
+    default: Option<FeatureBuf>,
+) -> Result<(FeatureSpec, bool)> {
+    let sizes: Vec<usize> = shape.iter().copied().flatten().collect();
+    let values: usize = sizes.iter().product();
+    let open = sizes.len() < shape.len();
+    let fixed = match levels {
+        [] if !open => Some(sizes),
+        [Level { length: Some(length), steps: false }] => {
+            let length = usize::try_from(*length).map_err(|_| refused(name, "expected fewer items"))?;
+            Some([&[length], &*sizes].concat())
+        }
+        _ => None,
+    };
+    if let Some(sizes) = fixed {
+        let total = sizes.iter().try_fold(1usize, |all, size| all.checked_mul(*size));
+        if total.is_none() {
+            return Err(refused(name, "expected at most 2^64 values"));
+        }
+        let spec = FeatureSpec::fixed_len(&sizes, dtype);
+        return Ok((default.into_iter().fold(spec, FeatureSpec::with_default), false));
+    }
+    if values == 0 && levels.len() > 1 {
+        return Err(refused(name, "expected items with values in nested sequences, found a shape with 0"));
+    }
+    let nested = levels.len() > 1;
+    let lengths = (1..levels.len()).map(|k| Partition::RowLengths(format!("{name}/ragged_row_lengths_{}", k - 1)));
+    let items = (values > 1).then_some(Partition::UniformRowLength(values));
+    let spec = FeatureSpec::Ragged {
+        dtype,
+        value_key: nested.then(|| format!("{name}/ragged_flat_values")),
+        partitions: lengths.chain(items).collect(),
+        row_splits_dtype: SplitsDType::Int64,
+        validate: true,
+    };
+    Ok((spec, true))
+}
+
+/// Returns the values of an optional feature that a record lacks, as they would be stored: the lowest of its type.
+fn missing(feature: &LeafFeature) -> Option<FeatureBuf> {
+    use TensorDType as T;
+    if !feature.optional {
+        return None;
+    }
+    let values: Option<usize> = feature.shape.iter().copied().product();
+    let values = values?;
+    let floats = |value: f32| FeatureBuf::Float(vec![value; values]);
+    let integers = |value: i64| FeatureBuf::Int64(vec![value; values]);
+    Some(match feature.dtype {
+        T::String => FeatureBuf::Bytes(vec![Vec::new(); values]),
+        T::Float16 => floats(half::f16::MIN.to_f32()),
+        T::BFloat16 => floats(half::bf16::MIN.to_f32()),
+        T::Float32 => floats(f32::MIN),
+        T::Float64 => floats(f32::NEG_INFINITY),
+        T::Int8 => integers(i8::MIN.into()),
+        T::Int16 => integers(i16::MIN.into()),
+        T::Int32 => integers(i32::MIN.into()),
+        T::Int64 => integers(i64::MIN),
+        _ => integers(0),
+    })
+}

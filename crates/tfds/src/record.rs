@@ -1,0 +1,453 @@
+//! A record: nested values, each decoded when it is asked for.
+
+use crate::array::Array;
+use crate::compile::{Item, Leaf, Level, Node};
+use crate::decoder::{Decoder, DecoderParts};
+use crate::item::{self, wrong};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tfseek::batch::{Batch, BytesColumn, Column, RowSplits, Row, Values};
+use tfseek::error::At;
+use tfseek::{Error, Example, FeatureBuf, Result, TensorDType};
+
+/// A record of a data set. A clone shares its memory.
+///
+/// Values are decoded when they are asked for: a picture that nobody asks for costs nothing.
+#[derive(Clone)]
+pub struct Record(Arc<RecordParts>);
+
+struct RecordParts {
+    parts: Arc<DecoderParts>,
+    batch: Batch,
+    /// Stored values of features of unknown classes, by the number of their leaf.
+    unknown: Vec<(usize, FeatureBuf)>,
+    at: (Option<PathBuf>, Option<u64>, Option<u64>),
+}
+
+/// A value of a record.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Value {
+    /// Values by name.
+    Dict(Vec<(Box<str>, Value)>),
+    /// A scalar or an array. Strings are byte strings.
+    Array(Array),
+    /// Rows of different lengths.
+    Ragged {
+        /// The items of all rows. The first dimension is their number.
+        values: Array,
+        /// Row splits, outermost first.
+        row_splits: Vec<Vec<i64>>,
+    },
+    /// Arrays of different shapes.
+    List(Vec<Value>),
+    /// The steps of an episode.
+    Steps(Steps),
+    /// The missing value of an optional feature.
+    None,
+}
+
+/// The steps of an episode. Each is decoded when it is asked for.
+#[derive(Clone)]
+pub struct Steps {
+    record: Record,
+    /// The names of the dicts, and the numbers of the steps, that lead to the steps.
+    node: Arc<Node>,
+    path: Box<str>,
+    depth: usize,
+    /// Number of the first step, in the columns of the record.
+    first: usize,
+    len: usize,
+}
+
+/// The place of a value in the columns: the element `index` of the sequences at `depth`. Depth 0 has one element, the record.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    index: usize,
+}
+
+impl Decoder {
+    /// Reads a record: finds the stored values of all selected features in one pass. None is decoded yet.
+    ///
+    /// # Errors
+    /// The first feature that is missing, of another kind, or has another number of values, with the location of the record.
+    pub fn record<R: Row>(&self, row: &R) -> Result<Record> {
+        let parts = self.parts();
+        let batch = parts.records.parse(std::slice::from_ref(&row)).map_err(|e| without_row(e, row.at()))?;
+        let mut unknown = Vec::new();
+        for (number, leaf) in parts.plan.leaves.iter().enumerate() {
+            if matches!(leaf.item, Item::Unknown) {
+                let found = Example::new(row.payload()).get(&leaf.path);
+                let feature = found.map_err(|e| e.at(row.at()).feature(leaf.path.as_bytes()))?;
+                unknown.push((number, feature.map_or(Ok(FeatureBuf::None), |feature| feature.to_buf())?));
+            }
+        }
+        let at = row.at();
+        let at = (at.path.map(PathBuf::from), at.record, at.offset);
+        Ok(Record(Arc::new(RecordParts { parts: Arc::clone(parts), batch, unknown, at })))
+    }
+}
+
+/// The parser's error about its only row, without the number of that row.
+fn without_row(e: Error, at: At<'_>) -> Error {
+    let feature = e.location().feature.clone();
+    let e = Error::from(e.into_kind()).at(at);
+    match feature {
+        Some(feature) => e.feature(feature.as_bytes()),
+        None => e,
+    }
+}
+
+impl Record {
+    /// Returns all values.
+    ///
+    /// # Errors
+    /// The first value that cannot be decoded.
+    pub fn value(&self) -> Result<Value> {
+        self.node(&self.0.parts.plan.root, Place { depth: 0, index: 0 })
+    }
+
+    /// Returns the value of a feature, such as `objects/bbox`. `None` if no selected feature has this path. Features of steps are in the steps.
+    ///
+    /// # Errors
+    /// The value cannot be decoded.
+    pub fn get(&self, path: &str) -> Result<Option<Value>> {
+        let node = self.0.parts.plan.root.get(path);
+        node.map(|node| self.node(node, Place { depth: 0, index: 0 })).transpose()
+    }
+
+    fn node(&self, node: &Node, place: Place) -> Result<Value> {
+        match node {
+            Node::Dict(nodes) => {
+                let value = |(name, node): &(Box<str>, Node)| Ok((name.clone(), self.node(node, place)?));
+                nodes.iter().map(value).collect::<Result<_>>().map(Value::Dict)
+            }
+            Node::Leaf(number) => {
+                let Some(leaf) = self.0.parts.plan.leaves.get(*number) else { return Ok(Value::None) };
+                self.leaf(*number, leaf, place).map_err(|e| self.locate(e, &leaf.path))
+            }
+            Node::Steps(path, node) => self.steps(path, node, place).map_err(|e| self.locate(e, path)),
+        }
+    }
+
+    fn locate(&self, e: Error, feature: &str) -> Error {
+        let (path, record, offset) = &self.0.at;
+        e.feature(feature.as_bytes()).at(At { path: path.as_deref(), record: *record, offset: *offset })
+    }
+
+    /// Returns the steps of an episode, whose number all leaves agree about.
+    fn steps(&self, path: &str, node: &Node, place: Place) -> Result<Value> {
+        let mut found: Option<(Range<usize>, &Leaf)> = None;
+        for leaf in node.leaves().into_iter().filter_map(|number| self.0.parts.plan.leaves.get(number)) {
+            let Some(steps) = self.steps_of(leaf, place)? else { continue };
+            match &found {
+                Some((known, other)) if known.len() != steps.len() => {
+                    return Err(wrong(format!(
+                        "expected features of one number of steps, found {} of {:?} and {} of {:?}",
+                        known.len(),
+                        other.path,
+                        steps.len(),
+                        leaf.path
+                    )));
+                }
+                Some(_) => {}
+                None => found = Some((steps, leaf)),
+            }
+            let length = leaf.levels.get(place.depth).and_then(|level| level.length);
+            check_length(length, found.as_ref().map_or(0, |(steps, _)| steps.len()))?;
+        }
+        let steps = found.map_or(0..0, |(steps, _)| steps);
+        Ok(Value::Steps(Steps {
+            record: self.clone(),
+            node: Arc::new(node.clone()),
+            path: path.into(),
+            depth: place.depth + 1,
+            first: steps.start,
+            len: steps.len(),
+        }))
+    }
+
+    /// Returns the steps that a leaf has at a place. `None` if it does not tell: its items have no values.
+    fn steps_of(&self, leaf: &Leaf, place: Place) -> Result<Option<Range<usize>>> {
+        if leaf.values_of_item() == 0 && matches!(leaf.item, Item::List) || matches!(leaf.item, Item::Unknown) {
+            return Ok(None);
+        }
+        let Some(Column::Ragged(column)) = self.0.batch.get(&leaf.path) else { return Ok(None) };
+        let splits = column.row_splits.get(place.depth).map(splits_of).unwrap_or_default();
+        Ok(splits.get(place.index..).and_then(|rest| rest.first_chunk()).map(|[from, to]| range(*from, *to)))
+    }
+
+    fn leaf(&self, number: usize, leaf: &Leaf, place: Place) -> Result<Value> {
+        if matches!(leaf.item, Item::Unknown) {
+            let stored = self.0.unknown.iter().find(|(known, _)| *known == number);
+            return Ok(stored.map_or(Value::None, |(_, values)| unknown(values)));
+        }
+        if self.0.parts.plan.missing_none && leaf.feature.optional && leaf.levels.is_empty() {
+            let present = self.0.batch.presence(&leaf.path).and_then(|present| present.first().copied());
+            if present == Some(0) {
+                return Ok(Value::None);
+            }
+        }
+        let Some(column) = self.0.batch.get(&leaf.path) else { return Ok(Value::None) };
+        let (items, splits) = items_at(leaf, column, place)?;
+        let sequences = leaf.levels.get(place.depth..).unwrap_or_default();
+        if leaf.is_decoded() {
+            return self.decoded(leaf, column, items, sequences, splits);
+        }
+        let (per_item, shape) = if leaf.levels.is_empty() && leaf.ragged {
+            // The items are those of the open dimension.
+            let shape = leaf.shape().iter().map(|size| size.unwrap_or(items.len())).collect();
+            let values = column.values().len();
+            if leaf.values_of_item() == 0 && values > 0 {
+                return Err(wrong(format!("expected no values of {}, found {values}", leaf.feature)));
+            }
+            (values, shape)
+        } else {
+            (leaf.values_of_item(), leaf.shape().iter().copied().flatten().collect::<Vec<_>>())
+        };
+        let items = if leaf.levels.is_empty() { 0..1 } else { items };
+        let stored = column.values();
+        let (start, len) = (items.start.saturating_mul(per_item), items.len().saturating_mul(per_item));
+        let (values, start) = self.cast(leaf, stored, start..start.saturating_add(len))?;
+        let array = |shape| Array { values, start, shape, dtype: leaf.feature.dtype };
+        Ok(arranged(array, sequences, items.len(), shape, splits))
+    }
+
+    /// Returns stored values as values of the feature's type, and the number of the first one.
+    fn cast(&self, leaf: &Leaf, stored: &Values, range: Range<usize>) -> Result<(Values, usize)> {
+        let dtype = leaf.feature.dtype;
+        let pools = &self.0.parts.pools;
+        match (stored, dtype) {
+            (Values::Int64(_), TensorDType::Int64)
+            | (Values::Float32(_), TensorDType::Float32)
+            | (Values::Bytes(_), _) => Ok((stored.clone(), range.start)),
+            (Values::Int64(values), _) => {
+                let mut numbers = pools.take(dtype);
+                numbers.push_int64(values.get(range).unwrap_or_default())?;
+                Ok((pools.freeze(numbers), 0))
+            }
+            (Values::Float32(values), _) => {
+                let mut numbers = pools.take(dtype);
+                numbers.push_float32(values.get(range).unwrap_or_default())?;
+                Ok((pools.freeze(numbers), 0))
+            }
+            (Values::Array(_), _) => Ok((stored.clone(), range.start)),
+        }
+    }
+
+    /// Returns items that are made of one byte string each.
+    fn decoded(
+        &self,
+        leaf: &Leaf,
+        column: &Column,
+        items: Range<usize>,
+        sequences: &[Level],
+        splits: Vec<Vec<i64>>,
+    ) -> Result<Value> {
+        let Values::Bytes(strings) = column.values() else { return Ok(Value::None) };
+        let stored = match &leaf.item {
+            Item::Shaped { shape, .. } => Some((self.0.batch.int64(shape)?, leaf.shape().len())),
+            _ => None,
+        };
+        let pools = &self.0.parts.pools;
+        let mut numbers = pools.take(leaf.feature.dtype);
+        let mut shapes = Vec::new();
+        shapes.try_reserve(items.len())?;
+        for item in items.clone() {
+            let string = strings.get(item).unwrap_or_default();
+            let shape = match stored {
+                Some((all, rank)) => {
+                    let start = item.saturating_mul(rank);
+                    let shape = all.get(start..start.saturating_add(rank));
+                    Some(shape.ok_or_else(|| wrong("expected a shape for each array, found fewer"))?)
+                }
+                None => None,
+            };
+            let shape = item::decode(leaf, string, shape, &self.0.parts.pictures, &mut numbers);
+            // The steps of an error are told by their number.
+            shapes.push(shape?);
+        }
+        if let Some((all, rank)) = stored
+            && column.values().len().saturating_mul(rank) != all.len()
+        {
+            let found = all.len().checked_div(rank).unwrap_or_default();
+            return Err(wrong(format!("expected {} shapes, found {found}", column.values().len())));
+        }
+        let values = pools.freeze(numbers);
+        let first = shapes.first();
+        if shapes.iter().all(|shape| Some(shape) == first) {
+            let empty = || leaf.shape().iter().map(|size| size.unwrap_or(0)).collect();
+            let shape = first.cloned().unwrap_or_else(empty);
+            let array = |shape| Array { values, start: 0, shape, dtype: leaf.feature.dtype };
+            return Ok(arranged(array, sequences, items.len(), shape, splits));
+        }
+        let mut start = 0;
+        let mut arrays = Vec::with_capacity(shapes.len());
+        for shape in shapes {
+            let array = Array { values: values.clone(), start, shape, dtype: leaf.feature.dtype };
+            start = start.saturating_add(array.len());
+            arrays.push(Value::Array(array));
+        }
+        // Lists of lists, from the innermost.
+        for splits in splits.iter().rev() {
+            let mut all = arrays.into_iter();
+            let rows = splits.windows(2).map(|ends| match ends {
+                [from, to] => all.by_ref().take(range(*from, *to).len()).collect(),
+                _ => Vec::new(),
+            });
+            arrays = rows.map(Value::List).collect();
+        }
+        Ok(Value::List(arrays))
+    }
+}
+
+/// Returns the items of a leaf at a place, and the row splits of the sequences in it, without those of the outermost one.
+fn items_at(leaf: &Leaf, column: &Column, place: Place) -> Result<(Range<usize>, Vec<Vec<i64>>)> {
+    let ragged = match column {
+        Column::Ragged(ragged) => ragged,
+        _ => {
+            let items = leaf.levels.first().and_then(|level| level.length).unwrap_or(1);
+            return Ok((0..usize::try_from(items).unwrap_or_default(), Vec::new()));
+        }
+    };
+    let mut items = place.index..place.index.saturating_add(1);
+    let mut inner = Vec::new();
+    for (k, splits) in ragged.row_splits.iter().enumerate().skip(place.depth) {
+        let splits = splits_of(splits);
+        let ends = splits.get(items.start..=items.end).unwrap_or_default();
+        let (Some(&from), Some(&to)) = (ends.first(), ends.last()) else { continue };
+        if let Some(Level { length: Some(length), .. }) = leaf.levels.get(k) {
+            for pair in ends.windows(2) {
+                if let [from, to] = pair {
+                    check_length(Some(*length), range(*from, *to).len())?;
+                }
+            }
+        }
+        if k > place.depth {
+            inner.push(ends.iter().map(|end| end.saturating_sub(from)).collect());
+        }
+        items = range(from, to);
+    }
+    if leaf.values_of_item() == 0 && matches!(leaf.item, Item::List) && !leaf.levels.is_empty() {
+        let values = column.values().len();
+        if values > 0 {
+            return Err(wrong(format!("expected no values of {}, found {values}", leaf.feature)));
+        }
+        items = 0..0;
+    }
+    Ok((items, inner))
+}
+
+/// Returns an array, or a ragged value if a sequence in another one has any number of items.
+fn arranged(
+    array: impl FnOnce(Vec<usize>) -> Array,
+    sequences: &[Level],
+    items: usize,
+    shape: Vec<usize>,
+    splits: Vec<Vec<i64>>,
+) -> Value {
+    let Some(inner) = sequences.get(1..) else { return Value::Array(array(shape)) };
+    let with = |lengths: &[usize]| [lengths, &*shape].concat();
+    let lengths: Option<Vec<usize>> =
+        inner.iter().map(|level| level.length.and_then(|n| usize::try_from(n).ok())).collect();
+    match lengths {
+        Some(lengths) if inner.is_empty() => {
+            debug_assert!(lengths.is_empty());
+            Value::Array(array(with(&[items])))
+        }
+        Some(lengths) => {
+            let outer = splits.first().map_or(0, |splits| splits.len().saturating_sub(1));
+            Value::Array(array(with(&[&[outer], &*lengths].concat())))
+        }
+        None => Value::Ragged { values: array(with(&[items])), row_splits: splits },
+    }
+}
+
+fn check_length(expected: Option<u64>, found: usize) -> Result<()> {
+    match expected {
+        Some(expected) if expected != found as u64 => {
+            Err(wrong(format!("expected a sequence of {expected} items, found {found}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn range(from: i64, to: i64) -> Range<usize> {
+    let of = |end: i64| usize::try_from(end).unwrap_or_default();
+    of(from)..of(to)
+}
+
+pub(crate) fn splits_of(splits: &RowSplits) -> &[i64] {
+    match splits {
+        RowSplits::Int64(splits) => splits,
+        // No spec of a plan requests them.
+        RowSplits::Int32(_) => &[],
+    }
+}
+
+/// Returns stored values as an array of one dimension.
+fn unknown(values: &FeatureBuf) -> Value {
+    let (values, dtype) = match values {
+        FeatureBuf::None => return Value::None,
+        FeatureBuf::Int64(values) => (Values::Int64(values.clone().into()), TensorDType::Int64),
+        FeatureBuf::Float(values) => (Values::Float32(values.clone().into()), TensorDType::Float32),
+        FeatureBuf::Bytes(values) => {
+            (Values::Bytes(values.iter().collect::<BytesColumn>()), TensorDType::String)
+        }
+    };
+    let len = values.len();
+    Value::Array(Array::new(values, vec![len], dtype))
+}
+
+impl Node {
+    /// Returns the node at a path of dicts.
+    fn get(&self, path: &str) -> Option<&Node> {
+        let Node::Dict(nodes) = self else { return None };
+        nodes.iter().find_map(|(name, node)| {
+            let rest = path.strip_prefix(&**name)?;
+            if rest.is_empty() { Some(node) } else { node.get(rest.strip_prefix('/')?) }
+        })
+    }
+
+    /// Returns the numbers of all leaves.
+    fn leaves(&self) -> Vec<usize> {
+        match self {
+            Node::Dict(nodes) => nodes.iter().flat_map(|(_, node)| node.leaves()).collect(),
+            Node::Steps(_, node) => node.leaves(),
+            Node::Leaf(number) => vec![*number],
+        }
+    }
+}
+
+impl Steps {
+    /// Returns the number of steps.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if there are no steps.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the values of step `i`. `None` if there are fewer steps.
+    ///
+    /// # Errors
+    /// The first value that cannot be decoded.
+    pub fn get(&self, i: usize) -> Option<Result<Value>> {
+        let place = Place { depth: self.depth, index: self.first.saturating_add(i) };
+        (i < self.len).then(|| self.record.node(&self.node, place))
+    }
+
+    /// Returns the path of the feature.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+const _: () = {
+    const fn send_sync_static<T: Send + Sync + 'static>() {}
+    send_sync_static::<Record>();
+};
