@@ -5,6 +5,7 @@
 
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::feature::{Encoding, Feature, Features, Labels, LeafClass, LeafFeature, SequenceFeature, joined};
+use crate::json::{field, found};
 use serde_json::{Map, Value};
 use tfseek::TensorDType;
 
@@ -476,41 +477,10 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Returns a field by its name in camel case, or by that name in snake case. `null` is absent.
-fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    let known = |name: &str| fields.get(name).filter(|value| !value.is_null());
-    known(name).or_else(|| {
-        let mut snake = String::with_capacity(name.len() + 4);
-        for c in name.chars() {
-            if c.is_ascii_uppercase() {
-                snake.push('_');
-            }
-            snake.push(c.to_ascii_lowercase());
-        }
-        known(&snake)
-    })
-}
-
 /// Reads an integer, which the JSON of messages may have as a text.
 fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => text.parse().ok(),
         value => value.as_i64(),
-    }
-}
-
-/// Describes a value for messages.
-fn found(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => {
-            let short: String = text.chars().take(40).collect();
-            let more = if short.len() < text.len() { " .." } else { "" };
-            format!("{short:?}{more}")
-        }
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
     }
 }

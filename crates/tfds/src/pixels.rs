@@ -1,16 +1,83 @@
-//! Pixels of pictures.
+//! Pixels of pictures, by the crate of pictures if it is there.
 
 use crate::array::Numbers;
 use crate::compile::Leaf;
 use tfseek::Result;
 
-/// Decoders of pictures, for the threads that read.
-#[derive(Default)]
-pub(crate) struct PictureDecoders {}
+#[cfg(feature = "image")]
+use crate::{array::Bits, item::wrong};
+#[cfg(feature = "image")]
+use std::sync::{Mutex, PoisonError};
+#[cfg(feature = "image")]
+use tfseek_image::{Decoder, PictureForm, PixelsMut};
 
+/// Decoders of pictures, for the threads that read. Each call takes one that is free, or makes one.
+#[derive(Default)]
+pub(crate) struct PictureDecoders {
+    #[cfg(feature = "image")]
+    free: Mutex<Vec<Decoder>>,
+}
+
+#[cfg(not(feature = "image"))]
+impl PictureDecoders {
+    /// No plan has a picture that is decoded.
+    pub(crate) fn decode(&self, _leaf: &Leaf, _file: &[u8], _out: &mut Numbers) -> Result<Vec<usize>> {
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(feature = "image")]
 impl PictureDecoders {
     /// Decodes a picture to the end of `out`, and returns its shape.
-    pub(crate) fn decode(&self, _leaf: &Leaf, _file: &[u8], _out: &mut Numbers) -> Result<Vec<usize>> {
-        Err(crate::item::wrong("pictures"))
+    pub(crate) fn decode(&self, leaf: &Leaf, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
+        let form = form(leaf)?;
+        let shape = form.shape(file).map_err(|e| wrong(e.to_string()))?;
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decoder = free().pop().unwrap_or_default();
+        let values = shape.values();
+        let decoded = match out.bits() {
+            Bits::Bits8(pixels) => {
+                grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::U8(to)))
+            }
+            Bits::Bits16(pixels) => {
+                grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::U16(to)))
+            }
+            Bits::Float32(pixels) => {
+                grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::F32(to)))
+            }
+            _ => Err(wrong("expected a picture of uint8, uint16 or float32")),
+        };
+        free().push(decoder);
+        decoded?;
+        let sizes = [shape.height, shape.width, shape.channels];
+        Ok(shape.frames.into_iter().chain(sizes).collect())
     }
+}
+
+/// Appends values and fills them.
+#[cfg(feature = "image")]
+fn grown<T: Copy + Default>(
+    pixels: &mut Vec<T>,
+    values: usize,
+    fill: impl FnOnce(&mut [T]) -> std::result::Result<(), tfseek_image::ImageError>,
+) -> Result<()> {
+    let start = pixels.len();
+    pixels.try_reserve(values)?;
+    pixels.resize(start.saturating_add(values), T::default());
+    fill(pixels.get_mut(start..).unwrap_or_default()).map_err(|e| wrong(e.to_string()))
+}
+
+/// Returns the form of the pictures of a leaf.
+#[cfg(feature = "image")]
+fn form(leaf: &Leaf) -> Result<PictureForm> {
+    let too_large = || wrong(format!("expected pictures of fewer pixels, found {}", leaf.feature));
+    let side = |size: Option<usize>| size.map(u32::try_from).transpose().map_err(|_| too_large());
+    let (frames, [height, width, channels]) = match *leaf.shape() {
+        [height, width, channels] => (None, [height, width, channels]),
+        [frames, height, width, channels] => (Some(side(frames)?), [height, width, channels]),
+        _ => return Err(wrong(format!("expected a picture, found {}", leaf.feature))),
+    };
+    let channels = channels.map(u8::try_from).transpose().map_err(|_| too_large())?;
+    let (height, width) = (side(height)?, side(width)?);
+    Ok(PictureForm { frames, height, width, channels, dtype: leaf.feature.dtype })
 }

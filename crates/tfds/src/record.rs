@@ -81,7 +81,7 @@ impl Decoder {
             if matches!(leaf.item, Item::Unknown) {
                 let found = Example::new(row.payload()).get(&leaf.path);
                 let feature = found.map_err(|e| e.at(row.at()).feature(leaf.path.as_bytes()))?;
-                unknown.push((number, feature.map_or(Ok(FeatureBuf::None), |feature| feature.to_buf())?));
+                unknown.push((number, feature.map_or(Ok(FeatureBuf::None), FeatureBuf::try_from)?));
             }
         }
         let at = row.at();
@@ -134,7 +134,9 @@ impl Record {
 
     fn locate(&self, e: Error, feature: &str) -> Error {
         let (path, record, offset) = &self.0.at;
-        e.feature(feature.as_bytes()).at(At { path: path.as_deref(), record: *record, offset: *offset })
+        let mut at = At::NOWHERE;
+        (at.path, at.record, at.offset) = (path.as_deref(), *record, *offset);
+        e.feature(feature.as_bytes()).at(at)
     }
 
     /// Returns the steps of an episode, whose number all leaves agree about.
