@@ -102,11 +102,6 @@ impl Leaf {
         self.shape().iter().flatten().product()
     }
 
-    /// Returns true if the item's values are stored as a list of byte strings.
-    pub(crate) fn is_strings(&self) -> bool {
-        matches!(self.item, Item::List) && self.feature.dtype == TensorDType::String
-    }
-
     /// Returns true if an item is made of one byte string.
     pub(crate) fn is_decoded(&self) -> bool {
         matches!(self.item, Item::Packed { .. } | Item::Shaped { .. } | Item::Picture)

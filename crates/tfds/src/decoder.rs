@@ -1,6 +1,7 @@
 //! `Decoder`: compiled features.
 
 use crate::array::Pools;
+use crate::columns::Columns;
 use crate::compile::{DecodeOptions, Plan};
 use crate::error::{Result, TfdsErrorKind};
 use crate::feature::Features;
@@ -70,7 +71,7 @@ impl Decoder {
             let path = &leaf.path;
             return Err(refused(format!("feature {path:?} is of an unknown class: choose other features")));
         }
-        Ok(self.0.records.clone())
+        Ok(self.0.records.clone().decoder(Arc::new(Columns::new(&self.0))))
     }
 }
 

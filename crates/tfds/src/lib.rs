@@ -9,6 +9,7 @@ mod array;
 mod check;
 #[cfg(test)]
 mod check_tests;
+mod columns;
 mod compile;
 mod decoder;
 mod error;

@@ -43,7 +43,7 @@ impl PictureDecoders {
                 grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::U16(to)))
             }
             Bits::Float32(pixels) => {
-                grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::F32(to)))
+                grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::F32(bytemuck::cast_slice_mut(to))))
             }
             _ => Err(wrong("expected a picture of uint8, uint16 or float32")),
         };

@@ -1,0 +1,392 @@
+//! The columns of a batch: stored values become those of the features, for all rows of a column at once.
+
+use crate::array::Pools;
+use crate::compile::{Item, Leaf, Plan};
+use crate::decoder::DecoderParts;
+use crate::item::{self, wrong};
+use crate::pixels::PictureDecoders;
+use crate::record::splits_of;
+use std::fmt;
+use std::sync::Arc;
+use tfseek::batch::{Batch, BytesColumn, Column, ColumnDecoder, Dense, Optional, Ragged, RowSplits, Values};
+use tfseek::{Error, ErrorKind, TensorDType};
+
+/// The decoder of the columns of a plan.
+pub(crate) struct Columns {
+    parts: Arc<DecoderParts>,
+    signature: String,
+}
+
+impl Columns {
+    pub(crate) fn new(parts: &Arc<DecoderParts>) -> Columns {
+        Columns { parts: Arc::clone(parts), signature: signature(&parts.plan) }
+    }
+}
+
+impl fmt::Debug for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Columns").field(&self.signature).finish()
+    }
+}
+
+/// Returns what decides about the columns of a plan.
+fn signature(plan: &Plan) -> String {
+    let leaf = |leaf: &Leaf| {
+        let Leaf { path, feature, levels, item, .. } = leaf;
+        let lengths: Vec<Option<u64>> = levels.iter().map(|level| level.length).collect();
+        format!("{path:?} {:?} {:?} {lengths:?} {item:?} {}\n", feature.dtype, feature.shape, feature.optional)
+    };
+    let leaves: String = plan.leaves.iter().map(leaf).collect();
+    format!("{} {leaves}", plan.missing_none)
+}
+
+/// The lowest refused row. `None` if no single row causes the error.
+type Refused = (Option<usize>, Error);
+
+/// Adds no row to an error.
+fn of_all(e: Error) -> Refused {
+    (None, e)
+}
+
+/// The rows of a column as splits: each partitions the elements of the next, the last those of the items.
+struct Arrangement {
+    rows: usize,
+    /// Lengths of the sequences of a dense column: none, or one.
+    dense: Vec<usize>,
+    splits: Vec<Vec<i64>>,
+}
+
+impl ColumnDecoder for Columns {
+    fn decode(&self, batch: &mut Batch) -> Result<(), Refused> {
+        let DecoderParts { plan, pools, pictures, .. } = &*self.parts;
+        let mut lowest: Option<Refused> = None;
+        for leaf in &plan.leaves {
+            let Some(column) = batch.get(&leaf.path).cloned() else { continue };
+            match decoded(leaf, column, batch, pools, pictures) {
+                Ok(column) => {
+                    let column = with_presence(leaf, column, batch, plan);
+                    batch.set(&leaf.path, column);
+                }
+                Err((row, e)) => {
+                    let e = e.feature(leaf.path.as_bytes());
+                    // A column that is too large has no row, which is told if no row is refused.
+                    let lower = match (&lowest, row) {
+                        (None, _) => true,
+                        (Some((Some(known), _)), Some(row)) => row < *known,
+                        (Some((None, _)), row) => row.is_some(),
+                        (Some(_), None) => false,
+                    };
+                    if lower {
+                        lowest = Some((row, e));
+                    }
+                }
+            }
+        }
+        lowest.map_or(Ok(()), Err)
+    }
+
+    fn signature(&self) -> &str {
+        &self.signature
+    }
+}
+
+/// Returns the column with the presence of an optional feature, if missing values are none.
+fn with_presence(leaf: &Leaf, column: Column, batch: &Batch, plan: &Plan) -> Column {
+    if !(plan.missing_none && leaf.feature.optional && leaf.levels.is_empty()) {
+        return column;
+    }
+    match (column, batch.presence(&leaf.path)) {
+        (Column::Dense(Dense { values, shape, .. }), Some(present)) => {
+            let per_row: usize = shape.iter().skip(1).product();
+            let present = match per_row {
+                1 => present.clone(),
+                per_row => {
+                    let each = present.iter().flat_map(|one| std::iter::repeat_n(*one, per_row));
+                    each.collect::<Vec<u8>>().into()
+                }
+            };
+            Optional::new(values, present, shape).into()
+        }
+        (column, _) => column,
+    }
+}
+
+/// Returns the decoded column of a leaf.
+fn decoded(
+    leaf: &Leaf,
+    column: Column,
+    batch: &Batch,
+    pools: &Pools,
+    pictures: &PictureDecoders,
+) -> Result<Column, Refused> {
+    if leaf.is_decoded() {
+        return items(leaf, &column, batch, pools, pictures);
+    }
+    let values = cast(leaf, column.values(), pools).map_err(of_all)?;
+    let ragged = match column {
+        Column::Dense(dense) => return Ok(Dense::new(values, dense.shape).into()),
+        Column::Ragged(ragged) => ragged,
+        column => return Ok(column),
+    };
+    let mut splits: Vec<Vec<i64>> = ragged.row_splits.iter().map(|splits| splits_of(splits).to_vec()).collect();
+    if leaf.values_of_item() == 0 && !values.is_empty() {
+        let first = splits.first().map(Vec::as_slice).unwrap_or_default();
+        let row = first.windows(2).position(|ends| ends.first() != ends.last());
+        return Err((row, wrong(format!("expected no values of {}, found some", leaf.feature))));
+    }
+    let mut shape = Vec::new();
+    if leaf.levels.is_empty() {
+        let open = leaf.shape().iter().position(Option::is_none).unwrap_or_default();
+        let before = leaf.shape().get(..open).unwrap_or_default().iter().copied().flatten();
+        let after = leaf.shape().get(open + 1..).unwrap_or_default().iter().copied().flatten();
+        splits = with_outer(&before.collect::<Vec<usize>>(), &splits).map_err(of_all)?;
+        shape.extend(after);
+    } else {
+        shape.extend(leaf.shape().iter().copied().flatten());
+        check_lengths(leaf, &splits)?;
+    }
+    let count = splits.last().and_then(|splits| splits.last()).copied().unwrap_or_default();
+    let count = if leaf.values_of_item() == 0 { 0 } else { count };
+    Ok(arranged(leaf, values, splits, &shape, usize::try_from(count).unwrap_or_default()))
+}
+
+/// Returns the row splits of arrays with `before` in front of their open dimension. `splits` has the sizes of that dimension, one for each row.
+fn with_outer(before: &[usize], splits: &[Vec<i64>]) -> tfseek::Result<Vec<Vec<i64>>> {
+    let Some(open) = splits.first().filter(|_| !before.is_empty()) else { return Ok(splits.to_vec()) };
+    let mut found = Vec::new();
+    let mut rows = open.len().saturating_sub(1);
+    for &size in before {
+        found.push(uniform(rows, size)?);
+        rows = rows.saturating_mul(size);
+    }
+    check_splits(rows)?;
+    let per_row: usize = before.iter().product();
+    let mut all = Vec::new();
+    all.try_reserve(rows.saturating_add(1))?;
+    all.push(0i64);
+    let mut end = 0i64;
+    for ends in open.windows(2) {
+        let [from, to] = ends else { continue };
+        for _ in 0..per_row {
+            end = end.saturating_add(to.saturating_sub(*from));
+            all.push(end);
+        }
+    }
+    found.push(all);
+    Ok(found)
+}
+
+/// Maximum number of row splits of a column. Empty arrays may have any number of rows.
+const MAX_SPLITS: usize = 1 << 29;
+
+/// Refuses too many row splits.
+fn check_splits(rows: usize) -> tfseek::Result<()> {
+    if rows > MAX_SPLITS {
+        let (len, limit) = (rows as u128 * 8, MAX_SPLITS as u64 * 8);
+        return Err(ErrorKind::TooLarge { len, limit }.into());
+    }
+    Ok(())
+}
+
+/// Returns the row splits of rows of one length.
+fn uniform(rows: usize, len: usize) -> tfseek::Result<Vec<i64>> {
+    check_splits(rows)?;
+    let mut splits = Vec::new();
+    splits.try_reserve(rows.saturating_add(1))?;
+    splits.extend((0..=rows).map(|row| row.saturating_mul(len) as i64));
+    Ok(splits)
+}
+
+/// Checks the sequences that have a stated number of items.
+fn check_lengths(leaf: &Leaf, splits: &[Vec<i64>]) -> Result<(), Refused> {
+    let mut lowest: Option<(usize, Error)> = None;
+    for (k, (level, ends)) in leaf.levels.iter().zip(splits).enumerate() {
+        let Some(expected) = level.length else { continue };
+        let length = |pair: &[i64]| match pair {
+            [from, to] => to.saturating_sub(*from),
+            _ => 0,
+        };
+        let wrong_one = ends.windows(2).position(|pair| u64::try_from(length(pair)) != Ok(expected));
+        if let Some(element) = wrong_one {
+            let row = row_of(splits, k, element);
+            if lowest.as_ref().is_none_or(|(known, _)| row < *known) {
+                let found = ends.windows(2).nth(element).map_or(0, length);
+                let reason = format!("expected a sequence of {expected} items, found {found}");
+                lowest = Some((row, wrong(reason)));
+            }
+        }
+    }
+    lowest.map_or(Ok(()), |(row, e)| Err((Some(row), e)))
+}
+
+/// Returns the row of an element that `splits[level]` partitions.
+fn row_of(splits: &[Vec<i64>], level: usize, element: usize) -> usize {
+    let outer = splits.get(..level).unwrap_or_default();
+    outer.iter().rev().fold(element, |element, splits| {
+        // The row is the last one that starts at or before the element.
+        splits.partition_point(|start| *start <= element as i64).saturating_sub(1)
+    })
+}
+
+/// Returns a column of `count` items. Sequences with a stated number of items are dimensions, if all sequences in them are.
+fn arranged(leaf: &Leaf, values: Values, mut splits: Vec<Vec<i64>>, shape: &[usize], count: usize) -> Column {
+    let lengths: Vec<usize> = leaf
+        .levels
+        .iter()
+        .rev()
+        .map_while(|level| level.length.and_then(|n| usize::try_from(n).ok()))
+        .collect();
+    let of_levels = lengths.len().min(splits.len());
+    if !leaf.levels.is_empty() && leaf.shape().iter().all(Option::is_some) && of_levels > 0 {
+        let kept = splits.len() - of_levels;
+        let outer = splits.get(kept).map_or(0, |splits| splits.len().saturating_sub(1));
+        splits.truncate(kept);
+        let dims: Vec<usize> = lengths.into_iter().take(of_levels).rev().collect();
+        return column(values, splits, [&[outer], &*dims, shape].concat());
+    }
+    column(values, splits, [&[count], shape].concat())
+}
+
+fn column(values: Values, splits: Vec<Vec<i64>>, shape: Vec<usize>) -> Column {
+    if splits.is_empty() {
+        return Dense::new(values, shape).into();
+    }
+    let splits = splits.into_iter().map(|splits| RowSplits::Int64(splits.into())).collect();
+    Ragged::new(values, shape, splits).into()
+}
+
+/// Returns stored values as values of the feature's type.
+fn cast(leaf: &Leaf, stored: &Values, pools: &Pools) -> tfseek::Result<Values> {
+    let dtype = leaf.feature.dtype;
+    Ok(match (stored, dtype) {
+        (Values::Int64(values), dtype) if dtype != TensorDType::Int64 => {
+            let mut numbers = pools.take(dtype);
+            numbers.push_int64(values)?;
+            pools.freeze(numbers)
+        }
+        (Values::Float32(values), dtype) if dtype != TensorDType::Float32 => {
+            let mut numbers = pools.take(dtype);
+            numbers.push_float32(values)?;
+            pools.freeze(numbers)
+        }
+        _ => stored.clone(),
+    })
+}
+
+/// Returns a column of items that are made of one byte string each.
+fn items(
+    leaf: &Leaf,
+    stored: &Column,
+    batch: &Batch,
+    pools: &Pools,
+    pictures: &PictureDecoders,
+) -> Result<Column, Refused> {
+    let Values::Bytes(strings) = stored.values() else { return Ok(stored.clone()) };
+    let arrangement = Arrangement::new(stored, batch.rows());
+    if let Column::Ragged(_) = stored {
+        check_lengths(leaf, &arrangement.splits)?;
+    }
+    let shapes = stored_shapes(leaf, batch, &arrangement, strings)?;
+    let rank = leaf.shape().len();
+    let mut numbers = pools.take(leaf.feature.dtype);
+    let last_open = leaf.shape().iter().rposition(Option::is_none);
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut total = 0u64;
+    for (k, string) in strings.iter().enumerate() {
+        let shape = shapes.map(|all| {
+            let start = k.saturating_mul(rank);
+            all.get(start..start.saturating_add(rank)).unwrap_or_default()
+        });
+        let row = || Some(arrangement.row(k));
+        let shape = item::decode(leaf, string, shape, pictures, &mut numbers).map_err(|e| (row(), e))?;
+        total = total.saturating_add(shape.iter().product::<usize>() as u64);
+        if last_open.is_some() {
+            found.try_reserve(1).map_err(|e| of_all(e.into()))?;
+            found.push(shape);
+        }
+    }
+    let values = pools.freeze(numbers);
+    let Arrangement { rows, dense, mut splits } = arrangement;
+    let Some(last_open) = last_open else {
+        let shape: Vec<usize> = leaf.shape().iter().copied().flatten().collect();
+        if splits.is_empty() {
+            return Ok(Dense::new(values, [&[rows], &*dense, &*shape].concat()).into());
+        }
+        return Ok(arranged(leaf, values, splits, &shape, strings.len()));
+    };
+    for size in dense {
+        splits.push(uniform(rows, size).map_err(of_all)?);
+    }
+    // The rows of each dimension up to the last open one.
+    for k in 0..=last_open {
+        let rows_of = |shape: &Vec<usize>| shape.iter().take(k).fold(1usize, |all, n| all.saturating_mul(*n));
+        let rows = found.iter().map(rows_of).fold(0usize, usize::saturating_add);
+        check_splits(rows).map_err(of_all)?;
+        let mut ends = vec![0i64];
+        let mut end = 0i64;
+        for shape in &found {
+            let (outer, size) = (shape.get(..k).unwrap_or_default(), shape.get(k).copied().unwrap_or(0));
+            for _ in 0..outer.iter().product::<usize>() {
+                end = end.saturating_add(size as i64);
+                ends.try_reserve(1).map_err(|e| of_all(e.into()))?;
+                ends.push(end);
+            }
+        }
+        splits.push(ends);
+    }
+    let count = splits.last().and_then(|splits| splits.last()).copied().unwrap_or_default();
+    let after = leaf.shape().get(last_open + 1..).unwrap_or_default().iter().copied().flatten();
+    let shape: Vec<usize> = std::iter::once(usize::try_from(count).unwrap_or_default()).chain(after).collect();
+    Ok(column(values, splits, shape))
+}
+
+/// Returns the shapes that are stored beside the items, one after the other.
+fn stored_shapes<'a>(
+    leaf: &Leaf,
+    batch: &'a Batch,
+    arrangement: &Arrangement,
+    strings: &BytesColumn,
+) -> Result<Option<&'a [i64]>, Refused> {
+    let Item::Shaped { shape, .. } = &leaf.item else { return Ok(None) };
+    let all = batch.int64(shape).map_err(of_all)?;
+    let rank = leaf.shape().len();
+    let Some(Column::Ragged(ragged)) = batch.get(shape) else { return Ok(Some(all)) };
+    // Both columns have as many items in each sequence.
+    let other: Vec<&[i64]> = ragged.row_splits.iter().map(splits_of).collect();
+    for (k, (splits, other)) in arrangement.splits.iter().zip(other).enumerate() {
+        if let Some(element) = splits.iter().zip(other).position(|(a, b)| a != b) {
+            let row = row_of(&arrangement.splits, k, element.saturating_sub(1));
+            return Err((Some(row), wrong("expected a shape for each array, found another number")));
+        }
+    }
+    if all.len() != strings.len().saturating_mul(rank) {
+        return Err(of_all(wrong("expected a shape for each array, found another number")));
+    }
+    Ok(Some(all))
+}
+
+impl Arrangement {
+    fn new(column: &Column, rows: usize) -> Arrangement {
+        match column {
+            Column::Ragged(ragged) => Arrangement {
+                rows,
+                dense: Vec::new(),
+                splits: ragged.row_splits.iter().map(|splits| splits_of(splits).to_vec()).collect(),
+            },
+            Column::Dense(dense) => Arrangement {
+                rows,
+                dense: dense.shape.get(1..).unwrap_or_default().to_vec(),
+                splits: Vec::new(),
+            },
+            _ => Arrangement { rows, dense: Vec::new(), splits: Vec::new() },
+        }
+    }
+
+    /// Returns the row of an item.
+    fn row(&self, item: usize) -> usize {
+        match self.splits.is_empty() {
+            true => item / self.dense.iter().product::<usize>().max(1),
+            false => row_of(&self.splits, self.splits.len(), item),
+        }
+    }
+}
