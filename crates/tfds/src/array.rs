@@ -1,15 +1,15 @@
 //! Arrays: numbers of one type that are appended, and values with a shape.
 
-use tfseek::batch::{ArrayBits, ArrayValues, BytesColumn, SharedPool, Values};
+use tfseek::batch::{ArrayBits, ArrayValues, BytesColumn, RowSplits, SharedPool, Values};
 use tfseek::{Error, ErrorKind, Result, TensorDType};
 
 /// Numbers of one type, to which others are appended. Numbers of the types that lists have are of these, and all others by their bits.
 pub(crate) struct Numbers {
     dtype: TensorDType,
-    bits: Bits,
+    bits: NumberBits,
 }
 
-pub(crate) enum Bits {
+pub(crate) enum NumberBits {
     Int64(Vec<i64>),
     Float32(Vec<f32>),
     Bits8(Vec<u8>),
@@ -20,7 +20,7 @@ pub(crate) enum Bits {
 
 /// Pools of the memory of numbers.
 #[derive(Default)]
-pub(crate) struct Pools {
+pub(crate) struct NumberPools {
     int64: SharedPool<i64>,
     float32: SharedPool<f32>,
     bits8: SharedPool<u8>,
@@ -29,17 +29,17 @@ pub(crate) struct Pools {
     bits64: SharedPool<u64>,
 }
 
-impl Pools {
+impl NumberPools {
     /// Returns memory for numbers of a type, which is not that of strings.
     pub(crate) fn take(&self, dtype: TensorDType) -> Numbers {
         let bits = match (dtype, dtype.size()) {
-            (TensorDType::Int64, _) => Bits::Int64(self.int64.take()),
-            (TensorDType::Float32, _) => Bits::Float32(self.float32.take()),
-            (TensorDType::Complex64, _) => Bits::Bits32(self.bits32.take()),
-            (_, Some(8 | 16)) => Bits::Bits64(self.bits64.take()),
-            (_, Some(4)) => Bits::Bits32(self.bits32.take()),
-            (_, Some(2)) => Bits::Bits16(self.bits16.take()),
-            _ => Bits::Bits8(self.bits8.take()),
+            (TensorDType::Int64, _) => NumberBits::Int64(self.int64.take()),
+            (TensorDType::Float32, _) => NumberBits::Float32(self.float32.take()),
+            (TensorDType::Complex64, _) => NumberBits::Bits32(self.bits32.take()),
+            (_, Some(8 | 16)) => NumberBits::Bits64(self.bits64.take()),
+            (_, Some(4)) => NumberBits::Bits32(self.bits32.take()),
+            (_, Some(2)) => NumberBits::Bits16(self.bits16.take()),
+            _ => NumberBits::Bits8(self.bits8.take()),
         };
         Numbers { dtype, bits }
     }
@@ -47,12 +47,12 @@ impl Pools {
     /// Shares numbers as values of a column.
     pub(crate) fn freeze(&self, numbers: Numbers) -> Values {
         let bits = match numbers.bits {
-            Bits::Int64(values) => return Values::Int64(self.int64.freeze(values)),
-            Bits::Float32(values) => return Values::Float32(self.float32.freeze(values)),
-            Bits::Bits8(values) => ArrayBits::Bits8(self.bits8.freeze(values)),
-            Bits::Bits16(values) => ArrayBits::Bits16(self.bits16.freeze(values)),
-            Bits::Bits32(values) => ArrayBits::Bits32(self.bits32.freeze(values)),
-            Bits::Bits64(values) => ArrayBits::Bits64(self.bits64.freeze(values)),
+            NumberBits::Int64(values) => return Values::Int64(self.int64.freeze(values)),
+            NumberBits::Float32(values) => return Values::Float32(self.float32.freeze(values)),
+            NumberBits::Bits8(values) => ArrayBits::Bits8(self.bits8.freeze(values)),
+            NumberBits::Bits16(values) => ArrayBits::Bits16(self.bits16.freeze(values)),
+            NumberBits::Bits32(values) => ArrayBits::Bits32(self.bits32.freeze(values)),
+            NumberBits::Bits64(values) => ArrayBits::Bits64(self.bits64.freeze(values)),
         };
         Values::Array(ArrayValues::new(numbers.dtype, bits))
     }
@@ -60,7 +60,7 @@ impl Pools {
 
 impl Numbers {
     /// Returns the bits.
-    pub(crate) fn bits(&mut self) -> &mut Bits {
+    pub(crate) fn bits(&mut self) -> &mut NumberBits {
         &mut self.bits
     }
 
@@ -68,25 +68,25 @@ impl Numbers {
     pub(crate) fn push_int64(&mut self, values: &[i64]) -> Result<()> {
         let is_bool = self.dtype == TensorDType::Bool;
         match &mut self.bits {
-            Bits::Int64(to) => copied(to, values, |value| value),
-            Bits::Bits8(to) if is_bool => copied(to, values, |value| u8::from(value != 0)),
-            Bits::Bits8(to) => copied(to, values, |value| value as u8),
-            Bits::Bits16(to) => copied(to, values, |value| value as u16),
-            Bits::Bits32(to) => copied(to, values, |value| value as u32),
-            Bits::Bits64(to) => copied(to, values, |value| value as u64),
-            Bits::Float32(_) => Ok(()),
+            NumberBits::Int64(to) => copied(to, values, |value| value),
+            NumberBits::Bits8(to) if is_bool => copied(to, values, |value| u8::from(value != 0)),
+            NumberBits::Bits8(to) => copied(to, values, |value| value as u8),
+            NumberBits::Bits16(to) => copied(to, values, |value| value as u16),
+            NumberBits::Bits32(to) => copied(to, values, |value| value as u32),
+            NumberBits::Bits64(to) => copied(to, values, |value| value as u64),
+            NumberBits::Float32(_) => Ok(()),
         }
     }
 
     /// Appends floats of a list: rounded to even, or widened. They are for a type of floats.
     pub(crate) fn push_float32(&mut self, values: &[f32]) -> Result<()> {
         match (&mut self.bits, self.dtype) {
-            (Bits::Float32(to), _) => copied(to, values, |value| value),
-            (Bits::Bits16(to), TensorDType::BFloat16) => {
+            (NumberBits::Float32(to), _) => copied(to, values, |value| value),
+            (NumberBits::Bits16(to), TensorDType::BFloat16) => {
                 copied(to, values, |value| half::bf16::from_f32(value).to_bits())
             }
-            (Bits::Bits16(to), _) => copied(to, values, |value| half::f16::from_f32(value).to_bits()),
-            (Bits::Bits64(to), _) => copied(to, values, |value| f64::from(value).to_bits()),
+            (NumberBits::Bits16(to), _) => copied(to, values, |value| half::f16::from_f32(value).to_bits()),
+            (NumberBits::Bits64(to), _) => copied(to, values, |value| f64::from(value).to_bits()),
             _ => Ok(()),
         }
     }
@@ -95,13 +95,13 @@ impl Numbers {
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let is_bool = self.dtype == TensorDType::Bool;
         match &mut self.bits {
-            Bits::Bits8(to) if is_bool => copied(to, bytes, |byte| u8::from(byte != 0)),
-            Bits::Bits8(to) => copied(to, bytes, |byte| byte),
-            Bits::Bits16(to) => chunks(to, bytes, u16::from_le_bytes),
-            Bits::Bits32(to) => chunks(to, bytes, u32::from_le_bytes),
-            Bits::Bits64(to) => chunks(to, bytes, u64::from_le_bytes),
-            Bits::Int64(to) => chunks(to, bytes, i64::from_le_bytes),
-            Bits::Float32(to) => chunks(to, bytes, f32::from_le_bytes),
+            NumberBits::Bits8(to) if is_bool => copied(to, bytes, |byte| u8::from(byte != 0)),
+            NumberBits::Bits8(to) => copied(to, bytes, |byte| byte),
+            NumberBits::Bits16(to) => chunks(to, bytes, u16::from_le_bytes),
+            NumberBits::Bits32(to) => chunks(to, bytes, u32::from_le_bytes),
+            NumberBits::Bits64(to) => chunks(to, bytes, u64::from_le_bytes),
+            NumberBits::Int64(to) => chunks(to, bytes, i64::from_le_bytes),
+            NumberBits::Float32(to) => chunks(to, bytes, f32::from_le_bytes),
         }
     }
 }
@@ -119,6 +119,14 @@ fn chunks<const N: usize, U>(to: &mut Vec<U>, bytes: &[u8], of: impl Fn([u8; N])
     to.try_reserve(numbers.len())?;
     to.extend(numbers.iter().map(|number| of(*number)));
     Ok(())
+}
+
+/// Returns 64-bit row splits, which all specs of this crate request.
+pub(crate) fn splits_of(splits: &RowSplits) -> &[i64] {
+    match splits {
+        RowSplits::Int64(splits) => splits,
+        RowSplits::Int32(_) => &[],
+    }
 }
 
 /// Values with a shape. A clone shares them.

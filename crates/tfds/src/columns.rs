@@ -1,11 +1,11 @@
 //! The columns of a batch: stored values become those of the features, for all rows of a column at once.
 
-use crate::array::Pools;
-use crate::compile::{Item, Leaf, Plan};
-use crate::decoder::DecoderParts;
-use crate::item::{self, wrong};
+use crate::array::{NumberPools, splits_of};
+use crate::compile::{DecodePlan, Item, Leaf};
+use crate::error::wrong;
+use crate::item;
+use crate::parts::DecoderParts;
 use crate::pixels::PictureDecoders;
-use crate::record::splits_of;
 use std::fmt;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BytesColumn, Column, ColumnDecoder, Dense, Optional, Ragged, RowSplits, Values};
@@ -30,11 +30,14 @@ impl fmt::Debug for Columns {
 }
 
 /// Returns what decides about the columns of a plan.
-fn signature(plan: &Plan) -> String {
+fn signature(plan: &DecodePlan) -> String {
     let leaf = |leaf: &Leaf| {
         let Leaf { path, feature, levels, item, .. } = leaf;
         let lengths: Vec<Option<u64>> = levels.iter().map(|level| level.length).collect();
-        format!("{path:?} {:?} {:?} {lengths:?} {item:?} {}\n", feature.dtype, feature.shape, feature.optional)
+        format!(
+            "{path:?} {:?} {:?} {lengths:?} {item:?} {}\n",
+            feature.dtype, feature.shape, feature.optional
+        )
     };
     let leaves: String = plan.leaves.iter().map(leaf).collect();
     format!("{} {leaves}", plan.missing_none)
@@ -91,7 +94,7 @@ impl ColumnDecoder for Columns {
 }
 
 /// Returns the column with the presence of an optional feature, if missing values are none.
-fn with_presence(leaf: &Leaf, column: Column, batch: &Batch, plan: &Plan) -> Column {
+fn with_presence(leaf: &Leaf, column: Column, batch: &Batch, plan: &DecodePlan) -> Column {
     if !(plan.missing_none && leaf.feature.optional && leaf.levels.is_empty()) {
         return column;
     }
@@ -116,7 +119,7 @@ fn decoded(
     leaf: &Leaf,
     column: Column,
     batch: &Batch,
-    pools: &Pools,
+    pools: &NumberPools,
     pictures: &PictureDecoders,
 ) -> Result<Column, Refused> {
     if leaf.is_decoded() {
@@ -128,7 +131,8 @@ fn decoded(
         Column::Ragged(ragged) => ragged,
         column => return Ok(column),
     };
-    let mut splits: Vec<Vec<i64>> = ragged.row_splits.iter().map(|splits| splits_of(splits).to_vec()).collect();
+    let mut splits: Vec<Vec<i64>> =
+        ragged.row_splits.iter().map(|splits| splits_of(splits).to_vec()).collect();
     if leaf.values_of_item() == 0 && !values.is_empty() {
         let first = splits.first().map(Vec::as_slice).unwrap_or_default();
         let row = first.windows(2).position(|ends| ends.first() != ends.last());
@@ -256,7 +260,7 @@ fn column(values: Values, splits: Vec<Vec<i64>>, shape: Vec<usize>) -> Column {
 }
 
 /// Returns stored values as values of the feature's type.
-fn cast(leaf: &Leaf, stored: &Values, pools: &Pools) -> tfseek::Result<Values> {
+fn cast(leaf: &Leaf, stored: &Values, pools: &NumberPools) -> tfseek::Result<Values> {
     let dtype = leaf.feature.dtype;
     Ok(match (stored, dtype) {
         (Values::Int64(values), dtype) if dtype != TensorDType::Int64 => {
@@ -278,7 +282,7 @@ fn items(
     leaf: &Leaf,
     stored: &Column,
     batch: &Batch,
-    pools: &Pools,
+    pools: &NumberPools,
     pictures: &PictureDecoders,
 ) -> Result<Column, Refused> {
     let Values::Bytes(strings) = stored.values() else { return Ok(stored.clone()) };
@@ -336,7 +340,8 @@ fn items(
     }
     let count = splits.last().and_then(|splits| splits.last()).copied().unwrap_or_default();
     let after = leaf.shape().get(last_open + 1..).unwrap_or_default().iter().copied().flatten();
-    let shape: Vec<usize> = std::iter::once(usize::try_from(count).unwrap_or_default()).chain(after).collect();
+    let shape: Vec<usize> =
+        std::iter::once(usize::try_from(count).unwrap_or_default()).chain(after).collect();
     Ok(column(values, splits, shape))
 }
 

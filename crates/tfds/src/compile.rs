@@ -1,7 +1,7 @@
 //! The compiled features of a data set: the columns to parse, and the values to make of them.
 
 use crate::error::{Result, TfdsErrorKind};
-use crate::feature::{Encoding, Feature, Features, LeafClass, LeafFeature, joined};
+use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, joined};
 use crate::grammar::refused;
 use std::collections::BTreeMap;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
@@ -36,7 +36,7 @@ pub enum EncodedPictures {
 
 /// Compiled features.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct DecodePlan {
     pub(crate) schema: Schema,
     /// Columns with another name than their feature, which is that of a leaf.
     pub(crate) renamed: Vec<(String, String)>,
@@ -47,13 +47,15 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
 }
 
-/// A node of the tree of values.
+/// A node of the tree of a [`Decoder`](crate::Decoder)'s values. Sequences have no nodes, because the values of their items are arrays.
 #[derive(Clone, Debug)]
-pub(crate) enum Node {
+#[non_exhaustive]
+pub enum Node {
+    /// Values by name.
     Dict(Vec<(Box<str>, Node)>),
-    /// The steps of an episode, at a path.
+    /// The steps of an episode: their path, and the values of one.
     Steps(Box<str>, Box<Node>),
-    /// A leaf by its number.
+    /// The number of a [leaf](crate::Decoder::leaf).
     Leaf(usize),
 }
 
@@ -63,7 +65,7 @@ pub(crate) struct Leaf {
     pub(crate) path: Box<str>,
     pub(crate) feature: LeafFeature,
     /// The sequences around it, outermost first.
-    pub(crate) levels: Vec<Level>,
+    pub(crate) levels: Vec<SequenceLevel>,
     pub(crate) item: Item,
     /// True if the column has rows of different lengths.
     pub(crate) ragged: bool,
@@ -71,7 +73,7 @@ pub(crate) struct Leaf {
 
 /// A sequence around a leaf.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Level {
+pub(crate) struct SequenceLevel {
     pub(crate) length: Option<u64>,
     pub(crate) steps: bool,
 }
@@ -99,7 +101,7 @@ impl Leaf {
 
     /// Returns the number of values of an item, without its open dimension.
     pub(crate) fn values_of_item(&self) -> usize {
-        self.shape().iter().flatten().product()
+        self.shape().iter().flatten().fold(1, |all, size| usize::saturating_mul(all, *size))
     }
 
     /// Returns true if an item is made of one byte string.
@@ -114,10 +116,9 @@ impl Leaf {
         }
         match self.feature.dtype {
             TensorDType::String => DType::Bytes,
-            TensorDType::Float16
-            | TensorDType::BFloat16
-            | TensorDType::Float32
-            | TensorDType::Float64 => DType::Float32,
+            TensorDType::Float16 | TensorDType::BFloat16 | TensorDType::Float32 | TensorDType::Float64 => {
+                DType::Float32
+            }
             _ => DType::Int64,
         }
     }
@@ -126,16 +127,16 @@ impl Leaf {
 /// The builder of a plan.
 struct Compiler<'a> {
     options: &'a DecodeOptions,
-    plan: Plan,
+    plan: DecodePlan,
     columns: BTreeMap<String, FeatureSpec>,
     /// The paths of the selection and of the encoded pictures that were found.
     found: Vec<&'a str>,
 }
 
-impl Plan {
+impl DecodePlan {
     /// Compiles features.
-    pub(crate) fn new(features: &Features, options: &DecodeOptions) -> Result<Plan> {
-        let plan = Plan {
+    pub(crate) fn new(features: &Features, options: &DecodeOptions) -> Result<DecodePlan> {
+        let plan = DecodePlan {
             schema: Schema::example().build()?,
             renamed: Vec::new(),
             leaves: Vec::new(),
@@ -176,9 +177,9 @@ impl<'a> Compiler<'a> {
     /// Compiles a feature. `None` if nothing of it is selected.
     fn node(
         &mut self,
-        feature: &Feature,
+        feature: &FeatureTree,
         path: &str,
-        levels: &[Level],
+        levels: &[SequenceLevel],
         mut selected: bool,
     ) -> Result<Option<Node>> {
         let chosen = self.options.select.iter().flatten().find(|chosen| *chosen == path);
@@ -187,7 +188,7 @@ impl<'a> Compiler<'a> {
             selected = true;
         }
         match feature {
-            Feature::Dict(features) => {
+            FeatureTree::Dict(features) => {
                 let mut nodes = Vec::with_capacity(features.len());
                 for (name, feature) in features {
                     if let Some(node) = self.node(feature, &joined(path, name), levels, selected)? {
@@ -196,17 +197,17 @@ impl<'a> Compiler<'a> {
                 }
                 Ok((selected || !nodes.is_empty()).then_some(Node::Dict(nodes)))
             }
-            Feature::Sequence(sequence) => {
+            FeatureTree::Sequence(sequence) => {
                 // The items of a sequence have no steps of their own.
                 let steps = sequence.steps && levels.iter().all(|level| level.steps);
-                let levels = [levels, &[Level { length: sequence.length, steps }]].concat();
+                let levels = [levels, &[SequenceLevel { length: sequence.length, steps }]].concat();
                 let node = self.node(&sequence.feature, path, &levels, selected)?;
                 Ok(match node {
                     Some(node) if steps => Some(Node::Steps(path.into(), Box::new(node))),
                     node => node,
                 })
             }
-            Feature::Leaf(leaf) => {
+            FeatureTree::Leaf(leaf) => {
                 let is_picture = matches!(leaf.class, LeafClass::Image(_) | LeafClass::Video);
                 let encoded = match &self.options.encoded {
                     EncodedPictures::None => false,
@@ -228,7 +229,7 @@ impl<'a> Compiler<'a> {
         &mut self,
         feature: &LeafFeature,
         path: &str,
-        levels: &[Level],
+        levels: &[SequenceLevel],
         encoded: bool,
     ) -> Result<Node> {
         let mut feature = feature.clone();
@@ -240,7 +241,7 @@ impl<'a> Compiler<'a> {
             }
             LeafClass::Video => {
                 let frames = feature.shape.first().copied().flatten();
-                levels.push(Level { length: frames.map(|n| n as u64), steps: false });
+                levels.push(SequenceLevel { length: frames.map(|n| n as u64), steps: false });
                 feature.shape.remove(0);
                 Item::Picture
             }
@@ -254,7 +255,7 @@ impl<'a> Compiler<'a> {
                 let open = feature.shape.iter().filter(|size| size.is_none()).count();
                 let zlib = feature.encoding == Encoding::Zlib;
                 match feature.encoding {
-                    Encoding::None if open > 1 || open == 1 && !levels.is_empty() => {
+                    Encoding::None if open > 1 || open == 1 && !is_dimension(&levels) => {
                         let reason = "expected an encoding for an array with several dimensions of any size, found none";
                         return Err(refused(path, reason));
                     }
@@ -264,6 +265,13 @@ impl<'a> Compiler<'a> {
                 }
             }
         };
+        // A sequence of a stated length is a dimension.
+        if let (Item::List, [SequenceLevel { length: Some(length), steps: false }]) = (&item, &*levels)
+            && feature.shape.contains(&None)
+        {
+            feature.shape.insert(0, Some(usize::try_from(*length).unwrap_or(usize::MAX)));
+            levels.clear();
+        }
         let item = match item {
             Item::Picture if encoded => {
                 (feature.dtype, feature.shape) = (TensorDType::String, Vec::new());
@@ -327,20 +335,26 @@ impl<'a> Compiler<'a> {
     }
 }
 
+/// Returns true if arrays in these sequences have one dimension more, or none.
+fn is_dimension(levels: &[SequenceLevel]) -> bool {
+    matches!(levels, [] | [SequenceLevel { length: Some(_), steps: false }])
+}
+
 /// Returns the spec of a column of items of this shape in sequences, and true if its rows have different lengths.
 fn spec(
     name: &str,
     shape: &[Option<usize>],
-    levels: &[Level],
+    levels: &[SequenceLevel],
     dtype: DType,
     default: Option<FeatureBuf>,
 ) -> Result<(FeatureSpec, bool)> {
     let sizes: Vec<usize> = shape.iter().copied().flatten().collect();
-    let values: usize = sizes.iter().product();
+    let values = sizes.iter().try_fold(1usize, |all, size| all.checked_mul(*size));
+    let values = values.ok_or_else(|| refused(name, "expected at most 2^64 values"))?;
     let open = sizes.len() < shape.len();
     let fixed = match levels {
         [] if !open => Some(sizes),
-        [Level { length: Some(length), steps: false }] => {
+        [SequenceLevel { length: Some(length), steps: false }] => {
             let length = usize::try_from(*length).map_err(|_| refused(name, "expected fewer items"))?;
             Some([&[length], &*sizes].concat())
         }
@@ -358,7 +372,8 @@ fn spec(
         return Err(refused(name, "expected items with values in nested sequences, found a shape with 0"));
     }
     let nested = levels.len() > 1;
-    let lengths = (1..levels.len()).map(|k| Partition::RowLengths(format!("{name}/ragged_row_lengths_{}", k - 1)));
+    let lengths =
+        (1..levels.len()).map(|k| Partition::RowLengths(format!("{name}/ragged_row_lengths_{}", k - 1)));
     let items = (values > 1).then_some(Partition::UniformRowLength(values));
     let spec = FeatureSpec::Ragged {
         dtype,

@@ -1,15 +1,18 @@
 //! `Decoder`: compiled features.
 
-use crate::array::Pools;
+use crate::array::NumberPools;
 use crate::columns::Columns;
-use crate::compile::{DecodeOptions, Plan};
+use crate::compile::{DecodeOptions, DecodePlan, Item, Node};
 use crate::error::{Result, TfdsErrorKind};
-use crate::feature::Features;
+use crate::feature::{Features, LeafFeature};
+use crate::parts::DecoderParts;
 use crate::pixels::PictureDecoders;
+use crate::record::Record;
 use std::fmt;
 use std::sync::Arc;
-use tfseek::schema::Schema;
 use tfseek::BatchParser;
+use tfseek::batch::Row;
+use tfseek::schema::Schema;
 
 /// The features of a data set, compiled once: for records one by one, and for batches.
 ///
@@ -17,33 +20,21 @@ use tfseek::BatchParser;
 #[derive(Clone)]
 pub struct Decoder(Arc<DecoderParts>);
 
-pub(crate) struct DecoderParts {
-    pub(crate) plan: Plan,
-    /// Finds the stored values of single records.
-    pub(crate) records: BatchParser,
-    pub(crate) pools: Pools,
-    pub(crate) pictures: PictureDecoders,
-}
-
 impl Decoder {
     /// Compiles features.
     ///
     /// # Errors
     /// [`TfdsErrorKind::Features`] for features that cannot be read, and [`TfdsErrorKind::Options`] for paths that are no features.
     pub fn new(features: &Features, options: &DecodeOptions) -> Result<Decoder> {
-        let plan = Plan::new(features, options)?;
+        let plan = DecodePlan::new(features, options)?;
         let renamed = plan.renamed.iter().map(|(key, name)| (key.as_str(), name.as_str()));
         let records = BatchParser::new(&plan.schema).presence(plan.missing_none).rename(renamed)?;
         Ok(Decoder(Arc::new(DecoderParts {
             plan,
             records,
-            pools: Pools::default(),
+            pools: NumberPools::default(),
             pictures: PictureDecoders::default(),
         })))
-    }
-
-    pub(crate) fn parts(&self) -> &Arc<DecoderParts> {
-        &self.0
     }
 
     /// Returns the specs of the stored features, as they are in records.
@@ -51,9 +42,27 @@ impl Decoder {
         &self.0.plan.schema
     }
 
+    /// Returns the tree of the values of a record.
+    pub fn root(&self) -> &Node {
+        &self.0.plan.root
+    }
+
+    /// Returns the path and the feature of a leaf. The shape is that of an item: without the sequences around it, and of a video without its frames.
+    pub fn leaf(&self, number: usize) -> Option<(&str, &LeafFeature)> {
+        self.0.plan.leaves.get(number).map(|leaf| (&*leaf.path, &leaf.feature))
+    }
+
     /// Returns warnings about features whose values are not decoded.
     pub fn warnings(&self) -> &[String] {
         &self.0.plan.warnings
+    }
+
+    /// Reads a record: finds the stored values of all selected features in one pass. None is decoded yet.
+    ///
+    /// # Errors
+    /// The first feature that is missing, of another kind, or has another number of values, with the location of the record.
+    pub fn record<R: Row>(&self, row: &R) -> tfseek::Result<Record> {
+        Record::read(&self.0, row)
     }
 
     /// Returns a parser for batches. Its columns have the paths of the features as names, and their decoded values.
@@ -65,9 +74,11 @@ impl Decoder {
         let refused = |reason: String| TfdsErrorKind::Options { reason }.into();
         if let Some(leaf) = plan.steps() {
             let path = &leaf.path;
-            return Err(refused(format!("feature {path:?} has the steps of episodes, which batches of records do not have: choose other features")));
+            return Err(refused(format!(
+                "feature {path:?} has the steps of episodes, which batches of records do not have: choose other features"
+            )));
         }
-        if let Some(leaf) = plan.leaves.iter().find(|leaf| matches!(leaf.item, crate::compile::Item::Unknown)) {
+        if let Some(leaf) = plan.leaves.iter().find(|leaf| matches!(leaf.item, Item::Unknown)) {
             let path = &leaf.path;
             return Err(refused(format!("feature {path:?} is of an unknown class: choose other features")));
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use tfseek::Error;
+use tfseek::{Error, ErrorKind};
 
 /// The reason why a data set of TensorFlow Datasets cannot be opened or read.
 #[derive(Debug)]
@@ -119,4 +119,10 @@ impl std::error::Error for TfdsError {
             _ => None,
         }
     }
+}
+
+/// Returns the error about a value that cannot be decoded.
+#[cold]
+pub(crate) fn wrong(reason: impl Into<Box<str>>) -> Error {
+    ErrorKind::Value { reason: reason.into() }.into()
 }

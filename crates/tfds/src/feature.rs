@@ -7,9 +7,9 @@ use tfseek::TensorDType;
 /// A feature of a data set, as `features.json` describes it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Feature {
+pub enum FeatureTree {
     /// Features by name: `FeaturesDict`, and `Translation`, whose names are languages.
-    Dict(Vec<(Box<str>, Feature)>),
+    Dict(Vec<(Box<str>, FeatureTree)>),
     /// Any number of items: `Sequence`, `Dataset`, and `TranslationVariableLanguages`, whose items are dicts.
     Sequence(Box<SequenceFeature>),
     /// Values.
@@ -21,7 +21,7 @@ pub enum Feature {
 #[non_exhaustive]
 pub struct SequenceFeature {
     /// The feature of an item.
-    pub feature: Feature,
+    pub feature: FeatureTree,
     /// Number of items. `None`: any number.
     pub length: Option<u64>,
     /// True for a `Dataset`, whose items are the steps of an episode.
@@ -100,8 +100,8 @@ pub enum Encoding {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Features {
-    /// The feature of a record, usually a [`Feature::Dict`].
-    pub root: Feature,
+    /// The feature of a record, usually a [`FeatureTree::Dict`].
+    pub root: FeatureTree,
 }
 
 impl Labels {
@@ -128,29 +128,29 @@ impl Labels {
     }
 }
 
-impl Feature {
+impl FeatureTree {
     /// Returns the feature at a path, such as `objects/bbox`. Sequences add nothing to a path.
-    pub fn get(&self, path: &str) -> Option<&Feature> {
+    pub fn get(&self, path: &str) -> Option<&FeatureTree> {
         match self {
             // A name may contain `/`.
-            Feature::Dict(features) => features.iter().find_map(|(name, feature)| {
+            FeatureTree::Dict(features) => features.iter().find_map(|(name, feature)| {
                 let rest = path.strip_prefix(&**name)?;
                 if rest.is_empty() { Some(feature) } else { feature.get(rest.strip_prefix('/')?) }
             }),
-            Feature::Sequence(sequence) => sequence.feature.get(path),
-            Feature::Leaf(_) => None,
+            FeatureTree::Sequence(sequence) => sequence.feature.get(path),
+            FeatureTree::Leaf(_) => None,
         }
     }
 
     /// Returns the leaves below the feature with their paths, in the order of the file.
     pub fn leaves(&self) -> Vec<(String, &LeafFeature)> {
-        fn walk<'a>(feature: &'a Feature, path: &str, found: &mut Vec<(String, &'a LeafFeature)>) {
+        fn walk<'a>(feature: &'a FeatureTree, path: &str, found: &mut Vec<(String, &'a LeafFeature)>) {
             match feature {
-                Feature::Dict(features) => {
+                FeatureTree::Dict(features) => {
                     features.iter().for_each(|(name, feature)| walk(feature, &joined(path, name), found));
                 }
-                Feature::Sequence(sequence) => walk(&sequence.feature, path, found),
-                Feature::Leaf(leaf) => found.push((path.to_owned(), leaf)),
+                FeatureTree::Sequence(sequence) => walk(&sequence.feature, path, found),
+                FeatureTree::Leaf(leaf) => found.push((path.to_owned(), leaf)),
             }
         }
         let mut found = Vec::new();

@@ -4,7 +4,9 @@
 //! file may have in turn.
 
 use crate::error::{Result, TfdsError, TfdsErrorKind};
-use crate::feature::{Encoding, Feature, Features, Labels, LeafClass, LeafFeature, SequenceFeature, joined};
+use crate::feature::{
+    Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature, joined,
+};
 use crate::json::{field, found};
 use serde_json::{Map, Value};
 use tfseek::TensorDType;
@@ -52,13 +54,13 @@ impl Features {
     /// Parses a `features.json`. Unknown fields are ignored. The names of labels are in other files.
     ///
     /// ```
-    /// use tfseek_tfds::{Feature, Features};
+    /// use tfseek_tfds::{FeatureTree, Features};
     ///
     /// let text = br#"{"pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict",
     ///     "featuresDict": {"features": {"label": {
     ///         "pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "classLabel": {"numClasses": "10"}}}}}"#;
     /// let features = Features::parse(text)?;
-    /// let Some(Feature::Leaf(label)) = features.root.get("label") else { panic!() };
+    /// let Some(FeatureTree::Leaf(label)) = features.root.get("label") else { panic!() };
     /// assert_eq!(label.to_string(), "ClassLabel(10)");
     /// # Ok::<(), tfseek_tfds::TfdsError>(())
     /// ```
@@ -89,7 +91,7 @@ struct Content<'a> {
     depth: usize,
 }
 
-fn feature(value: &Value, path: &str, depth: usize) -> Result<Feature> {
+fn feature(value: &Value, path: &str, depth: usize) -> Result<FeatureTree> {
     if depth >= MAX_DEPTH {
         return Err(refused(path, format!("expected at most {MAX_DEPTH} levels of features, found more")));
     }
@@ -138,7 +140,7 @@ fn feature(value: &Value, path: &str, depth: usize) -> Result<Feature> {
 }
 
 /// Reads a node with the JSON of a message.
-fn of_message(class: &str, message: &str, content: &Value, path: &str, depth: usize) -> Result<Feature> {
+fn of_message(class: &str, message: &str, content: &Value, path: &str, depth: usize) -> Result<FeatureTree> {
     let Value::Object(fields) = content else {
         return Err(refused(path, format!("{message}: expected an object, found {}", found(content))));
     };
@@ -156,7 +158,7 @@ fn of_message(class: &str, message: &str, content: &Value, path: &str, depth: us
 }
 
 /// Reads a node with content in the old form.
-fn of_old(class: &str, content: &Value, path: &str, depth: usize) -> Result<Feature> {
+fn of_old(class: &str, content: &Value, path: &str, depth: usize) -> Result<FeatureTree> {
     let none = Map::new();
     let fields = match content {
         Value::Null => &none,
@@ -170,7 +172,7 @@ fn json(text: &str, path: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|e| refused(path, format!("expected JSON in a text, found: {e}")))
 }
 
-fn of_content(class: &str, content: Content<'_>) -> Result<Feature> {
+fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
     let known = class.strip_prefix(CLASSES).unwrap_or_default();
     // What the content of this class is called in a message.
     let expects = |message: &[&str]| match content.message {
@@ -255,7 +257,7 @@ fn of_content(class: &str, content: Content<'_>) -> Result<Feature> {
         _ => match content.message {
             Some("featuresDict") => content.dict(),
             Some("sequence") => content.sequence(false),
-            _ => Ok(Feature::Leaf(Box::new(LeafFeature {
+            _ => Ok(FeatureTree::Leaf(Box::new(LeafFeature {
                 class: LeafClass::Unknown(class.into()),
                 dtype: TensorDType::String,
                 shape: Vec::new(),
@@ -280,7 +282,7 @@ impl<'a> Content<'a> {
         self.refused(format!("{name}: expected {expected}, found {}", found(value)))
     }
 
-    fn dict(&self) -> Result<Feature> {
+    fn dict(&self) -> Result<FeatureTree> {
         let none = Map::new();
         let features = match (self.message, self.field("features")) {
             (None, _) => self.fields,
@@ -291,10 +293,10 @@ impl<'a> Content<'a> {
         let child = |(name, value): (&String, &Value)| {
             Ok((name.as_str().into(), feature(value, &joined(self.path, name), self.depth + 1)?))
         };
-        features.iter().map(child).collect::<Result<_>>().map(Feature::Dict)
+        features.iter().map(child).collect::<Result<_>>().map(FeatureTree::Dict)
     }
 
-    fn sequence(&self, steps: bool) -> Result<Feature> {
+    fn sequence(&self, steps: bool) -> Result<FeatureTree> {
         let Some(item) = self.field("feature") else {
             return Err(self.refused("feature: expected the feature of an item, found none"));
         };
@@ -308,12 +310,12 @@ impl<'a> Content<'a> {
             },
         };
         let feature = feature(item, self.path, self.depth + 1)?;
-        Ok(Feature::Sequence(Box::new(SequenceFeature { feature, length, steps })))
+        Ok(FeatureTree::Sequence(Box::new(SequenceFeature { feature, length, steps })))
     }
 
-    fn translation(&self, variable: bool) -> Result<Feature> {
+    fn translation(&self, variable: bool) -> Result<FeatureTree> {
         let text = || {
-            Feature::Leaf(Box::new(LeafFeature {
+            FeatureTree::Leaf(Box::new(LeafFeature {
                 class: LeafClass::Text,
                 dtype: TensorDType::String,
                 shape: Vec::new(),
@@ -323,8 +325,12 @@ impl<'a> Content<'a> {
         };
         if variable {
             let fields = ["language", "translation"].map(|name| (name.into(), text()));
-            let feature = Feature::Dict(fields.into());
-            return Ok(Feature::Sequence(Box::new(SequenceFeature { feature, length: None, steps: false })));
+            let feature = FeatureTree::Dict(fields.into());
+            return Ok(FeatureTree::Sequence(Box::new(SequenceFeature {
+                feature,
+                length: None,
+                steps: false,
+            })));
         }
         let languages = match self.field("languages") {
             None => &[][..],
@@ -335,16 +341,16 @@ impl<'a> Content<'a> {
             Value::String(name) => Ok((name.as_str().into(), text())),
             other => Err(self.wrong("languages", "texts", other)),
         };
-        languages.iter().map(language).collect::<Result<_>>().map(Feature::Dict)
+        languages.iter().map(language).collect::<Result<_>>().map(FeatureTree::Dict)
     }
 
     /// Returns a leaf whose numbers are stored as a list.
-    fn plain(&self, class: LeafClass, dtype: TensorDType, shape: Vec<Option<usize>>) -> Result<Feature> {
+    fn plain(&self, class: LeafClass, dtype: TensorDType, shape: Vec<Option<usize>>) -> Result<FeatureTree> {
         self.leaf(LeafFeature { class, dtype, shape, encoding: Encoding::None, optional: false })
     }
 
     /// Checks a leaf.
-    fn leaf(&self, leaf: LeafFeature) -> Result<Feature> {
+    fn leaf(&self, leaf: LeafFeature) -> Result<FeatureTree> {
         let wrong = |expected: &str| Err(self.refused(format!("expected {expected}, found {leaf}")));
         let rank = leaf.shape.len();
         let sizes = leaf.shape.iter().map(|size| size.unwrap_or(1));
@@ -378,7 +384,7 @@ impl<'a> Content<'a> {
         if leaf.encoding == Encoding::None && complex {
             return wrong("complex numbers with the encoding bytes or zlib");
         }
-        Ok(Feature::Leaf(Box::new(leaf)))
+        Ok(FeatureTree::Leaf(Box::new(leaf)))
     }
 
     /// Returns a shape: of a message an object with dimensions, where -1 is any size, and else a list, where null is any size.

@@ -2,16 +2,10 @@
 
 use crate::array::Numbers;
 use crate::compile::{Item, Leaf};
+use crate::error::wrong;
 use crate::pixels::PictureDecoders;
 use std::io::Read;
-use tfseek::{Error, ErrorKind, Result};
-
-/// The most numbers of a shape in a record. More dimensions are refused when the data set is opened.
-pub(crate) type Shape = Vec<usize>;
-
-pub(crate) fn wrong(reason: impl Into<Box<str>>) -> Error {
-    ErrorKind::Value { reason: reason.into() }.into()
-}
+use tfseek::Result;
 
 /// Maximum bytes of the numbers of one item.
 const MAX_ITEM: u64 = 4 << 30;
@@ -23,7 +17,7 @@ pub(crate) fn decode(
     stored: Option<&[i64]>,
     pictures: &PictureDecoders,
     out: &mut Numbers,
-) -> Result<Shape> {
+) -> Result<Vec<usize>> {
     match &leaf.item {
         Item::Picture => pictures.decode(leaf, string, out),
         Item::Packed { zlib } | Item::Shaped { zlib, .. } => {
@@ -42,11 +36,12 @@ pub(crate) fn decode(
 }
 
 /// Returns the shape of an item with this number of bytes.
-fn shape_of(leaf: &Leaf, bytes: usize, stored: Option<&[i64]>) -> Result<Shape> {
+fn shape_of(leaf: &Leaf, bytes: usize, stored: Option<&[i64]>) -> Result<Vec<usize>> {
     let size = leaf.feature.dtype.size().unwrap_or(1);
     let shape = sizes(leaf, stored)?;
     let values = if bytes.is_multiple_of(size) { Some(bytes / size) } else { None };
-    let known: usize = shape.iter().flatten().try_fold(1usize, |all, n| all.checked_mul(*n)).unwrap_or(usize::MAX);
+    let known: usize =
+        shape.iter().flatten().try_fold(1usize, |all, n| all.checked_mul(*n)).unwrap_or(usize::MAX);
     let open = shape.iter().any(Option::is_none);
     let rest = match values {
         Some(values) if open && known > 0 && values.is_multiple_of(known) => values / known,

@@ -5,7 +5,7 @@ use crate::compile::Leaf;
 use tfseek::Result;
 
 #[cfg(feature = "image")]
-use crate::{array::Bits, item::wrong};
+use crate::{array::NumberBits, error::wrong};
 #[cfg(feature = "image")]
 use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "image")]
@@ -36,15 +36,15 @@ impl PictureDecoders {
         let mut decoder = free().pop().unwrap_or_default();
         let values = shape.values();
         let decoded = match out.bits() {
-            Bits::Bits8(pixels) => {
+            NumberBits::Bits8(pixels) => {
                 grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::U8(to)))
             }
-            Bits::Bits16(pixels) => {
+            NumberBits::Bits16(pixels) => {
                 grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::U16(to)))
             }
-            Bits::Float32(pixels) => {
-                grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::F32(bytemuck::cast_slice_mut(to))))
-            }
+            NumberBits::Float32(pixels) => grown(pixels, values, |to| {
+                decoder.decode_to(file, &form, PixelsMut::F32(bytemuck::cast_slice_mut(to)))
+            }),
             _ => Err(wrong("expected a picture of uint8, uint16 or float32")),
         };
         free().push(decoder);

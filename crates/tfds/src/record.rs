@@ -1,19 +1,20 @@
 //! A record: nested values, each decoded when it is asked for.
 
-use crate::array::Array;
-use crate::compile::{Item, Leaf, Level, Node};
-use crate::decoder::{Decoder, DecoderParts};
-use crate::item::{self, wrong};
+use crate::array::{Array, splits_of};
+use crate::compile::{Item, Leaf, Node, SequenceLevel};
+use crate::error::wrong;
+use crate::item;
+use crate::parts::DecoderParts;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tfseek::batch::{Batch, BytesColumn, Column, RowSplits, Row, Values};
+use tfseek::batch::{Batch, BytesColumn, Column, Row, Values};
 use tfseek::error::At;
 use tfseek::{Error, Example, FeatureBuf, Result, TensorDType};
 
 /// A record of a data set. A clone shares its memory.
 ///
-/// Values are decoded when they are asked for: a picture that nobody asks for costs nothing.
+/// Values are decoded when they are asked for, and others cost nothing.
 #[derive(Clone)]
 pub struct Record(Arc<RecordParts>);
 
@@ -28,9 +29,9 @@ struct RecordParts {
 /// A value of a record.
 #[derive(Clone)]
 #[non_exhaustive]
-pub enum Value {
+pub enum RecordValue {
     /// Values by name.
-    Dict(Vec<(Box<str>, Value)>),
+    Dict(Vec<(Box<str>, RecordValue)>),
     /// A scalar or an array. Strings are byte strings.
     Array(Array),
     /// Rows of different lengths.
@@ -41,7 +42,7 @@ pub enum Value {
         row_splits: Vec<Vec<i64>>,
     },
     /// Arrays of different shapes.
-    List(Vec<Value>),
+    List(Vec<RecordValue>),
     /// The steps of an episode.
     Steps(Steps),
     /// The missing value of an optional feature.
@@ -63,31 +64,9 @@ pub struct Steps {
 
 /// The place of a value in the columns: the element `index` of the sequences at `depth`. Depth 0 has one element, the record.
 #[derive(Clone, Copy)]
-struct Place {
+struct ElementAt {
     depth: usize,
     index: usize,
-}
-
-impl Decoder {
-    /// Reads a record: finds the stored values of all selected features in one pass. None is decoded yet.
-    ///
-    /// # Errors
-    /// The first feature that is missing, of another kind, or has another number of values, with the location of the record.
-    pub fn record<R: Row>(&self, row: &R) -> Result<Record> {
-        let parts = self.parts();
-        let batch = parts.records.parse(std::slice::from_ref(&row)).map_err(|e| without_row(e, row.at()))?;
-        let mut unknown = Vec::new();
-        for (number, leaf) in parts.plan.leaves.iter().enumerate() {
-            if matches!(leaf.item, Item::Unknown) {
-                let found = Example::new(row.payload()).get(&leaf.path);
-                let feature = found.map_err(|e| e.at(row.at()).feature(leaf.path.as_bytes()))?;
-                unknown.push((number, feature.map_or(Ok(FeatureBuf::None), FeatureBuf::try_from)?));
-            }
-        }
-        let at = row.at();
-        let at = (at.path.map(PathBuf::from), at.record, at.offset);
-        Ok(Record(Arc::new(RecordParts { parts: Arc::clone(parts), batch, unknown, at })))
-    }
 }
 
 /// The parser's error about its only row, without the number of that row.
@@ -101,31 +80,47 @@ fn without_row(e: Error, at: At<'_>) -> Error {
 }
 
 impl Record {
+    /// Reads a record.
+    pub(crate) fn read<R: Row>(parts: &Arc<DecoderParts>, row: &R) -> Result<Record> {
+        let batch = parts.records.parse(std::slice::from_ref(&row)).map_err(|e| without_row(e, row.at()))?;
+        let mut unknown = Vec::new();
+        for (number, leaf) in parts.plan.leaves.iter().enumerate() {
+            if matches!(leaf.item, Item::Unknown) {
+                let found = Example::new(row.payload()).get(&leaf.path);
+                let feature = found.map_err(|e| e.at(row.at()).feature(leaf.path.as_bytes()))?;
+                unknown.push((number, feature.map_or(Ok(FeatureBuf::None), FeatureBuf::try_from)?));
+            }
+        }
+        let at = row.at();
+        let at = (at.path.map(PathBuf::from), at.record, at.offset);
+        Ok(Record(Arc::new(RecordParts { parts: Arc::clone(parts), batch, unknown, at })))
+    }
+
     /// Returns all values.
     ///
     /// # Errors
     /// The first value that cannot be decoded.
-    pub fn value(&self) -> Result<Value> {
-        self.node(&self.0.parts.plan.root, Place { depth: 0, index: 0 })
+    pub fn value(&self) -> Result<RecordValue> {
+        self.node(&self.0.parts.plan.root, ElementAt { depth: 0, index: 0 })
     }
 
     /// Returns the value of a feature, such as `objects/bbox`. `None` if no selected feature has this path. Features of steps are in the steps.
     ///
     /// # Errors
     /// The value cannot be decoded.
-    pub fn get(&self, path: &str) -> Result<Option<Value>> {
+    pub fn get(&self, path: &str) -> Result<Option<RecordValue>> {
         let node = self.0.parts.plan.root.get(path);
-        node.map(|node| self.node(node, Place { depth: 0, index: 0 })).transpose()
+        node.map(|node| self.node(node, ElementAt { depth: 0, index: 0 })).transpose()
     }
 
-    fn node(&self, node: &Node, place: Place) -> Result<Value> {
+    fn node(&self, node: &Node, place: ElementAt) -> Result<RecordValue> {
         match node {
             Node::Dict(nodes) => {
                 let value = |(name, node): &(Box<str>, Node)| Ok((name.clone(), self.node(node, place)?));
-                nodes.iter().map(value).collect::<Result<_>>().map(Value::Dict)
+                nodes.iter().map(value).collect::<Result<_>>().map(RecordValue::Dict)
             }
             Node::Leaf(number) => {
-                let Some(leaf) = self.0.parts.plan.leaves.get(*number) else { return Ok(Value::None) };
+                let Some(leaf) = self.0.parts.plan.leaves.get(*number) else { return Ok(RecordValue::None) };
                 self.leaf(*number, leaf, place).map_err(|e| self.locate(e, &leaf.path))
             }
             Node::Steps(path, node) => self.steps(path, node, place).map_err(|e| self.locate(e, path)),
@@ -140,7 +135,7 @@ impl Record {
     }
 
     /// Returns the steps of an episode, whose number all leaves agree about.
-    fn steps(&self, path: &str, node: &Node, place: Place) -> Result<Value> {
+    fn steps(&self, path: &str, node: &Node, place: ElementAt) -> Result<RecordValue> {
         let mut found: Option<(Range<usize>, &Leaf)> = None;
         for leaf in node.leaves().into_iter().filter_map(|number| self.0.parts.plan.leaves.get(number)) {
             let Some(steps) = self.steps_of(leaf, place)? else { continue };
@@ -161,7 +156,7 @@ impl Record {
             check_length(length, found.as_ref().map_or(0, |(steps, _)| steps.len()))?;
         }
         let steps = found.map_or(0..0, |(steps, _)| steps);
-        Ok(Value::Steps(Steps {
+        Ok(RecordValue::Steps(Steps {
             record: self.clone(),
             node: Arc::new(node.clone()),
             path: path.into(),
@@ -172,8 +167,9 @@ impl Record {
     }
 
     /// Returns the steps that a leaf has at a place. `None` if it does not tell: its items have no values.
-    fn steps_of(&self, leaf: &Leaf, place: Place) -> Result<Option<Range<usize>>> {
-        if leaf.values_of_item() == 0 && matches!(leaf.item, Item::List) || matches!(leaf.item, Item::Unknown) {
+    fn steps_of(&self, leaf: &Leaf, place: ElementAt) -> Result<Option<Range<usize>>> {
+        if leaf.values_of_item() == 0 && matches!(leaf.item, Item::List) || matches!(leaf.item, Item::Unknown)
+        {
             return Ok(None);
         }
         let Some(Column::Ragged(column)) = self.0.batch.get(&leaf.path) else { return Ok(None) };
@@ -181,18 +177,18 @@ impl Record {
         Ok(splits.get(place.index..).and_then(|rest| rest.first_chunk()).map(|[from, to]| range(*from, *to)))
     }
 
-    fn leaf(&self, number: usize, leaf: &Leaf, place: Place) -> Result<Value> {
+    fn leaf(&self, number: usize, leaf: &Leaf, place: ElementAt) -> Result<RecordValue> {
         if matches!(leaf.item, Item::Unknown) {
             let stored = self.0.unknown.iter().find(|(known, _)| *known == number);
-            return Ok(stored.map_or(Value::None, |(_, values)| unknown(values)));
+            return Ok(stored.map_or(RecordValue::None, |(_, values)| unknown(values)));
         }
         if self.0.parts.plan.missing_none && leaf.feature.optional && leaf.levels.is_empty() {
             let present = self.0.batch.presence(&leaf.path).and_then(|present| present.first().copied());
             if present == Some(0) {
-                return Ok(Value::None);
+                return Ok(RecordValue::None);
             }
         }
-        let Some(column) = self.0.batch.get(&leaf.path) else { return Ok(Value::None) };
+        let Some(column) = self.0.batch.get(&leaf.path) else { return Ok(RecordValue::None) };
         let (items, splits) = items_at(leaf, column, place)?;
         let sequences = leaf.levels.get(place.depth..).unwrap_or_default();
         if leaf.is_decoded() {
@@ -245,10 +241,10 @@ impl Record {
         leaf: &Leaf,
         column: &Column,
         items: Range<usize>,
-        sequences: &[Level],
+        sequences: &[SequenceLevel],
         splits: Vec<Vec<i64>>,
-    ) -> Result<Value> {
-        let Values::Bytes(strings) = column.values() else { return Ok(Value::None) };
+    ) -> Result<RecordValue> {
+        let Values::Bytes(strings) = column.values() else { return Ok(RecordValue::None) };
         let stored = match &leaf.item {
             Item::Shaped { shape, .. } => Some((self.0.batch.int64(shape)?, leaf.shape().len())),
             _ => None,
@@ -290,7 +286,7 @@ impl Record {
         for shape in shapes {
             let array = Array { values: values.clone(), start, shape, dtype: leaf.feature.dtype };
             start = start.saturating_add(array.len());
-            arrays.push(Value::Array(array));
+            arrays.push(RecordValue::Array(array));
         }
         // Lists of lists, from the innermost.
         for splits in splits.iter().rev() {
@@ -299,14 +295,14 @@ impl Record {
                 [from, to] => all.by_ref().take(range(*from, *to).len()).collect(),
                 _ => Vec::new(),
             });
-            arrays = rows.map(Value::List).collect();
+            arrays = rows.map(RecordValue::List).collect();
         }
-        Ok(Value::List(arrays))
+        Ok(RecordValue::List(arrays))
     }
 }
 
 /// Returns the items of a leaf at a place, and the row splits of the sequences in it, without those of the outermost one.
-fn items_at(leaf: &Leaf, column: &Column, place: Place) -> Result<(Range<usize>, Vec<Vec<i64>>)> {
+fn items_at(leaf: &Leaf, column: &Column, place: ElementAt) -> Result<(Range<usize>, Vec<Vec<i64>>)> {
     let ragged = match column {
         Column::Ragged(ragged) => ragged,
         _ => {
@@ -320,7 +316,7 @@ fn items_at(leaf: &Leaf, column: &Column, place: Place) -> Result<(Range<usize>,
         let splits = splits_of(splits);
         let ends = splits.get(items.start..=items.end).unwrap_or_default();
         let (Some(&from), Some(&to)) = (ends.first(), ends.last()) else { continue };
-        if let Some(Level { length: Some(length), .. }) = leaf.levels.get(k) {
+        if let Some(SequenceLevel { length: Some(length), .. }) = leaf.levels.get(k) {
             for pair in ends.windows(2) {
                 if let [from, to] = pair {
                     check_length(Some(*length), range(*from, *to).len())?;
@@ -345,25 +341,25 @@ fn items_at(leaf: &Leaf, column: &Column, place: Place) -> Result<(Range<usize>,
 /// Returns an array, or a ragged value if a sequence in another one has any number of items.
 fn arranged(
     array: impl FnOnce(Vec<usize>) -> Array,
-    sequences: &[Level],
+    sequences: &[SequenceLevel],
     items: usize,
     shape: Vec<usize>,
     splits: Vec<Vec<i64>>,
-) -> Value {
-    let Some(inner) = sequences.get(1..) else { return Value::Array(array(shape)) };
+) -> RecordValue {
+    let Some(inner) = sequences.get(1..) else { return RecordValue::Array(array(shape)) };
     let with = |lengths: &[usize]| [lengths, &*shape].concat();
     let lengths: Option<Vec<usize>> =
         inner.iter().map(|level| level.length.and_then(|n| usize::try_from(n).ok())).collect();
     match lengths {
         Some(lengths) if inner.is_empty() => {
             debug_assert!(lengths.is_empty());
-            Value::Array(array(with(&[items])))
+            RecordValue::Array(array(with(&[items])))
         }
         Some(lengths) => {
             let outer = splits.first().map_or(0, |splits| splits.len().saturating_sub(1));
-            Value::Array(array(with(&[&[outer], &*lengths].concat())))
+            RecordValue::Array(array(with(&[&[outer], &*lengths].concat())))
         }
-        None => Value::Ragged { values: array(with(&[items])), row_splits: splits },
+        None => RecordValue::Ragged { values: array(with(&[items])), row_splits: splits },
     }
 }
 
@@ -381,18 +377,10 @@ fn range(from: i64, to: i64) -> Range<usize> {
     of(from)..of(to)
 }
 
-pub(crate) fn splits_of(splits: &RowSplits) -> &[i64] {
-    match splits {
-        RowSplits::Int64(splits) => splits,
-        // No spec of a plan requests them.
-        RowSplits::Int32(_) => &[],
-    }
-}
-
 /// Returns stored values as an array of one dimension.
-fn unknown(values: &FeatureBuf) -> Value {
+fn unknown(values: &FeatureBuf) -> RecordValue {
     let (values, dtype) = match values {
-        FeatureBuf::None => return Value::None,
+        FeatureBuf::None => return RecordValue::None,
         FeatureBuf::Int64(values) => (Values::Int64(values.clone().into()), TensorDType::Int64),
         FeatureBuf::Float(values) => (Values::Float32(values.clone().into()), TensorDType::Float32),
         FeatureBuf::Bytes(values) => {
@@ -400,7 +388,7 @@ fn unknown(values: &FeatureBuf) -> Value {
         }
     };
     let len = values.len();
-    Value::Array(Array::new(values, vec![len], dtype))
+    RecordValue::Array(Array::new(values, vec![len], dtype))
 }
 
 impl Node {
@@ -438,8 +426,8 @@ impl Steps {
     ///
     /// # Errors
     /// The first value that cannot be decoded.
-    pub fn get(&self, i: usize) -> Option<Result<Value>> {
-        let place = Place { depth: self.depth, index: self.first.saturating_add(i) };
+    pub fn get(&self, i: usize) -> Option<Result<RecordValue>> {
+        let place = ElementAt { depth: self.depth, index: self.first.saturating_add(i) };
         (i < self.len).then(|| self.record.node(&self.node, place))
     }
 

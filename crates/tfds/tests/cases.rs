@@ -12,12 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tfseek::batch::Values;
 use tfseek::{DatasetOptions, IndexMode, TensorDType};
-use tfseek_tfds::{Array, DatasetInfo, DecodeOptions, Decoder, Features, Value};
+use tfseek_tfds::{Array, DatasetInfo, DecodeOptions, Decoder, Features, RecordValue};
 
 /// Returns the array of a leaf: its type, its shape, and its bytes or byte strings.
 fn golden_leaf(leaf: &Json, npz: &Npz) -> (String, Vec<usize>, Vec<Vec<u8>>) {
     let name = leaf[0].as_str().unwrap();
-    let shape: Vec<usize> = leaf[1].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+    let shape: Vec<usize> =
+        leaf[1].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
     let at = leaf[2].as_u64().unwrap() as usize;
     let len: usize = shape.iter().product();
     (name.to_owned(), shape, npz.values(name, at, len))
@@ -26,7 +27,8 @@ fn golden_leaf(leaf: &Json, npz: &Npz) -> (String, Vec<usize>, Vec<Vec<u8>>) {
 fn array_leaf(array: &Array) -> (String, Vec<usize>, Vec<Vec<u8>>) {
     let (values, start) = array.values();
     let range = start..start + array.len();
-    let name = if array.dtype() == TensorDType::String { "string".to_owned() } else { array.dtype().to_string() };
+    let name =
+        if array.dtype() == TensorDType::String { "string".to_owned() } else { array.dtype().to_string() };
     fn bytes<T: Copy, const N: usize>(values: &[T], of: fn(T) -> [u8; N]) -> Vec<Vec<u8>> {
         values.iter().map(|value| of(*value).to_vec()).collect()
     }
@@ -53,22 +55,23 @@ fn array_leaf(array: &Array) -> (String, Vec<usize>, Vec<Vec<u8>>) {
 }
 
 /// Compares a value with a recorded one. Returns the first difference.
-fn compare(found: &Value, node: &Json, npz: &Npz, at: &str) -> Result<(), String> {
+fn compare(found: &RecordValue, node: &Json, npz: &Npz, at: &str) -> Result<(), String> {
     let differ = |what: String| Err(format!("{at}: {what}"));
     let (key, expected) = node.as_object().unwrap().iter().next().unwrap();
     match (key.as_str(), found) {
-        ("d", Value::Dict(values)) => {
+        ("d", RecordValue::Dict(values)) => {
             let expected = expected.as_object().unwrap();
-            let found: BTreeMap<&str, &Value> = values.iter().map(|(name, value)| (&**name, value)).collect();
+            let found: BTreeMap<&str, &RecordValue> =
+                values.iter().map(|(name, value)| (&**name, value)).collect();
             if !found.keys().copied().eq(expected.keys().map(String::as_str)) {
                 return differ(format!("names {:?}, expected {:?}", found.keys(), expected.keys()));
             }
-            found.iter().try_for_each(|(name, value)| {
-                compare(value, &expected[*name], npz, &format!("{at}/{name}"))
-            })
+            found
+                .iter()
+                .try_for_each(|(name, value)| compare(value, &expected[*name], npz, &format!("{at}/{name}")))
         }
-        ("a", Value::Array(array)) => same(array_leaf(array), golden_leaf(expected, npz), at),
-        ("r", Value::Ragged { values, row_splits }) => {
+        ("a", RecordValue::Array(array)) => same(array_leaf(array), golden_leaf(expected, npz), at),
+        ("r", RecordValue::Ragged { values, row_splits }) => {
             same(array_leaf(values), golden_leaf(&expected[0], npz), at)?;
             let splits = expected[1].as_array().unwrap();
             if splits.len() != row_splits.len() {
@@ -79,7 +82,7 @@ fn compare(found: &Value, node: &Json, npz: &Npz, at: &str) -> Result<(), String
                 same(("int64".into(), vec![found.len()], found), golden_leaf(expected, npz), at)
             })
         }
-        ("s", Value::Steps(steps)) => {
+        ("s", RecordValue::Steps(steps)) => {
             let expected = expected.as_array().unwrap();
             if steps.len() != expected.len() {
                 return differ(format!("{} steps, expected {}", steps.len(), expected.len()));
@@ -89,7 +92,7 @@ fn compare(found: &Value, node: &Json, npz: &Npz, at: &str) -> Result<(), String
                 compare(&value, node, npz, &format!("{at}[{k}]"))
             })
         }
-        ("l", Value::List(values)) => {
+        ("l", RecordValue::List(values)) => {
             let expected = expected.as_array().unwrap();
             if values.len() != expected.len() {
                 return differ(format!("{} items, expected {}", values.len(), expected.len()));
@@ -122,12 +125,13 @@ fn same(
 }
 
 /// Opens the value of all leaves, also those in steps.
-fn touch(value: &Value) -> Result<(), String> {
+fn touch(value: &RecordValue) -> Result<(), String> {
     match value {
-        Value::Dict(values) => values.iter().try_for_each(|(_, value)| touch(value)),
-        Value::List(values) => values.iter().try_for_each(touch),
-        Value::Steps(steps) => (0..steps.len())
-            .try_for_each(|k| touch(&steps.get(k).unwrap().map_err(|e| e.to_string())?)),
+        RecordValue::Dict(values) => values.iter().try_for_each(|(_, value)| touch(value)),
+        RecordValue::List(values) => values.iter().try_for_each(touch),
+        RecordValue::Steps(steps) => {
+            (0..steps.len()).try_for_each(|k| touch(&steps.get(k).unwrap().map_err(|e| e.to_string())?))
+        }
         _ => Ok(()),
     }
 }

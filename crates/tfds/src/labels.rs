@@ -1,0 +1,131 @@
+//! The files of a folder that state its features: `features.json`, and the names of labels.
+
+use crate::error::{Result, TfdsError, TfdsErrorKind};
+use crate::feature::{FeatureTree, Features, Labels, LeafClass};
+use crate::grammar::{MAX_BYTES, refused};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The name of the file with the features.
+const FILE_NAME: &str = "features.json";
+
+impl Features {
+    /// Reads the `features.json` of a folder, and the names of all labels. Also returns warnings about names that do not fit.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Folder`] if there is no such file, and the errors of [`Features::parse`].
+    pub fn read(folder: &Path) -> Result<(Features, Vec<String>)> {
+        let path = folder.join(FILE_NAME);
+        let Some(text) = read(&path)? else {
+            let reason = format!("expected {FILE_NAME}, which TFDS writes since its version 4, found none");
+            return Err(TfdsError::from(TfdsErrorKind::Folder { reason }).at(folder));
+        };
+        let mut features = Features::parse(&text).map_err(|e| e.at(&path))?;
+        let mut warnings = Vec::new();
+        named(&mut features.root, folder, "", &mut warnings)?;
+        Ok((features, warnings))
+    }
+}
+
+/// Reads a file. `None` if there is none.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    // Opening a pipe would wait for its writer.
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        Err(e) => return Err(TfdsError::from(TfdsErrorKind::Io(e)).at(path)),
+    };
+    if !metadata.is_file() {
+        return Err(refused("", "expected a regular file, found another one").at(path));
+    }
+    let mut text = Vec::new();
+    let opened = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text));
+    opened.map_err(|e| TfdsError::from(TfdsErrorKind::Io(e)).at(path))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(refused("", format!("expected at most {MAX_BYTES} bytes, found more")).at(path));
+    }
+    Ok(Some(text))
+}
+
+/// Adds the names of the labels in a feature. The name of their file has the names of the dicts around them.
+fn named(feature: &mut FeatureTree, folder: &Path, name: &str, warnings: &mut Vec<String>) -> Result<()> {
+    match feature {
+        FeatureTree::Dict(features) => features.iter_mut().try_for_each(|(own, feature)| {
+            let own = own.replace('/', ".");
+            let name = if name.is_empty() { own } else { format!("{name}-{own}") };
+            named(feature, folder, &name, warnings)
+        }),
+        FeatureTree::Sequence(sequence) => named(&mut sequence.feature, folder, name, warnings),
+        FeatureTree::Leaf(leaf) => match &mut leaf.class {
+            LeafClass::Label(labels) | LeafClass::Image(Some(labels)) => {
+                labels_of(labels, folder, name, warnings)
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+fn labels_of(labels: &mut Labels, folder: &Path, name: &str, warnings: &mut Vec<String>) -> Result<()> {
+    // A name with a zero byte has no file.
+    if labels.names.is_some() || name.contains('\0') {
+        return Ok(());
+    }
+    let path = folder.join(format!("{name}.labels.txt"));
+    let Some(text) = read(&path)? else { return Ok(()) };
+    let text =
+        String::from_utf8(text).map_err(|_| refused("", "expected UTF-8, found other bytes").at(&path))?;
+    let names: Arc<[Box<str>]> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(Box::from).collect();
+    let classes = labels.classes.unwrap_or(names.len() as u64);
+    if classes != names.len() as u64 {
+        warnings.push(format!(
+            "{}: expected the names of {classes} classes, found {}",
+            tfseek::error::printable(&path),
+            names.len()
+        ));
+    }
+    (labels.classes, labels.names) = (Some(classes), Some(names));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names are stripped, blank lines are dropped, and names of features are joined.
+    #[test]
+    fn labels_have_the_names_of_their_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let label = |n: &str| {
+            format!(
+                r#"{{"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "classLabel": {{"numClasses": "{n}"}}}}"#
+            )
+        };
+        let dict = |features: &str| {
+            format!(
+                r#"{{"pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "featuresDict": {{"features": {{{features}}}}}}}"#
+            )
+        };
+        let inner = dict(&format!(r#""a/b": {}"#, label("2")));
+        let text = dict(&format!(r#""objects": {inner}, "plain": {}, "few": {}"#, label("3"), label("2")));
+        std::fs::write(dir.path().join("features.json"), text).unwrap();
+        std::fs::write(dir.path().join("objects-a.b.labels.txt"), " cat \n\n  \nbig dog\n").unwrap();
+        std::fs::write(dir.path().join("few.labels.txt"), "one\n").unwrap();
+        let (features, warnings) = Features::read(dir.path()).unwrap();
+        let labels = |path: &str| match features.root.get(path) {
+            Some(FeatureTree::Leaf(leaf)) => leaf.labels().unwrap().clone(),
+            _ => panic!(),
+        };
+        assert_eq!(labels("objects/a/b").name(1).as_deref(), Some("big dog"));
+        assert_eq!(labels("objects/a/b").number("cat"), Some(0));
+        assert_eq!((labels("plain").name(2).as_deref(), labels("plain").name(3)), (Some("2"), None));
+        assert_eq!((labels("plain").number("02"), labels("plain").number("2")), (None, Some(2)));
+        assert_eq!(warnings.len(), 1);
+        assert!(
+            warnings[0].ends_with("few.labels.txt: expected the names of 2 classes, found 1"),
+            "{warnings:?}"
+        );
+    }
+}
