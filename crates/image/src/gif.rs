@@ -6,7 +6,7 @@
 use crate::error::{MOST_PIXELS, PictureFault};
 use crate::memory::resize;
 use crate::sample::Sample;
-use weezl::{BitOrder, decode::Decoder};
+use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
 /// The name of the format in errors.
 pub(crate) const FORMAT: &str = "GIF";
@@ -44,7 +44,6 @@ impl<'a> Gif<'a> {
     pub(crate) fn decode<T: Sample>(&self, scratch: &mut Vec<u8>, out: &mut [T]) -> Result<(), PictureFault> {
         let canvas = self.height * self.width * 3;
         let mut blocks = self.blocks;
-        let mut decoder = None;
         let mut start = 0;
         while let Some(frame) = blocks.next()? {
             let (before, rest) = out.split_at_mut(start);
@@ -55,7 +54,7 @@ impl<'a> Gif<'a> {
             }
             let pixels = frame.height * frame.width;
             resize(scratch, pixels)?;
-            frame.unpack(&mut decoder, &mut scratch[..pixels])?;
+            frame.unpack(&mut scratch[..pixels])?;
             frame.paint(&scratch[..pixels], self.width, canvas)?;
             start += canvas.len();
         }
@@ -80,9 +79,6 @@ struct GifFrame<'a> {
     codes: &'a [u8],
 }
 
-/// A decoder with the number of bits that it was made for.
-type CodeDecoder = Option<(u8, Decoder)>;
-
 impl<'a> GifFrame<'a> {
     /// Returns the codes without the lengths of the sub-blocks.
     fn codes(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -92,26 +88,23 @@ impl<'a> GifFrame<'a> {
     }
 
     /// Writes the number of the colour of each pixel to `out`, in the sequence of the file.
-    fn unpack(&self, decoder: &mut CodeDecoder, out: &mut [u8]) -> Result<(), PictureFault> {
-        let decoder = match decoder {
-            Some((bits, decoder)) if *bits == self.bits => {
-                decoder.reset();
-                decoder
-            }
-            _ => &mut decoder.insert((self.bits, Decoder::new(BitOrder::Lsb, self.bits))).1,
-        };
+    fn unpack(&self, out: &mut [u8]) -> Result<(), PictureFault> {
+        // A decoder that was reset misreads the codes of black and white frames (weezl 0.2.1).
+        let mut decoder = Decoder::new(BitOrder::Lsb, self.bits);
         let mut done = 0;
-        for codes in self.codes() {
+        // The decoder keeps bits, so it is called until it has no code left, also behind the last sub-block.
+        for codes in self.codes().chain([&[][..]]) {
             let mut at = 0;
-            while at < codes.len() && done < out.len() {
+            while done < out.len() {
                 let step = decoder.decode_bytes(&codes[at..], &mut out[done..]);
-                step.status.map_err(|_| PictureFault::Corrupt("code of a pixel"))?;
-                if step.consumed_in == 0 && step.consumed_out == 0 {
-                    // The codes have ended.
-                    return Err(PictureFault::Truncated);
-                }
                 at += step.consumed_in;
                 done += step.consumed_out;
+                match step.status {
+                    Ok(LzwStatus::Ok) => {}
+                    // It looks at a code behind the last pixel, too.
+                    Err(_) if done < out.len() => return Err(PictureFault::Corrupt("code of a pixel")),
+                    _ => break,
+                }
             }
         }
         if done < out.len() { Err(PictureFault::Truncated) } else { Ok(()) }

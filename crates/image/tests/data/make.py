@@ -2,6 +2,7 @@
 
 Requires Pillow with libjpeg-turbo, and its program `cjpeg`. NAME.jpg has its pixels in NAME.want: RGB as Pillow decodes it, or as libjpeg's inks
 give it. NAME.png has those in 8 bits with 1, 3 and 4 channels, then those in 16 bits, little-endian, by the rules of the crate's page.
+NAME.bmp has those with 3 and 4 channels, and NAME.gif those of all frames, as TensorFlow decodes them.
 `crops.tsv` has rectangles by the rules of docs/order.md and of torchvision.
 """
 
@@ -211,6 +212,149 @@ def pngs():
     png("rgb16-interlaced", 2, 16, 3, interlaced=True)
 
 
+def bmp(name, bits, down=False, header=40, masks=False):
+    """A BMP of random bytes, and its pixels. The palette of one with 8 bits has no effect."""
+    height, width = 5, 7
+    n = bits // 8
+    rows = [[[rand(256) for _ in range(n)] for _ in range(width)] for _ in range(height)]
+    stored = b"".join(bytes(sum(row, [])) + bytes(-len(row) * n % 4) for row in rows)
+    head = struct.pack("<IiiHHIIiiII", header, width, -height if down else height, 1, bits, 3 if masks else 0, len(stored), 0, 0, 0, 0)
+    if masks:
+        head += struct.pack("<III", 0xFF0000, 0xFF00, 0xFF)
+    head += bytes(max(0, header - len(head)))
+    palette = bytes(rand(256) for _ in range(1024)) if bits == 8 else b""
+    start = 14 + len(head) + len(palette)
+    out = b"BM" + struct.pack("<IHHI", start + len(stored), 0, 0, start) + head + palette + stored
+    pixels = [pixel for row in (rows if down else rows[::-1]) for pixel in row]
+    colours = [pixel[2::-1] if n > 1 else pixel * 3 for pixel in pixels]
+    want = [bytes(colour) for colour in colours]
+    want += [bytes([*colour, pixel[3] if n == 4 else 255]) for colour, pixel in zip(colours, pixels)]
+    (HERE / f"{name}.bmp").write_bytes(out)
+    (HERE / f"{name}.want").write_bytes(b"".join(want))
+
+
+def bmps():
+    bmp("bmp8", 8)
+    bmp("bmp24", 24)
+    bmp("bmp24-down", 24, down=True)
+    bmp("bmp32", 32)
+    bmp("bmp32-down", 32, down=True, header=124)
+    bmp("bmp32-masks", 32, masks=True)
+
+
+def lzw(numbers, bits, clear=True, end=True):
+    """Codes of a frame. Without `clear` a full table stays, and without `end` there is no code at the end."""
+    out, held, count = bytearray(), 0, 0
+    first = 1 << bits
+
+    def put(code):
+        nonlocal held, count
+        held |= code << count
+        count += width
+        while count >= 8:
+            out.append(held & 255)
+            held >>= 8
+            count -= 8
+
+    width, table, word = bits + 1, {(number,): number for number in range(first)}, ()
+    put(first)
+    entries = first + 2
+    for number in numbers:
+        if word + (number,) in table:
+            word += (number,)
+            continue
+        put(table[word])
+        if entries < 4096:
+            table[word + (number,)] = entries
+            width += entries == 1 << width and width < 12
+            entries += 1
+        elif clear:
+            put(first)
+            width, table, entries = bits + 1, {(number,): number for number in range(first)}, first + 2
+        word = (number,)
+    put(table[word])
+    width += entries == 1 << width and width < 12
+    if end:
+        put(first + 1)
+    return bytes(out) + (bytes([held]) if count else b"")
+
+
+def blocks(data, size=255):
+    return b"".join(bytes([len(data[at : at + size])]) + data[at : at + size] for at in range(0, len(data), size)) + b"\0"
+
+
+def colours(bits):
+    return bytes(rand(256) for _ in range(3 << bits))
+
+
+def size_of(palette):
+    """The flags of a palette."""
+    return 0x80 | (len(palette) // 3).bit_length() - 2
+
+
+def frame(height, width, bits, at=(0, 0), own=None, clear_at=None, disposal=0, interlaced=False, before=b"", size=255, garbage=b"", **codes):
+    """A frame of random numbers. `own` is its palette, and `clear_at` the number that leaves a pixel as it is."""
+    most = 1 << bits
+    few = [rand(most) for _ in range(3)]
+    numbers = [[few[rand(3)] if rand(2) else rand(most) for _ in range(width)] for _ in range(height)]
+    lines = [y for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for y in range(first, height, step)] if interlaced else range(height)
+    out = before
+    if clear_at is not None or disposal:
+        out += b"!\xf9\x04" + struct.pack("<BHBB", disposal << 2 | (clear_at is not None), 7, clear_at or 0, 0)
+    flags = (size_of(own) if own else 0) | (0x40 if interlaced else 0)
+    out += b"," + struct.pack("<HHHHB", at[1], at[0], width, height, flags) + (own or b"") + bytes([bits])
+    out += blocks(lzw([number for y in lines for number in numbers[y]], bits, **codes) + garbage, size)
+    return out, numbers, at, own, clear_at
+
+
+def gif(name, palette, frames, screen=(3, 300), after=b""):
+    """A GIF, and its frames on a canvas that is as large as the largest one, black at first."""
+    flags = size_of(palette) if palette else 0
+    out = b"GIF89a" + struct.pack("<HHBBB", screen[1], screen[0], flags, 1, 0) + palette
+    height = max(len(numbers) for _, numbers, *_ in frames)
+    width = max(len(numbers[0]) for _, numbers, *_ in frames)
+    canvas = [[bytes(3)] * width for _ in range(height)]
+    want = b""
+    for data, numbers, (top, left), own, clear_at in frames:
+        out += data
+        for y, row in enumerate(numbers, top):
+            for x, number in enumerate(row, left):
+                if y < height and x < width and number != clear_at:
+                    canvas[y][x] = (own or palette)[3 * number : 3 * number + 3]
+        want += b"".join(pixel for row in canvas for pixel in row)
+    (HERE / f"{name}.gif").write_bytes(out + after + b";")
+    (HERE / f"{name}.want").write_bytes(want)
+
+
+def gifs():
+    comment = b"!\xfe" + blocks(b"a comment", 4)
+    repeat = b"!\xff\x0bNETSCAPE2.0\x03\x01\0\0\0"
+    gif("gif-still", colours(4), [frame(5, 7, 4)])
+    gif("gif-clear", colours(2), [frame(5, 7, 2, clear_at=1)])
+    # Disposal has no effect, and the parts beyond the largest frame are left out.
+    parts = [
+        frame(6, 5, 3, before=repeat),
+        frame(3, 9, 3, at=(2, 1), clear_at=2, disposal=2),
+        frame(4, 4, 5, at=(4, 6), own=colours(5), disposal=3),
+        frame(2, 2, 3, at=(9, 20), clear_at=7),
+        frame(6, 9, 3, clear_at=0, disposal=1),
+    ]
+    gif("gif-parts", colours(3), parts)
+    gif("gif-interlaced", b"", [frame(height, 6, 2, own=colours(2), interlaced=True) for height in (13, 1, 2, 4)])
+    # Codes begin with two bits. Programs that write three are more common.
+    gif("gif-black-white", colours(1), [frame(8, 9, bits) for bits in (1, 1)])
+    gif("gif-codes", colours(8), [frame(80, 80, 8, clear=False), frame(9, 9, 7)])
+    # Only the first control before a frame counts. What follows the pixels is not read.
+    control = b"!\xf9\x04\x01\x07\0\x03\0"
+    odd = [
+        frame(4, 5, 3, before=comment + control, clear_at=1, size=1, end=False),
+        frame(4, 5, 3, before=comment, size=7, garbage=b"\x12\x34"),
+    ]
+    # The number that leaves a pixel is that of the first control.
+    odd[0] = (*odd[0][:4], 3)
+    gif("gif-odd", colours(3), odd, after=comment)
+
+
 def crops():
     """Rectangles of the random crop, written from its definition."""
     mask = 2**64 - 1
@@ -252,3 +396,5 @@ if __name__ == "__main__":
     jpegs()
     pngs()
     crops()
+    bmps()
+    gifs()

@@ -14,7 +14,9 @@ use tfseek_testkit::rng::Rng;
 fn pictures() -> Vec<(String, Vec<u8>)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|found| found == "jpg" || found == "png"));
+    paths.retain(|path| {
+        path.extension().is_some_and(|found| ["jpg", "png", "bmp", "gif"].iter().any(|kept| found == *kept))
+    });
     paths.sort();
     let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     paths
@@ -36,6 +38,11 @@ fn seeds() -> Vec<Vec<u8>> {
         "rgba16",
         "palette8",
         "grey4-i",
+        "bmp24-down",
+        "bmp32-m",
+        "gif-parts",
+        "gif-interlaced",
+        "gif-black",
     ];
     let pictures = pictures().into_iter().filter(|(name, _)| kept.iter().any(|kept| name.starts_with(kept)));
     pictures.enumerate().map(|(k, (_, file))| [&[(k * 37 % 128) as u8], &file[..]].concat()).collect()

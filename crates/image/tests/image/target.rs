@@ -1,8 +1,9 @@
 //! The fuzz target of pictures. `fuzz/` runs it under libFuzzer, and the test next to it over its corpus.
 
-use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, Resize};
+use tfseek::tensor::TensorDType;
+use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, PictureForm, PictureShape, PixelsMut, Resize};
 
-/// Tests decoding. The first byte selects a spec, the others are the file.
+/// Tests decoding. The first byte selects a spec and a form, the others are the file.
 ///
 /// A picture has the pixels of its size or an error. It has the same pixels at a second time, in a used decoder, and in `u16`. A crop has the pixels
 /// of the whole picture. Without its last bytes a picture has the same pixels or an error.
@@ -10,6 +11,19 @@ use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, Resize};
 pub fn image(data: &[u8]) {
     let Some((&choice, file)) = data.split_first() else { return };
     let choose = |k: u8, n: u8| usize::from(choice >> k) % usize::from(n);
+    declared(
+        PictureForm {
+            frames: if file.starts_with(b"GIF") {
+                [Some(None), Some(Some(2)), Some(None), None][choose(0, 4)]
+            } else {
+                None
+            },
+            channels: [None, Some(1), Some(3), Some(4)][choose(2, 4)],
+            dtype: [TensorDType::UInt8, TensorDType::UInt16, TensorDType::Float32][choose(4, 3)],
+            ..PictureForm::default()
+        },
+        file,
+    );
     let spec = ImageSpec {
         size: [None, Some([7, 5]), Some([1, 9]), Some([16, 16])][choose(0, 4)],
         channels: [1, 3, 4, 3][choose(2, 4)],
@@ -59,4 +73,72 @@ pub fn image(data: &[u8]) {
         let from = ((top + y) * whole.width + left) * part.channels;
         assert_eq!(row, &whole.pixels[from..from + row.len()]);
     }
+}
+
+/// Tests the decoding of a declared picture.
+///
+/// It has pixels of its shape or an error, the same at a second time. Its shape is also a form that it has. Without its last bytes it has the same
+/// pixels or an error. One picture has the pixels of a spec.
+fn declared(form: PictureForm, file: &[u8]) {
+    let mut decoder = Decoder::new();
+    let first = values(&mut decoder, file, &form);
+    assert_eq!(values(&mut decoder, file, &form), first);
+    let (shape, found) = match first {
+        Ok(Some(picture)) => picture,
+        Ok(None) => return,
+        Err(e) => return assert!(!e.to_string().is_empty()),
+    };
+    let exact = PictureForm {
+        frames: shape.frames.map(|frames| Some(frames as u32)),
+        height: Some(shape.height as u32),
+        width: Some(shape.width as u32),
+        ..form
+    };
+    assert_eq!(exact.shape(file), Ok(shape));
+    if file.len() < 2000 {
+        for n in [1, 2, 3, 9, 30] {
+            match values(&mut decoder, &file[..file.len().saturating_sub(n)], &form) {
+                Ok(cut) => assert_eq!(cut, Some((shape, found.clone()))),
+                Err(ImageError::Spec(reason)) => panic!("{reason}"),
+                Err(_) => {}
+            }
+        }
+    }
+    let (Some(channels), TensorDType::UInt8) = (form.channels, form.dtype) else { return };
+    if file.starts_with(b"GIF") || file.starts_with(b"BM") {
+        return;
+    }
+    let spec = ImageSpec { channels, ..ImageSpec::default() };
+    assert_eq!(decoder.decode::<u8>(file, &spec, 0).unwrap().pixels, found);
+}
+
+/// Returns the shape of a picture, and its values as bytes. `None` for large ones, which would take most of the time.
+fn values(
+    decoder: &mut Decoder,
+    file: &[u8],
+    form: &PictureForm,
+) -> Result<Option<(PictureShape, Vec<u8>)>, ImageError> {
+    let shape = form.shape(file)?;
+    let n = shape.values();
+    if n > 1 << 20 {
+        return Ok(None);
+    }
+    let values = match form.dtype {
+        TensorDType::UInt8 => {
+            let mut out = vec![9; n];
+            decoder.decode_to(file, form, PixelsMut::U8(&mut out))?;
+            out
+        }
+        TensorDType::UInt16 => {
+            let mut out = vec![9; n];
+            decoder.decode_to(file, form, PixelsMut::U16(&mut out))?;
+            out.iter().flat_map(|value: &u16| value.to_le_bytes()).collect()
+        }
+        _ => {
+            let mut out = vec![9; n];
+            decoder.decode_to(file, form, PixelsMut::F32(&mut out))?;
+            out.iter().flat_map(|value: &u32| value.to_le_bytes()).collect()
+        }
+    };
+    Ok(Some((shape, values)))
 }

@@ -1,5 +1,7 @@
 //! Pictures of all kinds, with the pixels that libjpeg-turbo and libpng decode. `data/make.py` makes them.
 
+mod declared;
+
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, Resize, Sample};
