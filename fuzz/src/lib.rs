@@ -1,8 +1,11 @@
-//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-image`, `tfseek-tools` and `tfseek-view`, since tests run
+//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-image`, `tfseek-tfds`, `tfseek-tools` and `tfseek-view`, since tests run
 //! them over the corpora.
 
 #[path = "../../crates/image/tests/image/target.rs"]
 mod image;
+
+#[path = "../../crates/tfds/tests/target/target.rs"]
+mod features;
 
 #[path = "../../crates/tools/tests/tfx/target.rs"]
 mod tfx;
@@ -10,6 +13,7 @@ mod tfx;
 #[path = "../../crates/view/tests/request/target.rs"]
 mod request;
 
+pub use features::{features_json, features_record};
 pub use image::image;
 pub use request::request;
 pub use tfx::tfx;
