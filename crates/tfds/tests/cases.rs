@@ -2,6 +2,8 @@
 //!
 //! The folder with the cases is named by `TFSEEK_TFDS_CASES`: `sets/NAME/..`, and `golden/NAME.json` and `.npz`. Without it nothing is compared.
 
+#[path = "target/nested.rs"]
+mod nested;
 #[path = "cases/npz.rs"]
 mod npz;
 
@@ -10,9 +12,9 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tfseek::batch::Values;
-use tfseek::{DatasetOptions, IndexMode, TensorDType};
-use tfseek_tfds::{Array, DatasetInfo, DecodeOptions, Decoder, Features, RecordValue};
+use tfseek::loader::Shuffle;
+use tfseek::{Damage, Dataset, DatasetOptions, IndexMode, TensorDType};
+use tfseek_tfds::{Array, DatasetInfo, DecodeOptions, Decoder, FeatureTree, Features, RecordValue};
 
 /// Returns the array of a leaf: its type, its shape, and its bytes or byte strings.
 fn golden_leaf(leaf: &Json, npz: &Npz) -> (String, Vec<usize>, Vec<Vec<u8>>) {
@@ -26,32 +28,10 @@ fn golden_leaf(leaf: &Json, npz: &Npz) -> (String, Vec<usize>, Vec<Vec<u8>>) {
 
 fn array_leaf(array: &Array) -> (String, Vec<usize>, Vec<Vec<u8>>) {
     let (values, start) = array.values();
-    let range = start..start + array.len();
     let name =
         if array.dtype() == TensorDType::String { "string".to_owned() } else { array.dtype().to_string() };
-    fn bytes<T: Copy, const N: usize>(values: &[T], of: fn(T) -> [u8; N]) -> Vec<Vec<u8>> {
-        values.iter().map(|value| of(*value).to_vec()).collect()
-    }
-    let size = array.dtype().size().unwrap_or(1);
-    let found = match values {
-        Values::Int64(values) => bytes(&values[range], i64::to_le_bytes),
-        Values::Float32(values) => bytes(&values[range], |v| v.to_bits().to_le_bytes()),
-        Values::Bytes(values) => range.map(|k| values.get(k).unwrap().to_vec()).collect(),
-        Values::Array(values) => {
-            use tfseek::batch::ArrayBits as B;
-            let parts = size.min(8);
-            let n = if matches!(array.dtype(), TensorDType::Complex64) { 2 } else { 1 };
-            let range = range.start * n..range.end * n;
-            let all: Vec<u8> = match values.bits() {
-                B::Bits8(v) => v[range].to_vec(),
-                B::Bits16(v) => bytes(&v[range], u16::to_le_bytes).concat(),
-                B::Bits32(v) => bytes(&v[range], u32::to_le_bytes).concat(),
-                B::Bits64(v) => bytes(&v[range], u64::to_le_bytes).concat(),
-            };
-            all.chunks(parts).map(<[u8]>::to_vec).collect()
-        }
-    };
-    (name, array.shape().to_vec(), found)
+    let items = (start..start + array.len()).map(|k| nested::item(values, array.dtype(), k));
+    (name, array.shape().to_vec(), items.collect())
 }
 
 /// Compares a value with a recorded one. Returns the first difference.
@@ -136,55 +116,69 @@ fn touch(value: &RecordValue) -> Result<(), String> {
     }
 }
 
-#[test]
-fn records_have_the_values_of_tensorflow_datasets() {
+/// A set of the cases.
+struct Set {
+    name: String,
+    golden: Json,
+    npz: Npz,
+    /// The record sets of its splits, or the reason why it cannot be opened.
+    opened: Result<Opened, String>,
+}
+
+struct Opened {
+    decoder: Decoder,
+    /// The features that batches can have.
+    of_batches: Decoder,
+    splits: Vec<(String, Dataset)>,
+}
+
+/// Returns all sets. `None` without the folder of the cases.
+fn sets() -> Option<Vec<Set>> {
     let Ok(root) = std::env::var("TFSEEK_TFDS_CASES") else {
         eprintln!("skipped: TFSEEK_TFDS_CASES is not set");
-        return;
+        return None;
     };
     let root = PathBuf::from(root);
-    let mut goldens: Vec<PathBuf> =
+    let mut paths: Vec<PathBuf> =
         fs::read_dir(root.join("golden")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    goldens.retain(|path| path.extension().is_some_and(|ext| ext == "json"));
-    goldens.sort();
-    let (mut records, mut errors, mut faults) = (0, 0, Vec::new());
-    for path in &goldens {
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "json"));
+    paths.sort();
+    assert!(!paths.is_empty());
+    let set = |path: &PathBuf| {
         let golden: Json = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        let folder = root.join(golden["dir"].as_str().unwrap());
-        let opened = open(&folder);
-        let (info, decoder) = match opened {
+        let opened = open(&root.join(golden["dir"].as_str().unwrap()));
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        Set { name, golden, npz: Npz::read(&path.with_extension("npz")), opened }
+    };
+    Some(paths.iter().map(set).collect())
+}
+
+#[test]
+fn records_have_the_values_of_tensorflow_datasets() {
+    let Some(sets) = sets() else { return };
+    let (mut records, mut errors, mut faults) = (0, 0, Vec::new());
+    for Set { name, golden, npz, opened } in &sets {
+        let Opened { decoder, splits, .. } = match opened {
             Ok(opened) => opened,
+            Err(_) if golden["truth"] == "error" => continue,
             Err(e) => {
-                if golden["truth"] != "error" {
-                    faults.push(format!("{name}: {e}"));
-                }
+                faults.push(format!("{name}: {e}"));
                 continue;
             }
         };
-        if golden["truth"] == "error" {
-            continue; // about the shards
-        }
-        let npz = Npz::read(&path.with_extension("npz"));
-        for split in &info.splits {
-            let Some(expected) = golden["splits"].get(&split.name).and_then(Json::as_array) else { continue };
-            let n = split.shards().unwrap();
-            let shards: Vec<PathBuf> = (0..n).map(|k| folder.join(split.shard_path(k, n))).collect();
-            if expected.is_empty() {
-                continue;
-            }
-            let ds = DatasetOptions::new().index(IndexMode::Memory).open(&shards).unwrap();
-            assert_eq!(ds.len(), expected.len() as u64, "{name} {}", split.name);
+        for (split, ds) in splits {
+            let Some(expected) = golden["splits"].get(split).and_then(Json::as_array) else { continue };
+            assert_eq!(ds.len(), expected.len() as u64, "{name} {split}");
             let mut buf = Vec::new();
             for (i, expected) in expected.iter().enumerate() {
-                let at = format!("{name} {}[{i}]", split.name);
+                let at = format!("{name} {split}[{i}]");
                 let row = ds.read(i as u64, &mut buf).unwrap();
                 records += 1;
                 let found = decoder.record(&row).and_then(|record| record.value());
                 let found = found.map_err(|e| e.to_string());
                 if let Some(node) = expected.get("v") {
                     match found {
-                        Ok(found) => faults.extend(compare(&found, node, &npz, &at).err()),
+                        Ok(found) => faults.extend(compare(&found, node, npz, &at).err()),
                         Err(_) if expected.get("or_error").is_some() => errors += 1,
                         Err(e) => faults.push(format!("{at}: {e}")),
                     }
@@ -197,16 +191,81 @@ fn records_have_the_values_of_tensorflow_datasets() {
             }
         }
     }
-    eprintln!("{} sets, {records} records, {errors} errors, {} differences", goldens.len(), faults.len());
+    eprintln!("{} sets, {records} records, {errors} errors, {} differences", sets.len(), faults.len());
     assert!(faults.is_empty(), "{:#?}", &faults[..faults.len().min(60)]);
     assert!(records > 0);
 }
 
-fn open(folder: &Path) -> Result<(DatasetInfo, Decoder), String> {
+/// A loader delivers the values of the records, in every order and with any number of threads. Records with errors are skipped.
+#[test]
+fn a_loader_has_the_values_of_the_records() {
+    let Some(sets) = sets() else { return };
+    let (mut rows, mut skipped) = (0, 0);
+    for Set { name, opened, .. } in &sets {
+        let Ok(Opened { of_batches: decoder, splits, .. }) = opened else { continue };
+        let parser = decoder.parser().unwrap();
+        for (split, ds) in splits {
+            for (shuffle, threads) in
+                [(Shuffle::None, 1), (Shuffle::Global, 1), (Shuffle::Global, 4), (Shuffle::Block, 2)]
+            {
+                let options =
+                    ds.record_loader().parser(parser.clone()).batch_size(3).shuffle(shuffle).seed(5);
+                let loader = options.threads(threads).damage(Damage::Skip).build().unwrap();
+                let mut buf = Vec::new();
+                let mut seen = 0;
+                for step in loader {
+                    let step = step.unwrap();
+                    seen += step.ids.len() + step.skipped.len();
+                    for (id, _) in &step.skipped {
+                        let row = ds.read(*id, &mut buf).unwrap();
+                        assert!(
+                            decoder.record(&row).and_then(|record| record.value()).is_err(),
+                            "{name} {split}[{id}]"
+                        );
+                        skipped += 1;
+                    }
+                    let batch = step.batch().unwrap();
+                    for (number, id) in step.ids.iter().enumerate() {
+                        let row = ds.read(*id, &mut buf).unwrap();
+                        let record = decoder.record(&row).unwrap();
+                        rows += 1;
+                        for leaf in 0.. {
+                            let Some((path, leaf)) = decoder.leaf(leaf) else { break };
+                            let value = record.get(path).unwrap().as_ref().and_then(nested::of_record);
+                            let found = nested::of_row(batch.get(path).unwrap(), leaf.dtype, number);
+                            assert_eq!(Some(found), value, "{name} {split}[{id}] {path}");
+                        }
+                    }
+                }
+                assert_eq!(seen as u64, ds.len(), "{name} {split}");
+            }
+        }
+    }
+    eprintln!("{rows} rows, {skipped} skipped");
+    assert!(rows > 0);
+}
+
+fn open(folder: &Path) -> Result<Opened, String> {
     let info = fs::read(folder.join("dataset_info.json")).map_err(|e| e.to_string())?;
     let info = DatasetInfo::parse(&info).map_err(|e| e.to_string())?;
-    let text = fs::read(folder.join("features.json")).map_err(|e| e.to_string())?;
-    let features = Features::parse(&text).map_err(|e| e.to_string())?;
+    let (features, _) = Features::read(folder).map_err(|e| e.to_string())?;
     let decoder = Decoder::new(&features, &DecodeOptions::default()).map_err(|e| e.to_string())?;
-    Ok((info, decoder))
+    // Some sets have features without a form in batches: steps, and unknown classes.
+    let FeatureTree::Dict(all) = &features.root else { panic!("no dict") };
+    let select = |names: Vec<String>| DecodeOptions { select: Some(names), ..DecodeOptions::default() };
+    let has_form =
+        |name: &String| Decoder::new(&features, &select(vec![name.clone()])).unwrap().parser().is_ok();
+    let names = all.iter().map(|(name, _)| name.to_string()).filter(has_form).collect();
+    let of_batches = Decoder::new(&features, &select(names)).unwrap();
+    let mut splits = Vec::new();
+    for split in &info.splits {
+        let n = split.shards().unwrap();
+        let shards: Vec<PathBuf> = (0..n).map(|k| folder.join(split.shard_path(k, n))).collect();
+        if n > 0 {
+            let ds =
+                DatasetOptions::new().index(IndexMode::Memory).open(&shards).map_err(|e| e.to_string())?;
+            splits.push((split.name.clone(), ds));
+        }
+    }
+    Ok(Opened { decoder, of_batches, splits })
 }
