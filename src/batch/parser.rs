@@ -37,7 +37,9 @@ use crate::io::Region;
 use crate::schema::Schema;
 use crate::wire::MAX_LEN;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// A parser of records into columns by a schema, as in `tf.io.parse_example` and `tf.io.parse_sequence_example`.
 ///
@@ -81,6 +83,8 @@ pub struct BatchParser {
     /// True if pictures are left as files, which are decoded later.
     pictures: bool,
     decoder: Option<Arc<dyn ColumnDecoder>>,
+    /// Nanoseconds that the decoder has taken.
+    decode_nanos: AtomicU64,
 }
 
 /// Scratch buffers, used by one `parse` call at a time.
@@ -191,6 +195,7 @@ impl Clone for BatchParser {
             limit,
             pictures,
             decoder,
+            decode_nanos: AtomicU64::new(0),
         }
     }
 }
@@ -214,6 +219,7 @@ impl BatchParser {
             limit: BatchParser::DEFAULT_LIMIT,
             pictures: false,
             decoder: None,
+            decode_nanos: AtomicU64::new(0),
         }
     }
 
@@ -221,6 +227,11 @@ impl BatchParser {
     #[must_use]
     pub fn decoder(self, decoder: Arc<dyn ColumnDecoder>) -> BatchParser {
         BatchParser { decoder: Some(decoder), ..self }
+    }
+
+    /// Returns how long the decoder has worked, in nanoseconds.
+    pub(crate) fn decode_nanos(&self) -> u64 {
+        self.decode_nanos.load(Ordering::Relaxed)
     }
 
     /// Returns the signature of the decoder, or `""`.
@@ -446,7 +457,10 @@ impl BatchParser {
         let mut batch = Batch::new(data, &self.plan, &self.batch_data);
         parsed.map_err(|error| rows.locate_error(error))?;
         if let Some(decoder) = self.decoder.as_ref().filter(|_| !rows.single) {
-            decoder.decode(&mut batch).map_err(|(row, error)| match row {
+            let start = Instant::now();
+            let decoded = decoder.decode(&mut batch);
+            self.decode_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            decoded.map_err(|(row, error)| match row {
                 Some(row) => rows.locate_error(RowError { row, error }),
                 None => error,
             })?;

@@ -209,7 +209,7 @@ impl Loader {
 
     /// Returns how long the loader's threads have worked, since it was made. Times include batches that were not returned yet.
     pub fn times(&self) -> LoaderTimes {
-        self.worker.clock.times()
+        self.worker.times()
     }
 
     /// Returns the number of threads that make batches. 0: the calling thread makes them.

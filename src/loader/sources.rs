@@ -78,6 +78,12 @@ impl MixSources {
         self.sources.first()?.parser.clone()
     }
 
+    /// Returns how long the decoders of columns have worked, in nanoseconds.
+    pub(super) fn decode_nanos(&self) -> u64 {
+        let parsers = self.sources.iter().filter_map(|source| source.parser.as_ref());
+        parsers.map(BatchParser::decode_nanos).fold(0, u64::saturating_add)
+    }
+
     /// Returns true if a source has pictures.
     pub(super) fn have_pictures(&self) -> bool {
         self.sources.iter().filter_map(|source| source.parser.as_ref()).any(BatchParser::has_pictures)

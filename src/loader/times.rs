@@ -11,7 +11,7 @@ pub struct LoaderTimes {
     pub read: Duration,
     /// Parsing, and verifying records that are mapped.
     pub parse: Duration,
-    /// Decoding pictures.
+    /// Decoding pictures, and columns that a [decoder](crate::batch::ColumnDecoder) makes.
     pub decode: Duration,
 }
 
@@ -39,10 +39,12 @@ impl WorkerClock {
         timed(&self.decode, f)
     }
 
-    pub(super) fn times(&self) -> LoaderTimes {
+    /// Returns all times. `decoders` is the time of the decoders of columns, in nanoseconds.
+    pub(super) fn times(&self, decoders: u64) -> LoaderTimes {
         let [read, parse, decode] = [&self.read, &self.parse, &self.decode]
             .map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)));
-        // Pictures are decoded while records are parsed.
+        // Pictures and columns are decoded while records are parsed.
+        let decode = decode.saturating_add(Duration::from_nanos(decoders));
         LoaderTimes { read, parse: parse.saturating_sub(decode), decode }
     }
 }

@@ -5,7 +5,7 @@
 use super::plan::StepPlan;
 use super::sources::MixSources;
 use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
-use super::times::WorkerClock;
+use super::times::{LoaderTimes, WorkerClock};
 use crate::batch::{Batch, BatchParser, BytePool, PictureDecoder, PicturePools, Row};
 use crate::dataset::{Dataset, OrderBlocks, RecordLocation, prefetch};
 use crate::error::{Error, Result};
@@ -141,6 +141,16 @@ impl BatchWorker {
             None => self.blocks.first().copied().flatten(),
             Some(mix) => mix.blocks_of(&self.blocks, record),
         }
+    }
+
+    /// Returns how long the threads have worked.
+    pub(super) fn times(&self) -> LoaderTimes {
+        // The parser of a mix is that of its first source.
+        let decoders = match &self.mix {
+            Some(mix) => mix.decode_nanos(),
+            None => self.parser.as_ref().map_or(0, BatchParser::decode_nanos),
+        };
+        self.clock.times(decoders)
     }
 
     /// Returns the fingerprint for saved states.
