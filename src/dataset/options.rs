@@ -60,6 +60,11 @@ impl DatasetOptions {
         self
     }
 
+    /// Returns the options for finding and building indexes.
+    pub fn index_options(&self) -> &IndexOptions {
+        &self.index
+    }
+
     /// Sets which checksums are verified on each access.
     #[must_use]
     pub fn verify(mut self, verify: Verify) -> DatasetOptions {

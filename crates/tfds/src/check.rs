@@ -162,9 +162,9 @@ impl CheckedInfo {
                 let n = if n == 1 { "1 shard".to_owned() } else { format!("{n} shards") };
                 Some(format!("expected a shard of split {split_name}, which has {n}, found another name"))
             }
-            (_, Some(&expected), Some(records)) if records != expected => Some(format!(
-                "expected {expected} records, found {records} (shard {shard} of split {split_name})"
-            )),
+            (_, Some(&expected), Some(records)) if records != expected => {
+                Some(wrong_count(expected, records, shard, &split.name))
+            }
             _ => None,
         };
         if is_one {
@@ -191,26 +191,37 @@ impl CheckedInfo {
         for (split, checked) in self.info.splits.iter().zip(&self.splits) {
             let n = checked.seen.len() as u64;
             let unseen = (0..n).zip(&checked.seen).filter(|(_, seen)| !**seen);
-            let path = |shard| self.folder.join(split.shard_path(shard, n));
-            let (mut missing, mut names) = (0u64, Vec::new());
             // A file without a TFRecord extension is not opened with its folder.
-            for path in unseen.map(|(shard, _)| path(shard)).filter(|path| !path.exists()) {
-                missing += 1;
-                if names.len() < MAX_NAMED {
-                    // The template may contain any characters.
-                    names.push(path.display().to_string().escape_debug().to_string());
-                }
-            }
-            if missing > 0 {
-                let more = if missing > names.len() as u64 { ", .." } else { "" };
-                let (info, names) = (self.path(), names.join(", "));
-                let (info, name) = (info.display(), split.name.escape_debug());
-                let are = if missing == 1 { "is" } else { "are" };
-                messages.push(format!(
-                    "{info}: {missing} of {n} shards of split {name} {are} missing: {names}{more}"
-                ));
-            }
+            let missing = missing_shards(&self.folder, split, unseen.map(|(shard, _)| shard), n);
+            messages.extend(missing.map(|text| format!("{}: {text}", self.path().display())));
         }
         messages
     }
+}
+
+/// Returns the message of a shard with another number of records.
+pub(crate) fn wrong_count(expected: u64, found: u64, shard: u64, split: &str) -> String {
+    let split = split.escape_debug();
+    format!("expected {expected} records, found {found} (shard {shard} of split {split})")
+}
+
+/// Returns a message with those of the given shards of a split that do not exist. `n` is the number of all shards.
+pub(crate) fn missing_shards(
+    folder: &Path,
+    split: &SplitInfo,
+    shards: impl Iterator<Item = u64>,
+    n: u64,
+) -> Option<String> {
+    let (mut missing, mut names) = (0u64, Vec::new());
+    for path in shards.map(|shard| folder.join(split.shard_path(shard, n))).filter(|path| !path.exists()) {
+        missing += 1;
+        if names.len() < MAX_NAMED {
+            // The template may contain any characters.
+            names.push(path.display().to_string().escape_debug().to_string());
+        }
+    }
+    let more = if missing > names.len() as u64 { ", .." } else { "" };
+    let (names, name) = (names.join(", "), split.name.escape_debug());
+    let are = if missing == 1 { "is" } else { "are" };
+    (missing > 0).then(|| format!("{missing} of {n} shards of split {name} {are} missing: {names}{more}"))
 }

@@ -7,12 +7,10 @@ use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::feature::{
     Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature, joined,
 };
+use crate::info::MAX_BYTES;
 use crate::json::{field, found};
 use serde_json::{Map, Value};
 use tfseek::TensorDType;
-
-/// Maximum size of the file in bytes.
-pub(crate) const MAX_BYTES: u64 = 8 << 20;
 
 /// Maximum number of levels of features.
 const MAX_DEPTH: usize = 100;

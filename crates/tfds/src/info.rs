@@ -53,6 +53,8 @@ pub struct SplitInfo {
     pub shard_lengths: Option<Vec<u64>>,
     /// Bytes of the split, as its writer counted them.
     pub num_bytes: Option<u64>,
+    /// Number of shards, in files of old versions without `shardLengths`.
+    num_shards: Option<u64>,
     template: Template,
 }
 
@@ -142,7 +144,7 @@ impl SplitInfo {
         let number = |name: &str| {
             field(fields, name).map(|value| integer(value, || format!("{at}{name}"))).transpose()
         };
-        let num_bytes = number("numBytes")?;
+        let (num_bytes, num_shards) = (number("numBytes")?, number("numShards")?);
         let mut template = None;
         for key in ["filepathTemplate", "filenameTemplate"] {
             if template.is_none() {
@@ -153,7 +155,7 @@ impl SplitInfo {
         let (key, text) = template.unzip();
         let template = Template::parse(text.as_deref(), dataset, &name, format);
         let template = template.map_err(|reason| content(key.unwrap_or_default(), reason))?;
-        Ok(SplitInfo { name, shard_lengths, num_bytes, template })
+        Ok(SplitInfo { name, shard_lengths, num_bytes, num_shards, template })
     }
 
     /// Returns the number of records. `None` if it is unknown or exceeds 64 bits.
@@ -163,7 +165,7 @@ impl SplitInfo {
 
     /// Returns the number of shards. `None` if it is unknown.
     pub fn shards(&self) -> Option<u64> {
-        self.shard_lengths.as_ref().map(|lengths| lengths.len() as u64)
+        self.shard_lengths.as_ref().map(|lengths| lengths.len() as u64).or(self.num_shards)
     }
 
     /// Returns the path of a shard, relative to the folder of the file, for a split of `shards` shards.

@@ -2,9 +2,8 @@
 
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::feature::{FeatureTree, Features, Labels, LeafClass};
-use crate::grammar::{MAX_BYTES, refused};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use crate::grammar::refused;
+use crate::info::read_file;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,22 +30,7 @@ impl Features {
 
 /// Reads a file. `None` if there is none.
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    // Opening a pipe would wait for its writer.
-    let metadata = match std::fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        Err(e) => return Err(TfdsError::from(TfdsErrorKind::Io(e)).at(path)),
-    };
-    if !metadata.is_file() {
-        return Err(refused("", "expected a regular file, found another one").at(path));
-    }
-    let mut text = Vec::new();
-    let opened = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text));
-    opened.map_err(|e| TfdsError::from(TfdsErrorKind::Io(e)).at(path))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(refused("", format!("expected at most {MAX_BYTES} bytes, found more")).at(path));
-    }
-    Ok(Some(text))
+    read_file(path, |reason| refused("", reason)).map_err(|e| e.at(path))
 }
 
 /// Adds the names of the labels in a feature. The name of their file has the names of the dicts around them.

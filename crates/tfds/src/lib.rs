@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 mod array;
+mod builder;
 mod check;
 #[cfg(test)]
 mod check_tests;
@@ -14,6 +15,7 @@ mod compile;
 mod decoder;
 mod error;
 mod feature;
+mod folder;
 mod grammar;
 mod info;
 mod item;
@@ -22,9 +24,11 @@ mod labels;
 mod parts;
 mod pixels;
 mod record;
+mod splits;
 mod template;
 
 pub use array::Array;
+pub use builder::{Builder, BuilderOptions, Opener, Split, SplitSelection};
 pub use check::{CheckedInfo, CheckedSplit, FileSplit, SplitCheck};
 pub use compile::{DecodeOptions, EncodedPictures, Node};
 pub use decoder::Decoder;
@@ -32,3 +36,4 @@ pub use error::{Result, TfdsError, TfdsErrorKind};
 pub use feature::{Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature};
 pub use info::{DatasetInfo, SplitInfo};
 pub use record::{Record, RecordValue, Steps};
+pub use splits::Rounding;

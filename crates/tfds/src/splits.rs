@@ -1,0 +1,345 @@
+//! Split specifications such as `train[:80%]+test`: their grammar, and the records that they select.
+//!
+//! ```text
+//! spec := part ("+" part)*                   spaces around "+" only
+//! part := NAME | NAME "[" sel "]" | "all"    "all": every split, in the order of the file
+//! sel  := end ":" end | INT "shard"          not both ends empty
+//! end  := "" | INT | NUMBER "%" | INT "shard"
+//! ```
+
+use crate::error::{Result, TfdsErrorKind};
+use crate::json::quoted;
+use std::ops::Range;
+
+/// Maximum number of splits that a message names.
+const MAX_NAMED: usize = 20;
+
+/// Maximum number of parts of an even division.
+const MAX_PARTS: u64 = 1 << 20;
+
+/// How a percentage of the records of a split becomes a number of records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rounding {
+    /// The nearest number, and the even one of two. `train[:50%]` and `train[50%:]` are all of `train`.
+    #[default]
+    Closest,
+    /// As many times one percent, rounded down. All percents have the same number of records, and the remainder is left out of `train[:100%]`. A split
+    /// of fewer than 100 records is an error. TFDS calls it `pct1_dropremainder`.
+    Pct1DropRemainder,
+}
+
+/// Records of one split, in file order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SplitRange {
+    /// The number of the split.
+    pub(crate) split: usize,
+    pub(crate) records: Range<u64>,
+}
+
+/// A split specification without the numbers of records that its ends depend on.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec<'s> {
+    text: &'s str,
+    splits: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    split: usize,
+    selection: Option<Selected>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Selected {
+    Records(Option<i128>, Option<i128>),
+    Percent(Option<f64>, Option<f64>),
+    Shards(Option<i128>, Option<i128>),
+}
+
+impl<'s> Spec<'s> {
+    /// Parses a specification. `names` are the names of the splits.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Split`].
+    pub(crate) fn parse<'n>(text: &'s str, names: impl Iterator<Item = &'n str> + Clone) -> Result<Spec<'s>> {
+        let mut spec = Spec { text, splits: listed(names.clone()), parts: Vec::new() };
+        // Spaces are allowed around `+`, but neither before the first part nor after the last one.
+        let mut rest = Some(text);
+        while let Some(parts) = rest {
+            let (part, after) = match parts.split_once('+') {
+                Some((part, after)) => (part.trim_end(), Some(after.trim_start())),
+                None => (parts, None),
+            };
+            spec.add(part, names.clone())?;
+            rest = after;
+        }
+        Ok(spec)
+    }
+
+    fn add<'n>(&mut self, part: &str, names: impl Iterator<Item = &'n str> + Clone) -> Result<()> {
+        let (name, selection) = match part.split_once('[') {
+            Some((name, rest)) => {
+                let inside = rest.strip_suffix(']').filter(|inside| !inside.contains(['[', ']']));
+                (name, Some(inside.ok_or_else(|| self.fault(form(part)))?))
+            }
+            None => (part, None),
+        };
+        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-') {
+            return Err(self.fault(form(part)));
+        }
+        let selection = match selection {
+            Some(inside) => Some(Selected::parse(inside).map_err(|reason| self.fault(reason))?),
+            None => None,
+        };
+        if name == "all" {
+            if selection.is_some() {
+                return Err(self.fault("expected `all` without brackets".to_owned()));
+            }
+            self.parts.extend(names.enumerate().map(|(split, _)| Part { split, selection: None }));
+        } else if let Some(split) = names.clone().position(|known| known == name) {
+            self.parts.push(Part { split, selection });
+        } else {
+            let hint = nearest(name, names)
+                .map_or(String::new(), |near| format!("; the nearest name is {}", quoted(near)));
+            return Err(self.fault(format!("expected a split, found {}{hint}", quoted(name))));
+        }
+        Ok(())
+    }
+
+    fn fault(&self, reason: String) -> crate::TfdsError {
+        let spec: String = self.text.chars().take(200).collect();
+        TfdsErrorKind::Split { spec, reason: format!("{reason}. {}", self.splits) }.into()
+    }
+
+    /// Returns the numbers of the splits of all parts, in their order, each once.
+    pub(crate) fn splits(&self) -> Vec<usize> {
+        let mut splits = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        splits.extend(self.parts.iter().map(|part| part.split).filter(|split| seen.insert(*split)));
+        splits
+    }
+
+    /// Returns the records of each part. `lengths` returns the numbers of records of the shards of a split.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Split`] for ends outside of a split, and for a split too small for [`Rounding::Pct1DropRemainder`].
+    pub(crate) fn ranges<'l>(
+        &self,
+        lengths: impl Fn(usize) -> &'l [u64],
+        rounding: Rounding,
+    ) -> Result<Vec<SplitRange>> {
+        let range = |part: &Part| {
+            let lengths = lengths(part.split);
+            let n = total(lengths);
+            let (from, to) = match part.selection {
+                None => (0, n),
+                Some(selected) => {
+                    selected.range(lengths, n, rounding).map_err(|reason| self.fault(reason))?
+                }
+            };
+            Ok(SplitRange { split: part.split, records: from..to.max(from) })
+        };
+        self.parts.iter().map(range).collect()
+    }
+}
+
+/// Divides each range into `parts` ranges of equal size. The first ones get one record more each if there is a remainder, which
+/// `drop_remainder` leaves out. Returns the ranges of each part.
+///
+/// # Errors
+/// [`TfdsErrorKind::Options`] for no parts, and for more than 2^20.
+pub(crate) fn even_splits(
+    ranges: &[SplitRange],
+    parts: u64,
+    drop_remainder: bool,
+) -> Result<Vec<Vec<SplitRange>>> {
+    if !(1..=MAX_PARTS).contains(&parts) {
+        let reason = format!("even splits: expected from 1 to {MAX_PARTS} parts, found {parts}");
+        return Err(TfdsErrorKind::Options { reason }.into());
+    }
+    let mut starts: Vec<u64> = ranges.iter().map(|range| range.records.start).collect();
+    let mut all = Vec::new();
+    for part in 0..parts {
+        let divided = ranges.iter().zip(&mut starts).map(|(SplitRange { split, records }, start)| {
+            let n = records.end.saturating_sub(records.start);
+            let more = u64::from(!drop_remainder && part < n % parts);
+            let from = *start;
+            *start = from.saturating_add(n / parts).saturating_add(more);
+            SplitRange { split: *split, records: from..*start }
+        });
+        all.push(divided.collect());
+    }
+    Ok(all)
+}
+
+impl Selected {
+    /// Parses the text between brackets.
+    fn parse(inside: &str) -> std::result::Result<Selected, String> {
+        let bad = || selection_form(inside);
+        let Some((from, to)) = inside.split_once(':') else {
+            let shard = inside.strip_suffix("shard").and_then(integer).ok_or_else(bad)?;
+            return Ok(Selected::Shards(Some(shard), Some(shard.saturating_add(1))));
+        };
+        let unit = |end: &str| match end {
+            _ if end.ends_with('%') => Some("%"),
+            _ if end.ends_with("shard") => Some("shard"),
+            _ => None,
+        };
+        if from.is_empty() && to.is_empty() {
+            return Err(bad());
+        }
+        // The unit of the first end that has one is that of both.
+        let common = unit(from).or(unit(to));
+        let number = |end: &'_ str| end.strip_suffix(unit(end).unwrap_or_default()).unwrap_or(end).to_owned();
+        fn each<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> std::result::Result<Option<T>, ()> {
+            if text.is_empty() { Ok(None) } else { parse(text).map(Some).ok_or(()) }
+        }
+        // A unit without a number is no end.
+        if [from, to].iter().any(|end| !end.is_empty() && number(end).is_empty()) {
+            return Err(bad());
+        }
+        let (from, to) = (number(from), number(to));
+        let selected = match common {
+            Some("%") => {
+                each(&from, decimal).and_then(|from| Ok(Selected::Percent(from, each(&to, decimal)?)))
+            }
+            Some(_) => each(&from, integer).and_then(|from| Ok(Selected::Shards(from, each(&to, integer)?))),
+            None => each(&from, integer).and_then(|from| Ok(Selected::Records(from, each(&to, integer)?))),
+        };
+        selected.map_err(|()| bad())
+    }
+
+    /// Returns the first record and the one after the last, of a split of `n` records.
+    fn range(self, lengths: &[u64], n: u64, rounding: Rounding) -> std::result::Result<(u64, u64), String> {
+        // A negative number counts from the end.
+        let from_end = |end: i128| if end < 0 { i128::from(n).saturating_add(end) } else { end };
+        let clamped = |end: i128| u64::try_from(end.max(0)).unwrap_or(u64::MAX).min(n);
+        match self {
+            Selected::Records(from, to) => {
+                for end in [from, to].into_iter().flatten() {
+                    if end.unsigned_abs() > u128::from(n) {
+                        return Err(format!("expected ends from -{n} to {n}, found {end}"));
+                    }
+                }
+                let end = |end: Option<i128>, absent| end.map_or(absent, |end| clamped(from_end(end)));
+                Ok((end(from, 0), end(to, n)))
+            }
+            Selected::Percent(from, to) => {
+                if rounding == Rounding::Pct1DropRemainder && n < 100 {
+                    return Err(format!(
+                        "expected at least 100 records, as percents are rounded down, found {n}"
+                    ));
+                }
+                let end = |end: Option<f64>, absent| {
+                    let Some(percent) = end else { return Ok(absent) };
+                    if percent.abs() > 100.0 {
+                        return Err(format!("expected percents from -100 to 100, found {percent}"));
+                    }
+                    let records = match rounding {
+                        Rounding::Closest => (percent * n as f64 / 100.0).round_ties_even(),
+                        Rounding::Pct1DropRemainder => (percent * (n / 100) as f64).trunc(),
+                    };
+                    Ok(clamped(from_end(records as i128)))
+                };
+                Ok((end(from, 0)?, end(to, n)?))
+            }
+            Selected::Shards(from, to) => {
+                let shards = lengths.len() as i128;
+                // The records of the shards before one. A negative number counts shards from the end.
+                let before = |shard: i128| {
+                    let shard =
+                        if shard < 0 { shards.saturating_add(shard).max(0) } else { shard.min(shards) };
+                    let shard = usize::try_from(shard).unwrap_or(lengths.len());
+                    total(lengths.get(..shard).unwrap_or(lengths))
+                };
+                // An end of 0 is that of the last shard, so that `[-1shard]` is `[-1shard:0shard]`.
+                let last = |to: i128| if to <= 0 { shards.saturating_add(to) } else { to };
+                Ok((from.map_or(0, before), to.map_or(n, |to| before(last(to)))))
+            }
+        }
+    }
+}
+
+/// Returns the number of records of shards.
+fn total(lengths: &[u64]) -> u64 {
+    lengths.iter().fold(0, |sum, n| sum.saturating_add(*n))
+}
+
+/// Returns an integer with `_` between digits. Large ones saturate.
+fn integer(text: &str) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let digits = without_underscores(digits).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))?;
+    let value = digits.bytes().fold(0i128, |value, digit| {
+        value.saturating_mul(10).saturating_add(i128::from(digit.saturating_sub(b'0')))
+    });
+    Some(if negative { value.saturating_neg() } else { value })
+}
+
+/// Returns a decimal number without exponent, with `_` between digits.
+fn decimal(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(a, b)| (a, Some(b)));
+    let part = |part: &str| {
+        let digits = if part.is_empty() { Some(String::new()) } else { without_underscores(part) };
+        digits.filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))
+    };
+    let (whole, fraction) = (part(whole)?, part(fraction.unwrap_or_default())?);
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let value: f64 = format!("{whole}.{fraction}0").parse().ok()?;
+    Some(if text.starts_with('-') { -value } else { value })
+}
+
+/// Removes single underscores between digits. `None` for other underscores, and for no digits.
+fn without_underscores(digits: &str) -> Option<String> {
+    digits.split('_').all(|run| !run.is_empty()).then(|| digits.replace('_', ""))
+}
+
+fn form(part: &str) -> String {
+    format!("expected a split such as train or train[:80%], found {}", quoted(part))
+}
+
+fn selection_form(inside: &str) -> String {
+    let inside = quoted(&format!("[{inside}]"));
+    format!("expected [from:to] with numbers, percents or shards, such as [:80%] or [2shard], found {inside}")
+}
+
+/// Returns a sentence with the names of splits.
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let mut names: Vec<String> = names
+        .take(MAX_NAMED.saturating_add(1))
+        .map(|name| {
+            let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+            if plain && name.len() <= 100 { name.to_owned() } else { quoted(name) }
+        })
+        .collect();
+    if names.len() > MAX_NAMED {
+        names.truncate(MAX_NAMED);
+        names.push("..".to_owned());
+    }
+    match names.as_slice() {
+        [] => "There are no splits".to_owned(),
+        [name] => format!("The split is {name}"),
+        names => format!("The splits are {}", names.join(", ")),
+    }
+}
+
+/// Returns the nearest name: one that differs in a few letters only.
+pub(crate) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    // Long names have no typing errors that could be found in time.
+    const LONGEST: usize = 200;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let requested = name.to_lowercase();
+    let near = names.take(1000).filter(|known| known.len() <= LONGEST).filter_map(|known| {
+        let edits = strsim::osa_distance(&known.to_lowercase(), &requested);
+        (edits <= (requested.chars().count() / 3).max(1)).then_some((edits, known))
+    });
+    near.min().map(|(_, known)| known)
+}
