@@ -1,4 +1,26 @@
-//! Data sets that TensorFlow Datasets (TFDS) prepared as TFRecord files. `docs/tfds.md` has the meaning of all files.
+//! Data sets that TensorFlow Datasets (TFDS) prepared as TFRecord files, without TensorFlow and without protobuf. `docs/tfds.md` has the meaning of all files.
+//!
+//! * A [`Builder`] opens the folder of a data set, and selects records with specifications such as `train[:80%]`.
+//! * [`Features`] are those of `features.json`, with the names of labels.
+//! * A [`Decoder`] is compiled from features once. It makes nested values of a record, decoded when they are asked for, and columns of batches.
+//!
+//! ```no_run
+//! use tfseek_tfds::{Builder, DecodeOptions, Decoder, RecordValue};
+//!
+//! let coco = Builder::open("tensorflow_datasets/coco/2017/1.1.0", &Default::default())?;
+//! let train = coco.select("train[:80%]")?;
+//! let decoder = Decoder::new(coco.features().unwrap(), &DecodeOptions::default())?;
+//!
+//! let mut buf = Vec::new();
+//! let record = decoder.record(&train.dataset.read(7, &mut buf)?)?;
+//! let Some(RecordValue::Array(boxes)) = record.get("objects/bbox")? else { panic!("no boxes") };
+//! assert_eq!(boxes.shape()[1], 4);
+//!
+//! let mut loader = train.dataset.record_loader().parser(decoder.parser()?).batch_size(64).build()?;
+//! let step = loader.next().unwrap()?;
+//! let labels = step.batch().unwrap().int64("objects/label")?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // No file content causes a panic.
