@@ -60,6 +60,7 @@ impl NumberPools {
 
 impl Numbers {
     /// Returns the bits.
+    #[cfg(feature = "image")]
     pub(crate) fn bits(&mut self) -> &mut NumberBits {
         &mut self.bits
     }

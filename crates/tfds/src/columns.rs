@@ -1,11 +1,12 @@
 //! The columns of a batch: stored values become those of the features, for all rows of a column at once.
 
 use crate::array::{NumberPools, splits_of};
-use crate::compile::{DecodePlan, Item, Leaf};
+use crate::compile::{DecodePlan, Item, Leaf, Node};
 use crate::error::wrong;
 use crate::item;
 use crate::parts::DecoderParts;
 use crate::pixels::PictureDecoders;
+use crate::record::uneven;
 use std::fmt;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BytesColumn, Column, ColumnDecoder, Dense, Optional, Ragged, RowSplits, Values};
@@ -63,6 +64,18 @@ impl ColumnDecoder for Columns {
     fn decode(&self, batch: &mut Batch) -> Result<(), Refused> {
         let DecoderParts { plan, pools, pictures, .. } = &*self.parts;
         let mut lowest: Option<Refused> = None;
+        let mut refuse = |(row, e): Refused| {
+            // A column that is too large has no row, which is told if no row is refused.
+            let lower = match (&lowest, row) {
+                (None, _) => true,
+                (Some((Some(known), _)), Some(row)) => row < *known,
+                (Some((None, _)), row) => row.is_some(),
+                (Some(_), None) => false,
+            };
+            if lower {
+                lowest = Some((row, e));
+            }
+        };
         for leaf in &plan.leaves {
             let Some(column) = batch.get(&leaf.path).cloned() else { continue };
             match decoded(leaf, column, batch, pools, pictures) {
@@ -70,21 +83,10 @@ impl ColumnDecoder for Columns {
                     let column = with_presence(leaf, column, batch, plan);
                     batch.set(&leaf.path, column);
                 }
-                Err((row, e)) => {
-                    let e = e.feature(leaf.path.as_bytes());
-                    // A column that is too large has no row, which is told if no row is refused.
-                    let lower = match (&lowest, row) {
-                        (None, _) => true,
-                        (Some((Some(known), _)), Some(row)) => row < *known,
-                        (Some((None, _)), row) => row.is_some(),
-                        (Some(_), None) => false,
-                    };
-                    if lower {
-                        lowest = Some((row, e));
-                    }
-                }
+                Err((row, e)) => refuse((row, e.feature(leaf.path.as_bytes()))),
             }
         }
+        check_steps(plan, &plan.root, 0, batch, &mut refuse);
         lowest.map_or(Ok(()), Err)
     }
 
@@ -93,9 +95,51 @@ impl ColumnDecoder for Columns {
     }
 }
 
+/// Refuses rows whose features of steps have other numbers of steps.
+fn check_steps(
+    plan: &DecodePlan,
+    node: &Node,
+    depth: usize,
+    batch: &Batch,
+    refuse: &mut impl FnMut(Refused),
+) {
+    let (path, steps) = match node {
+        Node::Leaf(_) => return,
+        Node::Dict(nodes) => {
+            return nodes.iter().for_each(|(_, node)| check_steps(plan, node, depth, batch, refuse));
+        }
+        Node::Steps(path, steps) => (path, steps),
+    };
+    let leaves = steps.leaves().into_iter().filter_map(|number| plan.leaves.get(number));
+    let mut counted =
+        leaves.filter(|leaf| leaf.counts_items()).filter_map(|leaf| match batch.get(&leaf.path) {
+            // Steps of a stated number were checked.
+            Some(Column::Ragged(ragged)) => Some((leaf, ragged.row_splits.get(..=depth)?)),
+            _ => None,
+        });
+    if let Some((one, known)) = counted.next() {
+        let known: Vec<Vec<i64>> = known.iter().map(|splits| splits_of(splits).to_vec()).collect();
+        for (other, splits) in counted {
+            let (Some(known_ends), Some(ends)) = (known.last(), splits.last().map(splits_of)) else {
+                continue;
+            };
+            let other_end = known_ends.iter().zip(ends).position(|(a, b)| a != b);
+            if let Some(element) = other_end.and_then(|end| end.checked_sub(1)) {
+                let count = |ends: &[i64]| match ends.get(element..) {
+                    Some([from, to, ..]) => usize::try_from(to.saturating_sub(*from)).unwrap_or_default(),
+                    _ => 0,
+                };
+                let e = uneven((&one.path, count(known_ends)), (&other.path, count(ends)));
+                refuse((Some(row_of(&known, depth, element)), e.feature(path.as_bytes())));
+            }
+        }
+    }
+    check_steps(plan, steps, depth + 1, batch, refuse);
+}
+
 /// Returns the column with the presence of an optional feature, if missing values are none.
 fn with_presence(leaf: &Leaf, column: Column, batch: &Batch, plan: &DecodePlan) -> Column {
-    if !(plan.missing_none && leaf.feature.optional && leaf.levels.is_empty()) {
+    if !(plan.missing_none && leaf.may_be_none()) {
         return column;
     }
     match (column, batch.presence(&leaf.path)) {

@@ -20,6 +20,8 @@ pub struct DecodeOptions {
     /// If true, an optional feature that a record lacks has no value. If false it has the value that TFDS uses: the lowest of the type, `False` or
     /// `b""`.
     pub missing_none: bool,
+    /// If true, batches have the features of steps as those of a sequence, with an item for each step. If false, batches refuse them.
+    pub batch_steps: bool,
 }
 
 /// The pictures and videos that are left as the bytes of their files.
@@ -43,6 +45,7 @@ pub(crate) struct DecodePlan {
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) root: Node,
     pub(crate) missing_none: bool,
+    pub(crate) batch_steps: bool,
     /// Warnings about features whose values are not decoded.
     pub(crate) warnings: Vec<String>,
 }
@@ -57,6 +60,16 @@ pub enum Node {
     Steps(Box<str>, Box<Node>),
     /// The number of a [leaf](crate::Decoder::leaf).
     Leaf(usize),
+}
+
+/// The form of the column that the values of a [leaf](crate::Decoder::leaf) have in a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeafColumn {
+    /// The sizes of the sequences around the leaf, and then its shape. `None`: any size. The dimension of the rows is not among them.
+    pub shape: Vec<Option<usize>>,
+    /// True if a row may have no value: an optional feature, with [`DecodeOptions::missing_none`].
+    pub nullable: bool,
 }
 
 /// A leaf of the tree, whose values are in one column.
@@ -104,6 +117,17 @@ impl Leaf {
         self.shape().iter().flatten().fold(1, |all, size| usize::saturating_mul(all, *size))
     }
 
+    /// Returns true if a record that lacks the leaf has no value, and not a default, where missing values are none.
+    pub(crate) fn may_be_none(&self) -> bool {
+        self.feature.optional && self.levels.is_empty()
+    }
+
+    /// Returns true if a row tells the number of items by its values.
+    pub(crate) fn counts_items(&self) -> bool {
+        !matches!(self.item, Item::Unknown)
+            && !(matches!(self.item, Item::List) && self.values_of_item() == 0)
+    }
+
     /// Returns true if an item is made of one byte string.
     pub(crate) fn is_decoded(&self) -> bool {
         matches!(self.item, Item::Packed { .. } | Item::Shaped { .. } | Item::Picture)
@@ -142,6 +166,7 @@ impl DecodePlan {
             leaves: Vec::new(),
             root: Node::Dict(Vec::new()),
             missing_none: options.missing_none,
+            batch_steps: options.batch_steps,
             warnings: Vec::new(),
         };
         let mut compiler = Compiler { options, plan, columns: BTreeMap::new(), found: Vec::new() };

@@ -2,7 +2,7 @@
 
 use crate::array::NumberPools;
 use crate::columns::Columns;
-use crate::compile::{DecodeOptions, DecodePlan, Item, Node};
+use crate::compile::{DecodeOptions, DecodePlan, Item, LeafColumn, Node};
 use crate::error::{Result, TfdsErrorKind};
 use crate::feature::{Features, LeafFeature};
 use crate::parts::DecoderParts;
@@ -52,6 +52,16 @@ impl Decoder {
         self.0.plan.leaves.get(number).map(|leaf| (&*leaf.path, &leaf.feature))
     }
 
+    /// Returns the form of the column of a leaf.
+    pub fn column(&self, number: usize) -> Option<LeafColumn> {
+        let plan = &self.0.plan;
+        let leaf = plan.leaves.get(number)?;
+        let lengths =
+            leaf.levels.iter().map(|level| Some(usize::try_from(level.length?).unwrap_or(usize::MAX)));
+        let shape = lengths.chain(leaf.shape().iter().copied()).collect();
+        Some(LeafColumn { shape, nullable: plan.missing_none && leaf.may_be_none() })
+    }
+
     /// Returns warnings about features whose values are not decoded.
     pub fn warnings(&self) -> &[String] {
         &self.0.plan.warnings
@@ -68,11 +78,11 @@ impl Decoder {
     /// Returns a parser for batches. Its columns have the paths of the features as names, and their decoded values.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`] if a selected feature is in steps, or of an unknown class.
+    /// [`TfdsErrorKind::Options`] if a selected feature is of an unknown class, or in steps without [`DecodeOptions::batch_steps`].
     pub fn parser(&self) -> Result<BatchParser> {
         let plan = &self.0.plan;
         let refused = |reason: String| TfdsErrorKind::Options { reason }.into();
-        if let Some(leaf) = plan.steps() {
+        if let Some(leaf) = plan.steps().filter(|_| !plan.batch_steps) {
             let path = &leaf.path;
             return Err(refused(format!(
                 "feature {path:?} has the steps of episodes, which batches of records do not have: choose other features"

@@ -52,7 +52,7 @@ mod template;
 pub use array::Array;
 pub use builder::{Builder, BuilderOptions, Opener, Split, SplitSelection};
 pub use check::{CheckedInfo, CheckedSplit, FileSplit, SplitCheck};
-pub use compile::{DecodeOptions, EncodedPictures, Node};
+pub use compile::{DecodeOptions, EncodedPictures, LeafColumn, Node};
 pub use decoder::Decoder;
 pub use error::{Result, TfdsError, TfdsErrorKind};
 pub use feature::{Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature};

@@ -141,13 +141,7 @@ impl Record {
             let Some(steps) = self.steps_of(leaf, place)? else { continue };
             match &found {
                 Some((known, other)) if known.len() != steps.len() => {
-                    return Err(wrong(format!(
-                        "expected features of one number of steps, found {} of {:?} and {} of {:?}",
-                        known.len(),
-                        other.path,
-                        steps.len(),
-                        leaf.path
-                    )));
+                    return Err(uneven((&other.path, known.len()), (&leaf.path, steps.len())));
                 }
                 Some(_) => {}
                 None => found = Some((steps, leaf)),
@@ -168,8 +162,7 @@ impl Record {
 
     /// Returns the steps that a leaf has at a place. `None` if it does not tell: its items have no values.
     fn steps_of(&self, leaf: &Leaf, place: ElementAt) -> Result<Option<Range<usize>>> {
-        if leaf.values_of_item() == 0 && matches!(leaf.item, Item::List) || matches!(leaf.item, Item::Unknown)
-        {
+        if !leaf.counts_items() {
             return Ok(None);
         }
         let Some(Column::Ragged(column)) = self.0.batch.get(&leaf.path) else { return Ok(None) };
@@ -182,7 +175,7 @@ impl Record {
             let stored = self.0.unknown.iter().find(|(known, _)| *known == number);
             return Ok(stored.map_or(RecordValue::None, |(_, values)| unknown(values)));
         }
-        if self.0.parts.plan.missing_none && leaf.feature.optional && leaf.levels.is_empty() {
+        if self.0.parts.plan.missing_none && leaf.may_be_none() {
             let present = self.0.batch.presence(&leaf.path).and_then(|present| present.first().copied());
             if present == Some(0) {
                 return Ok(RecordValue::None);
@@ -301,6 +294,14 @@ impl Record {
     }
 }
 
+/// Returns the error about two features with other numbers of steps.
+pub(crate) fn uneven(one: (&str, usize), other: (&str, usize)) -> Error {
+    let ((one, steps), (other, found)) = (one, other);
+    wrong(format!(
+        "expected features of one number of steps, found {steps} of {one:?} and {found} of {other:?}"
+    ))
+}
+
 /// Returns the items of a leaf at a place, and the row splits of the sequences in it, without those of the outermost one.
 fn items_at(leaf: &Leaf, column: &Column, place: ElementAt) -> Result<(Range<usize>, Vec<Vec<i64>>)> {
     let ragged = match column {
@@ -402,7 +403,7 @@ impl Node {
     }
 
     /// Returns the numbers of all leaves.
-    fn leaves(&self) -> Vec<usize> {
+    pub(crate) fn leaves(&self) -> Vec<usize> {
         match self {
             Node::Dict(nodes) => nodes.iter().flat_map(|(_, node)| node.leaves()).collect(),
             Node::Steps(_, node) => node.leaves(),
