@@ -7,15 +7,15 @@ use crate::strings::{MAX_OFFSET, binary, kept_strings, views};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, PrimitiveArray,
-    StringArray, StructArray,
+    Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait,
+    PrimitiveArray, StringArray, StructArray,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, FieldRef};
 use bytemuck::NoUninit;
 use std::ops::Range;
 use std::sync::Arc;
-use tfseek::batch::{ArrayBits, ArrayValues, Batch, Buf, Column, RowSplits, Sparse, Values};
+use tfseek::batch::{ArrayBits, ArrayValues, Batch, Buf, Column, Ragged, RowSplits, Sparse, Values};
 
 /// One dimension of a column: lists of a fixed length, or row splits.
 enum Dimension {
@@ -27,6 +27,8 @@ enum Dimension {
 /// Values of a column that become the innermost array.
 struct Leaf<'a> {
     values: &'a Values,
+    /// The names of labels.
+    names: Option<&'a ArrayRef>,
     /// Ascending ranges of the values that are kept: all but padding.
     kept: Vec<Range<usize>>,
     /// The row of a value.
@@ -69,11 +71,7 @@ fn values_array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
         (Form::Dense(dims), Some(Column::Dense(dense)))
             if dense.shape.len() == dims && dense.shape.first() == Some(&rows) =>
         {
-            let per_row = dense.values.len().checked_div(rows).unwrap_or_default().max(1);
-            let row_of = |value| value / per_row;
-            // A tensor has one list of all dimensions.
-            let depth = dims.saturating_sub(1).min(depth(data_type));
-            nest(data_type, &fixed(&dense.shape, depth)?, Leaf::whole(&dense.values, &row_of))
+            dense_array(data_type, &dense.values, &dense.shape, None)
         }
         (Form::Optional, Some(Column::Optional(optional))) if *optional.shape == [rows] => {
             nest(data_type, &[], Leaf::whole(&optional.values, &|value| value))
@@ -81,18 +79,7 @@ fn values_array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
         (Form::Ragged(depth), Some(Column::Ragged(ragged)))
             if ragged.row_splits.len() == depth && ragged.row_splits.first().map(lists) == Some(rows) =>
         {
-            let inner =
-                ragged.shape.iter().skip(1).fold(1, |product: usize, &len| product.saturating_mul(len));
-            let row_of = |value: usize| {
-                ragged
-                    .row_splits
-                    .iter()
-                    .rev()
-                    .fold(value / inner.max(1), |item, splits| list_of(splits, item))
-            };
-            let mut dims: Vec<Dimension> = ragged.row_splits.iter().cloned().map(Dimension::Ragged).collect();
-            dims.extend(fixed(&ragged.shape, ragged.shape.len().saturating_sub(1))?);
-            nest(data_type, &dims, Leaf::whole(&ragged.values, &row_of))
+            ragged_array(data_type, ragged, None)
         }
         (Form::VarLen, Some(Column::Sparse(sparse))) if sparse.dense_shape.len() == 2 => {
             nest_sparse(data_type, sparse, rows)
@@ -114,9 +101,39 @@ fn values_array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
     }
 }
 
+/// Returns the array of dense values. `names` are those of labels.
+pub(crate) fn dense_array(
+    data_type: &DataType,
+    values: &Values,
+    shape: &[usize],
+    names: Option<&ArrayRef>,
+) -> Result<ArrayRef> {
+    let rows = shape.first().copied().unwrap_or_default();
+    let per_row = values.len().checked_div(rows).unwrap_or_default().max(1);
+    let row_of = |value| value / per_row;
+    // A tensor has one list of all dimensions.
+    let depth = shape.len().saturating_sub(1).min(depth(data_type));
+    nest(data_type, &fixed(shape, depth)?, Leaf { names, ..Leaf::whole(values, &row_of) })
+}
+
+/// Returns the array of a ragged column. `names` are those of labels.
+pub(crate) fn ragged_array(
+    data_type: &DataType,
+    ragged: &Ragged,
+    names: Option<&ArrayRef>,
+) -> Result<ArrayRef> {
+    let inner = ragged.shape.iter().skip(1).fold(1, |product: usize, &len| product.saturating_mul(len));
+    let row_of = |value: usize| {
+        ragged.row_splits.iter().rev().fold(value / inner.max(1), |item, splits| list_of(splits, item))
+    };
+    let mut dims: Vec<Dimension> = ragged.row_splits.iter().cloned().map(Dimension::Ragged).collect();
+    dims.extend(fixed(&ragged.shape, ragged.shape.len().saturating_sub(1))?);
+    nest(data_type, &dims, Leaf { names, ..Leaf::whole(&ragged.values, &row_of) })
+}
+
 impl<'a> Leaf<'a> {
     fn whole(values: &'a Values, row_of: &'a dyn Fn(usize) -> usize) -> Leaf<'a> {
-        Leaf { values, kept: std::iter::once(0..values.len()).collect(), row_of }
+        Leaf { values, names: None, kept: std::iter::once(0..values.len()).collect(), row_of }
     }
 
     /// Returns the innermost array.
@@ -138,11 +155,35 @@ impl<'a> Leaf<'a> {
                     Err(error) => Err(self.text_error().unwrap_or_else(|| error.into())),
                 }
             }
+            (Values::Int64(values), DataType::Dictionary(..)) if let Some(names) = self.names => {
+                self.labels(values, names)
+            }
             (Values::Array(values), _) if array_type(values.dtype()).as_ref() == Some(data_type) => {
                 elements(values, data_type)
             }
             _ => Err(Error::batch("expected a batch of `Converter::parser`, found values of another type")),
         }
+    }
+
+    /// Returns the names of labels. -1 is no label.
+    fn labels(&self, values: &Buf<i64>, names: &ArrayRef) -> Result<ArrayRef> {
+        let classes = names.len() as i64;
+        let keys: PrimitiveArray<Int64Type> = if values.iter().all(|label| (0..classes).contains(label)) {
+            PrimitiveArray::new(shared(values).into(), None)
+        } else {
+            let keys = values.iter().enumerate().map(|(number, &label)| match label {
+                -1 => Ok(None),
+                _ if (0..classes).contains(&label) => Ok(Some(label)),
+                _ => {
+                    let reason = format!(
+                        "expected a label below {classes}, or -1 for none, found {label}: read labels as numbers"
+                    );
+                    Err(Error::value((self.row_of)(number), reason))
+                }
+            });
+            keys.collect::<Result<_>>()?
+        };
+        Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(names))?))
     }
 
     /// Returns the error of the first string that is not UTF-8.
@@ -194,7 +235,7 @@ fn elements(values: &ArrayValues, data_type: &DataType) -> Result<ArrayRef> {
 }
 
 /// Returns the array with nulls.
-fn with_nulls(array: &ArrayRef, nulls: NullBuffer) -> Result<ArrayRef> {
+pub(crate) fn with_nulls(array: &ArrayRef, nulls: NullBuffer) -> Result<ArrayRef> {
     fn list<T: OffsetSizeTrait>(array: &ArrayRef, nulls: NullBuffer) -> Result<ArrayRef> {
         let (item, offsets, values, _) = array.as_list::<T>().clone().into_parts();
         Ok(Arc::new(GenericListArray::try_new(item, offsets, values, Some(nulls))?))
@@ -360,5 +401,5 @@ fn steps(data_type: &DataType, values: &Values, shape: &[usize], lengths: &[i64]
     let mut dims = vec![Dimension::Ragged(splits)];
     let inner: Vec<usize> = std::iter::once(count).chain(shape.iter().skip(2).copied()).collect();
     dims.extend(fixed(&inner, inner.len().saturating_sub(1))?);
-    nest(data_type, &dims, Leaf { values, kept, row_of: &|value| value / row.max(1) })
+    nest(data_type, &dims, Leaf { values, names: None, kept, row_of: &|value| value / row.max(1) })
 }

@@ -2,6 +2,7 @@
 
 use crate::arrays::array;
 use crate::error::{Error, ErrorKind, Result};
+use crate::features::FeatureColumns;
 use crate::options::{ByteStrings, Options};
 use crate::plan::{PlannedColumn, columns, parser_schema};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -10,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::schema::{DType, Schema};
+use tfseek_tfds::{DecodeOptions, Features};
 
 /// Returns the Arrow schema of the record batches of a schema.
 ///
@@ -26,10 +28,16 @@ fn arrow_schema(columns: &[PlannedColumn]) -> ArrowSchema {
 /// A converter of batches of one schema to Arrow record batches. The [crate](crate) has an example.
 #[derive(Clone, Debug)]
 pub struct Converter {
-    columns: Vec<PlannedColumn>,
+    columns: ConvertedColumns,
     schema: SchemaRef,
-    parser_schema: Schema,
     bytes: ByteStrings,
+}
+
+/// The columns of a converter, in the order of the schema.
+#[derive(Clone, Debug)]
+enum ConvertedColumns {
+    Specs { columns: Vec<PlannedColumn>, parser_schema: Schema },
+    Features(Arc<FeatureColumns>),
 }
 
 impl Converter {
@@ -43,7 +51,25 @@ impl Converter {
         let parser_schema = parser_schema(schema)
             .map_err(|error| Error::from(ErrorKind::Schema(error.to_string().into())))?;
         let schema = Arc::new(arrow_schema(&columns));
-        Ok(Converter { columns, schema, parser_schema, bytes: options.bytes })
+        let columns = ConvertedColumns::Specs { columns, parser_schema };
+        Ok(Converter { columns, schema, bytes: options.bytes })
+    }
+
+    /// Creates a converter for the features of a data set of TensorFlow Datasets. Its columns have decoded values.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Schema`]: a selected feature has no Arrow type, or the options name another feature than those of the data set.
+    pub fn of_features(
+        features: &Arc<Features>,
+        decode: &DecodeOptions,
+        options: &Options,
+    ) -> Result<Converter> {
+        Ok(Converter::with(FeatureColumns::new(features, decode, options)?, options.bytes))
+    }
+
+    fn with(columns: FeatureColumns, bytes: ByteStrings) -> Converter {
+        let schema = Arc::new(ArrowSchema::new(columns.fields()));
+        Converter { columns: ConvertedColumns::Features(Arc::new(columns)), schema, bytes }
     }
 
     /// Returns the schema of the record batches.
@@ -51,17 +77,25 @@ impl Converter {
         &self.schema
     }
 
-    /// Returns the schema that batches are parsed with, for a loader. It differs from the given one in its lists: they are ragged,
-    /// so that neither sparse indices nor padding are made.
+    /// Returns the schema that batches are parsed with, for a loader with [`parser`](Converter::parser). It differs from the given one in its
+    /// lists: they are ragged, so that neither sparse indices nor padding are made. Of a data set it is that of the stored features.
     pub fn parser_schema(&self) -> &Schema {
-        &self.parser_schema
+        match &self.columns {
+            ConvertedColumns::Specs { parser_schema, .. } => parser_schema,
+            ConvertedColumns::Features(columns) => columns.schema(),
+        }
     }
 
     /// Returns a parser of batches for this converter. It records presence, so that absent lists are null. Keep it: it reuses the
     /// memory of record batches that were dropped.
     pub fn parser(&self) -> BatchParser {
         let contiguous = self.bytes == ByteStrings::Copy;
-        BatchParser::new(&self.parser_schema).contiguous_bytes(contiguous).presence(true)
+        match &self.columns {
+            ConvertedColumns::Specs { parser_schema, .. } => {
+                BatchParser::new(parser_schema).contiguous_bytes(contiguous).presence(true)
+            }
+            ConvertedColumns::Features(columns) => columns.parser(),
+        }
     }
 
     /// Converts a batch that was parsed with [`parser_schema`](Converter::parser_schema). The record batch shares its memory. If
@@ -79,16 +113,21 @@ impl Converter {
     /// Returns the converter of the columns with these names.
     pub(crate) fn project(&self, names: &[impl AsRef<str>]) -> Result<Converter> {
         let names: BTreeSet<&str> = names.iter().map(AsRef::as_ref).collect();
-        let kept = |column: &&PlannedColumn| names.contains(column.field.name().as_str());
-        let columns: Vec<PlannedColumn> = self.columns.iter().filter(kept).cloned().collect();
-        let unknown = |name: &&&str| !columns.iter().any(|column| column.field.name() == **name);
+        let unknown = |name: &&&str| self.schema.fields().iter().all(|field| field.name() != **name);
         if let Some(unknown) = names.iter().find(unknown) {
             return Err(Error::schema(unknown, "expected the name of a column, found no such column"));
         }
+        let (columns, schema) = match &self.columns {
+            ConvertedColumns::Features(columns) => {
+                return Ok(Converter::with(columns.project(&names)?, self.bytes));
+            }
+            ConvertedColumns::Specs { columns, parser_schema } => (columns, parser_schema),
+        };
+        let kept = |column: &&PlannedColumn| names.contains(column.field.name().as_str());
+        let columns: Vec<PlannedColumn> = columns.iter().filter(kept).cloned().collect();
         let reads = |name: &str, is_list| {
             columns.iter().any(|column| column.is_list == is_list && column.from == *name)
         };
-        let schema = &self.parser_schema;
         let mut parser = if schema.is_sequence() { Schema::sequence_example() } else { Schema::example() };
         for (name, spec) in schema.features().iter().filter(|(name, _)| reads(name, false)) {
             parser = parser.feature(name, spec.clone());
@@ -97,18 +136,25 @@ impl Converter {
             parser = parser.feature_list(name, spec.clone());
         }
         let schema = Arc::new(arrow_schema(&columns));
-        Ok(Converter { columns, schema, parser_schema: parser.build()?, bytes: self.bytes })
+        let columns = ConvertedColumns::Specs { columns, parser_schema: parser.build()? };
+        Ok(Converter { columns, schema, bytes: self.bytes })
     }
 
-    /// Returns the columns, in the order of the schema.
-    pub(crate) fn columns(&self) -> &[PlannedColumn] {
-        &self.columns
+    /// Returns the columns of specs, in the order of the schema. `None` for those of a data set.
+    pub(crate) fn columns(&self) -> Option<&[PlannedColumn]> {
+        match &self.columns {
+            ConvertedColumns::Specs { columns, .. } => Some(columns),
+            ConvertedColumns::Features(_) => None,
+        }
     }
 
     /// Returns the columns of a batch, in the order of the schema.
     pub(crate) fn arrays(&self, batch: &Batch) -> Result<Vec<ArrayRef>> {
-        let arrays = self
-            .columns
+        let columns = match &self.columns {
+            ConvertedColumns::Specs { columns, .. } => columns,
+            ConvertedColumns::Features(columns) => return columns.arrays(batch),
+        };
+        let arrays = columns
             .iter()
             .map(|column| array(batch, column).map_err(|error| error.column_named(column.field.name())));
         arrays.collect()
@@ -116,7 +162,7 @@ impl Converter {
 
     /// Returns true if record batches may share byte strings with rows.
     pub(crate) fn shares_strings(&self) -> bool {
-        let schema = &self.parser_schema;
+        let schema = self.parser_schema();
         let mut specs = schema.features().values().chain(schema.feature_lists().values());
         self.bytes == ByteStrings::View && specs.any(|spec| spec.dtype() == DType::Bytes)
     }

@@ -42,7 +42,7 @@ pub enum ErrorKind {
         /// Number of values, or of bytes of strings.
         len: usize,
     },
-    /// A value of a record batch cannot be a value of a feature.
+    /// A value of a record batch cannot be a value of a feature, or a label has no name.
     Value(Box<str>),
     /// A record was not read, parsed, encoded or written, or there is not enough memory for its values.
     Record(tfseek::Error),

@@ -61,6 +61,29 @@
 //! * Features of a context and feature lists are columns side by side. If both have one name, [`Options::rename`] or
 //!   [`Options::rename_list`] is needed.
 //!
+//! # Data sets of TensorFlow Datasets
+//!
+//! [`Converter::of_features`] has a column for each feature of the outermost dict, in the order of the features, with decoded values.
+//!
+//! | Feature | Arrow type |
+//! | --- | --- |
+//! | a dict; a sequence of dicts, and steps | `Struct`; of lists. A dict without features has no column |
+//! | a sequence, and a dimension of any size | `LargeList`; of a stated size, a `FixedSizeList`. k levels are k nested lists |
+//! | an array of a fixed shape, also of sequences | a `FixedSizeList` per dimension, or [`Tensors::Extension`] |
+//! | bool, integers, floats | their types. Complex numbers and `bfloat16` are refused |
+//! | `ClassLabel` with names | `Dictionary` of `Int64` and `Utf8`, nullable, or [`ClassLabels::Numbers`]; without names `Int64` |
+//! | `Text` | text, or byte strings without [`Options::text_features`] |
+//! | pictures, videos and audio that are not decoded | byte strings: their files. [`DecodeOptions::encoded`](tfseek_tfds::DecodeOptions::encoded) |
+//! | optional, with [`DecodeOptions::missing_none`](tfseek_tfds::DecodeOptions::missing_none) | nullable |
+//! | of an unknown class | refused |
+//!
+//! Steps need [`DecodeOptions::batch_steps`](tfseek_tfds::DecodeOptions::batch_steps). The metadata of the field of a leaf has `tfseek.class`, `tfseek.dtype` and
+//! `tfseek.shape` (a list in JSON, with `null` for any size) of one item as the data set declares it, and `tfseek.stored` = `file` for files. `tfseek.labels` has the names
+//! of labels in JSON, unless they are values of a dictionary.
+//!
+//! The label -1, which TFDS writes for "no label", is null in a dictionary, and any other number outside the classes is an error. So no label is lost or gets
+//! a wrong name.
+//!
 //! # Memory
 //!
 //! Arrays of numbers and offsets of lists are the memory of the batch. The parser reuses this memory after the last array over it is
@@ -101,6 +124,7 @@ mod c_stream;
 mod converter;
 mod encode;
 mod error;
+mod features;
 mod memory;
 mod options;
 mod plan;
@@ -113,6 +137,6 @@ pub use c_stream::c_stream;
 pub use converter::{Converter, schema_of};
 pub use encode::{Encoder, EncoderOptions};
 pub use error::{Error, ErrorKind};
-pub use options::{ByteStrings, Options, Tensors};
+pub use options::{ByteStrings, ClassLabels, Options, Tensors};
 pub use scan::{Scan, ScanReader};
 pub use spec::spec_of;

@@ -3,7 +3,7 @@
 /// Options of an Arrow schema. Those of `default()` copy as little as possible.
 ///
 /// Columns are named as in the Arrow schema, so after [`rename`](Options::rename).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// The type of byte strings. Default: [`ByteStrings::View`].
@@ -12,6 +12,10 @@ pub struct Options {
     pub tensors: Tensors,
     /// The columns of byte strings that are columns of text. Each of their strings must be UTF-8.
     pub text: Vec<String>,
+    /// If true, `Text` features of a data set of TensorFlow Datasets are columns of text. Default: true.
+    pub text_features: bool,
+    /// The type of class labels of such a data set. Default: [`ClassLabels::Names`].
+    pub labels: ClassLabels,
     pub(crate) renamed: Vec<(String, String)>,
     pub(crate) renamed_lists: Vec<(String, String)>,
 }
@@ -34,6 +38,31 @@ pub enum Tensors {
     Lists,
     /// The extension type `arrow.fixed_shape_tensor`: one `FixedSizeList` with the shape in the metadata of its field.
     Extension,
+}
+
+/// The Arrow type of class labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClassLabels {
+    /// A `Dictionary` of the names, whose keys are the numbers. -1, which is no label, is null. Labels without names, and labels of which two have one name, are
+    /// numbers.
+    #[default]
+    Names,
+    /// `Int64`. The names are in the metadata of the field.
+    Numbers,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            bytes: ByteStrings::default(),
+            tensors: Tensors::default(),
+            text: Vec::new(),
+            text_features: true,
+            labels: ClassLabels::default(),
+            renamed: Vec::new(),
+            renamed_lists: Vec::new(),
+        }
+    }
 }
 
 impl Options {

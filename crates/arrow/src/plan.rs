@@ -37,7 +37,7 @@ pub(crate) enum Form {
 
 /// One dimension of a column, apart from that of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+pub(crate) enum Level {
     Fixed(usize),
     List,
     LargeList,
@@ -175,9 +175,7 @@ fn column(
             (*dtype, form, levels)
         }
         FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape } => {
-            let leaf = array_type(*dtype).ok_or_else(|| {
-                Error::schema(name, format!("expected a type that Arrow has, found arrays of {dtype}"))
-            })?;
+            let leaf = array_type(*dtype).ok_or_else(|| no_type(name, *dtype))?;
             let sizes: Vec<usize> = shape.iter().copied().flatten().collect();
             let (form, levels) = match shape.first() {
                 Some(None) => (Form::Ragged(1), [vec![Level::LargeList], fixed(&sizes)].concat()),
@@ -220,14 +218,11 @@ fn column(
         return Err(Error::schema(name, format!("expected byte strings for `text`, found {found}")));
     }
     let are_strings = dtype == DType::Bytes && array.is_none();
-    let leaf = match (dtype, options.bytes, text) {
+    let leaf = match dtype {
         _ if let Some(array) = array => array,
-        (DType::Int64, ..) => DataType::Int64,
-        (DType::Float32, ..) => DataType::Float32,
-        (DType::Bytes, ByteStrings::View, false) => DataType::BinaryView,
-        (DType::Bytes, ByteStrings::View, true) => DataType::Utf8View,
-        (DType::Bytes, ByteStrings::Copy, false) => DataType::Binary,
-        (DType::Bytes, ByteStrings::Copy, true) => DataType::Utf8,
+        DType::Int64 => DataType::Int64,
+        DType::Float32 => DataType::Float32,
+        DType::Bytes => string_type(options.bytes, text),
     };
     let width = if are_strings {
         Width::ByteStrings
@@ -258,6 +253,21 @@ fn column(
     Ok((width, form, field))
 }
 
+/// Returns the type of byte strings or text.
+pub(crate) fn string_type(bytes: ByteStrings, text: bool) -> DataType {
+    match (bytes, text) {
+        (ByteStrings::View, false) => DataType::BinaryView,
+        (ByteStrings::View, true) => DataType::Utf8View,
+        (ByteStrings::Copy, false) => DataType::Binary,
+        (ByteStrings::Copy, true) => DataType::Utf8,
+    }
+}
+
+/// Returns the error about a type that Arrow does not have.
+pub(crate) fn no_type(name: &str, dtype: TensorDType) -> Error {
+    Error::schema(name, format!("expected a type that Arrow has, found arrays of {dtype}"))
+}
+
 /// Returns the type of the elements of arrays, unless Arrow has none.
 pub(crate) fn array_type(dtype: TensorDType) -> Option<DataType> {
     Some(match dtype {
@@ -277,10 +287,11 @@ pub(crate) fn array_type(dtype: TensorDType) -> Option<DataType> {
     })
 }
 
-/// Returns the type of nested lists, of which the first is the outermost.
-fn nested(levels: &[Level], leaf: DataType) -> Result<DataType> {
+/// Returns the type of nested lists, of which the first is the outermost. Labels in them may be missing.
+pub(crate) fn nested(levels: &[Level], leaf: DataType) -> Result<DataType> {
     levels.iter().rev().try_fold(leaf, |inner, level| {
-        let item = Arc::new(Field::new("item", inner, false));
+        let nullable = matches!(inner, DataType::Dictionary(..));
+        let item = Arc::new(Field::new("item", inner, nullable));
         Ok(match *level {
             Level::Fixed(len) => {
                 DataType::FixedSizeList(item, i32::try_from(len).map_err(|_| too_long(len))?)

@@ -68,7 +68,12 @@ impl Scan {
     /// # Errors
     /// Those of [`Converter::new`].
     pub fn new(dataset: &Dataset, schema: &Schema, options: &Options) -> Result<Scan> {
-        Scan::of(ScanSource::Dataset(dataset.clone()), schema, options)
+        Ok(Scan::with_converter(dataset, &Converter::new(schema, options)?))
+    }
+
+    /// Returns a scan of all records of a dataset with the columns of a converter.
+    pub fn with_converter(dataset: &Dataset, converter: &Converter) -> Scan {
+        Scan::of(ScanSource::Dataset(dataset.clone()), converter)
     }
 
     /// Returns a scan of parts of a dataset, in their order. Workers read them without an index, in the thread that asks for batches.
@@ -80,30 +85,34 @@ impl Scan {
         schema: &Schema,
         options: &Options,
     ) -> Result<Scan> {
-        Scan::of(ScanSource::Parts(parts.into_iter().collect()), schema, options)
+        Ok(Scan::of_parts_with_converter(parts, &Converter::new(schema, options)?))
     }
 
-    fn of(source: ScanSource, schema: &Schema, options: &Options) -> Result<Scan> {
-        let converter = Converter::new(schema, options)?;
+    /// Returns a scan of parts of a dataset with the columns of a converter.
+    pub fn of_parts_with_converter(parts: impl IntoIterator<Item = Part>, converter: &Converter) -> Scan {
+        Scan::of(ScanSource::Parts(parts.into_iter().collect()), converter)
+    }
+
+    fn of(source: ScanSource, converter: &Converter) -> Scan {
         let range = match &source {
             ScanSource::Dataset(dataset) => Some(0..dataset.len()),
             _ => None,
         };
-        Ok(Scan {
+        Scan {
             source,
             range,
             found: FoundColumns::default(),
             schema: Arc::clone(converter.schema()),
-            converter,
+            converter: converter.clone(),
             has_record: false,
-            is_sequence: schema.is_sequence(),
+            is_sequence: converter.parser_schema().is_sequence(),
             subset: None,
             listed: None,
             filter: None,
             batch_rows: None,
             threads: None,
             verify: None,
-        })
+        }
     }
 
     /// Adds a first column with the number of each record in the dataset, as `Int64`.

@@ -112,7 +112,7 @@ impl Scan {
     }
 
     /// Returns a scan of the same columns and records that reads column files in place of records. `None` if the scan
-    /// has a condition, or one of its columns is not in a column file: only those of scalar specs are, whose column has the type of the
+    /// has a condition or is one of a data set's features, or one of its columns is not in a column file: only those of scalar specs are, whose column has the type of the
     /// spec and a value wherever the spec needs one. Builds no column file.
     ///
     /// Values are those of the specs. A damaged record is no error, and neither is an empty list where the spec has a default:
@@ -125,8 +125,9 @@ impl Scan {
         if self.filter.is_some() {
             return Ok(None);
         }
+        let Some(planned) = self.converter.columns() else { return Ok(None) };
         let mut columns = Vec::new();
-        for column in self.converter.columns() {
+        for column in planned {
             let Some(saved) = self.saved(dataset, column)? else { return Ok(None) };
             columns.push(saved);
         }
