@@ -1,12 +1,11 @@
 //! `tfseek.write`: record batches of any library as records.
 
-use crate::error::{BindingError, Result};
+use crate::error::{BindingError, Result, arrow_failure};
 use crate::exit;
 use crate::foreign::ForeignStream;
 use crate::hooks;
 use crate::options::{Choice, argument};
 use crate::reshard::{self, ShardsOption, size_argument};
-use crate::scan;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -94,7 +93,7 @@ impl StreamRows {
             Err(e) => {
                 // Its functions may wait for a thread that needs the GIL.
                 py.detach(|| drop(stream));
-                Err(scan::failure(py, e))
+                Err(arrow_failure(py, e))
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Conversion of Rust errors to the exceptions of `tfseek/_errors.py`.
 
+use crate::hooks;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -190,5 +191,24 @@ fn name_of(category: Category) -> &'static str {
         Category::ChecksumMismatch => "checksum_mismatch",
         Category::Truncated => "truncated",
         _ => "other",
+    }
+}
+
+/// Returns the exception of an error of record batches.
+pub(crate) fn arrow_failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
+    match &e.kind {
+        tfseek_arrow::ErrorKind::Schema(_) => {
+            let message = e.to_string();
+            let raised = hooks::spec_error(py).and_then(|class| {
+                let raised = class.call1((message,))?;
+                raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
+                Ok(raised)
+            });
+            BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
+        }
+        _ => match e.into_record_error() {
+            Ok(e) => e.into(),
+            Err(e) => BindingError::error(py, e.to_string()),
+        },
     }
 }

@@ -50,6 +50,7 @@ mod strings;
 mod tasks;
 mod tensor;
 mod text;
+mod tfds_scan;
 mod unpack;
 mod verify;
 mod view;
@@ -92,6 +93,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<loader::TakenStep>()?;
     m.add_class::<part::PyPart>()?;
     m.add_class::<scan::ScanCore>()?;
+    m.add_class::<tfds_scan::NestedSpec>()?;
     m.add_function(wrap_pyfunction!(scan::arrow_spec, m)?)?;
     m.add_class::<stream::StreamCore>()?;
     m.add_class::<stream::StreamIterator>()?;

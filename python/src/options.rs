@@ -13,7 +13,7 @@ use tfseek::example::MessageKind;
 use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, MixStop, seed_of};
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
-use tfseek_arrow::{ByteStrings, Tensors};
+use tfseek_arrow::{ByteStrings, ClassLabels, Tensors};
 
 /// An option whose values are strings in Python.
 pub(crate) struct Choice<T>(pub(crate) T);
@@ -175,6 +175,7 @@ choices! {
         "memory" => IndexMode::Memory, "rebuild" => IndexMode::Rebuild,
     }
     ByteStrings: "bytes" { "view" => ByteStrings::View, "copy" => ByteStrings::Copy }
+    ClassLabels: "labels" { "names" => ClassLabels::Names, "numbers" => ClassLabels::Numbers }
     Tensors: "tensors" { "lists" => Tensors::Lists, "extension" => Tensors::Extension }
     Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }

@@ -4,13 +4,13 @@
 //! holds Rust objects only.
 
 use crate::dataset::PyDataset;
-use crate::error::{BindingError, Result};
+use crate::error::{BindingError, Result, arrow_failure as failure};
 use crate::foreign;
-use crate::hooks;
 use crate::ids::{self, Ids};
 use crate::options::{Choice, argument};
 use crate::part::PyPart;
 use crate::schema::PySchema;
+use crate::tfds_scan::NestedSpec;
 use crate::wait;
 use crate::warning;
 use arrow_array::ffi::FFI_ArrowSchema;
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
 use tfseek::{Part, Verify};
-use tfseek_arrow::{ByteStrings, ErrorKind, Options, Scan, Tensors, c_stream, spec_of};
+use tfseek_arrow::{ByteStrings, Converter, Options, Scan, Tensors, c_stream, spec_of};
 
 /// Returns the schema that reads the columns of an Arrow schema, the columns of text, and two answers: are byte strings copied, and are
 /// arrays tensors?
@@ -30,6 +30,33 @@ pub(crate) fn arrow_spec(
     let (schema, options) = spec_of(&foreign::arrow_schema(schema)?).map_err(|e| failure(py, e))?;
     let (copied, tensors) = (options.bytes == ByteStrings::Copy, options.tensors == Tensors::Extension);
     Ok((PySchema::of(schema), options.text.clone(), copied, tensors))
+}
+
+/// What a scan reads.
+#[derive(FromPyObject)]
+enum ScanSpec<'py> {
+    Schema(Bound<'py, PySchema>),
+    Nested(Bound<'py, NestedSpec>),
+}
+
+impl ScanSpec<'_> {
+    /// Returns true for the name of a feature list that no feature has.
+    fn is_list(&self, name: &str) -> bool {
+        match self {
+            ScanSpec::Schema(schema) => {
+                let schema = schema.get().schema();
+                schema.feature_lists().contains_key(name) && !schema.features().contains_key(name)
+            }
+            ScanSpec::Nested(_) => false,
+        }
+    }
+
+    fn converter(&self, options: Options) -> std::result::Result<Converter, tfseek_arrow::Error> {
+        match self {
+            ScanSpec::Schema(schema) => Converter::new(schema.get().schema(), &options),
+            ScanSpec::Nested(spec) => spec.get().converter(options),
+        }
+    }
 }
 
 /// The native part of `tfseek.Scan`.
@@ -52,8 +79,7 @@ impl ScanCore {
     /// `arguments` contains all arguments of `Dataset.scan` or of `tfseek.scan`.
     #[new]
     fn new(py: Python<'_>, arguments: &Bound<'_, PyDict>) -> Result<ScanCore> {
-        let schema: Py<PySchema> = argument(arguments, "schema")?;
-        let schema = schema.get().schema();
+        let spec: ScanSpec<'_> = argument(arguments, "schema")?;
         let Choice::<ByteStrings>(bytes) = argument(arguments, "bytes")?;
         let Choice::<Tensors>(tensors) = argument(arguments, "tensors")?;
         let mut options = Options::new().bytes(bytes).tensors(tensors);
@@ -61,16 +87,16 @@ impl ScanCore {
             options = options.text(column);
         }
         for (from, to) in argument::<Vec<(String, String)>>(arguments, "rename")? {
-            let is_list =
-                schema.feature_lists().contains_key(&from) && !schema.features().contains_key(&from);
+            let is_list = spec.is_list(&from);
             options = if is_list { options.rename_list(from, to) } else { options.rename(from, to) };
         }
+        let converter = spec.converter(options).map_err(|e| failure(py, e))?;
         let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
         let mut record_bytes = None;
-        let scan = match parts {
+        let mut scan = match parts {
             Some(parts) => {
                 let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
-                Scan::of_parts(parts, schema, &options)
+                Scan::of_parts_with_converter(parts, &converter)
             }
             None => {
                 let dataset: Py<PyDataset> = argument(arguments, "dataset")?;
@@ -83,15 +109,13 @@ impl ScanCore {
                 };
                 let whole = &dataset.shared.dataset;
                 record_bytes = whole.known_bytes().and_then(|bytes| bytes.checked_div(whole.len()));
-                let scan = Scan::new(whole, schema, &options);
-                let scan = scan.map(|scan| scan.loaded_columns(&dataset.shared.columns));
-                scan.map(|scan| match records {
+                let scan = Scan::with_converter(whole, &converter).loaded_columns(&dataset.shared.columns);
+                match records {
                     Some(records) => scan.records(records),
                     None => scan,
-                })
+                }
             }
         };
-        let mut scan = scan.map_err(|e| failure(py, e))?;
         if let Some(condition) = argument::<Option<String>>(arguments, "where")? {
             scan = scan.filter(condition.parse()?);
         }
@@ -171,24 +195,5 @@ impl ScanCore {
         let reader = wait::run(py, None, move |_| Ok(scan.reader()))?.map_err(|e| failure(py, e))?;
         warning::raise(py, reader.warnings())?;
         Ok(PyCapsule::new_with_value(py, c_stream(reader), c"arrow_array_stream")?)
-    }
-}
-
-/// Returns the exception of an error.
-pub(crate) fn failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
-    match &e.kind {
-        ErrorKind::Schema(_) => {
-            let message = e.to_string();
-            let raised = hooks::spec_error(py).and_then(|class| {
-                let raised = class.call1((message,))?;
-                raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
-                Ok(raised)
-            });
-            BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
-        }
-        _ => match e.into_record_error() {
-            Ok(e) => e.into(),
-            Err(e) => BindingError::error(py, e.to_string()),
-        },
     }
 }

@@ -77,6 +77,16 @@ def test_values(ds: tfseek.Dataset[tfseek.Example]) -> None:
     assert scan.schema == tfseek.Schema(SPEC)
 
 
+def test_lists_of_strings_in_pandas(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("pandas")
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        writer.write(tfseek.Example({"s": [b"a", b"bb"]}))
+    ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
+    for text in ([], ["s"]):
+        frame = ds.scan(spec={"s": tfseek.VarLenFeature("string")}, text=text).to_pandas()
+        assert frame["s"][0].tolist() == (["a", "bb"] if text else [b"a", b"bb"])
+
+
 def test_columns_and_conditions(ds: tfseek.Dataset[tfseek.Example]) -> None:
     table = ds.scan(["label", "name"], SPEC, where="label in 1, 3..5", text=["name"], record="number").to_arrow()
     numbers = [i for i in range(200) if row(i).get("label") in (1, 3, 4)]

@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from ._features import Features
 from ._open import Paths, open
-from ._scan import scan
-from ._tfseek import Dataset, Part
+from ._scan import Spec, scan
+from ._tfseek import Dataset, NestedSpec, Part
 
 #: What an engine reads: paths as of :func:`tfseek.open`, or an open dataset.
 Source = Union[Paths, Dataset]
@@ -64,7 +63,7 @@ class Reading:
     def __init__(
         self,
         ds: Dataset,
-        spec: Optional[Features] = None,
+        spec: Optional[Spec] = None,
         columns: Optional[Iterable[str]] = None,
         *,
         where: Optional[str] = None,
@@ -98,6 +97,8 @@ class Reading:
         """Returns the columns of integers whose values a condition compares as they are read: those without a default."""
         import pyarrow
 
+        if isinstance(self._spec, NestedSpec):
+            return set()
         spec = json.loads(self._spec.to_json())
         found = set()
         for name, feature in (spec.get("features") or spec.get("context") or {}).items():

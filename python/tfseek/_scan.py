@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional, Protocol, Union, cast
 from . import _tfseek
 from ._errors import SpecError
 from ._features import Features, schema_of
-from ._tfseek import Dataset, Part, ScanCore, Schema
+from ._tfseek import Dataset, NestedSpec, Part, ScanCore, Schema
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +20,10 @@ class ArrowSchema(Protocol):
     """A schema of Arrow's C interface, such as a ``pyarrow.Schema``."""
 
     def __arrow_c_schema__(self) -> object: ...
+
+
+#: What a scan reads: specs, a schema of Arrow, or the features of a data set of TensorFlow Datasets.
+Spec = Union[Features, ArrowSchema, NestedSpec]
 
 
 class Scan:
@@ -37,9 +41,9 @@ class Scan:
         self._core = ScanCore(arguments)
 
     @property
-    def schema(self) -> Schema:
-        """The features that are read, as :class:`tfseek.Schema`."""
-        schema: Schema = self._arguments["schema"]
+    def schema(self) -> Union[Schema, NestedSpec]:
+        """The features that are read, as :class:`tfseek.Schema`, or as the spec of a data set of TensorFlow Datasets."""
+        schema: Union[Schema, NestedSpec] = self._arguments["schema"]
         return schema
 
     @property
@@ -60,8 +64,8 @@ class Scan:
         return pyarrow.table(self)
 
     def to_pandas(self) -> Any:
-        """Returns a ``pandas.DataFrame`` of all records, through PyArrow."""
-        return self.to_arrow().to_pandas()
+        """Returns a ``pandas.DataFrame`` of all records, through PyArrow. Byte strings are copied: PyArrow converts no lists of views."""
+        return Scan({**self._arguments, "bytes": "copy"}).to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """Returns a ``polars.DataFrame`` of all records."""
@@ -84,7 +88,7 @@ class Scan:
 def scan(
     *,
     parts: Union[Part, Iterable[Part]],
-    spec: Union[Features, ArrowSchema],
+    spec: Spec,
     columns: Optional[Iterable[str]] = None,
     where: Optional[str] = None,
     text: Iterable[str] = (),
@@ -127,7 +131,7 @@ def scan(
 def scan_dataset(
     ds: Dataset[Any],
     columns: Optional[Iterable[str]] = None,
-    spec: Union[Features, ArrowSchema, None] = None,
+    spec: Optional[Spec] = None,
     *,
     where: Optional[str] = None,
     text: Iterable[str] = (),
@@ -145,7 +149,7 @@ def scan_dataset(
 
 
 def _arguments(
-    spec: Union[Features, ArrowSchema],
+    spec: Spec,
     columns: Optional[Iterable[str]],
     where: Optional[str],
     text: Iterable[str],
@@ -158,7 +162,8 @@ def _arguments(
 ) -> dict[str, Any]:
     """Returns the arguments of a scan, checked."""
     own_text: list[str] = []
-    if isinstance(spec, Schema):
+    schema: Union[Schema, NestedSpec]
+    if isinstance(spec, (Schema, NestedSpec)):
         schema = spec
     elif hasattr(type(spec), "__arrow_c_schema__"):
         schema, own_text, is_copied, is_tensor = _tfseek.arrow_spec(spec)
@@ -170,7 +175,8 @@ def _arguments(
         names = _names("columns", columns)
         known = {*schema.features, *schema.feature_lists}
         for name in names:
-            if name not in known:
+            # A nested column has names of its own.
+            if name not in known and not isinstance(schema, NestedSpec):
                 shown = ", ".join(sorted(known)) or "none"
                 error = SpecError(f"columns: expected names of features of the spec ({shown}), found {name!r}")
                 error.feature = name

@@ -10,9 +10,8 @@ from typing_extensions import TypeVar
 
 from ._columns import Column
 from ._errors import Error
-from ._features import Features
 from ._progress import Progress
-from ._scan import ArrowSchema, Scan
+from ._scan import Scan, Spec
 from ._warnings import Warning
 
 __version__: str
@@ -184,7 +183,7 @@ class Dataset(Generic[Record]):
     def scan(
         self,
         columns: Optional[Iterable[str]] = None,
-        spec: Union[Features, ArrowSchema, None] = None,
+        spec: Optional[Spec] = None,
         *,
         where: Optional[str] = None,
         text: Iterable[str] = (),
@@ -209,6 +208,20 @@ class Dataset(Generic[Record]):
     def _restore(self, fingerprint: str, ids: Any) -> Dataset[Record]: ...
 
 def arrow_spec(schema: Any) -> tuple[Schema, list[str], bool, bool]: ...
+
+class NestedSpec:
+    def __init__(
+        self,
+        folder: Union[str, PathLike[str]],
+        select: Optional[list[str]] = None,
+        labels: str = "names",
+        text: bool = True,
+    ) -> None: ...
+    @property
+    def features(self) -> list[str]: ...
+    @property
+    def feature_lists(self) -> list[str]: ...
+    def _of_columns(self, names: list[str]) -> NestedSpec: ...
 
 class ScanCore:
     def __init__(self, arguments: dict[str, Any]) -> None: ...

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from ._features import Features
 from ._pruning import Predicate, PrunedScan
-from ._scan import Scan
+from ._scan import Scan, Spec
 from ._tfseek import Dataset, ScanCore
 
 __all__ = ["RecordDataset", "RecordFragment", "dataset"]
@@ -24,7 +23,7 @@ __all__ = ["RecordDataset", "RecordFragment", "dataset"]
 def dataset(
     ds: Dataset[Any],
     columns: Optional[Iterable[str]] = None,
-    spec: Optional[Features] = None,
+    spec: Optional[Spec] = None,
     *,
     text: Iterable[str] = (),
     record: Optional[str] = None,

@@ -11,8 +11,8 @@ from typing import Any, Optional
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from ._features import Features
 from ._pruning import Predicate, PrunedScan
+from ._scan import Spec
 from ._tfseek import Dataset, ScanCore
 
 __all__ = ["scan"]
@@ -21,7 +21,7 @@ __all__ = ["scan"]
 def scan(
     ds: Dataset[Any],
     columns: Optional[Iterable[str]] = None,
-    spec: Optional[Features] = None,
+    spec: Optional[Spec] = None,
     *,
     text: Iterable[str] = (),
     record: Optional[str] = None,

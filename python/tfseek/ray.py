@@ -16,8 +16,8 @@ from ray.data.block import BlockAccessor, BlockMetadata
 from ray.data.datasource import Datasink, Datasource, ReadTask
 
 from . import _tasks
-from ._features import Features
 from ._plan import Reading, Source, dataset, share_bytes, share_records
+from ._scan import Spec
 from ._tfseek import Part
 
 __all__ = ["TFRecordSink", "TFRecordSource", "read", "write"]
@@ -28,7 +28,7 @@ STUB = "__bsp_stub"
 
 def read(
     source: Source,
-    spec: Optional[Features] = None,
+    spec: Optional[Spec] = None,
     columns: Optional[Sequence[str]] = None,
     where: Optional[str] = None,
     *,
@@ -62,7 +62,7 @@ class TFRecordSource(Datasource):
     def __init__(
         self,
         source: Source,
-        spec: Optional[Features] = None,
+        spec: Optional[Spec] = None,
         columns: Optional[Sequence[str]] = None,
         where: Optional[str] = None,
         *,

@@ -70,6 +70,10 @@ impl FeatureColumns {
             let reason = "expected no `rename` for a data set, whose columns have the names of its features";
             return Err(Error::schema(name, reason));
         }
+        let mut selected = decode.select.iter().flatten();
+        if let Some(unknown) = selected.find(|path| features.root.get(path).is_none()) {
+            return Err(Error::schema(unknown, "expected a feature of the data set, found no such feature"));
+        }
         let decoder = Decoder::new(features, decode).map_err(refused)?;
         let leaves = (0..).map_while(|number| decoder.leaf(number));
         if let Some((path, feature)) =

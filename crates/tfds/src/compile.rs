@@ -124,8 +124,11 @@ impl Leaf {
 
     /// Returns true if a row tells the number of items by its values.
     pub(crate) fn counts_items(&self) -> bool {
-        !matches!(self.item, Item::Unknown)
-            && !(matches!(self.item, Item::List) && self.values_of_item() == 0)
+        match self.item {
+            Item::Unknown => false,
+            Item::List => self.values_of_item() > 0,
+            _ => true,
+        }
     }
 
     /// Returns true if an item is made of one byte string.

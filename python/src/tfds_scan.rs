@@ -1,0 +1,156 @@
+//! The features of a data set of TensorFlow Datasets as the spec of a scan.
+
+use crate::error::{BindingError, Result, arrow_failure as failure};
+use crate::options::Choice;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tfseek_arrow::{ClassLabels, Converter, Options};
+use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
+
+/// The features of a folder that TensorFlow Datasets prepared, as nested columns of Arrow: the ``spec`` of :meth:`tfseek.Dataset.scan` and of all that scans.
+///
+/// folder: the folder with ``features.json``.
+/// select: paths of features, such as ``"objects/bbox"``; by default all of them.
+/// labels: ``"names"``: class labels are dictionaries of their names; ``"numbers"``: they are integers.
+/// text: ``Text`` features are strings. If false they are bytes.
+#[pyclass(frozen, module = "tfseek._tfseek")]
+pub(crate) struct NestedSpec {
+    folder: PathBuf,
+    features: Arc<Features>,
+    select: Option<Vec<String>>,
+    labels: ClassLabels,
+    text: bool,
+    /// Names of the columns.
+    columns: Vec<String>,
+}
+
+impl NestedSpec {
+    fn of(
+        py: Python<'_>,
+        folder: PathBuf,
+        features: Arc<Features>,
+        select: Option<Vec<String>>,
+        (labels, text): (ClassLabels, bool),
+    ) -> Result<NestedSpec> {
+        let mut spec = NestedSpec { folder, features, select, labels, text, columns: Vec::new() };
+        let converter = spec.converter(Options::new()).map_err(|e| failure(py, e))?;
+        spec.columns = converter.schema().fields().iter().map(|field| field.name().clone()).collect();
+        Ok(spec)
+    }
+
+    /// Returns a converter. Pictures are files, missing values are null, and steps are lists.
+    pub(crate) fn converter(
+        &self,
+        mut options: Options,
+    ) -> std::result::Result<Converter, tfseek_arrow::Error> {
+        (options.labels, options.text_features) = (self.labels, self.text);
+        let decode = DecodeOptions {
+            select: self.select.clone(),
+            encoded: EncodedPictures::All,
+            missing_none: true,
+            batch_steps: true,
+        };
+        Converter::of_features(&self.features, &decode, &options)
+    }
+
+    /// Returns a number that is another one for other features.
+    fn digest(&self) -> u32 {
+        tfseek::crc::crc32c(format!("{:?}", self.features).as_bytes())
+    }
+
+    /// Returns the paths that a name selects among the selected ones: a column, a feature, or a feature below a selected one.
+    fn narrowed(&self, name: &str) -> Vec<String> {
+        let is_below = |path: &str, above: &str| {
+            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let Some(select) = &self.select else { return vec![name.to_owned()] };
+        let below: Vec<String> = select.iter().filter(|path| is_below(path, name)).cloned().collect();
+        if below.is_empty() && select.iter().any(|path| is_below(name, path)) {
+            return vec![name.to_owned()];
+        }
+        below
+    }
+}
+
+#[pymethods]
+impl NestedSpec {
+    #[new]
+    #[pyo3(signature = (folder, select=None, labels=Choice(ClassLabels::Names), text=true))]
+    fn new(
+        py: Python<'_>,
+        folder: PathBuf,
+        select: Option<Vec<String>>,
+        labels: Choice<ClassLabels>,
+        text: bool,
+    ) -> Result<NestedSpec> {
+        let read = py.detach(|| Features::read(&folder));
+        let (features, _) = read.map_err(|e| BindingError::error(py, e.to_string()))?;
+        NestedSpec::of(py, folder, Arc::new(features), select, (labels.0, text))
+    }
+
+    /// Names of the columns, which are those of the outermost features.
+    #[getter]
+    fn features(&self) -> Vec<String> {
+        self.columns.clone()
+    }
+
+    /// There are no feature lists.
+    #[getter]
+    fn feature_lists(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the spec of these columns, or of features by their paths.
+    fn _of_columns(&self, py: Python<'_>, names: Vec<String>) -> Result<NestedSpec> {
+        let mut select = Vec::new();
+        for name in &names {
+            let paths = self.narrowed(name);
+            if paths.is_empty() {
+                let reason = "expected a feature of the spec, found another name";
+                let mut e = tfseek_arrow::Error::from(tfseek_arrow::ErrorKind::Schema(reason.into()));
+                e.column = Some(name.as_str().into());
+                return Err(failure(py, e));
+            }
+            select.extend(paths);
+        }
+        let (folder, features) = (self.folder.clone(), Arc::clone(&self.features));
+        NestedSpec::of(py, folder, features, Some(select), (self.labels, self.text))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, this) = (slf.py(), slf.get());
+        let read = slf.get_type().getattr(intern!(py, "_read"))?;
+        let labels = match this.labels {
+            ClassLabels::Names => "names",
+            ClassLabels::Numbers => "numbers",
+        };
+        let arguments = (this.folder.as_os_str(), this.digest(), &this.select, labels, this.text);
+        (read, arguments.into_pyobject(py)?).into_pyobject(py)
+    }
+
+    /// Reads pickled features again.
+    #[staticmethod]
+    fn _read(
+        py: Python<'_>,
+        folder: PathBuf,
+        digest: u32,
+        select: Option<Vec<String>>,
+        labels: Choice<ClassLabels>,
+        text: bool,
+    ) -> Result<NestedSpec> {
+        let found = NestedSpec::new(py, folder, select, labels, text)?;
+        if found.digest() != digest {
+            let folder = found.folder.display();
+            let message = format!("{folder}: the features have changed since they were pickled");
+            return Err(BindingError::error(py, message));
+        }
+        Ok(found)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("NestedSpec({:?}, features={:?})", self.folder, self.columns)
+    }
+}
