@@ -39,7 +39,7 @@ use std::str::FromStr;
 pub struct Filter {
     text: Box<str>,
     root: Node,
-    tests: Vec<FeatureTest>,
+    pub(super) tests: Vec<FeatureTest>,
     /// Names of the features, sorted.
     features: Vec<Box<str>>,
 }

@@ -6,6 +6,7 @@
 mod condition;
 mod expression;
 mod lex;
+mod named;
 mod names;
 mod parse;
 mod record;

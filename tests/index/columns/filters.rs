@@ -85,6 +85,70 @@ fn filters_of_floats_and_strings() {
     assert!(ds.select(&"label == 3".parse().unwrap(), &Default::default()).is_err());
 }
 
+/// A name stands for its number wherever values are compared for equality: in columns, in records, and in lists.
+#[test]
+fn names_of_values_select_as_their_numbers() {
+    let record = |i: i64| {
+        let record =
+            ExampleBuilder::new().int64("label", [i % 5 - 1]).int64("all", (0..i % 4).map(|k| k + i % 3));
+        record.bytes("text", [["cat", "dog"][i as usize % 2]]).encode().unwrap()
+    };
+    let mut bytes = Vec::new();
+    (0..60).for_each(|i| put_record(&mut bytes, &record(i)).unwrap());
+    let ds = memory(&bytes);
+    let names = [("cat", 0), ("dog", 1), ("it's", 2), ("cat", 3), ("", -1)];
+    let named = |text: &str| {
+        let filter: Filter = text.parse().unwrap();
+        filter.with_names("label", names).and_then(|filter| filter.with_names("all", names))
+    };
+    let ids = |filter: &Filter| {
+        let (found, _) = ds.select(filter, &Default::default()).unwrap();
+        let (mut records, mut buf) = (filter.for_records(), Vec::new());
+        for i in 0..ds.len() {
+            let payload = ds.read(i, &mut buf).unwrap().payload().to_vec();
+            let accepted = records.accepts(i, &payload, MessageKind::Example).unwrap();
+            assert_eq!(accepted, found.rank(i).is_some(), "{filter} {i}");
+        }
+        found.iter().collect::<Vec<u64>>()
+    };
+    for (text, numbers) in [
+        ("label == 'dog'", "label == 1"),
+        ("label != \"cat\"", "label != 0"),
+        ("not label == ''", "not label == -1"),
+        ("label in 'cat', 2, 'dog' and text == 'cat'", "label in 0, 2, 1 and text == 'cat'"),
+        ("any(all) == 'it\\'s'", "any(all) == 2"),
+        (
+            "all(all) in 'dog', 3.. or label == 'dog' and len(all) > 1",
+            "all(all) in 1, 3.. or label == 1 and len(all) > 1",
+        ),
+    ] {
+        let (named, numbers): (Filter, Filter) = (named(text).unwrap(), numbers.parse().unwrap());
+        assert_eq!(named.to_string(), text);
+        assert_eq!(named, numbers);
+        assert_eq!(named.column_features(), numbers.column_features());
+        let found = ids(&named);
+        assert_eq!(found, ids(&numbers), "{text}");
+        assert!(!found.is_empty() && found.len() < 60, "{text}");
+    }
+    // Only comparisons for equality have names, and only those of the feature itself.
+    for text in ["label < 'dog'", "label in 'cat'..'dog'", "label contains 'a'"] {
+        let e = ds.select(&named(text).unwrap(), &Default::default()).unwrap_err();
+        assert!(e.to_string().contains("has values of int64: expected a 64-bit integer"), "{e}");
+    }
+    assert_eq!(named("format(label) == 'png'").unwrap(), "format(label) == 'png'".parse().unwrap());
+    for (text, reason) in [
+        (
+            "label == 'Dog'",
+            "at byte 9: feature \"label\" has no value named \"Dog\"; the nearest name is \"dog\"",
+        ),
+        ("any(all) in 'cat', 'bird'", "the names are \"cat\", \"dog\", \"it's\", \"cat\", \"\""),
+        ("label == '\\xff\\n'", "named \"\u{fffd}\\n\"; the names are"),
+    ] {
+        let e = named(text).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Filter(_)) && e.to_string().contains(reason), "{e}");
+    }
+}
+
 /// Returns a dataset of two shards of ten records with lists, strings and images.
 fn lists() -> Dataset {
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0".as_slice();
