@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The name of the file with the features.
-const FILE_NAME: &str = "features.json";
+pub(crate) const FILE_NAME: &str = "features.json";
 
 impl Features {
     /// Reads the `features.json` of a folder, and the names of all labels. Also returns warnings about names that do not fit.
