@@ -6,6 +6,7 @@ use crate::exit::{Failure, Outcome, USAGE};
 use crate::output::NumberedRecord;
 use tfseek::Filter;
 use tfseek::filter::RecordFilter;
+use tfseek_tfds::FoundFeatures;
 
 /// The records of a verb that meet the condition of `--where`, all without one.
 pub(crate) struct Condition {
@@ -19,13 +20,15 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    pub(crate) fn new(args: &WhereArgs, files: usize) -> Condition {
-        Condition {
-            records: args.condition.as_ref().map(Filter::for_records),
+    /// Creates the condition of a verb that reads this number of files, whose features are given. Refuses names of no class.
+    pub(crate) fn new(args: &WhereArgs, files: usize, features: &FoundFeatures) -> Outcome<Condition> {
+        let filter = args.condition.as_ref().map(|filter| features.filter(filter)).transpose()?;
+        Ok(Condition {
+            records: filter.as_ref().map(Filter::for_records),
             one_file: files == 1,
             tested: false,
             checked: false,
-        }
+        })
     }
 
     /// Returns true if there is no condition.

@@ -4,6 +4,7 @@ use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, Payloa
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::Outcome;
+use crate::features;
 use crate::output::NumberedRecord;
 use crate::progress;
 use crate::warnings;
@@ -117,6 +118,7 @@ pub(crate) fn select(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Subset> {
+    let filter = &named(dataset, filter, console)?;
     let (selected, found) = with_column_bar(dataset, global, |columns| dataset.select(filter, columns))?;
     warnings::print(&found, console);
     Ok(selected)
@@ -135,12 +137,20 @@ pub(crate) fn subset(
     match filter {
         _ if payload.read.skips() && (decode || filter.is_some()) => {
             let kind = payload.kind.specified();
-            let found = tfseek_tools::decodable(dataset, kind, decode, filter, None, |e| skipped.add(e));
+            let filter = filter.map(|filter| named(dataset, filter, console)).transpose()?;
+            let found =
+                tfseek_tools::decodable(dataset, kind, decode, filter.as_ref(), None, |e| skipped.add(e));
             Ok(Some(found?))
         }
         Some(filter) => Ok(Some(select(dataset, filter, global, console)?)),
         None => Ok(None),
     }
+}
+
+/// Returns a condition that knows the names of the dataset's labels.
+fn named(dataset: &Dataset, filter: &Filter, console: &mut Console) -> Outcome<Filter> {
+    let features = features::find(dataset.shards().map(|shard| shard.path), console);
+    Ok(features.filter(filter)?)
 }
 
 /// Returns the column of a feature. Missing column files are built, with a progress bar.

@@ -13,6 +13,7 @@ mod damage;
 mod dataset;
 mod epoch;
 mod exit;
+mod features;
 mod kept;
 mod kind;
 mod output;

@@ -8,7 +8,10 @@ use crate::records;
 use crate::text::count;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tfseek_tfds::{CheckedInfo, FileSplit, SplitCheck};
+use tfseek_tfds::{CheckedInfo, FileSplit, FoundFeatures, LeafClass, SplitCheck, StoredFeature};
+
+/// Number of names of a label's classes that are printed.
+const FIRST_NAMES: usize = 5;
 
 /// The comparison of a verb's files with the `dataset_info.json` of their folders.
 pub(crate) struct Splits {
@@ -60,8 +63,10 @@ impl Splits {
         let (bold, dim) = (console.style(BOLD), console.style(DIM));
         for checked in &self.check.infos {
             let (title, path) = (checked.info.title(), checked.path());
+            let config = checked.info.config.as_deref();
+            let config = config.map_or(String::new(), |config| format!("config {}, ", Key(config)));
             console.print(format_args!(
-                "{bold}{title}{bold:#}  {dim}{}{dim:#}\n",
+                "{bold}{title}{bold:#}  {dim}{config}{}{dim:#}\n",
                 tfseek::error::printable(&path)
             ))?;
             let mut rows = vec![["records", "expected", "shards", "split"].map(str::to_owned)];
@@ -111,6 +116,69 @@ fn agrees(checked: &CheckedInfo) -> bool {
     checked.differences == 0
         && checked.splits.iter().any(|found| found.shards > 0)
         && all.all(|(split, found)| split.shard_lengths.is_some() && found.records.is_some())
+}
+
+/// Prints the features of a `features.json`, one per line.
+pub(crate) fn print_features(found: &FoundFeatures, indent: &str, console: &mut Console) -> Outcome {
+    const MAX_WIDTH: usize = 40;
+    let Some(features) = &found.features else { return Ok(()) };
+    let dim = console.style(DIM);
+    let rows: Vec<_> =
+        features.stored().iter().map(|one| (one.path.clone(), one.to_string(), note(one))).collect();
+    let paths = rows.iter().map(|(path, ..)| Key(path).width().min(MAX_WIDTH)).max().unwrap_or(0);
+    let shapes = rows.iter().map(|(_, shape, _)| shape.chars().count().min(MAX_WIDTH)).max().unwrap_or(0);
+    console.print(format_args!("{indent}{dim}features{dim:#}\n"))?;
+    for (path, shape, note) in rows {
+        let pad = paths.saturating_sub(Key(&path).width());
+        let row = format!("{indent}  {}{:pad$}  {dim}{shape:shapes$}  {note}", Key(&path), "");
+        console.print(format_args!("{}{dim:#}\n", row.trim_end()))?;
+    }
+    Ok(())
+}
+
+/// Returns what the type of a feature does not tell: the first names of its classes, the order of its sides, its sample rate.
+fn note(stored: &StoredFeature<'_>) -> String {
+    match &stored.leaf.class {
+        LeafClass::Label(labels) | LeafClass::Image(Some(labels)) => {
+            let names = labels.names.as_deref().unwrap_or_default();
+            let mut first: Vec<_> =
+                names.iter().take(FIRST_NAMES).map(|name| Key(name).to_string()).collect();
+            first.extend((names.len() > FIRST_NAMES).then(|| "..".to_owned()));
+            first.join(", ")
+        }
+        LeafClass::Box(order) => order.escape_debug().to_string(),
+        LeafClass::Audio { sample_rate, .. } if *sample_rate > 0 => format!("{sample_rate} Hz"),
+        _ => String::new(),
+    }
+}
+
+/// Returns the features of a `features.json` as an object, by their paths.
+pub(crate) fn features_json(found: &FoundFeatures) -> Value {
+    let Some(features) = &found.features else { return Value::Null };
+    let stored = features.stored().into_iter();
+    let entry = |stored: StoredFeature<'_>| {
+        let leaf = stored.leaf;
+        let labels = match &leaf.class {
+            LeafClass::Label(labels) | LeafClass::Image(Some(labels)) => Some(labels),
+            _ => None,
+        };
+        let names = labels.and_then(|labels| labels.names.as_deref());
+        let value = json!({
+            "key": stored.name,
+            "class": leaf.class.name(),
+            "dtype": leaf.dtype.to_string(),
+            "shape": leaf.shape,
+            "encoding": leaf.encoding.to_string(),
+            "optional": leaf.optional,
+            // From the outermost. Null for any length.
+            "sequences": stored.sequences.iter().map(|sequence| sequence.length).collect::<Vec<_>>(),
+            "steps": stored.sequences.iter().any(|sequence| sequence.steps),
+            "classes": labels.and_then(|labels| labels.classes),
+            "first_names": names.map(|names| names.iter().take(FIRST_NAMES).collect::<Vec<_>>()),
+        });
+        (stored.path, value)
+    };
+    Value::Object(stored.map(entry).collect())
 }
 
 /// Returns the split of a file as text.

@@ -179,3 +179,145 @@ fn files_that_are_not_used_are_warnings() {
     fs::remove_file(dir.path("data/dataset_info.json")).unwrap();
     assert_eq!(dir.run(&["verify", "data"]).err, "");
 }
+
+/// Writes a `features.json` for the dataset of `tiny`, whose labels are 0, 1, .. 8, with names of three classes.
+fn write_features(dir: &Folder, folder: &str) {
+    let class = |name: &str| format!("tensorflow_datasets.core.features.{name}");
+    let label = json!({"pythonClassName": class("class_label_feature.ClassLabel"), "classLabel": {"numClasses": "3"}});
+    let features = json!({
+        "pythonClassName": class("features_dict.FeaturesDict"),
+        "featuresDict": {"features": {"label": label}},
+    });
+    fs::write(dir.path(&format!("{folder}/features.json")), features.to_string()).unwrap();
+    fs::write(dir.path(&format!("{folder}/label.labels.txt")), "cat\n\"big\" dog\nhorse\n").unwrap();
+}
+
+#[test]
+fn labels_have_their_names() {
+    let dir = tiny();
+    write_features(&dir, "data");
+    let lines = |args: &[&str]| {
+        let ran = dir.run(args);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");
+        rows(&ran.out).into_iter().filter(|line| line.starts_with("label ")).collect::<Vec<_>>()
+    };
+    let named = [
+        "label int64 0 \"cat\"",
+        "label int64 1 \"\\\"big\\\" dog\"",
+        "label int64 2 \"horse\"",
+        "label int64 3",
+    ];
+    let train = "data/tiny-train*";
+    for verb in [
+        &["head", train, "-n", "4"][..],
+        &["cat", train],
+        &["get", train, "0..4"],
+        &["tail", train, "-n", "5"],
+    ] {
+        let found = lines(verb);
+        assert_eq!(found[..4], named, "{verb:?}");
+    }
+    assert_eq!(lines(&["sample", "data", "-n", "9"]).len(), 9);
+    // Other formats have numbers, as before.
+    assert!(!dir.run(&["head", train, "-n", "1", "-f", "json"]).out.contains("cat"));
+
+    let horse = r#"label == "horse""#;
+    for verb in ["head", "cat", "tail"] {
+        assert_eq!(lines(&[verb, "data", "--where", horse]), named[2..3], "{verb}");
+    }
+    assert_eq!(lines(&["get", "data", "0..9", "--where", horse]), named[2..3]);
+    assert_eq!(lines(&["sample", "data", "--where", r#"label in "cat", 2"#, "-n", "5"]).len(), 2);
+    assert_eq!(lines(&["grep", r#"label != "horse" and label < 4"#, "data"]).len(), 3);
+    assert_eq!(dir.run(&["digest", "data", "--where", horse]).out.lines().count(), 1);
+    assert_eq!(dir.run(&["reshard", "data", "-o", "out/part.tfrecord", "--where", horse]).code, 0);
+    assert_eq!(dir.run(&["convert", "data", "out.jsonl", "--where", horse]).code, 0);
+    assert_eq!(fs::read_to_string(dir.path("out.jsonl")).unwrap().lines().count(), 1);
+    let ran = dir.run(&[
+        "order",
+        "data",
+        "--where",
+        horse,
+        "--shuffle",
+        "none",
+        "--batch-size",
+        "1",
+        "--step",
+        "0",
+    ]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+
+    // A name of no class is refused before anything is printed.
+    for args in [
+        &["head", "data", "--where", "label == 'hrose'"][..],
+        &["grep", "label == 'hrose'", "data"],
+        &["stats", "data", "--where", "label == 'hrose'"],
+        &["convert", "data", "out2.jsonl", "--where", "label == 'hrose'"],
+    ] {
+        dir.run(args)
+            .fails(2, &["has no value named \"hrose\"; the nearest name is \"horse\"", "         ^"]);
+    }
+    // `grep --literal` searches bytes.
+    assert_eq!(dir.run(&["grep", "-F", "horse", "data"]).out, "");
+}
+
+#[test]
+fn statistics_have_the_names_of_labels() {
+    let dir = tiny();
+    write_features(&dir, "data");
+    let ran = dir.run(&["stats", "data"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let expected =
+        "label int64 all 9 0 \"cat\" 11.1 %, 1 \"\\\"big\\\" dog\" 11.1 %, 2 \"horse\" 11.1 %, 6 more";
+    assert!(rows(&ran.out).contains(&expected.to_owned()), "{}", ran.out);
+    let ran = dir.run(&["stats", "data", "--json", "--where", "label in 'horse', 3"]);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    let top = json!([{"value": 2, "name": "horse", "count": 1}, {"value": 3, "name": null, "count": 1}]);
+    assert_eq!(json["features"][0]["int64"]["top"], top);
+    let ran = dir.run(&["stats", "data", "--by", "label"]);
+    assert!(
+        ran.out.contains("\nlabel = 2 \"horse\": 1 Example") && ran.out.contains("\nlabel = 3: "),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn info_has_the_features() {
+    let dir = tiny();
+    write_features(&dir, "data");
+    let ran = dir.run(&["info", "data"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let end = ["features", r#"label ClassLabel(3) cat, "\"big\" dog", horse"#].map(String::from);
+    assert!(rows(&ran.out).ends_with(&end), "{}", ran.out);
+    let one = dir.run(&["info", "data/tiny-test.tfrecord-00000-of-00001"]);
+    assert!(rows(&one.out).ends_with(&end), "{}", one.out);
+    let ran = dir.run(&["info", "--json", "data"]);
+    let last: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+    let label = json!({
+        "key": "label", "class": "ClassLabel", "dtype": "int64", "shape": [], "encoding": "none", "optional": false,
+        "sequences": [], "steps": false, "classes": 3, "first_names": ["cat", "\"big\" dog", "horse"],
+    });
+    assert_eq!(last["features"], json!({ "label": label }));
+    let ran = dir.run(&["schema", "data"]);
+    assert!(ran.code == 0 && ran.err.contains("names of labels"), "{}", ran.err);
+}
+
+/// Files that are not all of one data set have no features, and damage is no failure.
+#[test]
+fn features_of_other_files() {
+    let dir = tiny();
+    write_features(&dir, "data");
+    fs::create_dir(dir.path("plain")).unwrap();
+    dir.shard("plain/x.tfrecord", labels(0..1));
+    let ran = dir.run(&["head", "plain/x.tfrecord", "data/tiny-test.tfrecord-00000-of-00001"]);
+    assert!(ran.code == 0 && !ran.out.contains('"') && ran.err.is_empty(), "{} {}", ran.out, ran.err);
+    let ran = dir.run(&["head", "plain/x.tfrecord", "--where", "label == 'cat'"]);
+    assert!(ran.code != 0 && ran.err.contains("expected a 64-bit integer, found \"cat\""), "{}", ran.err);
+    fs::write(dir.path("data/features.json"), "{").unwrap();
+    for verb in ["head", "stats", "info", "grep"] {
+        let args = if verb == "grep" { vec!["grep", "label == 0", "data"] } else { vec![verb, "data"] };
+        let ran = dir.run(&args);
+        assert_eq!((ran.code, ran.err.lines().count()), (0, 1), "{verb}: {}", ran.err);
+        assert!(ran.err.starts_with("tfseek: features are not used: data/features.json: "), "{}", ran.err);
+    }
+}

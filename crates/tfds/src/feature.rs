@@ -159,6 +159,24 @@ impl FeatureTree {
     }
 }
 
+impl LeafClass {
+    /// Returns the name of the class in Python, without its module if it is known.
+    pub fn name(&self) -> &str {
+        match self {
+            LeafClass::Tensor => "Tensor",
+            LeafClass::Scalar => "Scalar",
+            LeafClass::Label(_) => "ClassLabel",
+            LeafClass::Text => "Text",
+            LeafClass::Image(None) => "Image",
+            LeafClass::Image(Some(_)) => "LabeledImage",
+            LeafClass::Video => "Video",
+            LeafClass::Audio { .. } => "Audio",
+            LeafClass::Box(_) => "BBoxFeature",
+            LeafClass::Unknown(class) => class,
+        }
+    }
+}
+
 impl LeafFeature {
     /// Returns the labels of a class label.
     pub fn labels(&self) -> Option<&Labels> {
@@ -187,18 +205,10 @@ impl fmt::Display for Encoding {
 /// Prints the class, the type and the shape: `Tensor(float32, [2, None])`.
 impl fmt::Display for LeafFeature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match &self.class {
-            LeafClass::Tensor => "Tensor",
-            LeafClass::Scalar => "Scalar",
-            LeafClass::Label(_) => "ClassLabel",
-            LeafClass::Text => return f.write_str("Text"),
-            LeafClass::Image(None) => "Image",
-            LeafClass::Image(Some(_)) => "LabeledImage",
-            LeafClass::Video => "Video",
-            LeafClass::Audio { .. } => "Audio",
-            LeafClass::Box(_) => "BBoxFeature",
-            LeafClass::Unknown(class) => return write!(f, "{}", class.escape_debug()),
-        };
+        let name = self.class.name();
+        if matches!(self.class, LeafClass::Text | LeafClass::Unknown(_)) {
+            return write!(f, "{}", name.escape_debug());
+        }
         if let LeafClass::Label(labels) = &self.class {
             return match labels.classes {
                 Some(n) => write!(f, "{name}({n})"),

@@ -1,9 +1,12 @@
 //! The features of files that were given without a word about TensorFlow Datasets.
 
-use crate::feature::{Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, joined};
+use crate::feature::{
+    Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature, joined,
+};
 use crate::info::DatasetInfo;
 use crate::labels::FILE_NAME;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::Filter;
@@ -16,6 +19,20 @@ pub struct FoundFeatures {
     pub features: Option<Arc<Features>>,
     /// Warnings about a `features.json` that cannot be read, and about names that do not fit.
     pub warnings: Vec<String>,
+}
+
+/// A leaf, as records store it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoredFeature<'a> {
+    /// The name of its values in a record, such as `objects/bbox`, or `objects/ids/ragged_flat_values` in nested sequences.
+    pub name: String,
+    /// The path of the feature.
+    pub path: String,
+    /// The feature of an item.
+    pub leaf: &'a LeafFeature,
+    /// The sequences around it, outermost first.
+    pub sequences: Vec<&'a SequenceFeature>,
 }
 
 impl FoundFeatures {
@@ -91,38 +108,57 @@ impl Features {
         Ok(filter)
     }
 
-    /// Returns the leaves, and the name under which a record stores the values of each.
-    pub fn stored(&self) -> Vec<(String, &LeafFeature)> {
+    /// Returns the leaves as records store them, in the order of the file.
+    pub fn stored(&self) -> Vec<StoredFeature<'_>> {
         let mut found = Vec::new();
-        walk(&self.root, "", 0, &mut found);
+        walk(&self.root, "", &[], &mut found);
         found
     }
 
     fn labels(&self) -> Vec<(String, &Labels)> {
         let stored = self.stored().into_iter();
-        stored.filter_map(|(stored, leaf)| Some((stored, leaf.labels()?))).collect()
+        stored.filter_map(|stored| Some((stored.name, stored.leaf.labels()?))).collect()
     }
 }
 
-/// Adds the leaves below a feature in this number of sequences.
+/// Prints the leaf in its sequences: `Sequence(ClassLabel(3))`, `Dataset(Sequence(Tensor(float32, [2]), 4))`.
+impl fmt::Display for StoredFeature<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for sequence in &self.sequences {
+            f.write_str(if sequence.steps { "Dataset(" } else { "Sequence(" })?;
+        }
+        self.leaf.fmt(f)?;
+        for sequence in self.sequences.iter().rev() {
+            match sequence.length {
+                Some(length) => write!(f, ", {length})")?,
+                None => f.write_str(")")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds the leaves below a feature in these sequences.
 fn walk<'a>(
     feature: &'a FeatureTree,
     path: &str,
-    sequences: usize,
-    found: &mut Vec<(String, &'a LeafFeature)>,
+    sequences: &[&'a SequenceFeature],
+    found: &mut Vec<StoredFeature<'a>>,
 ) {
     match feature {
         FeatureTree::Dict(features) => {
             features.iter().for_each(|(name, feature)| walk(feature, &joined(path, name), sequences, found));
         }
-        FeatureTree::Sequence(sequence) => walk(&sequence.feature, path, sequences.saturating_add(1), found),
+        FeatureTree::Sequence(sequence) => {
+            walk(&sequence.feature, path, &[sequences, &[&**sequence]].concat(), found);
+        }
         FeatureTree::Leaf(leaf) => {
             let open = leaf.shape.iter().filter(|size| size.is_none()).count();
-            let is_shaped = leaf.encoding != Encoding::None && open > 1;
-            let value = if is_shaped { "/value" } else { "" };
-            let levels = sequences.saturating_add(usize::from(leaf.class == LeafClass::Video));
+            let value = if leaf.encoding != Encoding::None && open > 1 { "/value" } else { "" };
+            let levels = sequences.len().saturating_add(usize::from(leaf.class == LeafClass::Video));
             let values = if levels > 1 { "/ragged_flat_values" } else { "" };
-            found.push((format!("{path}{value}{values}"), leaf));
+            let (name, sequences) = (format!("{path}{value}{values}"), sequences.to_vec());
+            found.push(StoredFeature { name, path: path.to_owned(), leaf, sequences });
         }
     }
 }
@@ -174,7 +210,7 @@ mod tests {
     #[test]
     fn stored_names_are_those_of_the_decoder() {
         let features = Features::parse(FEATURES.as_bytes()).unwrap();
-        let stored: Vec<_> = features.stored().into_iter().map(|(stored, _)| stored).collect();
+        let stored: Vec<_> = features.stored().into_iter().map(|stored| stored.name).collect();
         let expected = [
             "label",
             "objects/ragged_flat_values",
@@ -186,6 +222,10 @@ mod tests {
             stored.iter().collect::<std::collections::BTreeSet<_>>(),
             expected.map(str::to_owned).iter().collect()
         );
+        let shown =
+            features.stored().iter().map(|stored| format!("{} {stored}", stored.path)).collect::<Vec<_>>();
+        let shown_objects = "objects Sequence(Sequence(ClassLabel(3), 3))".to_owned();
+        assert!(shown.contains(&shown_objects), "{shown:?}");
         let options = DecodeOptions { encoded: EncodedPictures::All, ..DecodeOptions::default() };
         let decoder = Decoder::new(&features, &options).unwrap();
         let schema = decoder.schema().to_json();

@@ -57,7 +57,7 @@ pub use compile::{DecodeOptions, EncodedPictures, LeafColumn, Node};
 pub use decoder::Decoder;
 pub use error::{Result, TfdsError, TfdsErrorKind};
 pub use feature::{Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature};
-pub use found::FoundFeatures;
+pub use found::{FoundFeatures, StoredFeature};
 pub use info::{DatasetInfo, SplitInfo};
 pub use record::{Record, RecordValue, Steps};
 pub use splits::Rounding;

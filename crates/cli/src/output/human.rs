@@ -3,9 +3,11 @@
 //! ```text
 //! record 5, 73 bytes, record 0 of b.tfrecord
 //!   image     bytes       <png 28x28 312 bytes>
-//!   label     int64       4
+//!   label     int64       4 "deer"
 //!   pixels    float[784]  0.0 0.0 0.25 0.5 1.0 1.0 0.0 0.0 .. 776 more
 //! ```
+//!
+//! Class labels have names if the files have a `features.json` of TensorFlow Datasets.
 //!
 //! The first number counts over all files, and `get` takes it. The number in the file is printed if it differs. If only the number in
 //! the file is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
@@ -16,6 +18,7 @@ use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
+use std::sync::Arc;
 use tfseek::{Feature, FeatureList};
 use tfseek_tools::Content;
 use tfseek_tools::fields::{self, ProtoField, ProtoValue};
@@ -29,11 +32,14 @@ pub(super) struct Limits {
     pub(super) bytes: ByteLimits,
 }
 
+/// The names of the classes 0, 1, .. of labels, by feature.
+pub(super) type LabelNames = BTreeMap<String, Arc<[Box<str>]>>;
+
 pub(super) fn print(
     console: &mut Console,
     item: NumberedRecord<'_>,
     content: &Content<'_>,
-    limits: Limits,
+    (labels, limits): (&LabelNames, Limits),
     many_files: bool,
 ) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
@@ -69,8 +75,9 @@ pub(super) fn print(
             let bytes = ByteLimits { text: bytes.text.max(400), hex: bytes.hex.max(64), ..bytes };
             console.print(format_args!("  {}\n", Readable(payload, bytes)))
         }
-        Content::Example(features) => print_map(console, "  ", features, limits),
+        Content::Example(features) => print_map(console, "  ", features, (labels, limits)),
         Content::Sequence(context, lists) => {
+            let limits = (&LabelNames::new(), limits);
             for (name, empty) in [("context", context.is_empty()), ("feature lists", lists.is_empty())] {
                 if empty {
                     continue;
@@ -128,14 +135,14 @@ fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], 
 trait MapValue: Copy {
     fn shape(self) -> String;
     fn is_empty(self) -> bool;
-    fn values(self, limits: Limits) -> impl Display;
+    fn values(self, names: Option<&[Box<str>]>, limits: Limits) -> impl Display;
 }
 
 fn print_map(
     console: &mut Console,
     indent: &str,
     map: &BTreeMap<&str, impl MapValue>,
-    limits: Limits,
+    (labels, limits): (&LabelNames, Limits),
 ) -> Outcome {
     // The limit keeps a single long key from widening the column for all keys.
     const MAX_KEY_WIDTH: usize = 40;
@@ -143,13 +150,14 @@ fn print_map(
     let widths = map.iter().map(|(key, value)| (Key(key).width().min(MAX_KEY_WIDTH), value.shape().len()));
     let (keys, shapes) = widths.fold((0, 0), |(a, b), (c, d)| (a.max(c), b.max(d)));
     for (key, value) in map {
+        let names = labels.get(*key).map(|names| &**names);
         let (key, shape) = (Key(key), value.shape());
         let pad = keys.saturating_sub(key.width());
         // A line without values has no trailing spaces.
         let shapes = if value.is_empty() { 0 } else { shapes };
         console.print(format_args!("{indent}{bold}{key}{bold:#}{:pad$}  {dim}{shape:shapes$}{dim:#}", ""))?;
         let gap = if value.is_empty() { "" } else { "  " };
-        console.print(format_args!("{gap}{}\n", value.values(limits)))?;
+        console.print(format_args!("{gap}{}\n", value.values(names, limits)))?;
     }
     Ok(())
 }
@@ -167,8 +175,8 @@ impl MapValue for Feature<'_> {
         Feature::is_empty(self)
     }
 
-    fn values(self, limits: Limits) -> impl Display {
-        FeatureValues(self, limits)
+    fn values(self, names: Option<&[Box<str>]>, limits: Limits) -> impl Display {
+        FeatureValues(self, names, limits)
     }
 }
 
@@ -189,22 +197,43 @@ impl MapValue for FeatureList<'_> {
         self.iter().len() == 0
     }
 
-    fn values(self, limits: Limits) -> impl Display {
+    fn values(self, _: Option<&[Box<str>]>, limits: Limits) -> impl Display {
         ListSteps(self, limits)
     }
 }
 
-struct FeatureValues<'a>(Feature<'a>, Limits);
+/// A feature, and the names of the classes if it is a label.
+struct FeatureValues<'a, 'n>(Feature<'a>, Option<&'n [Box<str>]>, Limits);
 
-impl Display for FeatureValues<'_> {
+/// A number, and its name if it has one.
+struct NamedNumber<'n>(i64, &'n [Box<str>], ByteLimits);
+
+impl Display for NamedNumber<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FeatureValues(feature, limits) = *self;
+        let NamedNumber(number, names, limits) = *self;
+        write!(f, "{number}")?;
+        match usize::try_from(number).ok().and_then(|k| names.get(k)) {
+            Some(name) => write!(f, " {}", Readable(name.as_bytes(), limits)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for FeatureValues<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FeatureValues(feature, names, limits) = *self;
         let n = feature.len();
         match feature {
             Feature::None => Ok(()),
             // `Debug` prints `1.0` and `1e-7`: the shortest form that reads back as the same value.
             Feature::Float(list) => print_first(f, n, limits.values, list.iter().map(|v| format!("{v:?}"))),
-            Feature::Int64(list) => print_first(f, n, limits.values, list.iter()),
+            Feature::Int64(list) => match names {
+                Some(names) => {
+                    let named = list.iter().map(|v| NamedNumber(v, names, limits.bytes));
+                    print_first(f, n, limits.values, named)
+                }
+                None => print_first(f, n, limits.values, list.iter()),
+            },
             Feature::Bytes(list) => {
                 // Several byte strings share one line, so each is shorter.
                 let each = match n.min(limits.values) {
@@ -230,7 +259,7 @@ impl Display for ListSteps<'_> {
             usize::MAX => limits,
             _ => Limits { values: 4, bytes: ByteLimits { text: 24, hex: 8, ..limits.bytes } },
         };
-        let values = list.iter().map(|step| format!("[{}]", FeatureValues(step, inner)));
+        let values = list.iter().map(|step| format!("[{}]", FeatureValues(step, None, inner)));
         print_first(f, list.iter().len(), steps, values)
     }
 }

@@ -10,10 +10,12 @@ use crate::bytes::ByteLimits;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use features::FeaturePatterns;
+use human::LabelNames;
 use std::io::Write;
 use std::path::Path;
 use tfseek::Record;
 use tfseek::example::MessageKind;
+use tfseek_tfds::FoundFeatures;
 use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
 use tfseek_tools::{Content, bare, proto_json};
@@ -43,6 +45,7 @@ pub(crate) struct Printer {
     exact: bool,
     /// The features to print. All if there are no patterns.
     features: Option<FeaturePatterns>,
+    labels: LabelNames,
     /// There are several files, so each record is printed with its file.
     many_files: bool,
 }
@@ -55,12 +58,24 @@ impl Printer {
             return Err(Failure::usage("-f arrow: expected the verb `cat`"));
         }
         let features = FeaturePatterns::new(args)?;
-        Ok(Printer { format: args.format, full: args.full, exact: global.bytes, features, many_files: false })
+        Ok(Printer {
+            format: args.format,
+            full: args.full,
+            exact: global.bytes,
+            features,
+            labels: LabelNames::new(),
+            many_files: false,
+        })
     }
 
     /// Sets whether there are several files.
     pub(crate) fn many_files(self, many_files: bool) -> Printer {
         Printer { many_files, ..self }
+    }
+
+    /// Sets the features of the files, whose class labels the readable format names.
+    pub(crate) fn labels(self, features: &FoundFeatures) -> Printer {
+        Printer { labels: features.label_names(), ..self }
     }
 
     /// Prints the heading of a file, in the readable format if there are several files.
@@ -86,7 +101,13 @@ impl Printer {
             RecordFormat::Arrow => {}
             RecordFormat::Bare => bare::put(console.out(), payload).map_err(Failure::Stdout)?,
             RecordFormat::Human => {
-                human::print(console, item, &self.content(&item)?, self.limits(), self.many_files)?;
+                human::print(
+                    console,
+                    item,
+                    &self.content(&item)?,
+                    (&self.labels, self.limits()),
+                    self.many_files,
+                )?;
             }
             RecordFormat::Json => {
                 let (at, content) = (item.record.at(), self.content(&item)?);

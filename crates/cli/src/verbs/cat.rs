@@ -1,7 +1,6 @@
 //! `tfseek cat`: prints all records in file order.
 
 use crate::args::{GlobalArgs, HeadCount, PathsArgs, PrintArgs, RecordFormat, WhereArgs};
-use crate::condition::Condition;
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::records;
@@ -29,9 +28,8 @@ pub(crate) fn run(args: &CatArgs, global: &GlobalArgs, console: &mut Console) ->
         return super::convert::cat(&args.paths, (&args.print, &args.select), args.skip, global, console);
     }
     let paths = records::resolve(&args.paths, console)?;
-    let condition = Condition::new(&args.select, paths.len());
     let all = HeadCount::First(u64::MAX);
     let format = if args.bare { RecordFormat::Bare } else { args.print.format };
     let print = PrintArgs { format, ..args.print.clone() };
-    super::head::print(&paths, (args.skip, all), condition, &print, global, console)
+    super::head::print(&paths, (args.skip, all), (&print, &args.select), global, console)
 }

@@ -8,7 +8,6 @@ use crate::args::{
     ReadArgs, RecordFormat, ThreadsArgs, WhereArgs,
 };
 use crate::bytes::Size;
-use crate::condition::Condition;
 use crate::console::{BOLD, Console};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome};
@@ -94,8 +93,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
         super::head::print(
             std::slice::from_ref(first),
             (0, HeadCount::First(2)),
-            Condition::new(&WhereArgs::default(), 1),
-            &print_args(),
+            (&print_args(), &WhereArgs::default()),
             global,
             console,
         )?;

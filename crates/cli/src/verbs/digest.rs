@@ -10,11 +10,12 @@ use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::Outcome;
+use crate::features;
 use crate::output::NumberedRecord;
 use crate::records::{self, RecordNumbers, Records};
 use clap::Args;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tfseek_tools::digest;
 
 #[derive(Debug, Args)]
@@ -30,7 +31,8 @@ pub(crate) struct DigestArgs {
 pub(crate) fn run(args: &DigestArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let mut numbers = RecordNumbers::new(args.payload.read);
-    let mut condition = Condition::new(&args.select, paths.len());
+    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let mut condition = Condition::new(&args.select, paths.len(), &features)?;
     let mut skipped = SkippedErrors::default();
     for path in &paths {
         let outcome =

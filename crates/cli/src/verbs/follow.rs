@@ -6,6 +6,7 @@ use crate::args::{GlobalArgs, PrintArgs, TailCount};
 use crate::console::Console;
 use crate::damage::{self, Reading};
 use crate::exit::{DATA, Failure, Outcome, TOLERATE};
+use crate::features;
 use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, STDIN};
 use state::{Position, StateFile};
@@ -52,9 +53,10 @@ pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Cons
     for path in files.list.iter().take_while(|path| **path != start.path) {
         numbers.begin(path);
     }
+    let features = features::find(files.list.iter().map(PathBuf::as_path), console);
     let mut reader = Reader {
         args,
-        printer: Printer::new(args.print, global)?.many_files(files.many),
+        printer: Printer::new(args.print, global)?.many_files(files.many).labels(&features),
         records: FollowedRecords {
             follow: open(args, &start)?,
             before: numbers.begin(&start.path),

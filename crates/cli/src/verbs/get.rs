@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome, code_of};
+use crate::features;
 use crate::output::Printer;
 use clap::Args;
 use std::ffi::{OsStr, OsString};
@@ -65,8 +66,9 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
         }
     }
     let many_files = records.dataset.shards().len() > 1;
-    let printer = printer.many_files(many_files);
-    let mut condition = Condition::new(&args.select, records.dataset.shards().len());
+    let features = features::find(records.dataset.shards().map(|shard| shard.path), console);
+    let printer = printer.many_files(many_files).labels(&features);
+    let mut condition = Condition::new(&args.select, records.dataset.shards().len(), &features)?;
     let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     for i in ranges.into_iter().flatten() {
         let item = records.get(i)?;

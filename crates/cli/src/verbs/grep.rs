@@ -8,6 +8,7 @@ use crate::condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
+use crate::features;
 use crate::output::{NumberedRecord, Printer};
 use crate::progress::{self, FileProgress};
 use crate::records::{self, RecordNumbers, Records};
@@ -73,17 +74,18 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         damage: args.print.payload.read.damage(),
         threads: args.threads.threads,
     };
-    let grep = if args.literal {
-        Grep::text(args.expr.as_bytes(), options)
-    } else {
-        Grep::filter(&args.expr.parse()?, options)
-    };
+    let filter = if args.literal { None } else { Some(args.expr.parse()?) };
     let paths = records::resolve(&args.paths, console)?;
+    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let grep = match &filter {
+        Some(filter) => Grep::filter(&features.filter(filter)?, options),
+        None => Grep::text(args.expr.as_bytes(), options),
+    };
     let bar = progress::bytes(global, "searching", progress::total_size(&paths));
     let mut report = GrepReport {
         args,
         paths: &paths,
-        printer: printer.many_files(paths.len() > 1),
+        printer: printer.many_files(paths.len() > 1).labels(&features),
         console,
         skipped: SkippedErrors::default(),
         found: 0,

@@ -5,6 +5,7 @@ use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
 use crate::exit::Outcome;
+use crate::features;
 use crate::output::Printer;
 use crate::records::{self, KeptRecord, RecordNumbers, Records};
 use clap::Args;
@@ -29,20 +30,20 @@ pub(crate) struct HeadArgs {
 
 pub(crate) fn run(args: &HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
-    let condition = Condition::new(&args.select, paths.len());
-    print(&paths, (args.skip, args.n), condition, &args.print, global, console)
+    print(&paths, (args.skip, args.n), (&args.print, &args.select), global, console)
 }
 
 /// Skips the first `skip` records of each file that meet the condition, and prints the next `n`. After an error, which is reported, the next file follows.
 pub(crate) fn print(
     paths: &[PathBuf],
     (skip, n): (u64, HeadCount),
-    mut condition: Condition,
-    print: &PrintArgs,
+    (print, select): (&PrintArgs, &WhereArgs),
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
-    let printer = Printer::new(print, global)?.many_files(paths.len() > 1);
+    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let mut condition = Condition::new(select, paths.len(), &features)?;
+    let printer = Printer::new(print, global)?.many_files(paths.len() > 1).labels(&features);
     let mut numbers = RecordNumbers::new(print.payload.read);
     let mut skipped = SkippedErrors::default();
     for (k, path) in paths.iter().enumerate() {

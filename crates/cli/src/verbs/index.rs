@@ -5,7 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::{self, count};
-use crate::{outputs, progress, records, warnings};
+use crate::{features, outputs, progress, records, warnings};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
@@ -285,7 +285,9 @@ fn dali(
     // The user requested the index, so the limit on automatic scans does not apply.
     let options = options.clone().threads(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
-    let filter = args.condition.as_ref();
+    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let filter = args.condition.as_ref().map(|filter| features.filter(filter)).transpose()?;
+    let filter = filter.as_ref();
     if paths.len() > 1 && filter.is_some_and(Filter::uses_numbers) {
         let message = "--where: record numbers count over all shards, and each shard has its own text index: \
              expected one shard, or a condition without `record`";

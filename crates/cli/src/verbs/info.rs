@@ -8,6 +8,7 @@ use crate::args::{GlobalArgs, InspectArgs, LimitArgs, PathsArgs};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
+use crate::features;
 use crate::progress;
 use crate::records::{self, Records};
 use crate::text::count;
@@ -21,7 +22,7 @@ use tfseek::example::MessageKind;
 use tfseek::index;
 use tfseek::paths::set_of;
 use tfseek::{Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warning};
-use tfseek_tfds::FileSplit;
+use tfseek_tfds::{FileSplit, FoundFeatures};
 use tfseek_tools::Content;
 use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
 
@@ -94,6 +95,7 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
         path.as_ref().map_or(0, |path| progress::total_size(std::slice::from_ref(path)))
     };
     let bar = progress::bytes(global, "reading", paths.iter().map(bytes).sum());
+    let features = features::find(paths.iter().flatten().map(PathBuf::as_path), console);
     let (single, mut rows) = (paths.len() == 1, Vec::new());
     for path in paths {
         let read = bytes(&path);
@@ -112,9 +114,10 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
         let difference = summary.as_ref().and_then(|s| s.split.as_ref()?.difference.clone());
         if let Some(summary) = summary {
             if args.json {
-                console.print(format_args!("{}\n", as_json(&summary)))?;
+                console.print(format_args!("{}\n", as_json(&summary, &features)))?;
             } else if single {
                 print_block(&summary, global, console)?;
+                tfds::print_features(&features, "  ", console)?;
             } else {
                 rows.push(summary);
             }
@@ -132,7 +135,8 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
         return Ok(());
     }
     print_table(&rows, global, console)?;
-    splits.print_table(console)
+    splits.print_table(console)?;
+    tfds::print_features(&features, "", console)
 }
 
 /// Prints a message that names the folders in a folder, which do not belong to its dataset.
@@ -572,7 +576,7 @@ fn sets(all: &[FileSummary]) -> Vec<(Option<PathBuf>, Vec<&FileSummary>)> {
     sets
 }
 
-fn as_json(summary: &FileSummary) -> Value {
+fn as_json(summary: &FileSummary, features: &FoundFeatures) -> Value {
     let object = |rows: &[(String, String)]| -> Value {
         rows.iter()
             .map(|(key, shape)| (key.clone(), Value::from(shape.as_str())))
@@ -601,6 +605,8 @@ fn as_json(summary: &FileSummary) -> Value {
         "looks_like": summary.looks_like,
         // By the dataset_info.json of TensorFlow Datasets.
         "split": tfds::as_json(summary.split.as_ref()),
+        // By its features.json.
+        "features": tfds::features_json(features),
         // Of payloads that are neither Examples nor SequenceExamples.
         "payloads": summary.payload_type().map(PayloadType::name),
         "fields": summary.payloads.as_ref().map(fields_json),

@@ -10,6 +10,7 @@ use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome};
+use crate::features;
 use crate::output::Printer;
 use crate::progress;
 use crate::random::Random;
@@ -40,15 +41,18 @@ pub(crate) struct SampleArgs {
 pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let printer = Printer::new(&args.print, global)?;
     let paths = records::resolve(&args.paths, console)?;
-    let printer = printer.many_files(paths.len() > 1);
+    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let condition = Condition::new(&args.select, paths.len(), &features)?;
+    let printer = printer.many_files(paths.len() > 1).labels(&features);
     for path in &paths {
         if is_stream(path, args)? {
-            return in_one_pass(&paths, args, &printer, global, console);
+            return in_one_pass(&paths, args, (condition, &printer), global, console);
         }
     }
     // Warnings about the paths have been printed.
     let paths = PathsArgs { paths, allow_missing: true };
-    by_number(&paths, args, &printer, global, console).map_err(|e| damage::explain(e, Reading::ByNumber))
+    by_number(&paths, args, (condition, &printer), global, console)
+        .map_err(|e| damage::explain(e, Reading::ByNumber))
 }
 
 /// Returns true for a file that can only be read in order. Damage and other formats are found later.
@@ -64,13 +68,12 @@ fn is_stream(path: &Path, args: &SampleArgs) -> Outcome<bool> {
 fn by_number(
     paths: &PathsArgs,
     args: &SampleArgs,
-    printer: &Printer,
+    (mut condition, printer): (Condition, &Printer),
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     let mut records = Numbered::open(paths, &args.access, args.print.payload, global, console)?;
     let mut random = Random::new(args.seed);
-    let mut condition = Condition::new(&args.select, paths.paths.len());
     let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     let len = records.dataset.len();
     if condition.is_all() {
@@ -103,14 +106,13 @@ struct Drawn {
 fn in_one_pass(
     paths: &[PathBuf],
     args: &SampleArgs,
-    printer: &Printer,
+    (mut condition, printer): (Condition, &Printer),
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     let n = usize::try_from(args.n).unwrap_or(usize::MAX);
     let mut sample = Reservoir::<Drawn>::new(n, args.seed);
     let mut numbers = RecordNumbers::new(args.print.payload.read);
-    let mut condition = Condition::new(&args.select, paths.len());
     let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     for (file, path) in paths.iter().enumerate() {

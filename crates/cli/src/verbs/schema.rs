@@ -7,7 +7,7 @@ use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::records::{self, Records};
-use crate::{progress, text};
+use crate::{features, progress, text};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
@@ -80,6 +80,9 @@ pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console)
             "tfseek: the schema is empty: no feature of a single kind in {records}, read as {}",
             kind.name()
         ));
+    }
+    if features::find(paths.iter().map(PathBuf::as_path), console).features.is_some() {
+        console.note("tfseek: a schema has no names of labels and no shapes of pictures; `tfseek info` prints the features.json, which has them");
     }
     if args.json {
         console.print(schema.to_json())

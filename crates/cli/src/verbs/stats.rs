@@ -5,7 +5,7 @@ use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, STDIN};
-use crate::{condition, dataset, outputs, progress, text};
+use crate::{condition, dataset, features, outputs, progress, text};
 use clap::Args;
 use std::fs::File;
 use std::io::Write;
@@ -138,16 +138,21 @@ fn computed(
     console: &mut Console,
 ) -> Outcome<Statistics> {
     let read = args.payload.read;
+    let features = features::find(paths.iter().map(PathBuf::as_path), console);
     let mut options = StatsOptions {
         features: args.features.clone(),
         by: args.by.clone(),
-        filter: args.condition.clone(),
+        filter: args.condition.as_ref().map(|filter| features.filter(filter)).transpose()?,
         kind: args.payload.kind.specified(),
         threads: args.threads.threads,
         damage: read.damage(),
         ..StatsOptions::default()
     };
     options.memory = args.memory.unwrap_or(options.memory);
+    let named = |mut stats: Statistics| {
+        stats.value_names = features.label_names();
+        stats
+    };
     // Beyond the first file, only an index has the record numbers.
     let numbered = paths.len() > 1 && args.condition.as_ref().is_some_and(Filter::uses_numbers);
     if args.sample.is_some() || numbered {
@@ -169,7 +174,7 @@ fn computed(
         };
         let stats = options.run_dataset(&dataset, None, sample, &report);
         bar.finish_and_clear();
-        return stats.map_err(failure);
+        return stats.map_err(failure).map(named);
     }
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     let open = |path: &Path| {
@@ -181,7 +186,7 @@ fn computed(
     };
     let stats = options.run(paths, &open);
     bar.finish_and_clear();
-    stats.map_err(failure)
+    stats.map_err(failure).map(named)
 }
 
 /// Maximum size of a file of saved statistics in bytes.

@@ -11,6 +11,7 @@ use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome};
+use crate::features;
 use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, Records, STDIN};
 use crate::warnings;
@@ -55,9 +56,10 @@ pub(crate) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -
         return follow::run(&follow, global, console);
     }
     let paths = records::resolve(&args.paths, console)?;
-    let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
+    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1).labels(&features);
     let mut numbers = RecordNumbers::new(args.print.payload.read);
-    let mut condition = Condition::new(&args.select, paths.len());
+    let mut condition = Condition::new(&args.select, paths.len(), &features)?;
     let mut skipped = SkippedErrors::default();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;

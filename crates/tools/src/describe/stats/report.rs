@@ -75,10 +75,19 @@ impl Statistics {
         json.key("payloads").optional(group.fields.payload_type(), |json, of| json.string(of.name()));
         json.key("fields").list(group.fields.messages(), |json, item| field(json, item, others));
         let names = sorted(self.unit.feature_names().iter(), &group.features);
-        json.key("features").list(names, |json, (name, stats)| feature(json, name, stats, decoded));
+        json.key("features").list(names, |json, (name, stats)| {
+            feature(json, (name, self.names(name)), stats, decoded);
+        });
         let names = sorted(self.unit.list_names().iter(), &group.lists);
-        json.key("feature_lists").list(names, |json, (name, stats)| feature(json, name, stats, sequences));
+        json.key("feature_lists").list(names, |json, (name, stats)| {
+            feature(json, (name, None), stats, sequences);
+        });
     }
+}
+
+/// Returns the name of a value.
+pub(crate) fn name_of(value: i64, names: &[Box<str>]) -> Option<&str> {
+    usize::try_from(value).ok().and_then(|k| names.get(k)).map(|name| &**name)
 }
 
 /// Returns the features that were found, in the order of their names.
@@ -101,7 +110,13 @@ fn slice(json: &mut JsonText, key: &SliceKey) {
     }
 }
 
-fn feature(json: &mut JsonText, name: &str, stats: &FeatureStats, records: u64) {
+/// Writes a feature, with the names of its values.
+fn feature(
+    json: &mut JsonText,
+    (name, names): (&str, Option<&[Box<str>]>),
+    stats: &FeatureStats,
+    records: u64,
+) {
     let absent = records.saturating_sub(stats.records());
     json.object(|json| {
         json.key("name").string(name);
@@ -123,7 +138,7 @@ fn feature(json: &mut JsonText, name: &str, stats: &FeatureStats, records: u64) 
         }
         if let Some(ints) = &stats.ints {
             json.key("int64");
-            int64(json, ints);
+            int64(json, ints, names);
         }
         if let Some(floats) = &stats.floats {
             json.key("float");
@@ -152,7 +167,7 @@ fn field(json: &mut JsonText, (number, name, stats): (u32, Option<&str>, &FieldS
         sizes(json, &stats.values);
         if let Some(ints) = &stats.ints {
             json.key("int64");
-            int64(json, ints);
+            int64(json, ints, None);
         }
         if stats.lengths.n > 0 {
             json.key("lengths");
@@ -189,7 +204,7 @@ impl FeatureStats {
     }
 }
 
-fn int64(json: &mut JsonText, ints: &IntStats) {
+fn int64(json: &mut JsonText, ints: &IntStats, names: Option<&[Box<str>]>) {
     let (moments, bounds, cells) = (ints.all_moments(), ints.all_bounds(), ints.cells());
     let zeros = if ints.is_exact { ints.table.get(0) } else { ints.counters.get(0) };
     json.object(|json| {
@@ -208,6 +223,9 @@ fn int64(json: &mut JsonText, ints: &IntStats) {
         json.key("top").list(ints.top(TOP), |json, (value, count)| {
             json.object(|json| {
                 json.key("value").raw(value);
+                if let Some(names) = names {
+                    json.key("name").optional(name_of(value, names), JsonText::string);
+                }
                 json.key("count").raw(count);
             });
         });

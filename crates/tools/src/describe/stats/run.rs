@@ -7,6 +7,7 @@ use crate::work::damage::left_out;
 use crate::work::fold::{FoldWork, fold};
 use crate::work::units::{UnitRecord, UnitSource, unknown_number};
 use crate::work::{KindedStream, NumberedRecords, sample};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
@@ -276,6 +277,7 @@ impl StatsRun<'_> {
             left_out: left_out(&total.warnings),
             warnings: total.warnings,
             unseen,
+            value_names: BTreeMap::new(),
         }
     }
 

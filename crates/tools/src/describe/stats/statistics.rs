@@ -3,7 +3,9 @@
 use super::group::{Selection, UnitStats};
 use crate::error::{SavedReason, ToolsError};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use tfseek::Warning;
 
 /// Statistics of a set of records.
@@ -28,9 +30,16 @@ pub struct Statistics {
     pub warnings: Vec<Warning>,
     /// The features of the condition that no record had, if records were read.
     pub unseen: Vec<String>,
+    /// Names of the values 0, 1, .. of int64 features, which the JSON and the table have beside the most frequent values. They are not saved.
+    pub value_names: BTreeMap<String, Arc<[Box<str>]>>,
 }
 
 impl Statistics {
+    /// Returns the names of the values of a feature.
+    pub(super) fn names(&self, feature: &str) -> Option<&[Box<str>]> {
+        self.value_names.get(feature).map(|names| &**names)
+    }
+
     /// Returns the number of records.
     pub fn records(&self) -> u64 {
         self.unit.all.kinds.iter().fold(0, |sum, n| sum.saturating_add(*n))

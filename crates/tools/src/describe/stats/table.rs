@@ -8,7 +8,7 @@ use super::group::{RecordStats, SliceKey};
 use super::histogram;
 use super::moments::Moments;
 use super::numbers::{FloatStats, IntStats};
-use super::report::{BUCKETS, sorted};
+use super::report::{BUCKETS, name_of, sorted};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use crate::digits::thousands;
@@ -31,6 +31,8 @@ pub struct TableStyle {
 const NAME: usize = 40;
 /// The longest value that is printed whole, in characters.
 const VALUE: usize = 24;
+/// Number of values that are printed with their shares.
+const FREQUENT: usize = 3;
 
 impl Statistics {
     /// Returns what was left out: `1 record and 2 damaged ranges of 68 bytes left out`.
@@ -50,7 +52,7 @@ impl Statistics {
         for (key, group) in &self.unit.slices {
             let by = self.selection.by.as_deref().unwrap_or_default();
             text.push('\n');
-            self.describe(&mut text, group, Some(format!("{by} = {}", slice(key))), style);
+            self.describe(&mut text, group, Some(format!("{by} = {}", slice(key, self.names(by)))), style);
         }
         text
     }
@@ -101,17 +103,19 @@ impl Statistics {
             push_line(text, &line, style);
         }
         let decoded = examples.saturating_add(sequences);
-        rows(text, "feature", &features, decoded, style);
-        rows(text, "feature list", &lists, sequences, style);
+        let row_of = |(name, stats): &(&str, &FeatureStats)| row(name, stats, self.names(name), decoded);
+        print_rows(text, "feature", "kind", features.iter().map(row_of), style);
+        let row_of = |(name, stats): &(&str, &FeatureStats)| row(name, stats, None, sequences);
+        print_rows(text, "feature list", "kind", lists.iter().map(row_of), style);
         let rows = fields.iter().map(|(number, name, stats)| field_row(*number, *name, stats, others));
         print_rows(text, "field", "type", rows, style);
     }
 }
 
-fn slice(key: &SliceKey) -> String {
+fn slice(key: &SliceKey, names: Option<&[Box<str>]>) -> String {
     match key {
         SliceKey::Missing => "no value".to_owned(),
-        SliceKey::Int(value) => value.to_string(),
+        SliceKey::Int(value) => named(*value, names.unwrap_or_default()),
         SliceKey::Float(bits) => f32::from_bits(*bits).to_string(),
         SliceKey::Bytes(value) => quoted(value),
     }
@@ -128,10 +132,6 @@ fn push_line(text: &mut String, line: &str, style: &TableStyle) {
         None => text.push_str(line),
     }
     text.push('\n');
-}
-
-fn rows(text: &mut String, title: &str, all: &[(&str, &FeatureStats)], records: u64, style: &TableStyle) {
-    print_rows(text, title, "kind", all.iter().map(|(name, stats)| row(name, stats, records)), style);
 }
 
 fn print_rows(
@@ -186,7 +186,9 @@ fn align(mut values: Vec<&mut String>) {
     }
 }
 
-fn row(name: &str, stats: &FeatureStats, records: u64) -> [String; 5] {
+fn row(name: &str, stats: &FeatureStats, names: Option<&[Box<str>]>, records: u64) -> [String; 5] {
+    let int_values =
+        |ints: &IntStats| names.map_or_else(|| int_values(ints), |names| named_values(ints, names));
     let kinds = [("bytes", 0), ("float", 1), ("int64", 2)];
     let kind: Vec<_> = kinds
         .into_iter()
@@ -294,6 +296,31 @@ fn int_values(ints: &IntStats) -> String {
     number_values(range, &ints.cells(), bounds, &ints.all_moments(), int_median)
 }
 
+/// Returns the most frequent values with their names.
+fn named_values(ints: &IntStats, names: &[Box<str>]) -> String {
+    let shown = ints.top(FREQUENT).into_iter().map(|(value, count)| (named(value, names), count));
+    frequent(shown.collect(), ints.all_moments().n, ints.distinct())
+}
+
+/// Returns a value with its name.
+fn named(value: i64, names: &[Box<str>]) -> String {
+    match name_of(value, names) {
+        Some(name) => format!("{value} {}", quoted(name.as_bytes())),
+        None => value.to_string(),
+    }
+}
+
+/// Returns values with their shares of `n`, and how many others there are.
+fn frequent(shown: Vec<(String, u64)>, n: u64, (distinct, exact): (u64, bool)) -> String {
+    let more = distinct.saturating_sub(shown.len() as u64);
+    let share = |(value, count): (String, u64)| format!("{value} {:.1} %", count as f64 / n as f64 * 100.0);
+    let mut text = shown.into_iter().map(share).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        let _ = write!(text, ", {} more", about(more, exact));
+    }
+    text
+}
+
 fn float_values(floats: &FloatStats) -> String {
     let mut text = match floats.bounds {
         Some((low, high)) => {
@@ -327,7 +354,7 @@ fn byte_values(bytes: &ByteStats) -> String {
     let (distinct, exact) = bytes.distinct();
     let n = bytes.lengths.n;
     let repeats = n > 0 && (distinct < n / 2 || distinct <= 20);
-    let top = bytes.top(3);
+    let top = bytes.top(FREQUENT);
     // Long and binary values that occur once say less than their lengths.
     let telling = top.iter().any(|(counter, text)| {
         counter.count > 1 || text.is_some_and(|text| std::str::from_utf8(text).is_ok())
@@ -335,14 +362,9 @@ fn byte_values(bytes: &ByteStats) -> String {
     if repeats && telling && bytes.images.is_none() {
         let shown = top.iter().map(|(counter, text)| {
             let value = text.map_or_else(|| format!("<{} bytes>", thousands(counter.len)), quoted);
-            format!("{value} {:.1} %", counter.count as f64 / n as f64 * 100.0)
+            (value, counter.count)
         });
-        let mut text = shown.collect::<Vec<_>>().join(", ");
-        let more = distinct.saturating_sub(top.len() as u64);
-        if more > 0 {
-            let _ = write!(text, ", {} more", about(more, exact));
-        }
-        parts.push(text);
+        parts.push(frequent(shown.collect(), n, (distinct, exact)));
     } else {
         parts.push(format!("{} bytes", sizes(&bytes.lengths)));
     }
