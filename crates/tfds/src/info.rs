@@ -58,7 +58,7 @@ pub struct SplitInfo {
     template: Template,
 }
 
-fn content(field: impl Into<String>, reason: impl Into<String>) -> TfdsError {
+pub(crate) fn content(field: impl Into<String>, reason: impl Into<String>) -> TfdsError {
     TfdsErrorKind::Info { field: field.into(), reason: reason.into() }.into()
 }
 
@@ -171,6 +171,11 @@ impl SplitInfo {
     /// Returns the path of a shard, relative to the folder of the file, for a split of `shards` shards.
     pub fn shard_path(&self, shard: u64, shards: u64) -> PathBuf {
         self.template.path(shard, shards)
+    }
+
+    /// Returns true if each shard has a name of its own.
+    pub fn is_numbered(&self) -> bool {
+        self.template.is_numbered()
     }
 
     /// Returns the template of the shards' paths.

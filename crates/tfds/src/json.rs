@@ -7,17 +7,23 @@ const SHOWN: usize = 40;
 
 /// Returns a field. `name` is in camelCase; the field may have it in snake_case.
 pub(crate) fn field<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    let snake = || {
-        let mut snake = String::new();
-        for c in name.chars() {
-            if c.is_ascii_uppercase() {
-                snake.push('_');
-            }
-            snake.push(c.to_ascii_lowercase());
+    fields.get(name).or_else(|| fields.get(&snake_case(name))).filter(|value| !value.is_null())
+}
+
+/// Returns the name that a field has: in camelCase, as given, or in snake_case. `None` if there is no such field.
+pub(crate) fn field_name(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    [name.to_owned(), snake_case(name)].into_iter().find(|name| fields.contains_key(name))
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
         }
-        fields.get(&snake)
-    };
-    fields.get(name).or_else(snake).filter(|value| !value.is_null())
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// Returns an integer from 0 to 2^64 - 1.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use tfseek::{Compression, Error};
+use tfseek_tfds::TfdsError;
 
 /// The reason why work of this crate failed.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub enum ToolsError {
     Error(Error),
     /// An I/O error of a reader, without a location.
     Io(io::Error),
+    /// A prepared data set of TensorFlow Datasets.
+    Tfds(TfdsError),
     /// Options that are invalid, or that contradict each other or the records.
     Options(OptionsReason),
     /// The path of an output, or the number or size of its shards.
@@ -192,6 +195,20 @@ pub enum OptionsReason {
         /// The name.
         found: String,
     },
+    /// A copy of a prepared data set cannot have this option.
+    Prepared {
+        /// What the option requests.
+        what: &'static str,
+        /// Why it is refused.
+        reason: &'static str,
+    },
+    /// A split has several shards, and its names have no number of a shard.
+    PreparedShards {
+        /// Name of the split.
+        split: String,
+        /// Number of shards.
+        found: u64,
+    },
 }
 
 /// The reason why the path of an output is refused.
@@ -325,6 +342,13 @@ impl fmt::Display for OptionsReason {
             AttemptName { what, found } => {
                 write!(f, "{what}: expected letters, digits, `_` or `.`, found {found:?}")
             }
+            Prepared { what, reason } => {
+                write!(f, "{what}: not for the folder of a data set of TensorFlow Datasets, {reason}")
+            }
+            PreparedShards { split, found } => {
+                let split = split.escape_debug();
+                write!(f, "shards: expected 1 for split {split}, whose names have no number, found {found}")
+            }
         }
     }
 }
@@ -427,6 +451,7 @@ impl fmt::Display for ToolsError {
         match self {
             Error(e) => e.fmt(f),
             Io(e) => e.fmt(f),
+            Tfds(e) => e.fmt(f),
             Options(reason) => reason.fmt(f),
             Path { path, reason } => write!(f, "{}: {reason}", path.display()),
             Split(reason) => reason.fmt(f),
@@ -506,6 +531,7 @@ impl std::error::Error for ToolsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             ToolsError::Io(e) => Some(e),
+            ToolsError::Tfds(e) => Some(e),
             _ => None,
         }
     }
@@ -514,6 +540,12 @@ impl std::error::Error for ToolsError {
 impl From<Error> for ToolsError {
     fn from(e: Error) -> ToolsError {
         ToolsError::Error(e)
+    }
+}
+
+impl From<TfdsError> for ToolsError {
+    fn from(e: TfdsError) -> ToolsError {
+        ToolsError::Tfds(e)
     }
 }
 
@@ -537,6 +569,18 @@ pub enum OutputConflict {
     Exists {
         /// Path of the output.
         output: PathBuf,
+    },
+    /// The output is a folder, and exists. Unlike files it is never replaced.
+    Folder {
+        /// Path of the output.
+        output: PathBuf,
+    },
+    /// The output is in the folder of the input.
+    Inside {
+        /// Path of the output.
+        output: PathBuf,
+        /// The folder.
+        input: PathBuf,
     },
     /// The output is the same file as an input.
     IsInput {
@@ -563,6 +607,13 @@ impl fmt::Display for OutputConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OutputConflict::Exists { output } => write!(f, "{}: already exists", output.display()),
+            OutputConflict::Folder { output } => {
+                write!(f, "{}: expected a new or an empty folder, found another one", output.display())
+            }
+            OutputConflict::Inside { output, input } => {
+                let (output, input) = (output.display(), input.display());
+                write!(f, "{output}: expected a folder outside of the input {input}")
+            }
             OutputConflict::IsInput { output, input } if input == output => {
                 write!(f, "{}: is an input, so it cannot be an output", output.display())
             }

@@ -42,7 +42,7 @@ pub(crate) enum ColorChoice {
 }
 
 /// Input files of a verb.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct PathsArgs {
     /// Files, folders, patterns or sets
     #[arg(required = true, value_name = "PATHS")]

@@ -102,14 +102,20 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
     }
     outputs::check_name(&args.out)?;
     let mut access = args.access.clone();
-    let resolved = tfseek::paths::resolve(&args.paths.paths, args.paths.allow_missing)?;
+    let mut paths = args.paths.clone();
+    let prepared = reshard::prepared(&paths.paths, &args.out).map_err(failure)?;
+    if let Some(source) = &prepared {
+        paths = PathsArgs { paths: source.shards(), allow_missing: false };
+    }
+    let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let memory = args.memory.unwrap_or_else(reshard::memory_limit);
     // The pages of a map count as memory of the process.
     if !reshard::fits(progress::total_size(&resolved), memory) {
         access.io = IoMode::Pread;
     }
-    let dataset = dataset::open(&args.paths, &access, args.payload.read, global, console)?;
+    let dataset = dataset::open(&paths, &access, args.payload.read, global, console)?;
     let mut options = options(args);
+    options.prepared = prepared.map(Arc::new);
     let which = (args.condition.as_ref(), options.decodes());
     let mut skipped = SkippedErrors::default();
     options.records = dataset::subset(&dataset, which, args.payload, &mut skipped, global, console)?;
@@ -167,6 +173,7 @@ fn failure(e: ToolsError) -> Failure {
         ToolsError::NoValue { .. } => {
             Failure::Message(DATA, format!("{e} (--missing SPLIT puts such records into a split)"))
         }
+        e @ ToolsError::Tfds(_) => Failure::Message(DATA, e.to_string()),
         ToolsError::Space { .. } => Failure::Message(IO, e.to_string()),
         e => Failure::usage(e.to_string()),
     }

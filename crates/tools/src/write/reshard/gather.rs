@@ -11,7 +11,7 @@ use tfseek::{Dataset, ErrorKind, Record, Result, Writer};
 /// The work of writing all files.
 pub(super) struct Gather<'a> {
     pub(super) ds: &'a Dataset,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a Plan<'a>,
     pub(super) rewrite: Option<&'a Rewrite>,
     pub(super) writer: &'a WriterOptions,
     pub(super) report: &'a Report,

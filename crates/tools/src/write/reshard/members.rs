@@ -9,39 +9,57 @@ const NONE: u8 = u8::MAX;
 pub(super) struct Members<'a> {
     /// The records to write. `None`: all.
     pub(super) records: Option<&'a Subset>,
-    /// The split of each record of the dataset. Empty without splits: the records to write are split 0.
-    splits: Vec<u8>,
+    splits: RecordSplits,
+}
+
+enum RecordSplits {
+    /// All records are in split 0.
+    One,
+    /// The split of each record of the dataset.
+    Each(Vec<u8>),
+    /// The end of each split, whose records follow those of the one before it.
+    Ranges(Vec<u64>),
 }
 
 impl<'a> Members<'a> {
     /// Creates the members from the splits of the records to write, in order.
     pub(super) fn new(records: Option<&'a Subset>, splits: Vec<u8>, n: u64) -> Members<'a> {
         let splits = match records {
-            Some(records) if !splits.is_empty() => {
+            _ if splits.is_empty() => RecordSplits::One,
+            Some(records) => {
                 let mut all = vec![NONE; usize::try_from(n).unwrap_or(0)];
                 for (i, split) in records.iter().zip(splits) {
                     if let Some(to) = usize::try_from(i).ok().and_then(|i| all.get_mut(i)) {
                         *to = split;
                     }
                 }
-                all
+                RecordSplits::Each(all)
             }
-            _ => splits,
+            None => RecordSplits::Each(splits),
         };
         Members { records, splits }
     }
 
+    /// Creates the members of splits that are ranges of records, from the end of each.
+    pub(super) fn ranges(records: Option<&'a Subset>, ends: Vec<u64>) -> Members<'a> {
+        Members { records, splits: RecordSplits::Ranges(ends) }
+    }
+
     /// Returns true if all records are in one split.
     pub(super) fn is_whole(&self) -> bool {
-        self.records.is_none() && self.splits.is_empty()
+        self.records.is_none() && matches!(self.splits, RecordSplits::One)
     }
 
     /// Returns the split of a record, or `None` for one that is not written.
     pub(super) fn split_of(&self, i: u64) -> Option<usize> {
-        if self.splits.is_empty() {
-            return self.records.is_none_or(|records| records.rank(i).is_some()).then_some(0);
+        let is_written = || self.records.is_none_or(|records| records.rank(i).is_some());
+        match &self.splits {
+            RecordSplits::One => is_written().then_some(0),
+            RecordSplits::Each(splits) => {
+                let split = usize::try_from(i).ok().and_then(|i| splits.get(i)).copied();
+                split.filter(|&split| split != NONE).map(usize::from)
+            }
+            RecordSplits::Ranges(ends) => is_written().then(|| ends.partition_point(|&end| end <= i)),
         }
-        let split = usize::try_from(i).ok().and_then(|i| self.splits.get(i)).copied();
-        split.filter(|&split| split != NONE).map(usize::from)
     }
 }

@@ -12,6 +12,8 @@
 //!
 //! **Files.** All files of all sets are complete before the first gets its name. A run that is killed while they get their names leaves sets with
 //! missing shards, which [`paths::resolve`](tfseek::paths::resolve) refuses, and complete ones.
+//!
+//! **Prepared data sets.** A copy of a data set of TensorFlow Datasets ([`prepared`](prepared())) is one, too. Its folder gets its name when all its files are complete.
 
 mod buckets;
 mod gather;
@@ -20,6 +22,9 @@ mod members;
 pub(crate) mod names;
 mod options;
 mod plan;
+mod prepared;
+#[cfg(test)]
+mod prepared_tests;
 mod progress;
 mod rewrite;
 pub(crate) mod sets;
@@ -33,6 +38,7 @@ pub use limits::memory_limit;
 pub use options::{
     OrderOptions, ReshardOptions, ReshardReport, ReshardSet, ReshardWay, ShardCount, SplitOptions,
 };
+pub use prepared::prepared;
 pub use progress::ReshardProgress;
 
 use crate::write::unpack::is_compressed;
@@ -111,11 +117,15 @@ pub fn reshard(
     let passes = 1 + u64::from(scans) + u64::from(way != ReshardWay::Direct);
     (progress.expect)(total.saturating_mul(passes));
     let report = Report { advance: Arc::clone(&progress.advance) };
+    let ends = plan.prepared().map(|copy| copy.ends(ds)).transpose()?;
     let scanned = match scans {
         true => splits::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, threads, &report)?,
         false => splits::Scanned::default(),
     };
-    let members = Members::new(options.records.as_ref(), scanned.splits, ds.len());
+    let members = match ends {
+        Some(ends) => Members::ranges(options.records.as_ref(), ends),
+        None => Members::new(options.records.as_ref(), scanned.splits, ds.len()),
+    };
     let sequences =
         split_order::split_orders(ds, &options.order, options.seed, &members, plan.splits(), &report)?;
     plan.cut(ds, sequences, &scanned.lens, way)?;
@@ -125,7 +135,10 @@ pub fn reshard(
     let whole = options.records.is_none();
     let known = (whole && rewrite.is_none() && compression == Compression::None).then_some(total);
     let mut folders = sets::Folders::default();
-    folders.create(plan.sets.iter().map(|set| &set.names))?;
+    match plan.prepared() {
+        Some(copy) => copy.create_folders(&plan.sets)?,
+        None => folders.create(plan.sets.iter().map(|set| &set.names))?,
+    }
     let temporary = (whole && way == ReshardWay::Files).then(|| buckets::size(total, ds.len(), memory));
     plan.check_space(known, temporary)?;
     let gather = Gather { ds, plan: &plan, rewrite: rewrite.as_ref(), writer: &writer, report: &report };
@@ -140,7 +153,10 @@ pub fn reshard(
     // The files are looked at by their names while the locks live.
     let _locks = ShardedWriter::new(writers).close()?;
     folders.keep();
-    let sets = plan.report()?;
+    let mut sets = plan.report()?;
+    if let Some(copy) = plan.prepared() {
+        copy.publish(&plan.sets, &mut sets)?;
+    }
     if options.index && compression != Compression::None {
         let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();
         let index = IndexOptions::new().threads(options.threads);

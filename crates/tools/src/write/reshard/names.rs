@@ -7,7 +7,7 @@ use tfseek::Compression;
 use tfseek::paths::set_of;
 
 /// The place of the name of a split in a pattern.
-const SPLIT: &str = "{split}";
+pub(super) const SPLIT: &str = "{split}";
 
 /// The path of an output, as given: a file, or a set of shards with `@`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,11 @@ impl OutPattern {
         let split = split.unwrap_or(SPLIT);
         let [folder, stem, suffix] =
             [&self.folder, &self.stem, &self.suffix].map(|text| text.replace(SPLIT, split));
-        SetNames { folder: folder.into(), stem, suffix, count }
+        let form = match count {
+            Some(count) => NameForm::Numbered { stem, suffix, count },
+            None => NameForm::File(format!("{stem}{suffix}")),
+        };
+        SetNames { folder: folder.into(), form }
     }
 }
 
@@ -86,31 +90,60 @@ impl OutPattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SetNames {
     pub(crate) folder: PathBuf,
-    stem: String,
-    suffix: String,
-    count: Option<u64>,
+    form: NameForm,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NameForm {
+    File(String),
+    Numbered {
+        stem: String,
+        suffix: String,
+        count: u64,
+    },
+    /// Paths relative to the folder, which may be in folders below it.
+    Listed(Vec<PathBuf>),
 }
 
 impl SetNames {
+    /// Returns the names of files in a folder of their own.
+    pub(crate) fn listed(folder: &Path, paths: Vec<PathBuf>) -> SetNames {
+        SetNames { folder: folder.into(), form: NameForm::Listed(paths) }
+    }
+
     /// Returns the number of files.
     pub(crate) fn len(&self) -> u64 {
-        self.count.unwrap_or(1)
+        match &self.form {
+            NameForm::File(_) => 1,
+            NameForm::Numbered { count, .. } => *count,
+            NameForm::Listed(paths) => paths.len() as u64,
+        }
     }
 
     /// Returns the path of a shard.
     pub(crate) fn path(&self, shard: u64) -> PathBuf {
-        let SetNames { stem, suffix, .. } = self;
-        self.folder.join(match self.count {
-            Some(count) => format!("{stem}-{shard:05}-of-{count:05}{suffix}"),
-            None => format!("{stem}{suffix}"),
-        })
+        match &self.form {
+            NameForm::File(name) => self.folder.join(name),
+            NameForm::Numbered { stem, suffix, count } => {
+                self.folder.join(format!("{stem}-{shard:05}-of-{count:05}{suffix}"))
+            }
+            NameForm::Listed(paths) => {
+                let path = usize::try_from(shard).ok().and_then(|shard| paths.get(shard));
+                path.map_or_else(PathBuf::new, |path| self.folder.join(path))
+            }
+        }
     }
 
-    /// Returns the path of the set: `train@4.tfrecord`, or the path of the file.
+    /// Returns the path of the set: `train@4.tfrecord`, or the path of the file. The folder, if the names have another form.
     pub(crate) fn name(&self) -> PathBuf {
-        match self.count {
-            Some(count) => self.folder.join(format!("{}@{count}{}", self.stem, self.suffix)),
-            None => self.path(0),
+        match &self.form {
+            NameForm::File(_) => self.path(0),
+            NameForm::Numbered { stem, suffix, count } => self.folder.join(format!("{stem}@{count}{suffix}")),
+            NameForm::Listed(paths) => match paths.as_slice() {
+                [] => self.folder.clone(),
+                [one] => set_of(&self.folder.join(one)).unwrap_or_else(|| self.folder.join(one)),
+                [first, ..] => set_of(&self.folder.join(first)).unwrap_or_else(|| self.folder.clone()),
+            },
         }
     }
 
@@ -121,16 +154,21 @@ impl SetNames {
 
     /// Returns a file of another set with this name in the folder: one of another number of shards, or with other digits.
     pub(crate) fn other_set(&self) -> Option<PathBuf> {
-        self.count?;
         self.all().into_iter().find(|path| !self.has(path))
     }
 
     /// Returns all shards in the folder that have this name, of any number of shards.
     pub(crate) fn all(&self) -> Vec<PathBuf> {
+        let NameForm::Numbered { stem, suffix, .. } = &self.form else { return Vec::new() };
+        let is_named = |path: &PathBuf| {
+            let set = set_of(path)?;
+            let (other, _, ending) = at_pattern(set.file_name()?.to_str()?)?;
+            Some((other, ending) == (stem, suffix))
+        };
         let Ok(entries) = std::fs::read_dir(self.folder()) else { return Vec::new() };
         let mut found: Vec<PathBuf> =
             entries.filter_map(|entry| Some(self.folder.join(entry.ok()?.file_name()))).collect();
-        found.retain(|path| self.is_named(path).unwrap_or(false));
+        found.retain(|path| is_named(path).unwrap_or(false));
         found.sort();
         found
     }
@@ -138,12 +176,6 @@ impl SetNames {
     /// Returns true for the path of a shard of this set.
     pub(crate) fn has(&self, path: &Path) -> bool {
         (0..self.len()).any(|shard| self.path(shard) == path)
-    }
-
-    fn is_named(&self, path: &Path) -> Option<bool> {
-        let set = set_of(path)?;
-        let (stem, _, suffix) = at_pattern(set.file_name()?.to_str()?)?;
-        Some((stem, suffix) == (&self.stem, &self.suffix))
     }
 }
 

@@ -1,9 +1,11 @@
 //! Options of resharding, and its result.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use tfseek::Compression;
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
+use tfseek_tfds::CopySource;
 
 /// Options of [`reshard`](super::reshard()).
 #[derive(Clone, Debug)]
@@ -13,6 +15,9 @@ pub struct ReshardOptions {
     pub out: PathBuf,
     /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or `train.tfrecord`.
     pub shards: Option<ShardCount>,
+    /// The prepared data set that the dataset has all shards of ([`prepared`](super::prepared())). The output is then the folder of a data set, `out` or
+    /// `out@8` with the number of shards of each split; by default the numbers are kept. Default: none.
+    pub prepared: Option<Arc<CopySource>>,
     /// The records to write, for example those of [`Dataset::select`](tfseek::Dataset::select). Default: all.
     pub records: Option<Subset>,
     /// Order of the records. Default: as in the dataset.
@@ -47,6 +52,7 @@ impl ReshardOptions {
         ReshardOptions {
             out: out.into(),
             shards: None,
+            prepared: None,
             records: None,
             order: OrderOptions::Stored,
             seed: 0,

@@ -3,6 +3,7 @@
 use super::limits;
 use super::names::{OutPattern, SetNames};
 use super::options::{ReshardOptions, ReshardSet, ReshardWay, ShardCount};
+use super::prepared::PreparedCopy;
 use super::sets::{self, check_count, written_size};
 use super::split_order::SplitOrder;
 use super::splits::BATCH;
@@ -12,12 +13,18 @@ use tfseek::frame::OVERHEAD;
 use tfseek::{Compression, Dataset};
 
 /// The files to write.
-pub(super) struct Plan {
-    pattern: OutPattern,
+pub(super) struct Plan<'a> {
+    target: Target<'a>,
     /// The names of the splits.
     splits: Vec<Option<String>>,
     /// The files of each split. Empty while their number is not known.
     pub(super) sets: Vec<PlannedSet>,
+}
+
+/// What decides about the names of the files.
+enum Target<'a> {
+    Pattern(OutPattern),
+    Prepared(PreparedCopy<'a>),
 }
 
 /// The files of a split.
@@ -28,14 +35,27 @@ pub(super) struct PlannedSet {
     pub(super) starts: Vec<u64>,
 }
 
-impl Plan {
-    pub(super) fn new(options: &ReshardOptions) -> Result<Plan, ToolsError> {
+impl<'a> Plan<'a> {
+    pub(super) fn new(options: &'a ReshardOptions) -> Result<Plan<'a>, ToolsError> {
+        if let Some(source) = &options.prepared {
+            let copy = PreparedCopy::new(source, options)?;
+            let splits = source.splits().iter().map(|split| Some(split.name.clone())).collect();
+            return Ok(Plan { target: Target::Prepared(copy), splits, sets: Vec::new() });
+        }
         let pattern = OutPattern::parse(&options.out, options.shards, options.split.is_some())?;
         let splits = match &options.split {
             Some(split) => split.splits.iter().map(|(name, _)| Some(name.clone())).collect(),
             None => vec![None],
         };
-        Ok(Plan { pattern, splits, sets: Vec::new() })
+        Ok(Plan { target: Target::Pattern(pattern), splits, sets: Vec::new() })
+    }
+
+    /// Returns the copy of a prepared data set, if the files are one.
+    pub(super) fn prepared(&self) -> Option<&PreparedCopy<'a>> {
+        match &self.target {
+            Target::Prepared(copy) => Some(copy),
+            Target::Pattern(_) => None,
+        }
     }
 
     /// Returns the number of splits.
@@ -45,12 +65,23 @@ impl Plan {
 
     /// Returns the compression of the files.
     pub(super) fn compression(&self, options: &ReshardOptions) -> Compression {
-        options.compression.unwrap_or_else(|| self.pattern.compression())
+        match &self.target {
+            Target::Pattern(pattern) => options.compression.unwrap_or_else(|| pattern.compression()),
+            Target::Prepared(_) => Compression::None,
+        }
+    }
+
+    /// Returns the number or the size of the shards of a split. `None`: one file.
+    fn count(&self, split: usize) -> Option<ShardCount> {
+        match &self.target {
+            Target::Pattern(pattern) => pattern.shards,
+            Target::Prepared(copy) => Some(copy.shards(split)),
+        }
     }
 
     /// Returns true if the number of shards depends on the sizes of the records.
     pub(super) fn was_sized(&self) -> bool {
-        matches!(self.pattern.shards, Some(ShardCount::Size(_)))
+        (0..self.splits()).any(|split| matches!(self.count(split), Some(ShardCount::Size(_))))
     }
 
     /// Returns true if the shards are cut by the lengths of the new payloads.
@@ -58,22 +89,37 @@ impl Plan {
         self.was_sized()
     }
 
-    /// Returns the names of each set, as far as the number of shards is known.
-    fn names(&self) -> Vec<SetNames> {
-        if !self.sets.is_empty() {
-            return self.sets.iter().map(|set| set.names.clone()).collect();
+    /// Returns the names of the files of a split. `count` is the number of its shards, if they are a set.
+    fn set_names(&self, split: usize, count: Option<u64>) -> Result<SetNames, ToolsError> {
+        match &self.target {
+            Target::Pattern(pattern) => {
+                Ok(pattern.set(self.splits.get(split).and_then(Option::as_deref), count))
+            }
+            Target::Prepared(copy) => copy.names(split, count.unwrap_or(1)),
         }
-        let count = match self.pattern.shards {
-            None => None,
-            Some(ShardCount::Count(count)) => Some(count),
-            Some(ShardCount::Size(_)) => return Vec::new(),
+    }
+
+    /// Returns the names of each set, as far as the number of shards is known.
+    fn names(&self) -> Result<Vec<SetNames>, ToolsError> {
+        if !self.sets.is_empty() {
+            return Ok(self.sets.iter().map(|set| set.names.clone()).collect());
+        }
+        if self.was_sized() {
+            return Ok(Vec::new());
+        }
+        let names = |split| {
+            let count = match self.count(split) {
+                Some(ShardCount::Count(count)) => Some(count),
+                _ => None,
+            };
+            self.set_names(split, count)
         };
-        self.splits.iter().map(|split| self.pattern.set(split.as_deref(), count)).collect()
+        (0..self.splits()).map(names).collect()
     }
 
     /// Checks that the files may be opened together and written.
     pub(super) fn check_outputs(&self, inputs: &[PathBuf], force: bool) -> Result<(), ToolsError> {
-        sets::check(&self.names(), inputs, force)
+        sets::check(&self.names()?, inputs, force)
     }
 
     /// Decides about the records of each shard.
@@ -86,7 +132,8 @@ impl Plan {
     ) -> Result<(), ToolsError> {
         let mut sets = Vec::new();
         let mut files = 0u64;
-        for (split, mut sequence) in self.splits.iter().zip(sequences) {
+        for (split, mut sequence) in sequences.into_iter().enumerate() {
+            let shards = self.count(split);
             let len = sequence.len();
             let even = |count: u64| {
                 let start = |s: u64| {
@@ -94,8 +141,10 @@ impl Plan {
                 };
                 (0..=count).map(start).collect()
             };
-            let starts: Vec<u64> = match self.pattern.shards {
+            let starts: Vec<u64> = match shards {
                 None => vec![0, len],
+                // A split without shards, and so without records.
+                Some(ShardCount::Count(0)) => vec![0],
                 Some(ShardCount::Count(count)) => {
                     check_count(files.saturating_add(count))?;
                     even(count)
@@ -112,8 +161,8 @@ impl Plan {
             if way != ReshardWay::Direct {
                 sequence.invert(ds.len());
             }
-            let count = self.pattern.shards.map(|_| count);
-            sets.push(PlannedSet { names: self.pattern.set(split.as_deref(), count), sequence, starts });
+            let names = self.set_names(split, shards.map(|_| count))?;
+            sets.push(PlannedSet { names, sequence, starts });
         }
         self.sets = sets;
         Ok(())

@@ -1,0 +1,305 @@
+//! Copies of a prepared data set: its files, and a `dataset_info.json` for other shards.
+
+use crate::error::{Result, TfdsError, TfdsErrorKind};
+use crate::info::{DatasetInfo, SplitInfo, content, read_file};
+use crate::json::field_name;
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tfseek::{Damage, Dataset};
+
+/// Maximum number of missing shards that a message names.
+const MAX_NAMED: usize = 4;
+
+/// Maximum number of folders around a file.
+const MAX_DEPTH: usize = 16;
+
+/// A prepared data set in the folder of its version, of which a copy with other shards is made.
+#[derive(Clone, Debug)]
+pub struct CopySource {
+    folder: PathBuf,
+    info: DatasetInfo,
+    /// The content of `dataset_info.json`.
+    fields: Map<String, Value>,
+}
+
+/// The shards of a split of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedSplit {
+    /// Number of records of each shard.
+    pub shard_lengths: Vec<u64>,
+    /// Bytes of all payloads.
+    pub num_bytes: u64,
+}
+
+impl CopySource {
+    /// Opens a folder. `None` if it has no `dataset_info.json`.
+    ///
+    /// # Errors
+    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, for another format than TFRecord, and without lengths of
+    ///   shards
+    /// - [`TfdsErrorKind::Folder`] for missing shards
+    /// - I/O errors
+    pub fn open(folder: &Path) -> Result<Option<CopySource>> {
+        let path = folder.join(DatasetInfo::FILE_NAME);
+        let located = |e: TfdsError| e.at(&path);
+        let text = read_file(&path, |reason| content("", reason)).map_err(located)?;
+        let Some(text) = text else { return Ok(None) };
+        let info = DatasetInfo::parse(&text).map_err(located)?;
+        if !info.is_tfrecord() {
+            let reason = format!("expected tfrecord, found {}", info.file_format.escape_debug());
+            return Err(located(content("fileFormat", reason)));
+        }
+        let fields = match serde_json::from_slice(&text) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        for (k, split) in info.splits.iter().enumerate() {
+            if split.shard_lengths.is_none() {
+                let reason = "expected the number of records of each shard, found none";
+                return Err(located(content(format!("splits[{k}].shardLengths"), reason)));
+            }
+        }
+        let source = CopySource { folder: folder.to_path_buf(), info, fields };
+        source.check_shards()?;
+        if source.shards().is_empty() {
+            return Err(located(content("splits", "expected at least one shard, found none")));
+        }
+        Ok(Some(source))
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the splits.
+    pub fn splits(&self) -> &[SplitInfo] {
+        &self.info.splits
+    }
+
+    /// Returns the paths of all shards, split by split.
+    pub fn shards(&self) -> Vec<PathBuf> {
+        let paths = |split| {
+            let n = SplitInfo::shards(split).unwrap_or(0);
+            (0..n).map(move |shard| self.folder.join(split.shard_path(shard, n)))
+        };
+        self.info.splits.iter().flat_map(paths).collect()
+    }
+
+    /// Checks that all shards exist.
+    fn check_shards(&self) -> Result<()> {
+        for split in &self.info.splits {
+            let n = split.shards().unwrap_or(0);
+            if n > 1 && !split.is_numbered() {
+                let reason =
+                    format!("expected names with the number of a shard, found {n} shards of one name");
+                return Err(
+                    content(format!("split {}", split.name.escape_debug()), reason).at(&self.info_path())
+                );
+            }
+            let missing = (0..n).map(|shard| split.shard_path(shard, n));
+            let missing: Vec<_> = missing.filter(|path| !self.folder.join(path).exists()).collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let names = missing.iter().take(MAX_NAMED).map(|path| path.display().to_string());
+            let mut names: Vec<String> = names.map(|name| name.escape_debug().to_string()).collect();
+            if missing.len() > MAX_NAMED {
+                names.push("..".to_owned());
+            }
+            let (name, missing, names) = (split.name.escape_debug(), missing.len(), names.join(", "));
+            let are = if missing == 1 { "is" } else { "are" };
+            let reason = format!("{missing} of {n} shards of split {name} {are} missing: {names}");
+            return Err(TfdsError::from(TfdsErrorKind::Folder { reason }).at(&self.folder));
+        }
+        Ok(())
+    }
+
+    /// Compares the dataset of all shards with `dataset_info.json`. Returns the number of records up to the end of each split.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Info`] for a shard with another number of records. If damage is skipped, it may have fewer.
+    pub fn ends(&self, ds: &Dataset) -> Result<Vec<u64>> {
+        let (mut shards, mut end, mut ends) = (ds.shards(), 0u64, Vec::new());
+        for split in &self.info.splits {
+            for (shard, &expected) in split.shard_lengths.iter().flatten().enumerate() {
+                let Some(found) = shards.next() else {
+                    let reason = format!("expected all shards, found {}", ds.shards().count());
+                    return Err(TfdsErrorKind::Options { reason }.into());
+                };
+                let may_lack = ds.damage() == Damage::Skip && found.len < expected;
+                if found.len != expected && !may_lack {
+                    let (name, found_len) = (split.name.escape_debug(), found.len);
+                    let info = self.info_path();
+                    let reason = format!(
+                        "expected {expected} records, found {found_len} (shard {shard} of split {name}), by {}",
+                        tfseek::error::printable(&info)
+                    );
+                    return Err(content("", reason).at(found.path));
+                }
+                end = end.saturating_add(found.len);
+            }
+            ends.push(end);
+        }
+        Ok(ends)
+    }
+
+    fn info_path(&self) -> PathBuf {
+        self.folder.join(DatasetInfo::FILE_NAME)
+    }
+
+    /// Returns the other files of the folder and of the folders in it, relative to it: features, names of labels, and all that are neither
+    /// hidden nor shards.
+    ///
+    /// # Errors
+    /// I/O errors. [`TfdsErrorKind::Folder`] for what is neither a file nor a folder.
+    pub fn other_files(&self) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        self.add_files(Path::new(""), 0, &mut found)?;
+        found.sort();
+        Ok(found)
+    }
+
+    fn add_files(&self, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
+        let folder = self.folder.join(below);
+        let io = |e| TfdsError::from(TfdsErrorKind::Io(e)).at(&folder);
+        for entry in fs::read_dir(&folder).map_err(io)? {
+            let name = entry.map_err(io)?.file_name();
+            if name.as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let path = below.join(name);
+            if path == Path::new(DatasetInfo::FILE_NAME) || self.is_shard(&path) {
+                continue;
+            }
+            let whole = self.folder.join(&path);
+            let refused = |reason: &str| {
+                TfdsError::from(TfdsErrorKind::Folder { reason: reason.to_owned() }).at(&whole)
+            };
+            let metadata =
+                fs::metadata(&whole).map_err(|e| TfdsError::from(TfdsErrorKind::Io(e)).at(&whole))?;
+            if metadata.is_dir() {
+                if depth >= MAX_DEPTH {
+                    return Err(refused("expected fewer folders around files"));
+                }
+                self.add_files(&path, depth + 1, found)?;
+            } else if metadata.is_file() {
+                found.push(path);
+            } else {
+                return Err(refused("expected a file or a folder, found another one"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true for the path of a shard of any split, also of another number of shards.
+    fn is_shard(&self, path: &Path) -> bool {
+        let name = path.to_str();
+        name.is_some_and(|name| self.info.splits.iter().any(|split| split.template().shard(name).is_some()))
+    }
+
+    /// Returns the text of a `dataset_info.json` for other shards, one entry per split. All other fields are those of the source, except for the
+    /// statistics of a split whose number of records differs.
+    pub fn info_text(&self, splits: &[CopiedSplit]) -> String {
+        let mut fields = self.fields.clone();
+        let entries = field_name(&fields, "splits").and_then(|name| fields.get_mut(&name)?.as_array_mut());
+        let entries = entries.into_iter().flatten().filter_map(Value::as_object_mut);
+        for ((entry, copied), info) in entries.zip(splits).zip(&self.info.splits) {
+            let mut set = |name: &str, value: Value| {
+                let name = field_name(entry, name).unwrap_or_else(|| name.to_owned());
+                entry.insert(name, value);
+            };
+            let lengths = copied.shard_lengths.iter().map(|n| Value::String(n.to_string()));
+            set("shardLengths", lengths.collect());
+            set("numBytes", Value::String(copied.num_bytes.to_string()));
+            let shards = copied.shard_lengths.len();
+            if let Some(name) = field_name(entry, "numShards") {
+                entry.insert(name, Value::String(shards.to_string()));
+            }
+            let records = copied.shard_lengths.iter().try_fold(0u64, |sum, &n| sum.checked_add(n));
+            if records != info.records()
+                && let Some(name) = field_name(entry, "statistics")
+            {
+                entry.remove(&name);
+            }
+        }
+        // An object of JSON values can always be written.
+        let mut text = serde_json::to_string_pretty(&Value::Object(fields)).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(info: &str, files: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("dataset_info.json"), info).unwrap();
+        for file in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        dir
+    }
+
+    /// Fields keep their names, in either case of letters, and all others their values.
+    #[test]
+    fn other_fields_are_kept() {
+        let info = r#"{"name": "x", "unknown": [1.5, {"a": null}, "\u00e9"], "splits": [
+            {"name": "a", "shard_lengths": ["2"], "num_shards": 1, "statistics": {"n": "1"}, "filepathTemplate": "{SPLIT}-{SHARD_INDEX}"},
+            {"name": "b", "shardLengths": [3], "statistics": {"n": "2"}}]}"#;
+        let dir = folder(info, &["a-00000", "x-b.tfrecord-00000-of-00001"]);
+        let source = CopySource::open(dir.path()).unwrap().unwrap();
+        let copied = |lengths: &[u64]| CopiedSplit { shard_lengths: lengths.to_vec(), num_bytes: 7 };
+        let text = source.info_text(&[copied(&[1, 0]), copied(&[1, 2])]);
+        let found: Value = serde_json::from_str(&text).unwrap();
+        let expected = serde_json::from_str::<Value>(
+            r#"{"name": "x", "unknown": [1.5, {"a": null}, "é"], "splits": [
+            {"name": "a", "shard_lengths": ["1", "0"], "num_shards": "2", "numBytes": "7", "filepathTemplate": "{SPLIT}-{SHARD_INDEX}"},
+            {"name": "b", "shardLengths": ["1", "2"], "numBytes": "7", "statistics": {"n": "2"}}]}"#,
+        );
+        assert_eq!(found, expected.unwrap(), "{text}");
+        let written = DatasetInfo::parse(text.as_bytes()).unwrap();
+        assert_eq!(written.splits[1].shard_lengths.as_deref(), Some(&[1, 2][..]));
+    }
+
+    #[test]
+    fn shards_and_hidden_files_are_no_other_files() {
+        let info = r#"{"name": "x", "splits": [{"name": "a", "shardLengths": ["2"], "filepathTemplate": "{SPLIT}/{SHARD_X_OF_Y}"}]}"#;
+        let files =
+            ["a/00000-of-00001", "a/00000-of-00002", "a/LICENSE", "features.json", ".tfseek/x", "extra/y"];
+        let dir = folder(info, &files);
+        let source = CopySource::open(dir.path()).unwrap().unwrap();
+        let found = source.other_files().unwrap();
+        assert_eq!(found, ["a/LICENSE", "extra/y", "features.json"].map(PathBuf::from));
+        assert_eq!(source.shards(), [dir.path().join("a/00000-of-00001")]);
+    }
+
+    #[test]
+    fn what_cannot_be_copied_is_refused() {
+        let split = |rest: &str| format!(r#"{{"name": "x", "splits": [{{"name": "a", {rest}}}]}}"#);
+        for (info, words) in [
+            (
+                split(r#""shardLengths": ["1", "2", "3"]"#),
+                "2 of 3 shards of split a are missing: x-a.tfrecord-00001-of-00003, x-a.tfrecord-00002-of-00003",
+            ),
+            (split(r#""numBytes": "2""#), "splits[0].shardLengths: expected the number of records"),
+            (split(r#""shardLengths": ["1", "2"], "filepathTemplate": "{SPLIT}""#), "2 shards of one name"),
+            (
+                r#"{"name": "x", "fileFormat": "array_record"}"#.to_owned(),
+                "fileFormat: expected tfrecord, found array_record",
+            ),
+            ("[]".to_owned(), "expected an object"),
+            (split(r#""shardLengths": []"#), "splits: expected at least one shard, found none"),
+        ] {
+            let dir = folder(&info, &["x-a.tfrecord-00000-of-00003", "a"]);
+            let e = CopySource::open(dir.path()).unwrap_err().to_string();
+            assert!(e.contains(words), "{e}");
+        }
+        assert!(CopySource::open(tempfile::tempdir().unwrap().path()).unwrap().is_none());
+    }
+}
