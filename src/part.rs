@@ -261,7 +261,6 @@ impl Part {
                 to,
             ),
             (from <= to && (plain || from == 0), "from", "at most to, and 0 in a compressed shard", from),
-            (ordinal <= first, "ordinal", "at most first", ordinal),
             // A compressed file has a lower bound for its bytes, but none for its records.
             (
                 !plain || ordinal <= from / RECORD,

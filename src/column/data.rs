@@ -5,6 +5,7 @@
 use super::layout::{DICT, PRESENT, VALUES, ValueEncoding};
 use crate::filter::value::Value;
 use crate::io::Region;
+use std::ops::Range;
 
 /// The contents of VALUES, PRESENT and DICT. They were validated, so access to them cannot fail.
 #[derive(Debug)]
@@ -63,6 +64,11 @@ impl ColumnData {
         self.present.iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
+    /// Returns the number of these records with a value.
+    pub(super) fn count_in(&self, records: Range<u64>) -> u64 {
+        if records == (0..self.n) { self.count() } else { records.filter(|i| self.has(*i)).count() as u64 }
+    }
+
     /// Returns the stored entry: the integer, the code, or the bits of the float.
     #[inline]
     pub(super) fn raw(&self, i: u64) -> Option<i64> {
@@ -96,16 +102,22 @@ impl ColumnData {
         })
     }
 
-    /// Calls `f` with each record whose value meets `condition`, ascending. `condition` is called once for each distinct string.
-    pub(crate) fn matching(&self, condition: impl Fn(Value<'_>) -> bool, mut f: impl FnMut(u64)) {
+    /// Calls `f` with each of these records whose value meets `condition`, ascending. `condition` is called once for each distinct string.
+    pub(crate) fn matching(
+        &self,
+        mut records: Range<u64>,
+        condition: impl Fn(Value<'_>) -> bool,
+        mut f: impl FnMut(u64),
+    ) {
+        records.end = records.end.min(self.n);
         match &self.dict {
             Some(dict) => {
                 let met: Vec<bool> =
                     (0..dict.d).map(|j| dict.get(j).is_some_and(|s| condition(Value::Bytes(s)))).collect();
                 let met = |i: &u64| self.raw(*i).is_some_and(|code| met.get(code as usize) == Some(&true));
-                (0..self.n).filter(|&i| self.has(i)).filter(met).for_each(&mut f);
+                records.filter(|&i| self.has(i)).filter(met).for_each(&mut f);
             }
-            None => (0..self.n).filter(|&i| self.get(i).is_some_and(&condition)).for_each(&mut f),
+            None => records.filter(|&i| self.get(i).is_some_and(&condition)).for_each(&mut f),
         }
     }
 

@@ -4,11 +4,13 @@ use super::data::ColumnData;
 use super::feature::FeatureColumn;
 use super::selection::Selection;
 use crate::dataset::Dataset;
+use crate::dataset::shard::ShardFile;
 use crate::error::{Error, FeatureError, OptionsError, Result};
 use crate::example::DType;
 use crate::filter::value::Value;
 use crate::warning::Warning;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One feature's value for each record of a [`Dataset`]. Made by [`Dataset::column`].
@@ -61,6 +63,21 @@ impl DatasetColumn {
         Ok(DatasetColumn { dataset, feature, kind, shards, warnings, undecoded })
     }
 
+    /// Returns the values of the records of `some`, whose shards are those of this column's dataset, `whole`, with some of their records.
+    pub(super) fn for_some(mut self, some: &Dataset, whole: &Dataset) -> Result<DatasetColumn> {
+        if let Some(all) = self.undecoded.take() {
+            let mut undecoded = Selection::none(some.len())?;
+            for (shard, file) in some.shards().zip(whole.shards()) {
+                let numbers = (shard.start..).zip(file.start + shard.first..).take(shard.len as usize);
+                numbers
+                    .filter(|(_, of_whole)| all.contains(*of_whole))
+                    .for_each(|(i, _)| undecoded.insert(i));
+            }
+            self.undecoded = Some(Arc::new(undecoded));
+        }
+        DatasetColumn::new(some, &self.feature, self.shards, self.warnings, self.undecoded)
+    }
+
     /// Returns the number of records, with or without a value.
     pub fn len(&self) -> u64 {
         self.dataset.len()
@@ -73,14 +90,14 @@ impl DatasetColumn {
 
     /// Returns the number of records with a value. Each call counts them again.
     pub fn count(&self) -> u64 {
-        self.loaded().map(|(_, data)| data.count()).sum()
+        self.loaded().map(|(_, records, data)| data.count_in(records)).sum()
     }
 
     /// Returns the value of record `i`. `None` if the record has no value or does not exist. Takes two or three memory accesses.
     #[inline]
     pub fn get(&self, i: u64) -> Option<Value<'_>> {
         let (s, k) = match self.shards.as_slice() {
-            [_] => (0, i),
+            [_] if self.dataset.files().first().is_some_and(ShardFile::is_whole) => (0, i),
             _ => self.dataset.shard_of(i).ok()?,
         };
         self.shards.get(s)?.loaded()?.get(k)
@@ -88,10 +105,10 @@ impl DatasetColumn {
 
     /// Returns the values of all records, in order.
     pub fn iter(&self) -> impl Iterator<Item = Option<Value<'_>>> {
-        self.loaded().flat_map(|(_, data)| (0..data.len()).map(|i| data.get(i)))
+        self.loaded().flat_map(|(_, records, data)| records.map(|i| data.get(i)))
     }
 
-    /// Returns the columns of the shards, in order. Each has its own file and its own codes.
+    /// Returns the columns of the shards, in order. Each has its own file, its own codes, and the values of all records of its file.
     pub fn shards(&self) -> &[FeatureColumn] {
         &self.shards
     }
@@ -108,15 +125,20 @@ impl DatasetColumn {
         }
         let shards = self.shards.iter().map(FeatureColumn::classes).collect::<Result<Vec<_>>>()?;
         let mut parts = Vec::new();
-        for ((classes, column), start) in shards.iter().zip(&self.shards).zip(self.dataset.set().starts()) {
-            let part = |(class, list)| Some((column.value_of(class)?, *start, list));
+        let files = self.dataset.files().iter().zip(self.dataset.set().starts());
+        for ((classes, column), (file, start)) in shards.iter().zip(&self.shards).zip(files) {
+            let part = |(class, list)| Some((column.value_of(class)?, (*start, file.records()), list));
             parts.extend(classes.raw().filter_map(part));
         }
         // The sort is stable: records with equal values keep shard order, so record numbers ascend.
         parts.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
         let mut all = Vec::<(Value<'_>, Vec<u64>)>::new();
-        for (value, start, list) in parts {
-            let records = list.iter().map(|i| start + i);
+        for (value, (start, records), list) in parts {
+            let of_dataset = list.iter().filter(|i| records.contains(i));
+            let mut records = of_dataset.map(|i| start + (i - records.start)).peekable();
+            if records.peek().is_none() {
+                continue;
+            }
             match all.last_mut().filter(|(last, _)| *last == value) {
                 Some((_, known)) => known.extend(records),
                 None => all.push((value, records.collect())),
@@ -130,10 +152,12 @@ impl DatasetColumn {
         self.undecoded.as_deref()
     }
 
-    /// Returns the first record number and the values of each shard.
-    pub(super) fn loaded(&self) -> impl Iterator<Item = (u64, &ColumnData)> {
-        let starts = self.dataset.set().starts().iter().copied();
-        self.shards.iter().zip(starts).filter_map(|(column, start)| Some((start, column.loaded()?)))
+    /// Returns for each shard the number of its first record, the ordinals of its records that belong to the dataset, and the values of all
+    /// records of the file.
+    pub(super) fn loaded(&self) -> impl Iterator<Item = (u64, Range<u64>, &ColumnData)> {
+        let files = self.dataset.files().iter().zip(self.dataset.set().starts());
+        let shards = self.shards.iter().zip(files);
+        shards.filter_map(|(column, (file, start))| Some((*start, file.records(), column.loaded()?)))
     }
 }
 

@@ -225,6 +225,10 @@ impl Dataset {
         columns: &ColumnOptions,
         work: &Work,
     ) -> Result<Vec<DatasetColumn>> {
+        if let Some(whole) = self.of_whole_shards()? {
+            let found = whole.find_or_build(features, counts, columns, work)?;
+            return found.into_iter().map(|column| column.for_some(self, &whole)).collect();
+        }
         let save = if columns.beside { Save::Required } else { Save::BestEffort };
         let (shards, options) = (self.files(), self.index_options());
         let named: Vec<NamedShard<'_>> =

@@ -32,7 +32,7 @@ pub(super) fn for_each_record(
         numbers.next().map_or(Ok(()), |i| f(i, record))
     };
     if shard.can_borrow() {
-        for k in ids.map(|i| i - start) {
+        for k in ids.map(|i| shard.first() + (i - start)) {
             each(shard.locate(k).and_then(|span| shard.borrow(k, span, Verify::Payload)))?;
         }
     } else {

@@ -6,6 +6,7 @@ use super::selection::Selection;
 use super::undecided::UndecidedScan;
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, OptionsError, Result, escaped};
+use crate::filter::value::Value;
 use crate::filter::{Filter, Node, Test, number_meets};
 use crate::order::Subset;
 use crate::warning::Warning;
@@ -156,13 +157,15 @@ impl Evaluation<'_> {
                 let mut found = Selection::none(self.len)?;
                 let bounds = if column.kind.is_some_and(|kind| self.filter.check(test, kind).is_err()) {
                     // The test fails for each record with a value. The records tell whether the other tests decide.
-                    for (start, data) in column.loaded() {
-                        data.matching(|_| true, |i| found.insert(start + i));
+                    for (start, records, data) in column.loaded() {
+                        let first = records.start;
+                        data.matching(records, |_| true, |i| found.insert(start + (i - first)));
                     }
                     SelectionBounds { lower: Selection::none(self.len)?, upper: found }
                 } else {
-                    for (start, data) in column.loaded() {
-                        data.matching(|value| test.test().meets(value), |i| found.insert(start + i));
+                    for (start, records, data) in column.loaded() {
+                        let (first, meets) = (records.start, |value: Value<'_>| test.test().meets(value));
+                        data.matching(records, meets, |i| found.insert(start + (i - first)));
                     }
                     let absent = matches!(test.test(), Test::Absent);
                     SelectionBounds::exact(if absent { found.invert() } else { found })

@@ -7,10 +7,12 @@ use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
 use crate::index::{Index, IndexOptions};
 use crate::io::{Compression, Promise};
+use crate::order::joined_fingerprint;
 use crate::policy::{Damage, Verify};
 use crate::record::Record;
 use crate::warning::Warning;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,6 +63,8 @@ pub struct ShardEntry<'a> {
     pub start: u64,
     /// Number of records.
     pub len: u64,
+    /// The ordinal of the first record in the file. 0, unless [`Dataset::ranges`] has left out records before it.
+    pub first: u64,
 }
 
 impl Dataset {
@@ -80,6 +84,57 @@ impl Dataset {
         let warnings = datasets.clone().flat_map(|dataset| dataset.warnings().iter().cloned()).collect();
         let options = datasets.map(|dataset| dataset.index_options().clone()).next().unwrap_or_default();
         Ok(Dataset::new(set, warnings, options))
+    }
+
+    /// Returns the records in these ranges of record numbers, one range after the other, as a dataset of its own. Its numbers are 0 for the first
+    /// one, and so on. Records that are in several ranges come again. Nothing is read or indexed, and errors have the ordinals of records in
+    /// their files. [`refresh`](Dataset::refresh) returns the same records.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..10u8 { writer.write(&[i])?; }
+    /// # writer.close()?;
+    /// let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// let some = ds.ranges(&[8..10, 0..3])?;
+    /// let mut buf = Vec::new();
+    /// assert_eq!((some.len(), some.read(2, &mut buf)?.payload()), (5, &[0][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`] for a range that begins or ends after the last record, and [`ErrorKind::TooMany`] for 2^64 records or more. The
+    /// range may end before it begins; it is then empty.
+    pub fn ranges(&self, ranges: &[Range<u64>]) -> Result<Dataset> {
+        let (set, mut files) = (self.set(), Vec::new());
+        for range in ranges {
+            if let Some(outside) = [range.start, range.end].into_iter().find(|end| *end > self.len()) {
+                return Err(
+                    ErrorKind::OutOfRange { what: "record", i: outside.into(), len: self.len() }.into()
+                );
+            }
+            let shards = set.files().iter().zip(set.starts().iter().zip(set.starts().iter().skip(1)));
+            // Shards that end after the range begins, until one begins after the range ends.
+            let skipped = set.starts().iter().skip(1).take_while(|end| **end <= range.start).count();
+            let shards = shards.skip(skipped).take_while(|(_, (start, _))| **start < range.end);
+            files.extend(shards.filter_map(|(file, (start, end))| {
+                let from = range.start.saturating_sub(*start);
+                let to = range.end.min(*end).saturating_sub(*start);
+                (from < to).then(|| file.cut(from..to))
+            }));
+        }
+        let set = ShardSet::new(files, set.verify())?;
+        Ok(Dataset::new(set, self.warnings().to_vec(), self.index_options().clone()))
+    }
+
+    /// Returns a dataset with all records of the same shards. `None` if this one has all of them.
+    pub(crate) fn of_whole_shards(&self) -> Result<Option<Dataset>> {
+        if self.files().iter().all(ShardFile::is_whole) {
+            return Ok(None);
+        }
+        let set = ShardSet::new(self.files().iter().map(ShardFile::whole).collect(), self.set().verify())?;
+        Ok(Some(Dataset::new(set, self.warnings().to_vec(), self.index_options().clone())))
     }
 
     /// Keeps the paths and options for [`refresh`](Dataset::refresh). Called before the dataset is cloned.
@@ -113,6 +168,7 @@ impl Dataset {
             path: file.path(),
             start,
             len: file.len(),
+            first: file.first(),
         })
     }
 
@@ -132,7 +188,7 @@ impl Dataset {
         &self.0.options
     }
 
-    /// Returns the index of shard `s`.
+    /// Returns the index of shard `s`: of all its records, also after [`ranges`](Dataset::ranges).
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`]. For a dataset opened from a pack, also the errors of opening the shard.
@@ -158,7 +214,14 @@ impl Dataset {
     /// For a dataset opened from a pack, the errors of opening each shard.
     pub fn fingerprint(&self) -> Result<String> {
         let indexes = self.files().iter().map(|file| file.index().cloned()).collect::<Result<Vec<_>>>()?;
-        Ok(crate::index::dataset_fingerprint(&indexes))
+        let all = crate::index::dataset_fingerprint(&indexes);
+        if self.files().iter().all(ShardFile::is_whole) {
+            return Ok(all);
+        }
+        // The ranges of the records count as well.
+        let ranges = self.files().iter().flat_map(|file| [file.records().start, file.records().end]);
+        let parts: Vec<(String, u64)> = ranges.map(|end| (all.clone(), end)).collect();
+        Ok(joined_fingerprint(&parts))
     }
 
     /// Returns the total size of the shards in bytes, from their indexes.
@@ -166,7 +229,9 @@ impl Dataset {
     /// # Errors
     /// For a dataset opened from a pack, the errors of opening each shard.
     pub(crate) fn stored_bytes(&self) -> Result<u64> {
-        self.files().iter().try_fold(0u64, |sum, file| Ok(sum.saturating_add(file.index()?.stored_bytes())))
+        self.files()
+            .iter()
+            .try_fold(0u64, |sum, file| Ok(sum.saturating_add(file.share_of(file.index()?.stored_bytes()))))
     }
 
     /// Returns the number of decompressed bytes of the compressed shards, as far as it is known without opening shards.
@@ -176,7 +241,8 @@ impl Dataset {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Returns the total size of the shards in bytes, if it is known without opening them. The size of a compressed shard is that of its
+    /// Returns the total size of the shards in bytes, if it is known without opening them. After [`ranges`](Dataset::ranges) it is the share of the
+    /// records. The size of a compressed shard is that of its
     /// decompressed records. `None` is possible with a pack, which does not
     /// store sizes of shards.
     pub fn known_bytes(&self) -> Option<u64> {

@@ -47,17 +47,17 @@ impl<'a> Iterator for MappedIter<'a> {
         let i = self.next;
         self.next += 1;
         if i < self.from || i >= self.to {
-            let (shard, k) = match self.set.shard_of(i) {
-                Ok(found) => found,
+            let shard = match self.set.shard_of(i) {
+                Ok((shard, _)) => shard,
                 Err(e) => return Some(Err(e)),
             };
             #[expect(clippy::indexing_slicing, reason = "the shard was found")]
-            let file = &self.set.files()[shard];
-            (self.file, self.from) = (Some(file), i - k);
+            let (file, from) = (&self.set.files()[shard], self.set.starts()[shard]);
+            (self.file, self.from) = (Some(file), from);
             self.to = self.from + file.len();
         }
         Some(match self.file {
-            Some(file) => file.get(i - self.from, self.set.verify()),
+            Some(file) => file.get(file.first() + (i - self.from), self.set.verify()),
             None => self.set.get(i),
         })
     }

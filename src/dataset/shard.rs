@@ -54,7 +54,10 @@ pub(crate) enum IndexSource {
 #[derive(Debug)]
 pub(crate) struct ShardFile {
     file: RecordFile,
-    len: u64,
+    /// Number of records of the file.
+    total: u64,
+    /// The records that belong to the dataset: all of the file, or some of them.
+    records: Range<u64>,
     /// Maximum payload bytes of a record. Access to a longer record is an error.
     max_record: u64,
     index: IndexSource,
@@ -102,22 +105,58 @@ impl ShardFile {
         max_record: u64,
     ) -> ShardFile {
         let file = RecordFile { path, region: OnceLock::new() };
-        ShardFile { file, len, max_record, index, access, opened: OnceLock::new() }
+        ShardFile { file, total: len, records: 0..len, max_record, index, access, opened: OnceLock::new() }
     }
 
     /// Returns the same shard for another dataset, which opens it again at its first access.
     pub(crate) fn again(&self) -> ShardFile {
+        ShardFile { records: self.records.clone(), ..self.whole() }
+    }
+
+    /// Returns the same shard with all records of the file.
+    pub(crate) fn whole(&self) -> ShardFile {
         let (path, index) = (self.file.path.clone(), self.index.clone());
-        ShardFile::new(path, self.len, index, self.access.clone(), self.max_record)
+        ShardFile::new(path, self.total, index, self.access.clone(), self.max_record)
+    }
+
+    /// Returns the same shard with these of its records. They are counted among those that belong to this dataset.
+    pub(crate) fn cut(&self, records: Range<u64>) -> ShardFile {
+        let ordinal = |i: u64| self.records.start.saturating_add(i).min(self.records.end);
+        ShardFile { records: ordinal(records.start)..ordinal(records.end), ..self.whole() }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Returns the number of records. It is known before the first access.
+    /// Returns the number of records that belong to the dataset. It is known before the first access.
     pub(crate) fn len(&self) -> u64 {
-        self.len
+        self.records.end.saturating_sub(self.records.start)
+    }
+
+    /// Returns the ordinals of the records that belong to the dataset.
+    pub(crate) fn records(&self) -> Range<u64> {
+        self.records.clone()
+    }
+
+    /// Returns the ordinal of the first record that belongs to the dataset.
+    #[inline]
+    pub(crate) fn first(&self) -> u64 {
+        self.records.start
+    }
+
+    /// Returns true if all records of the file belong to the dataset.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.len() == self.total
+    }
+
+    /// Returns the share of a number of bytes of the file that the records of the dataset have, if all records are of one size.
+    pub(crate) fn share_of(&self, bytes: u64) -> u64 {
+        if self.is_whole() {
+            return bytes;
+        }
+        let share = u128::from(bytes).saturating_mul(self.len().into()).checked_div(self.total.into());
+        share.and_then(|share| u64::try_from(share).ok()).unwrap_or(bytes)
     }
 
     /// Returns true if records can borrow from the shard: it is mapped or in memory.
@@ -162,15 +201,16 @@ impl ShardFile {
         }
     }
 
-    /// Returns the size of the shard in bytes from its index, if it is known without opening the shard.
+    /// Returns the size of the shard in bytes from its index, if it is known without opening the shard. Of some records it is their share.
     pub(crate) fn known_bytes(&self) -> Option<u64> {
-        match (&self.index, self.opened.get()) {
+        let bytes = match (&self.index, self.opened.get()) {
             (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.stored_bytes()),
             // A pack has no size of a plain shard.
             (IndexSource::Pack { compression, stream_end, .. }, None) => {
                 compression.format().map(|_| *stream_end)
             }
-        }
+        };
+        bytes.map(|bytes| self.share_of(bytes))
     }
 
     /// Returns the size and time of the file, if they have not changed since the shard was opened. The path then still refers to the

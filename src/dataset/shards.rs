@@ -122,7 +122,7 @@ impl ShardSet {
         if s >= self.files.len() {
             return Err(ErrorKind::OutOfRange { what: "record", i: i.into(), len: self.len }.into());
         }
-        Ok((s, i - self.starts[s]))
+        Ok((s, self.files[s].first() + (i - self.starts[s])))
     }
 
     /// Returns the location of record `i`.
@@ -184,7 +184,7 @@ impl ShardSet {
     #[inline]
     pub(super) fn get(&self, i: u64) -> Result<Record<'_>> {
         match self.files.as_slice() {
-            [file] if i < self.len => file.get(i, self.verify),
+            [file] if i < self.len => file.get(file.first() + i, self.verify),
             _ => self.get_slow(i),
         }
     }
@@ -232,12 +232,12 @@ impl ShardSet {
 
     /// Returns the ordinals in its shard of the records that are in the same block as this one.
     fn in_block(&self, at: &RecordLocation, blocks: OrderBlocks) -> Range<u64> {
-        let first = self.starts[at.shard as usize];
-        let id = first + at.i;
+        let (first, records) = (self.starts[at.shard as usize], self.file_of(at).records());
+        let id = first + (at.i - records.start);
         let len = blocks.len.max(1);
         let start = id - id.saturating_sub(blocks.first) % len;
         let end = start.saturating_add(len).min(self.starts[at.shard as usize + 1]);
-        start.saturating_sub(first)..end - first
+        records.start + start.saturating_sub(first)..records.start + (end - first)
     }
 
     /// Returns the record at a location. It borrows from the shard, or is read into `buf`.

@@ -12,6 +12,7 @@ use crate::index::{IndexHeader, Span};
 use crate::io::{Compression, Storage};
 use crate::part::{Part, PartRecords};
 use crate::policy::Tail;
+use std::ops::Range;
 
 impl Dataset {
     /// Divides the records into at most `n` shares of nearly equal size in bytes. Each share is a list of [`Part`]s that can be read
@@ -29,6 +30,7 @@ impl Dataset {
     /// - [`PartError::InMemory`] for bytes in memory
     /// - [`PartError::Gaps`], if damage was skipped in a shard: the damaged ranges are not found by binary search, and a stream stops at
     ///   them. `tfseek salvage` makes a shard without damage.
+    /// - [`PartError::Compressed`], if some records of a compressed shard belong to the dataset and others do not
     /// - [`PartError::NotUtf8`] for a path that is not UTF-8
     /// - Errors of the indexes
     pub fn shares(&self, n: u64) -> Result<Vec<Vec<Part>>> {
@@ -56,7 +58,11 @@ impl Dataset {
 struct Unit<'d> {
     file: &'d ShardFile,
     header: IndexHeader,
-    /// Record number of its first record.
+    /// The ordinals of the records that belong to the dataset.
+    records: Range<u64>,
+    /// The bytes of these records in the file.
+    bytes: Range<u64>,
+    /// Record number of the first one.
     first: u64,
     /// Position of its first byte on the axis.
     start: u64,
@@ -73,8 +79,8 @@ struct Axis<'d> {
     storage: &'d Storage,
 }
 
-/// A border between records: before record `i` of a unit, which begins at byte `offset` of its file. The first record of the next unit
-/// stands for the end of a unit.
+/// A border between records: before the record of a unit with the ordinal `i`, which begins at byte `offset` of its file. The first record of
+/// the next unit stands for the end of a unit.
 #[derive(Clone, Copy)]
 struct Cut {
     unit: usize,
@@ -93,9 +99,11 @@ impl<'d> Axis<'d> {
             if header.has_gaps() {
                 return Err(Error::from(PartError::Gaps).in_file(file.path()));
             }
-            if header.n_records > 0 {
-                let (start, end) = (len, len.saturating_add(header.indexed_end));
-                units.push(Unit { file, header, first, start, end });
+            if file.len() > 0 {
+                let (records, bytes) = (file.records(), bytes_of(file, &header)?);
+                let size = bytes.end.saturating_sub(bytes.start);
+                let (start, end) = (len, len.saturating_add(size));
+                units.push(Unit { file, header, records, bytes, first, start, end });
                 len = end;
             }
         }
@@ -105,8 +113,8 @@ impl<'d> Axis<'d> {
 
     fn shares(&self, n: u64) -> Result<Vec<Vec<Part>>> {
         let (mut shares, mut k) = (Vec::new(), 1);
-        let mut start = Cut { unit: 0, i: 0, offset: 0, at: 0 };
-        let end = Cut { unit: self.units.len(), i: 0, offset: 0, at: self.len };
+        let mut start = self.begin(0, 0);
+        let end = self.begin(self.units.len(), self.len);
         while k < n {
             let Some((cut, middle)) = self.nearest(muldiv(k, self.len, n))? else { break };
             if cut.at >= self.len {
@@ -130,24 +138,31 @@ impl<'d> Axis<'d> {
         Ok(shares)
     }
 
+    /// Returns the border before a unit.
+    fn begin(&self, unit: usize, at: u64) -> Cut {
+        let (i, offset) = self.units.get(unit).map_or((0, 0), |unit| (unit.records.start, unit.bytes.start));
+        Cut { unit, i, offset, at }
+    }
+
     /// Returns the border nearest to a position, and a position below which it is the nearest one. `None` at the end of the axis.
     fn nearest(&self, at: u64) -> Result<Option<(Cut, u64)>> {
         let unit = self.units.partition_point(|unit| unit.end <= at);
         let Some(of) = self.units.get(unit) else { return Ok(None) };
         let (i, offset, next) = if of.header.compression() == Compression::None {
-            let (i, span) = of.record_at(at.saturating_sub(of.start))?;
-            (i, span.offset, of.start.saturating_add(span.end()))
+            let (i, span) = of.record_at(of.bytes.start.saturating_add(at.saturating_sub(of.start)))?;
+            (i, span.offset, of.position(span.end()))
         } else {
-            (0, 0, of.end)
+            (of.records.start, of.bytes.start, of.end)
         };
-        let start = of.start.saturating_add(offset);
+        let start = of.position(offset);
         let middle = start.midpoint(next);
         Ok(Some(if at <= middle {
             (Cut { unit, i, offset, at: start }, middle)
         } else if next < of.end {
-            (Cut { unit, i: i.saturating_add(1), offset: next.saturating_sub(of.start), at: next }, next)
+            let offset = of.bytes.start.saturating_add(next.saturating_sub(of.start));
+            (Cut { unit, i: i.saturating_add(1), offset, at: next }, next)
         } else {
-            (Cut { unit: unit.saturating_add(1), i: 0, offset: 0, at: next }, next)
+            (self.begin(unit.saturating_add(1), next), next)
         }))
     }
 
@@ -155,14 +170,12 @@ impl<'d> Axis<'d> {
     fn share(&self, start: Cut, end: Cut) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         for (u, unit) in self.units.iter().enumerate().take(end.unit.saturating_add(1)).skip(start.unit) {
-            let (i, from) = if u == start.unit { (start.i, start.offset) } else { (0, 0) };
-            let (j, to) = if u == end.unit {
-                (end.i, end.offset)
-            } else {
-                (unit.header.n_records, unit.header.indexed_end)
-            };
+            let whole = (unit.records.start, unit.bytes.start);
+            let (i, from) = if u == start.unit { (start.i, start.offset) } else { whole };
+            let (j, to) =
+                if u == end.unit { (end.i, end.offset) } else { (unit.records.end, unit.bytes.end) };
             let Some(records) = j.checked_sub(i).filter(|records| *records > 0) else { continue };
-            let first = unit.first.saturating_add(i);
+            let first = unit.first.saturating_add(i.saturating_sub(unit.records.start));
             let of = PartRecords { bytes: from..to, ordinal: i, first, records: Some(records) };
             let path = unit.file.path();
             let object = self.storage.object_stamp(path);
@@ -174,6 +187,11 @@ impl<'d> Axis<'d> {
 }
 
 impl Unit<'_> {
+    /// Returns the position on the axis of a byte of the file.
+    fn position(&self, offset: u64) -> u64 {
+        self.start.saturating_add(offset.saturating_sub(self.bytes.start))
+    }
+
     /// Returns the record that contains byte `offset`, and its span.
     fn record_at(&self, offset: u64) -> Result<(u64, Span)> {
         let index = self.file.known_index()?;
@@ -182,7 +200,7 @@ impl Unit<'_> {
             index.locate(i).map_err(|e| e.at(at))
         };
         // Record `low` begins at `offset` or before, record `high` after it.
-        let (mut low, mut high) = (0u64, self.header.n_records);
+        let (mut low, mut high) = (self.records.start, self.records.end);
         while high.saturating_sub(low) > 1 {
             let i = low.midpoint(high);
             if locate(i)?.offset <= offset {
@@ -193,6 +211,22 @@ impl Unit<'_> {
         }
         Ok((low, locate(low)?))
     }
+}
+
+/// Returns the bytes of the records of a shard that belong to the dataset. Those of a compressed shard cannot be read from the middle.
+fn bytes_of(file: &ShardFile, header: &IndexHeader) -> Result<Range<u64>> {
+    if file.is_whole() {
+        return Ok(0..header.indexed_end);
+    }
+    let found = (|| {
+        if header.compression() != Compression::None {
+            return Err(PartError::Compressed.into());
+        }
+        let (index, records) = (file.known_index()?, file.records());
+        let end = index.locate(records.end.saturating_sub(1))?.end();
+        Ok(index.locate(records.start)?.offset..end)
+    })();
+    found.map_err(|e: Error| e.in_file(file.path()))
 }
 
 /// Returns `a * b / c` rounded down, for results below 2^64. 0 if `c` is 0.

@@ -25,6 +25,8 @@ pub enum PartError {
     InMemory,
     /// Damage was skipped when the shard was indexed. A part is a range without damage.
     Gaps,
+    /// The dataset has some records of a compressed shard, which is read from its beginning.
+    Compressed,
     /// The path of the shard is not UTF-8, so it has no form in JSON.
     NotUtf8,
     /// The bytes of the part hold another number of records.
@@ -56,6 +58,9 @@ impl fmt::Display for PartError {
             PartError::Gaps => f.write_str(
                 "expected a shard without damage, found one whose damage was skipped: parts contain whole records only",
             ),
+            PartError::Compressed => {
+                f.write_str("expected all records of the compressed shard or none, found a dataset with some")
+            }
             PartError::NotUtf8 => f.write_str("expected a path in UTF-8: parts are JSON"),
             PartError::Records { expected, found, more } => {
                 let (expected, least) = (Count(*expected, "record"), if *more { "at least " } else { "" });

@@ -5,6 +5,7 @@ mod compressed;
 mod damaged;
 mod dataset;
 mod parts;
+mod ranges;
 mod refresh;
 mod replaced;
 mod torn_compressed;

@@ -16,8 +16,8 @@ use tfseek::{Dataset, FeatureBuf};
 /// The columns of a scan that are read from column files.
 pub(super) struct SavedColumns {
     columns: Vec<SavedColumn>,
-    /// The number after the last record of each shard.
-    ends: Vec<u64>,
+    /// For each shard the number after its last record, and the ordinal of its first record in the file.
+    shards: Vec<(u64, u64)>,
 }
 
 /// A column of a scan, and its values.
@@ -66,8 +66,8 @@ impl SavedColumn {
 
 impl SavedColumns {
     pub(super) fn new(dataset: &Dataset, columns: Vec<SavedColumn>) -> SavedColumns {
-        let ends = dataset.shards().map(|shard| shard.start.saturating_add(shard.len)).collect();
-        SavedColumns { columns, ends }
+        let shards = dataset.shards().map(|shard| (shard.start.saturating_add(shard.len), shard.first));
+        SavedColumns { columns, shards: shards.collect() }
     }
 
     /// Returns the values of these records, one array for each column.
@@ -166,16 +166,17 @@ impl SavedColumns {
         });
         let shards = column.values.shards();
         // Records are mostly of the shard of the record before.
-        let (mut shard, mut start, mut end) = (None, 1, 0);
+        let (mut shard, mut start, mut end, mut first) = (None, 1, 0, 0);
         for &number in numbers {
             if !(start..end).contains(&number) {
-                let s = self.ends.partition_point(|&end| end <= number);
+                let s = self.shards.partition_point(|&(end, _)| end <= number);
                 shard = shards.get(s);
-                start = s.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-                end = self.ends.get(s).copied().unwrap_or(0);
+                start =
+                    s.checked_sub(1).and_then(|before| self.shards.get(before)).map_or(0, |&(end, _)| end);
+                (end, first) = self.shards.get(s).copied().unwrap_or((0, 0));
             }
             let value = match shard {
-                Some(shard) => shard.get(number.saturating_sub(start))?,
+                Some(shard) => shard.get(number.saturating_sub(start).saturating_add(first))?,
                 None => None,
             };
             f(number, value.or(default))?;

@@ -47,16 +47,16 @@ fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {
     for (number, shard) in shards.enumerate().filter(|(_, shard)| shard.len > 0) {
         let index = dataset.index(number).ok()?;
         let end = shard.start.checked_add(shard.len)?;
-        let mut from = index.locate(0).ok()?.offset;
+        let mut from = index.locate(shard.first).ok()?.offset;
         // The borders of batches in this shard.
         let mut border = first.checked_add(step)?;
         while border < end {
-            let to = index.locate(border.checked_sub(shard.start)?).ok()?.offset;
+            let to = index.locate(shard.first.checked_add(border.checked_sub(shard.start)?)?).ok()?.offset;
             largest = largest.max(batch.saturating_add(to.saturating_sub(from)));
             (batch, from, first) = (0, to, border);
             border = border.checked_add(step)?;
         }
-        let last = index.locate(shard.len.checked_sub(1)?).ok()?;
+        let last = index.locate(shard.first.checked_add(shard.len.checked_sub(1)?)?).ok()?;
         batch = batch.saturating_add(last.offset.saturating_add(last.payload_len).saturating_sub(from));
     }
     Some(largest.max(batch))
