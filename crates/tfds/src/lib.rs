@@ -55,7 +55,6 @@ pub use array::Array;
 pub use builder::{Builder, BuilderOptions, Opener, Split, SplitSelection};
 pub use check::{CheckedInfo, CheckedSplit, FileSplit, SplitCheck};
 pub use compile::{DecodeOptions, EncodedPictures, LeafColumn, Node};
-pub use compile::{DecodeOptions, EncodedPictures, Node};
 pub use copy::{CopiedSplit, CopySource};
 pub use decoder::Decoder;
 pub use error::{Result, TfdsError, TfdsErrorKind};
