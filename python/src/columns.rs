@@ -71,7 +71,16 @@ fn column<'py>(
         Column::Optional(optional) => {
             let (shape, present) = (&*optional.shape, &optional.present);
             let found = values(py, &optional.values, Some(present), shape, bytes_as, cache)?;
-            let present = ArrayData::Bool(present.clone()).shaped(py, shape)?;
+            let present = match shape {
+                // All values of a row are present, or none.
+                [rows, inner @ ..] if !inner.is_empty() => {
+                    let per_row = inner.iter().product::<usize>();
+                    let first = |row: usize| present.get(row.saturating_mul(per_row)).copied();
+                    let rows = (0..*rows).map(|row| first(row).unwrap_or(1)).collect::<Vec<_>>();
+                    ArrayData::Bool(rows.into()).flat(py)?
+                }
+                shape => ArrayData::Bool(present.clone()).shaped(py, shape)?,
+            };
             Ok(hooks::feature_column(py)?.call1((found, present))?)
         }
         Column::Sparse(sparse) => {

@@ -8,6 +8,7 @@ use crate::mix::LoaderSources;
 use crate::options::{Choice, FeatureName, LoaderVerify, Seed};
 use crate::repeated::StringCaches;
 use crate::strings::BytesAs;
+use crate::tfds_batch::Nesting;
 use crate::wait::{self, CallState, Progress};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -32,6 +33,8 @@ pub(crate) struct LoaderConfig {
     bytes_as: BytesAs,
     /// Columns of pictures without a common size.
     pictures: BTreeSet<String>,
+    /// Dicts around columns.
+    nesting: Option<Nesting>,
     /// Strings of earlier batches.
     strings: StringCaches,
     /// Fingerprint of all records, after its first use.
@@ -53,7 +56,7 @@ impl LoaderConfig {
         };
         let (is_sequence, source, view) = (sources.is_sequence(), sources.dataset().cloned(), sources.view());
         let starts = sources.starts().collect();
-        let pictures = sources.pictures_of_any_size();
+        let (pictures, nesting) = (sources.pictures_of_any_size(), sources.nesting(py)?);
         let options = wait::run(py, None, move |_| sources.options(contiguous))?;
         let options = options.pictures(Arc::new(DecoderPool::default()));
         let buckets = arguments.take_buckets()?;
@@ -97,6 +100,7 @@ impl LoaderConfig {
             starts,
             bytes_as,
             pictures,
+            nesting,
             strings,
             fingerprint,
         })
@@ -114,7 +118,10 @@ impl LoaderConfig {
                 }
             }
         }
-        Ok(found)
+        match &self.nesting {
+            Some(nesting) => Ok(nesting.nested(py, found.cast()?)?.into_any()),
+            None => Ok(found),
+        }
     }
 
     /// Returns the fingerprint of saved states. The first call opens the shards of a pack. It handles signals, and does not hold the

@@ -57,6 +57,11 @@ impl PyDataset {
         PyDataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared), schema: PyOnceLock::new() }
     }
 
+    /// Returns records of a dataset.
+    pub(crate) fn selected(shared: SharedDataset, ids: Ids) -> PyDataset {
+        PyDataset { ids, ..PyDataset::whole(shared) }
+    }
+
     /// Returns the dataset, or `None` if this is a view of some of its records.
     fn whole_dataset(&self) -> Option<&tfseek::Dataset> {
         self.view_ids().is_none().then_some(&self.shared.dataset)

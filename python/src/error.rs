@@ -60,9 +60,14 @@ impl From<BindingError> for PyErr {
     fn from(failure: BindingError) -> PyErr {
         match failure {
             BindingError::Python(e) => e,
-            BindingError::Tfseek(e) => Python::attach(|py| exception(py, &e).unwrap_or_else(|other| other)),
+            BindingError::Tfseek(e) => Python::attach(|py| raised(py, &e)),
         }
     }
+}
+
+/// Returns the exception for an error.
+pub(crate) fn raised(py: Python<'_>, e: &Error) -> PyErr {
+    exception(py, e).unwrap_or_else(|other| other)
 }
 
 /// Converts an error to an exception with the fields that `tfseek.Error` documents.

@@ -4,9 +4,8 @@ use crate::config::{LoaderArguments, LoaderConfig};
 use crate::error::{BindingError, Result, message};
 use crate::headroom::{self, Headroom};
 use crate::memory::ArrayData;
-use crate::mix::LoaderSources;
+use crate::mix::{LoaderSources, SourceSpec};
 use crate::options::Choice;
-use crate::schema::PySchema;
 use crate::strings::BytesAs;
 use crate::wait::{Progress, SIGNAL_INTERVAL, Unit};
 use crate::warning::PyWarning;
@@ -212,14 +211,14 @@ impl LoaderCore {
     fn new(
         py: Python<'_>,
         dataset: &Bound<'_, PyAny>,
-        schema: Option<&Bound<'_, PySchema>>,
+        schema: Option<SourceSpec>,
         bytes_as: Choice<BytesAs>,
         arguments: &Bound<'_, PyDict>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<LoaderCore> {
         let arguments = LoaderArguments::new(arguments)?;
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
-        let sources = LoaderSources::new(dataset, schema.map(|schema| schema.get()))?;
+        let sources = LoaderSources::new(dataset, schema)?;
         let config = LoaderConfig::new(py, sources, bytes_as.0, arguments, progress)?;
         let loader = config.build(py)?;
         let steps = loader.cursor().steps_left()?;

@@ -14,6 +14,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::ffi::c_int;
+use std::ops::Range;
 use tfseek::TensorDType;
 use tfseek::batch::{ArrayBits, ArrayValues, Buf};
 use tfseek::io::Region;
@@ -67,18 +68,23 @@ impl ArrayMemory {
 }
 
 impl ArrayMemory {
-    /// Creates a memory of this shape.
+    /// Creates a memory of these values and this shape.
     ///
     /// # Errors
-    /// If the shape does not match the number of values, or the values are not aligned. No bug elsewhere can create an array that
-    /// reads beyond its memory or unaligned.
-    fn new(data: ArrayData, shape: &[usize]) -> PyResult<ArrayMemory> {
+    /// If the shape does not match the number of values, if there are fewer, or if they are not aligned. No bug elsewhere can create an
+    /// array that reads beyond its memory or unaligned.
+    fn new(data: ArrayData, values: Range<usize>, shape: &[usize]) -> PyResult<ArrayMemory> {
         let elements = shape.iter().try_fold(1usize, |n, &dimension| n.checked_mul(dimension));
-        if elements != Some(data.len()) {
-            let message = format!("expected the values of shape {shape:?}, found {} values", data.len());
+        if elements != Some(values.len()) || values.start > values.end || values.end > data.len() {
+            let message = format!(
+                "expected the values of shape {shape:?}, found {} of {} values",
+                values.len(),
+                data.len()
+            );
             return Err(PyRuntimeError::new_err(message));
         }
-        let address = data.address();
+        // The offset is that of a value in memory, or of its end.
+        let address = data.address() + values.start * data.size();
         if !address.is_multiple_of(data.align()) {
             let message =
                 format!("expected values aligned to {} bytes, found address {address:#x}", data.align());
@@ -193,6 +199,18 @@ impl ArrayData {
         }
     }
 
+    /// Returns the size of an element in bytes.
+    fn size(&self) -> usize {
+        match self {
+            ArrayData::Array(values) => values.dtype().size().unwrap_or(1),
+            // These types are as large as they are aligned.
+            ArrayData::Int64(_) | ArrayData::Int32(_) | ArrayData::Float32(_) | ArrayData::Floats(_) => {
+                self.align()
+            }
+            ArrayData::Bytes(_) | ArrayData::Bool(_) | ArrayData::Region(_) => 1,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             ArrayData::Int64(values) => values.len(),
@@ -210,7 +228,21 @@ impl ArrayData {
     /// # Errors
     /// Those of [`ArrayMemory::new`].
     pub(crate) fn shaped<'py>(self, py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-        read_only_array(Bound::new(py, ArrayMemory::new(self, shape)?)?)
+        let len = self.len();
+        self.part(py, 0..len, shape)
+    }
+
+    /// Returns a read-only array of some of the values.
+    ///
+    /// # Errors
+    /// Those of [`ArrayMemory::new`].
+    pub(crate) fn part<'py>(
+        self,
+        py: Python<'py>,
+        values: Range<usize>,
+        shape: &[usize],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        read_only_array(Bound::new(py, ArrayMemory::new(self, values, shape)?)?)
     }
 
     /// Returns a read-only array of one dimension.

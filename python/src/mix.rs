@@ -1,24 +1,47 @@
 //! The sources of a loader: one dataset, or a `tfseek.Mix` of several.
 
 use crate::dataset::PyDataset;
-use crate::error::Result;
+use crate::error::{BindingError, Result};
+use crate::hooks;
 use crate::ids::Ids;
 use crate::options::Choice;
 use crate::schema::PySchema;
+use crate::tfds::{TfdsDecoder, failure};
+use crate::tfds_batch::Nesting;
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use tfseek::loader::Mix;
 use tfseek::order::MixStop;
 use tfseek::{BatchParser, FeatureSpec, LoaderOptions};
+use tfseek_tfds::Decoder;
 
 /// Record size in bytes below which a second copy is cheap.
 const SMALL: u64 = 16 << 10;
+
+/// What the records of a source are parsed to.
+#[derive(Clone)]
+pub(crate) enum SourceSpec {
+    Schema(tfseek::Schema),
+    /// The features of a data set of `tfseek.tfds`.
+    Features(Decoder),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for SourceSpec {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<SourceSpec> {
+        match from.cast::<TfdsDecoder>() {
+            Ok(decoder) => Ok(SourceSpec::Features(decoder.get().decoder.clone())),
+            Err(_) => Ok(SourceSpec::Schema(from.cast::<PySchema>()?.get().schema().clone())),
+        }
+    }
+}
 
 /// One dataset or view with its schema.
 pub(crate) struct LoaderSource {
     pub(crate) dataset: tfseek::Dataset,
     ids: Option<Ids>,
-    schema: Option<tfseek::Schema>,
+    spec: Option<SourceSpec>,
     weight: u64,
     rename: BTreeMap<String, String>,
 }
@@ -31,23 +54,34 @@ pub(crate) struct LoaderSources {
 }
 
 /// A source of a mix in Python: dataset, schema, weight, and names of columns by key.
-type PySource<'py> = (Bound<'py, PyDataset>, Option<Bound<'py, PySchema>>, u64, BTreeMap<String, String>);
+type PySource<'py> = (Bound<'py, PyDataset>, Option<SourceSpec>, u64, BTreeMap<String, String>);
 
 impl LoaderSource {
-    fn new(dataset: &PyDataset, schema: Option<&PySchema>, weight: u64) -> LoaderSource {
+    fn new(dataset: &PyDataset, spec: Option<SourceSpec>, weight: u64) -> LoaderSource {
         LoaderSource {
             dataset: dataset.shared.dataset.clone(),
             ids: dataset.view_ids(),
-            schema: schema.map(|schema| schema.schema().clone()),
+            spec,
             weight,
             rename: BTreeMap::new(),
         }
     }
 
+    fn schema(&self) -> Option<&tfseek::Schema> {
+        match &self.spec {
+            Some(SourceSpec::Schema(schema)) => Some(schema),
+            _ => None,
+        }
+    }
+
     /// Returns the options of a loader of this source.
     fn options(&self, contiguous: bool) -> Result<LoaderOptions> {
-        let options = match &self.schema {
-            Some(schema) => {
+        let options = match &self.spec {
+            Some(SourceSpec::Features(decoder)) => {
+                let parser = decoder.parser().map_err(|e| Python::attach(|py| failure(py, &e)))?;
+                self.dataset.loader(decoder.schema()).parser(parser.contiguous_bytes(contiguous))
+            }
+            Some(SourceSpec::Schema(schema)) => {
                 let names = self.rename.iter().map(|(key, name)| (&**key, &**name));
                 let parser = BatchParser::new(schema).contiguous_bytes(contiguous).rename(names)?;
                 self.dataset.loader(schema).parser(parser)
@@ -63,30 +97,27 @@ impl LoaderSource {
 
 impl LoaderSources {
     /// Takes a dataset and its schema, or `(sources, whole_batches, stop)` of a mix.
-    pub(crate) fn new(from: &Bound<'_, PyAny>, schema: Option<&PySchema>) -> PyResult<LoaderSources> {
+    pub(crate) fn new(from: &Bound<'_, PyAny>, spec: Option<SourceSpec>) -> PyResult<LoaderSources> {
         if let Ok(dataset) = from.cast::<PyDataset>() {
-            return Ok(LoaderSources {
-                sources: vec![LoaderSource::new(dataset.get(), schema, 1)],
-                mix: None,
-            });
+            return Ok(LoaderSources { sources: vec![LoaderSource::new(dataset.get(), spec, 1)], mix: None });
         }
         let (sources, whole_batches, Choice(stop)) =
             from.extract::<(Vec<PySource<'_>>, bool, Choice<MixStop>)>()?;
-        let sources = sources.iter().map(|(dataset, schema, weight, rename)| LoaderSource {
-            rename: rename.clone(),
-            ..LoaderSource::new(dataset.get(), schema.as_ref().map(|schema| schema.get()), *weight)
+        let sources = sources.into_iter().map(|(dataset, spec, weight, rename)| LoaderSource {
+            rename,
+            ..LoaderSource::new(dataset.get(), spec, weight)
         });
         Ok(LoaderSources { sources: sources.collect(), mix: Some((whole_batches, stop)) })
     }
 
     /// Returns true if the batches are of SequenceExamples.
     pub(crate) fn is_sequence(&self) -> bool {
-        self.sources.iter().filter_map(|source| source.schema.as_ref()).any(tfseek::Schema::is_sequence)
+        self.sources.iter().filter_map(LoaderSource::schema).any(tfseek::Schema::is_sequence)
     }
 
     /// Returns the names of the columns of pictures without a common size.
     pub(crate) fn pictures_of_any_size(&self) -> BTreeSet<String> {
-        let each = self.sources.iter().filter_map(|source| Some((source, source.schema.as_ref()?)));
+        let each = self.sources.iter().filter_map(|source| Some((source, source.schema()?)));
         let names = each.flat_map(|(source, schema)| {
             let specs = schema.features().iter();
             let open =
@@ -94,6 +125,25 @@ impl LoaderSources {
             open.map(|(key, _)| source.rename.get(key).unwrap_or(key).clone())
         });
         names.collect()
+    }
+
+    /// Returns the dicts around the columns of data sets of `tfseek.tfds`. `None` if there are none.
+    ///
+    /// # Errors
+    /// `SpecError` if two of them have a column in different dicts.
+    pub(crate) fn nesting(&self, py: Python<'_>) -> Result<Option<Nesting>> {
+        let mut nesting = None;
+        for source in &self.sources {
+            let Some(SourceSpec::Features(decoder)) = &source.spec else { continue };
+            if let Some(path) = nesting.get_or_insert_with(Nesting::default).add(decoder) {
+                let message =
+                    format!("feature {path:?}: expected the same dicts and sizes in all sources of a mix");
+                return Err(BindingError::Python(PyErr::from_value(
+                    hooks::spec_error(py)?.call1((message,))?,
+                )));
+            }
+        }
+        Ok(nesting)
     }
 
     /// Returns true if records are small enough that the parsing threads should copy byte strings together, while the records are in the

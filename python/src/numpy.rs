@@ -18,6 +18,12 @@ fn array<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     FOUND.import(py, "numpy", "array")
 }
 
+/// Returns a scalar, faster than through an array without dimensions.
+pub(crate) fn int64<'py>(py: Python<'py>, value: i64) -> PyResult<Bound<'py, PyAny>> {
+    static FOUND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    FOUND.import(py, "numpy", "int64")?.call1((value,))
+}
+
 /// Returns a read-only array of Python objects.
 pub(crate) fn objects<'py>(
     py: Python<'py>,

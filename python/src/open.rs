@@ -25,30 +25,12 @@ pub(crate) fn open(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<PyDataset> {
     let paths: Vec<OsString> = argument(&arguments, "paths")?;
-    let Choice::<IndexMode>(index) = argument(&arguments, "index")?;
-    let index_dir: Option<PathBuf> = argument(&arguments, "index_dir")?;
-    let Choice::<Verify>(verify) = argument(&arguments, "verify")?;
     let Choice::<ReadMode>(io) = argument(&arguments, "io")?;
     let Choice::<KindOption>(kind) = argument(&arguments, "kind")?;
-    let Choice::<Tail>(tail) = argument(&arguments, "tail")?;
-    let Choice::<Damage>(damage) = argument(&arguments, "damage")?;
-    let rest: Option<PathBuf> = argument(&arguments, "rest")?;
-    let allow_missing = argument(&arguments, "allow_missing")?;
-    let threads: Option<usize> = argument(&arguments, "threads")?;
-    let max_record: Option<u64> = argument(&arguments, "max_record")?;
     let features: Vec<String> = argument(&arguments, "columns")?;
+    let allow_missing = argument(&arguments, "allow_missing")?;
+    let options = options_of(&arguments)?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-    let mut index = IndexOptions::new().mode(index).tail(tail).damage(damage).threads(threads);
-    if let Some(dir) = index_dir {
-        index = index.index_dir(dir);
-    }
-    if let Some(dir) = rest {
-        index = index.rest(dir);
-    }
-    let mut options = DatasetOptions::new().index(index).verify(verify).allow_missing(allow_missing);
-    if let Some(bytes) = max_record {
-        options = options.max_record(bytes);
-    }
     let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
     let (shown, given) = (progress.is_some(), paths.clone());
     let (dataset, columns) = wait::run(py, progress, move |call| {
@@ -66,13 +48,42 @@ pub(crate) fn open(
     )))
 }
 
+/// Returns the options for the shards.
+pub(crate) fn options_of(arguments: &Bound<'_, PyDict>) -> Result<DatasetOptions> {
+    let Choice::<IndexMode>(index) = argument(arguments, "index")?;
+    let index_dir: Option<PathBuf> = argument(arguments, "index_dir")?;
+    let Choice::<Verify>(verify) = argument(arguments, "verify")?;
+    let Choice::<Tail>(tail) = argument(arguments, "tail")?;
+    let Choice::<Damage>(damage) = argument(arguments, "damage")?;
+    let rest: Option<PathBuf> = argument(arguments, "rest")?;
+    let allow_missing = argument(arguments, "allow_missing")?;
+    let threads: Option<usize> = argument(arguments, "threads")?;
+    let max_record: Option<u64> = argument(arguments, "max_record")?;
+    let mut index = IndexOptions::new().mode(index).tail(tail).damage(damage).threads(threads);
+    if let Some(dir) = index_dir {
+        index = index.index_dir(dir);
+    }
+    if let Some(dir) = rest {
+        index = index.rest(dir);
+    }
+    let options = DatasetOptions::new().index(index).verify(verify).allow_missing(allow_missing);
+    Ok(match max_record {
+        Some(bytes) => options.max_record(bytes),
+        None => options,
+    })
+}
+
 #[allow(unsafe_code)]
-fn open_with(options: &DatasetOptions, io: ReadMode, paths: &[PathBuf]) -> tfseek::Result<tfseek::Dataset> {
+pub(crate) fn open_with(
+    options: &DatasetOptions,
+    io: ReadMode,
+    paths: &[PathBuf],
+) -> tfseek::Result<tfseek::Dataset> {
     if io == ReadMode::Pread {
         return options.open(paths);
     }
-    // SAFETY: the caller of `tfseek.open` guarantees that no process overwrites or truncates the files while the dataset, one that
-    // `refresh` makes of it, or an array made from them, exists. Its docstring states this contract. `io="pread"` needs no guarantee.
+    // SAFETY: the caller of `tfseek.open` or `tfseek.tfds.open` guarantees that no process overwrites or truncates the files while the dataset, one that
+    // `refresh` makes of it, or an array made from them, exists. Their docstrings state this contract. `io="pread"` needs no guarantee.
     match unsafe { options.open_with_maps(paths) } {
         Ok(dataset) => Ok(dataset),
         Err(e) if io == ReadMode::Auto && is_map_limit(&e) => options.open(paths),

@@ -14,6 +14,7 @@ use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, MixStop, seed_of};
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 use tfseek_arrow::{ByteStrings, ClassLabels, Tensors};
+use tfseek_tfds::Rounding;
 
 /// An option whose values are strings in Python.
 pub(crate) struct Choice<T>(pub(crate) T);
@@ -178,6 +179,7 @@ choices! {
     ClassLabels: "labels" { "names" => ClassLabels::Names, "numbers" => ClassLabels::Numbers }
     Tensors: "tensors" { "lists" => Tensors::Lists, "extension" => Tensors::Extension }
     Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
+    Rounding: "rounding" { "closest" => Rounding::Closest, "pct1_dropremainder" => Rounding::Pct1DropRemainder }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
     Damage: "damage" { "raise" => Damage::Raise, "skip" => Damage::Skip }
     MixStop: "stop" { "never" => MixStop::Never, "first" => MixStop::First, "all" => MixStop::All }

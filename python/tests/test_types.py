@@ -34,7 +34,7 @@ def test_generic_classes_have_parameters_at_run_time(ds: tfseek.Dataset) -> None
         (tfseek.Stream[bytes], tfseek.Stream),
     ):
         assert typing.get_origin(generic) is plain
-    assert typing.get_type_hints(tfseek.Loader.__init__)["ds"] == typing.Union[tfseek.Dataset[Any], tfseek.Mix]
+    assert typing.get_type_hints(tfseek.Loader.__init__)["ds"] == typing.Union[tfseek.Dataset[Any], tfseek.Mix, tfseek.tfds.Dataset]
     assert typing.get_type_hints(tfseek.open)["return"] == tfseek.Dataset[Any]
     assert isinstance(ds, tfseek.Dataset) and pickle.loads(pickle.dumps(tfseek.Stream)) is tfseek.Stream
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping as _Mapping
 from collections.abc import Sequence as _Sequence
 
 from . import _rust as _rust
-from . import io, train
+from . import io, tfds, train
 from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import (
@@ -51,6 +51,7 @@ from ._write_arrow import WrittenSet, write
 #: Names of dtypes, so that feature specs written for ``tf.io`` work.
 int64, float32, string = "int64", "float32", "string"
 
+_Sequence.register(tfds.Steps)  # pyright: ignore[reportAttributeAccessIssue]
 _Sequence.register(Dataset)  # pyright: ignore[reportAttributeAccessIssue]
 _Mapping.register(Example)  # pyright: ignore[reportAttributeAccessIssue]
 _Mapping.register(FeatureLists)  # pyright: ignore[reportAttributeAccessIssue]
@@ -125,6 +126,7 @@ __all__ = [
     "stats",
     "stream",
     "string",
+    "tfds",
     "train",
     "unpack",
     "verify",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
 from ._columns import Ragged
 from ._errors import OrderError
-from ._tfseek import Dataset, Schema, StepInfo
+from ._tfseek import Dataset, Schema, StepInfo, TfdsDecoder
 
 _SIZES = ("batch_size", "global_batch_size", "tokens_per_batch")
 
@@ -64,7 +64,7 @@ def _integers(name: str, values: Any) -> Any:
 class Padding:
     """The padding of the ragged columns of batches. ``by`` is the feature whose number of values is the length of a record, if there is one."""
 
-    def __init__(self, schema: Schema, by: Any) -> None:
+    def __init__(self, schema: Union[Schema, TfdsDecoder], by: Any) -> None:
         name = by.decode() if isinstance(by, bytes) else by
         form = json.loads(schema.to_json())
         features = form.get("context", {}) if schema.is_sequence else form.get("features", {})
@@ -88,9 +88,14 @@ class Padding:
         """Replaces each ragged column of a batch by ``(values, mask)``."""
         context, *lists = batch if isinstance(batch, tuple) else (batch,)
         for columns, longest in ((context, info.longest), *((part, None) for part in lists)):
-            for name, column in columns.items():
-                if isinstance(column, Ragged):
-                    columns[name] = self._padded(name, column, longest)
+            self._pad(columns, "", longest)
+
+    def _pad(self, columns: dict[str, Any], path: str, longest: Optional[int]) -> None:
+        for name, column in columns.items():
+            if isinstance(column, Ragged):
+                columns[name] = self._padded(path + name, column, longest)
+            elif isinstance(column, dict):
+                self._pad(column, f"{path}{name}/", longest)
 
     def _padded(self, name: str, column: Ragged, longest: Optional[int]) -> Any:
         # The values of a row are in items of a fixed shape. A column with several ragged dimensions has no length of its own.

@@ -252,7 +252,8 @@ class Column(_Parts):
     ``len`` is the number of rows. ``column[i]`` is the value of row ``i``, or ``None``. ``column[a:b]`` is a ``Column``. NumPy and pandas
     convert it to floats with NaN for missing values, to integers if no value is missing, and to objects with ``None``.
 
-    values: int64, float32, objects, or strings of fixed width; a missing value is 0, ``None`` in an array of objects, or ``b""``.
+    values: int64, float32, objects, or strings of fixed width; a missing value is 0, ``None`` in an array of objects, or ``b""``. Of a
+        :class:`tfseek.tfds.Dataset` they have any dtype, and may have a shape; a missing value is the one that TFDS uses.
     present: bool; true if the row has a value.
     """
 
@@ -295,9 +296,9 @@ class Column(_Parts):
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
         values, present = _array(self.values), _array(self.present)
-        if values.dtype.kind in "if" and not present.all():
-            nan = np.nan if values.dtype.kind == "i" else values.dtype.type("nan")
-            values = np.where(present, values, nan)
+        if values.dtype.kind in "biufV" and not present.all():
+            nan = values.dtype.type("nan") if values.dtype.kind in "fV" else np.nan
+            values = np.where(present.reshape(present.shape + (1,) * (values.ndim - present.ndim)), values, nan)
         elif values.dtype == object and isinstance(self.values, Bytes):
             values[~present] = None
         return values.astype(dtype, copy=bool(copy)) if dtype is not None or copy else values
@@ -384,18 +385,33 @@ class Bytes(_Parts):
         return f"Bytes({_rows(self)}, {_counted(len(self), 'row')})"
 
 
-def pictures(column: Any) -> Any:
-    """Returns the pictures of a column as a list of arrays ``[height, width, channels]``, which share its memory.
+def pictures(column: Any, sizes: Sequence[Optional[int]] = (None, None)) -> Any:
+    """Returns the pictures of a column as a list of arrays, which share its memory.
 
-    The rows of the column are the lines of each picture, and the rows of these are pixels. Other columns are returned as they are.
+    Its innermost row splits are the dimensions of each array, which ``sizes`` has up to the last open one: by default the lines of a picture, and the pixels
+    of a line. The splits around them make lists of lists. Other columns are returned as they are.
     """
     if not isinstance(column, Ragged):
         return column
-    lines, pixels = column.row_splits
-    ends = pixels[lines].tolist()
-    heights, channels = np.diff(lines).tolist(), column.values.shape[1]
-    spans = zip(ends, ends[1:], heights)
-    return [column.values[start:end].reshape(height, -1, channels) for start, end, height in spans]
+    outer = len(column.row_splits) - len(sizes)
+    inner = column.row_splits[outer:]
+    ends: Any = np.arange(len(inner[0]))
+    shapes = []
+    for size, splits in zip(sizes, inner):
+        # The size of the first row is that of all rows. An array without rows has none of it.
+        starts = ends[:-1]
+        lengths = np.append(np.diff(splits), 0)[starts] * (ends[1:] > starts)
+        shapes.append(lengths if size is None else np.full(len(starts), size))
+        ends = splits[ends]
+    ends = ends.tolist()
+    shape = zip(*(lengths.tolist() for lengths in shapes))
+    spans = zip(ends, ends[1:], shape)
+    rest = column.values.shape[1:]
+    arrays = [column.values[start:end].reshape(*own, *rest) for start, end, own in spans]
+    for splits in reversed(column.row_splits[:outer]):
+        rows = splits.tolist()
+        arrays = [arrays[start:end] for start, end in zip(rows, rows[1:])]
+    return arrays
 
 
 def _mapped(function: Callable[[Any], Any], part: Any) -> Any:

@@ -7,7 +7,7 @@ import json
 import operator
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, cast, overload
 
 import numpy as np
@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from ._buckets import Padding, check_buckets
 from ._errors import OrderError
-from ._features import Features, schema_of
+from ._features import Features
 from ._mix import Mix
 from ._progress import Progress
 from ._report import LoaderClock, Report
+from ._tfds import Dataset as TfdsDataset
+from ._tfds import Parser, source_of
 from ._tfseek import Dataset, LoaderCore, StepInfo
 from ._transform import TransformThreads, add_columns, transformed, with_info
 from ._warnings import Warning, raise_all
@@ -100,7 +102,8 @@ class Loader(Generic[Batch]):
     released.
 
     ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers: ``ds[:1000]``, ``ds.filter("label == 3")``. Or a
-        :class:`tfseek.Mix` of several, without a ``spec``.
+        :class:`tfseek.Mix` of several, without a ``spec``. Or a :class:`tfseek.tfds.Dataset`, whose batches are nested dicts, with a list of its
+        features as ``spec``, such as ``["image", "objects"]``, or ``None`` for all of them.
     spec: a dict of feature specs, a :class:`tfseek.Schema` (the file of ``--schema`` in the command), or ``None`` for unparsed records.
     batch_size, global_batch_size: number of samples per batch of one rank, or of all ranks together. Exactly one is required. With
         ``global_batch_size`` the samples of a step do not depend on the number of ranks.
@@ -159,6 +162,15 @@ class Loader(Generic[Batch]):
     @overload
     def __init__(
         self: Loader[dict[str, Any]],
+        ds: TfdsDataset,
+        spec: Optional[Iterable[str]] = None,
+        *,
+        transform: None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[dict[str, Any]],
         ds: Dataset[Any],
         spec: Mapping[Any, Any],
         *,
@@ -168,8 +180,8 @@ class Loader(Generic[Batch]):
     @overload
     def __init__(
         self: Loader[Result],
-        ds: Union[Dataset[Any], Mix],
-        spec: Optional[Features] = None,
+        ds: Union[Dataset[Any], Mix, TfdsDataset],
+        spec: Union[Features, Iterable[str], None] = None,
         *,
         transform: Callable[..., Result],
         **options: Unpack[LoaderOptions],
@@ -186,8 +198,8 @@ class Loader(Generic[Batch]):
     ) -> None: ...
     def __init__(
         self,
-        ds: Union[Dataset[Any], Mix],
-        spec: Optional[Features] = None,
+        ds: Union[Dataset[Any], Mix, TfdsDataset],
+        spec: Union[Features, Iterable[str], None] = None,
         *,
         batch_size: Union[int, Sequence[int], None] = None,
         global_batch_size: Union[int, Sequence[int], None] = None,
@@ -222,7 +234,8 @@ class Loader(Generic[Batch]):
     ) -> None:
         # The first statement: the local variables are the arguments.
         options = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
-        schema = None if spec is None else schema_of(spec)
+        source, schema = source_of(ds, spec)
+        ds = cast(Union[Dataset[Any], Mix], source)
         if isinstance(ds, Mix) and schema is not None:
             raise TypeError("expected the specs of a mix in its sources, found one in the loader")
         schemas = ds._schemas if isinstance(ds, Mix) else [schema]
@@ -507,6 +520,12 @@ class _Iteration(Iterator[Any]):
         except StopIteration:
             self._ended = True
             raise
+
+
+def loader_of(ds: Any, parser: Parser, options: dict[str, Any]) -> Loader[Any]:
+    """Returns a loader of plain records or a mix, with a parser that :func:`source_of` has returned."""
+    spec: Any = parser
+    return Loader(ds, spec, **options)
 
 
 def state_text(state: Any) -> str:

@@ -9,8 +9,9 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._errors import SpecError
-from ._features import schema_of
-from ._tfseek import Dataset, Schema, mixture_weights
+from ._tfds import Dataset as TfdsDataset
+from ._tfds import Parser, source_of
+from ._tfseek import Dataset, TfdsDecoder, mixture_weights
 
 #: Largest sum of integer weights that are not all 1.
 _MOST = 2**20
@@ -27,7 +28,7 @@ class Mix:
     >>> mix = tfseek.Mix([((web, spec), 7), ((books, spec), 3)])
     >>> for batch in tfseek.Loader(mix, batch_size=256, seed=42): ...
 
-    sources: pairs of a source and its weight. A source is ``(ds, spec)`` as for a loader, or another mix. Integer weights are used as they
+    sources: pairs of a source and its weight. A source is ``(ds, spec)`` as for a loader, a :class:`tfseek.tfds.Dataset`, or another mix. Integer weights are used as they
         are, and their sum is at most 2^20. With a float among them, all weights become integers with the sum 4096.
     by: ``"weight"``, or ``"size"``: each weight is multiplied by the number of records of its source.
     unit: ``"row"``: each sample has its source, and all sources have the same columns. ``"batch"``: each global batch has one source, and
@@ -46,7 +47,7 @@ class Mix:
 
     def __init__(
         self,
-        sources: Iterable[tuple[Union[tuple[Dataset[Any], Any], Dataset[Any], Mix], Union[int, float]]],
+        sources: Iterable[tuple[Union[tuple[Union[Dataset[Any], TfdsDataset], Any], Dataset[Any], TfdsDataset, Mix], Union[int, float]]],
         by: str = "weight",
         unit: str = "row",
         stop: str = "never",
@@ -63,7 +64,7 @@ class Mix:
             raise SpecError("expected sources of a mix, found none")
         names_of = {_number(number, len(given)): dict(names) for number, names in (rename or {}).items()}
         self._unit, self._stop, self._source = unit, stop, source
-        self._parts: list[tuple[Dataset[Any], Optional[Schema], dict[str, str]]] = []
+        self._parts: list[tuple[Dataset[Any], Parser, dict[str, str]]] = []
         weights: list[Union[int, float]] = []
         for number, pair in enumerate(given):
             part, weight = _pair(number, pair)
@@ -72,13 +73,15 @@ class Mix:
                 weights += part._add_to(self._parts, number, names, weight, by)
                 continue
             ds, schema = _source(number, part)
+            if names and isinstance(schema, TfdsDecoder):
+                raise SpecError(f"rename: source {number}: expected a source of plain records, found a tfseek.tfds.Dataset")
             self._parts.append((ds, schema, names))
             weights.append(weight * len(ds) if by == "size" else weight)
         self._weights = _integers(weights, by)
 
     def _add_to(
         self,
-        parts: list[tuple[Dataset[Any], Optional[Schema], dict[str, str]]],
+        parts: list[tuple[Dataset[Any], Parser, dict[str, str]]],
         number: int,
         names: Mapping[str, str],
         weight: Union[int, float],
@@ -100,7 +103,7 @@ class Mix:
         total = sum(self._weights)
         return [one / total * (weight * rows) for one in self._weights]
 
-    def _native(self) -> tuple[list[tuple[Dataset[Any], Optional[Schema], int, dict[str, str]]], bool, str]:
+    def _native(self) -> tuple[list[tuple[Dataset[Any], Parser, int, dict[str, str]]], bool, str]:
         """Returns the form that the native loader takes."""
         sources = [(ds, schema, weight, names) for (ds, schema, names), weight in zip(self._parts, self._weights)]
         return sources, self._unit == "batch", self._stop
@@ -111,7 +114,7 @@ class Mix:
         return list(self._weights)
 
     @property
-    def _schemas(self) -> list[Optional[Schema]]:
+    def _schemas(self) -> list[Parser]:
         return [schema for _, schema, _ in self._parts]
 
     def _columns(self) -> set[str]:
@@ -137,11 +140,12 @@ def _pair(number: int, pair: Any) -> tuple[Any, Union[int, float]]:
     return part, weight
 
 
-def _source(number: int, part: Any) -> tuple[Dataset[Any], Optional[Schema]]:
-    ds, spec = part if isinstance(part, tuple) and len(part) == 2 else (part, None)
+def _source(number: int, part: Any) -> tuple[Dataset[Any], Parser]:
+    given, spec = part if isinstance(part, tuple) and len(part) == 2 else (part, None)
+    ds, parser = source_of(given, spec)
     if not isinstance(ds, Dataset):
         raise TypeError(f"source {number}: expected (ds, spec) or a tfseek.Mix, found {part!r}")
-    return ds, None if spec is None else schema_of(spec)
+    return ds, parser
 
 
 def _number(number: Any, count: int) -> int:

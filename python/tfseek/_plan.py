@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 
 from ._open import Paths, open
 from ._scan import Spec, scan
+from ._tfds import records_of
 from ._tfseek import Dataset, NestedSpec, Part
 
 #: What an engine reads: paths as of :func:`tfseek.open`, or an open dataset.
@@ -22,6 +23,7 @@ MAX_PIECES = 10_000
 
 def dataset(source: Source) -> Dataset:
     """Returns an open dataset. Its index is built if it does not exist."""
+    source = records_of(source)
     return source if isinstance(source, Dataset) else open(source)
 
 

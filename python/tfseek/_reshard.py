@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 from . import _tfseek
 from ._open import Paths, open, path_list
 from ._progress import Progress
+from ._tfds import records_of
 from ._tfseek import Dataset
 
 
@@ -102,6 +103,7 @@ def reshard(
         raise ValueError(f"sort_by: expected no feature with shuffle=True, found {sort_by!r}")
     if split is None and (split_by is not None or missing is not None):
         raise ValueError("split_by, missing: expected a split, found split=None")
+    dataset = records_of(dataset)
     opened = dataset if isinstance(dataset, Dataset) else _open(dataset, allow_missing, memory, threads)
     if where is not None:
         opened = opened.filter(where)

@@ -7,7 +7,7 @@ import codecs
 import contextvars
 import html
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable, Optional, TypeVar
 
 import numpy as np
@@ -66,7 +66,7 @@ def show(batch: Any) -> Html:
 
 
 def _show(batch: Any) -> Html:
-    if isinstance(batch, (Dataset, Example, SequenceExample)):
+    if hasattr(type(batch), "_repr_html_"):
         return Html(batch._repr_html_())
     if isinstance(batch, Mapping):
         return Html(_columns(batch))
@@ -95,6 +95,11 @@ def sequence_html(record: Any, title: str = "SequenceExample") -> str:
         )
 
     return _limited(lambda: _guarded(tables))
+
+
+def record_html(make: Callable[[], Any], title: str) -> str:
+    """Returns the table of the record with nested values that ``make`` returns."""
+    return _limited(lambda: _guarded(lambda: _columns(make(), title)))
 
 
 def dataset_html(ds: Any) -> str:
@@ -158,9 +163,19 @@ def _features(example: Any, title: str) -> str:
 
 
 def _columns(batch: Mapping[Any, Any], title: Optional[str] = None) -> str:
+    batch = dict(_flattened(batch, ""))
     names = list(batch)
     lines = ([_text(str(name)), _text(_kind(batch[name])), _values(*_flat(batch[name]))] for name in names[:_ROWS])
     return _table(["column", "type", "first values"], lines, len(names) - _ROWS, title)
+
+
+def _flattened(batch: Mapping[Any, Any], path: str) -> Iterator[tuple[Any, Any]]:
+    """Yields the columns of nested dicts with their paths."""
+    for name, column in batch.items():
+        if isinstance(column, Mapping):
+            yield from _flattened(column, f"{path}{name}/")
+        else:
+            yield (f"{path}{name}" if path else name), column
 
 
 def _kind(column: Any) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from . import _tfseek
 from ._open import Paths, path_list
 from ._progress import Progress
+from ._tfds import records_of
 from ._tfseek import Dataset
 
 #: Lines of a table for a notebook.
@@ -137,6 +138,7 @@ def stats(
     Raises :class:`tfseek.DataError` for damage, and :class:`tfseek.NotFoundError` if a path does not exist.
     """
     patterns = [features] if isinstance(features, str) else list(features or [])
+    source = records_of(source)
     records = source if isinstance(source, Dataset) else path_list(source)
     text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, threads, progress)
     fields = json.loads(text, object_hook=_fields)

@@ -14,6 +14,7 @@ from typing import Any, Optional, Union
 
 from . import _tfseek
 from ._open import Paths, open, path_list
+from ._tfds import records_of
 from ._tfseek import Dataset
 
 #: Shards that a command names. More are abbreviated.
@@ -106,6 +107,7 @@ def view(
 
 def _named(source: Union[Dataset[Any], Paths]) -> tuple[Dataset[Any], str, str]:
     """Returns a dataset, its title, and the paths as words of a shell."""
+    source = records_of(source)
     if isinstance(source, Dataset):
         shards = [os.fspath(path) for path in source.shards]
         paths = [str(path) for path in shards[:_SHARDS]]

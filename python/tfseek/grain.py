@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import operator
 import zlib
-from collections.abc import Sequence
-from typing import Any, Optional, Union
+from collections.abc import Iterable, Sequence
+from typing import Any, Union
 
 import grain
 
 from ._errors import OrderError
-from ._features import Features, schema_of
-from ._loader import Loader
+from ._features import Features
+from ._loader import Loader, loader_of
 from ._mix import Mix
 from ._parse import parse_single_example, parse_single_sequence_example
-from ._tfseek import Dataset
+from ._tfds import Dataset as TfdsDataset
+from ._tfds import source_of
+from ._tfseek import Dataset, TfdsDecoder
 
 __all__ = ["DataSource", "IterDataset", "source"]
 
@@ -25,8 +27,8 @@ __all__ = ["DataSource", "IterDataset", "source"]
 class DataSource:
     """Records by number: a ``grain.sources.RandomAccessDataSource``, for ``grain.MapDataset.source`` and ``grain.DataLoader``.
 
-    ds: a :class:`tfseek.Dataset` or a view of one.
-    spec: a dict of feature specs or a :class:`tfseek.Schema`. Items are the results of :func:`tfseek.parse_single_example` or
+    ds: a :class:`tfseek.Dataset` or a view of one, or a :class:`tfseek.tfds.Dataset`, whose items are its nested values.
+    spec: a dict of feature specs or a :class:`tfseek.Schema`, or a list of features of a :class:`tfseek.tfds.Dataset`. Items are the results of :func:`tfseek.parse_single_example` or
         :func:`tfseek.parse_single_sequence_example`. Without a spec they are ``bytes``, which can be sent between processes.
     bytes_as: byte strings in one of the forms of :func:`tfseek.parse_example`, by default ``bytes`` in arrays of objects.
 
@@ -35,9 +37,11 @@ class DataSource:
     state. So a state remains valid after the files are moved.
     """
 
-    def __init__(self, ds: Dataset, spec: Optional[Features] = None, *, bytes_as: str = "objects") -> None:
+    def __init__(
+        self, ds: Union[Dataset, TfdsDataset], spec: Union[Features, Iterable[str], None] = None, *, bytes_as: str = "objects"
+    ) -> None:
+        ds, self._schema = source_of(ds, spec)
         self._ds = _dataset(ds)
-        self._schema = None if spec is None else schema_of(spec)
         self._bytes_as = bytes_as
 
     def __len__(self) -> int:
@@ -56,6 +60,8 @@ class DataSource:
     def _item(self, record: Any) -> Any:
         if self._schema is None:
             return bytes(record)
+        if isinstance(self._schema, TfdsDecoder):
+            return self._schema._parse(record, False, True, self._bytes_as)
         if self._schema.is_sequence:
             return parse_single_sequence_example(record, self._schema, bytes_as=self._bytes_as)
         return parse_single_example(record, self._schema, bytes_as=self._bytes_as)
@@ -83,10 +89,12 @@ class IterDataset(grain.IterDataset):
     same sequence. They help if Python transforms batches. The loader has its own threads (``threads=``).
     """
 
-    def __init__(self, ds: Union[Dataset, Mix], spec: Optional[Features] = None, **options: Any) -> None:
+    def __init__(
+        self, ds: Union[Dataset, Mix, TfdsDataset], spec: Union[Features, Iterable[str], None] = None, **options: Any
+    ) -> None:
         super().__init__()
+        ds, self._schema = source_of(ds, spec)
         self._ds = ds if isinstance(ds, Mix) else _dataset(ds)
-        self._schema = None if spec is None else schema_of(spec)
         self._options = options
         # Raises errors of the arguments here, and not later in another process.
         self._loader().close()
@@ -102,7 +110,7 @@ class IterDataset(grain.IterDataset):
         self._options = {**self._options, "worker": worker + workers * sl.start, "workers": workers * sl.step}
 
     def _loader(self) -> Loader:
-        return Loader(self._ds, self._schema, **self._options)
+        return loader_of(self._ds, self._schema, self._options)
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self._options.items())

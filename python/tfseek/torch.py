@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -18,11 +18,13 @@ import torch.distributed
 import torch.utils.data
 
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
-from ._features import Features, schema_of
-from ._loader import Loader, shuffle_name, last_batch_name, warn_of_seed
+from ._features import Features
+from ._loader import last_batch_name, loader_of, shuffle_name, warn_of_seed
 from ._mix import Mix
 from ._report import Report
-from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator, StepInfo
+from ._tfds import Dataset as TfdsDataset
+from ._tfds import records_of, source_of
+from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator, Schema, StepInfo, TfdsDecoder
 from ._tfseek import Dataset as Records
 from ._transform import with_info
 
@@ -48,6 +50,8 @@ def _tensors(value: Any, seen: set[int]) -> Any:
     if isinstance(value, np.ndarray):
         # torch has no type for objects and strings.
         return value if value.dtype.kind in "OS" else _tensor(value, seen)
+    if isinstance(value, np.generic) and value.dtype.kind not in "OS":
+        return _tensor(np.asarray(value), seen)
     if isinstance(value, dict):
         return {name: _tensors(column, seen) for name, column in value.items()}
     if isinstance(value, tuple):
@@ -91,8 +95,9 @@ class Dataset(torch.utils.data.Dataset[Any]):
     ``d[[4, 2, 10]]`` is one batch, parsed as by :func:`tfseek.parse_example`. ``DataLoader(d, batch_size=None,
     sampler=BatchSampler(...))`` uses it, so batches are not split and collated, and ragged features need no collate function.
 
-    ds: a :class:`tfseek.Dataset`, or any view of one.
-    spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None``.
+    ds: a :class:`tfseek.Dataset`, any view of one, or a :class:`tfseek.tfds.Dataset`. The latter has nested dicts of tensors; steps stay
+        :class:`tfseek.tfds.Steps`, and ``None`` stays ``None``.
+    spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None``; of a :class:`tfseek.tfds.Dataset` a list of features, or ``None``.
     transform: called with each record, or with each batch of ``d[[..]]``. Its result replaces the record or the batch.
     bytes_as: byte strings as ``"objects"``, ``"str"``, ``"offsets"``, ``"views"`` or ``"S"``, as in :func:`tfseek.parse_example`. Views
         need a ``transform`` that decodes them, because they differ in length.
@@ -101,16 +106,20 @@ class Dataset(torch.utils.data.Dataset[Any]):
     """
 
     def __init__(
-        self, ds: Records, spec: Optional[Features] = None, *, transform: Transform = None, bytes_as: str = "objects"
+        self,
+        ds: Union[Records, TfdsDataset],
+        spec: Union[Features, Iterable[str], None] = None,
+        *,
+        transform: Transform = None,
+        bytes_as: str = "objects",
     ) -> None:
         if bytes_as not in ("objects", "str", "offsets", "views", "S"):
             raise ValueError(f'bytes_as: expected "objects", "str", "offsets", "views" or "S", found {bytes_as!r}')
-        self.ds = _no_mix(ds)
-        self._schema = None if spec is None else schema_of(spec)
+        self.ds, self._schema = source_of(_no_mix(ds), spec)
         self._transform = transform
         self._bytes_as = bytes_as
         self._is_dense = False
-        if self._schema is not None and not self._schema.is_sequence and bytes_as != "offsets":
+        if isinstance(self._schema, Schema) and not self._schema.is_sequence and bytes_as != "offsets":
             specs = json.loads(self._schema.to_json())["features"].values()
             self._is_dense = bool(specs) and all(_has_dense_column(spec) for spec in specs)
 
@@ -132,6 +141,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
         """Returns a list of records. A ``DataLoader`` calls it for a batch that it collates."""
         if self._is_dense:
             records = _rows(self._batch(ids))
+        elif isinstance(self._schema, TfdsDecoder):
+            records = [_collatable(as_tensors(record)) for record in self._schema.records(self.ds, ids)]
         else:
             records = [self._single(record) for record in self.ds.get_many(ids)]
         return [self._transformed(record) for record in records]
@@ -178,9 +189,11 @@ def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, row)) for row in zip(*parts)]
 
 
-def _collatable(record: dict[str, Any]) -> dict[str, Any]:
+def _collatable(record: Any) -> Any:
     """Returns a record with byte strings in the form that torch's collate functions accept."""
-    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in record.items()}
+    if isinstance(record, dict):
+        return {name: _collatable(value) for name, value in record.items()}
+    return record.tolist() if isinstance(record, np.ndarray) else record
 
 
 def _collate_ragged(columns: Sequence[Ragged], *, collate_fn_map: Any = None) -> Ragged:
@@ -281,8 +294,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __init__(
         self,
-        ds: Union[Records, Mix],
-        spec: Optional[Features] = None,
+        ds: Union[Records, Mix, TfdsDataset],
+        spec: Union[Features, Iterable[str], None] = None,
         *,
         transform: Transform = None,
         rank: Optional[int] = None,
@@ -291,8 +304,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         **options: Any,
     ) -> None:
         rank, world_size = _rank_of(rank, world_size)
-        self._ds = ds
-        self._schema = None if spec is None else schema_of(spec)
+        self._ds, self._schema = source_of(ds, spec)
         self._transform = transform
         self._threads = threads
         self._options = {**options, "rank": rank, "world_size": world_size}
@@ -307,15 +319,14 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         """Creates the loader of this process. ``worker_of`` is the worker and the number of workers, if the process is a worker."""
         worker, workers = worker_of or (0, 1)
         threads = 1 if worker_of is not None and self._threads is None else self._threads
-        self._loader = Loader(
-            self._ds,
-            self._schema,
-            threads=threads,
-            worker=worker,
-            workers=workers,
-            transform=_TensorTransform(self._transform),
+        options = {
+            "threads": threads,
+            "worker": worker,
+            "workers": workers,
+            "transform": _TensorTransform(self._transform),
             **self._options,
-        )
+        }
+        self._loader = loader_of(self._ds, self._schema, options)
         self._worker_of = worker_of
         #: Epoch of the current iteration of a worker.
         self._epoch: Optional[int] = None
@@ -469,7 +480,7 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     def __init__(
         self,
-        ds: Records,
+        ds: Union[Records, TfdsDataset],
         *,
         shuffle: Union[bool, str] = True,
         seed: Optional[int] = None,
@@ -491,7 +502,7 @@ class Sampler(torch.utils.data.Sampler[int]):
             "last_batch": last_batch_name(drop_last, last_batch),
         }
         self._seed = seed
-        self._arguments = (_no_mix(ds), options, batch_size)
+        self._arguments = (records_of(_no_mix(ds)), options, batch_size)
         self._core = SamplerCore(*self._arguments)
 
     def __iter__(self) -> _SamplerIterator:

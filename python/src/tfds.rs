@@ -1,0 +1,468 @@
+//! The features of a data set of `tfseek.tfds`, and the decoder of its records.
+
+use crate::columns;
+use crate::dataset::PyDataset;
+use crate::error::{self, BindingError, Result};
+use crate::headroom;
+use crate::ids::{self, Ids};
+use crate::options::Choice;
+use crate::rows::PyPayload;
+use crate::shared::SharedDataset;
+use crate::strings::BytesAs;
+use crate::tfds_batch::Nesting;
+use crate::tfds_value as values;
+use crate::wait::{self, Progress, TimeSlice, Unit};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use tfseek::batch::Row;
+use tfseek::{BatchParser, ErrorKind};
+use tfseek_tfds::{
+    DecodeOptions, Decoder, EncodedPictures, FeatureTree, Features, Labels, LeafClass, LeafFeature,
+    RecordValue, TfdsError, TfdsErrorKind,
+};
+
+/// Payload bytes after which an iterator decodes no further record ahead, and the number of those records.
+const WINDOW_BYTES: u64 = 1 << 20;
+const WINDOW: u64 = 16;
+
+/// Converts an error of a data set.
+#[cold]
+pub(crate) fn failure(py: Python<'_>, e: &TfdsError) -> BindingError {
+    failure_of(py, e, e.path(), e.to_string())
+}
+
+/// Converts an error about this file, with this message.
+fn failure_of(py: Python<'_>, e: &TfdsError, path: Option<&Path>, message: String) -> BindingError {
+    let (class, feature) = match e.kind() {
+        TfdsErrorKind::Error(e) => return BindingError::Python(error::raised(py, e)),
+        TfdsErrorKind::Io(io) => {
+            let copy = match io.raw_os_error() {
+                Some(number) => std::io::Error::from_raw_os_error(number),
+                None => std::io::Error::new(io.kind(), io.to_string()),
+            };
+            let copy = tfseek::Error::from(copy);
+            let mut at = tfseek::At::NOWHERE;
+            at.path = e.path();
+            return copy.at(at).into();
+        }
+        TfdsErrorKind::Split { .. } | TfdsErrorKind::Options { .. } => ("SpecError", None),
+        TfdsErrorKind::Info { .. } => ("DataError", None),
+        TfdsErrorKind::Features { feature, .. } => {
+            ("DataError", Some(feature).filter(|path| !path.is_empty()))
+        }
+        _ => ("Error", None),
+    };
+    let raised = || {
+        let raised = py.import(intern!(py, "tfseek._rust"))?.getattr(class)?.call1((message,))?;
+        raised.setattr(intern!(py, "path"), path.map(Path::as_os_str))?;
+        raised.setattr(intern!(py, "feature"), feature)?;
+        Ok(PyErr::from_value(raised))
+    };
+    BindingError::Python(raised().unwrap_or_else(|e| e))
+}
+
+/// The features of a folder.
+#[pyclass(frozen, module = "tfseek._tfseek")]
+pub(crate) struct TfdsFeatures {
+    folder: PathBuf,
+    features: Features,
+    warnings: Vec<String>,
+}
+
+impl TfdsFeatures {
+    /// Returns a number that is another one for other features.
+    fn digest(&self) -> u32 {
+        tfseek::crc::crc32c(format!("{:?}", self.features).as_bytes())
+    }
+}
+
+#[pymethods]
+impl TfdsFeatures {
+    /// Reads the `features.json` of a folder, and the names of labels.
+    #[new]
+    fn new(py: Python<'_>, folder: PathBuf) -> Result<TfdsFeatures> {
+        let read = folder.clone();
+        let (features, warnings) = py.detach(|| Features::read(&read)).map_err(|e| failure(py, &e))?;
+        Ok(TfdsFeatures { folder, features, warnings })
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
+    }
+
+    /// The tree as `("dict", [(name, tree)])`, `("sequence", tree, length, steps)` and `("leaf", fields)`.
+    fn tree<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        tree(py, &self.features.root)
+    }
+
+    /// Compiles features: those of `select`, by default all, with the pictures `encoded` left encoded (`True`: all).
+    fn decoder(
+        slf: Bound<'_, Self>,
+        select: Option<Vec<String>>,
+        encoded: Encoded,
+        missing_none: bool,
+    ) -> Result<TfdsDecoder> {
+        let py = slf.py();
+        let options = DecodeOptions { select, encoded: encoded.0, missing_none };
+        let TfdsFeatures { features, folder, .. } = slf.get();
+        let decoder = Decoder::new(features, &options).map_err(|e| match e.kind() {
+            TfdsErrorKind::Features { .. } => {
+                let path = folder.join("features.json");
+                let message = format!("{}: {e}", tfseek::error::printable(&path));
+                failure_of(py, &e, Some(&path), message)
+            }
+            _ => failure(py, &e),
+        })?;
+        Ok(TfdsDecoder { features: slf.unbind(), decoder, options, parsers: Default::default() })
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let this = slf.get();
+        let read = slf.get_type().getattr(intern!(py, "_read"))?;
+        let args = (this.folder.as_os_str(), this.digest()).into_pyobject(py)?;
+        (read, args).into_pyobject(py)
+    }
+
+    /// Reads pickled features again.
+    #[staticmethod]
+    fn _read(py: Python<'_>, folder: PathBuf, digest: u32) -> Result<TfdsFeatures> {
+        let found = TfdsFeatures::new(py, folder)?;
+        if found.digest() != digest {
+            let folder = found.folder.display();
+            let message = format!("{folder}: the features have changed since they were pickled");
+            return Err(BindingError::error(py, message));
+        }
+        Ok(found)
+    }
+}
+
+fn tree<'py>(py: Python<'py>, feature: &FeatureTree) -> PyResult<Bound<'py, PyTuple>> {
+    match feature {
+        FeatureTree::Dict(features) => {
+            let features = features.iter().map(|(name, feature)| Ok((&**name, tree(py, feature)?)));
+            let features = features.collect::<PyResult<Vec<_>>>()?;
+            ("dict", PyList::new(py, features)?).into_pyobject(py)
+        }
+        FeatureTree::Sequence(sequence) => {
+            let inner = tree(py, &sequence.feature)?;
+            ("sequence", inner, sequence.length, sequence.steps).into_pyobject(py)
+        }
+        FeatureTree::Leaf(leaf) => ("leaf", fields(py, leaf)?).into_pyobject(py),
+        _ => Err(PyValueError::new_err("expected a feature of a known form")),
+    }
+}
+
+fn fields<'py>(py: Python<'py>, leaf: &LeafFeature) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let text = leaf.to_string();
+    let class = match &leaf.class {
+        LeafClass::Unknown(class) => class,
+        _ => text.split('(').next().unwrap_or_default(),
+    };
+    let (labels, box_format, sample_rate, lazy) = match &leaf.class {
+        LeafClass::Label(labels) | LeafClass::Image(Some(labels)) => (Some(labels), None, None, false),
+        LeafClass::Box(format) => (None, Some(&**format), None, false),
+        LeafClass::Audio { sample_rate, lazy } => (None, None, Some(*sample_rate), *lazy),
+        _ => (None, None, None, false),
+    };
+    dict.set_item("text", &text)?;
+    dict.set_item("kind", class)?;
+    dict.set_item("dtype", leaf.dtype.to_string())?;
+    dict.set_item("shape", PyTuple::new(py, &leaf.shape)?)?;
+    dict.set_item("encoding", leaf.encoding.to_string())?;
+    dict.set_item("optional", leaf.optional)?;
+    dict.set_item("is_known", !matches!(leaf.class, LeafClass::Unknown(_)))?;
+    dict.set_item("num_classes", labels.and_then(|labels| labels.classes))?;
+    dict.set_item("names", labels.and_then(names))?;
+    dict.set_item("box_format", box_format)?;
+    dict.set_item("sample_rate", sample_rate)?;
+    dict.set_item("lazy", lazy)?;
+    Ok(dict)
+}
+
+/// Returns the names of labels from the file with them. Names that are numbers are made when they are asked for.
+fn names(labels: &Labels) -> Option<Vec<String>> {
+    Some(labels.names.as_ref()?.iter().map(ToString::to_string).collect())
+}
+
+/// The pictures that are left encoded: `True`, `False`, or a list of paths.
+pub(crate) struct Encoded(EncodedPictures);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Encoded {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Encoded> {
+        Ok(Encoded(match from.extract::<bool>() {
+            Ok(true) => EncodedPictures::All,
+            Ok(false) => EncodedPictures::None,
+            Err(_) => EncodedPictures::These(from.extract()?),
+        }))
+    }
+}
+
+/// A parser of batches, and the dicts around its columns.
+type Parser = (BatchParser, Arc<Nesting>);
+
+/// The native part of `tfseek.tfds.Dataset`: compiled features.
+#[pyclass(frozen, module = "tfseek._tfseek")]
+pub(crate) struct TfdsDecoder {
+    features: Py<TfdsFeatures>,
+    pub(crate) decoder: Decoder,
+    options: DecodeOptions,
+    /// For byte strings as objects and as offsets. Each is created at first use.
+    parsers: [OnceLock<Parser>; 2],
+}
+
+impl TfdsDecoder {
+    fn parser(&self, py: Python<'_>, bytes_as: BytesAs) -> Result<&Parser> {
+        let contiguous = bytes_as.is_contiguous();
+        let [objects, offsets] = &self.parsers;
+        let known = if contiguous { offsets } else { objects };
+        if let Some(parser) = known.get() {
+            return Ok(parser);
+        }
+        let parser = self.decoder.parser().map_err(|e| failure(py, &e))?.contiguous_bytes(contiguous);
+        let mut nesting = Nesting::default();
+        nesting.add(&self.decoder);
+        Ok(known.get_or_init(|| (parser, Arc::new(nesting))))
+    }
+}
+
+/// Decodes a record.
+fn decoded<R: Row>(decoder: &Decoder, row: &R) -> tfseek::Result<RecordValue> {
+    decoder.record(row)?.value()
+}
+
+/// Adds the values of these records to `found`, until the time slice is over or they have many bytes. Adds at least one.
+///
+/// # Errors
+/// The error of the first record that fails. The records before it are in `found`.
+fn decode_many(
+    decoder: &Decoder,
+    shared: &SharedDataset,
+    ids: &[u64],
+    found: &mut Vec<RecordValue>,
+) -> tfseek::Result<()> {
+    let (mut slice, mut bytes) = (TimeSlice::new(), 0u64);
+    let mut add = |record: tfseek::Record<'_>| {
+        let len = record.payload().len() as u64;
+        found.push(decoded(decoder, &record)?);
+        bytes = bytes.saturating_add(len);
+        // Decoding takes longer than reading.
+        let over = slice.is_over(TimeSlice::RECORD.saturating_add(len.saturating_mul(16)));
+        // Ends the iteration. It is not an error of this function.
+        if over || bytes > WINDOW_BYTES { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
+    };
+    let done = match &shared.mapped {
+        Some(mapped) => mapped.get_many(ids).try_for_each(|record| add(record?)),
+        None => shared.dataset.read_many(ids, add),
+    };
+    match done {
+        Err(e) if matches!(e.kind(), ErrorKind::Cancelled) => Ok(()),
+        done => done,
+    }
+}
+
+#[pymethods]
+impl TfdsDecoder {
+    /// Warnings about features whose values are not decoded.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.decoder.warnings().to_vec()
+    }
+
+    /// The names of the columns of batches: at the top, and with all dicts.
+    #[getter]
+    fn features(&self) -> Vec<String> {
+        let mut nesting = Nesting::default();
+        nesting.add(&self.decoder);
+        nesting.names()
+    }
+
+    /// False: records are Examples.
+    #[getter]
+    fn is_sequence(&self) -> bool {
+        false
+    }
+
+    /// The JSON form of the specs of the stored features.
+    fn to_json(&self) -> String {
+        self.decoder.schema().to_json()
+    }
+
+    /// Returns the decoder of some features.
+    fn _select(&self, py: Python<'_>, select: Vec<String>) -> Result<TfdsDecoder> {
+        let DecodeOptions { encoded, missing_none, .. } = self.options.clone();
+        TfdsFeatures::decoder(self.features.bind(py).clone(), Some(select), Encoded(encoded), missing_none)
+    }
+
+    /// Returns the decoder of the same features that leaves all pictures encoded.
+    fn _encoded(&self, py: Python<'_>) -> Result<TfdsDecoder> {
+        let DecodeOptions { select, missing_none, .. } = self.options.clone();
+        let encoded = Encoded(EncodedPictures::All);
+        TfdsFeatures::decoder(self.features.bind(py).clone(), select, encoded, missing_none)
+    }
+
+    /// Returns the values of the record at a Python index.
+    fn record<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &Bound<'_, PyDataset>,
+        k: i64,
+    ) -> Result<Bound<'py, PyAny>> {
+        let dataset = dataset.get();
+        let (i, shared) = (dataset.ids.at_signed(k)?, &*dataset.shared);
+        let found = py.detach(|| match &shared.mapped {
+            Some(mapped) => decoded(&self.decoder, &mapped.get(i)?),
+            None => decoded(&self.decoder, &shared.dataset.read(i, &mut Vec::new())?),
+        })?;
+        values::value(py, found)
+    }
+
+    /// Returns the values of records as a list.
+    #[pyo3(signature = (dataset, ids, progress=None))]
+    fn records<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &Bound<'_, PyDataset>,
+        ids: &Bound<'py, PyAny>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let dataset = dataset.get();
+        let ids = ids::numbers(py, &dataset.ids, ids)?;
+        let mut items = headroom::room(ids.len())?;
+        let progress = Progress::new(py, progress, "reading", Unit::Records)?;
+        wait::shown(progress, |progress| {
+            let total = Some(ids.len() as u64);
+            let report =
+                |done: usize| progress.map_or(Ok(()), |progress| progress.report(done as u64, total));
+            report(0)?;
+            while items.len() < ids.len() {
+                let rest = ids.get(items.len()..).unwrap_or_default();
+                let mut found = Vec::new();
+                py.detach(|| decode_many(&self.decoder, &dataset.shared, rest, &mut found))?;
+                for value in found {
+                    items.push(values::value(py, value)?);
+                }
+                py.check_signals()?;
+                report(items.len())?;
+            }
+            Ok(())
+        })?;
+        Ok(headroom::list(py, items)?.into_any())
+    }
+
+    /// Returns an iterator over the values of all records.
+    fn iterate(slf: Bound<'_, Self>, dataset: &Bound<'_, PyDataset>) -> TfdsIterator {
+        let dataset = dataset.get();
+        let decoder = slf.get().decoder.clone();
+        TfdsIterator {
+            decoder,
+            shared: Arc::clone(&dataset.shared),
+            ids: dataset.ids.clone(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Decodes payloads to a batch, or one payload to the values of a record.
+    fn _parse<'py>(
+        &self,
+        py: Python<'py>,
+        payloads: &Bound<'py, PyAny>,
+        _sequence: bool,
+        single: bool,
+        bytes_as: Choice<BytesAs>,
+    ) -> Result<Bound<'py, PyAny>> {
+        if single {
+            if bytes_as.0 != BytesAs::Objects {
+                let message = "bytes_as: expected \"objects\" for the records of a tfseek.tfds.Dataset";
+                return Err(BindingError::Python(PyValueError::new_err(message)));
+            }
+            let payload = PyPayload::from_python(payloads)?;
+            let found = py.detach(|| decoded(&self.decoder, &payload))?;
+            return values::value(py, found);
+        }
+        let (parser, nesting) = self.parser(py, bytes_as.0)?;
+        let payloads = PyPayload::all(payloads)?;
+        let batch = py.detach(|| parser.parse(&payloads))?;
+        let flat = columns::batch(py, &batch, false, false, bytes_as.0, None)?;
+        Ok(nesting.nested(py, flat.cast()?)?.into_any())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let TfdsDecoder { features, options, .. } = slf.get();
+        let decoder = features.bind(py).getattr(intern!(py, "decoder"))?;
+        let encoded = match &options.encoded {
+            EncodedPictures::None => false.into_pyobject(py)?.to_owned().into_any(),
+            EncodedPictures::All => true.into_pyobject(py)?.to_owned().into_any(),
+            EncodedPictures::These(paths) => PyList::new(py, paths)?.into_any(),
+        };
+        (decoder, (&options.select, encoded, options.missing_none)).into_pyobject(py)
+    }
+}
+
+/// An iterator over the values of the records of a data set.
+#[pyclass(frozen, module = "tfseek.tfds")]
+pub(crate) struct TfdsIterator {
+    decoder: Decoder,
+    shared: Arc<SharedDataset>,
+    ids: Ids,
+    state: Mutex<IteratorState>,
+}
+
+#[derive(Default)]
+struct IteratorState {
+    /// Position after the decoded records.
+    next: u64,
+    ready: VecDeque<RecordValue>,
+    /// Error that follows the records in `ready`.
+    failed: Option<tfseek::Error>,
+    ended: bool,
+}
+
+impl TfdsIterator {
+    fn step(&self) -> tfseek::Result<Option<RecordValue>> {
+        let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if state.ready.is_empty() && state.failed.is_none() && !state.ended && state.next < self.ids.len() {
+            let end = (state.next + WINDOW).min(self.ids.len());
+            let ids: Vec<u64> = (state.next..end).map(|k| self.ids.at(k)).collect();
+            let mut found = Vec::with_capacity(ids.len());
+            state.failed = decode_many(&self.decoder, &self.shared, &ids, &mut found).err();
+            state.next += found.len() as u64;
+            state.ready.extend(found);
+        }
+        if let Some(item) = state.ready.pop_front() {
+            return Ok(Some(item));
+        }
+        match state.failed.take() {
+            Some(e) => {
+                state.ended = true;
+                Err(e)
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+#[pymethods]
+impl TfdsIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
+        py.check_signals()?;
+        match py.detach(|| self.step())? {
+            Some(found) => values::value(py, found).map(Some),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+"""Data sets that TensorFlow Datasets prepared: the folder, its splits, and records as nested values."""
+
+from __future__ import annotations
+
+import html
+import operator
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Optional, Union, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ._errors import SpecError
+from ._features import schema_of
+from ._open import rest_folder
+from ._progress import Progress
+from ._show import record_html
+from ._tfds_features import FeaturesDict, features_html, features_of, names_of, specs_of
+from ._tfseek import Dataset as Records
+from ._tfseek import Schema, TfdsBuilder, TfdsDecoder, TfdsFeatures
+from ._warnings import Warning, raise_all
+
+#: What a loader parses records with. ``None``: nothing.
+Parser = Union[Schema, TfdsDecoder, None]
+
+
+class Split(NamedTuple):
+    """A split of a data set."""
+
+    name: str
+    """Name of the split."""
+    records: Optional[int]
+    """Number of records. ``None`` if ``dataset_info.json`` does not have it."""
+    shard_lengths: Optional[list[int]]
+    """Number of records of each shard, or ``None``."""
+    shards: list[str]
+    """Paths of the shards, in the order of the records."""
+
+
+class Dataset:
+    """The records of a data set as nested values. ``builder["train[:80%]"]`` makes one.
+
+    ``ds[i]`` is record ``i`` as nested dicts. ``ds[10:20]``, ``ds[[4, 2, 10]]`` and ``ds[mask]`` are Datasets of those records, and copy nothing.
+    :meth:`get_many` returns the values of several records in one call. A value is a scalar of NumPy, ``bytes``, a read-only array (of objects for
+    byte strings), a :class:`tfseek.Ragged`, a list of arrays of different shapes, :class:`Steps`, or ``None`` with ``optional="none"``.
+
+    ``tfseek.Loader(ds, batch_size=64)`` makes batches of nested dicts; ``Loader(ds, ["image", "objects"], ..)`` reads only these features.
+
+    A Dataset can be used by several threads and after a fork, and it can be pickled. An unpickled copy opens the files again, and raises an error if
+    their content has changed.
+    """
+
+    __slots__ = ("_decoder", "_features", "_name", "records")
+
+    #: The same records as a :class:`tfseek.Dataset`, with the same numbers.
+    records: Records[Any]
+
+    def __init__(self, records: Records[Any], decoder: TfdsDecoder, features: TfdsFeatures, name: str) -> None:
+        self.records, self._decoder, self._features, self._name = records, decoder, features, name
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            i = operator.index(key)
+        except TypeError:
+            return self._view(self.records[key])
+        return self._decoder.record(self.records, i)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._decoder.iterate(self.records)
+
+    def get_many(self, ids: Union[Iterable[int], npt.NDArray[Any]], *, progress: Progress = None) -> list[Any]:
+        """Returns the values of the records with these numbers, in the given order. They are read and decoded together, without the GIL.
+
+        ``progress`` counts records; :func:`tfseek.open` describes it.
+        """
+        return self._decoder.records(self.records, ids, progress)
+
+    def __getitems__(self, ids: Iterable[int]) -> list[Any]:
+        """Does the same as :meth:`get_many`. PyTorch's ``DataLoader`` calls it for a batch."""
+        return self._decoder.records(self.records, ids)
+
+    def filter(self, condition: str, *, progress: Progress = None) -> Dataset:
+        """Returns the records that satisfy a condition on the stored features, such as ``"label == 3"``. See :meth:`tfseek.Dataset.filter`."""
+        return self._view(self.records.filter(condition, progress=progress))
+
+    @property
+    def features(self) -> FeaturesDict:
+        """The features, as a tree: ``features["objects"]["bbox"]``."""
+        return cast(FeaturesDict, features_of(self._features))
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The specs of the stored features, by their flat names: the ``tf_example_spec`` of TFDS. ``tfseek.Loader(ds.records, ds.spec, ..)`` uses them."""
+        return dict(specs_of(self.features))
+
+    def names(self, path: str) -> list[str]:
+        """Returns the names of the classes of a label, such as ``"objects/label"``."""
+        return names_of(self.features, path)
+
+    def _view(self, records: Records[Any]) -> Dataset:
+        return Dataset(records, self._decoder, self._features, self._name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Dataset, (self.records, self._decoder, self._features, self._name))
+
+    def __repr__(self) -> str:
+        return f"tfseek.tfds.Dataset({self._name}, records={len(self)})"
+
+    def _repr_html_(self) -> str:
+        title = repr(self)
+        if len(self) == 0:
+            return f"<p>{html.escape(title)}</p>"
+        # Displays contain the files of pictures.
+        shown = self._decoder._encoded()
+        return record_html(lambda: shown.record(self.records, 0), f"{title}: first record")
+
+
+class Builder:
+    """A data set that TensorFlow Datasets prepared, opened by :func:`open`. ``builder["train[:80%]"]`` is a :class:`Dataset` of some of its records.
+
+    Opening checks that all shards exist, and that those with an index have as many records as ``dataset_info.json`` states. Shards are opened when
+    their split is first selected. ``docs/tfds.md`` has the grammar of selections.
+    """
+
+    def __init__(self, core: TfdsBuilder, features: TfdsFeatures, decoder: TfdsDecoder) -> None:
+        self._core, self._features, self._decoder = core, features, decoder
+        self._seen: set[Warning] = set()
+        texts = [*core.warnings, *features.warnings, *decoder.warnings]
+        #: Warnings about the folder and its features, each raised once when the folder is opened.
+        self.warnings: list[Warning] = [_warning(text) for text in texts]
+
+    @property
+    def name(self) -> str:
+        """Name of the data set."""
+        return self._core.name
+
+    @property
+    def version(self) -> Optional[str]:
+        """Version of the data set."""
+        return self._core.version
+
+    @property
+    def config(self) -> Optional[str]:
+        """Name of the configuration, or ``None``."""
+        return self._core.config
+
+    @property
+    def folder(self) -> str:
+        """Path of the folder of the version."""
+        return self._core.folder
+
+    @property
+    def splits(self) -> dict[str, Split]:
+        """The splits by name: number of records, and the number of each shard."""
+        return {split[0]: Split(*split) for split in self._core.splits}
+
+    @property
+    def features(self) -> FeaturesDict:
+        """The features, as a tree: ``features["objects"]["bbox"]``."""
+        return cast(FeaturesDict, features_of(self._features))
+
+    @property
+    def supervised_keys(self) -> Optional[tuple[str, ...]]:
+        """The features that a model takes and predicts, or ``None``."""
+        return self._core.supervised_keys
+
+    def names(self, path: str) -> list[str]:
+        """Returns the names of the classes of a label, such as ``"objects/label"``. Without a file of names they are numbers."""
+        return names_of(self.features, path)
+
+    def split(self, spec: str, *, rounding: str = "closest", progress: Progress = None) -> Dataset:
+        """Returns the records that a selection such as ``"train[:80%]+test"`` names. ``builder[spec]`` is the same.
+
+        rounding: percents of records become the nearest number (``"closest"``), or as many times one percent, rounded down
+            (``"pct1_dropremainder"``), as TFDS names it.
+        progress: display of the scan of shards without an index; :func:`tfseek.open` describes it.
+
+        Raises :class:`tfseek.SpecError` for another grammar and unknown splits, and the errors of :func:`tfseek.open`.
+        """
+        if not isinstance(spec, str):
+            raise TypeError(f"split: expected a text such as 'train[:80%]', found {spec!r}")
+        return self._dataset(self._core.select(spec, rounding, progress), spec)
+
+    def __getitem__(self, spec: str) -> Dataset:
+        return self.split(spec)
+
+    def even_splits(self, spec: str, n: int, *, drop_remainder: bool = False) -> list[Dataset]:
+        """Divides the selected records into ``n`` parts of equal size, each part of the selection by itself.
+
+        The first parts get one record more each if there is a remainder, which ``drop_remainder`` leaves out.
+        """
+        parts = self._core.even_splits(spec, operator.index(n), bool(drop_remainder))
+        return [self._dataset(part, f"{spec}, part {k} of {n}") for k, part in enumerate(parts)]
+
+    def _dataset(self, records: Records[Any], spec: str) -> Dataset:
+        new = [warning for warning in records.warnings if warning not in self._seen]
+        self._seen.update(new)
+        raise_all(new, 2)
+        return Dataset(records, self._decoder, self._features, f"{self._title()}, {spec!r}")
+
+    def _title(self) -> str:
+        parts = (self.name, self.config, self.version)
+        return repr("/".join(part for part in parts if part))
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name}={split.records}" for name, split in self.splits.items())
+        return f"tfseek.tfds.Builder({self._title()}, {splits or 'no splits'})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>{features_html(self.features)}"
+
+
+def open(
+    dir: Union[str, "os.PathLike[str]"],
+    *,
+    config: Optional[str] = None,
+    version: Optional[str] = None,
+    decode: Union[bool, Mapping[str, bool]] = True,
+    optional: str = "default",
+    index: str = "auto",
+    index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
+    verify: str = "payload",
+    io: str = "auto",
+    tail: str = "strict",
+    damage: str = "raise",
+    rest: Optional[Union[str, "os.PathLike[str]"]] = None,
+    max_record: Optional[int] = None,
+    threads: Optional[int] = None,
+) -> Builder:
+    """Opens a data set that TensorFlow Datasets prepared. TensorFlow is not needed.
+
+    >>> builder = tfseek.tfds.open("tensorflow_datasets/coco/2017")
+    >>> ds = builder["train[:80%]"]
+    >>> ds[7]["objects"]["bbox"]
+
+    dir: the folder of a version, or a folder of versions, or of configurations.
+    config: the configuration, for a folder of several.
+    version: the version, for a folder of several. By default the highest.
+    decode: false: pictures and videos are the bytes of their files. A dict such as ``{"image": False}`` says so for single features.
+    optional: value of an optional feature that a record does not have: ``"default"``, the value that TFDS uses, or ``"none"``: ``None``, and a
+        :class:`tfseek.Column` in batches.
+    index, index_dir, verify, io, tail, damage, rest, max_record, threads: as for :func:`tfseek.open`, whose rule about files in maps holds for the
+        shards, too.
+
+    Raises :class:`tfseek.Error` for a folder without a data set or with several, :class:`tfseek.DataError` for files with another content than
+    expected, and :class:`tfseek.SpecError` for paths in ``decode`` that are no pictures.
+    """
+    if optional not in ("default", "none"):
+        raise ValueError(f"optional: expected 'default' or 'none', found {optional!r}")
+    arguments: dict[str, Any] = {
+        "index": index,
+        "index_dir": None if index_dir is None else os.fspath(index_dir),
+        "verify": verify,
+        "io": io,
+        "columns": [],
+        "kind": "example",
+        "tail": tail,
+        "damage": damage,
+        "rest": rest_folder(rest, damage),
+        "allow_missing": False,
+        "max_record": max_record,
+        "threads": threads,
+    }
+    core = TfdsBuilder(os.path.expanduser(os.fspath(dir)), config, version, arguments)
+    features = TfdsFeatures(core.folder)
+    decoder = features.decoder(None, _encoded(decode), optional == "none")
+    builder = Builder(core, features, decoder)
+    raise_all(builder.warnings)
+    return builder
+
+
+def _encoded(decode: Union[bool, Mapping[str, bool]]) -> Union[bool, list[str]]:
+    """Returns the pictures that stay encoded."""
+    if isinstance(decode, (bool, np.bool_)):
+        return not decode
+    if not isinstance(decode, Mapping) or not all(isinstance(path, str) and isinstance(value, bool) for path, value in decode.items()):
+        raise TypeError(f"decode: expected True, False, or a dict such as {{'image': False}}, found {decode!r}")
+    return [path for path, value in decode.items() if not value]
+
+
+def _warning(text: str) -> Warning:
+    warning = Warning(text)
+    warning.kind, warning.message = "tfds", text
+    return warning
+
+
+def source_of(ds: Any, spec: Any) -> tuple[Any, Parser]:
+    """Returns the records and the parser of an argument ``ds`` and its ``spec``, which are names of features if ``ds`` is a :class:`Dataset`."""
+    if not isinstance(ds, Dataset):
+        return ds, spec if isinstance(spec, TfdsDecoder) or spec is None else schema_of(spec)
+    if spec is None or isinstance(spec, TfdsDecoder):
+        return ds.records, ds._decoder if spec is None else spec
+    if isinstance(spec, (str, bytes, Schema, Mapping)) or not isinstance(spec, Iterable):
+        found = type(spec).__name__
+        raise TypeError(f"spec: expected a list of features of the data set, found {found}; ds.records takes specs")
+    names = list(spec)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise SpecError(f"spec: expected the names of at least one feature, found {names!r}")
+    return ds.records, ds._decoder._select(names)
+
+
+def records_of(source: Any) -> Any:
+    """Returns the plain records of a :class:`Dataset`, and everything else unchanged."""
+    return source.records if isinstance(source, Dataset) else source
