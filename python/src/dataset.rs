@@ -426,6 +426,14 @@ impl PyDataset {
                 format!("{} of {all} records, crc32c {:08x}", ids.len(), tfseek::crc::crc32c(&bytes))
             }
         };
-        format!("tfseek.Dataset({}, {view})", self.shared.arguments.names())
+        // The features of a prepared data set are not those of its records.
+        let prepared = self
+            .shared
+            .dataset
+            .shards()
+            .next()
+            .is_some_and(|shard| shard.path.with_file_name("features.json").is_file());
+        let hint = if prepared { "; tfseek.tfds.open decodes its features" } else { "" };
+        format!("tfseek.Dataset({}, {view}{hint})", self.shared.arguments.names())
     }
 }

@@ -98,12 +98,17 @@ export function valuesOf(feature) {
   return feature?.int64 ?? feature?.float ?? feature?.bytes ?? [];
 }
 
-/** The first values of a FEATURE in one line. */
-export function featureText(feature, limit = 8) {
+/** A number, with its name if it is the number of a class. `names`: the names of 0, 1, .. */
+export function named(x, names) {
+  return names?.[x] === undefined ? float(x) : `${x} ${JSON.stringify(names[x])}`;
+}
+
+/** The first values of a FEATURE in one line. `names` as in named(). */
+export function featureText(feature, limit = 8, names = undefined) {
   const kind = kindOf(feature);
   if (kind === null) return "";
   const values = valuesOf(feature);
-  const shown = values.slice(0, limit).map((v) => (kind === "bytes" ? bytesText(v) : kind === "float" ? float(v) : String(v)));
+  const shown = values.slice(0, limit).map((v) => (kind === "bytes" ? bytesText(v) : kind === "float" ? float(v) : names ? named(v, names) : String(v)));
   return shown.join(", ") + (feature.n > shown.length ? ", …" : "");
 }
 

@@ -43,7 +43,7 @@ function fail(item, message) {
 
 function fill(item, record, look, note) {
   const { roles } = look;
-  const [label, name] = [caption(record, roles.label), caption(record, roles.name)];
+  const [label, name] = [caption(record, roles.label, roles.labels), caption(record, roles.name, roles.labels)];
   replace(item.text,
     h("span", { class: "card-label" }, label || name),
     look.caption > 20 && h("span", { class: "card-name" }, note || (label ? name : record.kind === "bytes" ? size(record.bytes) : "")),
@@ -105,7 +105,7 @@ function facts(item, record, { roles }, problem) {
     const all = Object.entries(record.features ?? {}).filter(([name]) => name !== roles.label || !caption(record, roles.label));
     const short = all.filter(([, feature]) => feature.n > 0 && feature.n <= 8 && (kindOf(feature) !== "bytes" || feature.bytes.every((v) => typeof v === "string")));
     const fact = (name, text) => h("div", { class: "fact" }, h("span", { class: "muted" }, name.split("/").pop() || name), " ", text);
-    for (const [name, feature] of [...short, ...all.filter((entry) => !short.includes(entry))].slice(0, 12)) rows.push(fact(name, featureText(feature, 4) || "no values"));
+    for (const [name, feature] of [...short, ...all.filter((entry) => !short.includes(entry))].slice(0, 12)) rows.push(fact(name, featureText(feature, 4, roles.labels?.[name]) || "no values"));
     for (const [name, found] of Object.entries(record.lists ?? {}).slice(0, 6)) rows.push(fact(name, count(found.steps, "step")));
     if (rows.length === 1) rows.push(h("p", { class: "muted small" }, "no features"));
   }

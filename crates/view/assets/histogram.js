@@ -67,7 +67,7 @@ export function valueText(entry) {
     return `bytes ${bytes.slice(0, 12).join(" ")}${bytes.length > 12 ? " .." : ""}`;
   }
   if (typeof entry.value === "string") return entry.value.replace(/[\x00-\x1f\x7f]/g, (c) => quote(c).slice(1, -1)) || "the empty string";
-  return brief(entry.value);
+  return entry.name ? `${brief(entry.value)} ${quote(entry.name)}` : brief(entry.value);
 }
 
 // The condition of one frequent value, or null: integers beyond 2^53 may have been rounded on their way, and long strings come as hashes.

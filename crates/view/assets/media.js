@@ -16,7 +16,12 @@ export async function allValues(record, name, signal) {
 async function rawValues(record, name, total, signal) {
   const response = await fetch(bytesUrl(record.id, name), { signal });
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  const buffer = await response.arrayBuffer();
+  let buffer = await response.arrayBuffer();
+  // Arrays of data sets may be compressed. A zlib stream of their size is no array.
+  if (total && ![1, 2, 4].includes(buffer.byteLength / total) && new Uint8Array(buffer)[0] === 0x78) {
+    const inflated = new Blob([buffer]).stream().pipeThrough(new DecompressionStream("deflate"));
+    buffer = await new Response(inflated).arrayBuffer();
+  }
   if (total && buffer.byteLength === 4 * total) return new Float32Array(buffer);
   if (total && buffer.byteLength === 2 * total) return new Uint16Array(buffer);
   return new Uint8Array(buffer);

@@ -82,7 +82,7 @@ export function shapesOf(record, roles, frame) {
     }
     if (!by) return;
     if (x1 < x0 || y1 < y0) problems.push(`box ${i}: ${x1 < x0 ? `xmax ${x1} is below xmin ${x0}` : `ymax ${y1} is below ymin ${y0}`}`);
-    const text = typeof texts[i] === "object" ? texts[i].text ?? "" : String(texts[i] ?? "");
+    const text = typeof texts[i] === "object" ? texts[i].text ?? "" : String(roles.labels?.[boxes.text]?.[texts[i]] ?? texts[i] ?? "");
     found.boxes.push({ i, x: Math.min(x0, x1) / by.width, y: Math.min(y0, y1) / by.height, w: Math.abs(x1 - x0) / by.width, h: Math.abs(y1 - y0) / by.height, text, corners: [x0, y0, x1, y1] });
   });
   if (points) {
@@ -194,7 +194,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   if (image?.problem) shapes.problems.unshift(image.problem);
 
   const canvas = h("canvas", { class: "over", "data-test": "boxes", "aria-hidden": "true" });
-  const what = caption(record, roles.label) || caption(record, roles.name) || `record ${record.id}`;
+  const what = caption(record, roles.label, roles.labels) || caption(record, roles.name, roles.labels) || `record ${record.id}`;
   const picture = image?.url
     ? h("img", { class: "picture", alt: `Image of ${what}`, width: image.width, height: image.height, decoding: "async", "data-test": "record-image" })
     : drawn ? h("canvas", { class: "picture pixels", role: "img", "aria-label": `Image of ${what}`, "data-test": "pixels" })

@@ -1,7 +1,7 @@
 // The page of one record: its image, its features as a tree, as text and as bytes.
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
-import { button, bytesText, count, float, h, kindOf, number, replace, size, valuesOf } from "./dom.js";
+import { button, bytesText, count, float, h, kindOf, named, number, replace, size, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { stage } from "./overlay.js";
 import { imageOf } from "./roles.js";
@@ -207,7 +207,7 @@ function tree(record, context) {
   }
   const entries = Object.entries(record.features ?? {});
   const lists = Object.entries(record.lists ?? {});
-  const rows = entries.map(([name, feature]) => featureRow(record, name, feature));
+  const rows = entries.map(([name, feature]) => featureRow(record, name, feature, context.dataset));
   const find = entries.length > 12 && h("input", {
     type: "search", class: "wide-field", placeholder: `Filter ${entries.length} features by name`, "aria-label": "Filter features by name",
     oninput: (event) => rows.forEach((row, i) => (row.hidden = !entries[i][0].toLowerCase().includes(event.target.value.toLowerCase()))),
@@ -224,19 +224,19 @@ function head(name, ...facts) {
 
 const lengthOf = (value) => (typeof value === "string" ? new TextEncoder().encode(value).length : value.bytes);
 
-function featureRow(record, name, feature) {
+function featureRow(record, name, feature, { labels, declared }) {
   const kind = kindOf(feature);
   const all = valuesOf(feature);
   const total = kind === "bytes" && all.length === feature.n ? size(all.reduce((sum, value) => sum + lengthOf(value), 0)) : "";
-  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total), valueList(record, name, feature, kind, all));
+  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total, declared?.[name]), valueList(record, name, feature, kind, all, { names: labels?.[name] }));
 }
 
 // Values as links: Enter on one shows the records that have it.
-function valueList(record, name, feature, kind, all, step) {
+function valueList(record, name, feature, kind, all, { step, names } = {}) {
   const box = h("div", { class: `values ${kind ?? ""}` });
   const more = (from, to) => {
     const nodes = all.slice(from, to).map((value, i) => {
-      const shown = kind === "bytes" ? bytesText(value) : float(value);
+      const shown = kind === "bytes" ? bytesText(value) : named(value, kind === "int64" ? names : undefined);
       const where = step === undefined ? condition(name, kind, value, feature.n) : null;
       const long = shown.length > 400;
       const content = where && !long
@@ -259,7 +259,7 @@ function listRow(record, name, list) {
   const steps = h("ol", { class: "steps-list" });
   const more = (from, to) => {
     steps.querySelector(".more")?.remove();
-    list.first.slice(from, to).forEach((feature, i) => steps.append(h("li", null, h("span", { class: "muted small number" }, from + i), valueList(record, name, feature, kindOf(feature), valuesOf(feature), from + i))));
+    list.first.slice(from, to).forEach((feature, i) => steps.append(h("li", null, h("span", { class: "muted small number" }, from + i), valueList(record, name, feature, kindOf(feature), valuesOf(feature), { step: from + i }))));
     if (to < list.first.length) steps.append(h("li", { class: "more" }, h("button", { type: "button", class: "link small", onclick: () => more(to, to + 100) }, `${number(list.first.length - to)} more steps`)));
     else if (list.first.length < list.steps) steps.append(h("li", { class: "muted small" }, `${number(list.steps - list.first.length)} more steps are not listed`));
   };

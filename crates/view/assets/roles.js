@@ -5,7 +5,7 @@
 import { bytesUrl } from "./api.js";
 import { h, kindOf } from "./dom.js";
 
-/** The roles in force: those of the data set, and over them those of the address. */
+/** The roles in force: those of the data set, and over them those of the address. `labels` has the names of the classes of labels. */
 export function rolesOf(dataset, state) {
   let changed = {};
   try {
@@ -14,6 +14,7 @@ export function rolesOf(dataset, state) {
     // An address typed by hand. The guess is better than nothing.
   }
   const roles = { ...dataset.roles, ...(typeof changed === "object" ? changed : null) };
+  roles.labels = dataset.labels ?? {};
   for (const role of ["mask", "sequence"]) roles[role] = Array.isArray(roles[role]) ? roles[role].filter((name) => typeof name === "string") : [];
   return roles;
 }
@@ -40,13 +41,13 @@ export function featuresFor(dataset, roles) {
   return known.length && known.every((name) => !/[,*]/.test(name)) ? known.join(",") : undefined;
 }
 
-/** A text of one value for a caption, or "". */
-export function caption(record, name) {
+/** A text of one value for a caption, or "". `labels` as in rolesOf(). */
+export function caption(record, name, labels = undefined) {
   const feature = name ? record.features?.[name] : null;
   const value = feature?.bytes?.[0] ?? feature?.int64?.[0] ?? feature?.float?.[0];
   if (value === undefined) return "";
   if (typeof value === "object") return typeof value.text === "string" ? value.text : "";
-  return String(value);
+  return labels?.[name]?.[value] ?? String(value);
 }
 
 const isImage = (value) => typeof value === "object" && typeof value.type === "string" && value.type.startsWith("image/");

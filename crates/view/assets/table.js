@@ -1,7 +1,7 @@
 // The table: chosen features as columns, with their distribution above.
 
 import { follow as updates } from "./dataset.js";
-import { bytesText, float, h, kindOf, number, replace, setText, valuesOf } from "./dom.js";
+import { bytesText, h, kindOf, named, number, replace, setText, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { and, percent, sparkline } from "./histogram.js";
 import { imageOf } from "./roles.js";
@@ -64,7 +64,7 @@ export function mount(root, context) {
     if (image?.url) return [h("img", { src: image.url, alt: "", decoding: "async", onerror: (event) => event.target.remove() }), "picture"];
     if (!feature?.n) return [h("span", { class: "muted" }, feature ? "empty" : "–")];
     const kind = kindOf(feature);
-    const values = valuesOf(feature).slice(0, 6).map((v) => (kind === "bytes" ? bytesText(v) : float(v)));
+    const values = valuesOf(feature).slice(0, 6).map((v) => (kind === "bytes" ? bytesText(v) : named(v, dataset.labels?.[name])));
     if (feature.n === 1) return [values[0], kind === "bytes" ? "" : "number"];
     return [[values.join(", "), feature.n > values.length && h("span", { class: "muted" }, ` … ${number(feature.n)} values`)]];
   }

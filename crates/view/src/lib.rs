@@ -8,6 +8,7 @@ mod api;
 mod assets;
 mod connections;
 mod conversation;
+mod declared;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;

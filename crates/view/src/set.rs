@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tfseek::example::MessageKind;
 use tfseek::{Compression, Dataset, Record, Result};
+use tfseek_tfds::FoundFeatures;
 use tfseek_tools::{Content, damage, guess_kind};
 
 /// The arguments of the `tfseek` command that open a set, as words of a shell. The page shows commands with them.
@@ -48,6 +49,7 @@ pub struct ViewSet {
     kind: Option<MessageKind>,
     /// The kinds of the shards whose records were read.
     kinds: Box<[OnceLock<MessageKind>]>,
+    features: FoundFeatures,
 }
 
 impl ViewSet {
@@ -59,7 +61,8 @@ impl ViewSet {
         let fingerprint = dataset.fingerprint()?;
         let kinds = dataset.shards().map(|_| OnceLock::new()).collect();
         let words = CommandWords { paths: "PATHS".into(), ..CommandWords::default() };
-        Ok(ViewSet { dataset, name: name.into(), words, fingerprint, kind: None, kinds })
+        let features = FoundFeatures::of_files(dataset.shards().map(|shard| shard.path));
+        Ok(ViewSet { dataset, name: name.into(), words, fingerprint, kind: None, kinds, features })
     }
 
     /// Sets the arguments of the commands that the page shows. By default they have `PATHS` for the paths.
@@ -78,6 +81,11 @@ impl ViewSet {
 
     pub(crate) fn dataset(&self) -> &Dataset {
         &self.dataset
+    }
+
+    /// Returns the features by the `features.json` of the files.
+    pub(crate) fn features(&self) -> &FoundFeatures {
+        &self.features
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -5,7 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
 use crate::text::{self, count};
-use crate::{dataset, outputs, progress};
+use crate::{dataset, features, outputs, progress};
 use clap::Args;
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
@@ -63,6 +63,9 @@ pub(crate) struct ViewArgs {
 
 pub(crate) fn run(args: &ViewArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let set = open((&args.paths, &args.baseline), args, global, console)?;
+    // A name of no class is an error before the page is opened.
+    let features = features::find(set.dataset.shards().map(|shard| shard.path), console);
+    args.select.condition.as_ref().map(|condition| features.filter(condition)).transpose()?;
     let mut options = ViewOptions::new()
         .host(args.host)
         .condition(args.select.condition.as_ref())

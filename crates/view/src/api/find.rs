@@ -36,7 +36,7 @@ pub(super) struct FindState {
 /// Returns the matches after the first `after`, and starts the search if it does not run.
 pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request, threads: usize) -> Outcome {
     let after: usize = number(request, "after")?.unwrap_or(0);
-    let Some(filter) = condition(request)? else {
+    let Some(filter) = condition(set, request)? else {
         return Err(Refusal::bad("where: expected a condition, found none"));
     };
     let searched = Arc::clone(set);

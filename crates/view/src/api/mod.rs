@@ -13,4 +13,4 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use routes::Api;
+pub(crate) use routes::{Api, LabelNames};

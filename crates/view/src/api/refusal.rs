@@ -53,8 +53,9 @@ pub(super) fn record_number(set: &ViewSet, text: &str) -> Result<u64, Refusal> {
     Ok(i)
 }
 
-/// Returns the condition of a request.
-pub(super) fn condition(request: &Request) -> Result<Option<Filter>, Refusal> {
+/// Returns the condition of a request, which knows the names of the set's labels.
+pub(super) fn condition(set: &ViewSet, request: &Request) -> Result<Option<Filter>, Refusal> {
     let Some(text) = request.query("where").filter(|text| !text.trim().is_empty()) else { return Ok(None) };
-    text.parse().map(Some).map_err(|e: Error| Refusal::bad(e.to_string()))
+    let parsed = text.parse().and_then(|filter| set.features().filter(&filter));
+    parsed.map(Some).map_err(|e: Error| Refusal::bad(e.to_string()))
 }

@@ -2,17 +2,22 @@
 
 use super::refusal::{Outcome, Refusal, number, record_number};
 use super::{common, damage, find, order, records, schema, sets, stats};
+use crate::declared;
 use crate::http::{Answers, Request, Response};
 use crate::jobs::Jobs;
 use crate::roles::{self, SeenFeatures};
 use crate::set::ViewSet;
 use crate::tabs::Tabs;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tfseek_tools::Content;
 
 /// Length of the name of a tab.
 const MAX_TAB: usize = 64;
+
+/// The names of the classes 0, 1, .. of labels, by feature.
+pub(crate) type LabelNames = BTreeMap<String, Arc<[Box<str>]>>;
 
 /// The sets that are viewed, and the work on them.
 #[derive(Debug)]
@@ -44,7 +49,9 @@ impl SetState {
 
     fn roles(&self) -> Map<String, Value> {
         // The names of the roles were checked at the start.
-        roles::with_given(self.seen().roles(), &self.given_roles).unwrap_or_default()
+        let mut guessed = self.seen().roles();
+        declared::add_to(&mut guessed, self.set.features());
+        roles::with_given(guessed, &self.given_roles).unwrap_or_default()
     }
 }
 
@@ -89,6 +96,11 @@ impl Api {
     /// Returns the roles of the first set.
     pub(crate) fn roles(&self) -> Map<String, Value> {
         self.sets.first().map(SetState::roles).unwrap_or_default()
+    }
+
+    /// Returns the names of the classes of labels of the first set.
+    pub(crate) fn label_names(&self) -> LabelNames {
+        self.sets.first().map(|state| state.set.features().label_names()).unwrap_or_default()
     }
 
     /// Returns the schema of the first set, null without one.

@@ -12,6 +12,8 @@ use tfseek::example::MessageKind;
 const COMMANDS: [&str; 8] = ["get", "sample", "order", "grep", "stats", "schema", "verify", "view"];
 /// Number of shards in an answer.
 const MAX_SHARDS: usize = 10_000;
+/// Number of classes of a label in an answer.
+const MAX_NAMES: usize = 50_000;
 /// Number of shards whose kind is guessed for the kind of the set.
 const KIND_SHARDS: usize = 16;
 
@@ -50,6 +52,8 @@ pub(super) fn dataset(
     let commands: serde_json::Map<_, _> =
         COMMANDS.into_iter().map(|verb| (verb.to_owned(), set.command(verb).to_vec().into())).collect();
     let warnings: Vec<_> = dataset.warnings().iter().map(ToString::to_string).collect();
+    let declared = set.features().features.iter().flat_map(|features| features.stored());
+    let declared: Map<_, _> = declared.map(|one| (one.name.clone(), one.to_string().into())).collect();
     Response::json(&json!({
         "name": set.name(),
         "records": dataset.len(),
@@ -60,12 +64,22 @@ pub(super) fn dataset(
         "version": env!("CARGO_PKG_VERSION"),
         "features": features,
         "roles": roles,
+        "declared": declared,
+        "labels": labels(set),
         "damage": { "ranges": ranges, "bytes": bytes },
         "warnings": warnings,
         "commands": commands,
         "where": start.condition,
         "against": start.against,
     }))
+}
+
+/// Returns the names of the classes of labels, by feature. Those of labels with very many classes are left out.
+fn labels(set: &ViewSet) -> Value {
+    let mut labels = set.features().label_names();
+    labels.retain(|_, names| names.len() <= MAX_NAMES);
+    let lists = labels.into_iter().map(|(name, names)| (name, names.iter().map(|name| &**name).collect()));
+    Value::Object(lists.collect())
 }
 
 /// Returns a run of shards.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tfseek::{Damage, ErrorKind, Filter};
+use tfseek_tfds::FoundFeatures;
 use tfseek_tools::stats::{Statistics, StatsOptions, StatsProgress};
 
 /// Time between two versions of the statistics.
@@ -35,7 +36,7 @@ pub(super) fn stats(
     threads: usize,
 ) -> Outcome {
     let after: u64 = number(request, "after")?.unwrap_or(0);
-    let filter = condition(request)?;
+    let filter = condition(set, request)?;
     let key = filter.as_ref().map(Filter::to_string).unwrap_or_default();
     let counted = Arc::clone(set);
     let run = move |job: &Arc<Job<StatsState>>| compute(&counted, filter, threads, job);
@@ -72,6 +73,7 @@ struct StatsAnswer {
 /// Progress of a run, which ends when its job ends.
 struct JobProgress<'j> {
     job: &'j Job<StatsState>,
+    features: &'j FoundFeatures,
     due: Mutex<Instant>,
 }
 
@@ -94,7 +96,8 @@ impl StatsProgress for JobProgress<'_> {
         true
     }
 
-    fn partial(&self, stats: Statistics) {
+    fn partial(&self, mut stats: Statistics) {
+        stats.value_names = self.features.label_names();
         self.job.shared.change(|state| {
             // Numbers of records are reported in steps, which may be larger than what was read.
             state.read = state.read.max(stats.records());
@@ -113,11 +116,12 @@ fn compute(set: &ViewSet, filter: Option<Filter>, threads: usize, job: &Job<Stat
         kind: set.specified_kind(),
         ..StatsOptions::default()
     };
-    let progress = JobProgress { job, due: Mutex::new(Instant::now()) };
+    let progress = JobProgress { job, features: set.features(), due: Mutex::new(Instant::now()) };
     let outcome = options.run_dataset(set.dataset(), None, None, &progress);
     job.shared.change(|state| {
         match outcome {
-            Ok(stats) => {
+            Ok(mut stats) => {
+                stats.value_names = set.features().label_names();
                 state.read = set.dataset().len();
                 state.stats = Some(Arc::new(stats));
             }

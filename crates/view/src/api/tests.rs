@@ -264,3 +264,113 @@ fn records_in_both_sets_are_found() {
     assert_eq!(ask(&api, 200, "dataset")["against"], json!("b"));
     assert_eq!(ask(&api, 200, "dataset?set=1")["against"], json!("a"));
 }
+
+/// Writes a `features.json` with these features, each a class and its content.
+fn declare(folder: &Path, features: &[(&str, &str, Value)]) {
+    let class = |name: &str| format!("tensorflow_datasets.core.features.{name}");
+    let leaf = |(name, of, content): &(&str, &str, Value)| {
+        let mut leaf = json!({ "type": class(of), "content": content });
+        if let Some(name) = name.strip_prefix("things/") {
+            leaf = json!({ "type": class("features_dict.FeaturesDict"), "content": { name: leaf } });
+        }
+        (name.split('/').next().unwrap().to_owned(), leaf)
+    };
+    let mut all: Map<String, Value> = Map::new();
+    for (name, leaf) in features.iter().map(leaf) {
+        let inner = leaf["content"].as_object().filter(|_| name == "things");
+        match (all.get_mut(&name), inner) {
+            (Some(known), Some(inner)) => known["content"].as_object_mut().unwrap().extend(inner.clone()),
+            _ => drop(all.insert(name, leaf)),
+        }
+    }
+    if let Some(things) = all.get_mut("things") {
+        let content = json!({ "feature": things, "length": null });
+        *things = json!({ "type": class("sequence_feature.Sequence"), "content": content });
+    }
+    let root = json!({ "type": class("features_dict.FeaturesDict"), "content": all });
+    std::fs::write(folder.join("features.json"), root.to_string()).unwrap();
+}
+
+/// Roles, types and names of classes are those of the `features.json`, where the guess would be another.
+#[test]
+fn a_set_with_declared_features() {
+    let dir = tempfile::tempdir().unwrap();
+    let labels = json!({ "num_classes": 3 });
+    declare(
+        dir.path(),
+        &[
+            (
+                "a_mask",
+                "labeled_image.LabeledImage",
+                json!({ "shape": [null, null, 1], "dtype": "uint8", "encoding_format": "png", "labels": 2 }),
+            ),
+            (
+                "picture",
+                "image_feature.Image",
+                json!({ "shape": [null, null, 3], "dtype": "uint8", "encoding_format": "png" }),
+            ),
+            ("label", "tensor_feature.Tensor", json!({ "shape": [], "dtype": "int64" })),
+            ("sort", "class_label_feature.ClassLabel", labels.clone()),
+            (
+                "sound",
+                "audio_feature.Audio",
+                json!({ "shape": [null], "dtype": "int64", "sample_rate": 8000, "file_format": null }),
+            ),
+            ("things/box", "bounding_boxes.BBoxFeature", json!({ "bbox_format": "REL_XYXY" })),
+            ("things/kind", "class_label_feature.ClassLabel", labels),
+        ],
+    );
+    std::fs::write(dir.path().join("sort.labels.txt"), "cat\ndog\n<b>horse</b>\n").unwrap();
+    std::fs::write(dir.path().join("things-kind.labels.txt"), "cat\ndog\nhorse\n").unwrap();
+    let record = |i: i64| {
+        let record = ExampleBuilder::new().bytes("a_mask", [PNG]).bytes("picture", [PNG]).int64("label", [i]);
+        let record = record.int64("sort", [i % 4]).int64("sound", [1, 2, 3]);
+        record.float("things/box", [0.1, 0.2, 0.3, 0.4]).int64("things/kind", [1]).encode().unwrap()
+    };
+    let path = write(&dir.path().join("a.tfrecord"), (0..8).map(record));
+    let api = api(std::slice::from_ref(&path));
+    let dataset = ask(&api, 200, "dataset");
+    let roles = &dataset["roles"];
+    assert_eq!(roles["image"], "picture");
+    assert_eq!((&roles["label"], &roles["mask"]), (&json!("sort"), &json!(["a_mask"])));
+    assert_eq!((&roles["audio"], &roles["rate"]), (&json!("sound"), &json!(8000)));
+    assert_eq!(roles["boxes"], json!({ "feature": "things/box", "order": "xyxy", "text": "things/kind" }));
+    assert_eq!(dataset["declared"]["things/kind"], "Sequence(ClassLabel(3))");
+    assert_eq!(dataset["labels"]["things/kind"], json!(["cat", "dog", "horse"]));
+
+    let found = ask_until_done(&api, "find?where=sort+==+'dog'+and+any(things/kind)+!=+'cat'");
+    assert_eq!(found["matches"], json!([1, 5]));
+    let refused = ask(&api, 400, "find?where=sort+==+'dgo'");
+    assert!(refused["error"].as_str().unwrap().contains("the nearest name is \"dog\""), "{refused}");
+    let stats = ask_until_done(&api, "stats?where=sort+in+'dog',+3");
+    let features = stats["stats"]["features"].as_array().unwrap();
+    let sort = features.iter().find(|feature| feature["name"] == "sort").unwrap();
+    let top = json!([{"value": 1, "name": "dog", "count": 2}, {"value": 3, "name": null, "count": 2}]);
+    assert_eq!(sort["int64"]["top"], top);
+
+    let set = ViewSet::new(DatasetOptions::new().open(&path).unwrap(), "declared").unwrap();
+    let condition = "sort == '<b>horse</b>'".parse().unwrap();
+    let page = crate::report(set, Some(&condition), &crate::ViewOptions::new(), &|_| Ok(())).unwrap();
+    assert!(
+        page.contains(", 2 &quot;&lt;b&gt;horse&lt;/b&gt;&quot;</figcaption>")
+            && page.contains("(2 records)"),
+        "{page}"
+    );
+    assert!(page.contains("2 &quot;&lt;b&gt;horse&lt;/b&gt;&quot; (2)"), "{page}");
+}
+
+/// A tensor in bytes is drawn by its declared shape.
+#[test]
+fn a_set_with_declared_arrays() {
+    let dir = tempfile::tempdir().unwrap();
+    let tensor = |shape: Value, dtype: &str| json!({ "shape": shape, "dtype": dtype, "encoding": "zlib" });
+    let class = "tensor_feature.Tensor";
+    declare(
+        dir.path(),
+        &[("a", class, tensor(json!([5, 7, 2]), "uint8")), ("b", class, tensor(json!([5, 7]), "float32"))],
+    );
+    let record = ExampleBuilder::new().bytes("a", [[1; 70]]).bytes("b", [[1; 140]]).encode().unwrap();
+    let api = api(&[write(&dir.path().join("a.tfrecord"), [record])]);
+    let pixels = json!({ "feature": "b", "height": 5, "width": 7, "depth": 1 });
+    assert_eq!(ask(&api, 200, "dataset")["roles"]["pixels"], pixels);
+}

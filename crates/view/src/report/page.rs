@@ -39,6 +39,9 @@ pub fn report(
     let failed = |e: &dyn std::fmt::Display| ViewError::Data(e.to_string());
     let threads = options.thread_count();
     let dataset = set.dataset().clone();
+    let condition =
+        condition.map(|filter| set.features().filter(filter)).transpose().map_err(|e| failed(&e))?;
+    let condition = condition.as_ref();
     let stats = StatsOptions {
         filter: condition.cloned(),
         threads: Some(threads),
@@ -46,7 +49,8 @@ pub fn report(
         kind: set.specified_kind(),
         ..StatsOptions::default()
     };
-    let stats = stats.run_dataset(&dataset, None, None, report).map_err(|e| failed(&e))?;
+    let mut stats = stats.run_dataset(&dataset, None, None, report).map_err(|e| failed(&e))?;
+    stats.value_names = set.features().label_names();
     let json: Value = serde_json::from_str(&stats.json()).map_err(|e| failed(&e))?;
     let matches =
         condition.map(|filter| matches(&set, filter, threads)).transpose().map_err(|e| failed(&e))?;

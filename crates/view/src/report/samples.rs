@@ -1,7 +1,7 @@
 //! Cards of records.
 
 use super::html::Html;
-use crate::api::Api;
+use crate::api::{Api, LabelNames};
 use crate::media::payload_type;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,13 +23,13 @@ const BOXES: usize = 100;
 
 /// Writes a card for each record.
 pub(super) fn grid(page: &mut Html, api: &Api, ids: &[u64]) {
-    let roles = Value::Object(api.roles());
+    let (roles, labels) = (Value::Object(api.roles()), api.label_names());
     page.nested("div class=\"grid\"", |page| {
         for &i in ids {
             page.nested("figure", |page| {
                 let written = api.with_content(i, |content| {
                     card(page, content, &roles);
-                    label(content, &roles)
+                    label(content, &roles, &labels)
                 });
                 match written {
                     Ok(label) => page.element("figcaption", format_args!("record {i}{label}")),
@@ -52,10 +52,17 @@ fn feature<'a>(content: &Content<'a>, name: Option<&str>) -> Option<Feature<'a>>
 }
 
 /// Returns the label of a record, after a comma.
-fn label(content: &Content<'_>, roles: &Value) -> String {
-    feature(content, roles["label"].as_str())
-        .map(|feature| format!(", {}", short(feature)))
-        .unwrap_or_default()
+fn label(content: &Content<'_>, roles: &Value, labels: &LabelNames) -> String {
+    let role = roles["label"].as_str();
+    let Some(feature) = feature(content, role) else { return String::new() };
+    let names = role.and_then(|role| labels.get(role));
+    let class = match feature {
+        Feature::Int64(list) if list.len() == 1 => list.first().and_then(|class| usize::try_from(class).ok()),
+        _ => None,
+    };
+    let name = names.zip(class).and_then(|(names, class)| names.get(class));
+    let name = name.map_or(String::new(), |name| format!(" {name:?}"));
+    format!(", {}{name}", short(feature))
 }
 
 fn card(page: &mut Html, content: &Content<'_>, roles: &Value) {

@@ -64,7 +64,8 @@ fn row(page: &mut Html, feature: &Value) {
             // Long byte strings are known by their hashes only.
             let named = top.iter().filter(|item| !item["value"].is_null());
             for (k, item) in named.take(TOP).enumerate() {
-                let value = text(&item["value"]);
+                let name = item["name"].as_str().map_or(String::new(), |name| format!(" {name:?}"));
+                let value = text(&item["value"]) + &name;
                 let short: String = value.chars().take(WIDTH).collect();
                 let dots = if short.len() < value.len() { ".." } else { "" };
                 let comma = if k > 0 { ", " } else { "" };

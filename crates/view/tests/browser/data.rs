@@ -90,6 +90,53 @@ pub(crate) fn tfds(folder: &Path, n: u32) -> Vec<PathBuf> {
     vec![write(folder.join("tfds-train.tfrecord-00000-of-00001"), &indexed(), (0..n).map(record))]
 }
 
+/// Images and arrays that TensorFlow Datasets prepared, with a `features.json`: labels have names, boxes another order, and the pixels of the
+/// second shard are compressed.
+pub(crate) fn prepared(folder: &Path) -> Vec<PathBuf> {
+    let of = |class: &str, content: &str| {
+        format!(r#"{{"type": "tensorflow_datasets.core.features.{class}", "content": {content}}}"#)
+    };
+    let label = of("class_label_feature.ClassLabel", r#"{"num_classes": 4}"#);
+    let tensor = of("tensor_feature.Tensor", r#"{"shape": [20, 30], "dtype": "uint16", "encoding": "zlib"}"#);
+    let image = of(
+        "image_feature.Image",
+        r#"{"shape": [null, null, 3], "dtype": "uint8", "encoding_format": "png"}"#,
+    );
+    let boxes = of("bounding_boxes.BBoxFeature", r#"{"bbox_format": "REL_XYXY"}"#);
+    let objects = of("features_dict.FeaturesDict", &format!(r#"{{"bbox": {boxes}, "label": {label}}}"#));
+    let objects = of("sequence_feature.Sequence", &format!(r#"{{"feature": {objects}, "length": null}}"#));
+    let write_features = |name: &str, features: String| {
+        let folder = folder.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("features.json"), of("features_dict.FeaturesDict", &features)).unwrap();
+        for labels in ["label.labels.txt", "objects-label.labels.txt"] {
+            fs::write(folder.join(labels), CLASSES.join("\n")).unwrap();
+        }
+        folder.join("prepared-train.tfrecord-00000-of-00001")
+    };
+    let pictures = |i: u32| {
+        let record = ExampleBuilder::new().bytes("image", [self::image(i, 48, 48)]).int64("label", [i % 5]);
+        let record = record.float("objects/bbox", [0.1_f32, 0.2, 0.3, 0.8]).int64("objects/label", [2]);
+        record.encode().unwrap()
+    };
+    let arrays = |i: u32| {
+        let values: Vec<u8> = (0..600u16).flat_map(|at| (at * 64 + i as u16).to_le_bytes()).collect();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut zlib, &values).unwrap();
+        ExampleBuilder::new()
+            .bytes("depth", [zlib.finish().unwrap()])
+            .int64("label", [i % 5])
+            .encode()
+            .unwrap()
+    };
+    let first = write_features(
+        "pictures",
+        format!(r#"{{"image": {image}, "label": {label}, "objects": {objects}}}"#),
+    );
+    let second = write_features("arrays", format!(r#"{{"depth": {tensor}, "label": {label}}}"#));
+    vec![write(first, &indexed(), (0..20).map(pictures)), write(second, &indexed(), (0..20).map(arrays))]
+}
+
 /// Images of 50 kB.
 pub(crate) fn thumbnails(folder: &Path, n: u32) -> Vec<PathBuf> {
     let record = |i: u32| {

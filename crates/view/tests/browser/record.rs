@@ -110,3 +110,42 @@ fn compressed_shards_are_shown_as_others() {
     page.wait("t.ids().includes(480) && t.painted(t.card(480))", "record 480");
     page.finish();
 }
+
+#[test]
+fn labels_of_prepared_sets_have_their_names() {
+    let shown = Shown::new(|folder| data::prepared(folder)[..1].to_vec());
+    let Some(page) = shown.page_at("prepared", "view=record&id=7") else { return };
+    page.wait("t.record() == 7", "record 7");
+    page.wait("t.text('record-tree').includes('2 \"unagi\"')", "the name of a class");
+    page.check("t.text('record-tree').includes('Sequence(BBoxFeature(float32, [4]))')", "the declared type");
+    page.wait("t.painted(t.one('boxes'))", "the boxes");
+    page.navigate(&shown.at("view=record&id=4"));
+    page.wait("t.record() == 4", "record 4");
+    page.wait(
+        "[...document.querySelectorAll('[data-feature=label] .value')].some((v) => v.textContent === '4')",
+        "no class",
+    );
+    page.navigate(&shown.at("view=grid"));
+    page.wait("document.body.innerText.includes('salmon roll')", "the name in a caption");
+    page.navigate(&shown.at("view=table"));
+    page.wait("t.text('table').includes('1 \"tuna\"')", "the name in a cell");
+    page.navigate(&shown.at("view=data"));
+    page.wait(
+        "t.all('bar').some((bar) => bar.getAttribute('aria-label').includes('1 \"tuna\": 4'))",
+        "the name in a histogram",
+    );
+    page.screenshot("prepared");
+    page.finish();
+}
+
+#[test]
+fn compressed_arrays_of_prepared_sets_are_drawn() {
+    let shown = Shown::new(|folder| data::prepared(folder)[1..].to_vec());
+    let Some(page) = shown.page_at("prepared-arrays", "view=record&id=3") else { return };
+    page.wait("t.record() == 3", "record 3");
+    page.wait(
+        "[...document.querySelectorAll('main canvas')].some((c) => c.title.startsWith('depth: 20 × 30'))",
+        "the array",
+    );
+    page.finish();
+}
