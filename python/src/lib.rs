@@ -116,6 +116,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<view::ViewCore>()?;
     m.add_function(wrap_pyfunction!(view::view, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;
+    m.add_function(wrap_pyfunction!(reshard::prepared_shards, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::reshard, m)?)?;
     m.add_function(wrap_pyfunction!(arrow_write::write_stream, m)?)?;
     m.add_class::<tasks::TaskWriterCore>()?;

@@ -100,6 +100,17 @@ pub(crate) fn fits_memory(
     Ok(size_of(&paths, allow_missing)?.is_some_and(|bytes| tools::fits(bytes, memory)))
 }
 
+/// Returns the shards of the prepared data set that `out` is a copy of. `None` if it is none. `tfseek.reshard` calls it.
+#[pyfunction]
+pub(crate) fn prepared_shards(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    out: PathBuf,
+) -> Result<Option<Vec<OsString>>> {
+    let found = tools::prepared(&paths, &out).map_err(|e| failure(py, e))?;
+    Ok(found.map(|source| source.shards().into_iter().map(OsString::from).collect()))
+}
+
 /// Writes the records of a dataset again. `tfseek.reshard` calls it and has the documentation.
 #[pyfunction]
 pub(crate) fn reshard(
@@ -134,6 +145,11 @@ pub(crate) fn reshard(
     options.index = argument(&arguments, "index")?;
     options.threads = argument(&arguments, "threads")?;
     options.force = argument(&arguments, "force")?;
+    let prepared: Option<PathBuf> = argument(&arguments, "prepared")?;
+    if let Some(folder) = prepared {
+        let found = tools::prepared(&[folder], &options.out).map_err(|e| failure(py, e))?;
+        options.prepared = found.map(Arc::new);
+    }
     options.records = dataset.view_ids().map(|ids| ids.subset()).transpose()?;
     let opened = dataset.shared.dataset.clone();
     let progress = Progress::new(py, progress, "resharding", Unit::Bytes)?;

@@ -20,7 +20,8 @@ class ReshardedSet:
 
     #: name of the split, or ``None``
     split: Optional[str]
-    #: path of the set as :func:`tfseek.open` takes it: ``out/train@8.tfrecord``, or the path of the file
+    #: path of the set as :func:`tfseek.open` takes it: ``out/train@8.tfrecord``, or the path of the file. In the folder of a data set it is that folder if
+    #: the names of the shards have another form, or there are none
     path: str
     #: paths of the files
     shards: list[str]
@@ -76,6 +77,10 @@ def reshard(
     (``small.tfrecord``) or a set (``out/train@128.tfrecord``); ``{split}`` in it is the name of a split. Records are copied as they are, and
     checksums are verified. All files get their names when all are complete.
 
+    If ``dataset`` is the folder of a data set that TensorFlow Datasets prepared, and ``out`` names no TFRecord file, ``out`` becomes such a folder: each split with its
+    own shards, ``dataset_info.json``, and the other files. ``out`` may end in a number of shards of each split (``new/mnist/3.0.1@8``). By default the numbers are kept. ``split``,
+    ``features``, ``drop``, ``compression``, ``members`` and ``force`` are refused.
+
     where: a condition as for ``ds.filter``; other records are left out.
     shards: the number of shards, or their size as text (``"200MB"``), for ``out`` without a number.
     shuffle: the global order of epoch 0 of ``seed``. By default records keep their order.
@@ -104,11 +109,20 @@ def reshard(
     if split is None and (split_by is not None or missing is not None):
         raise ValueError("split_by, missing: expected a split, found split=None")
     dataset = records_of(dataset)
-    opened = dataset if isinstance(dataset, Dataset) else _open(dataset, allow_missing, memory, threads)
+    prepared = None
+    if isinstance(dataset, Dataset):
+        opened = dataset
+    else:
+        names = path_list(dataset)
+        shards_of_splits = _tfseek.prepared_shards(names, os.fspath(out))
+        if shards_of_splits is not None:
+            [prepared], names = names, shards_of_splits
+        opened = _open(names, allow_missing, memory, threads)
     if where is not None:
         opened = opened.filter(where)
     arguments = {
         "out": os.fspath(out),
+        "prepared": prepared,
         "shards": shards,
         "shuffle": bool(shuffle),
         "seed": seed,
@@ -131,9 +145,8 @@ def reshard(
     return Resharded([ReshardedSet(*part) for part in sets], way)
 
 
-def _open(paths: Paths, allow_missing: bool, memory: Optional[Union[int, str]], threads: Optional[int]) -> Dataset[Any]:
+def _open(names: list[str], allow_missing: bool, memory: Optional[Union[int, str]], threads: Optional[int]) -> Dataset[Any]:
     """Opens a dataset, by maps if its files fit into the memory."""
-    names = path_list(paths)
     io = "auto" if _tfseek.fits_memory(names, allow_missing, memory) else "pread"
     return open(names, io=io, allow_missing=allow_missing, threads=threads)
 

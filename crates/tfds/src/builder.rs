@@ -360,7 +360,7 @@ impl Split {
     }
 
     /// Finds the shards of split `k`, all of which must exist.
-    fn find(folder: &Path, k: usize, info: &SplitInfo) -> Result<Split> {
+    pub(crate) fn find(folder: &Path, k: usize, info: &SplitInfo) -> Result<Split> {
         let n = match info.shards() {
             Some(n) => n,
             None => count_shards(folder, k, info)?,
@@ -414,7 +414,7 @@ fn count_shards(folder: &Path, k: usize, info: &SplitInfo) -> Result<u64> {
 }
 
 /// Checks what concerns all splits.
-fn check_info(info: &DatasetInfo) -> Result<()> {
+pub(crate) fn check_info(info: &DatasetInfo) -> Result<()> {
     if !info.is_tfrecord() {
         let reason = format!("expected the format tfrecord, found {}", quoted(&info.file_format));
         return Err(fault("fileFormat", reason));

@@ -1,15 +1,14 @@
 //! Copies of a prepared data set: its files, and a `dataset_info.json` for other shards.
 
+use crate::builder::{Split, check_info};
+use crate::check::wrong_count;
 use crate::error::{Result, TfdsError, TfdsErrorKind};
-use crate::info::{DatasetInfo, SplitInfo, content, read_file};
+use crate::info::{DatasetInfo, content, read_file};
 use crate::json::field_name;
 use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tfseek::{Damage, Dataset};
-
-/// Maximum number of missing shards that a message names.
-const MAX_NAMED: usize = 4;
 
 /// Maximum number of folders around a file.
 const MAX_DEPTH: usize = 16;
@@ -19,6 +18,7 @@ const MAX_DEPTH: usize = 16;
 pub struct CopySource {
     folder: PathBuf,
     info: DatasetInfo,
+    splits: Vec<Split>,
     /// The content of `dataset_info.json`.
     fields: Map<String, Value>,
 }
@@ -36,8 +36,7 @@ impl CopySource {
     /// Opens a folder. `None` if it has no `dataset_info.json`.
     ///
     /// # Errors
-    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, for another format than TFRecord, and without lengths of
-    ///   shards
+    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, and for another format than TFRecord
     /// - [`TfdsErrorKind::Folder`] for missing shards
     /// - I/O errors
     pub fn open(folder: &Path) -> Result<Option<CopySource>> {
@@ -46,26 +45,17 @@ impl CopySource {
         let text = read_file(&path, |reason| content("", reason)).map_err(located)?;
         let Some(text) = text else { return Ok(None) };
         let info = DatasetInfo::parse(&text).map_err(located)?;
-        if !info.is_tfrecord() {
-            let reason = format!("expected tfrecord, found {}", info.file_format.escape_debug());
-            return Err(located(content("fileFormat", reason)));
+        check_info(&info).map_err(located)?;
+        let splits = info.splits.iter().enumerate().map(|(k, split)| Split::find(folder, k, split));
+        let splits = splits.collect::<Result<Vec<Split>>>().map_err(located)?;
+        if splits.iter().all(|split| split.shards.is_empty()) {
+            return Err(located(content("splits", "expected at least one shard, found none")));
         }
         let fields = match serde_json::from_slice(&text) {
             Ok(Value::Object(fields)) => fields,
             _ => Map::new(),
         };
-        for (k, split) in info.splits.iter().enumerate() {
-            if split.shard_lengths.is_none() {
-                let reason = "expected the number of records of each shard, found none";
-                return Err(located(content(format!("splits[{k}].shardLengths"), reason)));
-            }
-        }
-        let source = CopySource { folder: folder.to_path_buf(), info, fields };
-        source.check_shards()?;
-        if source.shards().is_empty() {
-            return Err(located(content("splits", "expected at least one shard, found none")));
-        }
-        Ok(Some(source))
+        Ok(Some(CopySource { folder: folder.to_path_buf(), info, splits, fields }))
     }
 
     /// Returns the folder.
@@ -74,46 +64,21 @@ impl CopySource {
     }
 
     /// Returns the splits.
-    pub fn splits(&self) -> &[SplitInfo] {
-        &self.info.splits
+    pub fn splits(&self) -> &[Split] {
+        &self.splits
     }
 
     /// Returns the paths of all shards, split by split.
     pub fn shards(&self) -> Vec<PathBuf> {
-        let paths = |split| {
-            let n = SplitInfo::shards(split).unwrap_or(0);
-            (0..n).map(move |shard| self.folder.join(split.shard_path(shard, n)))
-        };
-        self.info.splits.iter().flat_map(paths).collect()
+        self.splits.iter().flat_map(|split| &split.shards).cloned().collect()
     }
 
-    /// Checks that all shards exist.
-    fn check_shards(&self) -> Result<()> {
-        for split in &self.info.splits {
-            let n = split.shards().unwrap_or(0);
-            if n > 1 && !split.is_numbered() {
-                let reason =
-                    format!("expected names with the number of a shard, found {n} shards of one name");
-                return Err(
-                    content(format!("split {}", split.name.escape_debug()), reason).at(&self.info_path())
-                );
-            }
-            let missing = (0..n).map(|shard| split.shard_path(shard, n));
-            let missing: Vec<_> = missing.filter(|path| !self.folder.join(path).exists()).collect();
-            if missing.is_empty() {
-                continue;
-            }
-            let names = missing.iter().take(MAX_NAMED).map(|path| path.display().to_string());
-            let mut names: Vec<String> = names.map(|name| name.escape_debug().to_string()).collect();
-            if missing.len() > MAX_NAMED {
-                names.push("..".to_owned());
-            }
-            let (name, missing, names) = (split.name.escape_debug(), missing.len(), names.join(", "));
-            let are = if missing == 1 { "is" } else { "are" };
-            let reason = format!("{missing} of {n} shards of split {name} {are} missing: {names}");
-            return Err(TfdsError::from(TfdsErrorKind::Folder { reason }).at(&self.folder));
-        }
-        Ok(())
+    /// Returns the paths of `count` shards of a split, relative to the folder of a copy. `None` if its names have no number of a shard, and
+    /// there are several.
+    pub fn shard_paths(&self, split: usize, count: u64) -> Option<Vec<PathBuf>> {
+        let split = self.info.splits.get(split)?;
+        let is_named = count <= 1 || split.template().is_numbered();
+        is_named.then(|| (0..count).map(|shard| split.shard_path(shard, count)).collect())
     }
 
     /// Compares the dataset of all shards with `dataset_info.json`. Returns the number of records up to the end of each split.
@@ -122,20 +87,21 @@ impl CopySource {
     /// [`TfdsErrorKind::Info`] for a shard with another number of records. If damage is skipped, it may have fewer.
     pub fn ends(&self, ds: &Dataset) -> Result<Vec<u64>> {
         let (mut shards, mut end, mut ends) = (ds.shards(), 0u64, Vec::new());
-        for split in &self.info.splits {
-            for (shard, &expected) in split.shard_lengths.iter().flatten().enumerate() {
+        for split in &self.splits {
+            for shard in 0..split.shards.len() {
                 let Some(found) = shards.next() else {
                     let reason = format!("expected all shards, found {}", ds.shards().count());
                     return Err(TfdsErrorKind::Options { reason }.into());
                 };
-                let may_lack = ds.damage() == Damage::Skip && found.len < expected;
-                if found.len != expected && !may_lack {
-                    let (name, found_len) = (split.name.escape_debug(), found.len);
+                let expected = split.shard_lengths.as_ref().and_then(|lengths| lengths.get(shard));
+                let may_lack = |expected| ds.damage() == Damage::Skip && found.len < expected;
+                if let Some(&expected) = expected
+                    && found.len != expected
+                    && !may_lack(expected)
+                {
+                    let text = wrong_count(expected, found.len, shard as u64, &split.name);
                     let info = self.info_path();
-                    let reason = format!(
-                        "expected {expected} records, found {found_len} (shard {shard} of split {name}), by {}",
-                        tfseek::error::printable(&info)
-                    );
+                    let reason = format!("{text}, by {}", tfseek::error::printable(&info));
                     return Err(content("", reason).at(found.path));
                 }
                 end = end.saturating_add(found.len);
@@ -283,16 +249,9 @@ mod tests {
     fn what_cannot_be_copied_is_refused() {
         let split = |rest: &str| format!(r#"{{"name": "x", "splits": [{{"name": "a", {rest}}}]}}"#);
         for (info, words) in [
-            (
-                split(r#""shardLengths": ["1", "2", "3"]"#),
-                "2 of 3 shards of split a are missing: x-a.tfrecord-00001-of-00003, x-a.tfrecord-00002-of-00003",
-            ),
-            (split(r#""numBytes": "2""#), "splits[0].shardLengths: expected the number of records"),
-            (split(r#""shardLengths": ["1", "2"], "filepathTemplate": "{SPLIT}""#), "2 shards of one name"),
-            (
-                r#"{"name": "x", "fileFormat": "array_record"}"#.to_owned(),
-                "fileFormat: expected tfrecord, found array_record",
-            ),
+            (split(r#""shardLengths": ["1", "2", "3"]"#), "2 of 3 shards of split a are missing: "),
+            (split(r#""shardLengths": ["1", "2"], "filepathTemplate": "{SPLIT}""#), "names of 2 shards"),
+            (r#"{"name": "x", "fileFormat": "array_record"}"#.to_owned(), "array_record"),
             ("[]".to_owned(), "expected an object"),
             (split(r#""shardLengths": []"#), "splits: expected at least one shard, found none"),
         ] {

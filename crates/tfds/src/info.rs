@@ -173,11 +173,6 @@ impl SplitInfo {
         self.template.path(shard, shards)
     }
 
-    /// Returns true if each shard has a name of its own.
-    pub fn is_numbered(&self) -> bool {
-        self.template.is_numbered()
-    }
-
     /// Returns the template of the shards' paths.
     pub(crate) fn template(&self) -> &Template {
         &self.template

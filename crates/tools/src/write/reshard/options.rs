@@ -163,7 +163,8 @@ impl ReshardReport {
 pub struct ReshardSet {
     /// Name of the split.
     pub split: Option<String>,
-    /// Path of the set, as the library opens it: `train@8.tfrecord`, or the path of the file.
+    /// Path of the set, as the library opens it: `train@8.tfrecord`, or the path of the file. In a copy of a prepared data set it is the folder of that
+    /// if the names of the shards have another form, or there are none.
     pub path: PathBuf,
     /// Paths of the shards.
     pub shards: Vec<PathBuf>,

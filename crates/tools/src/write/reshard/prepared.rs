@@ -111,7 +111,7 @@ impl<'a> PreparedCopy<'a> {
 
     /// Returns the number or the size of the shards of a split. A split without shards gets none.
     pub(super) fn shards(&self, split: usize) -> ShardCount {
-        let own = self.source.splits().get(split).and_then(|split| split.shards()).unwrap_or(0);
+        let own = self.source.splits().get(split).map_or(0, |split| split.shards.len() as u64);
         match self.shards {
             Some(shards) if own > 0 => shards,
             _ => ShardCount::Count(own),
@@ -120,14 +120,10 @@ impl<'a> PreparedCopy<'a> {
 
     /// Returns the names of the files of a split.
     pub(super) fn names(&self, split: usize, count: u64) -> Result<SetNames, ToolsError> {
-        let Some(split) = self.source.splits().get(split) else {
-            return Ok(SetNames::listed(self.staging.path(), Vec::new()));
-        };
-        if count > 1 && !split.is_numbered() {
-            let reason = OptionsReason::PreparedShards { split: split.name.clone(), found: count };
-            return Err(ToolsError::Options(reason));
-        }
-        let paths = (0..count).map(|shard| split.shard_path(shard, count)).collect();
+        let paths = self.source.shard_paths(split, count).ok_or_else(|| {
+            let split = self.source.splits().get(split).map_or_else(String::new, |split| split.name.clone());
+            ToolsError::Options(OptionsReason::PreparedShards { split, found: count })
+        })?;
         Ok(SetNames::listed(self.staging.path(), paths))
     }
 

@@ -63,12 +63,14 @@ fn splits(folder: &Path) -> BTreeMap<String, (Vec<Vec<u8>>, Vec<u64>)> {
     let source = CopySource::open(folder).unwrap().unwrap();
     let ds = open(&source);
     source.ends(&ds).unwrap();
+    let info = DatasetInfo::parse(&fs::read(folder.join("dataset_info.json")).unwrap()).unwrap();
     let (mut start, mut buf, mut all) = (0, Vec::new(), BTreeMap::new());
     for split in source.splits() {
         let end = start + split.records().unwrap();
         let payloads: Vec<Vec<u8>> =
             (start..end).map(|i| ds.read(i, &mut buf).unwrap().payload().to_vec()).collect();
-        assert_eq!(split.num_bytes, Some(payloads.iter().map(|p| p.len() as u64).sum()));
+        let bytes: u64 = payloads.iter().map(|p| p.len() as u64).sum();
+        assert!(info.splits.iter().any(|info| info.name == split.name && info.num_bytes == Some(bytes)));
         all.insert(split.name.clone(), (payloads, split.shard_lengths.clone().unwrap()));
         start = end;
     }
@@ -221,7 +223,8 @@ fn shards_that_differ_from_the_metadata_are_refused() {
     fs::write(&shard, bytes).unwrap();
     fs::remove_file(dir.path().join("in/train/tiny.tfrecord-00001-of-00003")).unwrap();
     let e = copied(dir.path(), "new", |_| ()).unwrap_err().to_string();
-    assert!(e.contains("1 of 3 shards of split train is missing: train/tiny.tfrecord-00001-of-00003"), "{e}");
+    assert!(e.contains("1 of 3 shards of split train is missing: "), "{e}");
+    assert!(e.ends_with("in/train/tiny.tfrecord-00001-of-00003"), "{e}");
     assert_eq!(names(dir.path()), ["in"]);
 }
 
