@@ -109,7 +109,7 @@ impl TfdsFeatures {
         missing_none: bool,
     ) -> Result<TfdsDecoder> {
         let py = slf.py();
-        let options = DecodeOptions { select, encoded: encoded.0, missing_none };
+        let options = DecodeOptions { select, encoded: encoded.0, missing_none, ..DecodeOptions::default() };
         let TfdsFeatures { features, folder, .. } = slf.get();
         let decoder = Decoder::new(features, &options).map_err(|e| match e.kind() {
             TfdsErrorKind::Features { .. } => {
