@@ -261,3 +261,31 @@ fn cat_prints_an_arrow_stream() {
     dir.run_on(b"", &["cat", "-f", "arrow", "-"]).fails(2, &["-f arrow: expected files", "standard input"]);
     dir.run(&["head", "-f", "arrow", "a.tfrecord"]).fails(2, &["-f arrow: expected the verb `cat`"]);
 }
+
+#[test]
+fn a_folder_of_tensorflow_datasets_has_the_columns_of_its_features() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("set")).unwrap();
+    let dict = r#"{"pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "featuresDict": {"features": FEATURES}}"#;
+    let label = r#"{"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "classLabel": {"numClasses": "5"}}"#;
+    let inner = dict.replace("FEATURES", &format!(r#"{{"label": {label}}}"#));
+    fs::write(dir.path("set/features.json"), dict.replace("FEATURES", &format!(r#"{{"inner": {inner}}}"#)))
+        .unwrap();
+    let record = |k: i64| ExampleBuilder::new().int64("inner/label", [k]).encode().unwrap();
+    dir.shard("set/a-train.tfrecord", [record(3), record(4)]);
+    convert(&dir, &["set", "t.parquet"]);
+    // Structs have no counterpart in records.
+    let ran = dir.run(&["convert", "t.parquet", "back.tfrecord"]);
+    assert!(ran.code != 0 && ran.err.contains("column \"inner\""), "{}", ran.err);
+    for inputs in [["set/*.tfrecord"].as_slice(), &["set", "--schema", "schema"]] {
+        fs::write(dir.path("schema"), dir.run(&["schema", "--all", "--json", "set/a-train.tfrecord"]).out)
+            .unwrap();
+        convert(&dir, &[inputs, &["t.parquet"]].concat());
+        convert(&dir, &["t.parquet", "back.tfrecord"]);
+        same_digests(&dir, "example", ["set/a-train.tfrecord", "back.tfrecord"]);
+    }
+    fs::write(dir.path("set/features.json"), "{}").unwrap();
+    dir.run(&["convert", "--force", "set", "t.parquet"])
+        .fails(1, &["unless --schema or the files are named"]);
+    convert(&dir, &["set", "t.jsonl"]);
+}

@@ -16,6 +16,9 @@
 //! missing one is null, and a list without values is empty. Features without a kind are null. The names of feature lists are in the metadata of
 //! the table, under `tfseek.feature_lists`.
 //!
+//! The table of a data set of TensorFlow Datasets ([`ExportOptions::data_set`]) has nested columns of decoded values, as
+//! [`Converter::of_features`](tfseek_arrow::Converter::of_features) makes them.
+//!
 //! ```
 //! # let dir = tempfile::tempdir()?;
 //! # let (path, lines, again) = (dir.path().join("a.tfrecord"), dir.path().join("a.jsonl"), dir.path().join("b.tfrecord"));
@@ -41,6 +44,8 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 mod bare;
+#[cfg(feature = "tables")]
+mod data_set;
 mod error;
 #[cfg(feature = "tables")]
 mod exact;

@@ -2,9 +2,13 @@
 
 use crate::format::FileFormat;
 use std::path::PathBuf;
+#[cfg(feature = "tables")]
+use std::sync::Arc;
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
 use tfseek::schema::Schema;
+#[cfg(feature = "tables")]
+use tfseek_tfds::Features;
 use tfseek_tools::encode::JsonForm;
 use tfseek_tools::reshard::ShardCount;
 use tfseek_tools::wildcards::matches;
@@ -25,6 +29,10 @@ pub struct ExportOptions {
     pub proto_json: bool,
     /// The schema of a table. Default: one with which the rows are equal records again; all records are read for it.
     pub schema: Option<Schema>,
+    /// The features of a data set of TensorFlow Datasets, as the columns of a table: nested, with decoded values. Names of features are then their
+    /// paths. A schema replaces them. Default: none.
+    #[cfg(feature = "tables")]
+    pub data_set: Option<Arc<Features>>,
     /// Names of the features of a table that are text in UTF-8, with wildcards. Default: none, so byte strings are binary.
     pub text: Vec<String>,
     /// Encoded bytes after which a row group of a Parquet file ends; it is in memory until then. Default: 64 MiB.

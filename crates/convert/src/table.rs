@@ -1,5 +1,6 @@
 //! Records as the rows of a table.
 
+use crate::data_set;
 use crate::error::ConvertError;
 use crate::exact;
 use crate::options::ExportOptions;
@@ -23,6 +24,15 @@ pub(crate) struct Table {
 impl Table {
     /// Returns the table of records. Those that are converted are read once for its schema, unless the options have one.
     pub(crate) fn new(records: SelectedRecords<'_>, options: &ExportOptions) -> Result<Table, ConvertError> {
+        if let (None, Some(features)) = (&options.schema, &options.data_set) {
+            let converter = data_set::converter(features, options)?;
+            return Ok(Table::of(
+                records,
+                Scan::with_converter(records.ds, &converter),
+                options,
+                HashMap::new(),
+            ));
+        }
         let schema = match &options.schema {
             Some(schema) => schema.clone(),
             None => exact::observed(records)?,
@@ -45,18 +55,29 @@ impl Table {
             }
             arrow = columns.into_iter().fold(arrow, |arrow, name| arrow.text(name));
         }
-        let mut scan = Scan::new(records.ds, &schema, &arrow)?.threads(options.threads);
-        if let Some(only) = records.only {
-            scan = scan.subset(only.clone());
-        }
+        let scan = Scan::new(records.ds, &schema, &arrow)?;
         let mut metadata = HashMap::new();
         if schema.is_sequence() {
             let lists: Vec<_> = schema.feature_lists().keys().collect();
             let lists = serde_json::to_string(&lists).map_err(|e| ConvertError::Options(e.to_string()))?;
             metadata.insert(FEATURE_LISTS.to_owned(), lists);
         }
+        Ok(Table::of(records, scan, options, metadata))
+    }
+
+    /// Returns the table of the records of a scan.
+    fn of(
+        records: SelectedRecords<'_>,
+        scan: Scan,
+        options: &ExportOptions,
+        metadata: HashMap<String, String>,
+    ) -> Table {
+        let mut scan = scan.threads(options.threads);
+        if let Some(only) = records.only {
+            scan = scan.subset(only.clone());
+        }
         let fields = scan.schema().fields().clone();
-        Ok(Table { schema: Arc::new(ArrowSchema::new_with_metadata(fields, metadata)), scan })
+        Table { schema: Arc::new(ArrowSchema::new_with_metadata(fields, metadata)), scan }
     }
 
     /// Returns the schema of the table.

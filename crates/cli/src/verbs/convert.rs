@@ -14,6 +14,8 @@ use serde_json::json;
 #[cfg(feature = "tables")]
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "tables")]
+use std::sync::Arc;
 use tfseek::error::printable;
 #[cfg(feature = "tables")]
 use tfseek_convert::stream;
@@ -21,6 +23,8 @@ use tfseek_convert::{
     ConvertError, ConvertReport, ExportOptions, FileFormat, ImportInput, ImportOptions, export, import,
     import_stream,
 };
+#[cfg(feature = "tables")]
+use tfseek_tfds::Features;
 use tfseek_tools::OutputConflict;
 use tfseek_tools::encode::JsonForm;
 use tfseek_tools::reshard::ShardCount;
@@ -38,8 +42,8 @@ pub(crate) struct ConvertArgs {
     /// IN.. OUT: TFRecord files, folders, patterns or sets, or files of another format, and last the file to write; `-`: standard input or output
     #[arg(required = true, value_name = "PATHS")]
     paths: Vec<PathBuf>,
-    /// Schema file, as `tfseek schema --json` prints it: the columns of a table [default: one with which the rows are equal records again],
-    /// or the kinds of the features of JSON lines as an input [default: those that the values of a file show]
+    /// Schema file, as `tfseek schema --json` prints it: the columns of a table [default: of a folder with features.json those of TensorFlow Datasets,
+    /// else one with which the rows are equal records again], or the kinds of the features of JSON lines as an input [default: those that the values of a file show]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
     /// Form of JSON lines; `auto`: as an input known from the first key of each record, as an output `json`; `plain`: `{"label": 1, "text":
@@ -185,6 +189,10 @@ fn to_other(
     options.schema = args.schema.as_deref().map(super::parse::schema).transpose()?;
     options.text.clone_from(&args.text);
     options.threads = args.access.threads.threads;
+    #[cfg(feature = "tables")]
+    if !is_json(output) && options.schema.is_none() {
+        options.data_set = data_set(inputs, console)?;
+    }
     let mut records = dataset.len();
     // In JSON lines, a payload that is not of a guessed kind is a string of bytes.
     let decode = !is_json(output) || options.kind.is_some();
@@ -197,6 +205,21 @@ fn to_other(
     let report = export(&dataset, output, &options, &|records| bar.inc(records));
     bar.finish_and_clear();
     report.map_err(failure)
+}
+
+/// Returns the features of the only input, if it is the folder of a data set of TensorFlow Datasets.
+#[cfg(feature = "tables")]
+fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Features>>> {
+    let [folder] = inputs else { return Ok(None) };
+    if !folder.join("features.json").is_file() {
+        return Ok(None);
+    }
+    let (features, warnings) = Features::read(folder).map_err(|e| {
+        let reason = "the columns are those of features.json, unless --schema or the files are named";
+        Failure::Message(DATA, format!("{e} ({reason})"))
+    })?;
+    warnings.iter().for_each(|warning| console.note(format_args!("tfseek: {warning}")));
+    Ok(Some(Arc::new(features)))
 }
 
 #[cfg(feature = "tables")]
