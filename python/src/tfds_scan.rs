@@ -10,13 +10,18 @@ use std::sync::Arc;
 use tfseek_arrow::{ClassLabels, Converter, Options};
 use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
 
-/// The features of a folder that TensorFlow Datasets prepared, as nested columns of Arrow: the ``spec`` of :meth:`tfseek.Dataset.scan` and of all that scans.
+/// The features of a folder that TensorFlow Datasets prepared, as nested columns of Arrow.
+///
+/// It is the ``spec`` of :meth:`tfseek.Dataset.scan`, :func:`tfseek.scan`, ``tfseek.polars.scan``, ``tfseek.arrow.dataset`` and ``tfseek.ray.read``. Pictures are the
+/// bytes of their files, missing values are null, and steps are lists. ``docs/engines.md`` has the types. It can be pickled, and then reads the folder again.
 ///
 /// folder: the folder with ``features.json``.
 /// select: paths of features, such as ``"objects/bbox"``; by default all of them.
 /// labels: ``"names"``: class labels are dictionaries of their names; ``"numbers"``: they are integers.
 /// text: ``Text`` features are strings. If false they are bytes.
-#[pyclass(frozen, module = "tfseek._tfseek")]
+///
+/// Raises :class:`tfseek.SpecError` for a feature that has no Arrow type, with ``.feature``.
+#[pyclass(frozen, module = "tfseek")]
 pub(crate) struct NestedSpec {
     folder: PathBuf,
     features: Arc<Features>,

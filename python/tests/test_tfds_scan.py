@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tfseek
-from tfseek._tfseek import NestedSpec
+from tfseek import NestedSpec
 
 pa = pytest.importorskip("pyarrow")
 
@@ -289,7 +289,7 @@ def has(type: Any, test: Callable[[Any], bool]) -> bool:
 
 
 def is_empty(type: Any) -> bool:
-    return pa.types.is_fixed_size_list(type) and type.list_size == 0
+    return bool(pa.types.is_fixed_size_list(type) and type.list_size == 0)
 
 
 def without(scan: tfseek.Scan, test: Callable[[Any], bool]) -> tfseek.Scan:

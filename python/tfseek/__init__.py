@@ -43,7 +43,19 @@ from ._show import show
 from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
-from ._tfseek import Dataset, Example, FeatureLists, Part, Schema, SequenceExample, StepInfo, Writer, __version__, infer_schema
+from ._tfseek import (
+    Dataset,
+    Example,
+    FeatureLists,
+    NestedSpec,
+    Part,
+    Schema,
+    SequenceExample,
+    StepInfo,
+    Writer,
+    __version__,
+    infer_schema,
+)
 from ._view import View, view
 from ._warnings import Gap, Warning
 from ._write_arrow import WrittenSet, write
@@ -71,6 +83,7 @@ __all__ = [
     "IoError",
     "Loader",
     "Mix",
+    "NestedSpec",
     "NotFoundError",
     "Optional",
     "OrderError",

@@ -42,7 +42,7 @@ class Scan:
 
     @property
     def schema(self) -> Union[Schema, NestedSpec]:
-        """The features that are read, as :class:`tfseek.Schema`, or as the spec of a data set of TensorFlow Datasets."""
+        """The features that are read, as :class:`tfseek.Schema` or :class:`tfseek.NestedSpec`."""
         schema: Union[Schema, NestedSpec] = self._arguments["schema"]
         return schema
 
@@ -104,9 +104,9 @@ def scan(
     A worker reads a share of :meth:`Dataset.shares` with it, without an index. :meth:`Dataset.scan` has the same arguments for a dataset.
 
     parts: a :class:`tfseek.Part` or a list of them. Exactly their records are read, in order; anything else is an error.
-    spec: a dict of feature specs; a :class:`tfseek.Schema`, which may have feature lists; or an Arrow schema, such as a ``pyarrow.Schema``. A
-        nullable value of that is :class:`tfseek.Optional`, a list any number of values, a string text.
-    columns: names of features of the spec; by default all of them. Other features are not decoded.
+    spec: a dict of feature specs; a :class:`tfseek.Schema`, which may have feature lists; a :class:`tfseek.NestedSpec`; or an Arrow schema, such as a
+        ``pyarrow.Schema``. A nullable value of that is :class:`tfseek.Optional`, a list any number of values, a string text.
+    columns: names of features of the spec; by default all of them. Other features are not decoded. Of a ``NestedSpec`` also paths: ``"objects/bbox"``.
     where: a condition as in :meth:`Dataset.filter`. A dataset finds the records first; parts evaluate it on each record.
     text: columns of byte strings that become strings. A value that is not UTF-8 is an error.
     record: name of an additional first column with the number of each record in the dataset.
