@@ -17,7 +17,7 @@ use arrow_array::ffi::FFI_ArrowSchema;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
-use tfseek::{Part, Verify};
+use tfseek::{Filter, Part, Verify};
 use tfseek_arrow::{ByteStrings, Converter, Options, Scan, Tensors, c_stream, spec_of};
 
 /// Returns the schema that reads the columns of an Arrow schema, the columns of text, and two answers: are byte strings copied, and are
@@ -48,6 +48,14 @@ impl ScanSpec<'_> {
                 schema.feature_lists().contains_key(name) && !schema.features().contains_key(name)
             }
             ScanSpec::Nested(_) => false,
+        }
+    }
+
+    /// Returns a condition that knows the names of labels.
+    fn named(&self, condition: Filter) -> Result<Filter> {
+        match self {
+            ScanSpec::Schema(_) => Ok(condition),
+            ScanSpec::Nested(spec) => Ok(spec.get().features().filter(&condition)?),
         }
     }
 
@@ -117,7 +125,7 @@ impl ScanCore {
             }
         };
         if let Some(condition) = argument::<Option<String>>(arguments, "where")? {
-            scan = scan.filter(condition.parse()?);
+            scan = scan.filter(spec.named(condition.parse()?)?);
         }
         if let Some(column) = argument::<Option<String>>(arguments, "record")? {
             scan = scan.record(&column).map_err(|e| failure(py, e))?;

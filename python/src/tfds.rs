@@ -91,6 +91,12 @@ impl TfdsFeatures {
         Ok(TfdsFeatures { folder, features, warnings })
     }
 
+    /// Path of the folder.
+    #[getter]
+    fn folder(&self) -> &std::ffi::OsStr {
+        self.folder.as_os_str()
+    }
+
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()

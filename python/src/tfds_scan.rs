@@ -61,6 +61,10 @@ impl NestedSpec {
         Converter::of_features(&self.features, &decode, &options)
     }
 
+    pub(crate) fn features(&self) -> &Features {
+        &self.features
+    }
+
     /// Returns a number that is another one for other features.
     fn digest(&self) -> u32 {
         tfseek::crc::crc32c(format!("{:?}", self.features).as_bytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import tfseek
+import tfseek.tfds
 from tfseek import NestedSpec
 
 pa = pytest.importorskip("pyarrow")
@@ -172,6 +174,34 @@ def test_choices(found: Set) -> None:
     (found.folder / "features.json").write_text(json.dumps(features(meta=TEXT)))
     with pytest.raises(tfseek.Error):
         pickle.loads(pickled)
+
+
+def test_data_sets(found: Set) -> None:
+    """Selections of a data set scan themselves, also for Polars and PyArrow."""
+    os.rename(found.folder / "set-train.tfrecord", found.folder / "set-train.tfrecord-00000-of-00001")
+    splits = [{"name": "train", "shardLengths": ["50"]}]
+    info = {"name": "set", "version": "1.0.0", "fileFormat": "tfrecord", "splits": splits}
+    (found.folder / "dataset_info.json").write_text(json.dumps(info))
+    ds = tfseek.tfds.open(found.folder)["train[10:30]"]
+    assert ds.scan().to_arrow().to_pylist() == EXPECTED[10:30]
+    assert ds[[3, 1]].scan(["label", "objects/bbox"], labels="numbers").to_arrow().to_pylist() == [
+        {"label": 0, "objects": {"bbox": EXPECTED[13]["objects"]["bbox"]}},
+        {"label": 2, "objects": {"bbox": EXPECTED[11]["objects"]["bbox"]}},
+    ]
+    kept = [row["meta"] for row in EXPECTED[10:30] if row["label"] == "cat"]
+    assert [row["meta"] for row in ds.scan(["meta"], where='label == "cat"').to_arrow().to_pylist()] == kept
+    with pytest.raises(TypeError, match="expected a list of names"):
+        ds.scan("label")
+    assert ds.scan(spec=found.spec(text=False)).to_arrow()["meta"][0]["text"].as_py() == b"text 10"
+    with pytest.raises(tfseek.Error, match="cow"):
+        ds.scan(where='label == "cow"').to_arrow()
+    if importlib.util.find_spec("polars"):
+        import tfseek.polars
+
+        assert tfseek.polars.scan(ds).collect().to_dicts() == EXPECTED[10:30]
+    import tfseek.arrow
+
+    assert tfseek.arrow.dataset(ds).to_table(columns=["words"]).to_pylist() == [{"words": row["words"]} for row in EXPECTED[10:30]]
 
 
 def test_errors(tmp_path: pathlib.Path) -> None:

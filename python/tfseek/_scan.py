@@ -172,7 +172,7 @@ def _arguments(
     else:
         schema = schema_of(cast(Features, spec))
     if columns is not None:
-        names = _names("columns", columns)
+        names = listed_names("columns", columns)
         known = {*schema.features, *schema.feature_lists}
         for name in names:
             # A nested column has names of its own.
@@ -189,7 +189,7 @@ def _arguments(
         "schema": schema,
         "records": None,
         "where": where,
-        "text": own_text + _names("text", text),
+        "text": own_text + listed_names("text", text),
         "record": record,
         "rename": list((rename or {}).items()),
         "bytes": bytes,
@@ -199,7 +199,7 @@ def _arguments(
     }
 
 
-def _names(argument: str, names: Iterable[str]) -> list[str]:
+def listed_names(argument: str, names: Iterable[str]) -> list[str]:
     """Returns the names as a list. A single string is a mistake of the caller."""
     if isinstance(names, str):
         raise TypeError(f"{argument}: expected a list of names, found the name {names!r}")

@@ -15,10 +15,11 @@ from ._errors import SpecError
 from ._features import schema_of
 from ._open import rest_folder
 from ._progress import Progress
+from ._scan import Scan, Spec, listed_names
 from ._show import record_html
 from ._tfds_features import FeaturesDict, features_html, features_of, names_of, specs_of
 from ._tfseek import Dataset as Records
-from ._tfseek import Schema, TfdsBuilder, TfdsDecoder, TfdsFeatures
+from ._tfseek import NestedSpec, Schema, TfdsBuilder, TfdsDecoder, TfdsFeatures
 from ._warnings import Warning, raise_all
 
 #: What a loader parses records with. ``None``: nothing.
@@ -86,6 +87,29 @@ class Dataset:
     def filter(self, condition: str, *, progress: Progress = None) -> Dataset:
         """Returns the records that satisfy a condition on the stored features, such as ``"label == 3"``. See :meth:`tfseek.Dataset.filter`."""
         return self._view(self.records.filter(condition, progress=progress))
+
+    def scan(
+        self,
+        columns: Optional[Iterable[str]] = None,
+        spec: Optional[Spec] = None,
+        *,
+        labels: str = "names",
+        **options: Any,
+    ) -> Scan:
+        """Returns the records as a stream of Arrow record batches with nested columns, for data frames and engines. ``docs/engines.md`` has the types.
+
+        columns: features, or paths such as ``"objects/bbox"``; by default all. Other features are not read.
+        spec: a :class:`tfseek.NestedSpec` or other spec; by default that of the columns.
+        labels: ``"names"`` or ``"numbers"``, without a spec.
+        options: the other options of :meth:`tfseek.Dataset.scan`, such as ``record``.
+
+        Pictures are the bytes of their files, missing values are null, and steps are lists.
+        """
+        if spec is None:
+            # Features without an Arrow type can be left out.
+            select = None if columns is None else listed_names("columns", columns)
+            columns, spec = None, NestedSpec(self._features.folder, select, labels)
+        return self.records.scan(columns, spec, **options)
 
     @property
     def features(self) -> FeaturesDict:

@@ -15,13 +15,14 @@ import pyarrow.dataset as pads
 
 from ._pruning import Predicate, PrunedScan
 from ._scan import Scan, Spec
+from ._tfds import Dataset as NestedDataset
 from ._tfseek import Dataset, ScanCore
 
 __all__ = ["RecordDataset", "RecordFragment", "dataset"]
 
 
 def dataset(
-    ds: Dataset[Any],
+    ds: Union[Dataset[Any], NestedDataset],
     columns: Optional[Iterable[str]] = None,
     spec: Optional[Spec] = None,
     *,
@@ -39,7 +40,7 @@ def dataset(
     predicate's columns of the records. Of the records that pass, the rest is read. Other records are not verified, and cause no errors. A
     query builds no column files.
 
-    ds: a :class:`tfseek.Dataset` or a view of one.
+    ds: a :class:`tfseek.Dataset`, a view of one, or a ``tfseek.tfds.Dataset``.
     columns, spec, text, record, rename, tensors, threads, verify: as for :meth:`Dataset.scan`. Byte strings are copied: PyArrow cannot
         filter views.
     """

@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from ._pruning import Predicate, PrunedScan
 from ._scan import Spec
+from ._tfds import Dataset as NestedDataset
 from ._tfseek import Dataset, ScanCore
 
 __all__ = ["scan"]
 
 
 def scan(
-    ds: Dataset[Any],
+    ds: Union[Dataset[Any], NestedDataset],
     columns: Optional[Iterable[str]] = None,
     spec: Optional[Spec] = None,
     *,
@@ -35,7 +36,7 @@ def scan(
     (``tfseek index --column``), else on the predicate's columns of the records. Of the records that pass, the rest is read. Other records are not
     verified, and cause no errors. A query builds no column files.
 
-    ds: a :class:`tfseek.Dataset` or a view of one.
+    ds: a :class:`tfseek.Dataset`, a view of one, or a ``tfseek.tfds.Dataset``.
     columns, spec, text, record, rename, threads, verify: as for :meth:`Dataset.scan`.
     """
     records = ds.scan(columns, spec, text=text, record=record, rename=rename, threads=threads, verify=verify)
