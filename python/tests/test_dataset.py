@@ -121,6 +121,13 @@ def test_repr_is_stable(ds: tfseek.Dataset, shards: str) -> None:
     assert repr(ds[[1, 2]]) == repr(ds[[1, 2]]) != repr(ds[[2, 1]])
 
 
+def test_repr_of_a_prepared_data_set(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "x.tfrecord") as writer:
+        writer.write(tfseek.Example({"label": 2}))
+    (tmp_path / "features.json").write_text("{}")
+    assert repr(tfseek.open(tmp_path, index="memory")).endswith(", records=1; tfseek.tfds.open decodes its features)")
+
+
 def test_kinds(shards: str) -> None:
     raw = tfseek.open(shards, kind="bytes")[0]
     assert isinstance(raw, bytes) and tfseek.Example.from_bytes(raw) == tfseek.Example(features(0))
