@@ -351,8 +351,8 @@ impl<'a> Content<'a> {
     fn leaf(&self, leaf: LeafFeature) -> Result<FeatureTree> {
         let wrong = |expected: &str| Err(self.refused(format!("expected {expected}, found {leaf}")));
         let rank = leaf.shape.len();
-        let sizes = leaf.shape.iter().map(|size| size.unwrap_or(1));
-        if sizes.fold(Some(1usize), |all, size| all?.checked_mul(size)).is_none() {
+        let mut sizes = leaf.shape.iter().map(|size| size.unwrap_or(1));
+        if sizes.try_fold(1usize, |all, size| all.checked_mul(size)).is_none() {
             return wrong("a shape of at most 2^64 values");
         }
         match leaf.class {
