@@ -4,6 +4,9 @@
 #[path = "../../crates/image/tests/image/target.rs"]
 mod image;
 
+#[path = "../../crates/tfds/tests/directory/target.rs"]
+mod directory;
+
 #[path = "../../crates/tfds/tests/target/target.rs"]
 mod features;
 
@@ -13,6 +16,7 @@ mod tfx;
 #[path = "../../crates/view/tests/request/target.rs"]
 mod request;
 
+pub use directory::dataset_info;
 pub use features::{features_json, features_record};
 pub use image::image;
 pub use request::request;

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::PathBuf;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
 use tfseek::{Damage, Dataset, DatasetOptions, Error};
@@ -75,7 +75,7 @@ pub(crate) fn stats(
                     return Ok(of_dataset(&options, (&dataset, None), sample, &|_| report(0)));
                 }
                 let streams = StreamOptions { damage: damage.0, ..StreamOptions::default() };
-                let open = |path: &Path| {
+                let open = |path: &PathBuf| {
                     let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
                     streams.read_file(file, path, report.clone())
                 };

@@ -3,10 +3,11 @@
 use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, PayloadKind, ReadArgs};
 use crate::console::Console;
 use crate::damage::SkippedErrors;
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::features;
 use crate::output::NumberedRecord;
 use crate::progress;
+use crate::split::SplitPath;
 use crate::warnings;
 use indicatif::ProgressBar;
 use std::collections::HashMap;
@@ -97,18 +98,38 @@ pub(crate) fn open(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Dataset> {
-    let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
-    let bar = progress::bytes(global, "indexing", progress::total_size(&resolved));
+    let split = SplitPath::among(&paths.paths)?;
+    let bar = match split {
+        Some(_) => progress::byte_count(global, "indexing"),
+        None => {
+            let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
+            progress::bytes(global, "indexing", progress::total_size(&resolved))
+        }
+    };
     let mut index = read.index().threads(access.threads.threads);
     if let Some(dir) = &access.index_dir {
         index = index.index_dir(dir);
     }
     let options = read.dataset(index).allow_missing(paths.allow_missing).progress(progress::callback(&bar));
-    let opened = open_with(&options, access.io, &paths.paths);
+    let opened = match split {
+        Some(split) => {
+            let (with, io) = (options.clone(), access.io);
+            split.open(options, Some(Arc::new(move |paths: &[PathBuf]| open_with(&with, io, paths))))
+        }
+        None => open_with(&options, access.io, &paths.paths).map_err(Failure::from),
+    };
     bar.finish_and_clear();
     let dataset = opened?;
     warnings::print(dataset.warnings(), console);
     Ok(dataset)
+}
+
+/// Returns the files that a verb by number reads. For a split those of all splits.
+pub(crate) fn files(paths: &[PathBuf], allow_missing: bool) -> Outcome<Vec<PathBuf>> {
+    match SplitPath::among(paths)? {
+        Some(split) => split.shards(),
+        None => Ok(tfseek::paths::resolve(paths, allow_missing)?),
+    }
 }
 
 /// Returns the records that meet a filter. Missing columns are built and records are read with a progress bar.

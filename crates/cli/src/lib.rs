@@ -23,6 +23,7 @@ mod progress;
 mod random;
 mod records;
 mod share;
+mod split;
 mod text;
 mod tfds;
 mod times;

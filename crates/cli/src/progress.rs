@@ -4,7 +4,7 @@ use crate::args::GlobalArgs;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Returns a bar of `bytes` bytes, or a hidden one.
 pub(crate) fn bytes(global: &GlobalArgs, label: &'static str, bytes: u64) -> ProgressBar {
@@ -94,7 +94,7 @@ impl FileProgress<'_> {
 }
 
 /// Returns the total size of files in bytes. A file whose size is not available counts as 0.
-pub(crate) fn total_size(paths: &[PathBuf]) -> u64 {
+pub(crate) fn total_size(paths: &[impl AsRef<Path>]) -> u64 {
     paths.iter().filter_map(|p| std::fs::metadata(p).ok()).map(|m| m.len()).sum()
 }
 

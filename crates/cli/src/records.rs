@@ -4,6 +4,7 @@ use crate::args::{PathsArgs, PayloadArgs, PayloadKind, ReadArgs};
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::NumberedRecord;
+use crate::split::{InputFile, SplitPath};
 use crate::warnings;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,16 +27,18 @@ pub(crate) struct Records {
     reader: KindedStream,
     /// Number of records in the preceding files, if it is known.
     before: Option<u64>,
+    /// The ordinal of the first record of a part of a file.
+    first: u64,
     pub(crate) kind: MessageKind,
     pub(crate) strict: bool,
 }
 
 impl Records {
     /// Opens a file or standard input. The first records are read if the kind is to be guessed.
-    pub(crate) fn open(path: &Path, payloads: PayloadArgs) -> tfseek::Result<Records> {
-        let kind = payloads.kind.specified();
-        let reader = kinded(stream(path, payloads.read)?, payloads.kind);
-        Ok(Records { before: None, kind: reader.kind(), strict: kind.is_some(), reader })
+    pub(crate) fn open(input: &InputFile, payloads: PayloadArgs) -> tfseek::Result<Records> {
+        let (kind, first) = (payloads.kind.specified(), input.first());
+        let reader = kinded(stream(input, payloads.read)?, payloads.kind);
+        Ok(Records { before: None, first, kind: reader.kind(), strict: kind.is_some(), reader })
     }
 
     /// Sets the number of records in the preceding files.
@@ -65,9 +68,10 @@ impl Records {
 
     /// Returns the next record. Damage is returned as an error after the records that precede it.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
-        let (kind, strict, before) = (self.kind, self.strict, self.before);
+        let Records { before, first, kind, strict, .. } = *self;
         let Some(record) = self.reader.next()? else { return Ok(None) };
-        let index = record.at().record.and_then(|i| before.and_then(|before| before.checked_add(i)));
+        let inside = record.at().record.and_then(|i| i.checked_sub(first));
+        let index = inside.and_then(|i| before.and_then(|before| before.checked_add(i)));
         Ok(Some(NumberedRecord { record, index, kind, strict }))
     }
 }
@@ -127,7 +131,7 @@ pub(crate) fn kinded(stream: Stream, kind: PayloadKind) -> KindedStream {
 pub(crate) struct RecordNumbers {
     before: Option<u64>,
     /// The current file, until its records are counted.
-    uncounted: Option<PathBuf>,
+    uncounted: Option<InputFile>,
     read: ReadArgs,
 }
 
@@ -137,14 +141,15 @@ impl RecordNumbers {
     }
 
     /// Begins a file, and returns the number of records in the preceding files.
-    pub(crate) fn begin(&mut self, path: &Path) -> Option<u64> {
+    pub(crate) fn begin(&mut self, input: &InputFile) -> Option<u64> {
         if let (Some(before), Some(last)) = (self.before, self.uncounted.take()) {
-            self.before = indexed(&last, self.read).and_then(|n| before.checked_add(n));
+            let records = last.records().or_else(|| indexed(&last, self.read));
+            self.before = records.and_then(|n| before.checked_add(n));
         }
-        if path == Path::new(STDIN) {
+        if input.path() == Path::new(STDIN) {
             self.before = None;
         }
-        self.uncounted = Some(path.into());
+        self.uncounted = Some(input.clone());
         self.before
     }
 
@@ -177,12 +182,12 @@ pub(crate) fn type_is_regular(path: &Path) -> io::Result<bool> {
     Ok(path != Path::new(STDIN) && std::fs::metadata(path)?.is_file())
 }
 
-/// Opens a file or standard input.
-pub(crate) fn stream(path: &Path, read: ReadArgs) -> tfseek::Result<Stream> {
-    if path == Path::new(STDIN) {
-        read.stream().read(std::io::stdin(), STDIN_NAME)
-    } else {
-        read.stream().open(path)
+/// Opens a file, a part of one, or standard input.
+pub(crate) fn stream(input: &InputFile, read: ReadArgs) -> tfseek::Result<Stream> {
+    match input.part() {
+        Some(part) => read.stream().part(part),
+        None if input.path() == Path::new(STDIN) => read.stream().read(std::io::stdin(), STDIN_NAME),
+        None => read.stream().open(input.path()),
     }
 }
 
@@ -192,11 +197,17 @@ pub(crate) fn name(path: &Path) -> PathBuf {
 }
 
 /// Resolves the paths of a verb that reads in file order, and prints warnings. A single `-` is standard input.
-pub(crate) fn resolve(paths: &PathsArgs, console: &mut Console) -> Outcome<Vec<PathBuf>> {
+pub(crate) fn resolve(paths: &PathsArgs, read: ReadArgs, console: &mut Console) -> Outcome<Vec<InputFile>> {
+    if let Some(split) = SplitPath::among(&paths.paths)? {
+        return split.inputs(read.dataset(read.index()));
+    }
     let is_stdin = |p: &&PathBuf| p.as_path() == Path::new(STDIN);
     match paths.paths.iter().filter(is_stdin).count() {
-        0 => Ok(resolve_files(&paths.paths, paths.allow_missing, console)?),
-        1 if paths.paths.len() == 1 => Ok(paths.paths.clone()),
+        0 => {
+            let files = resolve_files(&paths.paths, paths.allow_missing, console)?;
+            Ok(files.into_iter().map(InputFile::from).collect())
+        }
+        1 if paths.paths.len() == 1 => Ok(paths.paths.iter().cloned().map(InputFile::from).collect()),
         _ => Err(Failure::usage("`-` (standard input) cannot be combined with other paths")),
     }
 }
@@ -216,17 +227,18 @@ pub(crate) fn resolve_files(
 /// files or an error.
 pub(crate) fn resolve_each(
     paths: &PathsArgs,
+    read: ReadArgs,
     console: &mut Console,
-) -> Outcome<Vec<Result<PathBuf, (PathBuf, Failure)>>> {
-    let failure = match resolve(paths, console) {
+) -> Outcome<Vec<Result<InputFile, (PathBuf, Failure)>>> {
+    let failure = match resolve(paths, read, console) {
         Ok(all) => return Ok(all.into_iter().map(Ok).collect()),
-        Err(failure @ Failure::Error(_)) => failure,
+        Err(failure @ Failure::Error(_)) if SplitPath::among(&paths.paths)?.is_none() => failure,
         Err(failure) => return Err(failure),
     };
     let (mut each, mut empty) = (Vec::new(), Vec::new());
     for path in &paths.paths {
         match resolve_files(path, paths.allow_missing, console) {
-            Ok(found) => each.extend(found.into_iter().map(Ok)),
+            Ok(found) => each.extend(found.into_iter().map(InputFile::from).map(Ok)),
             Err(e) if path.is_dir() && matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })) => {
                 empty.push((path.clone(), e.into()));
             }

@@ -61,6 +61,11 @@ impl TfdsError {
         &self.kind
     }
 
+    /// Returns the kind of the error, without its path.
+    pub fn into_kind(self) -> TfdsErrorKind {
+        self.kind
+    }
+
     /// Returns the file or the folder with the fault.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()

@@ -63,6 +63,19 @@ pub(crate) fn version_folder(
     Ok(VersionFolder { path, chose_config, chose_version: version.is_some() })
 }
 
+/// Returns true if a folder belongs to a prepared data set: it is the folder of a version, of versions, or of configurations. Opens no file.
+pub fn is_prepared(folder: &Path) -> bool {
+    let leads_to_versions = |found: &Listed| {
+        let inside = |(_, name): &([u64; 3], String)| Listed::read(&found.folder.join(name));
+        found.is_prepared
+            || !found.incomplete.is_empty()
+            || found.versions.iter().any(|version| inside(version).is_ok_and(|inside| inside.is_prepared))
+    };
+    let Ok(found) = Listed::read(folder) else { return false };
+    let configs = || found.others.iter().map(|name| Listed::read(&folder.join(name)));
+    leads_to_versions(&found) || configs().any(|inside| inside.is_ok_and(|inside| leads_to_versions(&inside)))
+}
+
 /// The content of a folder.
 struct Listed {
     folder: PathBuf,

@@ -59,6 +59,7 @@ pub use copy::{CopiedSplit, CopySource};
 pub use decoder::Decoder;
 pub use error::{Result, TfdsError, TfdsErrorKind};
 pub use feature::{Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature};
+pub use folder::is_prepared;
 pub use found::{FoundFeatures, StoredFeature};
 pub use info::{DatasetInfo, SplitInfo};
 pub use record::{Record, RecordValue, Steps};

@@ -8,7 +8,9 @@
 //! ```
 
 use crate::error::{Result, TfdsErrorKind};
+use crate::info::DatasetInfo;
 use crate::json::quoted;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// Maximum number of splits that a message names.
@@ -26,6 +28,41 @@ pub enum Rounding {
     /// As many times one percent, rounded down. All percents have the same number of records, and the remainder is left out of `train[:100%]`. A split
     /// of fewer than 100 records is an error. TFDS calls it `pct1_dropremainder`.
     Pct1DropRemainder,
+}
+
+/// Maximum number of parts of a specification, where `all` has as many as there are splits.
+const MAX_SPEC_PARTS: usize = 1 << 20;
+
+impl DatasetInfo {
+    /// Returns the records that a specification selects: for each of its parts the number of the split in [`splits`](DatasetInfo::splits), and record
+    /// numbers in the split.
+    ///
+    /// ```
+    /// use tfseek_tfds::{DatasetInfo, Rounding};
+    ///
+    /// let text = br#"{"name": "tiny", "splits": [{"name": "train", "shardLengths": [3, 4, 5]}, {"name": "test", "shardLengths": [7]}]}"#;
+    /// let info = DatasetInfo::parse(text)?;
+    /// assert_eq!(info.select("train[:25%]+test[-2:]", Rounding::Closest)?, [(0, 0..3), (1, 5..7)]);
+    /// # Ok::<(), tfseek_tfds::TfdsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Split`]. [`TfdsErrorKind::Info`] for a split without `shardLengths`, or with 2^64 records or more.
+    pub fn select(&self, spec: &str, rounding: Rounding) -> Result<Vec<(usize, Range<u64>)>> {
+        let spec = Spec::parse(spec, self.splits.iter().map(|split| split.name.as_str()))?;
+        for number in spec.splits() {
+            if self.splits.get(number).is_none_or(|split| split.records().is_none()) {
+                let (field, reason) = (
+                    format!("splits[{number}].shardLengths"),
+                    "expected fewer than 2^64 records in all, found none or more",
+                );
+                return Err(TfdsErrorKind::Info { field, reason: reason.to_owned() }.into());
+            }
+        }
+        let lengths = |split: usize| self.splits.get(split).and_then(|split| split.shard_lengths.as_deref());
+        let ranges = spec.ranges(|split| lengths(split).unwrap_or_default(), rounding)?;
+        Ok(ranges.into_iter().map(|range| (range.split, range.records)).collect())
+    }
 }
 
 /// Records of one split, in file order.
@@ -92,6 +129,10 @@ impl<'s> Spec<'s> {
             Some(inside) => Some(Selected::parse(inside).map_err(|reason| self.fault(reason))?),
             None => None,
         };
+        let more = if name == "all" { names.clone().take(MAX_SPEC_PARTS).count() } else { 1 };
+        if self.parts.len().saturating_add(more) > MAX_SPEC_PARTS {
+            return Err(self.fault(format!("expected at most {MAX_SPEC_PARTS} parts, found more")));
+        }
         if name == "all" {
             if selection.is_some() {
                 return Err(self.fault("expected `all` without brackets".to_owned()));
@@ -129,9 +170,10 @@ impl<'s> Spec<'s> {
         lengths: impl Fn(usize) -> &'l [u64],
         rounding: Rounding,
     ) -> Result<Vec<SplitRange>> {
+        let mut totals = HashMap::new();
         let range = |part: &Part| {
             let lengths = lengths(part.split);
-            let n = total(lengths);
+            let n = *totals.entry(part.split).or_insert_with(|| total(lengths));
             let (from, to) = match part.selection {
                 None => (0, n),
                 Some(selected) => {

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tfseek::frame::put_record;
 use tfseek::stream::Stream;
@@ -48,7 +48,7 @@ fn main() {
         let bytes = std::fs::metadata(&path).unwrap().len();
         let (mut stats, mut verify) = (Duration::MAX, Duration::MAX);
         for _ in 0..rounds {
-            let open = |path: &Path| Stream::open(path);
+            let open = |path: &PathBuf| Stream::open(path);
             let (found, time) =
                 timed(|| StatsOptions::default().run(std::slice::from_ref(&path), &open).unwrap());
             assert_eq!(found.records(), records);

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CatArgs, global: &GlobalArgs, console: &mut Console) ->
     if args.print.format == RecordFormat::Arrow {
         return super::convert::cat(&args.paths, (&args.print, &args.select), args.skip, global, console);
     }
-    let paths = records::resolve(&args.paths, console)?;
+    let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
     let all = HeadCount::First(u64::MAX);
     let format = if args.bare { RecordFormat::Bare } else { args.print.format };
     let print = PrintArgs { format, ..args.print.clone() };

@@ -177,7 +177,7 @@ fn to_other(
     if args.shard_size.is_some() {
         return Err(Failure::usage("--shard-size: expected TFRecords as the output"));
     }
-    let resolved = tfseek::paths::resolve(inputs, args.allow_missing)?;
+    let resolved = dataset::files(inputs, args.allow_missing)?;
     check(args, &resolved)?;
     let paths = PathsArgs { paths: inputs.to_vec(), allow_missing: args.allow_missing };
     let dataset = dataset::open(&paths, &args.access, args.payload.read, global, console)?;

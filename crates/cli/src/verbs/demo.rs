@@ -14,6 +14,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
 use crate::progress;
 use crate::random::Random;
+use crate::split::InputFile;
 use crate::text::duration;
 use crate::value_sum;
 use clap::Args;
@@ -91,7 +92,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
     if let Some(first) = paths.first() {
         title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
         super::head::print(
-            std::slice::from_ref(first),
+            std::slice::from_ref(&InputFile::from(first.clone())),
             (0, HeadCount::First(2)),
             (&print_args(), &WhereArgs::default()),
             global,

@@ -13,9 +13,9 @@ use crate::exit::Outcome;
 use crate::features;
 use crate::output::NumberedRecord;
 use crate::records::{self, RecordNumbers, Records};
+use crate::split::InputFile;
 use clap::Args;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 use tfseek_tools::digest;
 
 #[derive(Debug, Args)]
@@ -29,9 +29,9 @@ pub(crate) struct DigestArgs {
 }
 
 pub(crate) fn run(args: &DigestArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths, console)?;
+    let paths = records::resolve(&args.paths, args.payload.read, console)?;
     let mut numbers = RecordNumbers::new(args.payload.read);
-    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let features = features::find(paths.iter().map(InputFile::path), console);
     let mut condition = Condition::new(&args.select, paths.len(), &features)?;
     let mut skipped = SkippedErrors::default();
     for path in &paths {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &DigestArgs, console: &mut Console) -> Outcome {
 }
 
 fn file(
-    path: &Path,
+    path: &InputFile,
     args: &DigestArgs,
     many_files: bool,
     numbers: &mut RecordNumbers,

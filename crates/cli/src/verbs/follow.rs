@@ -51,7 +51,7 @@ pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Cons
     };
     let mut numbers = RecordNumbers::new(args.print.payload.read);
     for path in files.list.iter().take_while(|path| **path != start.path) {
-        numbers.begin(path);
+        numbers.begin(&path.clone().into());
     }
     let features = features::find(files.list.iter().map(PathBuf::as_path), console);
     let mut reader = Reader {
@@ -59,7 +59,7 @@ pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Cons
         printer: Printer::new(args.print, global)?.many_files(files.many).labels(&features),
         records: FollowedRecords {
             follow: open(args, &start)?,
-            before: numbers.begin(&start.path),
+            before: numbers.begin(&start.path.clone().into()),
             guess: KindGuess::default(),
             specified: args.print.payload.kind.specified(),
         },
@@ -259,7 +259,7 @@ impl Reader<'_> {
                 self.torn(bytes, next, console)?;
             }
             numbers.end(Some(self.records.follow.records_read()));
-            self.records.before = numbers.begin(next);
+            self.records.before = numbers.begin(&next.clone().into());
             self.records.follow = open(self.args, &Position { path: next.clone(), record: 0, offset: 0 })?;
             self.printer.file(console, next, false)?;
             self.skip = 0;

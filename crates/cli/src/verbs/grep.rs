@@ -12,6 +12,7 @@ use crate::features;
 use crate::output::{NumberedRecord, Printer};
 use crate::progress::{self, FileProgress};
 use crate::records::{self, RecordNumbers, Records};
+use crate::split::InputFile;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -75,8 +76,8 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         threads: args.threads.threads,
     };
     let filter = if args.literal { None } else { Some(args.expr.parse()?) };
-    let paths = records::resolve(&args.paths, console)?;
-    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
+    let features = features::find(paths.iter().map(InputFile::path), console);
     let grep = match &filter {
         Some(filter) => Grep::filter(&features.filter(filter)?, options),
         None => Grep::text(args.expr.as_bytes(), options),
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         if s > 0 {
             numbers.end(total);
         }
-        let path: &Path = paths.get(s).map_or(Path::new(""), PathBuf::as_path);
+        let Some(path) = paths.get(s) else { return Err(ErrorKind::Cancelled.into()) };
         let before = numbers.begin(path);
         let records = Records::open(path, args.print.payload)?.numbered(before);
         let is_plain = records.compression() == Compression::None.name();
@@ -148,7 +149,7 @@ struct FileCounts {
 /// The output of a search.
 struct GrepReport<'a> {
     args: &'a GrepArgs,
-    paths: &'a [PathBuf],
+    paths: &'a [InputFile],
     printer: Printer,
     console: &'a mut Console,
     skipped: SkippedErrors,

@@ -8,9 +8,9 @@ use crate::exit::Outcome;
 use crate::features;
 use crate::output::Printer;
 use crate::records::{self, KeptRecord, RecordNumbers, Records};
+use crate::split::InputFile;
 use clap::Args;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct HeadArgs {
@@ -29,19 +29,19 @@ pub(crate) struct HeadArgs {
 }
 
 pub(crate) fn run(args: &HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths, console)?;
+    let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
     print(&paths, (args.skip, args.n), (&args.print, &args.select), global, console)
 }
 
 /// Skips the first `skip` records of each file that meet the condition, and prints the next `n`. After an error, which is reported, the next file follows.
 pub(crate) fn print(
-    paths: &[PathBuf],
+    paths: &[InputFile],
     (skip, n): (u64, HeadCount),
     (print, select): (&PrintArgs, &WhereArgs),
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
-    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let features = features::find(paths.iter().map(InputFile::path), console);
     let mut condition = Condition::new(select, paths.len(), &features)?;
     let printer = Printer::new(print, global)?.many_files(paths.len() > 1).labels(&features);
     let mut numbers = RecordNumbers::new(print.payload.read);

@@ -4,6 +4,7 @@ use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
+use crate::split::SplitPath;
 use crate::text::{self, count};
 use crate::{features, outputs, progress, records, warnings};
 use clap::{Args, ValueEnum};
@@ -88,6 +89,7 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
             "--where requires --format dali: an index of tfseek contains all records",
         ));
     }
+    SplitPath::refuse(&args.paths.paths)?;
     let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);

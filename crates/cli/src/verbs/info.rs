@@ -11,6 +11,7 @@ use crate::exit::{Failure, Outcome};
 use crate::features;
 use crate::progress;
 use crate::records::{self, Records};
+use crate::split::InputFile;
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::warnings;
@@ -90,12 +91,12 @@ struct RecordKeys {
 pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     args.paths.paths.iter().for_each(|path| mention_folders(path, console));
     let mut splits = Splits::new(&args.paths, console);
-    let paths = records::resolve_each(&args.paths, console)?;
-    let bytes = |path: &Result<PathBuf, _>| {
+    let paths = records::resolve_each(&args.paths, args.inspect.payload().read, console)?;
+    let bytes = |path: &Result<InputFile, _>| {
         path.as_ref().map_or(0, |path| progress::total_size(std::slice::from_ref(path)))
     };
     let bar = progress::bytes(global, "reading", paths.iter().map(bytes).sum());
-    let features = features::find(paths.iter().flatten().map(PathBuf::as_path), console);
+    let features = features::find(paths.iter().flatten().map(InputFile::path), console);
     let (single, mut rows) = (paths.len() == 1, Vec::new());
     for path in paths {
         let read = bytes(&path);
@@ -103,7 +104,11 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
             Ok(path) => {
                 let (mut summary, outcome) = summarize(&path, args.inspect);
                 let records = summary.records.filter(|_| outcome.is_ok());
-                summary.split = bar.suspend(|| splits.add(&path, records, console));
+                match path.records() {
+                    // A part of a shard has other numbers of records.
+                    Some(n) => summary.records = records.map(|_| n),
+                    None => summary.split = bar.suspend(|| splits.add(&path, records, console)),
+                }
                 (Some(summary), outcome)
             }
             // For a single path that resolves to no file, only the error is printed.
@@ -217,7 +222,7 @@ impl FileSummary {
 }
 
 /// Reads a file as far as possible. Returns its summary, and the error that ended the reading.
-fn summarize(path: &Path, inspect: InspectArgs) -> (FileSummary, Outcome) {
+fn summarize(path: &InputFile, inspect: InspectArgs) -> (FileSummary, Outcome) {
     let mut summary = FileSummary::new(path);
     let read = Records::open(path, inspect.payload()).and_then(|mut records| {
         summary.compression = Some(records.compression());

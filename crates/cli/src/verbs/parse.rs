@@ -10,6 +10,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::arrays;
 use crate::progress::FileProgress;
 use crate::records;
+use crate::split::InputFile;
 use crate::{outputs, progress, text};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -55,7 +56,7 @@ pub(crate) struct ParseArgs {
 }
 
 pub(crate) fn run(args: &ParseArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths, console)?;
+    let paths = records::resolve(&args.paths, args.read, console)?;
     let schema = schema(&args.schema)?;
     let mut output = match &args.out {
         Some(out) => {
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &ParseArgs, global: &GlobalArgs, console: &mut Console) 
                     "--single with --out: expected --batches, because arrays over all records have a batch dimension",
                 ));
             }
-            let inputs = paths.iter().chain([&args.schema]).map(PathBuf::as_path);
+            let inputs = paths.iter().map(InputFile::path).chain([args.schema.as_path()]);
             outputs::check_distinct([(out.as_path(), out.as_path())], inputs)?;
             outputs::check_replace(out, args.force)?;
             let existing = Existing::replace_if(args.force);
@@ -180,7 +181,7 @@ fn leave_out(parser: &BatchParser, rows: &mut [PendingRow], skipped: &mut Skippe
 /// Parses the records and writes the batches. Returns the number of records and of batches.
 fn parse_all(
     args: &ParseArgs,
-    (paths, schema): (&[PathBuf], &Schema),
+    (paths, schema): (&[InputFile], &Schema),
     output: &mut BatchOutput<'_>,
     skipped: &mut SkippedErrors,
     bar: &ProgressBar,

@@ -5,6 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, IO, Outcome};
+use crate::split::SplitPath;
 use crate::text::count;
 use crate::{dataset, outputs, progress, records};
 use clap::{ArgGroup, Args};
@@ -100,6 +101,7 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
             "expected files, found `-` (standard input): the number of records must be known",
         ));
     }
+    SplitPath::refuse(&args.paths.paths)?;
     outputs::check_name(&args.out)?;
     let mut access = args.access.clone();
     let mut paths = args.paths.clone();

@@ -6,6 +6,7 @@ use crate::args::GlobalArgs;
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
+use crate::split::SplitPath;
 use crate::text::count;
 use crate::{outputs, progress, records};
 use clap::Args;
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
     let input = args.input.as_path();
     let targets = [Some(args.output.as_path()), args.rest.as_deref()];
     let targets: Vec<_> = targets.into_iter().flatten().map(|target| (target, input)).collect();
+    SplitPath::refuse(std::slice::from_ref(&args.input))?;
     check_regular(input)?;
     outputs::check_distinct(targets.iter().copied(), [input])?;
     for (target, _) in &targets {

@@ -15,8 +15,8 @@ use crate::output::Printer;
 use crate::progress;
 use crate::random::Random;
 use crate::records::{self, KeptRecord, RecordNumbers, Records};
+use crate::split::{InputFile, SplitPath};
 use clap::Args;
-use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek_tools::sample::Reservoir;
 
@@ -40,8 +40,8 @@ pub(crate) struct SampleArgs {
 
 pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let printer = Printer::new(&args.print, global)?;
-    let paths = records::resolve(&args.paths, console)?;
-    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
+    let features = features::find(paths.iter().map(InputFile::path), console);
     let condition = Condition::new(&args.select, paths.len(), &features)?;
     let printer = printer.many_files(paths.len() > 1).labels(&features);
     for path in &paths {
@@ -50,6 +50,9 @@ pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console)
         }
     }
     // Warnings about the paths have been printed.
+    let split = SplitPath::among(&args.paths.paths)?.is_some();
+    let files = paths.iter().map(|path| path.path().to_path_buf());
+    let paths = if split { args.paths.paths.clone() } else { files.collect() };
     let paths = PathsArgs { paths, allow_missing: true };
     by_number(&paths, args, (condition, &printer), global, console)
         .map_err(|e| damage::explain(e, Reading::ByNumber))
@@ -59,7 +62,7 @@ pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console)
 ///
 /// # Errors
 /// I/O errors. A file whose type is not known is neither, because the two ways draw other records.
-fn is_stream(path: &Path, args: &SampleArgs) -> Outcome<bool> {
+fn is_stream(path: &InputFile, args: &SampleArgs) -> Outcome<bool> {
     Ok(!records::type_is_regular(path).map_err(|e| Failure::io(path, e))?
         || records::stream(path, args.print.payload.read)
             .is_ok_and(|stream| stream.compression() != Compression::None))
@@ -104,7 +107,7 @@ struct Drawn {
 }
 
 fn in_one_pass(
-    paths: &[PathBuf],
+    paths: &[InputFile],
     args: &SampleArgs,
     (mut condition, printer): (Condition, &Printer),
     global: &GlobalArgs,

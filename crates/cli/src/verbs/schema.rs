@@ -7,9 +7,10 @@ use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::records::{self, Records};
+use crate::split::InputFile;
 use crate::{features, progress, text};
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
 use tfseek::schema::{Finding, Inference, code};
@@ -39,7 +40,7 @@ pub(crate) struct SchemaArgs {
 }
 
 pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths, console)?;
+    let paths = records::resolve(&args.paths, args.payload.read, console)?;
     let mut open_file = None;
     let Observed { seen, skipped, failed } = match args.payload.kind.specified() {
         Some(MessageKind::Other) => {
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console)
             kind.name()
         ));
     }
-    if features::find(paths.iter().map(PathBuf::as_path), console).features.is_some() {
+    if features::find(paths.iter().map(InputFile::path), console).features.is_some() {
         console.note("tfseek: a schema has no names of labels and no shapes of pictures; `tfseek info` prints the features.json, which has them");
     }
     if args.json {
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console)
 }
 
 /// Returns the error of files without records.
-fn no_records(paths: &[PathBuf]) -> Failure {
+fn no_records(paths: &[InputFile]) -> Failure {
     let name = paths.first().map(|path| records::name(path).display().to_string()).unwrap_or_default();
     let more = match paths.len() {
         0 | 1 => String::new(),
@@ -142,7 +143,7 @@ impl From<Stop> for Failure {
 
 /// Collects the features of the first records of each file. A damaged file is reported, and the records before the damage count.
 fn observe(
-    paths: &[PathBuf],
+    paths: &[InputFile],
     args: &SchemaArgs,
     kind: MessageKind,
     open_file: &mut Option<OpenFile>,

@@ -5,6 +5,7 @@ use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, STDIN};
+use crate::split::{InputFile, SplitPath};
 use crate::{condition, dataset, features, outputs, progress, text};
 use clap::Args;
 use std::fs::File;
@@ -61,9 +62,12 @@ pub(crate) struct StatsArgs {
 }
 
 pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = if args.merge { args.paths.paths.clone() } else { records::resolve(&args.paths, console)? };
+    let paths = match args.merge {
+        true => args.paths.paths.iter().cloned().map(InputFile::from).collect(),
+        false => records::resolve(&args.paths, args.payload.read, console)?,
+    };
     let written: Vec<&Path> = [&args.save, &args.tfdv].into_iter().flatten().map(PathBuf::as_path).collect();
-    let inputs = paths.iter().map(PathBuf::as_path).filter(|path| *path != Path::new(STDIN));
+    let inputs = paths.iter().map(InputFile::path).filter(|path| *path != Path::new(STDIN));
     outputs::check_distinct(written.iter().map(|path| (*path, *path)), inputs)?;
     written.iter().try_for_each(|path| outputs::check_replace(path, args.force))?;
     // A folder that does not exist is an error before all records are read.
@@ -132,13 +136,13 @@ fn notes(stats: &Statistics, args: &StatsArgs, console: &mut Console) {
 }
 
 fn computed(
-    paths: &[PathBuf],
+    paths: &[InputFile],
     args: &StatsArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Statistics> {
     let read = args.payload.read;
-    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let features = features::find(paths.iter().map(InputFile::path), console);
     let mut options = StatsOptions {
         features: args.features.clone(),
         by: args.by.clone(),
@@ -162,7 +166,10 @@ fn computed(
             return Err(Failure::usage(format!("{option}: expected files, found {}", name.display())));
         }
         // Warnings about the paths have been printed.
-        let shards = PathsArgs { paths: paths.to_vec(), allow_missing: true };
+        let split = SplitPath::among(&args.paths.paths)?.is_some();
+        let files = paths.iter().map(|path| path.path().to_path_buf());
+        let files = if split { args.paths.paths.clone() } else { files.collect() };
+        let shards = PathsArgs { paths: files, allow_missing: true };
         let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: args.threads };
         let dataset = dataset::open(&shards, &access, read, global, console)?;
         let sample = args.sample.map(|n| (n, args.seed));
@@ -177,9 +184,10 @@ fn computed(
         return stats.map_err(failure).map(named);
     }
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
-    let open = |path: &Path| {
-        if path == Path::new(STDIN) {
-            return records::stream(path, read);
+    let open = |input: &InputFile| {
+        let path = input.path();
+        if path == Path::new(STDIN) || input.part().is_some() {
+            return records::stream(input, read);
         }
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
         read.stream().read_file(file, path, progress::callback(&bar))
@@ -193,7 +201,7 @@ fn computed(
 const MAX_SAVED: u64 = 1 << 30;
 
 /// Reads saved statistics and merges them in this order.
-fn merged(paths: &[PathBuf]) -> Outcome<Statistics> {
+fn merged(paths: &[InputFile]) -> Outcome<Statistics> {
     let mut merged: Option<Statistics> = None;
     for path in paths {
         let text = text::read_object(path, "saved statistics", MAX_SAVED)?;

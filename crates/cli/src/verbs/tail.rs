@@ -14,6 +14,7 @@ use crate::exit::{Failure, Outcome};
 use crate::features;
 use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, Records, STDIN};
+use crate::split::{InputFile, SplitPath};
 use crate::warnings;
 use clap::Args;
 use std::collections::VecDeque;
@@ -52,11 +53,12 @@ pub(crate) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -
             return Err(Failure::usage(format!("--damage skip and --follow cannot be combined: {why}")));
         }
         let paths = &args.paths.paths;
+        SplitPath::refuse(paths)?;
         let follow = FollowArgs { paths, n: args.n, state: args.state.as_deref(), print: &args.print };
         return follow::run(&follow, global, console);
     }
-    let paths = records::resolve(&args.paths, console)?;
-    let features = features::find(paths.iter().map(PathBuf::as_path), console);
+    let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
+    let features = features::find(paths.iter().map(InputFile::path), console);
     let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1).labels(&features);
     let mut numbers = RecordNumbers::new(args.print.payload.read);
     let mut condition = Condition::new(&args.select, paths.len(), &features)?;
@@ -72,7 +74,7 @@ pub(crate) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -
 }
 
 fn file(
-    path: &Path,
+    path: &InputFile,
     args: &TailArgs,
     numbers: &mut RecordNumbers,
     (condition, skipped): (&mut Condition, &mut SkippedErrors),
@@ -85,9 +87,10 @@ fn file(
     // No index is built for a few records. If the index cannot be used, reading the file reports the problem, if there is one.
     let indexed = read.dataset(IndexOptions::new().mode(IndexMode::Require).threads(1));
     // With a condition, the records before the requested ones must be read to count them.
-    if path != Path::new(STDIN)
+    if path.path() != Path::new(STDIN)
+        && path.part().is_none()
         && (condition.is_all() || matches!(args.n, TailCount::Last(_)))
-        && let Ok(dataset) = indexed.open([path])
+        && let Ok(dataset) = indexed.open([path.path()])
     {
         warnings::print(dataset.warnings(), console);
         let len = dataset.len();

@@ -7,6 +7,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::records::{self, STDIN};
+use crate::split::SplitPath;
 use crate::{outputs, progress, text};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -30,13 +31,15 @@ pub(crate) struct UnpackArgs {
 }
 
 pub(crate) fn run(args: &UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths, console)?;
+    SplitPath::refuse(&args.paths.paths)?;
+    let paths = records::resolve(&args.paths, args.read, console)?;
+    let paths: Vec<PathBuf> = paths.iter().map(|path| path.path().to_path_buf()).collect();
     let destination = match &args.out {
         None => Destination::NextToInput,
         Some(dir) if paths.len() > 1 || dir.is_dir() => Destination::Folder(dir),
         Some(file) => Destination::File(file),
     };
-    let open = |path: &Path| records::stream(path, args.read);
+    let open = |path: &Path| records::stream(&path.to_path_buf().into(), args.read);
     let inputs = UnpackInput::open_all(&paths, open);
     let compressed = inputs.iter().filter(|input| input.is_compressed()).map(|input| input.path);
     let targets: Vec<_> =

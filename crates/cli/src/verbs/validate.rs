@@ -6,6 +6,7 @@ use crate::console::{BOLD, Console, DIM};
 use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
+use crate::split::InputFile;
 use crate::text::count;
 use crate::{progress, records, text};
 use clap::Args;
@@ -42,13 +43,13 @@ pub(crate) struct ValidateArgs {
 
 pub(crate) fn run(args: &ValidateArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let schema = read_schema(&args.schema)?;
-    let paths = records::resolve(&args.paths, console)?;
+    let paths = records::resolve(&args.paths, args.payload.read, console)?;
     let mut skipped = SkippedErrors::default();
     let baseline = match args.baseline.as_slice() {
         [] => None,
         some => {
             let paths = PathsArgs { paths: some.to_vec(), allow_missing: args.paths.allow_missing };
-            let paths = records::resolve(&paths, console)?;
+            let paths = records::resolve(&paths, args.payload.read, console)?;
             Some(check(&schema, &paths, args, &mut skipped, global)?)
         }
     };
@@ -79,7 +80,7 @@ fn read_schema(path: &Path) -> Outcome<TfxSchema> {
 /// Checks all files, several at the same time. Damage in one of them is an error.
 fn check<'s>(
     schema: &'s TfxSchema,
-    paths: &[PathBuf],
+    paths: &[InputFile],
     args: &ValidateArgs,
     skipped: &mut SkippedErrors,
     global: &GlobalArgs,
@@ -102,7 +103,7 @@ fn check<'s>(
 }
 
 fn file<'s>(
-    path: &Path,
+    path: &InputFile,
     schema: &'s TfxSchema,
     payload: PayloadArgs,
     bar: &ProgressBar,

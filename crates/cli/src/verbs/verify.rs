@@ -5,6 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, RecordNumbers, STDIN};
+use crate::split::InputFile;
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::{progress, verbs::salvage, warnings};
@@ -14,7 +15,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use tfseek::Error;
 use tfseek_tfds::FileSplit;
-use tfseek_tools::{Verification, VerifyOptions};
+use tfseek_tools::{Verification, VerifyOptions, in_order};
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
@@ -35,11 +36,11 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let mut splits = Splits::new(&args.paths, console);
-    let paths = records::resolve(&args.paths, console)?;
+    let paths = records::resolve(&args.paths, args.inspect.payload().read, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
     let mut numbers = RecordNumbers::new(args.inspect.payload().read);
-    let done = |path: &Path, found: Verification| {
+    let done = |path: &InputFile, found: Verification| {
         records += found.records;
         bytes += found.payload_bytes;
         sound += usize::from(found.is_sound());
@@ -47,7 +48,8 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
         let counted = found.damage.is_none().then_some(found.records);
         numbers.end(counted);
         bar.suspend(|| {
-            let split = splits.add(path, counted, console);
+            // A part of a shard has other numbers of records.
+            let split = path.part().is_none().then(|| splits.add(path, counted, console)).flatten();
             report(path, found, before, split.as_ref(), args, console)
         })
     };
@@ -67,29 +69,33 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
 
 /// Verifies files, or standard input.
 fn verify(
-    paths: &[PathBuf],
+    paths: &[InputFile],
     args: &VerifyArgs,
     bar: &ProgressBar,
-    mut done: impl FnMut(&Path, Verification) -> Outcome,
+    mut done: impl FnMut(&InputFile, Verification) -> Outcome,
 ) -> Outcome {
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
     let kind = if args.decode { args.inspect.kind } else { PayloadKind::Raw };
     let limit = args.inspect.limit;
-    if let [path] = paths
-        && path == Path::new(STDIN)
-    {
-        let found = match records::stream(path, limit.into()) {
-            Ok(stream) => tfseek_tools::verify(records::kinded(stream, kind), |_| ()),
-            Err(e) => e.into(),
+    let is_stream = |path: &InputFile| path.path() == Path::new(STDIN) || path.part().is_some();
+    if paths.iter().any(is_stream) {
+        let each = |path: &InputFile| -> Outcome<_> {
+            Ok(match records::stream(path, limit.into()) {
+                Ok(stream) => tfseek_tools::verify(records::kinded(stream, kind), |_| ()),
+                Err(e) => e.into(),
+            })
         };
-        return done(path, found);
+        let mut all = paths.iter();
+        let done = |found| all.next().map_or(Ok(()), |path| done(path, found));
+        return in_order(args.threads.threads, usize::MAX, paths, each, done);
     }
     let mut options = VerifyOptions::default();
     options.threads = args.threads.threads;
     options.kind = kind.specified();
     options.stream = limit.stream();
     options.max_record = limit.max_record();
-    options.run(paths, progress::callback(bar), done)
+    let files: Vec<PathBuf> = paths.iter().map(|path| path.path().to_path_buf()).collect();
+    options.run(&files, progress::callback(bar), |path, found| done(&path.to_path_buf().into(), found))
 }
 
 /// Reports the result for a file, and how it differs from its split. `before` is the number of records in the preceding files, if it is known.

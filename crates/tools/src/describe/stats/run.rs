@@ -8,7 +8,7 @@ use crate::work::fold::{FoldWork, fold};
 use crate::work::units::{UnitRecord, UnitSource, unknown_number};
 use crate::work::{KindedStream, NumberedRecords, sample};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
 use tfseek::stream::Stream;
@@ -68,21 +68,20 @@ impl StatsOptions {
     ///
     /// # Errors
     /// The first error in the order of the files: of opening or reading one, of a malformed record, or of the slices.
-    pub fn run(
+    pub fn run<P: Sync>(
         &self,
-        paths: &[PathBuf],
-        open: &(dyn Fn(&Path) -> tfseek::Result<Stream> + Sync),
+        files: &[P],
+        open: &(dyn Fn(&P) -> tfseek::Result<Stream> + Sync),
     ) -> Result<Statistics, ToolsError> {
         let open = |k: usize| -> tfseek::Result<StatsSource> {
-            let path = paths.get(k).map_or(Path::new(""), PathBuf::as_path);
-            let stream = open(path)?;
+            let stream = open(files.get(k).ok_or(tfseek::ErrorKind::Cancelled)?)?;
             let reader = match self.kind {
                 Some(kind) => KindedStream::new(stream, kind),
                 None => KindedStream::guess(stream),
             };
             Ok(StatsSource::File { reader: Box::new(reader), is_first: k == 0 })
         };
-        let shards = paths.len();
+        let shards = files.len();
         StatsRun {
             options: self,
             selection: self.selection(),

@@ -4,7 +4,7 @@ use super::{Statistics, StatsOptions, TableStyle};
 use crate::error::ToolsError;
 use serde_json::Value;
 use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tfseek::Damage;
 use tfseek::frame::put_record;
 use tfseek::stream::StreamOptions;
@@ -22,7 +22,7 @@ fn run_with(
     files: &[Vec<u8>],
 ) -> Result<Statistics, ToolsError> {
     let paths: Vec<PathBuf> = (0..files.len()).map(|k| k.to_string().into()).collect();
-    let open = |path: &Path| {
+    let open = |path: &PathBuf| {
         let k: usize = path.to_str().unwrap().parse().unwrap();
         streams.read(Cursor::new(files[k].clone()), path)
     };

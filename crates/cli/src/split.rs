@@ -1,0 +1,144 @@
+//! Splits of prepared data sets as paths: `DIR[train[:5%]]`.
+
+use crate::exit::{DATA, Failure, Outcome};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tfseek::{Dataset, DatasetOptions, Part};
+use tfseek_tfds::{Builder, BuilderOptions, Opener, TfdsError, TfdsErrorKind, is_prepared};
+
+/// A split of a data set, as a user specified it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SplitPath<'a> {
+    folder: &'a Path,
+    spec: &'a str,
+}
+
+/// A file, or the records of one that a split selects.
+#[derive(Clone, Debug)]
+pub(crate) struct InputFile {
+    path: PathBuf,
+    part: Option<Part>,
+}
+
+impl<'a> SplitPath<'a> {
+    /// Returns the split that a path means: it ends in `]`, does not exist, and a data set was prepared in the folder before the first `[`.
+    pub(crate) fn parse(path: &'a Path) -> Option<SplitPath<'a>> {
+        let (folder, rest) = path.to_str()?.split_once('[')?;
+        let (folder, spec) = (Path::new(folder), rest.strip_suffix(']')?);
+        (!path.exists() && is_prepared(folder)).then_some(SplitPath { folder, spec })
+    }
+
+    /// Returns the split among the paths of a verb. `None` if there is none.
+    ///
+    /// # Errors
+    /// There are other paths beside it.
+    pub(crate) fn among(paths: &'a [PathBuf]) -> Outcome<Option<SplitPath<'a>>> {
+        let Some((path, split)) = paths.iter().find_map(|path| Some((path, SplitPath::parse(path)?))) else {
+            return Ok(None);
+        };
+        if paths.len() > 1 {
+            let path = tfseek::error::printable(path);
+            return Err(Failure::usage(format!(
+                "`{path}` (a split) cannot be combined with other paths; several splits are `{0}[train+test]`",
+                tfseek::error::printable(split.folder)
+            )));
+        }
+        Ok(Some(split))
+    }
+
+    /// Refuses splits, for the verbs that work on files.
+    pub(crate) fn refuse(paths: &[PathBuf]) -> Outcome {
+        match paths.iter().find(|path| SplitPath::parse(path).is_some()) {
+            Some(path) => {
+                let path = tfseek::error::printable(path);
+                Err(Failure::usage(format!("expected files, found `{path}` (a split)")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the selected records as one dataset. `opener` opens shards, with `options`.
+    pub(crate) fn open(self, options: DatasetOptions, opener: Option<Arc<Opener>>) -> Outcome<Dataset> {
+        let selection = self.builder(options, opener)?.select(self.spec).map_err(failure)?;
+        Ok(selection.dataset.ranges(&selection.ranges)?)
+    }
+
+    /// Returns the files of the selected records, in order. The records of a file that are not selected are not read.
+    pub(crate) fn inputs(self, options: DatasetOptions) -> Outcome<Vec<InputFile>> {
+        let selection = self.builder(options, None)?.select(self.spec).map_err(failure)?;
+        let some = selection.dataset.ranges(&selection.ranges)?;
+        let whole = |path: &Path| selection.dataset.shards().find(|shard| shard.path == path);
+        let mut inputs = Vec::new();
+        for shard in some.shards() {
+            let mut input = InputFile::from(shard.path.to_path_buf());
+            if whole(shard.path).is_none_or(|whole| whole.len != shard.len) {
+                let records = shard.start..shard.start.saturating_add(shard.len);
+                let shares = some.ranges(std::slice::from_ref(&records))?.shares(1)?;
+                input.part = shares.into_iter().flatten().next();
+            }
+            inputs.push(input);
+        }
+        Ok(inputs)
+    }
+
+    /// Returns the shards of all splits of the data set.
+    pub(crate) fn shards(self) -> Outcome<Vec<PathBuf>> {
+        let builder = self.builder(DatasetOptions::new(), None)?;
+        Ok(builder.splits().iter().flat_map(|split| split.shards.iter().cloned()).collect())
+    }
+
+    fn builder(self, dataset: DatasetOptions, opener: Option<Arc<Opener>>) -> Outcome<Builder> {
+        let options = BuilderOptions { dataset, opener, ..BuilderOptions::default() };
+        Builder::open_records(self.folder, &options).map_err(failure)
+    }
+}
+
+impl InputFile {
+    /// Returns the part of the file that is read. `None` for all of it.
+    pub(crate) fn part(&self) -> Option<&Part> {
+        self.part.as_ref()
+    }
+
+    /// Returns the ordinal of the first record that is read.
+    pub(crate) fn first(&self) -> u64 {
+        self.part.as_ref().map_or(0, |part| part.ordinal)
+    }
+
+    /// Returns the number of records, if it is that of a part.
+    pub(crate) fn records(&self) -> Option<u64> {
+        self.part.as_ref()?.records
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl From<PathBuf> for InputFile {
+    fn from(path: PathBuf) -> InputFile {
+        InputFile { path, part: None }
+    }
+}
+
+impl AsRef<Path> for InputFile {
+    fn as_ref(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl std::ops::Deref for InputFile {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn failure(e: TfdsError) -> Failure {
+    let text = e.to_string();
+    match e.into_kind() {
+        TfdsErrorKind::Error(e) => e.into(),
+        TfdsErrorKind::Split { .. } | TfdsErrorKind::Options { .. } => Failure::usage(text),
+        _ => Failure::Message(DATA, text),
+    }
+}
