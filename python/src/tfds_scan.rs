@@ -61,7 +61,7 @@ impl NestedSpec {
         Converter::of_features(&self.features, &decode, &options)
     }
 
-    pub(crate) fn features(&self) -> &Features {
+    pub(crate) fn tree(&self) -> &Features {
         &self.features
     }
 
