@@ -55,7 +55,7 @@ impl ScanSpec<'_> {
     fn named(&self, condition: Filter) -> Result<Filter> {
         match self {
             ScanSpec::Schema(_) => Ok(condition),
-            ScanSpec::Nested(spec) => Ok(spec.get().tree().filter(&condition)?),
+            ScanSpec::Nested(spec) => Ok(spec.get().named(&condition)?),
         }
     }
 

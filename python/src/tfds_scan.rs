@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tfseek::Filter;
 use tfseek_arrow::{ClassLabels, Converter, Options};
 use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
 
@@ -61,8 +62,9 @@ impl NestedSpec {
         Converter::of_features(&self.features, &decode, &options)
     }
 
-    pub(crate) fn tree(&self) -> &Features {
-        &self.features
+    /// Returns a condition that knows the names of labels.
+    pub(crate) fn named(&self, condition: &Filter) -> tfseek::Result<Filter> {
+        self.features.filter(condition)
     }
 
     /// Returns a number that is another one for other features.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -178,6 +177,10 @@ def test_choices(found: Set) -> None:
 
 def test_data_sets(found: Set) -> None:
     """Selections of a data set scan themselves, also for Polars and PyArrow."""
+    pytest.importorskip("polars")
+    import tfseek.arrow
+    import tfseek.polars
+
     os.rename(found.folder / "set-train.tfrecord", found.folder / "set-train.tfrecord-00000-of-00001")
     splits = [{"name": "train", "shardLengths": ["50"]}]
     info = {"name": "set", "version": "1.0.0", "fileFormat": "tfrecord", "splits": splits}
@@ -195,12 +198,7 @@ def test_data_sets(found: Set) -> None:
     assert ds.scan(spec=found.spec(text=False)).to_arrow()["meta"][0]["text"].as_py() == b"text 10"
     with pytest.raises(tfseek.Error, match="cow"):
         ds.scan(where='label == "cow"').to_arrow()
-    if importlib.util.find_spec("polars"):
-        import tfseek.polars
-
-        assert tfseek.polars.scan(ds).collect().to_dicts() == EXPECTED[10:30]
-    import tfseek.arrow
-
+    assert tfseek.polars.scan(ds).collect().to_dicts() == EXPECTED[10:30]
     assert tfseek.arrow.dataset(ds).to_table(columns=["words"]).to_pylist() == [{"words": row["words"]} for row in EXPECTED[10:30]]
 
 
