@@ -171,6 +171,9 @@ fn json(text: &str, path: &str) -> Result<Value> {
 }
 
 fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
+    if class.is_empty() {
+        return Err(content.refused("expected the name of a class, found \"\""));
+    }
     let known = class.strip_prefix(CLASSES).unwrap_or_default();
     // What the content of this class is called in a message.
     let expects = |message: &[&str]| match content.message {
