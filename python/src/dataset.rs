@@ -53,6 +53,46 @@ pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<S
 }
 
 impl PyDataset {
+    /// Returns the records that satisfy a condition.
+    pub(crate) fn filtered(
+        &self,
+        py: Python<'_>,
+        filter: tfseek::Filter,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<PyDataset> {
+        let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
+        let (dataset, columns, ids) =
+            (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
+        let (ids, warnings) = wait::run(py, progress, move |call| {
+            let is_loaded = |feature: &&str| columns.iter().any(|column| *column.feature == **feature);
+            let loaded = filter.column_features().iter().all(is_loaded);
+            if !loaded || filter.reads_records() {
+                call.expect(dataset.known_bytes());
+            }
+            let mut options =
+                ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
+            if !ids.is_all(dataset.len()) {
+                let mut tested: Vec<u64> = ids.iter().collect();
+                tested.sort_unstable();
+                tested.dedup();
+                options.among = Some(Subset::from_ids(tested)?);
+            }
+            let (selection, warnings) = if loaded {
+                dataset.select_from(&filter, &columns, &options)?
+            } else {
+                dataset.select(&filter, &options)?
+            };
+            let selected: Vec<u64> = ids.iter().filter(|&i| selection.rank(i).is_some()).collect();
+            Ok((selected, warnings))
+        })?;
+        // Those of loaded columns were raised when the dataset was opened.
+        let known = self.shared.warnings();
+        let is_new =
+            |found: &Warning| matches!(found, Warning::PayloadsSkipped { .. }) || !known.contains(found);
+        warning::raise(py, &warnings.into_iter().filter(is_new).collect::<Vec<_>>())?;
+        Ok(self.view(ids.into()))
+    }
+
     pub(crate) fn whole(shared: SharedDataset) -> PyDataset {
         PyDataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared), schema: PyOnceLock::new() }
     }
@@ -160,38 +200,7 @@ impl PyDataset {
         condition: &str,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<PyDataset> {
-        let filter = condition.parse::<tfseek::Filter>()?;
-        let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
-        let (dataset, columns, ids) =
-            (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
-        let (ids, warnings) = wait::run(py, progress, move |call| {
-            let is_loaded = |feature: &&str| columns.iter().any(|column| *column.feature == **feature);
-            let loaded = filter.column_features().iter().all(is_loaded);
-            if !loaded || filter.reads_records() {
-                call.expect(dataset.known_bytes());
-            }
-            let mut options =
-                ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
-            if !ids.is_all(dataset.len()) {
-                let mut tested: Vec<u64> = ids.iter().collect();
-                tested.sort_unstable();
-                tested.dedup();
-                options.among = Some(Subset::from_ids(tested)?);
-            }
-            let (selection, warnings) = if loaded {
-                dataset.select_from(&filter, &columns, &options)?
-            } else {
-                dataset.select(&filter, &options)?
-            };
-            let selected: Vec<u64> = ids.iter().filter(|&i| selection.rank(i).is_some()).collect();
-            Ok((selected, warnings))
-        })?;
-        // Those of loaded columns were raised when the dataset was opened.
-        let known = self.shared.warnings();
-        let is_new =
-            |found: &Warning| matches!(found, Warning::PayloadsSkipped { .. }) || !known.contains(found);
-        warning::raise(py, &warnings.into_iter().filter(is_new).collect::<Vec<_>>())?;
-        Ok(self.view(ids.into()))
+        self.filtered(py, condition.parse()?, progress)
     }
 
     /// Checks the names in a condition that workers will evaluate, and returns those that none of the first records has.

@@ -107,6 +107,18 @@ impl TfdsFeatures {
         tree(py, &self.features.root)
     }
 
+    /// Returns the records that satisfy a condition, which may have names of labels.
+    #[pyo3(signature = (records, condition, progress=None))]
+    fn filter(
+        &self,
+        py: Python<'_>,
+        records: PyRef<'_, PyDataset>,
+        condition: &str,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<PyDataset> {
+        records.filtered(py, self.features.filter(&condition.parse()?)?, progress)
+    }
+
     /// Compiles features: those of `select`, by default all, with the pictures `encoded` left encoded (`True`: all).
     fn decoder(
         slf: Bound<'_, Self>,

@@ -85,8 +85,8 @@ class Dataset:
         return self._decoder.records(self.records, ids)
 
     def filter(self, condition: str, *, progress: Progress = None) -> Dataset:
-        """Returns the records that satisfy a condition on the stored features, such as ``"label == 3"``. See :meth:`tfseek.Dataset.filter`."""
-        return self._view(self.records.filter(condition, progress=progress))
+        """Returns the records that satisfy a condition on the stored features, such as ``"label == 'horse'"``. See :meth:`tfseek.Dataset.filter`."""
+        return self._view(self._features.filter(self.records, condition, progress))
 
     def scan(
         self,
