@@ -28,6 +28,12 @@ impl<'a> SplitPath<'a> {
         (!path.exists() && is_prepared(folder)).then_some(SplitPath { folder, spec })
     }
 
+    /// Returns the folder of the data set.
+    #[cfg(feature = "tables")]
+    pub(crate) fn folder(self) -> &'a Path {
+        self.folder
+    }
+
     /// Returns the split among the paths of a verb. `None` if there is none.
     ///
     /// # Errors

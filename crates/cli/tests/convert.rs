@@ -273,10 +273,14 @@ fn a_folder_of_tensorflow_datasets_has_the_columns_of_its_features() {
         .unwrap();
     let record = |k: i64| ExampleBuilder::new().int64("inner/label", [k]).encode().unwrap();
     dir.shard("set/a-train.tfrecord", [record(3), record(4)]);
-    convert(&dir, &["set", "t.parquet"]);
-    // Structs have no counterpart in records.
-    let ran = dir.run(&["convert", "t.parquet", "back.tfrecord"]);
-    assert!(ran.code != 0 && ran.err.contains("column \"inner\""), "{}", ran.err);
+    let info = r#"{"name": "a", "version": "1.0.0", "fileFormat": "tfrecord", "splits": [{"name": "train", "shardLengths": ["2"], "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}"}]}"#;
+    fs::write(dir.path("set/dataset_info.json"), info).unwrap();
+    for input in ["set", "set[train[:1]]"] {
+        convert(&dir, &[input, "t.parquet"]);
+        // Structs have no counterpart in records.
+        let ran = dir.run(&["convert", "t.parquet", "back.tfrecord"]);
+        assert!(ran.code != 0 && ran.err.contains("column \"inner\""), "{input}: {}", ran.err);
+    }
     for inputs in [["set/*.tfrecord"].as_slice(), &["set", "--schema", "schema"]] {
         fs::write(dir.path("schema"), dir.run(&["schema", "--all", "--json", "set/a-train.tfrecord"]).out)
             .unwrap();

@@ -7,6 +7,8 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
+#[cfg(feature = "tables")]
+use crate::split::SplitPath;
 use crate::text::count;
 use crate::{dataset, outputs, progress, records};
 use clap::{Args, ValueEnum};
@@ -207,10 +209,11 @@ fn to_other(
     report.map_err(failure)
 }
 
-/// Returns the features of the only input, if it is the folder of a data set of TensorFlow Datasets.
+/// Returns the features of the only input, if it is the folder of a data set of TensorFlow Datasets, or a split of one.
 #[cfg(feature = "tables")]
 fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Features>>> {
-    let [folder] = inputs else { return Ok(None) };
+    let [input] = inputs else { return Ok(None) };
+    let folder = SplitPath::parse(input).map_or(input.as_path(), SplitPath::folder);
     if !folder.join("features.json").is_file() {
         return Ok(None);
     }
