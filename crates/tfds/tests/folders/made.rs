@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tfseek::index::IndexOptions;
 use tfseek::{DatasetOptions, Writer};
-use tfseek_tfds::{Builder, BuilderOptions, TfdsError};
+use tfseek_tfds::{Builder, BuilderOptions, SplitSelection, TfdsError};
 
 /// A split: its name and the numbers of records of its shards.
 pub(crate) type Lengths<'a> = (&'a str, &'a [u64]);
@@ -85,19 +85,23 @@ pub(crate) fn write_shards(folder: &Path, splits: &[Lengths<'_>]) {
     }
 }
 
-/// Returns the payloads that a specification selects, with runs of one split as `train 3..7`.
+/// Returns the payloads that a specification selects.
 pub(crate) fn selected(builder: &Builder, spec: &str) -> Result<Vec<String>, TfdsError> {
-    Ok(payloads(&builder.select(spec)?))
+    Ok(read(&builder.select(spec)?)?)
 }
 
 /// Returns the payloads of a selection.
-pub(crate) fn payloads(selection: &tfseek_tfds::SplitSelection) -> Vec<String> {
+pub(crate) fn payloads(selection: &SplitSelection) -> Vec<String> {
+    read(selection).unwrap()
+}
+
+fn read(selection: &SplitSelection) -> tfseek::Result<Vec<String>> {
     let mut buf = Vec::new();
-    let read = |i| {
-        let record = selection.dataset.read(selection.record(i).unwrap(), &mut buf).unwrap();
-        String::from_utf8(record.payload().to_vec()).unwrap()
+    let mut read = |i| {
+        let record = selection.dataset.read(selection.record(i).unwrap(), &mut buf)?;
+        Ok(String::from_utf8(record.payload().to_vec()).unwrap())
     };
-    let all: Vec<String> = (0..selection.len()).map(read).collect();
+    let all = (0..selection.len()).map(&mut read).collect::<tfseek::Result<Vec<String>>>()?;
     assert_eq!(selection.record(selection.len()), None);
-    all
+    Ok(all)
 }
