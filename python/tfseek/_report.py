@@ -32,7 +32,7 @@ class Report:
     #: they are parsed.
     disk_s: float
     parse_s: float
-    #: Seconds of decoding pictures, added up over the threads.
+    #: Seconds of decoding pictures and features of TensorFlow Datasets, added up over the threads.
     decode_s: float
     #: Seconds in ``transform``, added up over the threads.
     transform_s: float
