@@ -8,6 +8,8 @@ PYTHON_VENV := target/python
 MATURIN_ARGS ?= --profile dev --features as-tests
 # Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
 ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
+# Reads the metadata of prepared data sets. TensorFlow is not installed.
+TFDS ?= tensorflow-datasets
 FRAMEWORKS ?= torch torchdata torchvision pillow grain jax pandas
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
 	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_jax.py python/tests/test_transform.py python/tests/test_image.py python/tests/test_mix.py python/tests/test_docs.py \
@@ -108,7 +110,7 @@ python:
 		if $(PYTHON_VENV)/bin/python -m pip install -q pyright && $(PYTHON_VENV)/bin/pyright --version >/dev/null 2>&1; then \
 			$(PYTHON_VENV)/bin/pyright -p python/pyproject.toml --pythonpath $(PYTHON_VENV)/bin/python; \
 		else echo "skipped: pip cannot install pyright, or pyright cannot install Node.js"; fi; \
-		for engine in $(ARROW_READERS); do \
+		for engine in $(ARROW_READERS) $(TFDS); do \
 			$(PYTHON_VENV)/bin/python -m pip install -q $$engine || echo "skipped: pip cannot install $$engine"; \
 		done; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \

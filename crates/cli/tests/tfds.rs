@@ -321,3 +321,63 @@ fn features_of_other_files() {
         assert!(ran.err.starts_with("tfseek: features are not used: data/features.json: "), "{}", ran.err);
     }
 }
+
+#[test]
+fn a_copy_has_its_own_shards_for_each_split() {
+    let dir = tiny();
+    write_features(&dir, "data");
+    let ran = dir.run(&["reshard", "data", "-o", "new/tiny/1.0.0@3", "--where", "label != 1"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+    let set = |split| format!("new/tiny/1.0.0/tiny-{split}.tfrecord@3: 4 records, 3 shards,");
+    assert!(
+        rows(&ran.out).iter().zip(["train", "test"]).all(|(row, split)| row.starts_with(&set(split))),
+        "{}",
+        ran.out
+    );
+    let ran = dir.run(&["verify", "new/tiny/1.0.0"]);
+    assert!(
+        ran.out.ends_with("\nrecords as in new/tiny/1.0.0/dataset_info.json: train 4, test 4\n"),
+        "{}",
+        ran.out
+    );
+    let features = |folder: &str| fs::read(dir.path(&format!("{folder}/features.json"))).unwrap();
+    assert_eq!(features("new/tiny/1.0.0"), features("data"));
+
+    for (args, words) in [
+        (&["data", "-o", "new/tiny/1.0.0"][..], "new/tiny/1.0.0: expected a new or an empty folder"),
+        (&["data", "-o", "x", "--force"], "force: not for the folder of a data set"),
+        (&["data", "-o", "x", "--drop", "label"], "because its features.json describes all"),
+        (&["data", "-o", "data/x"], "expected a folder outside of the input data"),
+    ] {
+        dir.run(&[&["reshard"], args].concat()).fails(2, &[words]);
+    }
+    fs::remove_file(dir.path("data/tiny-train.tfrecord-00001-of-00002")).unwrap();
+    let missing = "1 of 2 shards of split train is missing: data/tiny-train.tfrecord-00001-of-00002";
+    dir.run(&["reshard", "data", "-o", "x"]).fails(1, &[missing]);
+    assert!(!dir.path("x").exists());
+    // The records that are there become plain files.
+    assert_eq!(dir.run(&["reshard", "data", "-o", "x.tfrecord", "--allow-missing"]).code, 0);
+}
+
+/// The folder of a copy exists only with all its files, whenever the run is killed.
+#[test]
+fn a_killed_copy_is_whole_or_has_no_name() {
+    let dir = tiny();
+    dir.shard("data/tiny-test.tfrecord-00000-of-00001", labels(0..20_000));
+    dir.write_info(&json!(["3", "2"]), &json!([20_000]));
+    let whole =
+        ["dataset_info.json", "tiny-test.tfrecord-00001-of-00002", "tiny-train.tfrecord-00001-of-00002"];
+    let mut killed = 0;
+    for k in 0..40u64 {
+        let mut run = dir.command(&["reshard", "data", "-o", "new@2", "--shuffle"]).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(3 * k));
+        let _ = run.kill();
+        killed += u64::from(!run.wait().unwrap().success());
+        if dir.path("new").exists() {
+            assert!(whole.iter().all(|name| dir.path(&format!("new/{name}")).exists()), "after {k} steps");
+            assert_eq!(dir.run(&["verify", "new"]).code, 0);
+            fs::remove_dir_all(dir.path("new")).unwrap();
+        }
+    }
+    assert!(killed > 0);
+}

@@ -23,7 +23,7 @@ use tfseek_tools::{OutputConflict, ToolsError, sizes};
 pub(crate) const AFTER_RESHARD: &str = "\
 SET is a file (small.tfrecord), a number of shards (out/train@128.tfrecord), or `@*` with --shard-size. The suffixes .gz and .zz (also .zlib) \
 compress. Records keep their order, spread evenly over the shards, unless --shuffle or --sort-by is given. All files get their names when all \
-are complete.";
+are complete. Of the folder of a data set of TensorFlow Datasets, a new folder (new/mnist/3.0.1, or new/mnist/3.0.1@8 with 8 shards of each split) becomes one, too.";
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("random").args(["shuffle", "split"]).multiple(true))]

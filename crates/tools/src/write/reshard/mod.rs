@@ -135,9 +135,10 @@ pub fn reshard(
     let whole = options.records.is_none();
     let known = (whole && rewrite.is_none() && compression == Compression::None).then_some(total);
     let mut folders = sets::Folders::default();
+    let names = plan.sets.iter().map(|set| &set.names);
     match plan.prepared() {
-        Some(copy) => copy.create_folders(&plan.sets)?,
-        None => folders.create(plan.sets.iter().map(|set| &set.names))?,
+        Some(copy) => copy.create_folders(names)?,
+        None => folders.create(names)?,
     }
     let temporary = (whole && way == ReshardWay::Files).then(|| buckets::size(total, ds.len(), memory));
     plan.check_space(known, temporary)?;
@@ -155,7 +156,7 @@ pub fn reshard(
     folders.keep();
     let mut sets = plan.report()?;
     if let Some(copy) = plan.prepared() {
-        copy.publish(&plan.sets, &mut sets)?;
+        copy.publish(plan.lengths(), &mut sets)?;
     }
     if options.index && compression != Compression::None {
         let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();

@@ -168,6 +168,14 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
+    /// Returns the number of records of each shard of each set.
+    pub(super) fn lengths(&self) -> Vec<Vec<u64>> {
+        let lengths = |starts: &[u64]| {
+            starts.iter().zip(starts.iter().skip(1)).map(|(start, end)| end.saturating_sub(*start)).collect()
+        };
+        self.sets.iter().map(|set| lengths(&set.starts)).collect()
+    }
+
     /// Returns the number of records that are written.
     pub(super) fn records(&self) -> u64 {
         self.sets.iter().fold(0, |sum, set| sum.saturating_add(set.sequence.len()))

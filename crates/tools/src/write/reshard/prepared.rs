@@ -5,7 +5,6 @@
 
 use super::names::{SPLIT, SetNames};
 use super::options::{ReshardOptions, ReshardSet, ShardCount};
-use super::plan::PlannedSet;
 use super::sets::sync_folder;
 use crate::error::{OptionsReason, OutputConflict, PathReason, ToolsError};
 use std::collections::BTreeSet;
@@ -128,14 +127,22 @@ impl<'a> PreparedCopy<'a> {
     }
 
     /// Creates the folders of all files.
-    pub(super) fn create_folders(&self, sets: &[PlannedSet]) -> Result<(), ToolsError> {
-        let shards = sets.iter().flat_map(|set| (0..set.names.len()).map(|shard| set.names.path(shard)));
+    pub(super) fn create_folders<'n>(
+        &self,
+        sets: impl IntoIterator<Item = &'n SetNames>,
+    ) -> Result<(), ToolsError> {
+        let shards = sets.into_iter().flat_map(|names| (0..names.len()).map(|shard| names.path(shard)));
         let folders: BTreeSet<PathBuf> = shards.filter_map(|path| Some(path.parent()?.into())).collect();
         folders.iter().try_for_each(|folder| create_folder(folder))
     }
 
-    /// Copies the other files, writes `dataset_info.json`, and gives the folder its name. The reported paths become those in it.
-    pub(super) fn publish(&self, sets: &[PlannedSet], reported: &mut [ReshardSet]) -> Result<(), ToolsError> {
+    /// Copies the other files, writes `dataset_info.json` with the lengths of each split's shards, and gives the folder its name. The reported paths become
+    /// those in it.
+    pub(super) fn publish(
+        &self,
+        lengths: Vec<Vec<u64>>,
+        reported: &mut [ReshardSet],
+    ) -> Result<(), ToolsError> {
         let staging = self.staging.path();
         let mut folders: BTreeSet<PathBuf> = BTreeSet::from([staging.into()]);
         for file in &self.files {
@@ -146,11 +153,11 @@ impl<'a> PreparedCopy<'a> {
             }
             copy(&from, &to)?;
         }
-        let copied = |(set, report): (&PlannedSet, &ReshardSet)| CopiedSplit {
-            shard_lengths: set.starts.iter().zip(set.starts.iter().skip(1)).map(|(a, b)| b - a).collect(),
+        let copied = |(shard_lengths, report): (Vec<u64>, &ReshardSet)| CopiedSplit {
+            shard_lengths,
             num_bytes: report.bytes.saturating_sub(report.records.saturating_mul(OVERHEAD as u64)),
         };
-        let splits: Vec<CopiedSplit> = sets.iter().zip(&*reported).map(copied).collect();
+        let splits: Vec<CopiedSplit> = lengths.into_iter().zip(&*reported).map(copied).collect();
         let info = staging.join(DatasetInfo::FILE_NAME);
         let text = self.source.info_text(&splits);
         let written = File::create_new(&info).and_then(|mut file| {

@@ -121,9 +121,8 @@ fn each_split_has_its_own_shards() {
 #[test]
 fn orders_sizes_and_conditions_hold_for_each_split() {
     let dir = source();
-    let mut shuffled =
-        |options: &mut ReshardOptions| (options.order, options.seed) = (OrderOptions::Shuffled, 7);
-    copied(dir.path(), "direct", &mut shuffled).unwrap();
+    let shuffled = |options: &mut ReshardOptions| (options.order, options.seed) = (OrderOptions::Shuffled, 7);
+    copied(dir.path(), "direct", shuffled).unwrap();
     let all = splits(&dir.path().join("direct"));
     // The order of a split is that of a dataset with its records alone.
     let spec = tfseek::order::Spec::Global.filtered(Subset::from_fn(15, |i| i < 11));
@@ -165,7 +164,8 @@ fn refused_options_and_outputs_leave_nothing() {
         e
     };
     let split = SplitOptions { splits: vec![("a".into(), 1.0)], by: None, missing: None };
-    let changes: [(&str, &dyn Fn(&mut ReshardOptions)); 7] = [
+    type Change<'a> = &'a dyn Fn(&mut ReshardOptions);
+    let changes: [(&str, Change<'_>); 7] = [
         ("split: not for", &|o| o.split = Some(split.clone())),
         ("features to keep or to drop: not for", &|o| o.keep = vec!["id".into()]),
         ("features to keep or to drop: not for", &|o| o.drop = vec!["id".into()]),
