@@ -3,6 +3,7 @@
 //! * A [`Builder`] opens the folder of a data set, and selects records with specifications such as `train[:80%]`.
 //! * [`Features`] are those of `features.json`, with the names of labels.
 //! * A [`Decoder`] is compiled from features once. It makes nested values of a record, decoded when they are asked for, and columns of batches.
+//! * An [`Encoder`] makes records of nested values.
 //!
 //! ```no_run
 //! use tfseek_tfds::{Builder, DecodeOptions, Decoder, RecordValue};
@@ -36,6 +37,7 @@ mod columns;
 mod compile;
 mod copy;
 mod decoder;
+mod encoder;
 mod error;
 mod feature;
 mod folder;
@@ -57,6 +59,7 @@ pub use check::{CheckedInfo, CheckedSplit, FileSplit, SplitCheck};
 pub use compile::{DecodeOptions, EncodedPictures, LeafColumn, Node};
 pub use copy::{CopiedSplit, CopySource};
 pub use decoder::Decoder;
+pub use encoder::{Encoder, Scalars};
 pub use error::{Result, TfdsError, TfdsErrorKind};
 pub use feature::{Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature};
 pub use folder::is_prepared;

@@ -1,6 +1,7 @@
 //! `Encoder`: record batches as payloads of records.
 
 use super::levels::Located;
+use super::nested::NestedRows;
 use super::options::EncoderOptions;
 use super::plan::{EncodedColumn, columns};
 use super::values::{CastBuffer, LeafValues};
@@ -10,6 +11,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use std::sync::Arc;
 use tfseek::example::{FeatureSlice, put_example, put_sequence_example};
+use tfseek_tfds::Features;
 
 /// An encoder of record batches of one Arrow schema as payloads of records, the inverse of a [`Converter`](crate::Converter).
 ///
@@ -46,6 +48,8 @@ pub struct Encoder {
     is_sequence: bool,
     buffers: Vec<CastBuffer>,
     payload: Vec<u8>,
+    /// Set for the features of a data set.
+    nested: Option<NestedRows>,
 }
 
 impl Encoder {
@@ -61,6 +65,24 @@ impl Encoder {
             buffers: vec![CastBuffer::default(); columns.len()],
             columns,
             payload: Vec::new(),
+            nested: None,
+        })
+    }
+
+    /// Creates an encoder of records of a data set of TensorFlow Datasets, from columns as [`Converter::of_features`](crate::Converter::of_features)
+    /// makes them: a struct for a dict, lists for sequences and shapes, bytes for pictures. A list of structs is a sequence too. Labels are
+    /// numbers or names, and a label that is null is -1. A null elsewhere is an absent feature.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Schema`]: a column is no feature, or has another form, or a feature is of an unknown class.
+    pub fn of_features(features: &Features, schema: &ArrowSchema) -> Result<Encoder> {
+        Ok(Encoder {
+            schema: Arc::new(schema.clone()),
+            is_sequence: false,
+            buffers: Vec::new(),
+            columns: Vec::new(),
+            payload: Vec::new(),
+            nested: Some(NestedRows::new(features, schema)?),
         })
     }
 
@@ -76,6 +98,9 @@ impl Encoder {
         mut f: impl FnMut(&[u8]) -> tfseek::Result<()>,
     ) -> Result<()> {
         self.check(batch)?;
+        if let Some(nested) = &self.nested {
+            return nested.encode(batch, f);
+        }
         let named = |column: &EncodedColumn| {
             let name = self.schema.fields().get(column.number).map_or("", |field| field.name().as_str());
             name.to_owned()

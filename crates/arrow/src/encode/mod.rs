@@ -2,6 +2,7 @@
 
 mod encoder;
 mod levels;
+mod nested;
 mod options;
 mod plan;
 mod values;

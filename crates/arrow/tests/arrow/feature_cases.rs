@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::{Dataset, DatasetOptions, IndexMode};
-use tfseek_arrow::{ByteStrings, ClassLabels, Converter, Options, Scan, Tensors};
+use tfseek_arrow::{ByteStrings, ClassLabels, Converter, Encoder, Options, Scan, Tensors};
 use tfseek_tfds::{DatasetInfo, DecodeOptions, Decoder, EncodedPictures, Features};
 
 #[derive(Default)]
@@ -17,6 +17,8 @@ struct Compared {
     sets: usize,
     records: usize,
     values: usize,
+    /// Records that were encoded of rows.
+    encoded: usize,
     /// Records that neither a decoder nor a converter reads.
     refused: usize,
     /// Data sets and records that only a converter refuses, and why.
@@ -44,9 +46,9 @@ fn record_batches_have_the_values_of_records() {
             let folder = root.join(golden["dir"].as_str().unwrap());
             compare(path.file_stem().unwrap().to_str().unwrap(), &folder, &options, &mut compared);
         }
-        let Compared { sets, records, values, refused, others, differences } = compared;
+        let Compared { sets, records, values, encoded, refused, others, differences } = compared;
         eprintln!(
-            "{what}: {sets} sets, {records} records, {values} values; {refused} refused records; {others:#?}"
+            "{what}: {sets} sets, {records} records, {values} values; {encoded} encoded; {refused} refused records; {others:#?}"
         );
         assert!(differences.is_empty(), "{:#?}", &differences[..differences.len().min(40)]);
         assert!(records > 0);
@@ -134,6 +136,40 @@ fn compare(name: &str, folder: &Path, options: &Options, compared: &mut Compared
             }
         }
         check_errors(name, &ds, &converter, good.len(), compared);
+        if decode.select.is_none() {
+            check_records(name, &scan(7), &features, &decoder, &expected, compared);
+        }
+    }
+}
+
+/// Records that are encoded of the rows of a scan have the same values.
+fn check_records(
+    name: &str,
+    scan: &Scan,
+    features: &Features,
+    decoder: &Decoder,
+    expected: &[Nested],
+    compared: &mut Compared,
+) {
+    let mut encoder = Encoder::of_features(features, scan.schema()).unwrap();
+    let mut found = Vec::new();
+    for batch in scan.reader().unwrap() {
+        let encoded = encoder.encode(&batch.unwrap(), |payload| {
+            let record = decoder.record(&payload)?;
+            found.push(Nested::of_record(&record.value()?)?);
+            Ok(())
+        });
+        if let Err(e) = encoded {
+            compared.differences.push(format!("{name}, encoded: {e}"));
+            return;
+        }
+    }
+    compared.encoded += found.len();
+    assert_eq!(found.len(), expected.len());
+    for (number, (found, expected)) in found.iter().zip(expected).enumerate() {
+        compared
+            .differences
+            .extend(expected.difference(found).map(|e| format!("{name}, encoded [{number}]{e}")));
     }
 }
 

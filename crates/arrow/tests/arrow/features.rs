@@ -3,13 +3,13 @@
 use crate::nested::Nested;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use tfseek::{Dataset, DatasetOptions, ExampleBuilder, IndexMode, Writer};
-use tfseek_arrow::{ByteStrings, ClassLabels, Converter, Options, Scan, Tensors};
+use tfseek_arrow::{ByteStrings, ClassLabels, Converter, Encoder, Options, Scan, Tensors};
 use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
 
 const CORE: &str = "tensorflow_datasets.core.features.";
@@ -452,4 +452,59 @@ fn scan_of(set: &Set, select: &[&str]) -> Scan {
     let select = (!select.is_empty()).then(|| select.iter().map(|path| (*path).to_owned()).collect());
     let decode = DecodeOptions { select, ..decode() };
     Scan::with_converter(&set.ds, &Converter::of_features(&set.features, &decode, &Options::new()).unwrap())
+}
+
+/// Lists of structs are sequences too, labels may be names, and a null is the label -1 or an absent value.
+#[test]
+fn rows_of_other_forms_are_records() {
+    use arrow_array::builder::{Int32Builder, ListBuilder, StringBuilder, StructBuilder};
+    let objects = sequence(&dict(&[("label", label(2)), ("size", tensor("int32", &[], ""))]), -1);
+    let all = dict(&[
+        ("name", text()),
+        ("objects", objects),
+        ("scores", sequence(&tensor("float32", &[], ""), -1)),
+    ]);
+    let set = Set::new(&all, &[("objects-label", "cat\ndog\n")], &[]);
+    let inner = vec![Field::new("label", DataType::Utf8, true), Field::new("size", DataType::Int32, true)];
+    let fields: Vec<Box<dyn arrow_array::builder::ArrayBuilder>> =
+        vec![Box::new(StringBuilder::new()), Box::new(Int32Builder::new())];
+    let mut builder = ListBuilder::new(StructBuilder::new(inner, fields));
+    for (name, size) in [(Some("dog"), 3), (Some("cat"), 4)] {
+        let item = builder.values();
+        item.field_builder::<StringBuilder>(0).unwrap().append_option(name);
+        item.field_builder::<Int32Builder>(1).unwrap().append_value(size);
+        item.append(true);
+    }
+    builder.append(true);
+    let objects: ArrayRef = Arc::new(builder.finish());
+    let name: ArrayRef = Arc::new(arrow_array::StringArray::from(vec!["one"]));
+    let scores: ArrayRef =
+        Arc::new(arrow_array::ListArray::from_iter_primitive::<arrow_array::types::Float32Type, _, _>([
+            None::<Vec<Option<f32>>>,
+        ]));
+    let batch =
+        RecordBatch::try_from_iter([("name", name), ("objects", objects), ("scores", scores)]).unwrap();
+    let mut encoder = Encoder::of_features(&set.features, &batch.schema()).unwrap();
+    let mut payloads = Vec::new();
+    encoder
+        .encode(&batch, |payload| {
+            payloads.push(payload.to_vec());
+            Ok(())
+        })
+        .unwrap();
+    let example = tfseek::Example::new(&payloads[0]);
+    assert_eq!(example.int64("objects/label").unwrap().iter().collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(example.int64("objects/size").unwrap().iter().collect::<Vec<_>>(), [3, 4]);
+    assert!(example.get("scores").unwrap().is_none());
+    // What is no feature, or lacks one, is refused.
+    let other = RecordBatch::try_from_iter([("other", ArrayRef::clone(batch.column(0)))]).unwrap();
+    let e = Encoder::of_features(&set.features, &other.schema()).unwrap_err();
+    assert!(e.to_string().contains("expected a feature of the data set"), "{e}");
+    let fewer = batch.project(&[1]).unwrap();
+    let e =
+        Encoder::of_features(&set.features, &fewer.schema()).unwrap().encode(&fewer, |_| Ok(())).unwrap_err();
+    assert!(
+        e.to_string().contains("expected a value, found none") && e.column.as_deref() == Some("name"),
+        "{e}"
+    );
 }

@@ -14,7 +14,7 @@
 //!     put_record(&mut file, &ExampleBuilder::new().int64("label", [label % 3]).encode()?)?;
 //! }
 //! let open = |name: &std::path::Path| StreamOptions::default().read(std::io::Cursor::new(file.clone()), name);
-//! let stats = StatsOptions::default().run(&["memory".into()], &open)?;
+//! let stats = StatsOptions::default().run(&["memory"], &open)?;
 //! assert_eq!(stats.records(), 10);
 //! assert!(stats.json().contains(r#""distinct":{"count":3,"exact":true}"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

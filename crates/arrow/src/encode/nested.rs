@@ -1,0 +1,415 @@
+//! Rows with nested columns as records of a data set of TensorFlow Datasets.
+
+use crate::error::{Error, ErrorKind, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
+use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use tfseek_tfds::{Encoder as RecordEncoder, FeatureTree, Features, LeafClass, Scalars};
+
+/// The encoder of the rows of a schema.
+#[derive(Clone, Debug)]
+pub(super) struct NestedRows {
+    /// A record is set value by value, which one thread does at a time.
+    encoder: Arc<Mutex<RecordEncoder>>,
+    leaves: Vec<NestedLeaf>,
+}
+
+/// The way from a column to the scalars of a leaf.
+#[derive(Clone, Debug)]
+struct NestedLeaf {
+    /// Number of the leaf in the encoder.
+    number: usize,
+    path: Box<str>,
+    column: usize,
+    steps: Vec<Descent>,
+    /// True for a class label, where a null is the number -1.
+    is_label: bool,
+}
+
+/// A step from an array to one in it.
+#[derive(Clone, Copy, Debug)]
+enum Descent {
+    /// A field of structs.
+    Field(usize),
+    /// The items of lists.
+    Items,
+}
+
+impl NestedRows {
+    /// Matches columns with features: structs with dicts, and lists with sequences and shapes.
+    pub(super) fn new(features: &Features, schema: &ArrowSchema) -> Result<NestedRows> {
+        let encoder =
+            RecordEncoder::new(features).map_err(|e| Error::from(ErrorKind::Schema(e.to_string().into())))?;
+        let FeatureTree::Dict(names) = &features.root else {
+            return Err(ErrorKind::Schema("expected features by name".into()).into());
+        };
+        let mut leaves = Vec::new();
+        let mut walk = Walk { encoder: &encoder, leaves: &mut leaves };
+        for column in 0..schema.fields().len() {
+            let field = schema.field(column);
+            let feature = names.iter().find(|(name, _)| **name == **field.name());
+            let Some((name, feature)) = feature else {
+                return Err(Error::schema(
+                    field.name(),
+                    "expected a feature of the data set, found another name",
+                ));
+            };
+            walk.node(feature, name, At { column, steps: &[], pending: 0 }, field.data_type())?;
+        }
+        Ok(NestedRows { encoder: Arc::new(Mutex::new(encoder)), leaves })
+    }
+
+    /// Calls `f` with the payload of each row, in order.
+    pub(super) fn encode(
+        &self,
+        batch: &RecordBatch,
+        mut f: impl FnMut(&[u8]) -> tfseek::Result<()>,
+    ) -> Result<()> {
+        let named = |leaf: &NestedLeaf, e: Error| e.column_named(&leaf.path);
+        let mut columns = Vec::with_capacity(self.leaves.len());
+        for leaf in &self.leaves {
+            let Some(array) = batch.columns().get(leaf.column) else { continue };
+            columns.push((leaf, NestedColumn::new(array, leaf).map_err(|e| named(leaf, e))?));
+        }
+        let mut scalars = Vec::with_capacity(columns.len());
+        for (leaf, column) in &columns {
+            scalars.push(LeafScalars::new(&column.leaves, leaf.is_label).map_err(|e| named(leaf, e))?);
+        }
+        let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in 0..batch.num_rows() {
+            for ((leaf, column), scalars) in columns.iter().zip(&scalars) {
+                let Some((lengths, range)) = column.row(row).map_err(|e| named(leaf, e).in_row(row))? else {
+                    continue;
+                };
+                let value = scalars.part(range, row).map_err(|e| named(leaf, e))?;
+                encoder.set(leaf.number, &lengths, value.scalars()).map_err(|e| refused(e, row))?;
+            }
+            let payload = encoder.finish().map_err(|e| refused(e, row))?;
+            f(&payload).map_err(ErrorKind::Record)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the error of a value of a row.
+fn refused(e: tfseek::Error, row: usize) -> Error {
+    let column = e.location().feature.clone();
+    let error = Error::value(row, e.into_kind().to_string());
+    match column {
+        Some(column) => error.column_named(&column),
+        None => error,
+    }
+}
+
+/// The match of a schema with features.
+struct Walk<'a> {
+    encoder: &'a RecordEncoder,
+    leaves: &'a mut Vec<NestedLeaf>,
+}
+
+/// A place in a column.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    column: usize,
+    steps: &'a [Descent],
+    /// The number of sequences whose lists are inside of structs.
+    pending: usize,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, feature: &FeatureTree, path: &str, at: At<'_>, found: &DataType) -> Result<()> {
+        let At { column, steps, pending } = at;
+        if let (1.., Some(items)) = (pending, items_of(found)) {
+            let steps = [steps, &[Descent::Items]].concat();
+            return self.node(feature, path, At { column, steps: &steps, pending: pending - 1 }, items);
+        }
+        match feature {
+            FeatureTree::Dict(features) => {
+                let DataType::Struct(fields) = found else {
+                    return Err(Error::schema(path, format!("expected a struct, found {found}")));
+                };
+                self.fields(features, path, at, fields)
+            }
+            FeatureTree::Sequence(sequence) => {
+                self.node(&sequence.feature, path, At { pending: pending + 1, ..at }, found)
+            }
+            FeatureTree::Leaf(leaf) => {
+                let number = self.encoder.number(path).unwrap_or_default();
+                let mut steps = steps.to_vec();
+                let mut inner = found;
+                while let Some(items) = items_of(inner) {
+                    steps.push(Descent::Items);
+                    inner = items;
+                }
+                if matches!(inner, DataType::Struct(_)) {
+                    return Err(Error::schema(path, format!("expected values, found {inner}")));
+                }
+                // Tensors may have the items of sequences of stated lengths too.
+                let is_list = steps.iter().any(|step| matches!(step, Descent::Items));
+                if pending > 0 && !is_list {
+                    return Err(Error::schema(path, format!("expected a list, found {found}")));
+                }
+                let is_label = matches!(leaf.class, LeafClass::Label(_));
+                self.leaves.push(NestedLeaf { number, path: path.into(), column, steps, is_label });
+                Ok(())
+            }
+            _ => Err(Error::schema(path, "expected a known feature")),
+        }
+    }
+
+    fn fields(
+        &mut self,
+        features: &[(Box<str>, FeatureTree)],
+        path: &str,
+        at: At<'_>,
+        fields: &Fields,
+    ) -> Result<()> {
+        for (k, field) in fields.iter().enumerate() {
+            let own = format!("{path}/{}", field.name());
+            let Some((_, feature)) = features.iter().find(|(name, _)| **name == **field.name()) else {
+                return Err(Error::schema(&own, "expected a feature of the data set, found another name"));
+            };
+            let steps = [at.steps, &[Descent::Field(k)]].concat();
+            self.node(feature, &own, At { steps: &steps, ..at }, field.data_type())?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the type of the items of lists.
+fn items_of(found: &DataType) -> Option<&DataType> {
+    let item: &Arc<Field> = match found {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => item,
+        _ => return None,
+    };
+    Some(item.data_type())
+}
+
+/// A column without its structs and lists.
+struct NestedColumn {
+    /// Rows without a value.
+    absent: Vec<bool>,
+    /// For each list, outermost first: the ends of the lists, in items of the next, or for the innermost in scalars.
+    ends: Vec<Vec<usize>>,
+    leaves: ArrayRef,
+}
+
+impl NestedColumn {
+    fn new(array: &ArrayRef, leaf: &NestedLeaf) -> Result<NestedColumn> {
+        let mut array = ArrayRef::clone(array);
+        let mut absent = vec![false; array.len()];
+        let mut ends: Vec<Vec<usize>> = Vec::new();
+        let mut is_row = true;
+        for step in &leaf.steps {
+            check_nulls(&array, is_row.then_some(&mut absent))?;
+            match step {
+                Descent::Field(k) => {
+                    let fields = array.as_struct();
+                    let field = fields.columns().get(*k).ok_or_else(other_schema)?;
+                    array = ArrayRef::clone(field);
+                }
+                Descent::Items => {
+                    let (own, items) = lists(&array).ok_or_else(other_schema)?;
+                    ends.push(own);
+                    array = items;
+                    is_row = false;
+                }
+            }
+        }
+        // A null of a label is a number.
+        if !leaf.is_label {
+            check_nulls(&array, is_row.then_some(&mut absent))?;
+        }
+        Ok(NestedColumn { absent, ends, leaves: array })
+    }
+
+    /// Returns the lengths of the lists of a row and the range of its scalars. `None` for a row without a value.
+    fn row(&self, row: usize) -> Result<Option<(Vec<Vec<usize>>, Range<usize>)>> {
+        if self.absent.get(row).copied().unwrap_or(true) {
+            return Ok(None);
+        }
+        let mut range = row..row.saturating_add(1);
+        let mut lengths = Vec::with_capacity(self.ends.len());
+        for ends in &self.ends {
+            let own = ends.get(range.start..=range.end).unwrap_or_default();
+            let (Some(from), Some(to)) = (own.first(), own.last()) else { return Err(other_schema()) };
+            let length = |pair: &[usize]| match pair {
+                [from, to] => to.saturating_sub(*from),
+                _ => 0,
+            };
+            lengths.push(own.windows(2).map(length).collect());
+            range = *from..*to;
+        }
+        Ok(Some((lengths, range)))
+    }
+}
+
+fn other_schema() -> Error {
+    Error::batch("expected a batch with the columns of the schema, found other ones")
+}
+
+/// Notes rows that are null, or refuses nulls in lists.
+fn check_nulls(array: &ArrayRef, absent: Option<&mut Vec<bool>>) -> Result<()> {
+    let Some(nulls) = array.logical_nulls() else { return Ok(()) };
+    match absent {
+        Some(absent) => absent.iter_mut().enumerate().for_each(|(row, absent)| *absent |= nulls.is_null(row)),
+        None if nulls.null_count() > 0 => {
+            return Err(ErrorKind::Value("expected a value, found a null inside a list".into()).into());
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// Returns the ends of lists, after a 0, and their items.
+fn lists(array: &ArrayRef) -> Option<(Vec<usize>, ArrayRef)> {
+    let of = |end: i64| usize::try_from(end).unwrap_or_default();
+    let (ends, items): (Vec<usize>, &ArrayRef) = match array.data_type() {
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            (lists.value_offsets().iter().map(|end| of((*end).into())).collect(), lists.values())
+        }
+        DataType::LargeList(_) => {
+            let lists = array.as_list::<i64>();
+            (lists.value_offsets().iter().map(|end| of(*end)).collect(), lists.values())
+        }
+        DataType::FixedSizeList(_, size) => {
+            let lists = array.as_fixed_size_list();
+            let size = usize::try_from(*size).unwrap_or_default();
+            let first = of(lists.value_offset(0).into());
+            let end = |k: usize| first.saturating_add(k.saturating_mul(size));
+            ((0..=lists.len()).map(end).collect(), lists.values())
+        }
+        _ => return None,
+    };
+    Some((ends, ArrayRef::clone(items)))
+}
+
+/// The scalars of a column.
+enum LeafScalars<'a> {
+    Integers(Vec<i128>),
+    Floats(Vec<f64>),
+    Strings(Vec<&'a [u8]>),
+    /// Strings of a label, some of which are null.
+    Labels(Vec<Option<&'a [u8]>>),
+}
+
+/// A part of the scalars of a column.
+enum ScalarsPart<'s, 'a> {
+    Integers(&'s [i128]),
+    Floats(&'s [f64]),
+    Strings(&'s [&'a [u8]]),
+    /// Labels without a name.
+    Unnamed(Vec<i128>),
+    Named(Vec<&'a [u8]>),
+}
+
+impl<'s> ScalarsPart<'s, '_> {
+    fn scalars(&self) -> Scalars<'_> {
+        match self {
+            ScalarsPart::Integers(values) => Scalars::Integers(values),
+            ScalarsPart::Floats(values) => Scalars::Floats(values),
+            ScalarsPart::Strings(values) => Scalars::Strings(values),
+            ScalarsPart::Unnamed(values) => Scalars::Integers(values),
+            ScalarsPart::Named(values) => Scalars::Strings(values),
+        }
+    }
+}
+
+/// The number of a label that has none.
+const NO_LABEL: i128 = -1;
+
+impl<'a> LeafScalars<'a> {
+    fn new(array: &'a ArrayRef, is_label: bool) -> Result<LeafScalars<'a>> {
+        let nulls = array.logical_nulls();
+        let is_null = |k: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(k));
+        let integers = |values: Vec<i128>| {
+            let number = |(k, value)| if is_label && is_null(k) { NO_LABEL } else { value };
+            LeafScalars::Integers(values.into_iter().enumerate().map(number).collect())
+        };
+        fn numbers<T: ArrowPrimitiveType, U>(array: &ArrayRef, of: impl Fn(T::Native) -> U) -> Vec<U> {
+            array.as_primitive::<T>().values().iter().map(|value| of(*value)).collect()
+        }
+        Ok(match array.data_type() {
+            DataType::Boolean => integers(array.as_boolean().values().iter().map(i128::from).collect()),
+            DataType::Int8 => integers(numbers::<Int8Type, _>(array, i128::from)),
+            DataType::Int16 => integers(numbers::<Int16Type, _>(array, i128::from)),
+            DataType::Int32 => integers(numbers::<Int32Type, _>(array, i128::from)),
+            DataType::Int64 => integers(numbers::<Int64Type, _>(array, i128::from)),
+            DataType::UInt8 => integers(numbers::<UInt8Type, _>(array, i128::from)),
+            DataType::UInt16 => integers(numbers::<UInt16Type, _>(array, i128::from)),
+            DataType::UInt32 => integers(numbers::<UInt32Type, _>(array, i128::from)),
+            DataType::UInt64 => integers(numbers::<UInt64Type, _>(array, i128::from)),
+            DataType::Float16 => LeafScalars::Floats(numbers::<Float16Type, _>(array, f64::from)),
+            DataType::Float32 => LeafScalars::Floats(numbers::<Float32Type, _>(array, f64::from)),
+            DataType::Float64 => LeafScalars::Floats(numbers::<Float64Type, _>(array, |value| value)),
+            DataType::Null => LeafScalars::Labels(vec![None; array.len()]),
+            _ => {
+                let found = strings(array).ok_or_else(|| {
+                    let reason = format!("expected numbers or byte strings, found {}", array.data_type());
+                    Error::from(ErrorKind::Value(reason.into()))
+                })?;
+                match found.iter().enumerate().any(|(k, _)| is_null(k)) {
+                    false => LeafScalars::Strings(found),
+                    true => {
+                        let some = |(k, string)| (!is_null(k)).then_some(string);
+                        LeafScalars::Labels(found.into_iter().enumerate().map(some).collect())
+                    }
+                }
+            }
+        })
+    }
+
+    /// Returns the scalars in a range.
+    fn part(&self, range: Range<usize>, row: usize) -> Result<ScalarsPart<'_, 'a>> {
+        Ok(match self {
+            LeafScalars::Integers(values) => ScalarsPart::Integers(values.get(range).unwrap_or_default()),
+            LeafScalars::Floats(values) => ScalarsPart::Floats(values.get(range).unwrap_or_default()),
+            LeafScalars::Strings(values) => ScalarsPart::Strings(values.get(range).unwrap_or_default()),
+            LeafScalars::Labels(values) => {
+                let values = values.get(range).unwrap_or_default();
+                let named: Vec<&[u8]> = values.iter().flatten().copied().collect();
+                if named.is_empty() {
+                    ScalarsPart::Unnamed(vec![NO_LABEL; values.len()])
+                } else if named.len() == values.len() {
+                    ScalarsPart::Named(named)
+                } else {
+                    let reason = "expected names for all labels of a row or for none, found nulls among them";
+                    return Err(Error::value(row, reason));
+                }
+            }
+        })
+    }
+}
+
+/// Returns the strings of an array, those of a dictionary by its keys. A null is empty.
+fn strings(array: &ArrayRef) -> Option<Vec<&[u8]>> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        let values = strings(dictionary.values())?;
+        let keys =
+            if dictionary.values().is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() };
+        return Some(keys.into_iter().map(|key| values.get(key).copied().unwrap_or_default()).collect());
+    }
+    Some(match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().map(text).collect(),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(text).collect(),
+        DataType::Utf8View => array.as_string_view().iter().map(text).collect(),
+        DataType::Binary => array.as_binary::<i32>().iter().map(Option::unwrap_or_default).collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().map(Option::unwrap_or_default).collect(),
+        DataType::BinaryView => array.as_binary_view().iter().map(Option::unwrap_or_default).collect(),
+        DataType::FixedSizeBinary(_) => {
+            array.as_fixed_size_binary().iter().map(Option::unwrap_or_default).collect()
+        }
+        _ => return None,
+    })
+}
+
+fn text(text: Option<&str>) -> &[u8] {
+    text.unwrap_or_default().as_bytes()
+}

@@ -1,0 +1,534 @@
+//! `Encoder`: nested values as records, stored as TensorFlow Datasets stores them.
+
+use crate::compile::{DecodeOptions, DecodePlan, EncodedPictures, Item, Leaf};
+use crate::error::{Result, TfdsErrorKind, wrong};
+use crate::feature::{Features, LeafClass};
+use std::io::Write;
+use tfseek::{Error, ExampleBuilder, FeatureBuf, TensorDType};
+
+/// An encoder of nested values, compiled from features once. It makes the records that a [`Decoder`](crate::Decoder) of the features reads.
+///
+/// The values of a record are set leaf by leaf, as the lists that they are in and their scalars. Pictures and videos are the bytes of their files.
+///
+/// ```
+/// use tfseek_tfds::{Encoder, Features, Scalars};
+/// # let text = br#"{"pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "featuresDict": {"features": {
+/// #   "x": {"pythonClassName": "tensorflow_datasets.core.features.tensor_feature.Tensor", "tensor": {"shape": {"dimensions": ["2"]}, "dtype": "uint8"}}}}}"#;
+/// # let features = Features::parse(text)?;
+///
+/// let mut encoder = Encoder::new(&features)?; // "x" is a Tensor of 2 x uint8
+/// let x = encoder.number("x").unwrap();
+/// encoder.set(x, &[vec![2]], Scalars::Integers(&[7, 255]))?;
+/// let record = encoder.finish()?;
+/// assert!(encoder.set(x, &[vec![2]], Scalars::Integers(&[7, 256])).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Encoder {
+    plan: DecodePlan,
+    features: Vec<(String, FeatureBuf)>,
+    /// The leaves of the record that have a value, or none that is not an error.
+    seen: Vec<bool>,
+}
+
+/// The scalars of a value, row-major.
+#[derive(Clone, Copy, Debug)]
+pub enum Scalars<'a> {
+    /// Integers, and bools as 0 and 1. Numbers of a label's classes too.
+    Integers(&'a [i128]),
+    /// Floats.
+    Floats(&'a [f64]),
+    /// Byte strings, files of pictures, and names of a label's classes.
+    Strings(&'a [&'a [u8]]),
+}
+
+impl Scalars<'_> {
+    fn len(self) -> usize {
+        match self {
+            Scalars::Integers(values) => values.len(),
+            Scalars::Floats(values) => values.len(),
+            Scalars::Strings(values) => values.len(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Scalars::Integers(_) => "integers",
+            Scalars::Floats(_) => "floats",
+            Scalars::Strings(_) => "byte strings",
+        }
+    }
+}
+
+impl Encoder {
+    /// Compiles features.
+    ///
+    /// # Errors
+    /// The errors of [`Decoder::new`](crate::Decoder::new), and [`TfdsErrorKind::Options`] for a feature of an unknown class.
+    pub fn new(features: &Features) -> Result<Encoder> {
+        let options = DecodeOptions { encoded: EncodedPictures::All, ..DecodeOptions::default() };
+        let plan = DecodePlan::new(features, &options)?;
+        if let Some(leaf) = plan.leaves.iter().find(|leaf| matches!(leaf.item, Item::Unknown)) {
+            let reason = format!("feature {:?} is of an unknown class, which cannot be written", leaf.path);
+            return Err(TfdsErrorKind::Options { reason }.into());
+        }
+        let seen = vec![false; plan.leaves.len()];
+        Ok(Encoder { plan, features: Vec::new(), seen })
+    }
+
+    /// Returns the number of the leaf at a path, such as `objects/bbox`.
+    pub fn number(&self, path: &str) -> Option<usize> {
+        self.plan.leaves.iter().position(|leaf| *leaf.path == *path)
+    }
+
+    /// Sets the value of a leaf in the current record. `lengths` has the lengths of its lists, outermost first: of one list,
+    /// of its items, and so on, for the sequences around the leaf and then for the dimensions of its shape. Inner ones of stated sizes may be left out: the
+    /// last lists then have all of their scalars.
+    ///
+    /// # Errors
+    /// The value has another type or shape than the feature, or a number that its type does not have. The record is then without it.
+    pub fn set(&mut self, number: usize, lengths: &[Vec<usize>], scalars: Scalars<'_>) -> tfseek::Result<()> {
+        let Some(leaf) = self.plan.leaves.get(number) else { return Ok(()) };
+        let stored = stored(leaf, lengths, scalars).map_err(|e| e.feature(leaf.path.as_bytes()))?;
+        self.features.extend(stored);
+        if let Some(seen) = self.seen.get_mut(number) {
+            *seen = true;
+        }
+        Ok(())
+    }
+
+    /// Encodes the current record and begins the next one.
+    ///
+    /// # Errors
+    /// A feature without a value that is neither optional nor has any size, and a record of more than 2^31 - 1 bytes.
+    pub fn finish(&mut self) -> tfseek::Result<Vec<u8>> {
+        let features = std::mem::take(&mut self.features);
+        let mut missing = None;
+        for (leaf, seen) in self.plan.leaves.iter().zip(&mut self.seen) {
+            let is_needed = !leaf.feature.optional && !leaf.ragged;
+            if !std::mem::take(seen) && is_needed {
+                missing.get_or_insert(&leaf.path);
+            }
+        }
+        if let Some(path) = missing {
+            return Err(wrong("expected a value, found none").feature(path.as_bytes()));
+        }
+        let builder = features
+            .into_iter()
+            .fold(ExampleBuilder::new(), |builder, (name, values)| builder.feature(&name, values));
+        builder.encode()
+    }
+}
+
+/// Returns the features that store a value.
+fn stored(
+    leaf: &Leaf,
+    lengths: &[Vec<usize>],
+    scalars: Scalars<'_>,
+) -> tfseek::Result<Vec<(String, FeatureBuf)>> {
+    let sequences = leaf.levels.len();
+    let lengths = expanded(leaf, lengths)?;
+    let (outer, inner) = lengths.split_at_checked(sequences).unwrap_or_default();
+    check_lengths(leaf, outer)?;
+    let items: usize =
+        outer.last().map_or(1, |lengths| lengths.iter().copied().fold(0, usize::saturating_add));
+    let shapes = shapes(leaf, inner, items)?;
+    let total = shapes
+        .iter()
+        .map(|shape| shape.iter().fold(1usize, |all, n| all.saturating_mul(*n)))
+        .fold(0usize, usize::saturating_add);
+    if total != scalars.len() {
+        return Err(wrong(format!("expected {total} values of {}, found {}", leaf.feature, scalars.len())));
+    }
+    let path = &*leaf.path;
+    let mut found = Vec::new();
+    let mut add = |name: &str, values: FeatureBuf| {
+        if sequences < 2 {
+            return found.push((name.to_owned(), values));
+        }
+        found.push((format!("{name}/ragged_flat_values"), values));
+        for (k, lengths) in outer.iter().skip(1).enumerate() {
+            let lengths: Vec<i64> = lengths.iter().map(|n| *n as i64).collect();
+            found.push((format!("{name}/ragged_row_lengths_{k}"), lengths.into()));
+        }
+    };
+    match &leaf.item {
+        Item::List => add(path, list(leaf, scalars)?),
+        Item::Packed { zlib } => add(path, FeatureBuf::Bytes(packed(leaf, *zlib, &shapes, scalars)?)),
+        Item::Shaped { zlib, shape } => {
+            let sizes: Vec<i64> = shapes.iter().flatten().map(|size| *size as i64).collect();
+            add(shape, sizes.into());
+            add(&format!("{path}/value"), FeatureBuf::Bytes(packed(leaf, *zlib, &shapes, scalars)?));
+        }
+        Item::Picture | Item::Unknown => {}
+    }
+    Ok(found)
+}
+
+/// Checks the sequences that have a stated number of items.
+fn check_lengths(leaf: &Leaf, outer: &[Vec<usize>]) -> tfseek::Result<()> {
+    for (level, lengths) in leaf.levels.iter().zip(outer) {
+        if let Some(expected) = level.length
+            && let Some(found) = lengths.iter().find(|found| **found as u64 != expected)
+        {
+            return Err(wrong(format!("expected a sequence of {expected} items, found {found}")));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the lengths of all lists. The last given ones may be of lists that have the scalars of several sequences and dimensions of stated sizes.
+fn expanded(leaf: &Leaf, lengths: &[Vec<usize>]) -> tfseek::Result<Vec<Vec<usize>>> {
+    let sequences = leaf.levels.iter().map(|level| level.length.and_then(|n| usize::try_from(n).ok()));
+    let sizes: Vec<Option<usize>> = sequences.chain(leaf.shape().iter().copied()).collect();
+    let refused = |found: String| wrong(format!("expected {}, found {found}", leaf.feature));
+    if lengths.len() == sizes.len() {
+        return Ok(lengths.to_vec());
+    }
+    let known =
+        sizes.get(lengths.len()..).and_then(|inner| inner.iter().copied().collect::<Option<Vec<usize>>>());
+    let (Some(inner), Some((last, outer))) = (known, lengths.split_last()) else {
+        return Err(refused(format!("values in {} lists", lengths.len())));
+    };
+    let of_each = inner.iter().fold(1usize, |all, n| all.saturating_mul(*n));
+    let items = |found: &usize| match of_each {
+        1.. if found.is_multiple_of(of_each) => Ok(found / of_each),
+        _ => Err(refused(format!("a list of {found} values"))),
+    };
+    let mut all = outer.to_vec();
+    let mut own: Vec<usize> = last.iter().map(items).collect::<tfseek::Result<_>>()?;
+    for size in inner {
+        let count = own.iter().copied().fold(0, usize::saturating_add);
+        all.push(std::mem::replace(&mut own, vec![size; count]));
+    }
+    all.push(own);
+    Ok(all)
+}
+
+/// Returns the shape of each item, from the lengths of the lists of its dimensions.
+fn shapes(leaf: &Leaf, inner: &[Vec<usize>], items: usize) -> tfseek::Result<Vec<Vec<usize>>> {
+    let refused = |found: String| wrong(format!("expected {}, found {found}", leaf.feature));
+    // The lists at each depth, one item after the other.
+    let mut lists: Vec<std::slice::Iter<'_, usize>> = inner.iter().map(|lengths| lengths.iter()).collect();
+    let mut found = Vec::with_capacity(items);
+    for _ in 0..items {
+        let mut of_item = Vec::with_capacity(inner.len());
+        let mut count = 1usize;
+        for (lists, size) in lists.iter_mut().zip(leaf.shape()) {
+            let mut sizes = lists.by_ref().take(count);
+            // Without a list, the size is that of the schema.
+            let first = sizes.next().copied().unwrap_or(size.unwrap_or(0));
+            if sizes.any(|other| *other != first) {
+                return Err(refused("lists of different lengths".to_owned()));
+            }
+            if size.is_some_and(|size| size != first) {
+                return Err(refused(format!("a list of {first} items")));
+            }
+            count = count.saturating_mul(first);
+            of_item.push(first);
+        }
+        found.push(of_item);
+    }
+    Ok(found)
+}
+
+/// Returns scalars as the values of a list.
+fn list(leaf: &Leaf, scalars: Scalars<'_>) -> tfseek::Result<FeatureBuf> {
+    use TensorDType as T;
+    let dtype = leaf.feature.dtype;
+    let refused = || wrong(format!("expected {}, found {}", leaf.feature, scalars.name()));
+    match (dtype, scalars) {
+        (T::String, Scalars::Strings(strings)) => {
+            Ok(FeatureBuf::Bytes(strings.iter().map(|string| string.to_vec()).collect()))
+        }
+        (T::String, _) => Err(refused()),
+        (T::Float16 | T::BFloat16 | T::Float32 | T::Float64, scalars) => {
+            let exact = |value: f64| {
+                let stored = value as f32;
+                let kept = match dtype {
+                    T::Float16 => half::f16::from_f32(stored).to_f32(),
+                    T::BFloat16 => half::bf16::from_f32(stored).to_f32(),
+                    _ => stored,
+                };
+                let is_exact = f64::from(kept) == value || value.is_nan();
+                let reason = || format!("expected a {dtype} that float32 has exactly, found {value}");
+                if is_exact { Ok(stored) } else { Err(wrong(reason())) }
+            };
+            let floats = match scalars {
+                Scalars::Floats(values) => values.iter().map(|value| exact(*value)).collect(),
+                Scalars::Integers(values) => values.iter().map(|value| exact(*value as f64)).collect(),
+                Scalars::Strings(_) => Err(refused()),
+            };
+            Ok(FeatureBuf::Float(floats?))
+        }
+        (_, Scalars::Integers(values)) => {
+            let integers = values.iter().map(|value| integer(dtype, *value)).collect::<tfseek::Result<_>>();
+            Ok(FeatureBuf::Int64(integers?))
+        }
+        (_, Scalars::Strings(names)) => {
+            let LeafClass::Label(labels) = &leaf.feature.class else { return Err(refused()) };
+            let number = |name: &&[u8]| {
+                let number = std::str::from_utf8(name).ok().and_then(|name| labels.number(name));
+                number.ok_or_else(|| wrong(format!("expected the name of a class, found {}", quoted(name))))
+            };
+            Ok(FeatureBuf::Int64(names.iter().map(number).collect::<tfseek::Result<_>>()?))
+        }
+        (_, Scalars::Floats(_)) => Err(refused()),
+    }
+}
+
+fn quoted(name: &[u8]) -> String {
+    format!("\"{}\"", name.get(..40).unwrap_or(name).escape_ascii())
+}
+
+/// Returns an integer as it is stored: that of a uint64 by its bits.
+fn integer(dtype: TensorDType, value: i128) -> tfseek::Result<i64> {
+    use TensorDType as T;
+    let range = match dtype {
+        T::Bool => 0..=1,
+        T::Int8 => i8::MIN.into()..=i8::MAX.into(),
+        T::Int16 => i16::MIN.into()..=i16::MAX.into(),
+        T::Int32 => i32::MIN.into()..=i32::MAX.into(),
+        T::UInt8 => 0..=u8::MAX.into(),
+        T::UInt16 => 0..=u16::MAX.into(),
+        T::UInt32 => 0..=u32::MAX.into(),
+        T::UInt64 => 0..=u64::MAX.into(),
+        _ => i64::MIN.into()..=i64::MAX.into(),
+    };
+    if range.contains(&value) {
+        // All but the large ones of uint64 fit, and those keep their bits.
+        Ok(value as i64)
+    } else {
+        Err(wrong(format!("expected a number of {dtype}, found {value}")))
+    }
+}
+
+/// Returns a byte string for each item.
+fn packed(
+    leaf: &Leaf,
+    zlib: bool,
+    shapes: &[Vec<usize>],
+    scalars: Scalars<'_>,
+) -> tfseek::Result<Vec<Vec<u8>>> {
+    let dtype = leaf.feature.dtype;
+    let mut start = 0usize;
+    let mut strings = Vec::with_capacity(shapes.len());
+    for shape in shapes {
+        let end = start.saturating_add(shape.iter().fold(1usize, |all, n| all.saturating_mul(*n)));
+        let bytes = match scalars {
+            Scalars::Integers(values) => bytes(
+                dtype,
+                values.get(start..end).unwrap_or_default().iter().map(|value| (*value, *value as f64)),
+            )?,
+            Scalars::Floats(values) => {
+                let floats = values.get(start..end).unwrap_or_default();
+                if !is_float(dtype) && !floats.is_empty() {
+                    return Err(wrong(format!("expected {}, found floats", leaf.feature)));
+                }
+                bytes(dtype, floats.iter().map(|value| (0, *value)))?
+            }
+            Scalars::Strings(_) => {
+                return Err(wrong(format!("expected {}, found byte strings", leaf.feature)));
+            }
+        };
+        strings.push(if zlib { deflated(&bytes)? } else { bytes });
+        start = end;
+    }
+    Ok(strings)
+}
+
+fn is_float(dtype: TensorDType) -> bool {
+    use TensorDType as T;
+    matches!(dtype, T::Float16 | T::BFloat16 | T::Float32 | T::Float64)
+}
+
+/// Returns numbers as bytes, lowest first. Each is given as an integer and as a float.
+fn bytes(dtype: TensorDType, values: impl Iterator<Item = (i128, f64)>) -> tfseek::Result<Vec<u8>> {
+    use TensorDType as T;
+    let mut bytes = Vec::new();
+    for (value, float) in values {
+        let exact = |kept: f64| -> tfseek::Result<()> {
+            if kept == float || float.is_nan() {
+                return Ok(());
+            }
+            Err(wrong(format!("expected a number of {dtype}, found {float}")))
+        };
+        match dtype {
+            T::Float64 => bytes.extend_from_slice(&float.to_le_bytes()),
+            T::Float32 => {
+                exact(f64::from(float as f32))?;
+                bytes.extend_from_slice(&(float as f32).to_le_bytes());
+            }
+            T::Float16 => {
+                let half = half::f16::from_f64(float);
+                exact(half.to_f64())?;
+                bytes.extend_from_slice(&half.to_le_bytes());
+            }
+            T::BFloat16 => {
+                let half = half::bf16::from_f64(float);
+                exact(half.to_f64())?;
+                bytes.extend_from_slice(&half.to_le_bytes());
+            }
+            T::Complex64 | T::Complex128 | T::String => {
+                return Err(wrong(format!("values of {dtype} cannot be written")));
+            }
+            _ => {
+                let number = integer(dtype, value)?.to_le_bytes();
+                bytes.extend_from_slice(number.get(..dtype.size().unwrap_or(8)).unwrap_or_default());
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+fn deflated(bytes: &[u8]) -> tfseek::Result<Vec<u8>> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(Error::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder::Decoder;
+    use crate::record::RecordValue;
+
+    const P: &str = "tensorflow_datasets.core.features.";
+
+    fn tensor(dtype: &str, dimensions: &str, encoding: &str) -> String {
+        format!(
+            r#"{{"pythonClassName": "{P}tensor_feature.Tensor", "tensor": {{"shape": {{"dimensions": {dimensions}}}, "dtype": "{dtype}", "encoding": "{encoding}"}}}}"#
+        )
+    }
+
+    fn sequence(feature: &str, length: &str) -> String {
+        format!(
+            r#"{{"pythonClassName": "{P}sequence_feature.Sequence", "sequence": {{"length": "{length}", "feature": {feature}}}}}"#
+        )
+    }
+
+    fn features(feature: &str) -> Features {
+        let text = format!(
+            r#"{{"pythonClassName": "{P}features_dict.FeaturesDict", "featuresDict": {{"features": {{"x": {feature}}}}}}}"#
+        );
+        Features::parse(text.as_bytes()).unwrap()
+    }
+
+    /// Returns the decoded value of an encoded one.
+    fn round(feature: &str, lengths: &[Vec<usize>], scalars: Scalars<'_>) -> tfseek::Result<RecordValue> {
+        let features = features(feature);
+        let mut encoder = Encoder::new(&features).unwrap();
+        encoder.set(0, lengths, scalars)?;
+        let record = encoder.finish()?;
+        let decoder = Decoder::new(&features, &DecodeOptions::default()).unwrap();
+        Ok(decoder.record(&record)?.get("x")?.unwrap())
+    }
+
+    fn shape(value: &RecordValue) -> &[usize] {
+        let RecordValue::Array(array) = value else { panic!("no array") };
+        array.shape()
+    }
+
+    #[test]
+    fn values_are_stored_as_they_are_read() {
+        let integers: Vec<i128> = (0..6).collect();
+        for encoding in ["none", "bytes", "zlib"] {
+            let value = round(
+                &tensor("uint8", r#"["2", "3"]"#, encoding),
+                &[vec![2], vec![3, 3]],
+                Scalars::Integers(&integers),
+            );
+            let RecordValue::Array(array) = value.unwrap() else { panic!("no array") };
+            assert_eq!(
+                (array.shape(), array.as_slice::<u8>().unwrap()),
+                (&[2, 3][..], &[0, 1, 2, 3, 4, 5][..])
+            );
+        }
+        // One list of all values, an open dimension, and several of them.
+        let flat = round(&tensor("int32", r#"["2", "3"]"#, "none"), &[vec![6]], Scalars::Integers(&integers))
+            .unwrap();
+        assert_eq!(shape(&flat), [2, 3]);
+        let open = round(
+            &tensor("int32", r#"["2", "-1"]"#, "none"),
+            &[vec![2], vec![3, 3]],
+            Scalars::Integers(&integers),
+        )
+        .unwrap();
+        assert_eq!(shape(&open), [2, 3]);
+        let shaped = round(
+            &tensor("int32", r#"["-1", "-1"]"#, "zlib"),
+            &[vec![3], vec![2; 3]],
+            Scalars::Integers(&integers),
+        )
+        .unwrap();
+        assert_eq!(shape(&shaped), [3, 2]);
+        let nested = sequence(&sequence(&tensor("int32", "[]", "none"), "-1"), "-1");
+        let RecordValue::Ragged { values, row_splits } =
+            round(&nested, &[vec![3], vec![2, 0, 4]], Scalars::Integers(&integers)).unwrap()
+        else {
+            panic!("not ragged")
+        };
+        assert_eq!((values.shape(), row_splits), (&[6][..], vec![vec![0, 2, 2, 6]]));
+        let large =
+            round(&tensor("uint64", "[]", "none"), &[], Scalars::Integers(&[u64::MAX.into()])).unwrap();
+        let RecordValue::Array(large) = large else { panic!("no array") };
+        assert_eq!(large.as_slice::<u64>().unwrap(), [u64::MAX]);
+    }
+
+    #[test]
+    fn other_values_are_refused() {
+        let one = [1i128];
+        let text = [b"x".as_slice()];
+        for (feature, lengths, scalars, words) in [
+            (
+                tensor("uint8", "[]", "none"),
+                vec![],
+                Scalars::Integers(&[256]),
+                "expected a number of uint8, found 256",
+            ),
+            (
+                tensor("bool", "[]", "bytes"),
+                vec![],
+                Scalars::Integers(&[2]),
+                "expected a number of bool, found 2",
+            ),
+            (
+                tensor("float32", "[]", "none"),
+                vec![],
+                Scalars::Floats(&[0.1]),
+                "float32 has exactly, found 0.1",
+            ),
+            (
+                tensor("float16", "[]", "zlib"),
+                vec![],
+                Scalars::Floats(&[0.1]),
+                "expected a number of float16, found 0.1",
+            ),
+            (
+                tensor("int32", r#"["2"]"#, "none"),
+                vec![vec![1]],
+                Scalars::Integers(&one),
+                "found a list of 1 items",
+            ),
+            (tensor("int32", r#"["2"]"#, "none"), vec![], Scalars::Integers(&one), "found values in 0 lists"),
+            (tensor("int32", "[]", "none"), vec![], Scalars::Strings(&text), "found byte strings"),
+            (tensor("string", "[]", "none"), vec![], Scalars::Integers(&one), "found integers"),
+            (
+                sequence(&tensor("int32", "[]", "none"), "2"),
+                vec![vec![1]],
+                Scalars::Integers(&one),
+                "expected a sequence of 2 items, found 1",
+            ),
+            (
+                tensor("int32", r#"["-1", "-1"]"#, "bytes"),
+                vec![vec![2], vec![1, 2]],
+                Scalars::Integers(&[1, 2, 3]),
+                "lists of different lengths",
+            ),
+        ] {
+            let Err(e) = round(&feature, &lengths, scalars) else { panic!("{words}") };
+            assert!(e.to_string().contains(words) && e.location().feature.as_deref() == Some("x"), "{e}");
+        }
+        let e = Encoder::new(&features(&tensor("int32", "[]", "none"))).unwrap().finish().unwrap_err();
+        assert_eq!(e.to_string(), "feature \"x\": expected a value, found none");
+    }
+}
