@@ -13,7 +13,7 @@
 //! for label in 0..10 {
 //!     put_record(&mut file, &ExampleBuilder::new().int64("label", [label % 3]).encode()?)?;
 //! }
-//! let open = |name: &std::path::Path| StreamOptions::default().read(std::io::Cursor::new(file.clone()), name);
+//! let open = |name: &&str| StreamOptions::default().read(std::io::Cursor::new(file.clone()), *name);
 //! let stats = StatsOptions::default().run(&["memory"], &open)?;
 //! assert_eq!(stats.records(), 10);
 //! assert!(stats.json().contains(r#""distinct":{"count":3,"exact":true}"#));
