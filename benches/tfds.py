@@ -79,20 +79,19 @@ def sets():
 
 def prepare(root, name, features, count, make, file_format, shards=4):
     """Lets TFDS write a set, unless it is there. Returns its builder."""
-    folder = pathlib.Path(root, file_format, name, "1.0.0")
-    if not folder.exists():
-        members = {
-            "VERSION": tfds.core.Version("1.0.0"),
-            "__module__": __name__,
-            "_info": lambda self: tfds.core.DatasetInfo(builder=self, features=features),
-            "_split_generators": lambda self, _: {"train": ((i, make(i)) for i in range(count))},
-            "_generate_examples": lambda self: (),
-        }
-        class_name = "".join(part.capitalize() for part in name.split("_"))
-        made = type(class_name, (tfds.core.GeneratorBasedBuilder,), members, skip_registration=True)
-        builder = made(data_dir=str(pathlib.Path(root, file_format)), file_format=file_format)
+    members = {
+        "VERSION": tfds.core.Version("1.0.0"),
+        "__module__": __name__,
+        "_info": lambda self: tfds.core.DatasetInfo(builder=self, features=features),
+        "_split_generators": lambda self, _: {"train": ((i, make(i)) for i in range(count))},
+        "_generate_examples": lambda self: (),
+    }
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    made = type(class_name, (tfds.core.GeneratorBasedBuilder,), members, skip_registration=True)
+    builder = made(data_dir=str(pathlib.Path(root, file_format)), file_format=file_format)
+    if not pathlib.Path(builder.data_path).exists():
         builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=shards))
-    return tfds.builder_from_directory(folder)
+    return tfds.builder_from_directory(builder.data_path)
 
 
 def as_dataset(builder):
@@ -131,14 +130,14 @@ def of_torch(folder):
     import torch.utils.data
 
     ds = tfseek.tfds.open(folder)["train"]
-    return torch.utils.data.DataLoader(ds, batch_size=BATCH, shuffle=True, num_workers=2, collate_fn=list)
+    return torch.utils.data.DataLoader(ds, batch_size=BATCH, shuffle=True, num_workers=0, collate_fn=list)
 
 
 def source_in_torch(builder):
     import torch.utils.data
 
     source = builder.as_data_source(split="train")
-    return torch.utils.data.DataLoader(source, batch_size=BATCH, shuffle=True, num_workers=2, collate_fn=collated)
+    return torch.utils.data.DataLoader(source, batch_size=BATCH, shuffle=True, num_workers=0, collate_fn=collated)
 
 
 def loader(folder, threads):
@@ -151,8 +150,8 @@ def ways(record, array):
     yield "as_dataset, shuffle(10000), ragged_batch", lambda: as_dataset(record)
     yield "data_source, array_record", lambda: data_source(array)
     if importlib.util.find_spec("torch"):
-        yield "data_source, torch DataLoader, 2 workers", lambda: source_in_torch(array)
-        yield "tfseek records, torch DataLoader, 2 workers", lambda: of_torch(folder)
+        yield "data_source, torch DataLoader", lambda: source_in_torch(array)
+        yield "tfseek records, torch DataLoader", lambda: of_torch(folder)
     else:
         print("left out: torch is not installed")
     yield "tfseek Loader, threads=1", lambda: loader(folder, 1)

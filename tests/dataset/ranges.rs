@@ -1,5 +1,7 @@
 //! Datasets of some records of another one: each way to read them agrees with the records of the whole.
 
+#![expect(clippy::single_range_in_vec_init, reason = "a list of one range is one")]
+
 use std::ops::Range;
 use std::path::PathBuf;
 use tempfile::TempDir;

@@ -191,6 +191,9 @@ fn items_of(found: &DataType) -> Option<&DataType> {
     Some(item.data_type())
 }
 
+/// The lengths of the lists of a row, and the range of its scalars.
+type RowLists = (Vec<Vec<usize>>, Range<usize>);
+
 /// A column without its structs and lists.
 struct NestedColumn {
     /// Rows without a value.
@@ -230,7 +233,7 @@ impl NestedColumn {
     }
 
     /// Returns the lengths of the lists of a row and the range of its scalars. `None` for a row without a value.
-    fn row(&self, row: usize) -> Result<Option<(Vec<Vec<usize>>, Range<usize>)>> {
+    fn row(&self, row: usize) -> Result<Option<RowLists>> {
         if self.absent.get(row).copied().unwrap_or(true) {
             return Ok(None);
         }
