@@ -50,7 +50,7 @@ struct LeafValues {
     names: Option<ArrayRef>,
 }
 
-/// What the fields of leaves are made of.
+/// A planner of the fields of leaves.
 struct FieldPlanner<'a> {
     /// The features by their paths, as they are declared.
     declared: BTreeMap<String, &'a LeafFeature>,
@@ -214,10 +214,9 @@ impl FieldPlanner<'_> {
     /// Returns what the type of a leaf does not tell.
     fn metadata(&self, path: &str, feature: &LeafFeature, is_named: bool) -> HashMap<String, String> {
         let declared = self.declared.get(path).copied().unwrap_or(feature);
-        let text = declared.to_string();
         let shape: serde_json::Value = declared.shape.clone().into();
         let mut metadata = HashMap::from([
-            ("tfseek.class".to_owned(), text.split('(').next().unwrap_or_default().to_owned()),
+            ("tfseek.class".to_owned(), declared.class.name().to_owned()),
             ("tfseek.dtype".to_owned(), declared.dtype.to_string()),
             ("tfseek.shape".to_owned(), shape.to_string()),
         ]);

@@ -1,5 +1,6 @@
 //! Arrays: numbers of one type that are appended, and values with a shape.
 
+use std::ops::Range;
 use tfseek::batch::{ArrayBits, ArrayValues, BytesColumn, RowSplits, SharedPool, Values};
 use tfseek::{Error, ErrorKind, Result, TensorDType};
 
@@ -42,6 +43,28 @@ impl NumberPools {
             _ => NumberBits::Bits8(self.bits8.take()),
         };
         Numbers { dtype, bits }
+    }
+
+    /// Returns stored values in a range as values of a type. `None` if they are of that type already.
+    pub(crate) fn cast(
+        &self,
+        dtype: TensorDType,
+        stored: &Values,
+        range: Range<usize>,
+    ) -> Result<Option<Values>> {
+        let mut numbers = match (stored, dtype) {
+            (Values::Int64(_), TensorDType::Int64) | (Values::Float32(_), TensorDType::Float32) => {
+                return Ok(None);
+            }
+            (Values::Int64(_) | Values::Float32(_), _) => self.take(dtype),
+            (Values::Bytes(_) | Values::Array(_), _) => return Ok(None),
+        };
+        match stored {
+            Values::Int64(values) => numbers.push_int64(values.get(range).unwrap_or_default())?,
+            Values::Float32(values) => numbers.push_float32(values.get(range).unwrap_or_default())?,
+            _ => {}
+        }
+        Ok(Some(self.freeze(numbers)))
     }
 
     /// Shares numbers as values of a column.

@@ -10,7 +10,7 @@ use crate::record::uneven;
 use std::fmt;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BytesColumn, Column, ColumnDecoder, Dense, Optional, Ragged, RowSplits, Values};
-use tfseek::{Error, ErrorKind, TensorDType};
+use tfseek::{Error, ErrorKind};
 
 /// The decoder of the columns of a plan.
 pub(crate) struct Columns {
@@ -57,7 +57,7 @@ struct Arrangement {
     rows: usize,
     /// Lengths of the sequences of a dense column: none, or one.
     dense: Vec<usize>,
-    splits: Vec<Vec<i64>>,
+    splits: Vec<RowSplits>,
 }
 
 impl ColumnDecoder for Columns {
@@ -118,9 +118,9 @@ fn check_steps(
             _ => None,
         });
     if let Some((one, known)) = counted.next() {
-        let known: Vec<Vec<i64>> = known.iter().map(|splits| splits_of(splits).to_vec()).collect();
         for (other, splits) in counted {
-            let (Some(known_ends), Some(ends)) = (known.last(), splits.last().map(splits_of)) else {
+            let (Some(known_ends), Some(ends)) = (known.last().map(splits_of), splits.last().map(splits_of))
+            else {
                 continue;
             };
             let other_end = known_ends.iter().zip(ends).position(|(a, b)| a != b);
@@ -130,7 +130,7 @@ fn check_steps(
                     _ => 0,
                 };
                 let e = uneven((&one.path, count(known_ends)), (&other.path, count(ends)));
-                refuse((Some(row_of(&known, depth, element)), e.feature(path.as_bytes())));
+                refuse((Some(row_of(known, depth, element)), e.feature(path.as_bytes())));
             }
         }
     }
@@ -169,16 +169,17 @@ fn decoded(
     if leaf.is_decoded() {
         return items(leaf, &column, batch, pools, pictures);
     }
-    let values = cast(leaf, column.values(), pools).map_err(of_all)?;
+    let stored = column.values();
+    let cast = pools.cast(leaf.feature.dtype, stored, 0..stored.len()).map_err(of_all)?;
+    let values = cast.unwrap_or_else(|| stored.clone());
     let ragged = match column {
         Column::Dense(dense) => return Ok(Dense::new(values, dense.shape).into()),
         Column::Ragged(ragged) => ragged,
         column => return Ok(column),
     };
-    let mut splits: Vec<Vec<i64>> =
-        ragged.row_splits.iter().map(|splits| splits_of(splits).to_vec()).collect();
+    let mut splits = ragged.row_splits;
     if leaf.values_of_item() == 0 && !values.is_empty() {
-        let first = splits.first().map(Vec::as_slice).unwrap_or_default();
+        let first = splits.first().map(splits_of).unwrap_or_default();
         let row = first.windows(2).position(|ends| ends.first() != ends.last());
         return Err((row, wrong(format!("expected no values of {}, found some", leaf.feature))));
     }
@@ -187,20 +188,20 @@ fn decoded(
         let open = leaf.shape().iter().position(Option::is_none).unwrap_or_default();
         let before = leaf.shape().get(..open).unwrap_or_default().iter().copied().flatten();
         let after = leaf.shape().get(open + 1..).unwrap_or_default().iter().copied().flatten();
-        splits = with_outer(&before.collect::<Vec<usize>>(), &splits).map_err(of_all)?;
+        splits = with_outer(&before.collect::<Vec<usize>>(), splits).map_err(of_all)?;
         shape.extend(after);
     } else {
         shape.extend(leaf.shape().iter().copied().flatten());
         check_lengths(leaf, &splits)?;
     }
-    let count = splits.last().and_then(|splits| splits.last()).copied().unwrap_or_default();
+    let count = splits.last().and_then(|splits| splits_of(splits).last()).copied().unwrap_or_default();
     let count = if leaf.values_of_item() == 0 { 0 } else { count };
     Ok(arranged(leaf, values, splits, &shape, usize::try_from(count).unwrap_or_default()))
 }
 
 /// Returns the row splits of arrays with `before` in front of their open dimension. `splits` has the sizes of that dimension, one for each row.
-fn with_outer(before: &[usize], splits: &[Vec<i64>]) -> tfseek::Result<Vec<Vec<i64>>> {
-    let Some(open) = splits.first().filter(|_| !before.is_empty()) else { return Ok(splits.to_vec()) };
+fn with_outer(before: &[usize], splits: Vec<RowSplits>) -> tfseek::Result<Vec<RowSplits>> {
+    let Some(open) = splits.first().filter(|_| !before.is_empty()).map(splits_of) else { return Ok(splits) };
     let mut found = Vec::new();
     let mut rows = open.len().saturating_sub(1);
     for &size in before {
@@ -220,7 +221,7 @@ fn with_outer(before: &[usize], splits: &[Vec<i64>]) -> tfseek::Result<Vec<Vec<i
             all.push(end);
         }
     }
-    found.push(all);
+    found.push(RowSplits::Int64(all.into()));
     Ok(found)
 }
 
@@ -237,30 +238,29 @@ fn check_splits(rows: usize) -> tfseek::Result<()> {
 }
 
 /// Returns the row splits of rows of one length.
-fn uniform(rows: usize, len: usize) -> tfseek::Result<Vec<i64>> {
+fn uniform(rows: usize, len: usize) -> tfseek::Result<RowSplits> {
     check_splits(rows)?;
     let mut splits = Vec::new();
     splits.try_reserve(rows.saturating_add(1))?;
     splits.extend((0..=rows).map(|row| row.saturating_mul(len) as i64));
-    Ok(splits)
+    Ok(RowSplits::Int64(splits.into()))
 }
 
 /// Checks the sequences that have a stated number of items.
-fn check_lengths(leaf: &Leaf, splits: &[Vec<i64>]) -> Result<(), Refused> {
+fn check_lengths(leaf: &Leaf, splits: &[RowSplits]) -> Result<(), Refused> {
     let mut lowest: Option<(usize, Error)> = None;
     for (k, (level, ends)) in leaf.levels.iter().zip(splits).enumerate() {
-        let Some(expected) = level.length else { continue };
-        let length = |pair: &[i64]| match pair {
-            [from, to] => to.saturating_sub(*from),
-            _ => 0,
+        let check = |pair: &[i64]| match pair {
+            [from, to] => level.check(to.saturating_sub(*from) as usize),
+            _ => Ok(()),
         };
-        let wrong_one = ends.windows(2).position(|pair| u64::try_from(length(pair)) != Ok(expected));
-        if let Some(element) = wrong_one {
+        let pairs = splits_of(ends).windows(2).enumerate();
+        if let Some((element, e)) =
+            pairs.map(|(k, pair)| (k, check(pair))).find_map(|(k, done)| Some((k, done.err()?)))
+        {
             let row = row_of(splits, k, element);
             if lowest.as_ref().is_none_or(|(known, _)| row < *known) {
-                let found = ends.windows(2).nth(element).map_or(0, length);
-                let reason = format!("expected a sequence of {expected} items, found {found}");
-                lowest = Some((row, wrong(reason)));
+                lowest = Some((row, e));
             }
         }
     }
@@ -268,16 +268,22 @@ fn check_lengths(leaf: &Leaf, splits: &[Vec<i64>]) -> Result<(), Refused> {
 }
 
 /// Returns the row of an element that `splits[level]` partitions.
-fn row_of(splits: &[Vec<i64>], level: usize, element: usize) -> usize {
+fn row_of(splits: &[RowSplits], level: usize, element: usize) -> usize {
     let outer = splits.get(..level).unwrap_or_default();
     outer.iter().rev().fold(element, |element, splits| {
         // The row is the last one that starts at or before the element.
-        splits.partition_point(|start| *start <= element as i64).saturating_sub(1)
+        splits_of(splits).partition_point(|start| *start <= element as i64).saturating_sub(1)
     })
 }
 
 /// Returns a column of `count` items. Sequences with a stated number of items are dimensions, if all sequences in them are.
-fn arranged(leaf: &Leaf, values: Values, mut splits: Vec<Vec<i64>>, shape: &[usize], count: usize) -> Column {
+fn arranged(
+    leaf: &Leaf,
+    values: Values,
+    mut splits: Vec<RowSplits>,
+    shape: &[usize],
+    count: usize,
+) -> Column {
     let lengths: Vec<usize> = leaf
         .levels
         .iter()
@@ -287,7 +293,7 @@ fn arranged(leaf: &Leaf, values: Values, mut splits: Vec<Vec<i64>>, shape: &[usi
     let of_levels = lengths.len().min(splits.len());
     if !leaf.levels.is_empty() && leaf.shape().iter().all(Option::is_some) && of_levels > 0 {
         let kept = splits.len() - of_levels;
-        let outer = splits.get(kept).map_or(0, |splits| splits.len().saturating_sub(1));
+        let outer = splits.get(kept).map_or(0, |splits| splits_of(splits).len().saturating_sub(1));
         splits.truncate(kept);
         let dims: Vec<usize> = lengths.into_iter().take(of_levels).rev().collect();
         return column(values, splits, [&[outer], &*dims, shape].concat());
@@ -295,30 +301,11 @@ fn arranged(leaf: &Leaf, values: Values, mut splits: Vec<Vec<i64>>, shape: &[usi
     column(values, splits, [&[count], shape].concat())
 }
 
-fn column(values: Values, splits: Vec<Vec<i64>>, shape: Vec<usize>) -> Column {
+fn column(values: Values, splits: Vec<RowSplits>, shape: Vec<usize>) -> Column {
     if splits.is_empty() {
         return Dense::new(values, shape).into();
     }
-    let splits = splits.into_iter().map(|splits| RowSplits::Int64(splits.into())).collect();
     Ragged::new(values, shape, splits).into()
-}
-
-/// Returns stored values as values of the feature's type.
-fn cast(leaf: &Leaf, stored: &Values, pools: &NumberPools) -> tfseek::Result<Values> {
-    let dtype = leaf.feature.dtype;
-    Ok(match (stored, dtype) {
-        (Values::Int64(values), dtype) if dtype != TensorDType::Int64 => {
-            let mut numbers = pools.take(dtype);
-            numbers.push_int64(values)?;
-            pools.freeze(numbers)
-        }
-        (Values::Float32(values), dtype) if dtype != TensorDType::Float32 => {
-            let mut numbers = pools.take(dtype);
-            numbers.push_float32(values)?;
-            pools.freeze(numbers)
-        }
-        _ => stored.clone(),
-    })
 }
 
 /// Returns a column of items that are made of one byte string each.
@@ -380,9 +367,9 @@ fn items(
                 ends.push(end);
             }
         }
-        splits.push(ends);
+        splits.push(RowSplits::Int64(ends.into()));
     }
-    let count = splits.last().and_then(|splits| splits.last()).copied().unwrap_or_default();
+    let count = splits.last().and_then(|splits| splits_of(splits).last()).copied().unwrap_or_default();
     let after = leaf.shape().get(last_open + 1..).unwrap_or_default().iter().copied().flatten();
     let shape: Vec<usize> =
         std::iter::once(usize::try_from(count).unwrap_or_default()).chain(after).collect();
@@ -403,7 +390,7 @@ fn stored_shapes<'a>(
     // Both columns have as many items in each sequence.
     let other: Vec<&[i64]> = ragged.row_splits.iter().map(splits_of).collect();
     for (k, (splits, other)) in arrangement.splits.iter().zip(other).enumerate() {
-        if let Some(element) = splits.iter().zip(other).position(|(a, b)| a != b) {
+        if let Some(element) = splits_of(splits).iter().zip(other).position(|(a, b)| a != b) {
             let row = row_of(&arrangement.splits, k, element.saturating_sub(1));
             return Err((Some(row), wrong("expected a shape for each array, found another number")));
         }
@@ -417,11 +404,9 @@ fn stored_shapes<'a>(
 impl Arrangement {
     fn new(column: &Column, rows: usize) -> Arrangement {
         match column {
-            Column::Ragged(ragged) => Arrangement {
-                rows,
-                dense: Vec::new(),
-                splits: ragged.row_splits.iter().map(|splits| splits_of(splits).to_vec()).collect(),
-            },
+            Column::Ragged(ragged) => {
+                Arrangement { rows, dense: Vec::new(), splits: ragged.row_splits.clone() }
+            }
             Column::Dense(dense) => Arrangement {
                 rows,
                 dense: dense.shape.get(1..).unwrap_or_default().to_vec(),

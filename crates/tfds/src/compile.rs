@@ -1,9 +1,9 @@
 //! The compiled features of a data set: the columns to parse, and the values to make of them.
 
-use crate::error::{Result, TfdsErrorKind};
-use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, joined};
+use crate::error::{Result, TfdsErrorKind, wrong};
+use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, StoredNames, joined};
 use crate::grammar::refused;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use tfseek::{FeatureBuf, TensorDType};
 
@@ -37,7 +37,7 @@ pub enum EncodedPictures {
 }
 
 /// Compiled features.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DecodePlan {
     pub(crate) schema: Schema,
     /// Columns with another name than their feature, which is that of a leaf.
@@ -89,6 +89,18 @@ pub(crate) struct Leaf {
 pub(crate) struct SequenceLevel {
     pub(crate) length: Option<u64>,
     pub(crate) steps: bool,
+}
+
+impl SequenceLevel {
+    /// Checks the number of items of a sequence.
+    pub(crate) fn check(self, found: usize) -> tfseek::Result<()> {
+        match self.length {
+            Some(expected) if expected != found as u64 => {
+                Err(wrong(format!("expected a sequence of {expected} items, found {found}")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The stored form of an item.
@@ -156,6 +168,8 @@ struct Compiler<'a> {
     options: &'a DecodeOptions,
     plan: DecodePlan,
     columns: BTreeMap<String, FeatureSpec>,
+    /// The paths of all leaves.
+    paths: BTreeSet<String>,
     /// The paths of the selection and of the encoded pictures that were found.
     found: Vec<&'a str>,
 }
@@ -172,7 +186,8 @@ impl DecodePlan {
             batch_steps: options.batch_steps,
             warnings: Vec::new(),
         };
-        let mut compiler = Compiler { options, plan, columns: BTreeMap::new(), found: Vec::new() };
+        let mut compiler =
+            Compiler { options, plan, columns: BTreeMap::new(), paths: BTreeSet::new(), found: Vec::new() };
         let root = compiler.node(&features.root, "", &[], options.select.is_none())?;
         let encoded = match &options.encoded {
             EncodedPictures::These(paths) => paths.as_slice(),
@@ -288,7 +303,7 @@ impl<'a> Compiler<'a> {
                         return Err(refused(path, reason));
                     }
                     Encoding::None => Item::List,
-                    _ if open > 1 => Item::Shaped { zlib, shape: joined(path, "shape").into() },
+                    _ if open > 1 => Item::Shaped { zlib, shape: StoredNames::shape_of(path).into() },
                     _ => Item::Packed { zlib },
                 }
             }
@@ -311,8 +326,7 @@ impl<'a> Compiler<'a> {
             }
             item => item,
         };
-        let taken = self.plan.leaves.iter().any(|leaf| *leaf.path == *path);
-        if taken {
+        if !self.paths.insert(path.to_owned()) {
             return Err(refused(path, "expected one feature of this path, found two"));
         }
         let mut leaf = Leaf { path: path.into(), feature, levels, item, ragged: false };
@@ -341,7 +355,7 @@ impl<'a> Compiler<'a> {
         };
         let default = default.filter(|_| leaf.levels.is_empty());
         let column = if let Item::Shaped { shape, .. } = &leaf.item {
-            let stored = joined(path, "value");
+            let stored = StoredNames::value_of(path);
             self.plan.renamed.push((stored.clone(), path.to_owned()));
             let rank = [Some(leaf.shape().len())];
             let (spec, _) = spec(shape, &rank, &leaf.levels, DType::Int64, None)?;
@@ -399,13 +413,12 @@ fn spec(
     if values == 0 && levels.len() > 1 {
         return Err(refused(name, "expected items with values in nested sequences, found a shape with 0"));
     }
-    let nested = levels.len() > 1;
-    let lengths =
-        (1..levels.len()).map(|k| Partition::RowLengths(format!("{name}/ragged_row_lengths_{}", k - 1)));
+    let names = StoredNames::new(name, levels.len());
+    let lengths = (1..levels.len()).map(|k| Partition::RowLengths(names.row_lengths(k - 1)));
     let items = (values > 1).then_some(Partition::UniformRowLength(values));
     let spec = FeatureSpec::Ragged {
         dtype,
-        value_key: nested.then(|| format!("{name}/ragged_flat_values")),
+        value_key: (levels.len() > 1).then(|| names.values()),
         partitions: lengths.chain(items).collect(),
         row_splits_dtype: SplitsDType::Int64,
         validate: true,

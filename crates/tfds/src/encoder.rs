@@ -2,7 +2,8 @@
 
 use crate::compile::{DecodeOptions, DecodePlan, EncodedPictures, Item, Leaf};
 use crate::error::{Result, TfdsErrorKind, wrong};
-use crate::feature::{Features, LeafClass};
+use crate::feature::{Features, LeafClass, StoredNames};
+use std::collections::HashMap;
 use std::io::Write;
 use tfseek::{Error, ExampleBuilder, FeatureBuf, TensorDType};
 
@@ -23,13 +24,18 @@ use tfseek::{Error, ExampleBuilder, FeatureBuf, TensorDType};
 /// assert!(encoder.set(x, &[vec![2]], Scalars::Integers(&[7, 256])).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Encoder {
     plan: DecodePlan,
+    /// The numbers of the classes of each label by their names. Empty for labels without a file of names, and for other leaves.
+    classes: Vec<Classes>,
     features: Vec<(String, FeatureBuf)>,
     /// The leaves of the record that have a value, or none that is not an error.
     seen: Vec<bool>,
 }
+
+/// The numbers of classes by their names.
+type Classes = HashMap<Box<str>, i64>;
 
 /// The scalars of a value, row-major.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +79,8 @@ impl Encoder {
             return Err(TfdsErrorKind::Options { reason }.into());
         }
         let seen = vec![false; plan.leaves.len()];
-        Ok(Encoder { plan, features: Vec::new(), seen })
+        let classes = plan.leaves.iter().map(classes_of).collect();
+        Ok(Encoder { plan, classes, features: Vec::new(), seen })
     }
 
     /// Returns the number of the leaf at a path, such as `objects/bbox`.
@@ -88,8 +95,10 @@ impl Encoder {
     /// # Errors
     /// The value has another type or shape than the feature, or a number that its type does not have. The record is then without it.
     pub fn set(&mut self, number: usize, lengths: &[Vec<usize>], scalars: Scalars<'_>) -> tfseek::Result<()> {
-        let Some(leaf) = self.plan.leaves.get(number) else { return Ok(()) };
-        let stored = stored(leaf, lengths, scalars).map_err(|e| e.feature(leaf.path.as_bytes()))?;
+        let (Some(leaf), Some(classes)) = (self.plan.leaves.get(number), self.classes.get(number)) else {
+            return Ok(());
+        };
+        let stored = stored(leaf, classes, lengths, scalars).map_err(|e| e.feature(leaf.path.as_bytes()))?;
         self.features.extend(stored);
         if let Some(seen) = self.seen.get_mut(number) {
             *seen = true;
@@ -120,16 +129,29 @@ impl Encoder {
     }
 }
 
+/// Returns the numbers of the classes of a label. The first of two classes with one name counts.
+fn classes_of(leaf: &Leaf) -> Classes {
+    let names = leaf.feature.labels().and_then(|labels| labels.names.as_ref());
+    let mut classes = Classes::new();
+    for (name, number) in names.into_iter().flat_map(|names| names.iter()).zip(0..) {
+        classes.entry(name.clone()).or_insert(number);
+    }
+    classes
+}
+
 /// Returns the features that store a value.
 fn stored(
     leaf: &Leaf,
+    classes: &Classes,
     lengths: &[Vec<usize>],
     scalars: Scalars<'_>,
 ) -> tfseek::Result<Vec<(String, FeatureBuf)>> {
     let sequences = leaf.levels.len();
     let lengths = expanded(leaf, lengths)?;
     let (outer, inner) = lengths.split_at_checked(sequences).unwrap_or_default();
-    check_lengths(leaf, outer)?;
+    for (level, lengths) in leaf.levels.iter().zip(outer) {
+        lengths.iter().try_for_each(|found| level.check(*found))?;
+    }
     let items: usize =
         outer.last().map_or(1, |lengths| lengths.iter().copied().fold(0, usize::saturating_add));
     let shapes = shapes(leaf, inner, items)?;
@@ -143,38 +165,24 @@ fn stored(
     let path = &*leaf.path;
     let mut found = Vec::new();
     let mut add = |name: &str, values: FeatureBuf| {
-        if sequences < 2 {
-            return found.push((name.to_owned(), values));
-        }
-        found.push((format!("{name}/ragged_flat_values"), values));
+        let names = StoredNames::new(name, sequences);
+        found.push((names.values(), values));
         for (k, lengths) in outer.iter().skip(1).enumerate() {
             let lengths: Vec<i64> = lengths.iter().map(|n| *n as i64).collect();
-            found.push((format!("{name}/ragged_row_lengths_{k}"), lengths.into()));
+            found.push((names.row_lengths(k), lengths.into()));
         }
     };
     match &leaf.item {
-        Item::List => add(path, list(leaf, scalars)?),
+        Item::List => add(path, list(leaf, classes, scalars)?),
         Item::Packed { zlib } => add(path, FeatureBuf::Bytes(packed(leaf, *zlib, &shapes, scalars)?)),
         Item::Shaped { zlib, shape } => {
             let sizes: Vec<i64> = shapes.iter().flatten().map(|size| *size as i64).collect();
             add(shape, sizes.into());
-            add(&format!("{path}/value"), FeatureBuf::Bytes(packed(leaf, *zlib, &shapes, scalars)?));
+            add(&StoredNames::value_of(path), FeatureBuf::Bytes(packed(leaf, *zlib, &shapes, scalars)?));
         }
         Item::Picture | Item::Unknown => {}
     }
     Ok(found)
-}
-
-/// Checks the sequences that have a stated number of items.
-fn check_lengths(leaf: &Leaf, outer: &[Vec<usize>]) -> tfseek::Result<()> {
-    for (level, lengths) in leaf.levels.iter().zip(outer) {
-        if let Some(expected) = level.length
-            && let Some(found) = lengths.iter().find(|found| **found as u64 != expected)
-        {
-            return Err(wrong(format!("expected a sequence of {expected} items, found {found}")));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the lengths of all lists. The last given ones may be of lists that have the scalars of several sequences and dimensions of stated sizes.
@@ -233,7 +241,7 @@ fn shapes(leaf: &Leaf, inner: &[Vec<usize>], items: usize) -> tfseek::Result<Vec
 }
 
 /// Returns scalars as the values of a list.
-fn list(leaf: &Leaf, scalars: Scalars<'_>) -> tfseek::Result<FeatureBuf> {
+fn list(leaf: &Leaf, classes: &Classes, scalars: Scalars<'_>) -> tfseek::Result<FeatureBuf> {
     use TensorDType as T;
     let dtype = leaf.feature.dtype;
     let refused = || wrong(format!("expected {}, found {}", leaf.feature, scalars.name()));
@@ -268,7 +276,12 @@ fn list(leaf: &Leaf, scalars: Scalars<'_>) -> tfseek::Result<FeatureBuf> {
         (_, Scalars::Strings(names)) => {
             let LeafClass::Label(labels) = &leaf.feature.class else { return Err(refused()) };
             let number = |name: &&[u8]| {
-                let number = std::str::from_utf8(name).ok().and_then(|name| labels.number(name));
+                let name_of = std::str::from_utf8(name).ok();
+                // Without a file of names, a name is a number.
+                let number = name_of.and_then(|name| match labels.names {
+                    Some(_) => classes.get(name).copied(),
+                    None => labels.number(name),
+                });
                 number.ok_or_else(|| wrong(format!("expected the name of a class, found {}", quoted(name))))
             };
             Ok(FeatureBuf::Int64(names.iter().map(number).collect::<tfseek::Result<_>>()?))

@@ -187,6 +187,41 @@ impl LeafFeature {
     }
 }
 
+/// The names under which records store the values of a leaf.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredNames<'a> {
+    path: &'a str,
+    /// True if the values are in sequences of sequences.
+    is_nested: bool,
+}
+
+impl<'a> StoredNames<'a> {
+    /// Returns the names of a value, or of a part of it, in this number of sequences.
+    pub(crate) fn new(path: &'a str, sequences: usize) -> StoredNames<'a> {
+        StoredNames { path, is_nested: sequences > 1 }
+    }
+
+    /// Returns the name of the shapes of a leaf whose arrays have several open dimensions.
+    pub(crate) fn shape_of(path: &str) -> String {
+        joined(path, "shape")
+    }
+
+    /// Returns the name of the bytes of such a leaf.
+    pub(crate) fn value_of(path: &str) -> String {
+        joined(path, "value")
+    }
+
+    /// Returns the name of the values.
+    pub(crate) fn values(self) -> String {
+        if self.is_nested { format!("{}/ragged_flat_values", self.path) } else { self.path.to_owned() }
+    }
+
+    /// Returns the name of the lengths of the sequences at level `level + 1`, from outside.
+    pub(crate) fn row_lengths(self, level: usize) -> String {
+        format!("{}/ragged_row_lengths_{level}", self.path)
+    }
+}
+
 /// Returns the path of a feature in a dict.
 pub(crate) fn joined(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }

@@ -1,7 +1,7 @@
 //! The features of files that were given without a word about TensorFlow Datasets.
 
 use crate::feature::{
-    Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature, joined,
+    Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature, StoredNames, joined,
 };
 use crate::info::DatasetInfo;
 use crate::labels::FILE_NAME;
@@ -154,10 +154,11 @@ fn walk<'a>(
         }
         FeatureTree::Leaf(leaf) => {
             let open = leaf.shape.iter().filter(|size| size.is_none()).count();
-            let value = if leaf.encoding != Encoding::None && open > 1 { "/value" } else { "" };
+            let is_shaped = leaf.encoding != Encoding::None && open > 1;
+            let base = if is_shaped { StoredNames::value_of(path) } else { path.to_owned() };
             let levels = sequences.len().saturating_add(usize::from(leaf.class == LeafClass::Video));
-            let values = if levels > 1 { "/ragged_flat_values" } else { "" };
-            let (name, sequences) = (format!("{path}{value}{values}"), sequences.to_vec());
+            let name = StoredNames::new(&base, levels).values();
+            let sequences = sequences.to_vec();
             found.push(StoredFeature { name, path: path.to_owned(), leaf, sequences });
         }
     }

@@ -15,7 +15,7 @@ use tfseek::TensorDType;
 /// Maximum number of levels of features.
 const MAX_DEPTH: usize = 100;
 
-/// What precedes the class of a feature of TensorFlow Datasets.
+/// The package with the classes of TensorFlow Datasets.
 const CLASSES: &str = "tensorflow_datasets.core.features.";
 
 /// The fields of a protobuf feature that have its content.
@@ -175,7 +175,7 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
         return Err(content.refused("expected the name of a class, found \"\""));
     }
     let known = class.strip_prefix(CLASSES).unwrap_or_default();
-    // What the content of this class is called in a message.
+    // The names that a message has for the content of this class.
     let expects = |message: &[&str]| match content.message {
         Some(found) if !message.contains(&found) => {
             let expected = message.first().unwrap_or(&"");

@@ -1,4 +1,4 @@
-//! What all clones of a decoder share.
+//! The parts that all clones of a decoder share.
 
 use crate::array::NumberPools;
 use crate::compile::DecodePlan;

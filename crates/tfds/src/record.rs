@@ -146,8 +146,9 @@ impl Record {
                 Some(_) => {}
                 None => found = Some((steps, leaf)),
             }
-            let length = leaf.levels.get(place.depth).and_then(|level| level.length);
-            check_length(length, found.as_ref().map_or(0, |(steps, _)| steps.len()))?;
+            if let (Some(level), Some((steps, _))) = (leaf.levels.get(place.depth), &found) {
+                level.check(steps.len())?;
+            }
         }
         let steps = found.map_or(0..0, |(steps, _)| steps);
         Ok(RecordValue::Steps(Steps {
@@ -201,31 +202,13 @@ impl Record {
         let items = if leaf.levels.is_empty() { 0..1 } else { items };
         let stored = column.values();
         let (start, len) = (items.start.saturating_mul(per_item), items.len().saturating_mul(per_item));
-        let (values, start) = self.cast(leaf, stored, start..start.saturating_add(len))?;
+        let range = start..start.saturating_add(len);
+        let (values, start) = match self.0.parts.pools.cast(leaf.feature.dtype, stored, range)? {
+            Some(values) => (values, 0),
+            None => (stored.clone(), start),
+        };
         let array = |shape| Array { values, start, shape, dtype: leaf.feature.dtype };
         Ok(arranged(array, sequences, items.len(), shape, splits))
-    }
-
-    /// Returns stored values as values of the feature's type, and the number of the first one.
-    fn cast(&self, leaf: &Leaf, stored: &Values, range: Range<usize>) -> Result<(Values, usize)> {
-        let dtype = leaf.feature.dtype;
-        let pools = &self.0.parts.pools;
-        match (stored, dtype) {
-            (Values::Int64(_), TensorDType::Int64)
-            | (Values::Float32(_), TensorDType::Float32)
-            | (Values::Bytes(_), _) => Ok((stored.clone(), range.start)),
-            (Values::Int64(values), _) => {
-                let mut numbers = pools.take(dtype);
-                numbers.push_int64(values.get(range).unwrap_or_default())?;
-                Ok((pools.freeze(numbers), 0))
-            }
-            (Values::Float32(values), _) => {
-                let mut numbers = pools.take(dtype);
-                numbers.push_float32(values.get(range).unwrap_or_default())?;
-                Ok((pools.freeze(numbers), 0))
-            }
-            (Values::Array(_), _) => Ok((stored.clone(), range.start)),
-        }
     }
 
     /// Returns items that are made of one byte string each.
@@ -317,10 +300,10 @@ fn items_at(leaf: &Leaf, column: &Column, place: ElementAt) -> Result<(Range<usi
         let splits = splits_of(splits);
         let ends = splits.get(items.start..=items.end).unwrap_or_default();
         let (Some(&from), Some(&to)) = (ends.first(), ends.last()) else { continue };
-        if let Some(SequenceLevel { length: Some(length), .. }) = leaf.levels.get(k) {
+        if let Some(level) = leaf.levels.get(k) {
             for pair in ends.windows(2) {
                 if let [from, to] = pair {
-                    check_length(Some(*length), range(*from, *to).len())?;
+                    level.check(range(*from, *to).len())?;
                 }
             }
         }
@@ -361,15 +344,6 @@ fn arranged(
             RecordValue::Array(array(with(&[&[outer], &*lengths].concat())))
         }
         None => RecordValue::Ragged { values: array(with(&[items])), row_splits: splits },
-    }
-}
-
-fn check_length(expected: Option<u64>, found: usize) -> Result<()> {
-    match expected {
-        Some(expected) if expected != found as u64 => {
-            Err(wrong(format!("expected a sequence of {expected} items, found {found}")))
-        }
-        _ => Ok(()),
     }
 }
 

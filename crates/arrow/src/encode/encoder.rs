@@ -98,7 +98,7 @@ impl Encoder {
         mut f: impl FnMut(&[u8]) -> tfseek::Result<()>,
     ) -> Result<()> {
         self.check(batch)?;
-        if let Some(nested) = &self.nested {
+        if let Some(nested) = &mut self.nested {
             return nested.encode(batch, f);
         }
         let named = |column: &EncodedColumn| {

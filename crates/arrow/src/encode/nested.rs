@@ -1,5 +1,6 @@
 //! Rows with nested columns as records of a data set of TensorFlow Datasets.
 
+use super::values::strings;
 use crate::error::{Error, ErrorKind, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -9,14 +10,13 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tfseek_tfds::{Encoder as RecordEncoder, FeatureTree, Features, LeafClass, Scalars};
 
 /// The encoder of the rows of a schema.
 #[derive(Clone, Debug)]
 pub(super) struct NestedRows {
-    /// A record is set value by value, which one thread does at a time.
-    encoder: Arc<Mutex<RecordEncoder>>,
+    encoder: RecordEncoder,
     leaves: Vec<NestedLeaf>,
 }
 
@@ -62,12 +62,12 @@ impl NestedRows {
             };
             walk.node(feature, name, At { column, steps: &[], pending: 0 }, field.data_type())?;
         }
-        Ok(NestedRows { encoder: Arc::new(Mutex::new(encoder)), leaves })
+        Ok(NestedRows { encoder, leaves })
     }
 
     /// Calls `f` with the payload of each row, in order.
     pub(super) fn encode(
-        &self,
+        &mut self,
         batch: &RecordBatch,
         mut f: impl FnMut(&[u8]) -> tfseek::Result<()>,
     ) -> Result<()> {
@@ -81,7 +81,7 @@ impl NestedRows {
         for (leaf, column) in &columns {
             scalars.push(LeafScalars::new(&column.leaves, leaf.is_label).map_err(|e| named(leaf, e))?);
         }
-        let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
+        let encoder = &mut self.encoder;
         for row in 0..batch.num_rows() {
             for ((leaf, column), scalars) in columns.iter().zip(&scalars) {
                 let Some((lengths, range)) = column.row(row).map_err(|e| named(leaf, e).in_row(row))? else {
@@ -354,10 +354,11 @@ impl<'a> LeafScalars<'a> {
             DataType::Float64 => LeafScalars::Floats(numbers::<Float64Type, _>(array, |value| value)),
             DataType::Null => LeafScalars::Labels(vec![None; array.len()]),
             _ => {
-                let found = strings(array).ok_or_else(|| {
+                if !has_strings(array.data_type()) {
                     let reason = format!("expected numbers or byte strings, found {}", array.data_type());
-                    Error::from(ErrorKind::Value(reason.into()))
-                })?;
+                    return Err(ErrorKind::Value(reason.into()).into());
+                }
+                let found = strings(array)?;
                 match found.iter().enumerate().any(|(k, _)| is_null(k)) {
                     false => LeafScalars::Strings(found),
                     true => {
@@ -391,28 +392,10 @@ impl<'a> LeafScalars<'a> {
     }
 }
 
-/// Returns the strings of an array, those of a dictionary by its keys. A null is empty.
-fn strings(array: &ArrayRef) -> Option<Vec<&[u8]>> {
-    if let Some(dictionary) = array.as_any_dictionary_opt() {
-        let values = strings(dictionary.values())?;
-        let keys =
-            if dictionary.values().is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() };
-        return Some(keys.into_iter().map(|key| values.get(key).copied().unwrap_or_default()).collect());
+/// Returns true for the type of byte strings or texts, or of a dictionary of them.
+fn has_strings(found: &DataType) -> bool {
+    match found {
+        DataType::Dictionary(_, values) => has_strings(values),
+        other => other.is_string() || other.is_binary(),
     }
-    Some(match array.data_type() {
-        DataType::Utf8 => array.as_string::<i32>().iter().map(text).collect(),
-        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(text).collect(),
-        DataType::Utf8View => array.as_string_view().iter().map(text).collect(),
-        DataType::Binary => array.as_binary::<i32>().iter().map(Option::unwrap_or_default).collect(),
-        DataType::LargeBinary => array.as_binary::<i64>().iter().map(Option::unwrap_or_default).collect(),
-        DataType::BinaryView => array.as_binary_view().iter().map(Option::unwrap_or_default).collect(),
-        DataType::FixedSizeBinary(_) => {
-            array.as_fixed_size_binary().iter().map(Option::unwrap_or_default).collect()
-        }
-        _ => return None,
-    })
-}
-
-fn text(text: Option<&str>) -> &[u8] {
-    text.unwrap_or_default().as_bytes()
 }

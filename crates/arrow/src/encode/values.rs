@@ -172,7 +172,7 @@ fn put_cast<T: ArrowPrimitiveType, O>(leaves: &dyn Array, out: &mut Vec<O>, cast
 }
 
 /// Returns byte strings and text. Nulls are any strings.
-fn strings(leaves: &dyn Array) -> Result<Vec<&[u8]>> {
+pub(super) fn strings(leaves: &dyn Array) -> Result<Vec<&[u8]>> {
     let len = leaves.len();
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
         let values = strings(dictionary.values())?;

@@ -21,7 +21,7 @@ pub(super) struct Plan<'a> {
     pub(super) sets: Vec<PlannedSet>,
 }
 
-/// What decides about the names of the files.
+/// The form of the names of the files.
 enum Target<'a> {
     Pattern(OutPattern),
     Prepared(PreparedCopy<'a>),

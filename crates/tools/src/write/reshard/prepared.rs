@@ -52,7 +52,7 @@ pub(super) struct PreparedCopy<'a> {
     out: PathBuf,
     /// The files that are copied as they are.
     files: Vec<PathBuf>,
-    /// Where the files are until all are complete.
+    /// The folder of the files until all are complete.
     staging: TempDir,
     parents: Parents,
 }
