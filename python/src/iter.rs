@@ -18,17 +18,53 @@ const WINDOW: u64 = 64;
 pub(crate) struct DatasetIterator {
     shared: Arc<SharedDataset>,
     ids: Ids,
-    state: Mutex<IteratorState>,
+    state: Mutex<Windows<(u64, Region)>>,
 }
 
-#[derive(Default)]
-struct IteratorState {
+/// The records of an iterator that were fetched ahead, as items `T`.
+pub(crate) struct Windows<T> {
     /// Position after the fetched records.
     next: u64,
-    ready: VecDeque<(u64, Region)>,
+    ready: VecDeque<T>,
     /// Error that follows the records in `ready`.
     failed: Option<tfseek::Error>,
     ended: bool,
+}
+
+impl<T> Default for Windows<T> {
+    fn default() -> Windows<T> {
+        Windows { next: 0, ready: VecDeque::new(), failed: None, ended: false }
+    }
+}
+
+impl<T> Windows<T> {
+    /// Returns the next item. `fetch` appends those of the first of some records, at least one unless it fails: if access is slow, fewer than
+    /// requested, so that signals are checked in time.
+    pub(crate) fn step(
+        &mut self,
+        records: &Ids,
+        window: u64,
+        fetch: impl FnOnce(&[u64], &mut Vec<T>) -> tfseek::Result<()>,
+    ) -> tfseek::Result<Option<T>> {
+        if self.ready.is_empty() && self.failed.is_none() && !self.ended && self.next < records.len() {
+            let end = (self.next + window).min(records.len());
+            let ids: Vec<u64> = (self.next..end).map(|k| records.at(k)).collect();
+            let mut found = Vec::with_capacity(ids.len());
+            self.failed = fetch(&ids, &mut found).err();
+            self.next += found.len() as u64;
+            self.ready.extend(found);
+        }
+        if let Some(item) = self.ready.pop_front() {
+            return Ok(Some(item));
+        }
+        match self.failed.take() {
+            Some(e) => {
+                self.ended = true;
+                Err(e)
+            }
+            None => Ok(None),
+        }
+    }
 }
 
 impl DatasetIterator {
@@ -38,34 +74,12 @@ impl DatasetIterator {
 
     fn step(&self) -> tfseek::Result<Option<(u64, Region)>> {
         let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(item) = state.ready.pop_front() {
-            return Ok(Some(item));
-        }
-        if let Some(e) = state.failed.take() {
-            state.ended = true;
-            return Err(e);
-        }
-        if state.ended || state.next >= self.ids.len() {
-            return Ok(None);
-        }
-        let end = (state.next + WINDOW).min(self.ids.len());
-        let ids: Vec<u64> = (state.next..end).map(|k| self.ids.at(k)).collect();
-        let mut found = Vec::with_capacity(ids.len());
-        state.failed = self.shared.payloads(&ids, &mut TimeSlice::new(), &mut found).err();
-        // If access is slow, fewer records than requested are returned, so that signals are checked in time.
-        state.next += found.len() as u64;
-        state.ready.extend(ids.into_iter().zip(found));
-        match (state.ready.pop_front(), state.failed.take()) {
-            (Some(item), failed) => {
-                state.failed = failed;
-                Ok(Some(item))
-            }
-            (None, Some(e)) => {
-                state.ended = true;
-                Err(e)
-            }
-            (None, None) => Ok(None),
-        }
+        state.step(&self.ids, WINDOW, |ids, items| {
+            let mut found = Vec::with_capacity(ids.len());
+            let fetched = self.shared.payloads(ids, &mut TimeSlice::new(), &mut found);
+            items.extend(ids.iter().copied().zip(found));
+            fetched
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use tfseek_tfds::Decoder;
 /// Record size in bytes below which a second copy is cheap.
 const SMALL: u64 = 16 << 10;
 
-/// What the records of a source are parsed to.
+/// The form that the records of a source are parsed to.
 #[derive(Clone)]
 pub(crate) enum SourceSpec {
     Schema(tfseek::Schema),

@@ -5,18 +5,19 @@ use crate::dataset::PyDataset;
 use crate::error::{self, BindingError, Result};
 use crate::headroom;
 use crate::ids::{self, Ids};
+use crate::iter::Windows;
 use crate::options::Choice;
 use crate::rows::PyPayload;
 use crate::shared::SharedDataset;
 use crate::strings::BytesAs;
 use crate::tfds_batch::Nesting;
+use crate::tfds_scan::{check_digest, digest};
 use crate::tfds_value as values;
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use tfseek::batch::Row;
@@ -72,13 +73,6 @@ pub(crate) struct TfdsFeatures {
     folder: PathBuf,
     features: Features,
     warnings: Vec<String>,
-}
-
-impl TfdsFeatures {
-    /// Returns a number that is another one for other features.
-    fn digest(&self) -> u32 {
-        tfseek::crc::crc32c(format!("{:?}", self.features).as_bytes())
-    }
 }
 
 #[pymethods]
@@ -144,7 +138,7 @@ impl TfdsFeatures {
         let py = slf.py();
         let this = slf.get();
         let read = slf.get_type().getattr(intern!(py, "_read"))?;
-        let args = (this.folder.as_os_str(), this.digest()).into_pyobject(py)?;
+        let args = (this.folder.as_os_str(), digest(&this.features)).into_pyobject(py)?;
         (read, args).into_pyobject(py)
     }
 
@@ -152,11 +146,7 @@ impl TfdsFeatures {
     #[staticmethod]
     fn _read(py: Python<'_>, folder: PathBuf, digest: u32) -> Result<TfdsFeatures> {
         let found = TfdsFeatures::new(py, folder)?;
-        if found.digest() != digest {
-            let folder = found.folder.display();
-            let message = format!("{folder}: the features have changed since they were pickled");
-            return Err(BindingError::error(py, message));
-        }
+        check_digest(py, &found.folder, &found.features, digest)?;
         Ok(found)
     }
 }
@@ -179,19 +169,14 @@ fn tree<'py>(py: Python<'py>, feature: &FeatureTree) -> PyResult<Bound<'py, PyTu
 
 fn fields<'py>(py: Python<'py>, leaf: &LeafFeature) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    let text = leaf.to_string();
-    let class = match &leaf.class {
-        LeafClass::Unknown(class) => class,
-        _ => text.split('(').next().unwrap_or_default(),
-    };
     let (labels, box_format, sample_rate, lazy) = match &leaf.class {
         LeafClass::Label(labels) | LeafClass::Image(Some(labels)) => (Some(labels), None, None, false),
         LeafClass::Box(format) => (None, Some(&**format), None, false),
         LeafClass::Audio { sample_rate, lazy } => (None, None, Some(*sample_rate), *lazy),
         _ => (None, None, None, false),
     };
-    dict.set_item("text", &text)?;
-    dict.set_item("kind", class)?;
+    dict.set_item("text", leaf.to_string())?;
+    dict.set_item("kind", leaf.class.name())?;
     dict.set_item("dtype", leaf.dtype.to_string())?;
     dict.set_item("shape", PyTuple::new(py, &leaf.shape)?)?;
     dict.set_item("encoding", leaf.encoding.to_string())?;
@@ -433,40 +418,13 @@ pub(crate) struct TfdsIterator {
     decoder: Decoder,
     shared: Arc<SharedDataset>,
     ids: Ids,
-    state: Mutex<IteratorState>,
-}
-
-#[derive(Default)]
-struct IteratorState {
-    /// Position after the decoded records.
-    next: u64,
-    ready: VecDeque<RecordValue>,
-    /// Error that follows the records in `ready`.
-    failed: Option<tfseek::Error>,
-    ended: bool,
+    state: Mutex<Windows<RecordValue>>,
 }
 
 impl TfdsIterator {
     fn step(&self) -> tfseek::Result<Option<RecordValue>> {
         let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if state.ready.is_empty() && state.failed.is_none() && !state.ended && state.next < self.ids.len() {
-            let end = (state.next + WINDOW).min(self.ids.len());
-            let ids: Vec<u64> = (state.next..end).map(|k| self.ids.at(k)).collect();
-            let mut found = Vec::with_capacity(ids.len());
-            state.failed = decode_many(&self.decoder, &self.shared, &ids, &mut found).err();
-            state.next += found.len() as u64;
-            state.ready.extend(found);
-        }
-        if let Some(item) = state.ready.pop_front() {
-            return Ok(Some(item));
-        }
-        match state.failed.take() {
-            Some(e) => {
-                state.ended = true;
-                Err(e)
-            }
-            None => Ok(None),
-        }
+        state.step(&self.ids, WINDOW, |ids, found| decode_many(&self.decoder, &self.shared, ids, found))
     }
 }
 

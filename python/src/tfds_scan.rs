@@ -5,7 +5,7 @@ use crate::options::Choice;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::Filter;
 use tfseek_arrow::{ClassLabels, Converter, Options};
@@ -31,6 +31,20 @@ pub(crate) struct NestedSpec {
     text: bool,
     /// Names of the columns.
     columns: Vec<String>,
+}
+
+/// Returns a number that is another one for other features.
+pub(crate) fn digest(features: &Features) -> u32 {
+    tfseek::crc::crc32c(format!("{features:?}").as_bytes())
+}
+
+/// Checks that features that were read again are those of a pickled object.
+pub(crate) fn check_digest(py: Python<'_>, folder: &Path, features: &Features, expected: u32) -> Result<()> {
+    if digest(features) == expected {
+        return Ok(());
+    }
+    let message = format!("{}: the features have changed since they were pickled", folder.display());
+    Err(BindingError::error(py, message))
 }
 
 impl NestedSpec {
@@ -65,11 +79,6 @@ impl NestedSpec {
     /// Returns a condition that knows the names of labels.
     pub(crate) fn named(&self, condition: &Filter) -> tfseek::Result<Filter> {
         self.features.filter(condition)
-    }
-
-    /// Returns a number that is another one for other features.
-    fn digest(&self) -> u32 {
-        tfseek::crc::crc32c(format!("{:?}", self.features).as_bytes())
     }
 
     /// Returns the paths that a name selects among the selected ones: a column, a feature, or a feature below a selected one.
@@ -138,7 +147,7 @@ impl NestedSpec {
             ClassLabels::Names => "names",
             ClassLabels::Numbers => "numbers",
         };
-        let arguments = (this.folder.as_os_str(), this.digest(), &this.select, labels, this.text);
+        let arguments = (this.folder.as_os_str(), digest(&this.features), &this.select, labels, this.text);
         (read, arguments.into_pyobject(py)?).into_pyobject(py)
     }
 
@@ -153,11 +162,7 @@ impl NestedSpec {
         text: bool,
     ) -> Result<NestedSpec> {
         let found = NestedSpec::new(py, folder, select, labels, text)?;
-        if found.digest() != digest {
-            let folder = found.folder.display();
-            let message = format!("{folder}: the features have changed since they were pickled");
-            return Err(BindingError::error(py, message));
-        }
+        check_digest(py, &found.folder, &found.features, digest)?;
         Ok(found)
     }
 
