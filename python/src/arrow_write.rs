@@ -1,4 +1,4 @@
-//! `tfseek.write`: record batches of any library as records.
+//! `tfseek.write`: record batches of any library as records, in files or as a data set.
 
 use crate::error::{BindingError, Result, arrow_failure};
 use crate::exit;
@@ -6,7 +6,9 @@ use crate::foreign::ForeignStream;
 use crate::hooks;
 use crate::options::{Choice, argument};
 use crate::reshard::{self, ShardsOption, size_argument};
+use crate::tfds;
 use crate::wait::{self, Progress, Unit};
+use arrow_schema::Schema as ArrowSchema;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
@@ -14,9 +16,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tfseek::{Compression, ErrorKind};
 use tfseek_arrow::{Encoder, EncoderOptions};
+use tfseek_tfds::{Features, SetMetadata, TfdsError};
 use tfseek_tools::ToolsError;
 use tfseek_tools::reshard::ReshardSet;
-use tfseek_tools::set::{SetOptions, SetWriter};
+use tfseek_tools::set::{DataSetWriter, SetOptions, SetWriter};
 
 /// A set that was written: its path, its shards, and the numbers of records and bytes.
 pub(crate) type Written = (OsString, Vec<OsString>, u64, u64);
@@ -26,6 +29,8 @@ pub(crate) enum WriteFailure {
     Stream(String),
     /// The error of a batch, and the number of rows before it.
     Row(tfseek_arrow::Error, u64),
+    /// The error of a split.
+    Split(String, Box<WriteFailure>),
     Set(ToolsError),
 }
 
@@ -43,24 +48,30 @@ impl From<tfseek::Error> for WriteFailure {
 
 impl WriteFailure {
     pub(crate) fn raise(self, py: Python<'_>) -> BindingError {
+        self.raise_in(py, "")
+    }
+
+    /// Raises the error of the part of a set that the text names.
+    fn raise_in(self, py: Python<'_>, part: &str) -> BindingError {
         match self {
-            WriteFailure::Stream(text) => BindingError::error(py, format!("stream: {text}")),
+            WriteFailure::Split(name, e) => e.raise_in(py, &format!("split {name:?}: ")),
+            WriteFailure::Stream(text) => BindingError::error(py, format!("{part}stream: {text}")),
             WriteFailure::Set(e) => reshard::failure(py, e),
             WriteFailure::Row(e, before) => match e.into_record_error() {
                 Ok(e) => e.into(),
-                Err(e) => row_error(py, &e, before),
+                Err(e) => row_error(py, &e, before, part),
             },
         }
     }
 }
 
 /// Returns the exception of a value that cannot be written. `before` is the number of rows before the batch.
-fn row_error(py: Python<'_>, e: &tfseek_arrow::Error, before: u64) -> BindingError {
+fn row_error(py: Python<'_>, e: &tfseek_arrow::Error, before: u64, part: &str) -> BindingError {
     let row = e.row.map(|row| before.saturating_add(row as u64));
     let column = e.column.as_deref().map(|column| format!("column {column:?}: ")).unwrap_or_default();
     let row_text = row.map(|row| format!("row {row}: ")).unwrap_or_default();
     let raised = hooks::data_error(py).and_then(|class| {
-        let raised = class.call1((format!("{row_text}{column}{}", e.kind),))?;
+        let raised = class.call1((format!("{part}{row_text}{column}{}", e.kind),))?;
         raised.setattr(pyo3::intern!(py, "row"), row)?;
         raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
         Ok(raised)
@@ -87,8 +98,17 @@ impl StreamRows {
         for (column, feature) in argument::<Vec<(String, String)>>(arguments, "rename")? {
             options = options.rename(column, feature);
         }
+        StreamRows::encoded(py, stream, |schema| Encoder::new(schema, &options))
+    }
+
+    /// Begins a stream, whose rows the encoder of its schema makes records.
+    fn encoded(
+        py: Python<'_>,
+        stream: &Bound<'_, PyAny>,
+        encoder: impl FnOnce(&ArrowSchema) -> std::result::Result<Encoder, tfseek_arrow::Error>,
+    ) -> Result<StreamRows> {
         let stream = ForeignStream::begin(stream)?;
-        match Encoder::new(&stream.schema(), &options) {
+        match encoder(&stream.schema()) {
             Ok(encoder) => Ok(StreamRows { stream, encoder }),
             Err(e) => {
                 // Its functions may wait for a thread that needs the GIL.
@@ -132,14 +152,7 @@ pub(crate) fn write_stream(
     arguments: &Bound<'_, PyDict>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Written> {
-    let mut options = SetOptions::new(argument::<PathBuf>(arguments, "out")?);
-    options.shards = argument::<Option<ShardsOption>>(arguments, "shards")?.map(|shards| shards.0);
-    options.records = argument(arguments, "rows")?;
-    let compression: Option<Choice<Compression>> = argument(arguments, "compression")?;
-    options.compression = compression.map(|choice| choice.0);
-    options.members = size_argument(arguments, "members")?;
-    options.index = argument(arguments, "index")?;
-    options.force = argument(arguments, "force")?;
+    let options = set_options(arguments)?;
     let progress = Progress::new(py, progress, "writing", Unit::Records)?;
     let mut rows = StreamRows::new(py, stream, arguments)?;
     let written = wait::run(py, progress, move |call| {
@@ -155,6 +168,60 @@ pub(crate) fn write_stream(
     exit::stop_at_exit(py);
     let set = written?.map_err(|e| e.raise(py))?;
     Ok(of_set(set))
+}
+
+/// Writes streams as the splits of a data set with the features of a folder. `tfseek.write` calls it and has the documentation.
+#[pyfunction]
+pub(crate) fn write_data_set(
+    py: Python<'_>,
+    splits: Vec<(String, Bound<'_, PyAny>, Option<u64>)>,
+    features: PathBuf,
+    arguments: &Bound<'_, PyDict>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<Vec<Written>> {
+    let options = set_options(arguments)?;
+    let progress = Progress::new(py, progress, "writing", Unit::Records)?;
+    let read = || -> std::result::Result<(SetMetadata, Features), TfdsError> {
+        let metadata = SetMetadata::find(&features)?;
+        let (features, _) = Features::read(metadata.folder())?;
+        Ok((metadata, features))
+    };
+    let (metadata, features) = py.detach(read).map_err(|e| tfds::failure(py, &e))?;
+    let mut rows = Vec::new();
+    for (name, stream, records) in splits {
+        let stream = StreamRows::encoded(py, &stream, |schema| Encoder::of_features(&features, schema))?;
+        rows.push((name, stream, records));
+    }
+    let written = wait::run(py, progress, move |call| {
+        call.expect(rows.iter().try_fold(0u64, |sum, (_, _, records)| sum.checked_add((*records)?)));
+        let advance = call.callback();
+        let write = || -> Result<Vec<ReshardSet>, WriteFailure> {
+            let mut writer = DataSetWriter::new(metadata, &options)?;
+            for (name, mut rows, records) in rows {
+                let written = writer.split(&name, records, &|_| advance(0), |split| {
+                    rows.write(&advance, |payload| split.write(payload))
+                });
+                written.map_err(|e| WriteFailure::Split(name, Box::new(e)))?;
+            }
+            Ok(writer.close()?)
+        };
+        Ok(write())
+    });
+    exit::stop_at_exit(py);
+    Ok(written?.map_err(|e| e.raise(py))?.into_iter().map(of_set).collect())
+}
+
+/// Returns the options of `tfseek.write`.
+fn set_options(arguments: &Bound<'_, PyDict>) -> Result<SetOptions> {
+    let mut options = SetOptions::new(argument::<PathBuf>(arguments, "out")?);
+    options.shards = argument::<Option<ShardsOption>>(arguments, "shards")?.map(|shards| shards.0);
+    options.records = argument(arguments, "rows")?;
+    let compression: Option<Choice<Compression>> = argument(arguments, "compression")?;
+    options.compression = compression.map(|choice| choice.0);
+    options.members = size_argument(arguments, "members")?;
+    options.index = argument(arguments, "index")?;
+    options.force = argument(arguments, "force")?;
+    Ok(options)
 }
 
 /// Returns a set for Python.

@@ -119,6 +119,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reshard::prepared_shards, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::reshard, m)?)?;
     m.add_function(wrap_pyfunction!(arrow_write::write_stream, m)?)?;
+    m.add_function(wrap_pyfunction!(arrow_write::write_data_set, m)?)?;
     m.add_class::<tasks::TaskWriterCore>()?;
     m.add_function(wrap_pyfunction!(tasks::check_job, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::file_ending, m)?)?;

@@ -4,6 +4,7 @@ use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed, argument};
 use crate::reading::size_of;
+use crate::tfds;
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
 use pyo3::Borrowed;
@@ -65,6 +66,7 @@ pub(crate) fn size_argument(arguments: &Bound<'_, PyDict>, name: &str) -> Result
 pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
     match e {
         ToolsError::Error(e) => e.into(),
+        ToolsError::Tfds(e) => tfds::failure(py, &e),
         ToolsError::Options(_)
         | ToolsError::Path { .. }
         | ToolsError::Split(_)

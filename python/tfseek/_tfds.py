@@ -112,6 +112,11 @@ class Dataset:
         return self.records.scan(columns, spec, **options)
 
     @property
+    def folder(self) -> str:
+        """Path of the folder of the version."""
+        return os.fspath(self._features.folder)
+
+    @property
     def features(self) -> FeaturesDict:
         """The features, as a tree: ``features["objects"]["bbox"]``."""
         return cast(FeaturesDict, features_of(self._features))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, overload
 
-from . import _tfseek
+from . import _tfds, _tfseek
 from ._progress import Progress
+
+#: What states the features of a data set of TensorFlow Datasets: its folder, or the opened data set.
+FeaturesOf = Union[str, "os.PathLike[str]", _tfds.Builder, _tfds.Dataset]
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class WrittenSet:
     bytes: int
 
 
+@overload
 def write(
     stream: Any,
     out: Union[str, "os.PathLike[str]"],
@@ -37,8 +41,34 @@ def write(
     index: bool = False,
     rows: Optional[int] = None,
     force: bool = False,
+    features: None = None,
     progress: Progress = None,
-) -> WrittenSet:
+) -> WrittenSet: ...
+@overload
+def write(
+    stream: Mapping[str, Any],
+    out: Union[str, "os.PathLike[str]"],
+    *,
+    shards: Optional[Union[int, str]] = None,
+    index: bool = False,
+    features: FeaturesOf,
+    progress: Progress = None,
+) -> dict[str, WrittenSet]: ...
+def write(
+    stream: Any,
+    out: Union[str, "os.PathLike[str]"],
+    *,
+    shards: Optional[Union[int, str]] = None,
+    feature_lists: Union[str, Iterable[str]] = (),
+    rename: Optional[Mapping[str, str]] = None,
+    compression: Optional[str] = None,
+    members: Optional[Union[int, str]] = None,
+    index: bool = False,
+    rows: Optional[int] = None,
+    force: bool = False,
+    features: Optional[FeaturesOf] = None,
+    progress: Progress = None,
+) -> Union[WrittenSet, dict[str, WrittenSet]]:
     """Writes the rows of a table, a data frame or a stream as Examples, in their order.
 
     ``stream`` is any object with the method ``__arrow_c_stream__``: a table or a reader of PyArrow, a data frame of Polars or pandas, a
@@ -49,6 +79,11 @@ def write(
     become int64, floats float, text and byte strings bytes. Lists and tensors of fixed shape are flattened, dictionaries are looked up. A value that
     would change is an error: an integer above 2^63 - 1, and a float64 that float32 does not have exactly. So are a null inside
     a list, and columns of other types, for example times.
+
+    With ``features``, ``stream`` is a dict of streams, the splits, and ``out`` becomes the folder of a data set that TensorFlow Datasets and :func:`tfseek.tfds.open` read. Its
+    features and its description are those of another data set: an opened one, or its folder. Columns are those of :meth:`tfseek.tfds.Dataset.scan`: structs for dicts, lists for
+    sequences and shapes, names or numbers for labels, and the bytes of files for pictures. ``out`` is new or empty, and may end in a number of shards of each
+    split (``new/mnist/3.0.1@8``). The result is a dict of the splits. The options ``shards``, ``index`` and ``progress`` have their meaning; others are refused.
 
     shards: the number of shards, or their size as text (``"200MB"``), for ``out`` without a number. Shards have equal numbers of records, or
         about equal sizes.
@@ -69,14 +104,32 @@ def write(
     arguments = {
         "out": os.fspath(out),
         "shards": shards,
-        "rows": known_rows(stream) if rows is None else rows,
+        "rows": rows,
         "compression": compression,
         "members": members,
         "index": bool(index),
         "force": bool(force),
-        **encoding(feature_lists, rename),
     }
+    if features is not None:
+        for name, given in (("feature_lists", feature_lists), ("rename", rename), ("rows", rows is not None)):
+            if given:
+                raise ValueError(f"{name}: expected no such option with features=, found one")
+        return _write_splits(stream, features, arguments, progress)
+    if isinstance(stream, Mapping):
+        found = type(stream).__name__
+        raise TypeError(f"stream: expected an object with the method __arrow_c_stream__, or features= with a dict of splits, found {found}")
+    arguments.update(encoding(feature_lists, rename), rows=known_rows(stream) if rows is None else rows)
     return WrittenSet(*_tfseek.write_stream(stream, arguments, progress))
+
+
+def _write_splits(splits: Any, features: FeaturesOf, arguments: dict[str, Any], progress: Progress) -> dict[str, WrittenSet]:
+    """Writes a data set of TensorFlow Datasets."""
+    if not isinstance(splits, Mapping) or not all(isinstance(name, str) for name in splits):
+        raise TypeError(f"stream: expected a dict of streams such as {{'train': table}} with features=, found {type(splits).__name__}")
+    folder = features.folder if isinstance(features, (_tfds.Builder, _tfds.Dataset)) else os.fspath(features)
+    streams = [(name, stream, known_rows(stream)) for name, stream in splits.items()]
+    written = _tfseek.write_data_set(streams, os.path.expanduser(folder), arguments, progress)
+    return {name: WrittenSet(*part) for name, part in zip(splits, written)}
 
 
 def encoding(feature_lists: Union[str, Iterable[str]], rename: Optional[Mapping[str, str]]) -> dict[str, Any]:

@@ -140,7 +140,7 @@ impl std::ops::Deref for InputFile {
     }
 }
 
-fn failure(e: TfdsError) -> Failure {
+pub(crate) fn failure(e: TfdsError) -> Failure {
     let text = e.to_string();
     match e.into_kind() {
         TfdsErrorKind::Error(e) => e.into(),

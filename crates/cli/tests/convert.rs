@@ -281,6 +281,48 @@ fn a_folder_of_tensorflow_datasets_has_the_columns_of_its_features() {
         let ran = dir.run(&["convert", "t.parquet", "back.tfrecord"]);
         assert!(ran.code != 0 && ran.err.contains("column \"inner\""), "{input}: {}", ran.err);
     }
+    // With the features, the rows of all tables of a name are a split, and each record is an equal one.
+    fs::create_dir(dir.path("tables")).unwrap();
+    convert(&dir, &["set[train[:1]]", "tables/train-00000-of-00002.parquet"]);
+    convert(&dir, &["set[train[1:]]", "tables/train-00001-of-00002.parquet"]);
+    convert(&dir, &["set", "tables/test.parquet"]);
+    let tables =
+        ["tables/train-00000-of-00002.parquet", "tables/train-00001-of-00002.parquet", "tables/test.parquet"];
+    let ran = dir.run(&[&["convert", "--schema", "set"], &tables[..], &["new@2"]].concat());
+    let lines = "new/a-train.tfrecord@2: 2 records, 2 shards, 80 bytes\nnew/a-test.tfrecord@2: 2 records, 2 shards, 80 bytes\n";
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, lines, ""));
+    same_digests(&dir, "example", ["set/a-train.tfrecord", "new[train]"]);
+    same_digests(&dir, "example", ["set/a-train.tfrecord", "new[test]"]);
+    assert_eq!(
+        fs::read(dir.path("new/features.json")).unwrap(),
+        fs::read(dir.path("set/features.json")).unwrap()
+    );
+    // Arrow, a stated size, and a report.
+    convert(&dir, &["set", "test.arrow"]);
+    let ran = dir.run(&["convert", "--json", "--shard-size", "1", "--schema", "set", "test.arrow", "sized"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &report["records"]), (0, &2.into()), "{}", ran.err);
+    assert_eq!(report["sets"][0]["shards"][1], "sized/a-test.tfrecord-00001-of-00002");
+    // Nothing is left of what is refused.
+    fs::copy(dir.path("t.parquet"), dir.path("a b.parquet")).unwrap();
+    fs::write(dir.path("t.jsonl"), "{}").unwrap();
+    for (args, code, words) in [
+        (["t.parquet", "new", "--schema", "set"].as_slice(), 2, "expected a new or an empty folder"),
+        (&["a b.parquet", "other", "--schema", "set"], 2, "expected a name of letters, digits"),
+        (
+            &["t.jsonl", "other", "--schema", "set"],
+            2,
+            "expected Parquet or Arrow for a data set, found JSON lines",
+        ),
+        (&["set/a-train.tfrecord", "other", "--schema", "set"], 2, "found TFRecord"),
+        (&["t.parquet", "other", "--schema", "tables"], 1, "dataset_info.json"),
+        (&["t.parquet", "set/x", "--schema", "set"], 2, "set/x"),
+        (&["t.parquet", "other", "--schema", "set", "--text", "x"], 2, "--text: expected --schema FILE"),
+        (&["t.parquet", "other", "--schema", "set", "--force"], 2, "which is never replaced"),
+    ] {
+        dir.run(&[&["convert"], args].concat()).fails(code, &[words]);
+        assert!(!dir.path("other").exists() && !dir.path("set/x").exists(), "{args:?}");
+    }
     for inputs in [["set/*.tfrecord"].as_slice(), &["set", "--schema", "schema"]] {
         fs::write(dir.path("schema"), dir.run(&["schema", "--all", "--json", "set/a-train.tfrecord"]).out)
             .unwrap();

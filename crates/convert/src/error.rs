@@ -12,6 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 #[cfg(feature = "tables")]
 use tfseek_arrow::ErrorKind;
+#[cfg(feature = "tables")]
+use tfseek_tfds::TfdsError;
 use tfseek_tools::{OutputConflict, ToolsError};
 
 /// The reason why files were not converted. No output has its name then.
@@ -24,6 +26,9 @@ pub enum ConvertError {
     Options(String),
     /// An output must not be written.
     Conflict(OutputConflict),
+    /// A data set of TensorFlow Datasets cannot be written.
+    #[cfg(feature = "tables")]
+    DataSet(TfdsError),
     /// The records do not fit into a table.
     Records(String),
     /// A file has other data than expected.
@@ -104,6 +109,8 @@ impl fmt::Display for ConvertError {
             ConvertError::Error(e) => e.fmt(f),
             ConvertError::Options(reason) => f.write_str(reason),
             ConvertError::Conflict(conflict) => conflict.fmt(f),
+            #[cfg(feature = "tables")]
+            ConvertError::DataSet(e) => e.fmt(f),
             ConvertError::Records(reason) => f.write_str(reason),
             ConvertError::Data { path, reason } => write!(f, "{}: {reason}", path.display()),
             ConvertError::Sink(e) => e.fmt(f),
@@ -117,6 +124,8 @@ impl std::error::Error for ConvertError {
         match self {
             ConvertError::Error(e) => Some(e),
             ConvertError::Conflict(conflict) => Some(conflict),
+            #[cfg(feature = "tables")]
+            ConvertError::DataSet(e) => Some(e),
             ConvertError::Json { error, .. } => Some(error),
             ConvertError::Sink(e) => Some(e),
             ConvertError::Options(_) | ConvertError::Records(_) | ConvertError::Data { .. } => None,
@@ -167,6 +176,8 @@ impl From<ToolsError> for ConvertError {
         match e {
             ToolsError::Error(e) => ConvertError::Error(e),
             ToolsError::Conflict(conflict) => ConvertError::Conflict(conflict),
+            #[cfg(feature = "tables")]
+            ToolsError::Tfds(e) => ConvertError::DataSet(e),
             e => ConvertError::Options(e.to_string()),
         }
     }

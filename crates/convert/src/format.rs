@@ -71,6 +71,17 @@ impl FileFormat {
     }
 }
 
+impl FileFormat {
+    /// Returns the error of a table in a build without them.
+    #[cfg(not(feature = "tables"))]
+    pub(crate) fn missing(self, path: &Path) -> ConvertError {
+        let path = path.display();
+        ConvertError::Options(format!(
+            "{path}: expected another format, because this build has no tables, found {self}"
+        ))
+    }
+}
+
 impl fmt::Display for FileFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -17,7 +17,7 @@
 //! the table, under `tfseek.feature_lists`.
 //!
 //! The table of a data set of TensorFlow Datasets ([`ExportOptions::data_set`]) has nested columns of decoded values, as
-//! [`Converter::of_features`](tfseek_arrow::Converter::of_features) makes them.
+//! [`Converter::of_features`](tfseek_arrow::Converter::of_features) makes them. [`import_data_set`] makes a data set of such tables.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -52,6 +52,7 @@ mod exact;
 mod format;
 #[cfg(feature = "tables")]
 mod guard;
+mod import;
 mod input;
 #[cfg(feature = "tables")]
 mod ipc;
@@ -68,13 +69,18 @@ mod records;
 #[cfg(feature = "tables")]
 mod rows;
 #[cfg(feature = "tables")]
+mod splits;
+#[cfg(feature = "tables")]
 mod table;
 
 pub use error::ConvertError;
 pub use format::FileFormat;
 pub use input::ImportInput;
 pub use options::{ConvertReport, ExportOptions, ImportOptions};
+#[cfg(feature = "tables")]
+pub use splits::import_data_set;
 
+use import::{import_to, record_count};
 use input::ImportTarget;
 use out::Written;
 use records::SelectedRecords;
@@ -141,7 +147,7 @@ fn export_table(
     _: &ExportOptions,
     _: &dyn Fn(u64),
 ) -> Result<Written, ConvertError> {
-    Err(no_tables(out, format))
+    Err(format.missing(out))
 }
 
 /// Writes the records of a dataset as an Arrow IPC stream, and returns their number.
@@ -182,7 +188,7 @@ pub fn import(
     let mut set = SetOptions::new(out);
     set.shards = options.shards;
     set.force = options.force;
-    set.records = count(&inputs, from)?;
+    set.records = record_count(&inputs, from)?;
     let mut writer = SetWriter::new(&set)?;
     import_to(inputs, from, &mut ImportTarget::Set(&mut writer), options, progress)?;
     let set = writer.close(&|_| ControlFlow::Continue(()))?;
@@ -202,71 +208,4 @@ pub fn import_stream(
     let inputs: Vec<ImportInput> = inputs.into_iter().map(Into::into).collect();
     let from = input::format(&inputs, options)?;
     import_to(inputs, from, &mut ImportTarget::Stream(out), options, progress)
-}
-
-fn import_to(
-    inputs: Vec<ImportInput>,
-    from: FileFormat,
-    target: &mut ImportTarget<'_>,
-    options: &ImportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
-    match from {
-        FileFormat::Bare => bare::import(inputs, target, options, progress),
-        FileFormat::JsonLines | FileFormat::TfRecord(_) => {
-            json_lines::import(inputs, target, options, progress)
-        }
-        FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => {
-            inputs.iter().try_for_each(|input| import_table(input.path(), from, target, options, progress))
-        }
-    }
-}
-
-/// Returns the number of records, if the files state it.
-#[cfg(feature = "tables")]
-fn count(inputs: &[ImportInput], from: FileFormat) -> Result<Option<u64>, ConvertError> {
-    match from {
-        FileFormat::Parquet => rows::count_parquet(inputs.iter().map(ImportInput::path)).map(Some),
-        _ => Ok(None),
-    }
-}
-
-#[cfg(not(feature = "tables"))]
-fn count(_: &[ImportInput], _: FileFormat) -> Result<Option<u64>, ConvertError> {
-    Ok(None)
-}
-
-/// Writes the rows of a table.
-#[cfg(feature = "tables")]
-fn import_table(
-    path: &Path,
-    from: FileFormat,
-    target: &mut ImportTarget<'_>,
-    options: &ImportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
-    match from {
-        FileFormat::Parquet => rows::import_parquet(path, target, options, progress),
-        _ => rows::import_ipc(path, target, options, progress),
-    }
-}
-
-#[cfg(not(feature = "tables"))]
-fn import_table(
-    path: &Path,
-    from: FileFormat,
-    _: &mut ImportTarget<'_>,
-    _: &ImportOptions,
-    _: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
-    Err(no_tables(path, from))
-}
-
-/// Returns the error of a table in a build without them.
-#[cfg(not(feature = "tables"))]
-fn no_tables(path: &Path, format: FileFormat) -> ConvertError {
-    let path = path.display();
-    ConvertError::Options(format!(
-        "{path}: expected another format, because this build has no tables, found {format}"
-    ))
 }

@@ -68,6 +68,9 @@ pub struct ImportOptions {
     pub feature_lists: Vec<String>,
     /// Maximum length in bytes of the JSON text of a record, or of a payload that follows its length. Default: 2^31 - 1.
     pub max_record: Option<u64>,
+    /// The features that the columns of a table are, for [`import_data_set`](crate::import_data_set).
+    #[cfg(feature = "tables")]
+    pub(crate) data_set: Option<Arc<Features>>,
 }
 
 /// A file or a set of shards that was written.

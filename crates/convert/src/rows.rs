@@ -65,6 +65,11 @@ impl<'a> RowEncoder<'a> {
         schema: &ArrowSchema,
         options: &ImportOptions,
     ) -> Result<RowEncoder<'a>, ConvertError> {
+        let failed = |e: tfseek_arrow::Error| ConvertError::data(path, e.to_string());
+        if let Some(features) = &options.data_set {
+            let encoder = Encoder::of_features(features, schema).map_err(failed)?;
+            return Ok(RowEncoder { path, encoder, rows: 0 });
+        }
         let mut lists: Vec<String> = match schema.metadata().get(FEATURE_LISTS) {
             Some(names) => serde_json::from_str(names).map_err(|e| {
                 ConvertError::data(
@@ -87,8 +92,7 @@ impl<'a> RowEncoder<'a> {
         lists.sort();
         lists.dedup();
         let options = lists.into_iter().fold(EncoderOptions::new(), EncoderOptions::feature_list);
-        let encoder = Encoder::new(schema, &options);
-        let encoder = encoder.map_err(|e| ConvertError::data(path, e.to_string()))?;
+        let encoder = Encoder::new(schema, &options).map_err(failed)?;
         Ok(RowEncoder { path, encoder, rows: 0 })
     }
 

@@ -1,35 +1,20 @@
 //! Copies of a prepared data set: its files, and a `dataset_info.json` for other shards.
 
-use crate::builder::{Split, check_info};
+use crate::builder::Split;
 use crate::check::wrong_count;
 use crate::error::{Result, TfdsError, TfdsErrorKind};
-use crate::info::{DatasetInfo, content, read_file};
+use crate::info::content;
 use crate::json::field_name;
-use serde_json::{Map, Value};
-use std::fs;
+use crate::metadata::{SetMetadata, WrittenSplit, json_text};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tfseek::{Damage, Dataset};
-
-/// Maximum number of folders around a file.
-const MAX_DEPTH: usize = 16;
 
 /// A prepared data set in the folder of its version, of which a copy with other shards is made.
 #[derive(Clone, Debug)]
 pub struct CopySource {
-    folder: PathBuf,
-    info: DatasetInfo,
+    metadata: SetMetadata,
     splits: Vec<Split>,
-    /// The content of `dataset_info.json`.
-    fields: Map<String, Value>,
-}
-
-/// The shards of a split of a copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopiedSplit {
-    /// Number of records of each shard.
-    pub shard_lengths: Vec<u64>,
-    /// Bytes of all payloads.
-    pub num_bytes: u64,
 }
 
 impl CopySource {
@@ -40,27 +25,20 @@ impl CopySource {
     /// - [`TfdsErrorKind::Folder`] for missing shards
     /// - I/O errors
     pub fn open(folder: &Path) -> Result<Option<CopySource>> {
-        let path = folder.join(DatasetInfo::FILE_NAME);
-        let located = |e: TfdsError| e.at(&path);
-        let text = read_file(&path, |reason| content("", reason)).map_err(located)?;
-        let Some(text) = text else { return Ok(None) };
-        let info = DatasetInfo::parse(&text).map_err(located)?;
-        check_info(&info).map_err(located)?;
-        let splits = info.splits.iter().enumerate().map(|(k, split)| Split::find(folder, k, split));
+        let Some(metadata) = SetMetadata::open(folder)? else { return Ok(None) };
+        let located = |e: TfdsError| e.at(&metadata.info_path());
+        let splits = metadata.info.splits.iter().enumerate();
+        let splits = splits.map(|(k, split)| Split::find(folder, k, split));
         let splits = splits.collect::<Result<Vec<Split>>>().map_err(located)?;
         if splits.iter().all(|split| split.shards.is_empty()) {
             return Err(located(content("splits", "expected at least one shard, found none")));
         }
-        let fields = match serde_json::from_slice(&text) {
-            Ok(Value::Object(fields)) => fields,
-            _ => Map::new(),
-        };
-        Ok(Some(CopySource { folder: folder.to_path_buf(), info, splits, fields }))
+        Ok(Some(CopySource { metadata, splits }))
     }
 
-    /// Returns the folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// Returns the files other than the shards.
+    pub fn metadata(&self) -> &SetMetadata {
+        &self.metadata
     }
 
     /// Returns the splits.
@@ -76,7 +54,7 @@ impl CopySource {
     /// Returns the paths of `count` shards of a split, relative to the folder of a copy. `None` if its names have no number of a shard, and
     /// there are several.
     pub fn shard_paths(&self, split: usize, count: u64) -> Option<Vec<PathBuf>> {
-        let split = self.info.splits.get(split)?;
+        let split = self.metadata.info.splits.get(split)?;
         let is_named = count <= 1 || split.template().is_numbered();
         is_named.then(|| (0..count).map(|shard| split.shard_path(shard, count)).collect())
     }
@@ -100,7 +78,7 @@ impl CopySource {
                     && !may_lack(expected)
                 {
                     let text = wrong_count(expected, found.len, shard as u64, &split.name);
-                    let info = self.info_path();
+                    let info = self.metadata.info_path();
                     let reason = format!("{text}, by {}", tfseek::error::printable(&info));
                     return Err(content("", reason).at(found.path));
                 }
@@ -111,67 +89,13 @@ impl CopySource {
         Ok(ends)
     }
 
-    fn info_path(&self) -> PathBuf {
-        self.folder.join(DatasetInfo::FILE_NAME)
-    }
-
-    /// Returns the other files of the folder and of the folders in it, relative to it: features, names of labels, and all that are neither
-    /// hidden nor shards.
-    ///
-    /// # Errors
-    /// I/O errors. [`TfdsErrorKind::Folder`] for what is neither a file nor a folder.
-    pub fn other_files(&self) -> Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        self.add_files(Path::new(""), 0, &mut found)?;
-        found.sort();
-        Ok(found)
-    }
-
-    fn add_files(&self, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
-        let folder = self.folder.join(below);
-        let io = |e| TfdsError::from(TfdsErrorKind::Io(e)).at(&folder);
-        for entry in fs::read_dir(&folder).map_err(io)? {
-            let name = entry.map_err(io)?.file_name();
-            if name.as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
-            let path = below.join(name);
-            if path == Path::new(DatasetInfo::FILE_NAME) || self.is_shard(&path) {
-                continue;
-            }
-            let whole = self.folder.join(&path);
-            let refused = |reason: &str| {
-                TfdsError::from(TfdsErrorKind::Folder { reason: reason.to_owned() }).at(&whole)
-            };
-            let metadata =
-                fs::metadata(&whole).map_err(|e| TfdsError::from(TfdsErrorKind::Io(e)).at(&whole))?;
-            if metadata.is_dir() {
-                if depth >= MAX_DEPTH {
-                    return Err(refused("expected fewer folders around files"));
-                }
-                self.add_files(&path, depth + 1, found)?;
-            } else if metadata.is_file() {
-                found.push(path);
-            } else {
-                return Err(refused("expected a file or a folder, found another one"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns true for the path of a shard of any split, also of another number of shards.
-    fn is_shard(&self, path: &Path) -> bool {
-        let name = path.to_str();
-        name.is_some_and(|name| self.info.splits.iter().any(|split| split.template().shard(name).is_some()))
-    }
-
-    /// Returns the text of a `dataset_info.json` for other shards, one entry per split. All other fields are those of the source, except for the
+    /// Returns the text of a `dataset_info.json` for other shards, one entry per split in the order of the source. All other fields are those of the source, except for the
     /// statistics of a split whose number of records differs.
-    pub fn info_text(&self, splits: &[CopiedSplit]) -> String {
-        let mut fields = self.fields.clone();
+    pub fn info_text(&self, splits: &[WrittenSplit]) -> String {
+        let mut fields = self.metadata.fields.clone();
         let entries = field_name(&fields, "splits").and_then(|name| fields.get_mut(&name)?.as_array_mut());
         let entries = entries.into_iter().flatten().filter_map(Value::as_object_mut);
-        for ((entry, copied), info) in entries.zip(splits).zip(&self.info.splits) {
+        for ((entry, copied), info) in entries.zip(splits).zip(&self.metadata.info.splits) {
             let mut set = |name: &str, value: Value| {
                 let name = field_name(entry, name).unwrap_or_else(|| name.to_owned());
                 entry.insert(name, value);
@@ -190,16 +114,15 @@ impl CopySource {
                 entry.remove(&name);
             }
         }
-        // An object of JSON values can always be written.
-        let mut text = serde_json::to_string_pretty(&Value::Object(fields)).unwrap_or_default();
-        text.push('\n');
-        text
+        json_text(fields)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::info::DatasetInfo;
+    use std::fs;
 
     fn folder(info: &str, files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -220,7 +143,11 @@ mod tests {
             {"name": "b", "shardLengths": [3], "statistics": {"n": "2"}}]}"#;
         let dir = folder(info, &["a-00000", "x-b.tfrecord-00000-of-00001"]);
         let source = CopySource::open(dir.path()).unwrap().unwrap();
-        let copied = |lengths: &[u64]| CopiedSplit { shard_lengths: lengths.to_vec(), num_bytes: 7 };
+        let copied = |lengths: &[u64]| WrittenSplit {
+            name: String::new(),
+            shard_lengths: lengths.to_vec(),
+            num_bytes: 7,
+        };
         let text = source.info_text(&[copied(&[1, 0]), copied(&[1, 2])]);
         let found: Value = serde_json::from_str(&text).unwrap();
         let expected = serde_json::from_str::<Value>(
@@ -240,7 +167,7 @@ mod tests {
             ["a/00000-of-00001", "a/00000-of-00002", "a/LICENSE", "features.json", ".tfseek/x", "extra/y"];
         let dir = folder(info, &files);
         let source = CopySource::open(dir.path()).unwrap().unwrap();
-        let found = source.other_files().unwrap();
+        let found = source.metadata().other_files().unwrap();
         assert_eq!(found, ["a/LICENSE", "extra/y", "features.json"].map(PathBuf::from));
         assert_eq!(source.shards(), [dir.path().join("a/00000-of-00001")]);
     }

@@ -122,7 +122,7 @@ impl<'s> Spec<'s> {
             }
             None => (part, None),
         };
-        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-') {
+        if !is_split_name(name) {
             return Err(self.fault(form(part)));
         }
         let selection = match selection {
@@ -184,6 +184,11 @@ impl<'s> Spec<'s> {
         };
         self.parts.iter().map(range).collect()
     }
+}
+
+/// Returns true for a name that a split may have.
+pub(crate) fn is_split_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
 /// Divides each range into `parts` ranges of equal size. The first ones get one record more each if there is a remainder, which

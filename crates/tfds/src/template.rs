@@ -4,7 +4,7 @@ use crate::json::quoted;
 use std::path::{Component, Path, PathBuf};
 
 /// The names that TensorFlow Datasets gives the shards of a split without a template.
-const DEFAULT: &str = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
+pub(crate) const DEFAULT: &str = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
 
 /// The least number of digits in the numbers of shards.
 const MIN_DIGITS: usize = 5;

@@ -9,6 +9,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use tfseek_tfds::{Encoder as RecordEncoder, FeatureTree, Features, LeafClass, Scalars};
@@ -49,7 +50,7 @@ impl NestedRows {
         let FeatureTree::Dict(names) = &features.root else {
             return Err(ErrorKind::Schema("expected features by name".into()).into());
         };
-        let mut leaves = Vec::new();
+        let mut leaves: Vec<NestedLeaf> = Vec::new();
         let mut walk = Walk { encoder: &encoder, leaves: &mut leaves };
         for column in 0..schema.fields().len() {
             let field = schema.field(column);
@@ -62,7 +63,13 @@ impl NestedRows {
             };
             walk.node(feature, name, At { column, steps: &[], pending: 0 }, field.data_type())?;
         }
-        Ok(NestedRows { encoder, leaves })
+        let mut seen = HashSet::new();
+        match leaves.iter().find(|leaf| !seen.insert(leaf.number)) {
+            Some(leaf) => {
+                Err(Error::schema(&leaf.path, "expected one column of the name, found two columns"))
+            }
+            None => Ok(NestedRows { encoder, leaves }),
+        }
     }
 
     /// Calls `f` with the payload of each row, in order.

@@ -1,14 +1,14 @@
 //! `tfseek convert`: TFRecords in other formats, and back.
 
-use crate::args::{AccessArgs, GlobalArgs, PathsArgs, PayloadArgs, ThreadsArgs, WhereArgs};
+use crate::args::{AccessArgs, GlobalArgs, PathsArgs, PayloadArgs, WhereArgs};
 #[cfg(feature = "tables")]
-use crate::args::{IoMode, PrintArgs};
+use crate::args::{IoMode, PrintArgs, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 #[cfg(feature = "tables")]
-use crate::split::SplitPath;
+use crate::split::{self, SplitPath};
 use crate::text::count;
 use crate::{dataset, outputs, progress, records};
 use clap::{Args, ValueEnum};
@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
 #[cfg(feature = "tables")]
 use std::sync::Arc;
 use tfseek::error::printable;
-#[cfg(feature = "tables")]
-use tfseek_convert::stream;
 use tfseek_convert::{
     ConvertError, ConvertReport, ExportOptions, FileFormat, ImportInput, ImportOptions, export, import,
     import_stream,
 };
 #[cfg(feature = "tables")]
-use tfseek_tfds::Features;
+use tfseek_convert::{import_data_set, stream};
+#[cfg(feature = "tables")]
+use tfseek_tfds::{Features, SetMetadata, TfdsError};
 use tfseek_tools::OutputConflict;
 use tfseek_tools::encode::JsonForm;
 use tfseek_tools::reshard::ShardCount;
@@ -36,7 +36,8 @@ use tfseek_tools::sizes;
 pub(crate) const AFTER_CONVERT: &str = "\
 The suffix of a name states its format: .parquet; .arrow and .feather (Arrow IPC file), .arrows (Arrow IPC stream); .jsonl and .ndjson (JSON \
 lines). One side is TFRecord: files, folders, patterns and sets \
-as IN, or a name such as train.tfrecord or train@8.tfrecord (also with .gz or .zz) as OUT. OUT gets its name when it is complete. `-` as IN is standard \
+as IN, or a name such as train.tfrecord or train@8.tfrecord (also with .gz or .zz) as OUT. With --schema DIR, the tables train.parquet and \
+test.parquet become the splits of a new folder OUT, or OUT@8. OUT gets its name when it is complete. `-` as IN is standard \
 input, with JSON lines (or --bare); `-` as OUT is standard output, an uncompressed TFRecord stream, where the records before an error remain.";
 
 #[derive(Debug, Args)]
@@ -45,8 +46,9 @@ pub(crate) struct ConvertArgs {
     #[arg(required = true, value_name = "PATHS")]
     paths: Vec<PathBuf>,
     /// Schema file, as `tfseek schema --json` prints it: the columns of a table [default: of a folder with features.json those of TensorFlow Datasets,
-    /// else one with which the rows are equal records again], or the kinds of the features of JSON lines as an input [default: those that the values of a file show]
-    #[arg(short, long, value_name = "FILE")]
+    /// else one with which the rows are equal records again], or the kinds of the features of JSON lines as an input [default: those that the values of a file show].
+    /// Of tables as inputs: the folder of a data set of TensorFlow Datasets. OUT becomes such a folder, with its features
+    #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) schema: Option<PathBuf>,
     /// Form of JSON lines; `auto`: as an input known from the first key of each record, as an output `json`; `plain`: `{"label": 1, "text":
     /// "abc"}`, as an input only; `json` and `proto-json`: as `tfseek cat` prints them, `proto-json` without a need for a schema
@@ -118,6 +120,10 @@ pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console
         return from_other(args, has_stdin, global, console);
     }
     outputs::check_name(output)?;
+    #[cfg(feature = "tables")]
+    if let Some(folder) = args.schema.as_deref().filter(|path| path.is_dir()) {
+        return to_data_set(args, folder, global, console);
+    }
     let format = FileFormat::of_output(output).map_err(failure)?;
     if is_export && matches!(format, FileFormat::TfRecord(_)) {
         let out = output.display();
@@ -217,12 +223,43 @@ fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Fea
     if !folder.join("features.json").is_file() {
         return Ok(None);
     }
-    let (features, warnings) = Features::read(folder).map_err(|e| {
-        let reason = "the columns are those of features.json, unless --schema or the files are named";
-        Failure::Message(DATA, format!("{e} ({reason})"))
-    })?;
+    let reason = "the columns are those of features.json, unless --schema or the files are named";
+    let located = |e| Failure::Message(DATA, format!("{e} ({reason})"));
+    features(folder, console).map_err(located).map(Some)
+}
+
+/// Reads the features of a data set, and prints the warnings about them.
+#[cfg(feature = "tables")]
+fn features(folder: &Path, console: &mut Console) -> Result<Arc<Features>, TfdsError> {
+    let (features, warnings) = Features::read(folder)?;
     warnings.iter().for_each(|warning| console.note(format_args!("tfseek: {warning}")));
-    Ok(Some(Arc::new(features)))
+    Ok(Arc::new(features))
+}
+
+/// Converts tables to a data set of TensorFlow Datasets.
+#[cfg(feature = "tables")]
+fn to_data_set(args: &ConvertArgs, folder: &Path, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let (inputs, output) = args.paths()?;
+    let unfit = [
+        ("--format", args.format != JsonFormChoice::Auto),
+        ("--features", !args.features.is_empty()),
+        ("--where", args.select.condition.is_some()),
+        ("--text", !args.text.is_empty()),
+        ("--feature-lists", !args.feature_lists.is_empty()),
+    ];
+    if let Some((option, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::usage(format!(
+            "{option}: expected --schema FILE, found the folder of a data set"
+        )));
+    }
+    let mut options = ImportOptions::default();
+    (options.force, options.shards) = (args.force, args.shard_size.map(ShardCount::Size));
+    let metadata = SetMetadata::find(folder).map_err(split::failure)?;
+    let features = features(metadata.folder(), console).map_err(split::failure)?;
+    let bar = progress::bytes(global, "converting", progress::total_size(inputs));
+    let sets = import_data_set(inputs, output, (metadata, &features), &options, &|bytes| bar.inc(bytes));
+    bar.finish_and_clear();
+    super::reshard::print_sets(&sets.map_err(failure)?, args.json, global, console)
 }
 
 #[cfg(feature = "tables")]
@@ -330,6 +367,8 @@ fn check(args: &ConvertArgs, inputs: &[PathBuf]) -> Outcome {
 fn failure(e: ConvertError) -> Failure {
     match e {
         ConvertError::Error(e) => e.into(),
+        #[cfg(feature = "tables")]
+        ConvertError::DataSet(e) => split::failure(e),
         ConvertError::Conflict(e @ OutputConflict::Exists { .. }) => {
             Failure::usage(format!("{e} (--force replaces it)"))
         }

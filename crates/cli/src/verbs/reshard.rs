@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::Filter;
 use tfseek_tools::reshard::{
-    self, OrderOptions, ReshardOptions, ReshardProgress, ReshardReport, ShardCount, SplitOptions,
+    self, OrderOptions, ReshardOptions, ReshardProgress, ReshardReport, ReshardSet, ShardCount, SplitOptions,
 };
 use tfseek_tools::{OutputConflict, ToolsError, sizes};
 
@@ -183,24 +183,42 @@ fn failure(e: ToolsError) -> Failure {
 
 fn print(report: &ReshardReport, args: &ReshardArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.json {
-        let path = |path: &Path| path.to_string_lossy().into_owned();
-        let sets: Vec<Value> = report
-            .sets
-            .iter()
-            .map(|set| {
-                json!({
-                    "split": set.split,
-                    "path": path(&set.path),
-                    "shards": set.shards.iter().map(|shard| path(shard)).collect::<Vec<_>>(),
-                    "records": set.records,
-                    "bytes": set.bytes,
-                })
-            })
-            .collect();
+        let sets: Vec<Value> = report.sets.iter().map(set_json).collect();
         let line = json!({"records": report.records(), "left_out": report.left_out, "way": report.way.name(), "sets": sets});
         return console.print(format_args!("{line}\n"));
     }
-    for set in &report.sets {
+    print_lines(&report.sets, global, console)
+}
+
+/// Prints the sets of a data set.
+#[cfg(feature = "tables")]
+pub(super) fn print_sets(
+    sets: &[ReshardSet],
+    json: bool,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    if !json {
+        return print_lines(sets, global, console);
+    }
+    let records = sets.iter().fold(0u64, |sum, set| sum.saturating_add(set.records));
+    let line = json!({"records": records, "sets": sets.iter().map(set_json).collect::<Vec<_>>()});
+    console.print(format_args!("{line}\n"))
+}
+
+fn set_json(set: &ReshardSet) -> Value {
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    json!({
+        "split": set.split,
+        "path": path(&set.path),
+        "shards": set.shards.iter().map(|shard| path(shard)).collect::<Vec<_>>(),
+        "records": set.records,
+        "bytes": set.bytes,
+    })
+}
+
+fn print_lines(sets: &[ReshardSet], global: &GlobalArgs, console: &mut Console) -> Outcome {
+    for set in sets {
         let size = Size { bytes: set.bytes, exact: global.bytes };
         let (records, shards) = (count(set.records, "record"), count(set.shards.len() as u64, "shard"));
         console

@@ -20,6 +20,7 @@ mod gather;
 mod limits;
 mod members;
 pub(crate) mod names;
+pub(crate) mod new_folder;
 mod options;
 mod plan;
 mod prepared;

@@ -67,6 +67,16 @@ impl OutPattern {
         Ok(OutPattern { folder, stem, suffix, shards })
     }
 
+    /// Returns the pattern of a set without a suffix, such as `x-train.tfrecord-00000-of-00001`. The path of its folder ends in `/`.
+    pub(crate) fn of_stem(folder: &str, stem: &str, shards: ShardCount) -> OutPattern {
+        OutPattern {
+            folder: folder.to_owned(),
+            stem: stem.to_owned(),
+            suffix: String::new(),
+            shards: Some(shards),
+        }
+    }
+
     /// Returns the compression that the suffix states.
     pub(crate) fn compression(&self) -> Compression {
         let name = if self.suffix.is_empty() { &self.stem } else { &self.suffix };

@@ -277,7 +277,7 @@ fn one_of_several_runs_writes_the_folder() {
             barrier.wait();
             while !runs.iter().all(|run| run.is_finished()) {
                 if let Ok(Some(found)) = CopySource::open(&path) {
-                    assert_eq!(found.other_files().unwrap().len(), 3);
+                    assert_eq!(found.metadata().other_files().unwrap().len(), 3);
                 }
             }
             runs.map(|run| run.join().unwrap())

@@ -46,17 +46,18 @@ impl Shards {
         Ok(())
     }
 
-    /// Gives all files their names.
-    pub(super) fn close(mut self) -> Result<ReshardSet, ToolsError> {
+    /// Gives all files their names. Returns the set, and the number of records of each file.
+    pub(super) fn close(mut self) -> Result<(ReshardSet, Vec<u64>), ToolsError> {
         let count = self.names.len();
         self.at(count.saturating_sub(1))?;
         self.end()?;
         let Shards { names, done, records, .. } = self;
+        let lengths = done.iter().map(Writer::records_written).collect();
         // The files are looked at by their names while the locks live.
         let _locks = ShardedWriter::new(done).close()?;
         let shards: Vec<PathBuf> = (0..count).map(|shard| names.path(shard)).collect();
         let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
-        Ok(ReshardSet { split: None, path: names.name(), shards, records, bytes })
+        Ok((ReshardSet { split: None, path: names.name(), shards, records, bytes }, lengths))
     }
 }
 

@@ -87,7 +87,11 @@ impl SetWriter {
     /// # Errors
     /// [`ToolsError`].
     pub fn new(options: &SetOptions) -> Result<SetWriter, ToolsError> {
-        let pattern = OutPattern::parse(&options.out, options.shards, false)?;
+        SetWriter::of_pattern(OutPattern::parse(&options.out, options.shards, false)?, options)
+    }
+
+    /// Creates a writer of files with other names than `out` and `shards` state.
+    pub(super) fn of_pattern(pattern: OutPattern, options: &SetOptions) -> Result<SetWriter, ToolsError> {
         let compression = options.compression.unwrap_or_else(|| pattern.compression());
         let writer = writer_options(compression, options.members, options.index, options.force);
         let count = match pattern.shards {
@@ -136,6 +140,14 @@ impl SetWriter {
     /// # Errors
     /// [`ToolsError`]; no file has its name then, unless the error comes from a rename or an index.
     pub fn close(self, advance: &dyn Fn(u64) -> ControlFlow<()>) -> Result<ReshardSet, ToolsError> {
+        Ok(self.close_counted(advance)?.0)
+    }
+
+    /// Closes the set, and returns the number of records of each file too.
+    pub(super) fn close_counted(
+        self,
+        advance: &dyn Fn(u64) -> ControlFlow<()>,
+    ) -> Result<(ReshardSet, Vec<u64>), ToolsError> {
         let SetWriter { pattern, options, compression, writer, mut folders, records, state } = self;
         let shards = match state {
             WriterState::Cut { shards, .. } => {
@@ -167,10 +179,10 @@ impl SetWriter {
                 shards
             }
         };
-        let set = shards.close()?;
+        let (set, lengths) = shards.close()?;
         folders.keep();
         index_compressed(&set.shards, compression, options.index)?;
-        Ok(set)
+        Ok((set, lengths))
     }
 }
 

@@ -1,0 +1,207 @@
+//! A folder that appears when all its files are complete.
+//!
+//! The files are written to a folder `NEW.incompleteXXXXXX` next to it, which is then renamed. So no reader sees a part of them, and of two runs that
+//! write the same folder one fails. A run that is killed leaves only that folder.
+
+use super::options::ShardCount;
+use super::sets::sync_folder;
+use crate::error::{OptionsReason, OutputConflict, PathReason, ToolsError};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tfseek::{Compression, Error};
+use tfseek_tfds::{DatasetInfo, SetMetadata};
+
+/// A folder of a data set of TensorFlow Datasets that is being written.
+pub(crate) struct NewFolder {
+    out: PathBuf,
+    /// The other files of the data set, relative to its folder.
+    files: Vec<PathBuf>,
+    /// The folder of the files until all are complete.
+    staging: TempDir,
+    parents: Parents,
+}
+
+impl NewFolder {
+    /// Creates the folder of the files. The other files of the data set are listed.
+    ///
+    /// # Errors
+    /// [`ToolsError`] for a path that exists, unless it is an empty folder, and for one in the folder of the data set.
+    pub(crate) fn create(out: PathBuf, metadata: &SetMetadata) -> Result<NewFolder, ToolsError> {
+        check_new(&out)?;
+        let parent = match out.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let parents = Parents::create(parent)?;
+        let canonical = |path: &Path| path.canonicalize().map_err(|e| Error::from(e).in_file(path));
+        if canonical(parent)?.starts_with(canonical(metadata.folder())?) {
+            let (output, input) = (out, metadata.folder().into());
+            return Err(OutputConflict::Inside { output, input }.into());
+        }
+        let files = metadata.other_files()?;
+        let mut name = out.file_name().unwrap_or_default().to_owned();
+        name.push(".incomplete");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&name);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // The system subtracts those of its mask, as for any new folder.
+            builder.permissions(fs::Permissions::from_mode(0o777));
+        }
+        let staging = builder.tempdir_in(parent).map_err(|e| Error::from(e).in_file(parent))?;
+        Ok(NewFolder { out, files, staging, parents })
+    }
+
+    /// Returns the folder of the files until all are complete.
+    pub(crate) fn path(&self) -> &Path {
+        self.staging.path()
+    }
+
+    /// Copies the other files of the data set, writes `dataset_info.json`, and gives the folder its name.
+    pub(crate) fn publish(&self, metadata: &SetMetadata, info_text: &str) -> Result<(), ToolsError> {
+        let staging = self.path();
+        let mut folders: BTreeSet<PathBuf> = BTreeSet::from([staging.into()]);
+        for file in &self.files {
+            let (from, to) = (metadata.folder().join(file), staging.join(file));
+            if let Some(folder) = to.parent() {
+                create_folder(folder)?;
+                folders.extend(folder.ancestors().take_while(|path| *path != staging).map(PathBuf::from));
+            }
+            copy(&from, &to)?;
+        }
+        let info = staging.join(DatasetInfo::FILE_NAME);
+        let written = File::create_new(&info).and_then(|mut file| {
+            file.write_all(info_text.as_bytes())?;
+            file.sync_all()
+        });
+        written.map_err(|e| Error::from(e).in_file(&info))?;
+        for folder in &folders {
+            sync_folder(folder).map_err(|e| Error::from(e).in_file(folder))?;
+        }
+        // An empty folder is replaced, which only some systems do in one call.
+        let _ = fs::remove_dir(&self.out);
+        if let Err(e) = fs::rename(staging, &self.out) {
+            check_new(&self.out)?;
+            return Err(Error::from(e).in_file(&self.out).into());
+        }
+        Ok(self.parents.sync().map_err(|e| Error::from(e).in_file(&self.out))?)
+    }
+
+    /// Returns the path that a path of a file has when all are complete.
+    pub(crate) fn renamed(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.path()) {
+            Ok(below) if below == Path::new("") => self.out.clone(),
+            Ok(below) => self.out.join(below),
+            Err(_) => path.to_path_buf(),
+        }
+    }
+}
+
+/// Returns the folder of an output, and the number or size of the shards of each split, which the path or the option has.
+pub(crate) fn folder_of(
+    out: &Path,
+    shards: Option<ShardCount>,
+) -> Result<(PathBuf, Option<ShardCount>), ToolsError> {
+    let refused = |reason| ToolsError::Path { path: out.to_path_buf(), reason };
+    let name = out.file_name().ok_or_else(|| refused(PathReason::Folder))?;
+    let name = name.to_str().ok_or_else(|| refused(PathReason::NotUtf8))?;
+    if let Some(ShardCount::Count(0) | ShardCount::Size(0)) = shards {
+        return Err(refused(PathReason::NoShards));
+    }
+    match name.rsplit_once('@') {
+        Some((stem, "*")) if !stem.is_empty() => {
+            let shards = shards.ok_or_else(|| refused(PathReason::NoShardCount))?;
+            Ok((out.with_file_name(stem), Some(shards)))
+        }
+        Some((stem, count)) if !stem.is_empty() && count.bytes().all(|c| c.is_ascii_digit()) => {
+            let count = count.parse().ok().filter(|&count| count > 0);
+            let count = count.ok_or_else(|| refused(PathReason::ShardCount))?;
+            match shards {
+                Some(shards) if shards != ShardCount::Count(count) => {
+                    Err(refused(PathReason::OtherShardCount { found: count }))
+                }
+                _ => Ok((out.with_file_name(stem), Some(ShardCount::Count(count)))),
+            }
+        }
+        // Without the separator at its end, which a link would be followed for.
+        _ => Ok((out.with_file_name(name), shards)),
+    }
+}
+
+/// Refuses options that the files of a data set cannot have.
+pub(crate) fn check_plain(
+    compression: Option<Compression>,
+    members: Option<u64>,
+    force: bool,
+) -> Result<(), ToolsError> {
+    let refused = |what, reason| Err(ToolsError::Options(OptionsReason::Prepared { what, reason }));
+    if compression.is_some_and(|found| found != Compression::None) || members.is_some() {
+        return refused("compression", "because TensorFlow Datasets reads plain files");
+    }
+    if force {
+        return refused("force", "which is never replaced: remove it before");
+    }
+    Ok(())
+}
+
+/// Refuses an output that exists, unless it is an empty folder.
+fn check_new(out: &Path) -> Result<(), ToolsError> {
+    let is_new = match fs::symlink_metadata(out) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => true,
+        Err(e) => return Err(Error::from(e).in_file(out).into()),
+        Ok(found) => found.is_dir() && fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none()),
+    };
+    if is_new { Ok(()) } else { Err(OutputConflict::Folder { output: out.into() }.into()) }
+}
+
+/// Creates a folder and those around it.
+pub(crate) fn create_folder(folder: &Path) -> Result<(), ToolsError> {
+    fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder).into())
+}
+
+/// Copies a file, durably.
+fn copy(from: &Path, to: &Path) -> Result<(), ToolsError> {
+    let in_file = |path: &Path, e| ToolsError::from(Error::from(e).in_file(path));
+    let mut source = File::open(from).map_err(|e| in_file(from, e))?;
+    let mut target = File::create_new(to).map_err(|e| in_file(to, e))?;
+    io::copy(&mut source, &mut target).map_err(|e| in_file(to, e))?;
+    target.sync_all().map_err(|e| in_file(to, e))
+}
+
+/// Folders around the output that were created for it. They are removed if they are empty at the end.
+struct Parents {
+    folder: PathBuf,
+    created: Vec<PathBuf>,
+}
+
+impl Parents {
+    fn create(folder: &Path) -> Result<Parents, ToolsError> {
+        let missing = folder.ancestors().take_while(|path| *path != Path::new("") && !path.exists());
+        let created = missing.map(PathBuf::from).collect();
+        let parents = Parents { folder: folder.into(), created };
+        create_folder(folder)?;
+        Ok(parents)
+    }
+
+    /// Syncs the folder of the output, and those around it that are new.
+    fn sync(&self) -> io::Result<()> {
+        sync_folder(&self.folder)?;
+        self.created
+            .iter()
+            .filter_map(|path| path.parent())
+            .try_for_each(|path| sync_folder(if path == Path::new("") { Path::new(".") } else { path }))
+    }
+}
+
+impl Drop for Parents {
+    fn drop(&mut self) {
+        for folder in &self.created {
+            // Fails if there is a file in it.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
