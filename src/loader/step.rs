@@ -1,7 +1,7 @@
 //! A step of a loader: one batch, or its unparsed records.
 
 use crate::batch::{Batch, Row};
-use crate::cache::prefetch_start;
+use crate::cache;
 use crate::dataset::{Dataset, RecordLocation, ShardSet, prefetch};
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::io::Region;
@@ -170,12 +170,9 @@ pub(super) struct BorrowedRow<'a> {
     record: Record<'a>,
     /// The location of a record whose payload is not verified yet.
     unverified: Option<(&'a ShardSet, &'a RecordLocation)>,
-    /// A record that the parser reads soon after this one.
-    later: &'a [u8],
+    /// Records that the parser reads soon after this one: a short one, and a longer one.
+    later: [&'a [u8]; 2],
 }
-
-/// Number of records between one that is verified and one that is prefetched meanwhile.
-const DISTANCE: usize = 2;
 
 impl<'a> BorrowedRow<'a> {
     /// Borrows the record at a location. If `parsed` is set, a payload that is not short is verified by [`Row::verify`].
@@ -187,16 +184,22 @@ impl<'a> BorrowedRow<'a> {
     ) -> Result<BorrowedRow<'a>> {
         let deferred = parsed && verify == Verify::Payload && !prefetch::is_short(at.payload_len());
         let record = set.borrow(at, if deferred { Verify::Header } else { verify })?;
-        Ok(BorrowedRow { record, unverified: deferred.then_some((set, at)), later: &[] })
+        Ok(BorrowedRow { record, unverified: deferred.then_some((set, at)), later: [&[]; 2] })
     }
 
-    /// Adds to each row the record that is prefetched while it is verified.
-    #[expect(clippy::indexing_slicing, reason = "`k` is below the length, and at least `DISTANCE`")]
+    /// Adds to each row the records that are prefetched while it is verified.
     pub(super) fn link(rows: &mut [BorrowedRow<'a>]) {
-        for k in DISTANCE..rows.len() {
-            let later = rows[k].record.payload();
-            if !prefetch::is_short(later.len() as u64) {
-                rows[k - DISTANCE].later = later;
+        for k in 0..rows.len() {
+            let Some(payload) = rows.get(k).map(|row| row.record.payload()) else { continue };
+            if prefetch::is_short(payload.len() as u64) {
+                continue;
+            }
+            let (distance, kind) =
+                (cache::distance(payload.len()), usize::from(cache::is_far(payload.len())));
+            if let Some(row) = k.checked_sub(distance).and_then(|k| rows.get_mut(k))
+                && let Some(later) = row.later.get_mut(kind)
+            {
+                *later = payload;
             }
         }
     }
@@ -216,7 +219,7 @@ impl Row for BorrowedRow<'_> {
     }
 
     fn verify(&self) -> Result<()> {
-        prefetch_start(self.later);
+        self.later.iter().for_each(|later| cache::prefetch_record(later));
         self.unverified.map_or(Ok(()), |(set, at)| set.borrow(at, Verify::Payload).map(drop))
     }
 }
