@@ -44,7 +44,40 @@ pub(crate) struct ArrayMemory {
     data: ArrayData,
     /// Address of the first value. Its provenance is exposed.
     address: usize,
-    shape: Vec<usize>,
+    shape: Shape,
+}
+
+/// The sizes of the dimensions of an array, in NumPy's type. Few need no allocation.
+enum Shape {
+    Few { sizes: [npy_intp; Shape::FEW], rank: usize },
+    Many(Box<[npy_intp]>),
+}
+
+impl Shape {
+    const FEW: usize = 4;
+
+    /// # Errors
+    /// If NumPy's type cannot hold a size.
+    fn new(shape: &[usize]) -> PyResult<Shape> {
+        let found = shape.iter().map(|&size| npy_intp::try_from(size));
+        let (mut sizes, rank) = ([0; Shape::FEW], shape.len());
+        match sizes.get_mut(..rank) {
+            None => Ok(Shape::Many(found.collect::<Result<_, _>>()?)),
+            Some(few) => {
+                for (to, size) in few.iter_mut().zip(found) {
+                    *to = size?;
+                }
+                Ok(Shape::Few { sizes, rank })
+            }
+        }
+    }
+
+    fn sizes(&self) -> &[npy_intp] {
+        match self {
+            Shape::Few { sizes, rank } => sizes.get(..*rank).unwrap_or_default(),
+            Shape::Many(sizes) => sizes,
+        }
+    }
 }
 
 #[pymethods]
@@ -52,7 +85,7 @@ impl ArrayMemory {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);
-        interface.set_item(intern!(py, "shape"), PyTuple::new(py, &self.shape)?)?;
+        interface.set_item(intern!(py, "shape"), PyTuple::new(py, self.shape.sizes())?)?;
         interface.set_item(intern!(py, "typestr"), self.data.typestr())?;
         interface.set_item(intern!(py, "data"), (self.address, true))?;
         interface.set_item(intern!(py, "version"), 3)?;
@@ -76,21 +109,14 @@ impl ArrayMemory {
     fn new(data: ArrayData, values: Range<usize>, shape: &[usize]) -> PyResult<ArrayMemory> {
         let elements = shape.iter().try_fold(1usize, |n, &dimension| n.checked_mul(dimension));
         if elements != Some(values.len()) || values.start > values.end || values.end > data.len() {
-            let message = format!(
-                "expected the values of shape {shape:?}, found {} of {} values",
-                values.len(),
-                data.len()
-            );
-            return Err(PyRuntimeError::new_err(message));
+            return Err(wrong_shape(shape, values.len(), data.len()));
         }
         // The offset is that of a value in memory, or of its end.
         let address = data.address() + values.start * data.size();
         if !address.is_multiple_of(data.align()) {
-            let message =
-                format!("expected values aligned to {} bytes, found address {address:#x}", data.align());
-            return Err(PyRuntimeError::new_err(message));
+            return Err(unaligned(data.align(), address));
         }
-        Ok(ArrayMemory { address, data, shape: shape.to_vec() })
+        Ok(ArrayMemory { address, data, shape: Shape::new(shape)? })
     }
 
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
@@ -242,7 +268,9 @@ impl ArrayData {
         values: Range<usize>,
         shape: &[usize],
     ) -> PyResult<Bound<'py, PyAny>> {
-        read_only_array(Bound::new(py, ArrayMemory::new(self, values, shape)?)?)
+        let owner = Bound::new(py, ArrayMemory::new(self, values, shape)?)?;
+        hide_from_collector(&owner);
+        read_only_array(owner)
     }
 
     /// Returns a read-only array of one dimension.
@@ -250,6 +278,16 @@ impl ArrayData {
         let len = self.len();
         self.shaped(py, &[len])
     }
+}
+
+#[cold]
+fn wrong_shape(shape: &[usize], values: usize, all: usize) -> PyErr {
+    PyRuntimeError::new_err(format!("expected the values of shape {shape:?}, found {values} of {all} values"))
+}
+
+#[cold]
+fn unaligned(align: usize, address: usize) -> PyErr {
+    PyRuntimeError::new_err(format!("expected values aligned to {align} bytes, found address {address:#x}"))
 }
 
 /// Returns a type of another package.
@@ -261,6 +299,15 @@ fn two_bytes(found: Bound<'_, PyArrayDescr>) -> PyResult<Bound<'_, PyArrayDescr>
         return Err(PyRuntimeError::new_err(format!("expected a dtype of two bytes, found {found}")));
     }
     Ok(found)
+}
+
+/// Removes an object from the list of those that the garbage collector visits. Batches may have thousands.
+#[allow(unsafe_code)]
+fn hide_from_collector(memory: &Bound<'_, ArrayMemory>) {
+    // SAFETY: `memory` is a live object of a class that takes part in garbage collection, as PyO3 makes all classes. The function accepts
+    // objects that are not in the list. The object refers to nothing but its class, so no cycle of references goes through it, and the
+    // collector never has to find it. Its last reference frees it, with or without the list.
+    unsafe { pyo3::ffi::PyObject_GC_UnTrack(memory.as_ptr().cast()) }
 }
 
 /// Returns a read-only array over the memory of `owner`. The array refers to `owner` and keeps it alive.
@@ -287,11 +334,11 @@ fn writable_array<'py>(owner: Bound<'py, ArrayMemory>) -> PyResult<Bound<'py, Py
 fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Bound<'py, PyAny>> {
     let py = owner.py();
     let memory = owner.get();
-    let mut shape: Vec<npy_intp> =
-        memory.shape.iter().map(|&size| npy_intp::try_from(size)).collect::<Result<_, _>>()?;
+    let shape = memory.shape.sizes();
     let (address, dtype) = (memory.address, memory.dtype(py)?);
     let (dims, data) = (shape.len().try_into()?, std::ptr::with_exposed_provenance_mut(address));
-    // SAFETY: `shape` has `dims` entries, and NumPy copies them. `address` points to the number of values of `dtype` that the shape
+    // SAFETY: `shape` has `dims` entries, and NumPy copies them: its parameter is a pointer to constants, which the crate `numpy` declares
+    // as mutable. The entries are those that `ArrayMemory::new` has checked, because the class is frozen. `address` points to the number of values of `dtype` that the shape
     // requires, and they are aligned for it: `ArrayMemory::new`, the only constructor, has checked both. The values live as long as
     // `owner`, which owns a reference to the map or the buffer and never releases it. `owner` is the array's base, so NumPy drops it
     // last.
@@ -312,7 +359,7 @@ fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Boun
             get_type_object(py, NpyTypes::PyArray_Type),
             dtype.into_dtype_ptr(),
             dims,
-            shape.as_mut_ptr(),
+            shape.as_ptr().cast_mut(),
             std::ptr::null_mut(),
             data,
             flags,
