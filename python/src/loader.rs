@@ -122,11 +122,11 @@ impl LoaderCore {
     /// Locks a mutex. A thread that held it when the process was forked does not exist in the child and cannot release it, which is an
     /// error.
     fn lock_unforked<'a, T>(&self, mutex: &'a Mutex<T>) -> Result<MutexGuard<'a, T>> {
-        let forked = self.pid.load(Ordering::Relaxed) != std::process::id();
+        let forked = || self.pid.load(Ordering::Relaxed) != std::process::id();
         match mutex.try_lock() {
             Ok(locked) => Ok(locked),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if forked => Err(BindingError::Python(PyRuntimeError::new_err(
+            Err(TryLockError::WouldBlock) if forked() => Err(BindingError::Python(PyRuntimeError::new_err(
                 "the process was forked while another thread used this loader: create a new one from its state_dict()",
             ))),
             Err(TryLockError::WouldBlock) => {
