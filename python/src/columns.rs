@@ -1,8 +1,9 @@
 //! Batches as dicts of arrays.
 
+use crate::forms::{DictForms, SharedForms};
 use crate::hooks;
 use crate::memory::ArrayData;
-use crate::repeated::{StringCache, StringCaches};
+use crate::repeated::StringCache;
 use crate::strings::{self, BytesAs, NotConverted};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -11,28 +12,23 @@ use tfseek::batch::{Batch, RowSplits, Values};
 
 /// Converts a batch: a dict for Examples, `(context, sequence, lengths)` for SequenceExamples. A single record has no `lengths`.
 ///
-/// `caches` are those of the batch's parser or loader, if strings may repeat in later batches.
+/// `forms` are those of the batch's parser or loader, if it may have more batches.
 pub(crate) fn batch<'py>(
     py: Python<'py>,
     batch: &Batch,
     sequence: bool,
     single: bool,
     bytes_as: BytesAs,
-    caches: Option<&StringCaches>,
+    forms: Option<&SharedForms>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut shared = caches.and_then(StringCaches::take);
-    let mut own = Vec::new();
-    let caches = shared.as_deref_mut().unwrap_or(&mut own);
-    let (columns, feature_lists) = (batch.columns(), batch.feature_lists());
-    let split = columns.len();
-    caches.resize_with(split + feature_lists.len(), StringCache::default);
-    let (column_caches, list_caches) = caches.split_at_mut(split);
-
-    let features = dict(py, columns.zip(column_caches), single, bytes_as)?;
+    let mut forms = forms.and_then(SharedForms::take);
+    let known = forms.as_deref_mut().map(|forms| &mut forms.features);
+    let features = dict(py, || batch.columns(), known, single, bytes_as)?;
     if !sequence {
         return Ok(features.into_any());
     }
-    let lists = dict(py, feature_lists.zip(list_caches), single, bytes_as)?;
+    let known = forms.as_deref_mut().map(|forms| &mut forms.lists);
+    let lists = dict(py, || batch.feature_lists(), known, single, bytes_as)?;
     if single {
         return Ok((features, lists).into_pyobject(py)?.into_any());
     }
@@ -45,17 +41,28 @@ pub(crate) fn batch<'py>(
     Ok((features, lists, lengths).into_pyobject(py)?.into_any())
 }
 
-fn dict<'py, 'a>(
+fn dict<'py, 'a, C: ExactSizeIterator<Item = (&'a str, &'a Column)>>(
     py: Python<'py>,
-    columns: impl Iterator<Item = ((&'a str, &'a Column), &'a mut StringCache)>,
+    columns: impl Fn() -> C,
+    forms: Option<&mut DictForms>,
     single: bool,
     bytes_as: BytesAs,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for ((name, found), cache) in columns {
+    let converted = |name, found: &Column, cache: &mut StringCache| {
         let row_of = |string| if single { None } else { found.row_of(string) };
-        let converted = column(py, found, bytes_as, cache).map_err(|e| e.in_column(py, name, row_of))?;
-        dict.set_item(name, converted)?;
+        column(py, found, bytes_as, cache).map_err(|e| e.in_column(py, name, row_of))
+    };
+    let Some(forms) = forms else {
+        let dict = PyDict::new(py);
+        for (name, found) in columns() {
+            dict.set_item(name, converted(name, found, &mut StringCache::default())?)?;
+        }
+        return Ok(dict);
+    };
+    let form = forms.of(py, || columns().map(|(name, _)| name))?;
+    let dict = form.dict(py)?;
+    for ((name, found), (key, cache)) in columns().zip(&mut form.columns) {
+        dict.set_item(key.bind(py), converted(name, found, cache)?)?;
     }
     Ok(dict)
 }
@@ -94,11 +101,14 @@ fn column<'py>(
         }
         Column::Ragged(ragged) => {
             let found = values(py, &ragged.values, None, &ragged.shape, bytes_as, cache)?;
-            let splits = ragged.row_splits.iter().map(|splits| match splits {
+            let splits = |splits: &RowSplits| match splits {
                 RowSplits::Int32(splits) => ArrayData::Int32(splits.clone()).flat(py),
                 RowSplits::Int64(splits) => ArrayData::Int64(splits.clone()).flat(py),
-            });
-            let splits = PyTuple::new(py, splits.collect::<PyResult<Vec<_>>>()?)?;
+            };
+            let splits = match &*ragged.row_splits {
+                [only] => PyTuple::new(py, [splits(only)?])?,
+                several => PyTuple::new(py, several.iter().map(splits).collect::<PyResult<Vec<_>>>()?)?,
+            };
             Ok(hooks::ragged(py)?.call1((found, splits))?)
         }
     }

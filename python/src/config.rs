@@ -3,10 +3,10 @@
 use crate::buckets::{BucketArguments, BucketSizes};
 use crate::columns;
 use crate::error::{BindingError, Result};
+use crate::forms::SharedForms;
 use crate::hooks;
 use crate::mix::LoaderSources;
 use crate::options::{Choice, FeatureName, LoaderVerify, Seed};
-use crate::repeated::StringCaches;
 use crate::strings::BytesAs;
 use crate::tfds_batch::Nesting;
 use crate::wait::{self, CallState, Progress};
@@ -35,8 +35,7 @@ pub(crate) struct LoaderConfig {
     pictures: BTreeSet<String>,
     /// Dicts around columns.
     nesting: Option<Nesting>,
-    /// Strings of earlier batches.
-    strings: StringCaches,
+    forms: SharedForms,
     /// Fingerprint of all records, after its first use.
     fingerprint: OnceLock<String>,
 }
@@ -91,7 +90,7 @@ impl LoaderConfig {
             }
             Ok((options, warnings))
         })?;
-        let (strings, fingerprint) = (StringCaches::default(), OnceLock::new());
+        let (forms, fingerprint) = (SharedForms::default(), OnceLock::new());
         Ok(LoaderConfig {
             options,
             warnings,
@@ -101,14 +100,14 @@ impl LoaderConfig {
             bytes_as,
             pictures,
             nesting,
-            strings,
+            forms,
             fingerprint,
         })
     }
 
     /// Converts a batch of the loader.
     pub(crate) fn batch<'py>(&self, py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyAny>> {
-        let found = columns::batch(py, batch, self.is_sequence, false, self.bytes_as, Some(&self.strings))?;
+        let found = columns::batch(py, batch, self.is_sequence, false, self.bytes_as, Some(&self.forms))?;
         if !self.pictures.is_empty() {
             let features = if self.is_sequence { found.get_item(0)? } else { found.clone() };
             for name in &self.pictures {

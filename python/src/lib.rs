@@ -21,6 +21,7 @@ mod example;
 mod exit;
 mod feature;
 mod foreign;
+mod forms;
 mod get_many;
 mod headroom;
 mod hooks;

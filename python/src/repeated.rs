@@ -8,7 +8,6 @@
 use crate::headroom;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// Number of pairs of objects of a cache. A value's hash determines its pair.
 const PAIRS: usize = 1 << PAIR_BITS;
@@ -202,23 +201,4 @@ fn pair_and_hash(value: &[u8]) -> (usize, u32) {
     }
     let hash = hash.wrapping_mul(FACTOR);
     ((hash >> (64 - PAIR_BITS)) as usize, (hash >> 16) as u32 | 1)
-}
-
-/// The caches of the columns of a schema, by the position of the column.
-///
-/// They belong to a parser or a loader. Only one call uses them at a time, and no call waits for them: one that finds them in use, in
-/// another thread or in a finalizer that runs meanwhile, works with new caches. So does every call of a child that was forked while another
-/// thread used them.
-#[derive(Default)]
-pub(crate) struct StringCaches(Mutex<Vec<StringCache>>);
-
-impl StringCaches {
-    /// Returns the caches, or `None` if they are in use.
-    pub(crate) fn take(&self) -> Option<MutexGuard<'_, Vec<StringCache>>> {
-        match self.0.try_lock() {
-            Ok(caches) => Some(caches),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
 }

@@ -2,9 +2,9 @@
 
 use crate::columns;
 use crate::error::{BindingError, Result};
+use crate::forms::SharedForms;
 use crate::hooks;
 use crate::options::Choice;
-use crate::repeated::StringCaches;
 use crate::rows::{PyPayload, type_name};
 use crate::strings::BytesAs;
 use crate::wait::{self, Progress, TimeSlice, Unit};
@@ -28,8 +28,7 @@ pub(crate) struct PySchema {
     schema: tfseek::Schema,
     /// Parsers for byte strings as objects and as offsets. Each is created at first use.
     parsers: (OnceLock<BatchParser>, OnceLock<BatchParser>),
-    /// Strings of earlier batches.
-    strings: StringCaches,
+    forms: SharedForms,
 }
 
 impl PartialEq for PySchema {
@@ -40,7 +39,7 @@ impl PartialEq for PySchema {
 
 impl PySchema {
     pub(crate) fn of(schema: tfseek::Schema) -> PySchema {
-        PySchema { schema, parsers: Default::default(), strings: StringCaches::default() }
+        PySchema { schema, parsers: Default::default(), forms: SharedForms::default() }
     }
 
     pub(crate) fn schema(&self) -> &tfseek::Schema {
@@ -62,9 +61,9 @@ impl PySchema {
         single: bool,
         bytes_as: BytesAs,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // A single record is not worth the caches.
-        let strings = (!single).then_some(&self.strings);
-        columns::batch(py, batch, self.schema.is_sequence(), single, bytes_as, strings)
+        // A single record is not worth it.
+        let forms = (!single).then_some(&self.forms);
+        columns::batch(py, batch, self.schema.is_sequence(), single, bytes_as, forms)
     }
 }
 

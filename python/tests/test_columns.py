@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pathlib
 import pickle
 import subprocess
@@ -340,3 +341,40 @@ def test_a_view_tests_its_own_records_only(tmp_path: pathlib.Path) -> None:
     assert list(ds.filter("present(m)").ids) == list(range(7))
     with pytest.raises(tfseek.Error, match="has values of bytes"):
         ds.filter("m > 2")
+
+
+def test_batches_share_their_keys() -> None:
+    """A schema has the strings of its keys once, and each batch is a dict of its own."""
+    # Python shares keys of one character by itself.
+    schema = tfseek.Schema({"label": tfseek.FixedLenFeature([], "int64"), "tokens": tfseek.VarLenFeature("string")})
+    rows = [tfseek.Example({"label": [k], "tokens": [b"x"] * k}) for k in (1, 2, 3)]
+    first, second = tfseek.parse_example(rows, schema), tfseek.parse_example(rows[1:], schema)
+    assert list(first) == list(second) == ["label", "tokens"]
+    assert all(one is other for one, other in zip(first, second))
+    first.clear()
+    first["c"] = 1
+    assert second["label"].tolist() == [2, 3] and list(tfseek.parse_example(rows, schema)) == ["label", "tokens"]
+
+
+def test_arrays_of_many_dimensions() -> None:
+    """The object that owns the memory has up to four sizes, and longer shapes beside it."""
+    values = np.arange(48)
+    for shape in ([], [48], [2, 24], [2, 3, 8], [2, 3, 4, 2], [2, 3, 2, 2, 2], [1] * 20 + [48]):
+        size = int(np.prod(shape))
+        found = tfseek.parse_example([tfseek.Example({"x": values[:size]})] * 2, {"x": tfseek.FixedLenFeature(shape, "int64")})["x"]
+        assert found.shape == (2, *shape) and np.array_equal(found[1].ravel(), values[:size])
+        twin = np.asarray(found.base)
+        assert twin.shape == found.shape and twin.strides == found.strides
+
+
+def test_the_garbage_collector_does_not_visit_the_memory_of_arrays() -> None:
+    """Thousands of arrays per batch would make it slow. The objects refer to nothing."""
+    rows = [tfseek.Example({"label": [k], "name": [b"%d" % k]}) for k in range(2000)]
+    schema = tfseek.Schema({"label": tfseek.FixedLenFeature([], "int64"), "name": tfseek.FixedLenFeature([], "string")})
+    for _ in range(2):
+        batch = tfseek.parse_example(rows, schema, bytes_as="views")
+        arrays = [batch["label"], *batch["name"].tolist(), *(row["label"] for row in rows)]
+        assert len(arrays) == 4001 and not any(gc.is_tracked(array.base) for array in arrays)
+        gc.collect()
+        assert batch["name"][1999].tobytes() == b"1999"
+        del batch, arrays

@@ -416,3 +416,23 @@ def test_grain_takes_a_mix(sets: list[tfseek.Dataset]) -> None:
         assert next(iterator)["i"].tolist() == next(plain)["i"].tolist()
     with pytest.raises(TypeError, match="found Mix"):
         tfseek.grain.DataSource(mix)  # type: ignore[arg-type]
+
+
+def test_sources_with_many_sets_of_columns(tmp_path: pathlib.Path) -> None:
+    """A loader keeps the keys of some sets of columns. Batches of all others are the same."""
+    sources, rename = [], {}
+    for k in range(20):
+        with tfseek.Writer(tmp_path / f"{k}.tfrecord") as writer:
+            for i in range(8):
+                writer.write({"i": [i], "text": [b"%d-%d" % (k, i)]})
+        sources.append(((tfseek.open(tmp_path / f"{k}.tfrecord"), SPEC), 1))
+        rename[k] = {"i": f"i{k}", "text": f"text{k}"}
+    seen = []
+    with tfseek.Loader(tfseek.Mix(sources, unit="batch", source="from", rename=rename), batch_size=2, shuffle=False) as loader:
+        for _ in range(80):
+            batch = next(loader)
+            k = int(batch["from"][0])
+            assert list(batch) == [f"i{k}", f"text{k}", "from"]
+            assert batch[f"text{k}"].tolist() == [b"%d-%d" % (k, i) for i in batch[f"i{k}"]]
+            seen.append(k)
+    assert sorted(set(seen)) == list(range(20)) and len(seen) == 80
