@@ -68,9 +68,14 @@ pub(crate) enum Touch {
 }
 
 impl ReadAhead {
+    /// Returns true while records are announced.
+    pub(crate) fn announces(&self) -> bool {
+        self.state.load(Relaxed) == COLD
+    }
+
     /// Decides which records of a later batch of `len` records are announced.
     pub(crate) fn plan(&self, len: usize) -> Requested {
-        if len == 0 || self.state.load(Relaxed) != COLD {
+        if len == 0 || !self.announces() {
             return Requested::Nothing;
         }
         let len = u32::try_from(len).unwrap_or(PROBE_EVERY).min(PROBE_EVERY);

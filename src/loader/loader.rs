@@ -1,17 +1,17 @@
 //! The loader: threads that make batches, and an iterator that yields them in order.
 
-use super::plan::{BatchPlanner, StepPlan};
-use super::queue::{BoundedQueue, Polled, QueueLimits};
+use super::plan::{BatchTickets, StepPlan, Ticket, catch_panic};
+use super::queue::{BoundedQueue, Done, Job, Planned, Polled, QueueLimits};
 use super::step::{RowLengths, Step};
 use super::times::LoaderTimes;
 use super::worker::BatchWorker;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::order::{Cursor, Position, State};
 use crate::warning::Warning;
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ enum Execution {
     /// There is no further epoch, and the error that reports it was returned.
     Exhausted,
     /// The calling thread makes the batches.
-    Inline(Box<BatchPlanner>),
+    Inline(Box<BatchTickets>),
     Threads(WorkerThreads),
 }
 
@@ -93,82 +93,123 @@ pub enum NextStep {
 /// A batch, and the run's position after it. `None`: planning failed.
 type QueuedStep = (Option<Position>, Result<Step>);
 
-struct WorkerThreads {
+/// The threads of a running loader.
+struct WorkerThreads(Arc<Pool>);
+
+/// What the threads share.
+struct Pool {
     worker: Arc<BatchWorker>,
-    queue: Arc<BoundedQueue<Result<StepPlan>, QueuedStep>>,
-    handles: Vec<JoinHandle<()>>,
+    queue: BoundedQueue<BatchTickets, Result<StepPlan>, QueuedStep>,
+    handles: Mutex<Vec<JoinHandle<()>>>,
+    /// The planner was started. It is the only one that requests records ahead.
+    plans: AtomicBool,
 }
 
 impl Drop for WorkerThreads {
     /// Waits for all threads. Each worker finishes its current batch first.
     fn drop(&mut self) {
-        let mut left = self.queue.stop();
-        for handle in self.handles.drain(..) {
+        let Pool { worker, queue, .. } = &*self.0;
+        let mut left = queue.stop();
+        // A worker may start the planner before it ends itself.
+        while let Some(handle) = { self.0.handles().pop() } {
             let _ = handle.join();
         }
-        // The planner may have added one more plan after the first `stop`.
-        left.append(&mut self.queue.stop());
-        left.iter().flatten().for_each(|plan| self.worker.forget(plan));
+        // Plans that were being made at the time of the first `stop`.
+        left.append(&mut queue.stop());
+        left.iter().flatten().for_each(|plan| worker.forget(plan));
     }
 }
 
 impl WorkerThreads {
     fn start(
         worker: &Arc<BatchWorker>,
-        planner: BatchPlanner,
+        tickets: BatchTickets,
         limits: QueueLimits,
         threads: usize,
     ) -> Result<WorkerThreads> {
-        let queue = Arc::new(BoundedQueue::new(limits));
-        let handles = Vec::with_capacity(threads + 1);
-        let mut all = WorkerThreads { worker: Arc::clone(worker), queue: Arc::clone(&queue), handles };
-        let spawn = |name: String, run: Box<dyn FnOnce() + Send>| {
-            let failed = format!("cannot start thread {name} of {threads}");
-            let spawned = std::thread::Builder::new().name(name).spawn(run);
-            spawned.map_err(|e| Error::from(io::Error::new(e.kind(), format!("{failed}: {e}"))))
-        };
-        for k in 0..threads {
-            let (queue, worker) = (Arc::clone(&queue), Arc::clone(worker));
-            let work = move || {
-                while let Some((ticket, plan)) = queue.take() {
-                    let after = plan.as_ref().ok().map(|plan| plan.after);
-                    let made = plan.and_then(|plan| catch_panic(|| worker.make(plan)));
-                    queue.put(ticket, (after, made));
-                }
-            };
-            all.handles.push(spawn(format!("tfseek-load-{k}"), Box::new(work))?);
+        let all = WorkerThreads(Arc::new(Pool {
+            worker: Arc::clone(worker),
+            queue: BoundedQueue::new(limits, tickets),
+            handles: Mutex::new(Vec::with_capacity(threads + 1)),
+            plans: AtomicBool::new(false),
+        }));
+        if worker.looks_ahead() {
+            all.0.look_ahead()?;
         }
-        let worker = Arc::clone(worker);
-        let plan = move || {
-            let mut planner = planner;
-            while queue.wait_to_plan() {
-                match catch_panic(|| planner.next().transpose()) {
-                    Ok(None) => break,
-                    Ok(Some(mut plan)) => {
-                        worker.request_ahead(&mut plan);
-                        let cost = plan.cost;
-                        queue.plan(Ok(plan), cost);
-                    }
-                    Err(e) => {
-                        queue.plan(Err(e), Default::default());
-                        break;
-                    }
-                }
-            }
-            queue.end_plan();
-        };
-        all.handles.push(spawn("tfseek-plan".to_owned(), Box::new(plan))?);
+        (0..threads).try_for_each(|k| all.0.spawn(format!("tfseek-load-{k}"), Pool::work))?;
         Ok(all)
     }
 }
 
-/// Calls `f` and turns a panic into an error. Otherwise the consumer would wait forever for the batch.
-fn catch_panic<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(ErrorKind::Panicked { message: text.into() }.into())
-    })
+impl Pool {
+    fn handles(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spawn(self: &Arc<Pool>, name: String, run: fn(&Arc<Pool>)) -> Result<()> {
+        let failed = format!("cannot start thread {name}");
+        let pool = Arc::clone(self);
+        let spawned = std::thread::Builder::new().name(name).spawn(move || run(&pool));
+        let handle = spawned.map_err(|e| io::Error::new(e.kind(), format!("{failed}: {e}")))?;
+        self.handles().push(handle);
+        Ok(())
+    }
+
+    /// Makes batches until the queue is closed.
+    fn work(self: &Arc<Pool>) {
+        let mut done = None;
+        while let Some(job) = self.queue.work(done) {
+            done = Some(match job {
+                Job::Plan(ticket, drawn) => Done::Planned(ticket, self.plan(drawn, |_| ())),
+                Job::Make(ticket, plan) => {
+                    let after = plan.as_ref().ok().map(|plan| plan.after);
+                    // Without a planner, records are requested when their batch is made.
+                    let cold = || self.look_ahead().unwrap_or_default();
+                    let made = plan.and_then(|plan| catch_panic(|| self.worker.make(plan, cold)));
+                    if !self.worker.looks_ahead() {
+                        self.queue.look_ahead(false);
+                    }
+                    Done::Made(ticket, (after, made))
+                }
+            });
+        }
+    }
+
+    /// Lets the planner plan all further batches, and request their records.
+    fn look_ahead(self: &Arc<Pool>) -> Result<()> {
+        if !self.plans.swap(true, Ordering::Relaxed) {
+            self.spawn("tfseek-plan".to_owned(), Pool::plan_ahead)?;
+        }
+        self.queue.look_ahead(true);
+        Ok(())
+    }
+
+    /// Plans batches ahead of the workers until the queue is closed.
+    fn plan_ahead(self: &Arc<Pool>) {
+        let mut planned = None;
+        while let Some((ticket, drawn)) = self.queue.draw(planned) {
+            planned = Some((ticket, self.plan(drawn, |plan| self.worker.request_ahead(plan))));
+        }
+    }
+
+    /// Plans the batch of a ticket.
+    fn plan(&self, drawn: Result<Ticket>, then: impl FnOnce(&mut StepPlan)) -> Planned<Result<StepPlan>> {
+        let plan = drawn.and_then(|ticket| {
+            catch_panic(|| {
+                let mut plan = ticket.plan(&self.worker.dataset)?;
+                plan.as_mut().map(then);
+                Ok(plan)
+            })
+        });
+        match plan {
+            Ok(Some(plan)) => {
+                let cost = plan.cost;
+                Planned::Batch(Ok(plan), cost)
+            }
+            Ok(None) => Planned::End,
+            Err(e) => Planned::Last(Err(e)),
+        }
+    }
 }
 
 impl Loader {
@@ -238,7 +279,7 @@ impl Loader {
     #[cfg(all(test, target_os = "linux"))]
     pub(super) fn bytes_in_flight(&self) -> u64 {
         match &self.running {
-            Execution::Threads(threads) => threads.queue.bytes(),
+            Execution::Threads(threads) => threads.0.queue.bytes(),
             _ => 0,
         }
     }
@@ -329,11 +370,11 @@ impl Loader {
             self.running = Execution::Exhausted;
             return Err(e);
         }
-        let planner = BatchPlanner::new(self.worker.dataset.clone(), &cursor)?;
+        let tickets = BatchTickets::new(&cursor)?;
         self.cursor = cursor;
         self.running = match self.threads {
-            0 => Execution::Inline(Box::new(planner)),
-            threads => Execution::Threads(WorkerThreads::start(&self.worker, planner, self.limits, threads)?),
+            0 => Execution::Inline(Box::new(tickets)),
+            threads => Execution::Threads(WorkerThreads::start(&self.worker, tickets, self.limits, threads)?),
         };
         Ok(())
     }
@@ -360,15 +401,15 @@ impl Loader {
                 self.running = Execution::Idle;
                 return NextStep::EpochEnd;
             }
-            Execution::Inline(planner) => match planner.next() {
+            Execution::Inline(tickets) => match tickets.next_plan(&self.worker.dataset) {
                 None => return self.end_epoch(),
                 Some(Err(e)) => (None, Err(e)),
                 Some(Ok(mut plan)) => {
                     self.worker.request_ahead(&mut plan);
-                    (Some(plan.after), catch_panic(|| self.worker.make(plan)))
+                    (Some(plan.after), catch_panic(|| self.worker.make(plan, || ())))
                 }
             },
-            Execution::Threads(threads) => match threads.queue.next(timeout) {
+            Execution::Threads(threads) => match threads.0.queue.next(timeout) {
                 Polled::Pending => return NextStep::Timeout,
                 Polled::Closed => return self.end_epoch(),
                 Polled::Ready(made) => made,

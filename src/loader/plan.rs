@@ -3,9 +3,11 @@
 use super::queue::BatchCost;
 use super::step::RowLengths;
 use crate::dataset::{Dataset, RecordLocation};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::Requested;
 use crate::order::{Cursor, Order, Position, RankShare, Run, following_epoch};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// The plan of one rank's batch, made before its records are read.
 pub(super) struct StepPlan {
@@ -29,61 +31,104 @@ pub(super) struct StepPlan {
     pub(super) requested: Requested,
 }
 
-/// Plans the batches of an epoch, starting at a cursor.
-pub(super) struct BatchPlanner {
-    dataset: Dataset,
-    order: Order,
-    share: RankShare,
-    epoch: u64,
+/// The tickets of the batches of an epoch, starting at a cursor. Whoever draws a ticket plans its batch.
+pub(super) struct BatchTickets {
+    epoch: Arc<EpochShare>,
     step: u64,
     /// The next epoch follows without an end of the iteration.
     repeats: bool,
-    /// An error was returned. It is the last result.
-    failed: bool,
+    /// There was an error, or the end.
+    ended: bool,
 }
 
-impl BatchPlanner {
-    pub(super) fn new(dataset: Dataset, cursor: &Cursor) -> Result<BatchPlanner> {
+/// A batch that is not planned yet.
+pub(super) struct Ticket {
+    epoch: Arc<EpochShare>,
+    step: u64,
+}
+
+/// The order of an epoch, and a rank's share of it.
+struct EpochShare {
+    order: Order,
+    share: RankShare,
+    epoch: u64,
+}
+
+impl BatchTickets {
+    pub(super) fn new(cursor: &Cursor) -> Result<BatchTickets> {
         let epoch = cursor.next_position().epoch;
         let (order, share) = (cursor.order().at_epoch(epoch)?, cursor.share()?);
-        Ok(BatchPlanner { dataset, order, share, epoch, step: 0, repeats: cursor.repeats(), failed: false })
+        let epoch = Arc::new(EpochShare { order, share, epoch });
+        Ok(BatchTickets { epoch, step: 0, repeats: cursor.repeats(), ended: false })
     }
 
-    /// Returns the plan of the next batch. `None` at the end of the epoch and after an error.
-    pub(super) fn next(&mut self) -> Option<Result<StepPlan>> {
-        let next = if self.failed { None } else { self.next_plan().transpose() };
-        self.failed |= matches!(next, Some(Err(_)));
-        next
-    }
-
-    fn next_plan(&mut self) -> Result<Option<StepPlan>> {
-        if self.step >= self.share.steps() {
-            if !self.repeats || self.order.is_empty() {
+    fn next_ticket(&mut self) -> Result<Option<Ticket>> {
+        if self.step >= self.epoch.share.steps() {
+            if !self.repeats || self.epoch.order.is_empty() {
                 return Ok(None);
             }
-            self.start_next_epoch()?;
-            if self.step >= self.share.steps() {
+            self.epoch = Arc::new(self.epoch.following()?);
+            self.step = 0;
+            if self.epoch.share.steps() == 0 {
                 return Ok(None);
             }
         }
         let step = self.step;
         self.step = step.saturating_add(1);
-        self.plan(step)
+        Ok(Some(Ticket { epoch: Arc::clone(&self.epoch), step }))
     }
 
-    /// Moves to position 0 of the next epoch, or to a later position if the last batch continued into that epoch.
-    fn start_next_epoch(&mut self) -> Result<()> {
+    /// Returns the plan of the next batch. `None` at the end of the epoch and after an error.
+    pub(super) fn next_plan(&mut self, dataset: &Dataset) -> Option<Result<StepPlan>> {
+        let plan = self.next()?.and_then(|ticket| ticket.plan(dataset)).transpose();
+        self.ended |= !matches!(plan, Some(Ok(_)));
+        plan
+    }
+}
+
+/// The last ticket may be an error.
+impl Iterator for BatchTickets {
+    type Item = Result<Ticket>;
+
+    fn next(&mut self) -> Option<Result<Ticket>> {
+        if self.ended {
+            return None;
+        }
+        let next = catch_panic(|| self.next_ticket()).transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+/// Calls `f` and turns a panic into an error. Otherwise the consumer would wait forever for the batch.
+pub(super) fn catch_panic<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(ErrorKind::Panicked { message: text.into() }.into())
+    })
+}
+
+impl Ticket {
+    /// Returns the plan of the batch. `None` if there is none.
+    pub(super) fn plan(&self, dataset: &Dataset) -> Result<Option<StepPlan>> {
+        self.epoch.plan(self.step, dataset)
+    }
+}
+
+impl EpochShare {
+    /// Returns the next epoch from position 0, or from a later position if the last batch continued into that epoch.
+    fn following(&self) -> Result<EpochShare> {
         let end = self.share.steps().checked_sub(1).and_then(|step| self.share.after(step));
         let (epochs, position) = end.filter(|_| self.share.is_continuous()).unwrap_or((1, 0));
-        self.epoch = following_epoch(self.epoch, epochs)?;
-        self.order = self.order.at_epoch(self.epoch)?;
-        self.share = self.order.share_of(self.share.clone())?.starting_at(position)?;
-        self.step = 0;
-        Ok(())
+        let epoch = following_epoch(self.epoch, epochs)?;
+        let order = self.order.at_epoch(epoch)?;
+        let share = order.share_of(self.share.clone())?.starting_at(position)?;
+        Ok(EpochShare { order, share, epoch })
     }
 
     #[expect(clippy::indexing_slicing, reason = "`filled` was the length")]
-    fn plan(&self, step: u64) -> Result<Option<StepPlan>> {
+    fn plan(&self, step: u64, dataset: &Dataset) -> Result<Option<StepPlan>> {
         let Some(runs_of_step) = self.share.step(step) else { return Ok(None) };
         let Some((epochs, position)) = self.share.after(step) else { return Ok(None) };
         let mut ids = Vec::new();
@@ -100,7 +145,7 @@ impl BatchPlanner {
         }
         let mut faults = Vec::new();
         let mut located: Vec<Option<RecordLocation>> = Vec::with_capacity(ids.len());
-        self.dataset.set().locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));
+        dataset.set().locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = BatchCost { records: ids.len() as u64, bytes };
         let lengths = self.lengths(step, ids.len() as u64);

@@ -84,8 +84,13 @@ impl BatchWorker {
         }
     }
 
-    /// Makes a step.
-    pub(super) fn make(&self, mut plan: StepPlan) -> Result<Step> {
+    /// Returns true if the records of later batches have to be requested ahead.
+    pub(super) fn looks_ahead(&self) -> bool {
+        !self.dataset.set().can_borrow() || self.ahead.announces()
+    }
+
+    /// Makes a step. Calls `cold` before it waits for mapped records that are not in memory.
+    pub(super) fn make(&self, mut plan: StepPlan, cold: impl FnOnce()) -> Result<Step> {
         let mut faults = std::mem::take(&mut plan.faults).into_iter();
         #[cfg(test)]
         if let Some(before_read) = &self.before_read {
@@ -96,8 +101,9 @@ impl BatchWorker {
         let content = if self.dataset.set().can_borrow() {
             let set = self.dataset.set();
             if prefetch::is_cold(set, &self.ahead, plan.requested, &plan.located) {
-                let mut cold = plan.located.iter().flatten();
-                self.clock.reading(|| cold.try_for_each(|at| prefetch::fetch(set, at)))?;
+                cold();
+                let mut located = plan.located.iter().flatten();
+                self.clock.reading(|| located.try_for_each(|at| prefetch::fetch(set, at)))?;
             }
             self.clock.parsing(|| self.borrow_records(&plan, &mut faults, verify, &mut outcome))?
         } else {
