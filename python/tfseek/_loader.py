@@ -125,7 +125,8 @@ class Loader(Generic[Batch]):
         worker.
     drop_last, last_batch: treatment of the last batch. ``drop_last=False`` loses no record: the batch is short on one rank, and padded on
         several (see ``mask``). ``True`` omits it. ``last_batch`` selects ``"short"``, ``"pad"``, ``"drop"`` or ``"continuous"``.
-    threads: number of threads that produce batches. Default: one per processor. 0: none. Batches do not depend on it.
+    threads: number of threads that produce batches. 0: none. Default: one, and more, up to one per processor, while the consumer waits for
+        batches and more threads bring more of them. Batches do not depend on it.
     batches_ahead, memory, look_ahead: limits of prepared batches, of payload bytes in flight, and of bytes requested in advance.
     verify: ``"payload"``, ``"header"`` or ``"first_epoch"``. Default: as the dataset.
     damage: ``"raise"``: a record that is damaged or does not fit the spec raises. ``"skip"``: it is left out, listed in ``skipped``, and counted in ``skipped_total``.

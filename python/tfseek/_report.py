@@ -36,7 +36,7 @@ class Report:
     decode_s: float
     #: Seconds in ``transform``, added up over the threads.
     transform_s: float
-    #: Number of threads that produce batches.
+    #: Number of threads that produce batches: the ``threads`` of the loader, or the number that it has chosen so far.
     threads: int
     #: Share of padding in the batches if each is padded to the longest row of its global batch. ``None`` without ``bucket_by``, and before the
     #: first batch.

@@ -13,7 +13,7 @@ pub const MAX_THREADS: usize = 1024;
 ///
 /// All options named `threads` have this meaning: by default, `None`, there is one thread per processor, at most [`MAX_THREADS`]. 0 is the
 /// calling thread alone. 1 is the calling thread alone as well, except in a [`Loader`](crate::Loader), where one thread makes batches while
-/// the caller uses others.
+/// the caller uses others. By default it chooses their number ([`LoaderOptions::threads`](crate::LoaderOptions::threads)).
 ///
 /// # Errors
 /// [`OptionsError::Threads`] above [`MAX_THREADS`].

@@ -1,5 +1,6 @@
 //! The loader: threads that make batches, and an iterator that yields them in order.
 
+use super::pace::{Pace, WINDOW};
 use super::plan::{BatchTickets, StepPlan, Ticket, catch_panic};
 use super::queue::{BoundedQueue, Done, Job, Planned, Polled, QueueLimits};
 use super::step::{RowLengths, Step};
@@ -13,7 +14,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An iterator over the batches of an epoch, in order. Made by [`Dataset::loader`](crate::Dataset::loader).
 ///
@@ -58,13 +59,28 @@ pub struct Loader {
     worker: Arc<BatchWorker>,
     cursor: Cursor,
     limits: QueueLimits,
-    /// Number of worker threads. 0: the calling thread makes the batches.
-    threads: usize,
+    threads: ThreadNumber,
     running: Execution,
     fingerprint: OnceLock<String>,
     warnings: Vec<Warning>,
     /// The cells of all delivered batches that were padded to the longest row, and those of them with values. `None` without buckets.
     cells: Option<[u64; 2]>,
+}
+
+/// The number of threads that make batches.
+pub(super) enum ThreadNumber {
+    /// 0: the calling thread makes the batches.
+    Fixed(usize),
+    Chosen(Pace),
+}
+
+impl ThreadNumber {
+    fn get(&self) -> usize {
+        match self {
+            ThreadNumber::Fixed(threads) => *threads,
+            ThreadNumber::Chosen(pace) => pace.threads(),
+        }
+    }
 }
 
 /// The state of batch production.
@@ -94,7 +110,14 @@ pub enum NextStep {
 type QueuedStep = (Option<Position>, Result<Step>);
 
 /// The threads of a running loader.
-struct WorkerThreads(Arc<Pool>);
+struct WorkerThreads {
+    pool: Arc<Pool>,
+    /// Number of workers that were started, and of those that work.
+    started: usize,
+    working: usize,
+    /// When the last batch was returned. Not measured for a fixed number of threads.
+    returned: Option<Instant>,
+}
 
 /// What the threads share.
 struct Pool {
@@ -108,10 +131,10 @@ struct Pool {
 impl Drop for WorkerThreads {
     /// Waits for all threads. Each worker finishes its current batch first.
     fn drop(&mut self) {
-        let Pool { worker, queue, .. } = &*self.0;
+        let Pool { worker, queue, .. } = &*self.pool;
         let mut left = queue.stop();
         // A worker may start the planner before it ends itself.
-        while let Some(handle) = { self.0.handles().pop() } {
+        while let Some(handle) = { self.pool.handles().pop() } {
             let _ = handle.join();
         }
         // Plans that were being made at the time of the first `stop`.
@@ -127,17 +150,56 @@ impl WorkerThreads {
         limits: QueueLimits,
         threads: usize,
     ) -> Result<WorkerThreads> {
-        let all = WorkerThreads(Arc::new(Pool {
+        let pool = Pool {
             worker: Arc::clone(worker),
-            queue: BoundedQueue::new(limits, tickets),
-            handles: Mutex::new(Vec::with_capacity(threads + 1)),
+            queue: BoundedQueue::new(limits, tickets, threads),
+            handles: Mutex::default(),
             plans: AtomicBool::new(false),
-        }));
+        };
+        let mut all = WorkerThreads { pool: Arc::new(pool), started: 0, working: threads, returned: None };
         if worker.looks_ahead() {
-            all.0.look_ahead()?;
+            all.pool.look_ahead()?;
         }
-        (0..threads).try_for_each(|k| all.0.spawn(format!("tfseek-load-{k}"), Pool::work))?;
+        all.start_workers(threads)?;
         Ok(all)
+    }
+
+    /// Starts workers until there are this many.
+    fn start_workers(&mut self, threads: usize) -> Result<()> {
+        while self.started < threads {
+            let k = self.started;
+            self.pool.spawn(format!("tfseek-load-{k}"), move |pool| pool.work(k))?;
+            self.started += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next step for at most `timeout`. Chooses the number of threads meanwhile.
+    fn next(&mut self, timeout: Option<Duration>, pace: &mut Pace) -> Polled<QueuedStep> {
+        let mut since = Instant::now();
+        let deadline = timeout.and_then(|timeout| since.checked_add(timeout));
+        let mut worked = self.returned.take().map_or(Duration::ZERO, |returned| since - returned);
+        loop {
+            let left = deadline.map_or(WINDOW, |deadline| deadline.saturating_duration_since(since));
+            let next = self.pool.queue.next(Some(left.min(WINDOW)));
+            let now = Instant::now();
+            let batches = u64::from(matches!(next, Polled::Ready(_)));
+            pace.count(std::mem::take(&mut worked), now - since, batches);
+            since = now;
+            self.returned = Some(now);
+            if pace.threads() != self.working {
+                // If no more threads can be started, those that exist go on.
+                if self.start_workers(pace.threads()).is_err() {
+                    pace.limit(self.started);
+                }
+                self.working = pace.threads();
+                self.pool.queue.set_working(self.working);
+            }
+            match next {
+                Polled::Pending if deadline.is_none_or(|end| now < end) => {}
+                next => return next,
+            }
+        }
     }
 }
 
@@ -146,7 +208,7 @@ impl Pool {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn spawn(self: &Arc<Pool>, name: String, run: fn(&Arc<Pool>)) -> Result<()> {
+    fn spawn(self: &Arc<Pool>, name: String, run: impl FnOnce(&Arc<Pool>) + Send + 'static) -> Result<()> {
         let failed = format!("cannot start thread {name}");
         let pool = Arc::clone(self);
         let spawned = std::thread::Builder::new().name(name).spawn(move || run(&pool));
@@ -156,9 +218,9 @@ impl Pool {
     }
 
     /// Makes batches until the queue is closed.
-    fn work(self: &Arc<Pool>) {
+    fn work(self: &Arc<Pool>, number: usize) {
         let mut done = None;
-        while let Some(job) = self.queue.work(done) {
+        while let Some(job) = self.queue.work(number, done) {
             done = Some(match job {
                 Job::Plan(ticket, drawn) => Done::Planned(ticket, self.plan(drawn, |_| ())),
                 Job::Make(ticket, plan) => {
@@ -217,7 +279,7 @@ impl Loader {
         worker: BatchWorker,
         cursor: Cursor,
         limits: QueueLimits,
-        threads: usize,
+        threads: ThreadNumber,
         warnings: Vec<Warning>,
     ) -> Loader {
         Loader {
@@ -253,9 +315,10 @@ impl Loader {
         self.worker.times()
     }
 
-    /// Returns the number of threads that make batches. 0: the calling thread makes them.
+    /// Returns the number of threads that make batches. 0: the calling thread makes them. Unless it was
+    /// [set](super::LoaderOptions::threads), it is the number chosen so far.
     pub fn threads(&self) -> usize {
-        self.threads
+        self.threads.get()
     }
 
     /// Returns the share of padding in all batches that were returned, if each is padded to the longest row of its global batch
@@ -279,7 +342,7 @@ impl Loader {
     #[cfg(all(test, target_os = "linux"))]
     pub(super) fn bytes_in_flight(&self) -> u64 {
         match &self.running {
-            Execution::Threads(threads) => threads.0.queue.bytes(),
+            Execution::Threads(threads) => threads.pool.queue.bytes(),
             _ => 0,
         }
     }
@@ -372,7 +435,7 @@ impl Loader {
         }
         let tickets = BatchTickets::new(&cursor)?;
         self.cursor = cursor;
-        self.running = match self.threads {
+        self.running = match self.threads.get() {
             0 => Execution::Inline(Box::new(tickets)),
             threads => Execution::Threads(WorkerThreads::start(&self.worker, tickets, self.limits, threads)?),
         };
@@ -409,11 +472,17 @@ impl Loader {
                     (Some(plan.after), catch_panic(|| self.worker.make(plan, || ())))
                 }
             },
-            Execution::Threads(threads) => match threads.0.queue.next(timeout) {
-                Polled::Pending => return NextStep::Timeout,
-                Polled::Closed => return self.end_epoch(),
-                Polled::Ready(made) => made,
-            },
+            Execution::Threads(threads) => {
+                let next = match &mut self.threads {
+                    ThreadNumber::Fixed(_) => threads.pool.queue.next(timeout),
+                    ThreadNumber::Chosen(pace) => threads.next(timeout, pace),
+                };
+                match next {
+                    Polled::Pending => return NextStep::Timeout,
+                    Polled::Closed => return self.end_epoch(),
+                    Polled::Ready(made) => made,
+                }
+            }
         };
         if let Some(after) = after {
             self.cursor.move_past(after, made.is_ok());

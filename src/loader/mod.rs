@@ -11,7 +11,7 @@
 //! Records that are not in memory have to be requested long before they are read. Then a planner draws the tickets ahead of the threads.
 //!
 //! Files in the order of the work: `plan` (positions to plans), `queue` (the bounded queue between threads), `worker` (makes one
-//! batch), `times`, `step` (the result), `loader` (the threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`.
+//! batch), `times`, `pace` (the number of threads), `step` (the result), `loader` (the threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`.
 
 #[expect(clippy::module_inception, reason = "the file of the type `Loader`")]
 mod loader;
@@ -19,6 +19,7 @@ mod loader;
 mod memory_tests;
 mod mix;
 mod options;
+mod pace;
 mod plan;
 mod queue;
 mod sources;

@@ -1,6 +1,7 @@
 //! Options of a [`Loader`].
 
-use super::loader::Loader;
+use super::loader::{Loader, ThreadNumber};
+use super::pace::Pace;
 use super::queue::QueueLimits;
 use super::sources::{MixSource, MixSources};
 use super::times::WorkerClock;
@@ -288,14 +289,18 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the number of [`threads`](crate::threads) that make batches, at most [`MAX_THREADS`](crate::MAX_THREADS). Default: one per
-    /// processor. 0: the calling thread makes each batch on request. The batches do not depend on this number.
+    /// Sets the number of [`threads`](crate::threads) that make batches, at most [`MAX_THREADS`](crate::MAX_THREADS). 0: the calling thread
+    /// makes each batch on request. The batches do not depend on this number.
+    ///
+    /// By default the loader begins with one thread. It adds threads, up to one per processor, while the caller waits for batches more than a
+    /// quarter of the time, and parks those that do not bring more batches. [`Loader::threads`] returns the chosen number.
     pub fn threads(mut self, threads: impl Into<Option<usize>>) -> LoaderOptions {
         self.threads = threads.into();
         self
     }
 
-    /// Sets the largest number of batches in flight: being made, or made and not yet returned. Default: twice the number of threads.
+    /// Sets the largest number of batches in flight: being made, or made and not yet returned. Default: twice the number of
+    /// threads that work, at least 4.
     pub fn batches_ahead(mut self, batches: usize) -> LoaderOptions {
         self.batches = Some(batches);
         self
@@ -522,11 +527,12 @@ impl LoaderOptions {
             None => Vec::new(),
         };
         let threads = match self.threads {
-            Some(0) => 0,
-            threads => self::threads::threads(threads)?,
+            Some(0) => ThreadNumber::Fixed(0),
+            Some(n) => ThreadNumber::Fixed(self::threads::threads(Some(n))?),
+            None => ThreadNumber::Chosen(Pace::new(self::threads::threads(None)?)),
         };
         let limits = QueueLimits {
-            batches: self.batches.unwrap_or(2 * threads).max(1),
+            batches: self.batches.map(|batches| batches.max(1)),
             memory: self.memory.unwrap_or(MEMORY.min(memory / 8)),
             ahead_records: MAX_RECORDS_AHEAD.max(samples),
             ahead_bytes: self.ahead.unwrap_or(BYTES_AHEAD.min(memory / 20)),

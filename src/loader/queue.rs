@@ -27,8 +27,9 @@ pub(super) struct BatchCost {
 /// The limits of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueLimits {
-    /// Largest number of batches in flight: being planned by a worker, being made, or made and waiting for the consumer.
-    pub(super) batches: usize,
+    /// Largest number of batches in flight: being planned by a worker, being made, or made and waiting for the consumer. `None`: twice the
+    /// number of working threads, at least [`MIN_BATCHES`].
+    pub(super) batches: Option<usize>,
     /// Limit of their payload bytes. One batch may always be made, even if it is larger.
     pub(super) memory: u64,
     /// Limits of the plans that no worker has taken yet: records and payload bytes.
@@ -37,6 +38,9 @@ pub(super) struct QueueLimits {
     /// Number of records that may always be planned.
     pub(super) min_ahead_records: u64,
 }
+
+/// Default of the largest number of batches in flight for one or two threads.
+const MIN_BATCHES: usize = 4;
 
 /// The result of a call to the queue.
 #[derive(Debug, PartialEq, Eq)]
@@ -90,13 +94,15 @@ enum Entry<P, T> {
 /// Who has to be woken after a call.
 struct Wakes {
     workers: usize,
+    /// All workers that are parked.
+    parked: bool,
     planner: bool,
     consumer: bool,
 }
 
 impl Wakes {
     fn any(&self) -> bool {
-        self.workers > 0 || self.planner || self.consumer
+        self.workers > 0 || self.parked || self.planner || self.consumer
     }
 }
 
@@ -122,7 +128,11 @@ struct QueueState<P, T> {
     stopped: bool,
     /// Plans of tickets that do not count, because an earlier one was the last.
     left: Vec<P>,
-    /// Number of workers that wait, and of those among them that were woken.
+    /// Number of workers that may work. The others are parked.
+    working: usize,
+    /// Workers are parked, and their number was not raised since.
+    parked: bool,
+    /// Number of working ones that wait, and of those among them that were woken.
     sleeping: usize,
     woken: usize,
     planner_sleeps: bool,
@@ -130,7 +140,7 @@ struct QueueState<P, T> {
 }
 
 impl<P, T> QueueState<P, T> {
-    fn new(limits: QueueLimits) -> QueueState<P, T> {
+    fn new(limits: QueueLimits, working: usize) -> QueueState<P, T> {
         QueueState {
             limits,
             entries: VecDeque::new(),
@@ -143,11 +153,18 @@ impl<P, T> QueueState<P, T> {
             ended: false,
             stopped: false,
             left: Vec::new(),
+            working,
+            parked: false,
             sleeping: 0,
             woken: 0,
             planner_sleeps: false,
             consumer_sleeps: false,
         }
+    }
+
+    /// Returns the largest number of batches in flight.
+    fn batches(&self) -> usize {
+        self.limits.batches.unwrap_or(self.working.saturating_mul(2).max(MIN_BATCHES))
     }
 
     /// Returns true if workers have nothing more to do.
@@ -234,7 +251,7 @@ impl<P, T> QueueState<P, T> {
     /// Returns the cost of the next plan, if its batch may be made.
     fn next_cost(&self) -> Option<BatchCost> {
         let Some(Entry::Planned(_, cost)) = self.entries.get(self.in_flight) else { return None };
-        let fits = self.in_flight < self.limits.batches
+        let fits = self.in_flight < self.batches()
             && self.bytes.checked_add(cost.bytes).is_some_and(|bytes| bytes <= self.limits.memory);
         // The batch that the consumer waits for is always made, to avoid a deadlock.
         (fits || self.in_flight == 0).then_some(*cost)
@@ -242,7 +259,7 @@ impl<P, T> QueueState<P, T> {
 
     /// Returns true if a worker may draw a ticket.
     fn worker_may_draw(&self) -> bool {
-        !self.looks_ahead && !self.ended && self.entries.len() < self.limits.batches && self.has_room_ahead()
+        !self.looks_ahead && !self.ended && self.entries.len() < self.batches() && self.has_room_ahead()
     }
 
     /// Returns the next work of a worker.
@@ -303,8 +320,8 @@ impl<P, T> QueueState<P, T> {
     /// after it has taken its work.
     fn wakes(&mut self) -> Wakes {
         let asleep = self.sleeping.saturating_sub(self.woken);
-        let half = (self.limits.batches / 2).max(1);
-        let is_free = |batches: usize| self.limits.batches.saturating_sub(batches) >= half;
+        let most = self.batches();
+        let is_free = |batches: usize| most.saturating_sub(batches) >= (most / 2).max(1);
         let has_work = || {
             (self.next_cost().is_some() && is_free(self.in_flight))
                 || (self.worker_may_draw() && is_free(self.entries.len()))
@@ -315,6 +332,8 @@ impl<P, T> QueueState<P, T> {
             _ => usize::from(self.woken == 0 && has_work()),
         };
         self.woken += workers;
+        let parked = self.parked && self.is_closed();
+        self.parked &= !parked;
         let planner = self.planner_sleeps && self.may_draw() != Polled::Pending;
         self.planner_sleeps &= !planner;
         let is_ready = match self.entries.front() {
@@ -324,7 +343,22 @@ impl<P, T> QueueState<P, T> {
         };
         let consumer = self.consumer_sleeps && is_ready;
         self.consumer_sleeps &= !consumer;
-        Wakes { workers, planner, consumer }
+        Wakes { workers, parked, planner, consumer }
+    }
+
+    /// Sets the number of workers that may work, at least 1. Returns true if parked ones have to be woken.
+    fn set_working(&mut self, working: usize) -> bool {
+        let wakes = self.parked && working > self.working;
+        self.working = working;
+        self.parked &= !wakes;
+        wakes
+    }
+
+    /// Parks a worker if it is one too many. Returns false otherwise.
+    fn park(&mut self, worker: usize) -> bool {
+        let parks = worker >= self.working && !self.is_closed();
+        self.parked |= parks;
+        parks
     }
 
     /// Counts a worker that begins to wait.
@@ -352,18 +386,21 @@ pub(super) struct BoundedQueue<S, P, T> {
     looks_ahead: AtomicBool,
     planner: Condvar,
     workers: Condvar,
+    parked: Condvar,
     consumer: Condvar,
 }
 
 type Locked<'a, S, P, T> = MutexGuard<'a, (QueueState<P, T>, S)>;
 
 impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
-    pub(super) fn new(limits: QueueLimits, tickets: S) -> BoundedQueue<S, P, T> {
+    /// Creates a queue for this number of working threads.
+    pub(super) fn new(limits: QueueLimits, tickets: S, working: usize) -> BoundedQueue<S, P, T> {
         BoundedQueue {
-            locked: Mutex::new((QueueState::new(limits), tickets)),
+            locked: Mutex::new((QueueState::new(limits, working), tickets)),
             looks_ahead: AtomicBool::new(false),
             planner: Condvar::new(),
             workers: Condvar::new(),
+            parked: Condvar::new(),
             consumer: Condvar::new(),
         }
     }
@@ -387,6 +424,9 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
         }
         if wakes.planner {
             self.planner.notify_one();
+        }
+        if wakes.parked {
+            self.parked.notify_all();
         }
         (0..wakes.workers).for_each(|_| self.workers.notify_one());
     }
@@ -418,8 +458,8 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
         }
     }
 
-    /// Stores the work that a worker has done, and waits for its next work. Returns `None` if the queue is closed.
-    pub(super) fn work(&self, done: Option<Done<P, T>>) -> Option<Job<S::Item, P>> {
+    /// Stores the work that a worker has done, and waits for its next work. Returns `None` if the queue is closed. Workers are numbered from 0.
+    pub(super) fn work(&self, worker: usize, done: Option<Done<P, T>>) -> Option<Job<S::Item, P>> {
         let mut locked = self.lock();
         match done {
             Some(Done::Planned(ticket, planned)) => locked.0.plan(ticket, planned),
@@ -428,7 +468,8 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
         }
         loop {
             let (state, tickets) = &mut *locked;
-            let job = match state.take() {
+            let parks = state.park(worker);
+            let job = match if parks { Polled::Pending } else { state.take() } {
                 Polled::Ready(Task::Make(ticket, plan)) => Some(Job::Make(ticket, plan)),
                 Polled::Ready(Task::Draw) => match tickets.next() {
                     Some(drawn) => Some(Job::Plan(state.draw(), drawn)),
@@ -444,6 +485,8 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
                         drop(locked);
                         self.notify(&wakes);
                         locked = self.lock();
+                    } else if parks {
+                        locked = self.parked.wait(locked).unwrap_or_else(PoisonError::into_inner);
                     } else {
                         state.sleep();
                         locked = self.workers.wait(locked).unwrap_or_else(PoisonError::into_inner);
@@ -493,6 +536,16 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
         }
     }
 
+    /// Sets the number of workers that may work, at least 1. Others are parked.
+    pub(super) fn set_working(&self, working: usize) {
+        let mut locked = self.lock();
+        let unparks = locked.0.set_working(working);
+        self.release(locked);
+        if unparks {
+            self.parked.notify_all();
+        }
+    }
+
     /// Returns the payload bytes of the batches in flight.
     #[cfg(all(test, target_os = "linux"))]
     pub(super) fn bytes(&self) -> u64 {
@@ -514,7 +567,7 @@ mod tests {
     use std::collections::HashSet;
 
     const LIMITS: QueueLimits =
-        QueueLimits { batches: 4, memory: 10, ahead_records: 3, ahead_bytes: 12, min_ahead_records: 1 };
+        QueueLimits { batches: Some(4), memory: 10, ahead_records: 3, ahead_bytes: 12, min_ahead_records: 1 };
     /// One cost is above the memory limit, and one is above the look-ahead limit.
     const COSTS: [u64; 8] = [4, 1, 11, 3, 2, 20, 1, 5];
     const WORKERS: usize = 3;
@@ -529,6 +582,7 @@ mod tests {
         Sleeps,
         /// Woken up, but without the lock yet.
         Woken,
+        Parked,
         Exited,
     }
 
@@ -546,14 +600,14 @@ mod tests {
         workers: [Worker; WORKERS],
         consumer: Worker,
         received: u64,
-        /// Number of changes between look-ahead and tickets of the workers that are left.
-        changes: usize,
+        /// Numbers of changes that are left: between look-ahead and tickets of the workers, and between all workers and one.
+        changes: [usize; 2],
     }
 
     impl Simulation {
         /// Returns the state before the first call.
-        fn start(looks_ahead: bool, changes: usize, planned: Plan) -> Simulation {
-            let mut state = QueueState::new(LIMITS);
+        fn start(looks_ahead: bool, changes: [usize; 2], planned: Plan) -> Simulation {
+            let mut state = QueueState::new(LIMITS, WORKERS);
             state.look_ahead(looks_ahead);
             Simulation {
                 state,
@@ -571,10 +625,19 @@ mod tests {
         fn key(&self) -> String {
             let Simulation { state, drawn, planner, workers, consumer, received, changes, .. } = self;
             let QueueState { entries, first, in_flight, left, sleeping, woken, .. } = state;
-            let flags =
-                [state.looks_ahead, state.ended, state.stopped, state.planner_sleeps, state.consumer_sleeps];
-            let queue = format!("{entries:?} {first} {in_flight} {left:?} {sleeping} {woken} {flags:?}");
-            format!("{queue} {drawn} {planner:?} {workers:?} {consumer:?} {received} {changes}")
+            let flags = [
+                state.parked,
+                state.looks_ahead,
+                state.ended,
+                state.stopped,
+                state.planner_sleeps,
+                state.consumer_sleeps,
+            ];
+            let queue = format!(
+                "{entries:?} {first} {in_flight} {left:?} {sleeping} {woken} {} {flags:?}",
+                state.working
+            );
+            format!("{queue} {drawn} {planner:?} {workers:?} {consumer:?} {received} {changes:?}")
         }
 
         /// Draws a ticket, as an iterator of tickets does. `None` after the last one.
@@ -594,19 +657,28 @@ mod tests {
             Planned::Batch(ticket, BatchCost { records: 1, bytes: COSTS[ticket as usize] })
         }
 
-        /// Makes the next call of `actor`: 0 is the planner, then come the workers, the consumer, and the changes of the look-ahead.
+        /// Makes the next call of `actor`: 0 is the planner, then come the workers, the consumer, and the changes.
         /// Returns false if it waits or has exited.
         fn step(&mut self, actor: usize) -> bool {
             let moved = match actor {
                 0 => self.step_planner(),
                 1..=WORKERS => self.step_worker(actor - 1),
                 5 => {
-                    let change = self.changes > 0;
-                    if change {
-                        self.changes -= 1;
+                    self.changes[0] > 0 && {
+                        self.changes[0] -= 1;
                         self.state.look_ahead(!self.state.looks_ahead);
+                        true
                     }
-                    change
+                }
+                6 => {
+                    self.changes[1] > 0 && {
+                        self.changes[1] -= 1;
+                        let working = if self.state.working == 1 { WORKERS } else { 1 };
+                        if self.state.set_working(working) {
+                            self.unpark();
+                        }
+                        true
+                    }
                 }
                 _ => self.step_consumer(),
             };
@@ -616,9 +688,17 @@ mod tests {
             moved
         }
 
+        fn unpark(&mut self) {
+            let parked = self.workers.iter_mut().filter(|worker| **worker == Worker::Parked);
+            parked.for_each(|worker| *worker = Worker::Ready);
+        }
+
         /// Wakes those whom the queue names. Which worker is woken does not matter, because all are alike.
         fn wake(&mut self) {
-            let Wakes { workers, planner, consumer } = self.state.wakes();
+            let Wakes { workers, parked, planner, consumer } = self.state.wakes();
+            if parked {
+                self.unpark();
+            }
             for _ in 0..workers {
                 // One that has woken up by itself does not wait any more.
                 match self.workers.iter_mut().find(|worker| **worker == Worker::Sleeps) {
@@ -657,13 +737,16 @@ mod tests {
 
         fn step_worker(&mut self, k: usize) -> bool {
             match self.workers[k] {
-                Worker::Sleeps | Worker::Exited => return false,
+                Worker::Sleeps | Worker::Parked | Worker::Exited => return false,
                 Worker::Woken => self.state.wake(),
                 Worker::Plans(ticket) => self.state.plan(ticket, self.planned(ticket)),
                 Worker::Makes(ticket, plan) => self.state.put(ticket, plan),
                 Worker::Ready => {}
             }
             self.workers[k] = loop {
+                if self.state.park(k) {
+                    break Worker::Parked;
+                }
                 break match self.state.take() {
                     Polled::Ready(Task::Make(ticket, plan)) => Worker::Makes(ticket, plan),
                     Polled::Ready(Task::Draw) => match self.draw() {
@@ -711,13 +794,13 @@ mod tests {
             assert_eq!(plans, state.planned);
             assert!(state.entries.range(..state.in_flight).all(|entry| !matches!(entry, Entry::Drawn)));
             assert!(state.bytes() <= LIMITS.memory || state.in_flight == 1, "memory");
-            assert!(state.in_flight <= LIMITS.batches, "batches");
+            assert!(state.in_flight <= state.batches(), "batches");
             let sleeping = [Worker::Sleeps, Worker::Woken];
             assert_eq!(
                 self.workers.iter().filter(|worker| sleeping.contains(worker)).count(),
                 state.sleeping
             );
-            if self.changes == 0 && !state.looks_ahead {
+            if self.changes[0] == 0 && !state.looks_ahead {
                 return;
             }
             // Each worker may have drawn a ticket before the planner drew one.
@@ -736,7 +819,7 @@ mod tests {
                 }
                 simulation.check();
                 let mut moved = false;
-                for actor in 0..WORKERS + 3 {
+                for actor in 0..WORKERS + 4 {
                     let mut next = simulation.clone();
                     if next.step(actor) {
                         moved = true;
@@ -766,7 +849,14 @@ mod tests {
     #[test]
     fn every_interleaving_ends_with_all_batches_in_order() {
         let batch = |ticket| Planned::Batch(ticket, BatchCost { records: 1, bytes: COSTS[ticket as usize] });
-        for (looks_ahead, changes) in [(false, 0), (true, 0), (false, 1), (true, 1)] {
+        for (looks_ahead, changes) in [
+            (false, [0, 0]),
+            (true, [0, 0]),
+            (false, [1, 0]),
+            (true, [1, 0]),
+            (false, [0, 2]),
+            (true, [0, 2]),
+        ] {
             let states = Simulation::start(looks_ahead, changes, batch).visit_all(COSTS.len() as u64);
             assert!(states > 4000, "{states} states");
         }
@@ -777,7 +867,7 @@ mod tests {
         let last = COSTS.len() as u64 - 3;
         let ends: [(Plan, u64); 2] = [(Planned::Last, last + 1), (|_| Planned::End, last)];
         for (planned, batches) in ends {
-            for (looks_ahead, changes) in [(false, 0), (true, 0), (false, 1)] {
+            for (looks_ahead, changes) in [(false, [0, 0]), (true, [0, 0]), (false, [1, 1])] {
                 let simulation = Simulation { last, ..Simulation::start(looks_ahead, changes, planned) };
                 let states = simulation.visit_all(batches);
                 assert!(states > 4000, "{states} states");
@@ -789,9 +879,9 @@ mod tests {
     fn a_stop_closes_the_queue_in_every_state() {
         for steps in 0..60u32 {
             let batch = |ticket| Planned::Batch(ticket, BatchCost { records: 1, bytes: 1 });
-            let mut simulation = Simulation::start(steps % 2 == 0, 2, batch);
+            let mut simulation = Simulation::start(steps % 2 == 0, [2, 2], batch);
             for k in 0..steps {
-                simulation.step((k.wrapping_mul(2_654_435_761) >> 13) as usize % (WORKERS + 3));
+                simulation.step((k.wrapping_mul(2_654_435_761) >> 13) as usize % (WORKERS + 4));
             }
             let mut plans: Vec<u64> = simulation.state.stop();
             let of_entries = simulation.state.entries.len();

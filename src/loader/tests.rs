@@ -196,6 +196,25 @@ fn a_slow_consumer_stops_the_workers() {
     assert!(first.iter().copied().eq((0..first.len() as u64).map(|k| k * 10)));
 }
 
+/// Without a number of threads, the loader starts more while its consumer waits. Their number does not change the batches, and is kept for the next
+/// epoch.
+#[test]
+fn threads_are_added_while_the_consumer_waits() {
+    let ds = memory(400);
+    let options = ds.dataset().loader(&schema()).batch_size(4).shuffle(super::Shuffle::Global).seed(6);
+    let slow = options.clone().before_read(|_| std::thread::sleep(Duration::from_millis(3)));
+    let mut loader = slow.build().unwrap();
+    assert_eq!(loader.threads(), 1);
+    let chosen: Vec<_> = loader.by_ref().map(|step| step.unwrap().ids).collect();
+    let fixed: Vec<_> = options.threads(1).build().unwrap().map(|step| step.unwrap().ids).collect();
+    assert_eq!(chosen, fixed);
+    let most = crate::threads(None).unwrap();
+    assert!(most == 1 || loader.threads() > 1);
+    let before = loader.threads();
+    loader.next().unwrap().unwrap();
+    assert!(loader.threads() >= before);
+}
+
 /// `drop` joins all threads, so no thread holds anything of the loader's afterwards.
 #[test]
 fn drop_joins_the_threads() {

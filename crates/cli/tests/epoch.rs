@@ -52,6 +52,7 @@ fn the_report_as_json() {
     }
     assert_eq!(sum(&seen), (0..200).sum::<u64>());
     assert_eq!(seen["verify"], "payload");
+    assert!(seen["threads"].as_u64().unwrap() > 0, "{seen}");
     let order = seen["order"].as_str().unwrap();
     assert!(order.starts_with("200 records in global order; deff"), "{order}");
     assert!((50..1000).contains(&seen["state_bytes"].as_u64().unwrap()), "{seen}");

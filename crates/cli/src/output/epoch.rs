@@ -25,6 +25,8 @@ pub(crate) struct EpochReport<'a> {
     pub(crate) verify: &'static str,
     /// Number of steps from the start of the run to the end of the epoch.
     pub(crate) steps_of: u64,
+    /// Number of threads that made batches at the end. 0: the main thread.
+    pub(crate) threads: usize,
     /// Warnings: objects with `kind`, `path` and `message`.
     pub(crate) warnings: Value,
     pub(crate) stats: &'a RunStats,
@@ -82,6 +84,7 @@ impl EpochReport<'_> {
             "rank": self.rank,
             "world_size": self.ranks,
             "verify": self.verify,
+            "threads": self.threads,
             "steps": stats.steps,
             "examples": stats.examples,
             "padding": stats.padding,
@@ -151,6 +154,7 @@ pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut
     let speed = report.per_second(stats.payload) / 1e9;
     rows.push(("payload", format!("{}, {speed:.3} GB/s, verified: {}", size(stats.payload), report.verify)));
     rows.push(("time", duration(stats.time)));
+    rows.push(("threads", report.threads.to_string()));
     rows.extend(stats.cpu.map(|cpu| ("cpu", duration(cpu))));
     rows.extend(stats.first.map(|first| ("first batch", format!("after {}", duration(first)))));
     let quantile = |share| stats.step_times.quantile(share);

@@ -24,6 +24,7 @@ use tfseek_image::DecoderPool;
 pub(crate) const AFTER_EPOCH: &str = "\
 A step lasts from the request for a batch until every value in the batch has been read. A stall is a batch that the loop waited \
 for longer than 1 ms. The first batch is reported separately and counts as neither, because no batch can be prepared before it. \
+Without -j the number of threads follows from the loop's wait, up to one per processor. `threads` is their number at the end. \
 `sum` is the sum of all values as 64-bit numbers. It does not depend on the order: the sums of the ranks, or of the parts of an \
 epoch, add up to the sum of the epoch.";
 
@@ -109,6 +110,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         ranks: args.share.world_size.get(),
         verify: args.verify.name(),
         steps_of: steps,
+        threads: loader.threads(),
         warnings: warnings::printed_json(),
         stats: &stats,
     };
