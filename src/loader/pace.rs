@@ -11,8 +11,7 @@ const BATCHES: u64 = 16;
 /// Share of a window that the consumer waits, above which threads are added, and above which their number is doubled.
 const WAITS: f64 = 0.25;
 const STARVES: f64 = 0.75;
-/// Share below which a thread may be too many, and the number of such windows in a row before one is parked.
-const WAITS_NOT: f64 = 0.02;
+/// Number of windows in a row in which no thread can be added or needs to be, before one is parked on trial.
 const CALM_WINDOWS: u32 = 8;
 /// Ratio of the batches per second with more threads to those with fewer, above which the threads are kept.
 const GAIN: f64 = 1.04;
@@ -28,7 +27,7 @@ pub(super) struct Pace {
     window: PaceWindow,
     /// The number of threads before the last change, and their batches per second.
     trial: Option<(usize, f64)>,
-    /// Windows in a row in which the consumer did not wait.
+    /// Windows in a row in which no thread could be added or needed to be.
     calm: u32,
     /// Windows until the next change, and their number after the next attempt that brings nothing.
     rest: u32,
@@ -112,14 +111,15 @@ impl Pace {
             self.rest -= 1;
             return;
         }
-        self.calm = if waits < WAITS_NOT { self.calm + 1 } else { 0 };
-        let threads = if waits > STARVES {
+        let more = if self.threads < self.most { waits > WAITS } else { waits > STARVES };
+        self.calm = if more { 0 } else { self.calm + 1 };
+        let threads = if self.calm >= CALM_WINDOWS {
+            self.calm = 0;
+            (self.threads - 1).max(1)
+        } else if waits > STARVES {
             self.threads.saturating_mul(2)
         } else if waits > WAITS {
             self.threads + (self.threads / 4).max(1)
-        } else if self.calm >= CALM_WINDOWS {
-            self.calm = 0;
-            (self.threads - 1).max(1)
         } else {
             return;
         };
@@ -211,6 +211,20 @@ mod tests {
         let many = pace.threads();
         assert!(many > 1, "{many}");
         run(&mut pace, 4, micros(1000), micros(350), 50_000);
+        assert_eq!(pace.threads(), 1);
+    }
+
+    /// The first batches take long, so threads are added without a comparison.
+    #[test]
+    fn a_thread_too_many_of_the_start_is_parked() {
+        let mut pace = Pace::new(2);
+        pace.count(Duration::ZERO, WINDOW, 1);
+        assert_eq!(pace.threads(), 2);
+        for _ in 0..20_000 {
+            // The consumer waits more with two threads, which take its processor.
+            let waited = if pace.threads() == 1 { micros(100) } else { micros(400) };
+            pace.count(micros(700), waited, 1);
+        }
         assert_eq!(pace.threads(), 1);
     }
 
