@@ -4,7 +4,7 @@
 
 /// The cache that a line is loaded into.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum CacheLevel {
     /// All caches.
     First,
     /// All but the first. The few buffers of the first cache stay free for the loads that the processor waits for.
@@ -16,7 +16,7 @@ enum Level {
 /// There is no safe twin, because no value depends on a prefetch. On other processors it does nothing.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn prefetch(level: Level, bytes: &[u8], offset: usize) {
+fn prefetch(level: CacheLevel, bytes: &[u8], offset: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
     let line = bytes.as_ptr().wrapping_add(offset).cast();
     // SAFETY: a prefetch is a hint: it reads and writes no value, and for an address that is not mapped or not readable it does nothing
@@ -24,21 +24,21 @@ fn prefetch(level: Level, bytes: &[u8], offset: usize) {
     // `wrapping_add` makes one without a rule about bounds. The instruction is part of SSE, which every x86-64 processor has.
     unsafe {
         match level {
-            Level::First => _mm_prefetch::<_MM_HINT_T0>(line),
-            Level::Second => _mm_prefetch::<_MM_HINT_T1>(line),
+            CacheLevel::First => _mm_prefetch::<_MM_HINT_T0>(line),
+            CacheLevel::Second => _mm_prefetch::<_MM_HINT_T1>(line),
         }
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn prefetch(_: Level, _: &[u8], _: usize) {}
+fn prefetch(_: CacheLevel, _: &[u8], _: usize) {}
 
 /// Starts to load a record that is read [`distance`] records later: a short one into all caches, and the first [`FAR_BYTES`] of a longer one into the
 /// second.
 #[inline]
 pub(crate) fn prefetch_record(bytes: &[u8]) {
-    let level = if is_far(bytes.len()) { Level::Second } else { Level::First };
+    let level = if is_far(bytes.len()) { CacheLevel::Second } else { CacheLevel::First };
     (0..bytes.len().min(FAR_BYTES)).step_by(LINE).for_each(|at| prefetch(level, bytes, at));
 }
 
@@ -68,13 +68,13 @@ pub(crate) const LINE: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use super::{FAR, Level, NEAR, distance, prefetch, prefetch_record};
+    use super::{CacheLevel, FAR, NEAR, distance, prefetch, prefetch_record};
 
     #[test]
     fn any_address_is_accepted() {
         let bytes = [7; 10];
         for offset in [0, 9, 10, 4096, 1 << 20, usize::MAX / 2, usize::MAX] {
-            for level in [Level::First, Level::Second] {
+            for level in [CacheLevel::First, CacheLevel::Second] {
                 prefetch(level, &bytes, offset);
                 prefetch(level, &[], offset);
             }
