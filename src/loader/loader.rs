@@ -371,7 +371,7 @@ impl Loader {
     /// If the resumed iteration is left early, the next one starts the epoch again at position 0.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`] if the state is of another dataset, another kind of order or another algorithm. The loader then keeps its
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the state is of another dataset, another kind of order or another algorithm. The loader then keeps its
     /// position.
     pub fn seek(&mut self, state: &State) -> Result<()> {
         let fingerprint = self.fingerprint()?.to_owned();
@@ -382,7 +382,7 @@ impl Loader {
     /// position is kept ([`Cursor::set_epoch`]).
     ///
     /// # Errors
-    /// [`ErrorKind::Order`] for a mixture whose number of positions up to that epoch exceeds 2^64.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose number of positions up to that epoch exceeds 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
         self.move_cursor(|cursor| cursor.set_epoch(epoch))
     }
@@ -405,7 +405,7 @@ impl Loader {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Order`] if the last epoch has ended.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the last epoch has ended.
     pub fn begin(&mut self) -> Result<()> {
         self.move_cursor(Cursor::begin)
     }
@@ -415,7 +415,7 @@ impl Loader {
     /// with this method.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`] if the cursor's order has other records or positions.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the cursor's order has other records or positions.
     pub fn go_to(&mut self, cursor: &Cursor) -> Result<()> {
         self.move_cursor(|own| own.go_to(cursor))
     }
