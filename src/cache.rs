@@ -58,7 +58,7 @@ pub(crate) fn is_far(len: usize) -> bool {
 }
 
 const NEAR: usize = 2;
-const FAR: usize = 6;
+pub(crate) const FAR: usize = 6;
 /// Maximum number of bytes of a record that is prefetched into the first cache.
 const NEAR_BYTES: usize = 1024;
 /// Maximum number of bytes of a record that are prefetched. Hardware prefetchers load the rest of a longer one.

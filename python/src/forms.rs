@@ -1,4 +1,4 @@
-//! What a parser or a loader keeps for its next batches: a dict with the keys of the columns, and strings that repeat.
+//! Dicts with the keys of the columns, and repeated strings, that a parser or a loader keeps for its next batches.
 
 use crate::repeated::StringCache;
 use pyo3::prelude::*;

@@ -93,7 +93,7 @@ impl<'a> GetMany<'a> {
     /// Starts to load the record that is returned a few records later, if it is a long one.
     #[inline]
     fn prefetch_later(&self) {
-        let later = self.position.saturating_add(cache::distance(usize::MAX));
+        let later = self.position.saturating_add(cache::FAR);
         let (window, number) = match later.checked_sub(WINDOW) {
             None => (&self.current, later),
             Some(number) => (&self.next, number),

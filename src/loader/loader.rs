@@ -119,7 +119,7 @@ struct WorkerThreads {
     returned: Option<Instant>,
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Pool {
     worker: Arc<BatchWorker>,
     queue: BoundedQueue<BatchTickets, Result<StepPlan>, QueuedStep>,

@@ -91,7 +91,7 @@ enum Entry<P, T> {
     Made(T, u64),
 }
 
-/// Who has to be woken after a call.
+/// The threads to wake after a call.
 struct Wakes {
     workers: usize,
     /// All workers that are parked.
@@ -827,7 +827,7 @@ mod tests {
                     }
                 }
                 for k in (0..WORKERS).filter(|&k| simulation.workers[k] == Worker::Sleeps) {
-                    // Threads may wake up although nobody has woken them.
+                    // A thread may wake up without a notification.
                     let mut next = simulation.clone();
                     next.workers[k] = Worker::Woken;
                     open.push(next);

@@ -7,7 +7,6 @@ use crate::options::ImportOptions;
 #[cfg(feature = "tables")]
 use crate::rows;
 use crate::{bare, json_lines};
-use std::path::Path;
 
 /// Writes the records of inputs.
 pub(crate) fn import_to(
@@ -23,7 +22,14 @@ pub(crate) fn import_to(
             json_lines::import(inputs, target, options, progress)
         }
         FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => {
-            inputs.iter().try_for_each(|input| import_table(input.path(), from, target, options, progress))
+            inputs.iter().try_for_each(|input| match from {
+                #[cfg(feature = "tables")]
+                FileFormat::Parquet => rows::import_parquet(input.path(), target, options, progress),
+                #[cfg(feature = "tables")]
+                _ => rows::import_ipc(input.path(), target, options, progress),
+                #[cfg(not(feature = "tables"))]
+                _ => Err(from.missing(input.path())),
+            })
         }
     }
 }
@@ -40,30 +46,4 @@ pub(crate) fn record_count(inputs: &[ImportInput], from: FileFormat) -> Result<O
 #[cfg(not(feature = "tables"))]
 pub(crate) fn record_count(_: &[ImportInput], _: FileFormat) -> Result<Option<u64>, ConvertError> {
     Ok(None)
-}
-
-/// Writes the rows of a table.
-#[cfg(feature = "tables")]
-fn import_table(
-    path: &Path,
-    from: FileFormat,
-    target: &mut ImportTarget<'_>,
-    options: &ImportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
-    match from {
-        FileFormat::Parquet => rows::import_parquet(path, target, options, progress),
-        _ => rows::import_ipc(path, target, options, progress),
-    }
-}
-
-#[cfg(not(feature = "tables"))]
-fn import_table(
-    path: &Path,
-    from: FileFormat,
-    _: &mut ImportTarget<'_>,
-    _: &ImportOptions,
-    _: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
-    Err(from.missing(path))
 }

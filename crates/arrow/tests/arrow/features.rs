@@ -496,7 +496,7 @@ fn rows_of_other_forms_are_records() {
     assert_eq!(example.int64("objects/label").unwrap().iter().collect::<Vec<_>>(), [1, 0]);
     assert_eq!(example.int64("objects/size").unwrap().iter().collect::<Vec<_>>(), [3, 4]);
     assert!(example.get("scores").unwrap().is_none());
-    // What is no feature, or lacks one, is refused.
+    // A column without a feature, and a row without the value of a feature, are refused.
     let other = RecordBatch::try_from_iter([("other", ArrayRef::clone(batch.column(0)))]).unwrap();
     let e = Encoder::of_features(&set.features, &other.schema()).unwrap_err();
     assert!(e.to_string().contains("expected a feature of the data set"), "{e}");

@@ -162,6 +162,14 @@ fn is_json(path: &Path) -> bool {
     FileFormat::of(path) == Some(FileFormat::JsonLines)
 }
 
+/// Refuses the first of these options that is given.
+fn refuse(options: &[(&str, bool)], reason: &str) -> Outcome {
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::usage(format!("{option}: {reason}"))),
+        None => Ok(()),
+    }
+}
+
 /// Converts TFRecords to another format.
 fn to_other(
     args: &ConvertArgs,
@@ -172,9 +180,7 @@ fn to_other(
     let (inputs, output) = args.paths()?;
     if is_json(output) {
         let table_options = [("--schema", args.schema.is_some()), ("--text", !args.text.is_empty())];
-        if let Some((option, _)) = table_options.iter().find(|(_, is_given)| *is_given) {
-            return Err(Failure::usage(format!("{option}: expected Parquet or Arrow as the output")));
-        }
+        refuse(&table_options, "expected Parquet or Arrow as the output")?;
     }
     if args.format == JsonFormChoice::Plain {
         return Err(Failure::usage("--format plain: expected JSON lines as an input"));
@@ -247,11 +253,7 @@ fn to_data_set(args: &ConvertArgs, folder: &Path, global: &GlobalArgs, console: 
         ("--text", !args.text.is_empty()),
         ("--feature-lists", !args.feature_lists.is_empty()),
     ];
-    if let Some((option, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
-        return Err(Failure::usage(format!(
-            "{option}: expected --schema FILE, found the folder of a data set"
-        )));
-    }
+    refuse(&unfit, "expected --schema FILE, found the folder of a data set")?;
     let mut options = ImportOptions::default();
     (options.force, options.shards) = (args.force, args.shard_size.map(ShardCount::Size));
     let metadata = SetMetadata::find(folder).map_err(split::failure)?;
@@ -306,9 +308,7 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
         ("--where", args.select.condition.is_some()),
         ("--text", !args.text.is_empty()),
     ];
-    if let Some((option, _)) = of_tfrecords.iter().find(|(_, is_given)| *is_given) {
-        return Err(Failure::usage(format!("{option}: expected TFRecords as an input")));
-    }
+    refuse(&of_tfrecords, "expected TFRecords as an input")?;
     let has_json = !args.bare && (has_stdin || inputs.iter().any(|path| is_json(path)));
     if args.schema.is_some() && !has_json {
         return Err(Failure::usage("--schema: expected JSON lines or TFRecords as an input"));

@@ -3,7 +3,7 @@
 //! The files are written to a folder `NEW.incompleteXXXXXX` next to it, which is then renamed. So no reader sees a part of them, and of two runs that
 //! write the same folder one fails. A run that is killed leaves only that folder.
 
-use super::options::ShardCount;
+use super::options::{ReshardSet, ShardCount};
 use super::sets::sync_folder;
 use crate::error::{OptionsReason, OutputConflict, PathReason, ToolsError};
 use std::collections::BTreeSet;
@@ -11,8 +11,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tfseek::frame::OVERHEAD;
 use tfseek::{Compression, Error};
-use tfseek_tfds::{DatasetInfo, SetMetadata};
+use tfseek_tfds::{DatasetInfo, SetMetadata, WrittenSplit};
 
 /// A folder of a data set of TensorFlow Datasets that is being written.
 pub(crate) struct NewFolder {
@@ -61,9 +62,22 @@ impl NewFolder {
         self.staging.path()
     }
 
-    /// Copies the other files of the data set, writes `dataset_info.json`, and gives the folder its name.
-    pub(crate) fn publish(&self, metadata: &SetMetadata, info_text: &str) -> Result<(), ToolsError> {
+    /// Copies the other files of the data set, writes `dataset_info.json`, and gives the folder its name. `lengths` has the number of records of each
+    /// shard of each set. The paths of the sets become those in the folder.
+    pub(crate) fn publish(
+        &self,
+        metadata: &SetMetadata,
+        (lengths, sets): (Vec<Vec<u64>>, &mut [ReshardSet]),
+        info_text: impl FnOnce(&[WrittenSplit]) -> String,
+    ) -> Result<(), ToolsError> {
         let staging = self.path();
+        let written = |(shard_lengths, set): (Vec<u64>, &ReshardSet)| WrittenSplit {
+            name: set.split.clone().unwrap_or_default(),
+            shard_lengths,
+            num_bytes: set.bytes.saturating_sub(set.records.saturating_mul(OVERHEAD as u64)),
+        };
+        let splits: Vec<WrittenSplit> = lengths.into_iter().zip(&*sets).map(written).collect();
+        let info_text = info_text(&splits);
         let mut folders: BTreeSet<PathBuf> = BTreeSet::from([staging.into()]);
         for file in &self.files {
             let (from, to) = (metadata.folder().join(file), staging.join(file));
@@ -88,11 +102,16 @@ impl NewFolder {
             check_new(&self.out)?;
             return Err(Error::from(e).in_file(&self.out).into());
         }
-        Ok(self.parents.sync().map_err(|e| Error::from(e).in_file(&self.out))?)
+        self.parents.sync().map_err(|e| Error::from(e).in_file(&self.out))?;
+        for set in sets {
+            set.path = self.renamed(&set.path);
+            set.shards.iter_mut().for_each(|path| *path = self.renamed(path));
+        }
+        Ok(())
     }
 
     /// Returns the path that a path of a file has when all are complete.
-    pub(crate) fn renamed(&self, path: &Path) -> PathBuf {
+    fn renamed(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(self.path()) {
             Ok(below) if below == Path::new("") => self.out.clone(),
             Ok(below) => self.out.join(below),

@@ -6,7 +6,6 @@ use super::options::{ReshardOptions, ReshardSet, ShardCount};
 use crate::error::{OptionsReason, ToolsError};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use tfseek::frame::OVERHEAD;
 use tfseek::paths::has_extension;
 use tfseek::{Compression, Dataset};
 use tfseek_tfds::{CopySource, WrittenSplit};
@@ -105,17 +104,7 @@ impl<'a> PreparedCopy<'a> {
         lengths: Vec<Vec<u64>>,
         reported: &mut [ReshardSet],
     ) -> Result<(), ToolsError> {
-        let copied = |(shard_lengths, report): (Vec<u64>, &ReshardSet)| WrittenSplit {
-            name: report.split.clone().unwrap_or_default(),
-            shard_lengths,
-            num_bytes: report.bytes.saturating_sub(report.records.saturating_mul(OVERHEAD as u64)),
-        };
-        let splits: Vec<WrittenSplit> = lengths.into_iter().zip(&*reported).map(copied).collect();
-        self.folder.publish(self.source.metadata(), &self.source.info_text(&splits))?;
-        for report in reported {
-            report.path = self.folder.renamed(&report.path);
-            report.shards.iter_mut().for_each(|path| *path = self.folder.renamed(path));
-        }
-        Ok(())
+        let info_text = |splits: &[WrittenSplit]| self.source.info_text(splits);
+        self.folder.publish(self.source.metadata(), (lengths, reported), info_text)
     }
 }

@@ -7,8 +7,7 @@ use crate::write::reshard::new_folder::{NewFolder, check_plain, folder_of};
 use crate::write::reshard::{ReshardSet, ShardCount};
 use std::ops::ControlFlow;
 use tfseek::Compression;
-use tfseek::frame::OVERHEAD;
-use tfseek_tfds::{SetMetadata, WrittenSplit};
+use tfseek_tfds::SetMetadata;
 
 /// Maximum number of splits.
 const MAX_SPLITS: usize = 10_000;
@@ -44,8 +43,9 @@ pub struct DataSetWriter {
     below: String,
     shards: ShardCount,
     index: bool,
-    splits: Vec<WrittenSplit>,
     sets: Vec<ReshardSet>,
+    /// Number of records of each shard of each set.
+    lengths: Vec<Vec<u64>>,
 }
 
 impl DataSetWriter {
@@ -70,8 +70,8 @@ impl DataSetWriter {
             below,
             shards,
             index: options.index,
-            splits: Vec::new(),
             sets: Vec::new(),
+            lengths: Vec::new(),
         })
     }
 
@@ -87,11 +87,11 @@ impl DataSetWriter {
         advance: &dyn Fn(u64) -> ControlFlow<()>,
         write: impl FnOnce(&mut SetWriter) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.splits.iter().any(|split| split.name == name) {
+        if self.sets.iter().any(|set| set.split.as_deref() == Some(name)) {
             return Err(ToolsError::Split(SplitReason::Twice { name: name.to_owned() }).into());
         }
-        if self.splits.len() >= MAX_SPLITS {
-            let found = self.splits.len().saturating_add(1);
+        if self.sets.len() >= MAX_SPLITS {
+            let found = self.sets.len().saturating_add(1);
             return Err(ToolsError::Split(SplitReason::Count { limit: MAX_SPLITS, found }).into());
         }
         let stem = self.metadata.shard_stem(name).map_err(ToolsError::from)?;
@@ -102,10 +102,9 @@ impl DataSetWriter {
         let mut writer = SetWriter::of_pattern(pattern, &options)?;
         write(&mut writer)?;
         let (mut set, shard_lengths) = writer.close_counted(advance)?;
-        let num_bytes = set.bytes.saturating_sub(set.records.saturating_mul(OVERHEAD as u64));
-        self.splits.push(WrittenSplit { name: name.to_owned(), shard_lengths, num_bytes });
         set.split = Some(name.to_owned());
         self.sets.push(set);
+        self.lengths.push(shard_lengths);
         Ok(())
     }
 
@@ -114,15 +113,11 @@ impl DataSetWriter {
     /// # Errors
     /// [`ToolsError`]: no split was written, another process wrote the folder, and I/O errors.
     pub fn close(self) -> Result<Vec<ReshardSet>, ToolsError> {
-        if self.splits.is_empty() {
+        if self.sets.is_empty() {
             return Err(ToolsError::Split(SplitReason::Count { limit: MAX_SPLITS, found: 0 }));
         }
-        self.folder.publish(&self.metadata, &self.metadata.info_text(&self.splits))?;
-        let DataSetWriter { folder, mut sets, .. } = self;
-        for set in &mut sets {
-            set.path = folder.renamed(&set.path);
-            set.shards.iter_mut().for_each(|path| *path = folder.renamed(path));
-        }
+        let DataSetWriter { metadata, folder, mut sets, lengths, .. } = self;
+        folder.publish(&metadata, (lengths, &mut sets), |splits| metadata.info_text(splits))?;
         Ok(sets)
     }
 }
