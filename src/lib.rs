@@ -111,6 +111,7 @@ mod cache;
 pub mod column;
 #[cfg(all(doctest, feature = "dataset"))]
 mod compile_fail;
+mod cpu;
 pub mod crc;
 #[cfg(feature = "dataset")]
 pub mod dataset;

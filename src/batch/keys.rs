@@ -73,7 +73,7 @@ impl KnownKey {
 }
 
 /// Returns the kind of the values of a slot, and what is taken from its entries.
-fn taken(slot: &PlanSlot, map: MapField) -> (DType, Taken) {
+pub(super) fn taken(slot: &PlanSlot, map: MapField) -> (DType, Taken) {
     let kind = slot.dtype;
     let taken = match slot.need {
         _ if map == MapField::FeatureLists => Taken::Message,

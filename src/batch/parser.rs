@@ -25,10 +25,12 @@ use super::column::{Column, Values};
 use super::compile::{BatchPlan, MapField, MapPlan, Need};
 use super::decode::{BadRow, RowBlock, SlotValues};
 use super::decoder::ColumnDecoder;
+use super::fit::GROUP;
 use super::keys::KeyPredictor;
 use super::locate::locate;
 use super::output::{Batch, BatchData, BatchDataPool};
 use super::pool::BufPool;
+use super::predict::RecordPredictor;
 use super::row::Row;
 use super::slots::{AssemblyScratch, ColumnPools, RowError};
 use super::span::{BLOCK_ROWS, SpanTable};
@@ -98,6 +100,7 @@ struct ParserScratch {
 /// Scratch buffers of one map field.
 struct MapScratch {
     keys: KeyPredictor,
+    records: RecordPredictor,
     slots: Vec<SlotValues>,
     slot_pools: Vec<ValuePools>,
     column_pools: Vec<ColumnPools>,
@@ -111,6 +114,7 @@ impl MapScratch {
     fn new(part: &MapPlan, map: MapField) -> MapScratch {
         MapScratch {
             keys: KeyPredictor::new(&part.slots, map),
+            records: RecordPredictor::default(),
             slots: part.slots.iter().map(|_| SlotValues::default()).collect(),
             slot_pools: part.slots.iter().map(|_| ValuePools::default()).collect(),
             column_pools: part.columns.iter().map(|_| ColumnPools::default()).collect(),
@@ -537,22 +541,10 @@ impl BatchParser {
     ) -> Result<(), RowError> {
         let part = self.part(map);
         spans.reset(len, part.slots.len());
-        let mut refused = None;
         // Number of rows before the first refused one.
-        let mut valid = len;
-        for (k, row) in rows[first..first + len].iter().enumerate() {
-            let located = if map == MapField::Features { row.verify() } else { Ok(()) };
-            let located = located.and_then(|()| {
-                let payload = row.payload();
-                if payload.len() as u64 > MAX_LEN {
-                    return Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into());
-                }
-                locate(payload, map, self.full, &mut scratch.keys, spans, k).map_err(Error::from)
-            });
-            if let Err(error) = located {
-                (valid, refused) = (k, Some(RowError { row: first + k, error }));
-                break;
-            }
+        let (mut refused, mut valid) = (None, len);
+        if let Err((k, error)) = self.locate_block(map, scratch, spans, &rows[first..first + len]) {
+            (valid, refused) = (k, Some(RowError { row: first + k, error }));
         }
         let context = self.plan.sequence;
         let bytes = SpanBytes { rows, part, regions: None };
@@ -589,6 +581,53 @@ impl BatchParser {
             }
         }
         refused.map_or(Ok(()), Err)
+    }
+
+    /// Verifies the rows of a block and locates their features. Eight rows at a time are compared with the predicted records, and those that do not fit are
+    /// located one by one.
+    ///
+    /// # Errors
+    /// The first refused row, counted from the start of the block.
+    fn locate_block<R: Row>(
+        &self,
+        map: MapField,
+        scratch: &mut MapScratch,
+        spans: &mut SpanTable,
+        rows: &[R],
+    ) -> Result<(), (usize, Error)> {
+        let MapScratch { keys, records, .. } = scratch;
+        let predicts = map == MapField::Features && !self.full && !self.plan.sequence;
+        for (number, group) in rows.chunks(GROUP).enumerate() {
+            let start = number * GROUP;
+            let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
+            let (mut verified, mut failed) = (0, None);
+            for (payload, row) in payloads.iter_mut().zip(group) {
+                let checked = if map == MapField::Features { row.verify() } else { Ok(()) };
+                let bytes = row.payload();
+                let len = bytes.len() as u64;
+                let too_large = || ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into();
+                let checked = checked.and_then(|()| if len > MAX_LEN { Err(too_large()) } else { Ok(()) });
+                if let Err(error) = checked {
+                    failed = Some((start + verified, error));
+                    break;
+                }
+                *payload = bytes;
+                verified += 1;
+            }
+            let fits = match predicts && verified > 0 && records.is_ready() {
+                true => records.locate(payloads, verified, start, spans),
+                false => 0,
+            };
+            let others = payloads.iter().take(verified).enumerate().filter(|(k, _)| fits & 1 << k == 0);
+            for (k, payload) in others {
+                locate(payload, map, self.full, keys, spans, start + k).map_err(|e| (start + k, e.into()))?;
+            }
+            failed.map_or(Ok(()), Err)?;
+        }
+        if predicts {
+            records.end_block(rows.iter().map(Row::payload), &self.plan.features.slots);
+        }
+        Ok(())
     }
 
     fn assembly<'a, R: Row>(

@@ -160,6 +160,13 @@ impl SpanTable {
         spans.get(..self.rows).unwrap_or_default()
     }
 
+    /// Returns the spans of the slot with this [`first_span`], by row.
+    #[inline]
+    pub(super) fn slot_mut(&mut self, first_span: u32) -> &mut [ValueSpan] {
+        let spans = self.spans.get_mut(first_span as usize..).unwrap_or_default();
+        spans.get_mut(..self.rows).unwrap_or_default()
+    }
+
     /// Returns the spans of a row.
     #[inline]
     pub(super) fn row(&mut self, row: usize) -> RowSpans<'_> {

@@ -237,6 +237,12 @@ pub(super) fn take_long<'a>(
     Some((EntryValue { start: message.start_of(value), len: value.len(), word: 0 }, message))
 }
 
+/// Returns start and length of the value of the first entry of `entries`, as [`take_long`] takes it.
+pub(crate) fn long_entry(entries: &[u8], head: &[u8], kind: DType, content: bool) -> Option<(usize, usize)> {
+    let (value, _) = take_long(WireReader::new(entries), head, kind, content)?;
+    Some((value.start, value.len))
+}
+
 /// Returns the first field and the bytes after it, if it has this tag and its length takes no more bytes than it needs.
 #[inline]
 fn field(message: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {

@@ -51,7 +51,7 @@ pub use values::{IntoBytes, ToFloat, ToInt64};
 pub use view::{Example, Features};
 
 // Used by `batch`.
-pub(crate) use entry_form::{EntryForm, EntryValue, Taken, content_offset, entry_head};
+pub(crate) use entry_form::{EntryForm, EntryValue, Taken, content_offset, entry_head, long_entry};
 pub(crate) use feature::{packed, string};
 pub(crate) use map::{MapEntries, MapEntry, VALUE_DEPTH};
 pub(crate) use source::ValueMessage;

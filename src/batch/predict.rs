@@ -1,0 +1,138 @@
+//! Prediction of whole records: skeletons that are learned from the rows of a block, and used while most rows fit.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::compile::PlanSlot;
+use super::fit::{Fit, GROUP, GroupPlaces};
+use super::sample::{SampleEntry, add_sample, entries_of};
+use super::skeleton::Skeleton;
+use super::span::SpanTable;
+use crate::cpu::with_vectors;
+
+/// Maximum number of skeletons: records of two writers may be shuffled together.
+const MAX_SKELETONS: usize = 2;
+/// Maximum number of samples among which the skeletons are found.
+const MAX_SAMPLES: usize = 4;
+/// Rows of a block that is learned from, at least.
+const MIN_ROWS: usize = 16;
+/// A skeleton is kept if at least one of this number of rows has it.
+const RARE: usize = 4;
+/// Largest number of blocks in which nothing is learned.
+const MAX_REST: u32 = 1024;
+
+/// The skeletons of one parser, and how well they fit.
+#[derive(Default)]
+pub(super) struct RecordPredictor {
+    samples: Vec<RecordSample>,
+    skeletons: Vec<Skeleton>,
+    places: GroupPlaces,
+    /// Number of rows of the current block that were compared, and of those that fitted.
+    compared: usize,
+    fitted: usize,
+    /// Number of blocks until the next that may be learned from, and of the rest after that.
+    rest: u32,
+    next_rest: u32,
+}
+
+/// Records with the same entries.
+struct RecordSample {
+    entries: Vec<SampleEntry>,
+    /// Number of rows of the last block that was learned from.
+    rows: usize,
+}
+
+impl RecordPredictor {
+    /// Returns true if there is a skeleton.
+    #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        !self.skeletons.is_empty()
+    }
+
+    /// Locates the values of the first `rows` payloads of a group, of which the first is `first` in the table. Returns one bit for each row that
+    /// fits. All values of the other rows are absent.
+    pub(super) fn locate(
+        &mut self,
+        mut payloads: [&[u8]; GROUP],
+        rows: usize,
+        first: usize,
+        table: &mut SpanTable,
+    ) -> u8 {
+        let all = u8::MAX.wrapping_shr(GROUP.saturating_sub(rows) as u32);
+        let mut fitted = 0u8;
+        for skeleton in &self.skeletons {
+            let fit =
+                Fit { skeleton, payloads: &payloads, places: &mut self.places, table: &mut *table, first };
+            let fits = with_vectors(fit);
+            fitted |= fits;
+            if fitted == all {
+                break;
+            }
+            for (row, payload) in payloads.iter_mut().enumerate() {
+                if fits & 1u8.wrapping_shl(row as u32) != 0 {
+                    *payload = &[];
+                }
+            }
+        }
+        self.compared = self.compared.saturating_add(rows);
+        self.fitted = self.fitted.saturating_add(fitted.count_ones() as usize);
+        fitted
+    }
+
+    /// Ends a block. Skeletons are learned from its rows if there are none, or if they do not fit many rows.
+    pub(super) fn end_block<'p>(
+        &mut self,
+        payloads: impl ExactSizeIterator<Item = &'p [u8]> + Clone,
+        slots: &[PlanSlot],
+    ) {
+        let (compared, fitted) = (std::mem::take(&mut self.compared), std::mem::take(&mut self.fitted));
+        let missed = compared.saturating_sub(fitted);
+        // Rows that do not fit cost the comparison as well.
+        if missed.saturating_mul(8) > compared.saturating_mul(3) {
+            self.skeletons.clear();
+        }
+        let enough = self.is_ready() && missed.saturating_mul(16) <= compared;
+        if self.rest > 0 {
+            self.rest = self.rest.saturating_sub(1);
+        } else if !enough && payloads.len() >= MIN_ROWS {
+            self.learn(payloads, slots);
+            self.next_rest = self.next_rest.saturating_mul(2).clamp(2, MAX_REST);
+            self.rest = self.next_rest;
+        } else if enough {
+            self.next_rest = self.next_rest.saturating_sub(1);
+        }
+    }
+
+    #[cold]
+    fn learn<'p>(&mut self, payloads: impl ExactSizeIterator<Item = &'p [u8]> + Clone, slots: &[PlanSlot]) {
+        let rows = payloads.len();
+        self.samples.iter_mut().for_each(|sample| sample.rows = 0);
+        let add = |samples: &mut Vec<RecordSample>, payload: &[u8]| {
+            let sample = samples
+                .iter_mut()
+                .find_map(|sample| add_sample(&mut sample.entries, payload).then_some(&mut sample.rows));
+            sample.map(|rows| *rows = rows.saturating_add(1)).is_some()
+        };
+        let is_common = |sample: &RecordSample| sample.rows.saturating_mul(RARE) >= rows;
+        // First, the writers that are known.
+        let known = payloads.clone().filter(|payload| add(&mut self.samples, payload)).count();
+        self.samples.retain(is_common);
+        if known.saturating_mul(RARE) < rows.saturating_mul(RARE.saturating_sub(1)) {
+            let mut found: Vec<RecordSample> = Vec::new();
+            for (row, payload) in payloads.enumerate() {
+                let is_new = !add(&mut self.samples, payload) && !add(&mut found, payload);
+                if is_new && found.len() < MAX_SAMPLES {
+                    found.extend(entries_of(payload, slots).map(|entries| RecordSample { entries, rows: 1 }));
+                }
+                if row == MIN_ROWS && found.iter().chain(&self.samples).all(|sample| sample.rows < RARE) {
+                    // The first rows have nothing in common.
+                    break;
+                }
+            }
+            found.retain(is_common);
+            self.samples.append(&mut found);
+        }
+        self.samples.sort_by_key(|sample| std::cmp::Reverse(sample.rows));
+        self.samples.truncate(MAX_SKELETONS);
+        self.skeletons = self.samples.iter().filter_map(|sample| Skeleton::new(&sample.entries)).collect();
+    }
+}

@@ -1,0 +1,38 @@
+//! Work compiled for the vector instructions that the processor has.
+
+#![allow(unsafe_code)]
+
+/// Work on vectors.
+pub(crate) trait VectorWork {
+    type Output;
+
+    /// Does the work. It is `#[inline(always)]`, and so is all in it that gains from vectors, because what is not inlined is compiled for
+    /// any processor.
+    fn run(self) -> Self::Output;
+}
+
+/// Does work, compiled for AVX-512 or AVX2 if the processor has it. The results are the same.
+#[inline]
+pub(crate) fn with_vectors<W: VectorWork>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+        let longer = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl");
+        // SAFETY: both functions require only that the processor has their target features, which were detected.
+        return unsafe { if longer { avx512(work) } else { avx2(work) } };
+    }
+    work.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2")]
+fn avx2<W: VectorWork>(work: W) -> W::Output {
+    work.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2,avx512f,avx512bw,avx512vl")]
+fn avx512<W: VectorWork>(work: W) -> W::Output {
+    work.run()
+}
