@@ -136,3 +136,106 @@ impl RecordPredictor {
         self.skeletons = self.samples.iter().filter_map(|sample| Skeleton::new(&sample.entries)).collect();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::compile::BatchPlan;
+    use crate::cpu::VectorWork;
+    use crate::example::ExampleBuilder;
+    use crate::schema::{DType, FeatureSpec, Schema};
+
+    fn record(k: i64, reversed: bool) -> Vec<u8> {
+        let text = "text".repeat(k as usize % 5);
+        let features: [(&str, crate::example::FeatureBuf); 5] = [
+            ("a constant key", [7i64].into()),
+            ("float", [k as f32].into()),
+            ("int", [k * k * k].into()),
+            ("list", [1i64, k, 300].into()),
+            ("text", [&*text].into()),
+        ];
+        let builder = ExampleBuilder::new().key_order(crate::example::KeyOrder::Given);
+        let add = |builder: ExampleBuilder, (key, values)| builder.feature(key, values);
+        let builder = match reversed {
+            true => features.into_iter().rev().fold(builder, add),
+            false => features.into_iter().fold(builder, add),
+        };
+        builder.encode().unwrap()
+    }
+
+    fn slots() -> Vec<PlanSlot> {
+        let schema = Schema::example()
+            .feature("float", FeatureSpec::fixed_len(&[], DType::Float32))
+            .feature("int", FeatureSpec::fixed_len(&[], DType::Int64))
+            .feature("list", FeatureSpec::ragged(DType::Int64))
+            .feature("text", FeatureSpec::fixed_len(&[], DType::Bytes));
+        BatchPlan::new(&schema.build().unwrap()).features.slots
+    }
+
+    fn group(rows: &[Vec<u8>]) -> [&[u8]; GROUP] {
+        std::array::from_fn(|row| rows.get(row).map_or(&[][..], |row| row))
+    }
+
+    fn learned(rows: &[Vec<u8>], slots: &[PlanSlot]) -> RecordPredictor {
+        let mut records = RecordPredictor::default();
+        records.end_block(rows.iter().map(|row| &**row), slots);
+        records
+    }
+
+    #[test]
+    fn records_of_one_writer_and_of_two_fit() {
+        let slots = slots();
+        for two in [false, true] {
+            let rows: Vec<_> = (0..64).map(|k| record(k, two && k % 3 == 0)).collect();
+            let mut records = learned(&rows, &slots);
+            assert_eq!(records.skeletons.len(), 1 + usize::from(two));
+            let mut table = SpanTable::default();
+            table.reset(64, slots.len());
+            for (number, rows) in rows.chunks(GROUP).enumerate() {
+                assert_eq!(records.locate(group(rows), rows.len(), number * GROUP, &mut table), u8::MAX);
+            }
+            records.end_block(rows.iter().map(|row| &**row), &slots);
+            assert!(records.is_ready());
+            assert!((0..slots.len()).all(|slot| table.slot(slot).iter().all(|span| span.is_present())));
+        }
+    }
+
+    /// The table has the same values whether the processor has vectors or not.
+    #[test]
+    fn the_form_without_vectors_agrees() {
+        let slots = slots();
+        let rows: Vec<_> = (0..64).map(|k| record(k, k % 2 == 0)).collect();
+        let records = learned(&rows, &slots);
+        for chunk in rows.chunks(5) {
+            let payloads = group(chunk);
+            let run = |vectors: bool, skeleton: &Skeleton| {
+                let (mut table, mut places) = (SpanTable::default(), GroupPlaces::default());
+                table.reset(GROUP, slots.len());
+                let fit =
+                    Fit { skeleton, payloads: &payloads, places: &mut places, table: &mut table, first: 0 };
+                let fits = if vectors { with_vectors(fit) } else { fit.run() };
+                (fits, (0..slots.len()).flat_map(|slot| table.slot(slot).to_vec()).collect::<Vec<_>>())
+            };
+            for skeleton in &records.skeletons {
+                assert!(run(true, skeleton) == run(false, skeleton));
+            }
+        }
+    }
+
+    #[test]
+    fn learning_rests_while_records_have_nothing_in_common() {
+        let slots = slots();
+        let keys = |k: usize| (0..6).map(move |j| format!("key {j} of {k}"));
+        let rows: Vec<_> = (0..64)
+            .map(|k| keys(k).fold(ExampleBuilder::new(), |b, key| b.int64(&key, [1])).encode().unwrap())
+            .collect();
+        let mut records = RecordPredictor::default();
+        let mut learned = 0;
+        for _ in 0..3000 {
+            learned += u32::from(records.rest == 0);
+            records.end_block(rows.iter().map(|row| &**row), &slots);
+        }
+        assert!(!records.is_ready());
+        assert!(learned < 16, "learned {learned} times");
+    }
+}

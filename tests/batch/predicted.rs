@@ -1,175 +1,12 @@
 //! Records that resemble earlier ones: a parser that predicts their bytes gives the results and errors of one that has seen no record.
 
+use tfseek::ExampleBuilder;
 use tfseek::batch::BatchParser;
 use tfseek::schema::{DType, FeatureSpec, Schema};
 use tfseek_testkit::agree_parse::Want;
+use tfseek_testkit::alike::{KEY_LENS, Values, features, field, record, schema, short_record, shuffle};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::twin_parse::Form;
-
-/// Lengths of keys: those whose entries are compared as words, and others.
-const KEY_LENS: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 11, 14, 15, 17, 21, 22, 40, 127, 128];
-
-/// The kinds of features in the test records, by key.
-#[derive(Clone, Copy, PartialEq)]
-enum Values {
-    Int,
-    Float,
-    Text,
-    Ints,
-    Floats,
-    Optional,
-    Texts,
-    Other,
-}
-
-const ALL: [Values; 8] = [
-    Values::Int,
-    Values::Float,
-    Values::Text,
-    Values::Ints,
-    Values::Floats,
-    Values::Optional,
-    Values::Texts,
-    Values::Other,
-];
-
-fn schema(features: &[(String, Values)]) -> Schema {
-    let spec = |values| match values {
-        Values::Int => FeatureSpec::fixed_len(&[], DType::Int64),
-        Values::Float => FeatureSpec::fixed_len(&[], DType::Float32).with_default([0.5f32]),
-        Values::Text => FeatureSpec::fixed_len(&[], DType::Bytes),
-        Values::Ints => FeatureSpec::ragged(DType::Int64),
-        Values::Floats => FeatureSpec::fixed_len(&[2], DType::Float32),
-        Values::Optional => FeatureSpec::optional(DType::Int64),
-        _ => FeatureSpec::ragged(DType::Bytes),
-    };
-    let named = features.iter().filter(|(_, values)| *values != Values::Other);
-    named.fold(Schema::example(), |all, (key, values)| all.feature(key, spec(*values))).build().unwrap()
-}
-
-/// Appends a field. `extra` bytes make its length longer than needed.
-fn field(tag: u8, bytes: &[u8], extra: usize) -> Vec<u8> {
-    let mut out = vec![tag];
-    varint(bytes.len() as u64, extra, &mut out);
-    [out, bytes.to_vec()].concat()
-}
-
-fn varint(mut value: u64, extra: usize, out: &mut Vec<u8>) {
-    let start = out.len();
-    loop {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-        if value == 0 {
-            break;
-        }
-    }
-    out.resize(out.len() + extra, 0x80);
-    assert!(out.len() > start);
-    *out.last_mut().unwrap() &= 0x7f;
-}
-
-/// Returns a packed list of integers, floats, or strings as a feature.
-fn feature(rng: &mut Rng, values: Values, odd: u8) -> Vec<u8> {
-    let is_odd = |rng: &mut Rng| rng.chance(odd);
-    let len = |rng: &mut Rng| match rng.below(12) {
-        0 => rng.below(3),
-        1 => 90 + rng.below(45),
-        2 => 16_370 + rng.below(20),
-        _ => 1 + rng.below(9),
-    };
-    let count = match values {
-        Values::Int | Values::Float | Values::Text | Values::Optional if !is_odd(rng) => 1,
-        Values::Floats if !is_odd(rng) => 2,
-        Values::Text | Values::Texts => rng.below(4),
-        _ => len(rng),
-    };
-    let values = if is_odd(rng) { rng.pick(&ALL) } else { values };
-    let extra = |rng: &mut Rng| if is_odd(rng) { 1 + rng.below(2) } else { 0 };
-    let (tag, list) = match values {
-        Values::Text | Values::Texts | Values::Other => {
-            let texts = (0..count.min(4)).flat_map(|_| {
-                let text = vec![b'a'; len(rng)];
-                let extra = extra(rng);
-                field(0x0a, &text, extra)
-            });
-            (0x0a, texts.collect())
-        }
-        Values::Float | Values::Floats => {
-            let mut bytes: Vec<u8> = (0..4 * count).map(|_| rng.u64() as u8).collect();
-            // Not a number has several encodings, and no equal.
-            bytes.chunks_mut(4).for_each(|bytes| bytes[3] = 0x3f);
-            if is_odd(rng) {
-                bytes.push(1);
-            }
-            match rng.chance(odd) {
-                true => (0x12, bytes.chunks(4).flat_map(|bytes| [&[0x0d], bytes].concat()).collect()),
-                false => (0x12, field(0x0a, &bytes, extra(rng))),
-            }
-        }
-        _ => {
-            let mut bytes = Vec::new();
-            for _ in 0..count {
-                let value = rng.u64() >> rng.below(64);
-                varint(value, extra(rng), &mut bytes);
-            }
-            if is_odd(rng) {
-                bytes.pop();
-            }
-            match rng.chance(odd) {
-                true => (0x1a, bytes.iter().flat_map(|byte| [0x08, byte & 0x7f]).collect()),
-                false => (0x1a, field(0x0a, &bytes, extra(rng))),
-            }
-        }
-    };
-    match rng.chance(odd) {
-        true => Vec::new(),
-        false => field(tag, &list, extra(rng)),
-    }
-}
-
-fn entry(rng: &mut Rng, key: &str, values: Values, odd: u8) -> Vec<u8> {
-    let extra = |rng: &mut Rng| if rng.chance(odd) { 1 } else { 0 };
-    let (key, value) = (field(0x0a, key.as_bytes(), extra(rng)), feature(rng, values, odd));
-    let value = field(0x12, &value, extra(rng));
-    let body = match rng.chance(odd) {
-        true => [value, key].concat(),
-        false => [key, value].concat(),
-    };
-    field(0x0a, &body, extra(rng))
-}
-
-/// Returns a record with all features. Each deviation from the usual encoding has the probability `odd` / 256.
-fn record(rng: &mut Rng, features: &[(String, Values)], odd: u8) -> Vec<u8> {
-    let mut entries = Vec::new();
-    for (key, values) in features {
-        if rng.chance(odd) {
-            continue;
-        }
-        entries.push(entry(rng, key, *values, odd));
-        if rng.chance(odd) {
-            let (key, values) = &features[rng.below(features.len())];
-            entries.push(entry(rng, key, *values, odd));
-        }
-        if rng.chance(odd) && entries.len() > 1 {
-            let other = rng.below(entries.len() - 1);
-            let last = entries.len() - 1;
-            entries.swap(other, last);
-        }
-    }
-    field(0x0a, &entries.concat(), 0)
-}
-
-fn shuffle<T>(rng: &mut Rng, all: &mut [T]) {
-    for k in (1..all.len()).rev() {
-        all.swap(k, rng.below(k + 1));
-    }
-}
-
-fn features(rng: &mut Rng) -> Vec<(String, Values)> {
-    let mut keys = KEY_LENS.map(|len| "k".repeat(len));
-    shuffle(rng, &mut keys);
-    keys.into_iter().enumerate().map(|(k, key)| (key, ALL[k % ALL.len()])).collect()
-}
 
 /// Compares the parse of `payload` with that of a parser that has learned nothing, and with the naive twin.
 fn check(parser: &BatchParser, schema: &Schema, full: bool, payload: &[u8]) {
@@ -298,6 +135,56 @@ fn batches_with_one_different_row() {
                 let alone = BatchParser::new(&schema).parse(&rows[row..=row]).unwrap_err();
                 assert_eq!(error.to_string(), alone.to_string().replacen("row 0", &format!("row {row}"), 1));
             }
+        }
+    }
+}
+
+/// Records of one writer are compared eight at a time with what they have in common. Each change of one bit has the result that it has in a
+/// parser that has learned nothing.
+#[test]
+fn records_of_one_writer_that_differ_in_one_bit() {
+    for seed in 0..6 {
+        let rng = &mut Rng::new(seed);
+        let features: Vec<_> = features(rng).into_iter().filter(|(key, _)| key.len() < 30).take(8).collect();
+        let schema = schema(&features);
+        let parser = BatchParser::new(&schema).presence(true);
+        let rows: Vec<_> = (0..64).map(|_| short_record(rng, &features, 0)).collect();
+        parser.parse(&rows).unwrap();
+        let row = &rows[5];
+        for bit in 0..8 * row.len() {
+            let mut group = rows[..8].to_vec();
+            group[5][bit / 8] ^= 1 << (bit % 8);
+            let fresh = BatchParser::new(&schema).presence(true);
+            let (found, want) = (parser.parse(&group), fresh.parse(&group));
+            assert_eq!(format!("{found:?}"), format!("{want:?}"), "seed {seed}, bit {bit} of {row:02x?}");
+        }
+    }
+}
+
+/// A string whose length takes one byte more than in the records that were learned, and the integers of all lengths.
+#[test]
+fn values_of_all_lengths_after_short_ones() {
+    let spec = |dtype| FeatureSpec::fixed_len(&[], dtype);
+    let schema = Schema::example()
+        .feature("int", spec(DType::Int64))
+        .feature("other", spec(DType::Int64))
+        .feature("text", spec(DType::Bytes))
+        .build()
+        .unwrap();
+    let record = |int: i64, len: usize, other: i64| {
+        let builder = ExampleBuilder::new().int64("int", [int]).bytes("text", [vec![b'x'; len]]);
+        builder.float("unused", [0.5]).int64("other", [other]).encode().unwrap()
+    };
+    let learned: Vec<_> = (0..64).map(|k| record(k * 1000, 1 + k as usize % 3, k)).collect();
+    let parser = BatchParser::new(&schema);
+    parser.parse(&learned).unwrap();
+    let ints = (0..64).flat_map(|bits| [1i64 << bits, (1i64 << bits).wrapping_sub(1), (1i64 << bits).wrapping_neg()]);
+    for int in ints {
+        for len in [0, 1, 2, 3, 70, 90, 100, 110, 120, 125, 126, 127, 128, 129, 16_383, 16_384] {
+            let mut group = learned[..8].to_vec();
+            group[3] = record(int, len, 7);
+            let (found, want) = (parser.parse(&group), BatchParser::new(&schema).parse(&group));
+            assert_eq!(format!("{found:?}"), format!("{want:?}"), "{int} and {len} bytes");
         }
     }
 }

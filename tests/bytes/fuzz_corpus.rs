@@ -145,6 +145,12 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 [vec![k & 15], edits.collect()].concat()
             })
             .collect(),
+        "predicted" => (0..32u8)
+            .map(|k| {
+                let len = rng.below(120);
+                [vec![k * 8 + rng.below(4) as u8], rng.bytes(2 + len)].concat()
+            })
+            .collect(),
         "schema" => (0..40u16)
             .map(|k| match k % 2 {
                 0 => {
@@ -228,6 +234,7 @@ fn generated_inputs_pass() {
         targets::schema(&bytes);
         targets::filter(&[vec![1], rng.bytes(len)].concat());
         if seed % 8 == 0 {
+            targets::predicted(&bytes);
             targets::state(&bytes);
             targets::compressed(&bytes);
             targets::checkpoints(&bytes);

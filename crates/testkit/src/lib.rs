@@ -8,6 +8,7 @@
 
 pub mod agree;
 pub mod agree_parse;
+pub mod alike;
 pub mod alloc;
 pub mod arrays;
 pub mod bench;

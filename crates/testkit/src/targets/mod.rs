@@ -9,6 +9,7 @@ mod filter_twin;
 mod framing;
 mod index_files;
 mod paths;
+mod predicted;
 mod salvage;
 mod schema;
 mod script;
@@ -20,6 +21,7 @@ pub use filter::filter;
 pub use framing::frames;
 pub use index_files::{column, index};
 pub use paths::paths;
+pub use predicted::predicted;
 pub use salvage::salvage;
 pub use schema::schema;
 pub use state::state;
@@ -39,6 +41,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("roundtrip", roundtrip::roundtrip),
     ("tensor", tensor),
     ("parse", agree_parse::parse),
+    ("predicted", predicted),
     ("compressed", compressed),
     ("checkpoints", checkpoints),
     ("salvage", salvage),
