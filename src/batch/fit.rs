@@ -6,7 +6,7 @@
 #![expect(clippy::indexing_slicing, reason = "the arrays of a group have a place for each of its rows")]
 
 use super::sample::header;
-use super::skeleton::{After, ContentPlace, Skeleton, WINDOW, Window};
+use super::skeleton::{After, ContentPlace, Skeleton, StretchWindow, WINDOW};
 use super::span::{SpanTable, ValueSpan};
 use crate::cpu::VectorWork;
 use crate::example::{Taken, long_entry};
@@ -151,7 +151,7 @@ impl Skeleton {
         places: &GroupPlaces,
     ) -> bool {
         let mut differences = [0u8; WINDOW];
-        for Window { template, mask, lens, stretch, offset } in &self.windows {
+        for StretchWindow { template, mask, lens, stretch, offset } in &self.windows {
             let place = &places.stretches[*stretch];
             for k in 0..N {
                 let (row, last) = (rows[k], place.last[rows[k]]);

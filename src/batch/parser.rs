@@ -4,7 +4,8 @@
 //!
 //! 1. **Locate.** One pass over each payload finds the wanted features and stores them in a table of slots by rows. A *slot* is a feature
 //!    of the records that one or more columns need. Keys are predicted (`keys`), and so are all bytes of an entry before its values
-//!    (`crate::example::EntryForm`). Numbers of scalar slots are then in the table themselves, other values are spans of their payload.
+//!    (`crate::example::EntryForm`). Records of one writer are compared eight at a time with the bytes that earlier ones had in common
+//!    (`skeleton`), and those that differ are located one by one. Numbers of scalar slots are then in the table themselves, other values are spans of their payload.
 //!    A duplicate key replaces the earlier entry, which was validated before.
 //! 2. **Fill.** Slot by slot, the values of the block are checked, counted and decoded into the slot's memory (`decode`). Lists in the usual
 //!    encoding take a fast path. All others go through the `Feature::check` that the views use.

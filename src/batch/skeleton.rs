@@ -21,7 +21,7 @@ const MAX_LONG: usize = (1 << 21) - 1;
 pub(super) struct Skeleton {
     pub(super) stretches: Vec<Stretch>,
     /// The bytes of all stretches.
-    pub(super) windows: Vec<Window>,
+    pub(super) windows: Vec<StretchWindow>,
     pub(super) longs: Vec<LongEntry>,
     /// Numbers of a constant length, and those after a stretch.
     pub(super) fixed: Vec<FixedNumber>,
@@ -58,7 +58,7 @@ pub(super) const WINDOW: usize = 64;
 
 /// Bytes of a stretch that are compared together. Its arrays are whole cache lines.
 #[repr(C, align(64))]
-pub(super) struct Window {
+pub(super) struct StretchWindow {
     /// The bytes, with a value of variable length without bytes.
     pub(super) template: [u8; WINDOW],
     /// The bits that are compared.
@@ -230,7 +230,7 @@ impl Skeleton {
             let before = if before > self.position.saturating_add(offset) { 0 } else { before };
             let [template, mask, lens] = [&template, &mask, &lens].map(|bytes| window(bytes, offset, before));
             let offset = (offset as u32).wrapping_sub(before as u32);
-            self.windows.push(Window { template, mask, lens, stretch, offset });
+            self.windows.push(StretchWindow { template, mask, lens, stretch, offset });
         }
         self.stretches.push(Stretch { len: len as u32, after });
         self.position = self.position.saturating_add(len).saturating_add(min);

@@ -293,7 +293,8 @@ impl LoaderOptions {
     /// makes each batch on request. The batches do not depend on this number.
     ///
     /// By default the loader begins with one thread. It adds threads, up to one per processor, while the caller waits for batches more than a
-    /// quarter of the time, and parks those that do not bring more batches. [`Loader::threads`] returns the chosen number.
+    /// twentieth of the time, and parks those that do not bring more batches. The last processor gets a thread only if the caller waits
+    /// more than a quarter of the time. [`Loader::threads`] returns the chosen number.
     pub fn threads(mut self, threads: impl Into<Option<usize>>) -> LoaderOptions {
         self.threads = threads.into();
         self

@@ -178,7 +178,8 @@ fn values_of_all_lengths_after_short_ones() {
     let learned: Vec<_> = (0..64).map(|k| record(k * 1000, 1 + k as usize % 3, k)).collect();
     let parser = BatchParser::new(&schema);
     parser.parse(&learned).unwrap();
-    let ints = (0..64).flat_map(|bits| [1i64 << bits, (1i64 << bits).wrapping_sub(1), (1i64 << bits).wrapping_neg()]);
+    let ints = (0..64)
+        .flat_map(|bits| [1i64 << bits, (1i64 << bits).wrapping_sub(1), (1i64 << bits).wrapping_neg()]);
     for int in ints {
         for len in [0, 1, 2, 3, 70, 90, 100, 110, 120, 125, 126, 127, 128, 129, 16_383, 16_384] {
             let mut group = learned[..8].to_vec();
