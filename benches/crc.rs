@@ -1,5 +1,8 @@
 //! The two checksums of a record: of the eight length bytes, and of the payload.
 //!
+//! `crc/payload` compares tfseek with the two crates that have the other forms: `crc32c`, and `crc-fast`, which checks long
+//! payloads.
+//!
 //! `crc/records` checks records that are not in the CPU caches. The reference `read` only adds up their words, and `read/prefetch` also
 //! prefetches the line 4 KiB later, as the checks do on Intel's processors.
 #![allow(unsafe_code)]
@@ -60,15 +63,25 @@ fn payload(c: &mut Criterion) {
     let mut rng = Rng::new(2);
     let bytes: Vec<u8> = (0..100_000).map(|_| rng.u64() as u8).collect();
     let mut group = c.benchmark_group("crc/payload");
-    for (name, len) in
-        [("16B", 16), ("90B", 90), ("500B", 500), ("1KB", 1 << 10), ("4KB", 4 << 10), ("100KB", 100_000)]
-    {
+    for (name, len) in [
+        ("16B", 16),
+        ("90B", 90),
+        ("300B", 300),
+        ("500B", 500),
+        ("1KB", 1 << 10),
+        ("4KB", 4 << 10),
+        ("100KB", 100_000),
+    ] {
         let bytes = &bytes[..len];
         assert_eq!(crc::masked(bytes), Table::new().masked(bytes));
+        assert_eq!(crc::masked(bytes), mask(crc_fast::crc32_iscsi(bytes)));
         group.throughput(Throughput::Bytes(len as u64));
         group.bench_function(BenchmarkId::from_parameter(name), |b| b.iter(|| crc::masked(black_box(bytes))));
         group.bench_function(BenchmarkId::new("crate", name), |b| {
             b.iter(|| mask(crc32c::crc32c(black_box(bytes))))
+        });
+        group.bench_function(BenchmarkId::new("crc-fast", name), |b| {
+            b.iter(|| mask(crc_fast::crc32_iscsi(black_box(bytes))))
         });
     }
     group.finish();

@@ -7,13 +7,17 @@ pub(crate) trait LenCrc: Copy {
     /// Returns the CRC of eight little-endian bytes.
     fn crc(self, len: u64) -> u32;
 
-    /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second, shorter than [`LONG`].
+    /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second, which is short.
     fn append_short(self, crc: u32, bytes: &[u8]) -> u32;
 
     /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second.
     #[inline(always)]
     fn append(self, crc: u32, bytes: &[u8]) -> u32 {
-        if bytes.len() < LONG { self.append_short(crc, bytes) } else { long(crc, bytes) }
+        let long = if bytes.len() < LONG { None } else { long(crc, bytes) };
+        match long {
+            Some(crc) => crc,
+            None => self.append_short(crc, bytes),
+        }
     }
 }
 
