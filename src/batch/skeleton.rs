@@ -153,11 +153,9 @@ impl Skeleton {
                 return Some(());
             }
             // All bytes of a varint except the last have the high bit.
-            let varint: Vec<u8> = (1..=len).map(|k| if k < len { 0x80 } else { 0 }).collect();
-            bytes.push(
-                if is_varint { &varint } else { &[0; MAX_INSIDE][..entry.min] },
-                if is_varint { 0x80 } else { 0 },
-            );
+            let (high, mask) = if is_varint { (0x80, 0x80) } else { (0, 0) };
+            let value: Vec<u8> = (1..=len).map(|k| if k < len { high } else { 0 }).collect();
+            bytes.push(&value, mask);
             return Some(());
         }
         let (empty, lens) = prefix(&entry.key, kind, 0);
