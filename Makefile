@@ -267,7 +267,7 @@ bench-peers:
 			sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/release/parse"; \
 	fi
 	@if [ -z "$(TFSEEK_TF_PYTHON)" ] || [ -z "$(TFSEEK_PEERS_DATA)" ]; then \
-		echo "skipped: epochs in Python require TFSEEK_TF_PYTHON, with tfseek, and TFSEEK_PEERS_DATA, a folder for 13 GB"; \
+		echo "skipped: epochs in Python require TFSEEK_TF_PYTHON, with tfseek, and TFSEEK_PEERS_DATA, a folder for 16 GB"; \
 	else \
 		set -ex; export TFSEEK_PEERS_DATA="$(TFSEEK_PEERS_DATA)"; cd benches/peers/python; \
 		$(TFSEEK_TF_PYTHON) corpora.py; $(TFSEEK_TF_PYTHON) bench.py run --json ../target/peers.json; \

@@ -1,6 +1,6 @@
 """Compares batches for Arrow: tfseek's scan, its loader, tfx_bsl's decoder, and a protobuf loop.
 
-    python arrow.py [--rounds 7] [--seconds 1] [--core 0] [--corpora tabular,wide,..] [--tasks peers,one,images,memory,where,ray]
+    python arrow.py [--rounds 7] [--seconds 1] [--core 0] [--corpora tabular,wide,..] [--tasks peers,one,images,memory,where,lance,ray]
 
 Requires the corpora of corpora.py, pyarrow, and for the peers tfx_bsl (`pip install --no-deps tfx-bsl tensorflow-metadata`, and absl-py) and
 protobuf. Everything runs in one process on one pinned core, in turn, with batches of 1024 rows. All values of all batches are read.
@@ -12,6 +12,7 @@ all sides are compared. Prints the best of all rounds, and ratios of the best.
     images   a table of the images as views, beside tfseek.verify of the same files
     memory   anonymous memory of a process that scans a corpus with two threads
     where    a condition that 0.1 % of 10^7 records meet, over a column file, by PyArrow. Makes 0.6 GB of data at first
+    lance    one feature of the wide corpus, scanned in order and taken in a random order, beside a Lance dataset of the same records
     ray      tfseek.ray.read beside ray.data.read_tfrecords, which requires TensorFlow; one shard, Ray with one CPU
 """
 from __future__ import annotations
@@ -252,6 +253,30 @@ def where(rounds: int) -> None:
     print("where: " + ", ".join(f"{name} {seconds * 1000:.0f} ms" for name, seconds in best.items()))
 
 
+def lance_one(rounds: int) -> None:
+    import lance
+
+    from epochs import id_batches
+
+    ds, rows, key = tfseek.open(files("wide")), lance.dataset(os.path.join(DATA, "wide", "lance")), "i040"
+    of = {key: spec("wide")[key]}
+    sides = {
+        "scan": lambda: (batch[key] for batch in pa.RecordBatchReader.from_stream(ds.scan([key], spec("wide"), threads=0))),
+        "scan of Lance": lambda: (batch[key] for batch in rows.to_batches(columns=[key])),
+        "shuffled": lambda: (batch[key] for batch in tfseek.Loader(ds, of, batch_size=256, shuffle=True, seed=1, threads=0)),
+        "takes of 256 rows of Lance": lambda: (rows.take(ids, [key])[key] for ids in id_batches(len(ds), True)),
+        "takes of 16,384 rows of Lance": lambda: (rows.take(ids, [key])[key] for ids in id_batches(len(ds), True, 16384)),
+    }
+    best, sums = dict.fromkeys(sides, 1e9), set()
+    for _ in range(rounds):
+        for name, make in sides.items():
+            start = time.perf_counter()
+            sums.add(sum(int(np.asarray(column).sum()) for column in make()))
+            best[name] = min(best[name], time.perf_counter() - start)
+    assert len(sums) == 1, sums
+    print("one of 200 features, ns per record: " + ", ".join(f"{name} {seconds / len(ds) * 1e9:,.0f}" for name, seconds in best.items()))
+
+
 def ray_read(corpora: list[str], rounds: int) -> None:
     import ray
     import tfseek.ray
@@ -299,6 +324,8 @@ def main() -> None:
         where(args.rounds)
     if "one" in tasks:
         one(args.rounds)
+    if "lance" in tasks:
+        lance_one(args.rounds)
     if "images" in tasks:
         images(args.rounds)
 

@@ -31,7 +31,7 @@ from report import head, report
 from sums import Sums, row_hashes
 
 TASKS = ["rand_raw", "rand_example", "shuffled", "sums", "scaling", "limit", "disk", "first_batch"]
-PACKAGES = ["tfseek", "numpy", "tensorflow-cpu", "tensorflow", "array_record", "grain", "nvidia-dali-cuda120", "bagz", "protobuf", "tfx-bsl"]
+PACKAGES = ["tfseek", "numpy", "tensorflow-cpu", "tensorflow", "array_record", "grain", "nvidia-dali-cuda120", "bagz", "protobuf", "tfx-bsl", "pylance"]
 
 
 def rows(batch: dict, corpus: str) -> int:

@@ -1,6 +1,6 @@
-"""Generates the corpora from a seed: TFRecord files by tfseek, and the same records as ArrayRecord and Bagz by their own writers.
+"""Generates the corpora from a seed: TFRecord files by tfseek, and the same records as ArrayRecord, Bagz and Lance by their own writers.
 
-    python corpora.py [--corpora tabular,tokens] [--formats tfrecord,array_record,array_record_64,bag]
+    python corpora.py [--corpora tabular,tokens] [--formats tfrecord,array_record,array_record_64,bag,lance,lance_packed]
 
 TFSEEK_PEERS_DATA is the folder (default: tfseek-peers). TFSEEK_PEERS_SCALE multiplies the numbers of records (default: 1).
 `rows.npy` next to the files contains a hash of each record's values as read by protobuf. The batches of every peer are compared with it.
@@ -29,12 +29,15 @@ SHARDS = {corpus: {"image": 8, "many": 10_000}.get(corpus, 4) for corpus in CORP
 LABEL = {"tabular": "feature1", "many": "feature1", "wide": "i040", "wide_own": "i040", "tokens": "label", "embedding": "label",
          "image": "image/label"}
 # The cost of an ArrayRecordDataSource read grows with the shard, so there is also a variant with many shards for small records.
-FORMATS = {"tfrecord": CORPORA, "array_record": CORPORA[:-1], "array_record_64": ["tabular"], "bag": CORPORA[:-1]}
+# Lance stores columns, which have no order of features in a record. Its packed form stores all features of a row together.
+FORMATS = {"tfrecord": CORPORA, "array_record": CORPORA[:-1], "array_record_64": ["tabular"], "bag": CORPORA[:-1],
+           "lance": ["tabular", "wide", "tokens", "embedding", "image"], "lance_packed": ["tabular", "wide"]}
 WORDS = [b"cat", b"dog", b"chicken", b"horse", b"goat"]
 
 
 def files(corpus: str, form: str = "tfrecord") -> list[str]:
-    found = sorted(glob.glob(os.path.join(DATA, corpus, form, "part-*." + form)))
+    names = "data/*.lance" if form.startswith("lance") else "part-*." + form
+    found = sorted(glob.glob(os.path.join(DATA, corpus, form, names)))
     if not found:
         raise FileNotFoundError(f"{corpus} is not there as {form}: python corpora.py makes it")
     return found
@@ -175,6 +178,37 @@ def write_bag(corpus: str) -> None:
         with bagz.Writer(shard_path(corpus, "bag", i, SHARDS[corpus])) as writer:
             for payload in payloads(path):
                 writer.write(payload)
+
+
+def write_lance(corpus: str, packed: bool = False) -> None:
+    """Writes a dataset with a column per feature, or with one packed struct of all features. Version 2.0 of the format returns images
+    faster than later ones. Integers are in lists of variable length, whose values are packed in bits, unlike those of fixed lists."""
+    import lance
+    import pyarrow as pa
+    import tfseek
+
+    from arrow import spec
+
+    types, fields = {"int": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}, []
+    for key, (kind, size) in SCHEMA[corpus].items():
+        of = types[kind]
+        fields.append(pa.field(key, of if size == 1 else pa.list_(of) if kind == "int" else pa.list_(of, size), nullable=False))
+    schema = pa.schema(fields)
+    if packed:
+        schema = pa.schema([pa.field("packed", pa.struct(fields), nullable=False, metadata={"lance-encoding:packed": "true"})])
+
+    def batches():
+        scan = tfseek.open(files(corpus)).scan(spec=spec(corpus), bytes="copy", batch_rows=1024)
+        for batch in pa.RecordBatchReader.from_stream(scan):
+            arrays = [batch.column(field.name).cast(field.type) for field in fields]
+            yield pa.record_batch([pa.StructArray.from_arrays(arrays, fields=fields)] if packed else arrays, schema=schema)
+
+    lance.write_dataset(batches(), os.path.join(DATA, corpus, "lance_packed" if packed else "lance"), schema=schema,
+                        data_storage_version="2.0" if corpus == "image" else "2.2")
+
+
+def write_lance_packed(corpus: str) -> None:
+    write_lance(corpus, packed=True)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpora import CORPORA, DATA, SCHEMA, files, meta, pack
+from corpora import CORPORA, DATA, FORMATS, SCHEMA, files, meta, pack
 from diy import Maps
 from registry import BATCH, CORES, peer
 
@@ -115,13 +115,13 @@ def _(corpus, once=False, cycle=8, batching=False, pool=None, deterministic=True
 # ---- by hand
 
 
-def id_batches(n, once):
+def id_batches(n, once, size=BATCH):
     """Yields batches of one permutation after another."""
     rng = np.random.default_rng(1)
     while True:
         order = rng.permutation(n)
-        for i in range(0, n, BATCH):
-            yield order[i:i + BATCH]
+        for i in range(0, n, size):
+            yield order[i:i + size]
         if once:
             return
 
@@ -166,10 +166,10 @@ class Strings(NamedTuple):
 
 
 def columns(batch):
-    """Returns the columns of a record batch of lists as arrays, without a copy."""
+    """Returns the columns of a record batch of lists or values as arrays, without a copy."""
     found = {}
     for key, column in zip(batch.schema.names, batch.columns):
-        values = column.flatten()
+        values = column.flatten() if hasattr(column, "flatten") else column
         buffers = values.buffers()
         if str(values.type) in ("binary", "large_binary"):
             offsets = np.frombuffer(buffers[1], np.int32 if str(values.type) == "binary" else np.int64)
@@ -267,6 +267,47 @@ def _(corpus, once=False):
 
     ds = grain.MapDataset.source(data_source(corpus, "array_record")).seed(1).shuffle()
     return iter((ds if once else ds.repeat()).batch(BATCH, batch_fn=list).map(tf_parser(corpus)).to_iter_dataset())
+
+
+# ---- Lance
+
+
+def lance(setting, corpora=FORMATS["lance"], form="lance", **arguments):
+    """Registers a way to take rows of a form of the data."""
+    peer("shuffled", "Lance", setting, corpora=corpora, form=form, imports=["lance"], form_of=form, **arguments)(lance_epochs)
+
+
+def lance_epochs(corpus, form_of, once=False, rows=BATCH, ahead=False, sort=False, uring=False):
+    """Takes rows, and divides them into batches. `uring` reads with io_uring in the thread that takes, instead of in Lance's pool."""
+    import lance
+    import pyarrow as pa
+
+    path = os.path.abspath(os.path.join(DATA, corpus, form_of))
+    if uring:
+        os.environ.update(LANCE_USE_LITE_SCHEDULER="1", LANCE_URING_CURRENT_THREAD="1")
+        path = "file+uring://" + path
+    ds = lance.dataset(path)
+
+    def take(ids):
+        [batch] = ds.take(np.sort(ids) if sort else ids).to_batches()
+        return pa.RecordBatch.from_struct_array(batch.column(0)) if form_of == "lance_packed" else batch
+
+    ids = id_batches(ds.count_rows(), once, rows)
+    for taken in parallel_map(take, ids) if ahead else map(take, ids):
+        for start in range(0, len(taken), BATCH):
+            yield columns(taken.slice(start, BATCH))
+
+
+# A batch is a set of rows, so its numbers may be sorted. Those of larger takes may not, because batches of them would have neighbours.
+# Takes of images are 26 MB with 256 rows. Lance cannot read version 2.0 of its format with io_uring.
+AHEAD, NUMBERS = f"{CORES} threads ahead", ["tabular", "wide", "tokens", "embedding"]
+lance("take")
+lance(f"take, sorted, {AHEAD}", sort=True, ahead=True)
+lance(f"take, sorted, io_uring, {AHEAD}", NUMBERS, sort=True, ahead=True, uring=True)
+lance(f"takes of 4,096 rows, io_uring, {AHEAD}", NUMBERS, rows=4096, ahead=True, uring=True)
+lance(f"takes of 16,384 rows, io_uring, {AHEAD}", ["tabular", "wide"], rows=16384, ahead=True, uring=True)
+lance(f"packed, take, sorted, io_uring, {AHEAD}", FORMATS["lance_packed"], "lance_packed", sort=True, ahead=True, uring=True)
+lance(f"packed, takes of 16,384 rows, io_uring, {AHEAD}", FORMATS["lance_packed"], "lance_packed", rows=16384, ahead=True, uring=True)
 
 
 # ---- DALI
