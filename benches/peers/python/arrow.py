@@ -29,15 +29,10 @@ import pyarrow as pa
 import tfseek
 
 from corpora import CORPORA, DATA, files, payloads
-from schemas import SCHEMA
+from schemas import SCHEMA, spec
 
 ROWS = 1024
 PEERS = ["tabular", "wide", "tokens", "embedding", "image"]
-KIND = {"int": "int64", "float": "float32", "bytes": "string"}
-
-
-def spec(corpus: str) -> dict:
-    return {key: tfseek.FixedLenFeature([] if size == 1 else [size], KIND[kind]) for key, (kind, size) in SCHEMA[corpus].items()}
 
 
 def read(array: pa.Array) -> float:

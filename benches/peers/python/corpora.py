@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 
-from schemas import SCHEMA
+from schemas import SCHEMA, spec
 
 DATA = os.environ.get("TFSEEK_PEERS_DATA", "tfseek-peers")
 SCALE = float(os.environ.get("TFSEEK_PEERS_SCALE", "1"))
@@ -186,8 +186,6 @@ def write_lance(corpus: str, packed: bool = False) -> None:
     import lance
     import pyarrow as pa
     import tfseek
-
-    from arrow import spec
 
     types, fields = {"int": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}, []
     for key, (kind, size) in SCHEMA[corpus].items():

@@ -15,15 +15,9 @@ import numpy as np
 from corpora import CORPORA, DATA, FORMATS, SCHEMA, files, meta, pack
 from diy import Maps
 from registry import BATCH, CORES, peer
+from schemas import spec
 
 # ---- tfseek
-
-
-def spec(corpus):
-    import tfseek
-
-    dtype = {"int": "int64", "float": "float32", "bytes": "string"}
-    return {key: tfseek.FixedLenFeature([] if n == 1 else [n], dtype[kind]) for key, (kind, n) in SCHEMA[corpus].items()}
 
 
 def tfseek_loader(corpus, once=False, paths=None, **how):

@@ -13,3 +13,11 @@ SCHEMA: dict[str, dict[str, tuple[str, int]]] = {
 }
 SCHEMA["wide_own"] = SCHEMA["wide"]  # random feature order per record
 SCHEMA["many"] = SCHEMA["tabular"]  # ten thousand shards
+
+
+def spec(corpus: str) -> dict:
+    """Returns the features for tfseek. All are required."""
+    import tfseek
+
+    dtype = {"int": "int64", "float": "float32", "bytes": "string"}
+    return {key: tfseek.FixedLenFeature([] if n == 1 else [n], dtype[kind]) for key, (kind, n) in SCHEMA[corpus].items()}
