@@ -145,6 +145,21 @@ impl MapScratch {
 /// are copied.
 const BLOCK_BYTES: usize = 256 << 10;
 
+/// Verifies a row, unless that was done for another map field, and returns its payload.
+#[inline]
+fn verified_payload<R: Row>(row: &R, map: MapField) -> Result<&[u8]> {
+    if map == MapField::Features {
+        row.verify()?;
+    }
+    let payload = row.payload();
+    let len = payload.len() as u64;
+    if len > MAX_LEN {
+        Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into())
+    } else {
+        Ok(payload)
+    }
+}
+
 /// Returns the end of the block of rows that starts at `first`.
 fn block_end<R: Row>(rows: &[R], first: usize) -> usize {
     let rows = rows.get(first..).unwrap_or_default();
@@ -598,27 +613,22 @@ impl BatchParser {
     ) -> Result<(), (usize, Error)> {
         let MapScratch { keys, records, .. } = scratch;
         let predicts = map == MapField::Features && !self.full && !self.plan.sequence;
-        for (number, group) in rows.chunks(GROUP).enumerate() {
-            let start = number * GROUP;
+        let size = if predicts && records.is_ready() { GROUP } else { 1 };
+        for (number, group) in rows.chunks(size).enumerate() {
+            let start = number * size;
             let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
             let (mut verified, mut failed) = (0, None);
             for (payload, row) in payloads.iter_mut().zip(group) {
-                let checked = if map == MapField::Features { row.verify() } else { Ok(()) };
-                let bytes = row.payload();
-                let len = bytes.len() as u64;
-                let too_large = || ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into();
-                let checked = checked.and_then(|()| if len > MAX_LEN { Err(too_large()) } else { Ok(()) });
-                if let Err(error) = checked {
-                    failed = Some((start + verified, error));
-                    break;
+                match verified_payload(row, map) {
+                    Ok(bytes) => *payload = bytes,
+                    Err(error) => {
+                        failed = Some((start + verified, error));
+                        break;
+                    }
                 }
-                *payload = bytes;
                 verified += 1;
             }
-            let fits = match predicts && verified > 0 && records.is_ready() {
-                true => records.locate(payloads, verified, start, spans),
-                false => 0,
-            };
+            let fits = if size == GROUP { records.locate(payloads, verified, start, spans) } else { 0 };
             let others = payloads.iter().take(verified).enumerate().filter(|(k, _)| fits & 1 << k == 0);
             for (k, payload) in others {
                 locate(payload, map, self.full, keys, spans, start + k).map_err(|e| (start + k, e.into()))?;

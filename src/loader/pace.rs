@@ -18,7 +18,9 @@ const WAITS: f64 = 0.25;
 const STARVES: f64 = 0.75;
 /// Number of windows in a row in which no thread can be added or needs to be, before one is parked on trial.
 const CALM_WINDOWS: u32 = 8;
-/// Ratio of the batches per second with more threads to those with fewer, above which the threads are kept.
+/// Ratio of the batches per second with more threads to those with fewer, above which the threads are kept: where they leave processors idle, and
+/// otherwise.
+const GAIN_IDLE: f64 = 1.01;
 const GAIN: f64 = 1.04;
 /// Minimum and maximum number of windows between an attempt that brought nothing and the next one.
 const REST: u32 = 8;
@@ -103,7 +105,11 @@ impl Pace {
     /// Changes the number of threads after a window.
     fn decide(&mut self, waits: f64, rate: f64) {
         if let Some((before, rate_before)) = self.trial.take() {
-            let gain = if self.threads > before { GAIN } else { 1.0 / GAIN };
+            let gain = match self.threads > before {
+                true if self.threads.saturating_add(1) < self.most => GAIN_IDLE,
+                true => GAIN,
+                false => 1.0 / GAIN,
+            };
             if rate < rate_before * gain {
                 self.threads = before.min(self.most);
                 self.rest = self.next_rest;
