@@ -28,6 +28,7 @@ fn rows(name: &str, order: Order) -> Rows {
 #[bench::tutorial_own("tutorial", Order::Own)]
 #[bench::wide("wide", Order::Same)]
 #[bench::wide_own("wide", Order::Own)]
+#[bench::wide_two("wide", Order::Two)]
 #[bench::tokens("tokens", Order::Same)]
 fn parse((parser, rows): Rows) -> (Batch, Rows) {
     (parser.parse(black_box(&rows)).unwrap(), (parser, rows))

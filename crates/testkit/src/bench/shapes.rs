@@ -14,15 +14,18 @@ pub enum Order {
     Same,
     /// A different order in every record, as from a writer with a salted hash map.
     Own,
+    /// The orders of two writers in turn.
+    Two,
 }
 
 impl Order {
-    pub const ALL: [Order; 2] = [Order::Same, Order::Own];
+    pub const ALL: [Order; 3] = [Order::Same, Order::Own, Order::Two];
 
     pub fn name(self) -> &'static str {
         match self {
             Order::Same => "same",
             Order::Own => "own",
+            Order::Two => "two",
         }
     }
 }
@@ -175,17 +178,21 @@ impl Shape {
         schema.build().expect("the shapes are sound")
     }
 
-    /// Returns payloads of this shape. The values are the same for both orders of keys.
+    /// Returns payloads of this shape. The values are the same for all orders of keys.
     pub fn payloads(&self, order: Order, records: usize) -> Vec<Vec<u8>> {
         let mut rng = Rng::new(self.features.len() as u64);
         let mut shuffle = Rng::new(1);
         let mut key_order: Vec<usize> = (0..self.features.len()).collect();
         let record = |_| {
             let mut values: Vec<_> = self.features.iter().map(|f| Some(f.values(&mut rng))).collect();
-            if order == Order::Own {
-                for k in (1..key_order.len()).rev() {
-                    key_order.swap(k, shuffle.below(k + 1));
+            match order {
+                Order::Same => {}
+                Order::Own => {
+                    for k in (1..key_order.len()).rev() {
+                        key_order.swap(k, shuffle.below(k + 1));
+                    }
                 }
+                Order::Two => key_order.reverse(),
             }
             let mut builder = ExampleBuilder::new();
             builder = builder.key_order(KeyOrder::Given);
