@@ -17,8 +17,11 @@ const MAX_SAMPLES: usize = 4;
 const MIN_ROWS: usize = 16;
 /// A skeleton is kept if at least one of this number of rows has it.
 const RARE: usize = 4;
-/// Largest number of blocks in which nothing is learned.
-const MAX_REST: u32 = 1024;
+/// Smallest and largest number of blocks in which nothing is learned after an attempt, and the growth of this number with each attempt. So a parser of
+/// records that have little in common soon allocates nothing.
+const MIN_REST: u32 = 2;
+const MAX_REST: u32 = 1 << 24;
+const REST_GROWTH: u32 = 4;
 
 /// The skeletons of one parser, and how well they fit.
 #[derive(Default)]
@@ -95,7 +98,7 @@ impl RecordPredictor {
             self.rest = self.rest.saturating_sub(1);
         } else if !enough && payloads.len() >= MIN_ROWS {
             self.learn(payloads, slots);
-            self.next_rest = self.next_rest.saturating_mul(2).clamp(2, MAX_REST);
+            self.next_rest = self.next_rest.saturating_mul(REST_GROWTH).clamp(MIN_REST, MAX_REST);
             self.rest = self.next_rest;
         } else if enough {
             self.next_rest = self.next_rest.saturating_sub(1);
@@ -236,6 +239,6 @@ mod tests {
             records.end_block(rows.iter().map(|row| &**row), &slots);
         }
         assert!(!records.is_ready());
-        assert!(learned < 16, "learned {learned} times");
+        assert!(learned < 8, "learned {learned} times");
     }
 }

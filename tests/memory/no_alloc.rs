@@ -305,8 +305,9 @@ fn columns(sequence: bool) -> Schema {
     builder.build().unwrap()
 }
 
-/// Number of warm-up parses and number of counted parses per parser.
-const WARM: usize = 150;
+/// Number of warm-up parses and number of counted parses per parser. A parser that cannot predict its records learns again after 2, 8, 32 and 128
+/// blocks, then after 512.
+const WARM: usize = 200;
 const COUNTED: usize = 48;
 
 /// Parses the batches in turn and keeps the last `kept` results alive.
