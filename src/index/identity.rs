@@ -84,14 +84,15 @@ pub(crate) fn stale(known: &IndexHeader, now: &Stamp, why: &str) -> Error {
 /// Returns the XXH3-64 of the first 64 KiB of a file, and of the 64 KiB that end at `indexed_end`.
 pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io::Result<(u64, u64)> {
     let len = indexed_end.min(FINGERPRINT);
-    file.want(&[0..len, indexed_end.saturating_sub(len)..indexed_end]);
+    let tail = indexed_end.saturating_sub(len);
+    // What is announced is read: a store keeps it until then.
+    let both = [0..len, tail..indexed_end];
+    file.want(both.get(..if tail > 0 { 2 } else { 1 }).unwrap_or_default());
     let mut buf = vec![0; len as usize];
     read_exact_at(file, &mut buf, 0)?;
     let head = xxh3_64(&buf);
-    if let Some(start) = indexed_end.checked_sub(len)
-        && start > 0
-    {
-        read_exact_at(file, &mut buf, start)?;
+    if tail > 0 {
+        read_exact_at(file, &mut buf, tail)?;
     }
     Ok((head, xxh3_64(&buf)))
 }

@@ -20,7 +20,11 @@ fn an_index_is_built_once_and_cached_by_the_url() {
         assert_eq!(file.parent(), Some(case.cache.path()));
         let written = std::fs::metadata(&file).unwrap().modified().unwrap();
         let options = case.options().index(case.index_options().mode(IndexMode::Require));
+        let wanted = || case.bucket.requests().wanted.load(Relaxed);
+        let before = wanted();
         let (bytes, again) = case.bytes(|| options.open(url(NAME)).unwrap());
+        // Of a small shard they are the same, and announced once for each time that they are read.
+        assert_eq!(wanted() - before, if case.bucket.manners().times { 0 } else { bytes / size(&case) });
         // Without a time the fingerprints are compared: of a small shard all its bytes, twice.
         assert_eq!(bytes > 0, !case.bucket.manners().times);
         assert_eq!(labels(&again), (0..60).collect::<Vec<_>>());
