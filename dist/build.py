@@ -25,7 +25,7 @@ OUT = ROOT / "target" / "dist"
 WORK = ROOT / "target" / "dist-work"
 WHEEL_LIMIT, COMMAND_LIMIT = 15_000_000, 30_000_000
 MANYLINUX = "manylinux2014"
-CRATES = ["tfseek", "tfseek-image", "tfseek-tfds", "tfseek-arrow", "tfseek-tools", "tfseek-convert", "tfseek-view", "tfseek-cli"]
+CRATES = ["tfseek", "tfseek-image", "tfseek-tfds", "tfseek-arrow", "tfseek-tools", "tfseek-convert", "tfseek-view", "tfseek-remote", "tfseek-cli"]
 
 
 def run(*command: object, env: dict[str, str] | None = None) -> None:

@@ -5,7 +5,7 @@
 use crate::error::{Error, PartError, Result};
 use crate::frame::OVERHEAD;
 use crate::index::{IndexHeader, check_start, compression_flags, fingerprints};
-use crate::io::{Compression, ReadRange, Source, Stamp, Storage, Store, bare, sniff, url_of};
+use crate::io::{Compression, ReadRange, Source, Stamp, Storage, Store, bare_url, sniff, url_of};
 use crate::policy::Tail;
 use serde_json::{Map, Value};
 use std::ops::Range;
@@ -97,7 +97,7 @@ impl Part {
         object: Option<Stamp>,
     ) -> Result<Part> {
         let shard = match url_of(path) {
-            Some(url) => bare(url).into(),
+            Some(url) => bare_url(url).into(),
             None => absolute(path)?,
         };
         let part = Part {
@@ -146,7 +146,7 @@ impl Part {
             Ok(Part { compression, ..Part::new(name, &known, of, Tail::Strict, object)? })
         };
         open().map_err(|e: Error| match url_of(name) {
-            Some(url) => e.in_file(Path::new(&bare(url))),
+            Some(url) => e.in_file(Path::new(&bare_url(url))),
             None => e.in_file(name),
         })
     }

@@ -53,5 +53,6 @@ pub(crate) use source::{ReadRange, check_answer, read_exact_at};
 pub(crate) use storage::{OpenedShard, Storage};
 pub use store::{Listing, Object, Store};
 pub(crate) use threads::threads;
-pub(crate) use url::{bare, check_local, folder, join, split_query, url_of};
+pub use url::bare_url;
+pub(crate) use url::{check_local, folder, join, split_query, url_of};
 pub(crate) use watched::WatchedFile;

@@ -1,7 +1,7 @@
 //! Shards by name: files by their paths, and objects of a store by their URLs.
 
 use super::open::open_regular;
-use super::url::{bare, check_local, may_be_object, url_of};
+use super::url::{bare_url, check_local, may_be_object, url_of};
 use super::{FileId, Listing, Object, Region, Source, Stamp, Store};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::{HashMap, HashSet};
@@ -79,11 +79,11 @@ impl Storage {
     /// # Errors
     /// Errors of [`Store::list`].
     pub(crate) fn list(&self, store: &dyn Store, prefix: &str, deep: bool) -> Result<Listing> {
-        let in_folder = |e| unsupported(e, "the store has no listings").in_file(Path::new(&bare(prefix)));
+        let in_folder = |e| unsupported(e, "the store has no listings").in_file(Path::new(&bare_url(prefix)));
         let listing = store.list(prefix, deep).map_err(in_folder)?;
         let mut listed = self.lock();
         for object in &listing.objects {
-            let name = bare(&object.url);
+            let name = bare_url(&object.url);
             // A name stands for one URL.
             if listed.get(name.as_str()).is_none_or(|known| known.url == object.url) {
                 listed.insert(name.into(), object.clone());
@@ -100,7 +100,7 @@ impl Storage {
 
     /// Returns an object of the store, which is listed if it was not before. Its name may have no query.
     fn object(&self, store: &dyn Store, url: &str) -> Result<Object> {
-        let name = bare(url);
+        let name = bare_url(url);
         let known = || self.lock().get(name.as_str()).cloned();
         if let Some(object) = known() {
             return Ok(object);
@@ -116,9 +116,9 @@ impl Storage {
     pub(crate) fn names(&self, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let name = |path: &PathBuf| -> Result<PathBuf> {
             match self.object_of(path)? {
-                Some((store, url)) if bare(url) != url => {
+                Some((store, url)) if bare_url(url) != url => {
                     self.list(store, url, false)?;
-                    Ok(bare(url).into())
+                    Ok(bare_url(url).into())
                 }
                 _ => Ok(path.clone()),
             }
@@ -144,7 +144,7 @@ impl Storage {
     pub(crate) fn open_object(&self, name: &Path) -> Result<Option<Arc<dyn Source>>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
         let opened = self.object(store, url).and_then(|object| store.open(&object));
-        opened.map(Some).map_err(|e| e.in_file(Path::new(&bare(url))))
+        opened.map(Some).map_err(|e| e.in_file(Path::new(&bare_url(url))))
     }
 
     /// Returns an object that was listed and its bytes, if they are all in memory or mapped.
@@ -202,7 +202,7 @@ impl Storage {
 
     /// Returns the version of an object that was listed.
     pub(crate) fn version(&self, name: &Path) -> Option<Box<str>> {
-        let name = bare(url_of(name)?);
+        let name = bare_url(url_of(name)?);
         self.lock().get(name.as_str())?.stamp.version.clone()
     }
 

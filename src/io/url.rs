@@ -49,8 +49,8 @@ pub(crate) fn split_query(url: &str) -> (&str, Option<&str>) {
 }
 
 /// Returns a URL without its query, and without its user if that has a password or the URL is one of the web: they may be secret. Other
-/// addresses have names there, such as `abfs://container@account`.
-pub(crate) fn bare(url: &str) -> String {
+/// addresses have names there, such as `abfs://container@account`. Messages about objects of a [`Store`](super::Store) show this form.
+pub fn bare_url(url: &str) -> String {
     let (url, _) = split_query(url);
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -96,7 +96,7 @@ mod tests {
             ("s3://b/x-??.tfrecord?X-Sig=a", "s3://b/x-??.tfrecord"),
             ("a/b?c", "a/b?c"),
         ] {
-            assert_eq!(bare(url), shown);
+            assert_eq!(bare_url(url), shown);
         }
     }
 

@@ -5,7 +5,7 @@ use super::pattern::{MissingWords, at_pattern, expand, is_pattern, searched};
 use super::set::FoundShard;
 use super::walk::{NamePattern, has_wildcard};
 use crate::error::{Error, ErrorKind, PathsError, Result};
-use crate::io::{Listing, Storage, Store, bare, split_query};
+use crate::io::{Listing, Storage, Store, bare_url, split_query};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -49,7 +49,7 @@ pub(super) fn resolve(
     url: &str,
     allow_missing: bool,
 ) -> Result<Vec<FoundShard>> {
-    let name = bare(url);
+    let name = bare_url(url);
     match storage.listed_url(&name) {
         Some(listed) if *listed == *url => {
             return Ok(vec![FoundShard { path: name.into(), searched: false }]);
@@ -85,10 +85,10 @@ fn in_folder(folder: &str, listing: &Listing) -> Result<Vec<FoundShard>> {
     let names = listing.objects.iter().filter_map(|object| object.url.strip_prefix(folder));
     let shards = names.filter(|name| !name.contains('/') && has_extension(split_query(name).0));
     let found: Vec<_> = shards
-        .map(|name| FoundShard { path: bare(&format!("{folder}{name}")).into(), searched: true })
+        .map(|name| FoundShard { path: bare_url(&format!("{folder}{name}")).into(), searched: true })
         .collect();
     match found.is_empty() {
-        true => Err(PathsError::NoMatch { pattern: format!("{}*.tfrecord", bare(folder)).into() }.into()),
+        true => Err(PathsError::NoMatch { pattern: format!("{}*.tfrecord", bare_url(folder)).into() }.into()),
         false => Ok(found),
     }
 }
@@ -111,7 +111,7 @@ fn common_start<'w>(words: &[&'w str]) -> &'w str {
 
 /// Returns the objects that a pattern matches.
 fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool) -> Result<Vec<FoundShard>> {
-    let pattern = || bare(url).into_boxed_str();
+    let pattern = || bare_url(url).into_boxed_str();
     let bad = |reason: Box<str>| Error::from(PathsError::BadPattern { pattern: pattern(), reason });
     let words = expand(url, 0).map_err(|reason| bad(reason.into()))?;
     // The names of one folder need one listing.
@@ -128,7 +128,7 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
         let deep = words.iter().any(|word| word.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
         let listing = storage.list(store, prefix, deep)?;
         let names: BTreeSet<&str> = listing.objects.iter().map(|object| &*object.url).collect();
-        let given = |url: &str| FoundShard { path: bare(url).into(), searched: false };
+        let given = |url: &str| FoundShard { path: bare_url(url).into(), searched: false };
         if names.contains(url) {
             return Ok(vec![given(url)]);
         }
@@ -142,7 +142,7 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
                 }
                 let entries = names.iter().filter_map(|name| name.strip_prefix(folder)?.strip_prefix('/'));
                 let entries = entries.filter(|name| !name.contains('/')).map(|name| Ok(OsString::from(name)));
-                let found = at.select(Path::new(&bare(folder)), entries)?;
+                let found = at.select(Path::new(&bare_url(folder)), entries)?;
                 all.append(&mut searched(Path::new(word), found, allow_missing)?);
             } else if has_wildcard(word) {
                 let segments = Segments::new(word).map_err(|reason| bad(reason.into()))?;
@@ -150,7 +150,7 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
                 let found = found.map(|name| FoundShard { searched: true, ..given(name) }).collect();
                 all.append(&mut searched(Path::new(word), found, allow_missing)?);
             } else {
-                missing.add(bare(word).into());
+                missing.add(bare_url(word).into());
             }
         }
     }

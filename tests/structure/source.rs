@@ -5,12 +5,13 @@ use std::fs;
 use std::path::Path;
 
 /// The folders of Rust source in the workspace. A packaged crate contains only the first.
-pub(crate) const CRATES: [&str; 10] = [
+pub(crate) const CRATES: [&str; 11] = [
     "src",
     "crates/arrow/src",
     "crates/cli/src",
     "crates/convert/src",
     "crates/image/src",
+    "crates/remote/src",
     "crates/tfds/src",
     "crates/tools/src",
     "crates/view/src",

@@ -1,0 +1,581 @@
+//! Buckets of S3, Google Cloud Storage and Azure.
+
+use crate::address::{Address, Kind};
+use crate::clients::Connector;
+use crate::failure::{Cause, RequestFailure, Trace};
+use crate::listing::{BucketListing, changed, stamp};
+use crate::settings::{PATIENCE, Settings};
+use futures_util::StreamExt;
+use http::{HeaderValue, StatusCode};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::path::Path;
+use object_store::{
+    Extensions, GetOptions, ObjectStore, PutOptions, PutPayload, RetryConfig, StaticCredentialProvider,
+};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tfseek::io::Stamp;
+
+/// How long a login without variables may take. It asks a metadata server, which most computers do not have.
+const LOGIN: Duration = Duration::from_secs(3);
+
+/// The login of a bucket, by its variables.
+struct Logins {
+    /// The beginning of the names of variables.
+    prefix: &'static str,
+    /// Options that mean that there is a login, or that there shall be none.
+    keys: &'static [&'static str],
+    /// The variables that a message names.
+    named: &'static str,
+    /// What is asked if no variable is set.
+    otherwise: &'static str,
+}
+
+const S3: Logins = Logins {
+    prefix: "AWS_",
+    keys: &[
+        "aws_access_key_id",
+        "aws_secret_access_key",
+        "aws_web_identity_token_file",
+        "aws_container_credentials_relative_uri",
+        "aws_container_credentials_full_uri",
+        "aws_skip_signature",
+    ],
+    named: "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_WEB_IDENTITY_TOKEN_FILE and AWS_CONTAINER_CREDENTIALS_*",
+    otherwise: "the metadata server of EC2 gives none, and profiles in ~/.aws are not read",
+};
+
+const GOOGLE: Logins = Logins {
+    prefix: "GOOGLE_",
+    keys: &[
+        "google_service_account",
+        "google_service_account_key",
+        "google_application_credentials",
+        "google_bearer_token",
+        "google_skip_signature",
+    ],
+    named: "GOOGLE_APPLICATION_CREDENTIALS, GOOGLE_SERVICE_ACCOUNT and GOOGLE_SERVICE_ACCOUNT_KEY",
+    otherwise: "`gcloud auth application-default login` left no file, and the metadata server gives none",
+};
+
+const AZURE: Logins = Logins {
+    prefix: "AZURE_",
+    keys: &[
+        "azure_storage_account_key",
+        "azure_client_id",
+        "azure_storage_sas_key",
+        "azure_storage_token",
+        "azure_use_azure_cli",
+        "azure_storage_use_emulator",
+        "azure_skip_signature",
+    ],
+    named: "AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, AZURE_CLIENT_ID and AZURE_USE_AZURE_CLI",
+    otherwise: "the metadata server of Azure gives none",
+};
+
+/// How requests are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Login {
+    /// By variables or options.
+    Given,
+    Anonymous,
+    /// By a file or a metadata server.
+    Found,
+    /// Not, because there is no login.
+    None,
+}
+
+/// The same bucket behind both interfaces of object_store.
+#[derive(Clone)]
+struct OpenedBucket {
+    objects: Arc<dyn ObjectStore>,
+    lists: Arc<dyn PaginatedListStore>,
+    login: Login,
+}
+
+/// A bucket or container.
+pub(crate) struct Cloud {
+    kind: Kind,
+    root: String,
+    bucket: String,
+    settings: Arc<Settings>,
+    client: reqwest::Client,
+    opened: Mutex<Option<OpenedBucket>>,
+    /// The region of a bucket of S3 that its answers named.
+    region: Mutex<Option<String>>,
+    /// Held while a login is looked for.
+    login: tokio::sync::Mutex<()>,
+}
+
+impl Cloud {
+    pub(crate) fn new(address: Address<'_>, settings: Arc<Settings>, client: reqwest::Client) -> Cloud {
+        Cloud {
+            kind: address.kind,
+            root: address.root.to_owned(),
+            bucket: address.bucket().to_owned(),
+            settings,
+            client,
+            opened: Mutex::default(),
+            region: Mutex::default(),
+            login: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn logins(&self) -> &'static Logins {
+        match self.kind {
+            Kind::S3 => &S3,
+            Kind::Google => &GOOGLE,
+            _ => &AZURE,
+        }
+    }
+
+    /// Lists names that begin with `prefix`.
+    pub(crate) async fn list(&self, prefix: &str, deep: bool) -> Result<BucketListing, RequestFailure> {
+        let asked = match self.kind {
+            // object_store leaves out the object whose name is the prefix.
+            Kind::Azure if !prefix.ends_with('/') => {
+                let mut shorter = prefix.chars();
+                shorter.next_back();
+                shorter.as_str()
+            }
+            _ => prefix,
+        };
+        self.call(|opened, trace| async move {
+            let (mut found, mut folders, mut page) = (Vec::new(), BTreeSet::new(), None);
+            loop {
+                let options = PaginatedListOptions {
+                    delimiter: (!deep).then_some("/".into()),
+                    page_token: page,
+                    extensions: traced(&trace),
+                    ..PaginatedListOptions::default()
+                };
+                let asked = (!asked.is_empty()).then_some(asked);
+                let listed = opened.lists.list_paginated(asked, options).await?;
+                for object in listed.result.objects {
+                    found.push((
+                        object.location.as_ref().to_owned(),
+                        stamp(object.size, Some(object.last_modified), object.e_tag),
+                    ));
+                }
+                let folder = |path: Path| format!("{}/", path.as_ref());
+                folders.extend(listed.result.common_prefixes.into_iter().map(folder));
+                page = listed.page_token;
+                if page.is_none() {
+                    break;
+                }
+            }
+            found.retain(|(name, _)| name.starts_with(prefix));
+            folders.retain(|folder| folder.starts_with(prefix));
+            found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+            // An empty object `a/` stands for a folder.
+            let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect();
+            let is_folder = |name: &str| {
+                let inside = format!("{name}/");
+                let next = names.partition_point(|other| *other < inside);
+                names.get(next).is_some_and(|other| other.starts_with(&inside))
+            };
+            found.retain(|(name, stamp)| stamp.size > 0 || !is_folder(name));
+            Ok(BucketListing { objects: found, folders: folders.into_iter().collect() })
+        })
+        .await
+        .map_err(|(failure, _)| failure)
+    }
+
+    /// Reads a range of an object of the version in `expected`.
+    pub(crate) async fn read(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        expected: &Stamp,
+    ) -> Result<Vec<u8>, RequestFailure> {
+        let path = &path(key)?;
+        let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let result = self.call(|opened, trace| {
+            let range = range.clone();
+            async move {
+                let options = GetOptions {
+                    range: Some(range.into()),
+                    if_match: expected.version.as_deref().map(quoted),
+                    extensions: traced(&trace),
+                    ..GetOptions::default()
+                };
+                let answer = opened.objects.get_opts(path, options).await?;
+                let now = stamp(answer.meta.size, Some(answer.meta.last_modified), None);
+                if let Some(failure) = changed(expected, &now) {
+                    return Ok(Err(failure));
+                }
+                let mut bytes = Vec::new();
+                if bytes.try_reserve_exact(len).is_err() {
+                    return Ok(Err(RequestFailure::new(Cause::Other, "there is not enough memory")));
+                }
+                let mut stream = answer.into_stream();
+                while let Some(chunk) = stream.next().await.transpose()? {
+                    if bytes.len().saturating_add(chunk.len()) > len {
+                        return Ok(Err(RequestFailure::no_ranges("the answer is too long")));
+                    }
+                    bytes.extend_from_slice(&chunk);
+                }
+                if bytes.len() < len {
+                    let detail = format!("asked for {len} bytes, got {}", bytes.len());
+                    return Ok(Err(RequestFailure::no_ranges(&detail)));
+                }
+                Ok(Ok(bytes))
+            }
+        });
+        match result.await {
+            Ok(result) => result,
+            Err((failure, status)) => Err(match status {
+                Some(StatusCode::RANGE_NOT_SATISFIABLE) => RequestFailure::stale("it is shorter"),
+                Some(StatusCode::OK) => RequestFailure::no_ranges("it sent the whole object"),
+                Some(StatusCode::PARTIAL_CONTENT) => RequestFailure::no_ranges(&failure.text),
+                _ => failure,
+            }),
+        }
+    }
+
+    /// Reads a whole object. `None` if there is none.
+    pub(crate) async fn small(
+        &self,
+        key: &str,
+        limit: u64,
+    ) -> Result<Option<(Vec<u8>, Stamp)>, RequestFailure> {
+        let path = &path(key)?;
+        let result = self.call(|opened, trace| async move {
+            let options = GetOptions { extensions: traced(&trace), ..GetOptions::default() };
+            let answer = opened.objects.get_opts(path, options).await?;
+            let len = answer.meta.size;
+            if len > limit {
+                return Ok(Err(RequestFailure::new(
+                    Cause::TooLarge { len, limit },
+                    "the object is too large",
+                )));
+            }
+            let meta = stamp(len, Some(answer.meta.last_modified), answer.meta.e_tag.clone());
+            let mut bytes = Vec::new();
+            let mut stream = answer.into_stream();
+            while let Some(chunk) = stream.next().await.transpose()? {
+                if bytes.len() as u64 + chunk.len() as u64 > len {
+                    return Ok(Err(RequestFailure::new(
+                        Cause::Other,
+                        "the answer is longer than the object",
+                    )));
+                }
+                bytes.extend_from_slice(&chunk);
+            }
+            if (bytes.len() as u64) < len {
+                return Ok(Err(RequestFailure::new(Cause::Other, "the answer is shorter than the object")));
+            }
+            Ok(Ok((bytes, meta)))
+        });
+        match result.await {
+            Ok(result) => result.map(Some),
+            Err((failure, _)) if failure.cause == Cause::Missing => Ok(None),
+            Err((failure, _)) => Err(failure),
+        }
+    }
+
+    /// Writes a whole object.
+    pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), RequestFailure> {
+        let path = &path(key)?;
+        let payload = PutPayload::from(bytes);
+        let result = self.call(|opened, trace| {
+            let payload = payload.clone();
+            async move {
+                let options = PutOptions { extensions: traced(&trace), ..PutOptions::default() };
+                opened.objects.put_opts(path, payload, options).await.map(|_| ())
+            }
+        });
+        result.await.map_err(|(failure, _)| failure)
+    }
+
+    /// Makes a request, again with a login if the server wants one, and again in another region if the bucket is there.
+    async fn call<T, F>(
+        &self,
+        request: impl Fn(OpenedBucket, Arc<Trace>) -> F,
+    ) -> Result<T, (RequestFailure, Option<StatusCode>)>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        let mut moved = false;
+        loop {
+            let opened = self.opened().map_err(|failure| (failure, None))?;
+            let trace = Arc::new(Trace::default());
+            let e = match request(opened.clone(), trace.clone()).await {
+                Ok(done) => return Ok(done),
+                Err(e) => e,
+            };
+            let seen = trace.seen();
+            if let Some(region) = &seen.region
+                && !moved
+                && self.moves_to(region)
+            {
+                moved = true;
+                continue;
+            }
+            let denied = matches!(seen.status, Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN));
+            if denied && opened.login == Login::Anonymous {
+                self.log_in().await;
+                if self.opened().is_ok_and(|opened| opened.login == Login::Found) {
+                    continue;
+                }
+            }
+            let failure = failure(e, &trace);
+            let failure = if denied { failure.noted(&self.note()) } else { failure };
+            return Err((failure, seen.status));
+        }
+    }
+
+    fn opened(&self) -> Result<OpenedBucket, RequestFailure> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = &*opened {
+            return Ok(opened.clone());
+        }
+        let login = if self.is_given() { Login::Given } else { Login::Anonymous };
+        Ok(opened.insert(self.open(login)?.0).clone())
+    }
+
+    /// Returns true if variables or options have a login.
+    fn is_given(&self) -> bool {
+        let Logins { prefix, keys, .. } = self.logins();
+        self.settings.all(prefix).any(|(name, _)| {
+            let same = |key: &&str| canonical(self.kind, &name) == canonical(self.kind, key);
+            canonical(self.kind, &name).is_some() && keys.iter().any(same)
+        }) || self.kind == Kind::Google && self.emulator().is_some()
+    }
+
+    /// Returns the address of an emulator of Google, which is used without a login.
+    fn emulator(&self) -> Option<String> {
+        let host = self.settings.variable("STORAGE_EMULATOR_HOST")?;
+        Some(if host.contains("://") { host.to_owned() } else { format!("http://{host}") })
+    }
+
+    /// Returns a note for a message: where a login was looked for.
+    fn note(&self) -> String {
+        let Logins { named, otherwise, .. } = self.logins();
+        match self.opened().map(|opened| opened.login) {
+            Ok(Login::Given) => "logged in by variables or storage options".to_owned(),
+            Ok(Login::Found) => "logged in by a file or the metadata server".to_owned(),
+            _ => format!("no login: {named} are not set, {otherwise}"),
+        }
+    }
+
+    /// Looks for a login once. If there is none, requests stay anonymous.
+    async fn log_in(&self) {
+        let _one = self.login.lock().await;
+        if self.opened().is_ok_and(|opened| opened.login != Login::Anonymous) {
+            return;
+        }
+        let found = match self.open(Login::Found) {
+            Ok((opened, credential)) => {
+                tokio::time::timeout(LOGIN, credential).await.unwrap_or(false).then_some(opened)
+            }
+            Err(_) => None,
+        };
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        *opened = match found {
+            Some(found) => Some(found),
+            None => opened.clone().map(|opened| OpenedBucket { login: Login::None, ..opened }),
+        };
+    }
+
+    /// Returns true if the bucket is in a region that was not used yet, and uses it.
+    fn moves_to(&self, region: &str) -> bool {
+        let chosen = self.settings.all("AWS_").any(|(name, _)| {
+            let key = canonical(Kind::S3, &name);
+            [AmazonS3ConfigKey::Endpoint, AmazonS3ConfigKey::S3Endpoint]
+                .iter()
+                .any(|endpoint| key.as_deref() == Some(endpoint.as_ref()))
+        });
+        let is_region = region.len() < 32 && region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        if self.kind != Kind::S3 || chosen || !is_region {
+            return false;
+        }
+        let mut known = self.region.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_deref() == Some(region) {
+            return false;
+        }
+        *known = Some(region.to_owned());
+        drop(known);
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let login = opened.as_ref().map_or(Login::Anonymous, |opened| opened.login);
+        if let Ok((moved, _)) = self.open(if login == Login::None { Login::Anonymous } else { login }) {
+            *opened = Some(OpenedBucket { login, ..moved });
+        }
+        true
+    }
+
+    /// Opens the bucket, without a request, and returns a future that is true if it has a login.
+    fn open(
+        &self,
+        login: Login,
+    ) -> Result<(OpenedBucket, impl Future<Output = bool> + use<>), RequestFailure> {
+        let retry = RetryConfig {
+            max_retries: self.settings.retries,
+            retry_timeout: PATIENCE,
+            ..RetryConfig::default()
+        };
+        let mut connector = Connector { client: self.client.clone(), payer: None };
+        let anonymous = login == Login::Anonymous;
+        let settings = &self.settings;
+        // Errors of builders repeat values.
+        let invalid =
+            |what: &str| RequestFailure::new(Cause::Invalid, format!("the settings of {what} are invalid"));
+        let (objects, lists, credential): (Arc<dyn ObjectStore>, Arc<dyn PaginatedListStore>, Has) =
+            match self.kind {
+                Kind::S3 => {
+                    let mut builder = AmazonS3Builder::new();
+                    for (name, value) in settings.all(S3.prefix) {
+                        if let Ok(key) = name.parse::<AmazonS3ConfigKey>() {
+                            builder = builder.with_config(key, value);
+                        }
+                    }
+                    if let Some(region) = &*self.region.lock().unwrap_or_else(PoisonError::into_inner) {
+                        builder = builder.with_region(region);
+                    }
+                    let http = builder
+                        .get_config_value(&AmazonS3ConfigKey::S3Endpoint)
+                        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
+                    check_http(http.as_deref(), settings, "AWS_ALLOW_HTTP")?;
+                    if anonymous {
+                        builder = builder.with_skip_signature(true);
+                    }
+                    let builder = builder.with_retry(retry).with_http_connector(connector);
+                    let built =
+                        Arc::new(builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("S3"))?);
+                    let provider = built.credentials().clone();
+                    (built.clone(), built, Box::pin(async move { provider.get_credential().await.is_ok() }))
+                }
+                Kind::Google => {
+                    let mut builder = GoogleCloudStorageBuilder::new();
+                    for (name, value) in settings.all(GOOGLE.prefix) {
+                        if let Ok(key) = name.parse::<GoogleConfigKey>() {
+                            builder = builder.with_config(key, value);
+                        }
+                    }
+                    let base = match (builder.get_config_value(&GoogleConfigKey::BaseUrl), self.emulator()) {
+                        (Some(base), _) | (None, Some(base)) => base,
+                        (None, None) => "https://storage.googleapis.com".to_owned(),
+                    };
+                    builder = builder.with_base_url(base.trim_end_matches('/'));
+                    let project = settings.first(&["user_project"], &["GOOGLE_CLOUD_QUOTA_PROJECT"]);
+                    if let Some(project) = project.and_then(|project| HeaderValue::from_str(project).ok()) {
+                        let host =
+                            reqwest::Url::parse(&base).ok().and_then(|url| url.host_str().map(str::to_owned));
+                        connector.payer = host.map(|host| (host, project));
+                    }
+                    // Without this, building reads a file and writing asks for a token.
+                    let emulated = self.emulator().is_some() && login == Login::Given;
+                    if anonymous || emulated {
+                        let none = GcpCredential { bearer: String::new() };
+                        builder = builder
+                            .with_skip_signature(true)
+                            .with_credentials(Arc::new(StaticCredentialProvider::new(none)));
+                    }
+                    let builder = builder.with_retry(retry).with_http_connector(connector);
+                    let built =
+                        builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("Google"))?;
+                    let built = Arc::new(built);
+                    let provider = built.credentials().clone();
+                    (built.clone(), built, Box::pin(async move { provider.get_credential().await.is_ok() }))
+                }
+                _ => {
+                    let mut builder = MicrosoftAzureBuilder::new();
+                    for (name, value) in settings.all(AZURE.prefix) {
+                        if let Ok(key) = name.parse::<AzureConfigKey>() {
+                            builder = builder.with_config(key, value);
+                        }
+                    }
+                    let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
+                    check_http(endpoint.as_deref(), settings, "AZURE_ALLOW_HTTP")?;
+                    if anonymous {
+                        builder = builder.with_skip_signature(true);
+                    }
+                    let named = builder.get_config_value(&AzureConfigKey::AccountName).is_some();
+                    let emulator =
+                        builder.get_config_value(&AzureConfigKey::UseEmulator).as_deref() == Some("true");
+                    if !named && !emulator && !self.bucket.contains('@') {
+                        let text = "the URL has no storage account: set AZURE_STORAGE_ACCOUNT_NAME, or give abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH";
+                        return Err(RequestFailure::new(Cause::Invalid, text));
+                    }
+                    let builder = builder.with_retry(retry).with_http_connector(connector);
+                    let built = Arc::new(builder.with_url(&self.root).build().map_err(|_| invalid("Azure"))?);
+                    let provider = built.credentials().clone();
+                    (built.clone(), built, Box::pin(async move { provider.get_credential().await.is_ok() }))
+                }
+            };
+        Ok((OpenedBucket { objects, lists, login }, credential))
+    }
+}
+
+/// Returns true if there is a login.
+type Has = std::pin::Pin<Box<dyn Future<Output = bool> + Send>>;
+
+/// Checks that an address without TLS is allowed.
+fn check_http(endpoint: Option<&str>, settings: &Settings, variable: &str) -> Result<(), RequestFailure> {
+    let allowed = settings.first(&["allow_http", &variable.to_ascii_lowercase()], &[variable]);
+    let is_true =
+        |value: &str| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "on" | "yes" | "y");
+    match endpoint {
+        Some(endpoint) if endpoint.starts_with("http://") && !allowed.is_some_and(is_true) => {
+            let text = format!("the endpoint begins with http://, which needs {variable}=true");
+            Err(RequestFailure::new(Cause::Invalid, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the one name of an option that has several.
+fn canonical(kind: Kind, name: &str) -> Option<String> {
+    match kind {
+        Kind::S3 => name.parse::<AmazonS3ConfigKey>().ok().map(|key| key.as_ref().to_owned()),
+        Kind::Google => name.parse::<GoogleConfigKey>().ok().map(|key| key.as_ref().to_owned()),
+        _ => name.parse::<AzureConfigKey>().ok().map(|key| key.as_ref().to_owned()),
+    }
+}
+
+fn path(key: &str) -> Result<Path, RequestFailure> {
+    let invalid = |_| {
+        RequestFailure::new(Cause::Invalid, "the name has an empty part, `.`, `..` or a control character")
+    };
+    Path::parse(key).map_err(invalid)
+}
+
+fn traced(trace: &Arc<Trace>) -> Extensions {
+    let mut extensions = Extensions::new();
+    extensions.insert(trace.clone());
+    extensions
+}
+
+/// Azure lists versions without quotes.
+fn quoted(version: &str) -> String {
+    if version.starts_with('"') { version.to_owned() } else { format!("\"{version}\"") }
+}
+
+/// Returns the failure of a request, whose answers are in the trace. Texts of object_store may have the URL, where there was an answer that
+/// is no success.
+fn failure(e: object_store::Error, trace: &Trace) -> RequestFailure {
+    use object_store::Error;
+    let seen = trace.seen();
+    let cause = match &e {
+        Error::NotFound { .. } => Cause::Missing,
+        Error::Precondition { .. } => return RequestFailure::stale("its version is another"),
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Cause::Denied,
+        _ => match seen.status {
+            Some(StatusCode::NOT_FOUND) => Cause::Missing,
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Cause::Denied,
+            _ => Cause::Other,
+        },
+    };
+    let text = match (&e, seen.status) {
+        (Error::InvalidPath { .. }, _) => "a name in the bucket has an empty part, `.` or `..`".to_owned(),
+        (Error::Generic { source, .. }, Some(status)) if status.is_success() => source.to_string(),
+        (_, None) if seen.attempts == 0 => "the login failed, or the request could not be made".to_owned(),
+        _ => seen.text(),
+    };
+    RequestFailure::new(cause, text)
+}

@@ -1,0 +1,39 @@
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//! TFRecord files in object stores, for [`tfseek`]: a [`RemoteStore`] for [`DatasetOptions::store`](tfseek::DatasetOptions::store).
+//!
+//! | Store | URLs | Settings, as variables |
+//! | --- | --- | --- |
+//! | S3 | `s3://BUCKET/KEY`, `s3a://` | `AWS_*`, also `AWS_ENDPOINT_URL_S3` and `AWS_ENDPOINT_URL` |
+//! | Google Cloud Storage | `gs://BUCKET/KEY` | `GOOGLE_*`, `STORAGE_EMULATOR_HOST`; `GOOGLE_CLOUD_QUOTA_PROJECT` pays |
+//! | Azure | `az://CONTAINER/KEY`, `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY` | `AZURE_*`, `AZURE_STORAGE_ACCOUNT_NAME` |
+//! | Web server with ranges | `https://HOST/PATH`, also with a signature as query | |
+//! | Hugging Face hub | `hf://datasets/OWNER/NAME[@REVISION]/PATH` | `HF_TOKEN`, `HF_ENDPOINT`, `HF_HOME` |
+//!
+//! [`RemoteOptions::storage_options`] have the same names in lower case, and precede variables.
+//!
+//! * Public buckets need no login. Where variables have a login, it is used at once. Else the first request is anonymous. If it is refused, the
+//!   file of `gcloud auth application-default login` or the metadata server of the cloud is asked, once for each bucket. Profiles in `~/.aws` are not read.
+//! * The version in the listing goes with every request. An object that was replaced is [`Stale`](tfseek::error::IndexError::Stale).
+//! * Requests that fail for a while are repeated: 5xx, 429, connections that break, also in a body. The error has the last answer and the
+//!   number of attempts. It has no credential, and not the query or user of a URL.
+//! * Announced ranges are merged to pieces of at most 8 MiB, fetched in the order of their need, and kept until they are read.
+//! * Servers that ignore ranges are an error. Web servers have no listings.
+// No input causes a panic.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
+mod address;
+mod backend;
+mod clients;
+mod cloud;
+mod failure;
+mod hub;
+mod listing;
+mod pieces;
+mod runtime;
+mod settings;
+mod store;
+mod web;
+
+pub use settings::RemoteOptions;
+pub use store::RemoteStore;

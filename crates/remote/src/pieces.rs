@@ -1,0 +1,477 @@
+//! Pieces of objects: which bytes are asked for, which are here, and which are needed still. No request is made here.
+
+use crate::failure::RequestFailure;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use tfseek::io::Region;
+
+/// The most bytes of a piece.
+pub(crate) const PIECE: u64 = 8 << 20;
+/// Wanted ranges are fetched together over a gap of at most a quarter of the bytes wanted so far, between these numbers of bytes.
+const GAP: [u64; 2] = [64 << 10, 1 << 20];
+
+/// Returns the pieces of wanted ranges, in the order in which they are needed first.
+pub(crate) fn merge(ranges: &[Range<u64>], len: u64) -> Vec<Range<u64>> {
+    let ranges = ranges.iter().enumerate().map(|(k, range)| (range.start..range.end.min(len), k));
+    let mut sorted: Vec<(Range<u64>, usize)> = ranges.filter(|(range, _)| range.start < range.end).collect();
+    sorted.sort_unstable_by_key(|(range, _)| range.start);
+    let mut merged = Vec::<(Range<u64>, usize, u64)>::new();
+    for (range, k) in sorted {
+        let bytes = range.end - range.start;
+        if let Some((last, first, wanted)) = merged.last_mut()
+            && range.start <= last.end.saturating_add((*wanted / 4).clamp(GAP[0], GAP[1]))
+        {
+            last.end = last.end.max(range.end);
+            (*first, *wanted) = ((*first).min(k), wanted.saturating_add(bytes));
+        } else {
+            merged.push((range, k, bytes));
+        }
+    }
+    merged.sort_by_key(|(_, first, _)| *first);
+    merged.into_iter().flat_map(|(range, ..)| cut(range)).collect()
+}
+
+/// Cuts a range to pieces.
+fn cut(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let starts = (0..).map(move |k: u64| range.start.saturating_add(k.saturating_mul(PIECE)));
+    let starts = starts.take_while(move |start| *start < range.end);
+    starts.map(move |start| start..start.saturating_add(PIECE).min(range.end))
+}
+
+/// A piece of an object.
+#[derive(Debug)]
+struct Piece {
+    end: u64,
+    state: PieceState,
+    /// Number of wanted bytes in it that were not read yet.
+    wanted: u64,
+    /// Number of threads that wait for it.
+    waiting: usize,
+    /// When it was last used.
+    used: u64,
+}
+
+#[derive(Debug)]
+enum PieceState {
+    Queued,
+    Running,
+    Here(Region),
+    Failed(RequestFailure),
+}
+
+/// A request that should be made now.
+pub(crate) struct Request<O> {
+    pub(crate) id: u64,
+    pub(crate) object: Arc<O>,
+    pub(crate) range: Range<u64>,
+}
+
+/// The answer to a thread that needs a range.
+pub(crate) enum Answer {
+    Wait,
+    Failed(RequestFailure),
+    /// The parts of the range, in order: a piece, and the range in it.
+    Here(Vec<(Region, Range<usize>)>),
+}
+
+struct Object<O> {
+    object: Arc<O>,
+    pieces: BTreeMap<u64, Piece>,
+}
+
+/// The pieces of all objects of a store.
+pub(crate) struct Pieces<O> {
+    objects: HashMap<u64, Object<O>>,
+    /// Pieces to fetch, by object and start. Some are not queued any more.
+    queue: VecDeque<(u64, u64)>,
+    /// Pieces that a thread waits for.
+    urgent: VecDeque<(u64, u64)>,
+    running: usize,
+    /// Bytes of pieces that are fetched or here.
+    bytes: u64,
+    clock: u64,
+    requests: usize,
+    memory: u64,
+}
+
+impl<O> Pieces<O> {
+    pub(crate) fn new(requests: usize, memory: u64) -> Pieces<O> {
+        let (objects, queue, urgent) = Default::default();
+        Pieces { objects, queue, urgent, running: 0, bytes: 0, clock: 0, requests, memory }
+    }
+
+    fn object(&mut self, id: u64, object: &Arc<O>) -> &mut Object<O> {
+        let new = || Object { object: object.clone(), pieces: BTreeMap::new() };
+        self.objects.entry(id).or_insert_with(new)
+    }
+
+    /// Notes ranges that will be needed, in this order.
+    pub(crate) fn want(&mut self, id: u64, object: &Arc<O>, ranges: &[Range<u64>], len: u64) {
+        let mut queued = Vec::new();
+        let pieces = &mut self.object(id, object).pieces;
+        for wanted in merge(ranges, len) {
+            for gap in gaps(pieces, wanted) {
+                queued.push((id, gap.start));
+                pieces.insert(gap.start, Piece::new(gap.end));
+            }
+        }
+        for range in ranges {
+            for_each_in(pieces, range, |piece, bytes| piece.wanted = piece.wanted.saturating_add(bytes));
+        }
+        self.queue.extend(queued);
+    }
+
+    /// Takes ranges back. Pieces that are not needed are dropped.
+    pub(crate) fn forget(&mut self, id: u64, ranges: &[Range<u64>]) {
+        let Some(object) = self.objects.get_mut(&id) else { return };
+        for range in ranges {
+            for_each_in(&mut object.pieces, range, |piece, bytes| {
+                piece.wanted = piece.wanted.saturating_sub(bytes);
+            });
+        }
+        self.clear(id);
+    }
+
+    /// Drops the pieces of an object that are not needed.
+    fn clear(&mut self, id: u64) {
+        let Some(object) = self.objects.get_mut(&id) else { return };
+        let bytes = &mut self.bytes;
+        object.pieces.retain(|start, piece| {
+            let needed = piece.wanted > 0 || piece.waiting > 0 || matches!(piece.state, PieceState::Running);
+            if !needed && matches!(piece.state, PieceState::Here(_)) {
+                *bytes = bytes.saturating_sub(piece.end - start);
+            }
+            needed
+        });
+    }
+
+    /// Drops an object. Its requests go on, and their results are dropped.
+    pub(crate) fn remove(&mut self, id: u64) {
+        let Some(object) = self.objects.remove(&id) else { return };
+        for (start, piece) in object.pieces {
+            if matches!(piece.state, PieceState::Here(_)) {
+                self.bytes = self.bytes.saturating_sub(piece.end - start);
+            }
+        }
+    }
+
+    /// Returns the next request, if one may be made.
+    pub(crate) fn next(&mut self) -> Option<Request<O>> {
+        loop {
+            // Threads wait for urgent pieces, also while announced ones are on their way.
+            let urgent = !self.urgent.is_empty() && self.running < self.requests.saturating_mul(2);
+            let queue = match urgent {
+                true => &self.urgent,
+                false if self.running < self.requests => &self.queue,
+                false => return None,
+            };
+            let (id, start) = *queue.front()?;
+            let piece = self.objects.get(&id).and_then(|object| object.pieces.get(&start));
+            let len = piece
+                .filter(|piece| matches!(piece.state, PieceState::Queued))
+                .map(|piece| piece.end - start);
+            if let Some(len) = len.filter(|_| self.bytes > 0)
+                && self.bytes.saturating_add(len) > self.memory
+            {
+                if urgent {
+                    self.evict(len);
+                } else {
+                    return None;
+                }
+            }
+            match urgent {
+                true => self.urgent.pop_front(),
+                false => self.queue.pop_front(),
+            };
+            let Some(len) = len else { continue };
+            let Some(object) = self.objects.get_mut(&id) else { continue };
+            let Some(piece) = object.pieces.get_mut(&start) else { continue };
+            piece.state = PieceState::Running;
+            self.running += 1;
+            self.bytes = self.bytes.saturating_add(len);
+            return Some(Request { id, object: object.object.clone(), range: start..start + len });
+        }
+    }
+
+    /// Drops the pieces that were not used for the longest time, until there is memory for `len` bytes.
+    fn evict(&mut self, len: u64) {
+        while self.bytes.saturating_add(len) > self.memory {
+            let pieces = self.objects.iter().flat_map(|(id, object)| {
+                object.pieces.iter().map(move |(start, piece)| (piece, *id, *start))
+            });
+            let idle =
+                pieces.filter(|(piece, ..)| matches!(piece.state, PieceState::Here(_)) && piece.waiting == 0);
+            let Some((piece, id, start)) = idle.min_by_key(|(piece, ..)| piece.used) else { return };
+            self.bytes = self.bytes.saturating_sub(piece.end - start);
+            if let Some(object) = self.objects.get_mut(&id) {
+                object.pieces.remove(&start);
+            }
+        }
+    }
+
+    /// Notes the result of a request.
+    pub(crate) fn done(&mut self, id: u64, range: Range<u64>, result: Result<Region, RequestFailure>) {
+        self.running = self.running.saturating_sub(1);
+        self.clock += 1;
+        let piece = self.objects.get_mut(&id).and_then(|object| object.pieces.get_mut(&range.start));
+        // The object may be dropped, or opened again in a forked process.
+        let piece =
+            piece.filter(|piece| matches!(piece.state, PieceState::Running) && piece.end == range.end);
+        let len = range.end.saturating_sub(range.start);
+        match (piece, result) {
+            (Some(piece), Ok(bytes)) => (piece.state, piece.used) = (PieceState::Here(bytes), self.clock),
+            (Some(piece), Err(failure)) => {
+                piece.state = PieceState::Failed(failure);
+                self.bytes = self.bytes.saturating_sub(len);
+            }
+            (None, _) => self.bytes = self.bytes.saturating_sub(len),
+        }
+        self.clear(id);
+    }
+
+    /// Begins to wait for a range, whose pieces are fetched first.
+    pub(crate) fn begin(&mut self, id: u64, object: &Arc<O>, range: &Range<u64>) {
+        let mut urgent = Vec::new();
+        let pieces = &mut self.object(id, object).pieces;
+        for gap in gaps(pieces, range.clone()) {
+            let piece = Piece { wanted: gap.end - gap.start, ..Piece::new(gap.end) };
+            pieces.insert(gap.start, piece);
+        }
+        for_each_start_in(pieces, range, |start, piece| {
+            piece.waiting += 1;
+            if matches!(piece.state, PieceState::Queued) {
+                urgent.push((id, start));
+            }
+        });
+        self.urgent.extend(urgent);
+    }
+
+    /// Returns the range if all of its pieces are here. The thread then waits no more.
+    pub(crate) fn take(&mut self, id: u64, range: &Range<u64>) -> Answer {
+        self.clock += 1;
+        let clock = self.clock;
+        let Some(object) = self.objects.get_mut(&id) else { return Answer::Here(Vec::new()) };
+        let mut failed = None;
+        let mut parts = Vec::new();
+        let mut waits = false;
+        for_each_start_in(&mut object.pieces, range, |start, piece| match &piece.state {
+            PieceState::Here(bytes) => {
+                let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+                let part = at(range.start)..at(range.end.min(piece.end));
+                parts.push((bytes.clone(), part));
+            }
+            PieceState::Failed(failure) => failed = failed.take().or(Some(failure.clone())),
+            PieceState::Queued | PieceState::Running => waits = true,
+        });
+        if waits && failed.is_none() {
+            return Answer::Wait;
+        }
+        for_each_in(&mut object.pieces, range, |piece, bytes| {
+            piece.waiting = piece.waiting.saturating_sub(1);
+            piece.used = clock;
+            piece.wanted = piece.wanted.saturating_sub(bytes);
+            // The next thread asks again.
+            if matches!(piece.state, PieceState::Failed(_)) {
+                piece.wanted = 0;
+            }
+        });
+        self.clear(id);
+        failed.map_or(Answer::Here(parts), Answer::Failed)
+    }
+}
+
+impl Piece {
+    fn new(end: u64) -> Piece {
+        Piece { end, state: PieceState::Queued, wanted: 0, waiting: 0, used: 0 }
+    }
+}
+
+/// Returns the parts of a range that no piece has, cut to pieces.
+fn gaps(pieces: &BTreeMap<u64, Piece>, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    let mut at = range.start;
+    let before = pieces.range(..=range.start).next_back().map(|(_, piece)| piece.end);
+    at = at.max(before.unwrap_or(0));
+    for (start, piece) in pieces.range(range.start..) {
+        if *start >= range.end {
+            break;
+        }
+        if at < *start {
+            found.extend(cut(at..*start));
+        }
+        at = at.max(piece.end);
+    }
+    if at < range.end {
+        found.extend(cut(at..range.end));
+    }
+    found
+}
+
+/// Calls `f` with each piece that has bytes of the range.
+fn for_each_start_in(
+    pieces: &mut BTreeMap<u64, Piece>,
+    range: &Range<u64>,
+    mut f: impl FnMut(u64, &mut Piece),
+) {
+    let before = pieces.range(..=range.start).next_back().map_or(range.start, |(start, _)| *start);
+    if before >= range.end {
+        return;
+    }
+    for (start, piece) in pieces.range_mut(before..range.end) {
+        if piece.end > range.start {
+            f(*start, piece);
+        }
+    }
+}
+
+/// Calls `f` with each piece that has bytes of the range, and their number.
+fn for_each_in(pieces: &mut BTreeMap<u64, Piece>, range: &Range<u64>, mut f: impl FnMut(&mut Piece, u64)) {
+    for_each_start_in(pieces, range, |start, piece| {
+        let bytes = range.end.min(piece.end).saturating_sub(range.start.max(start));
+        f(piece, bytes);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::single_range_in_vec_init,
+        clippy::reversed_empty_ranges,
+        reason = "ranges are what is tested"
+    )]
+
+    use super::*;
+    use crate::failure::Cause;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn near_ranges_are_fetched_together() {
+        let len = u64::MAX;
+        // A gap of 64 KiB.
+        assert_eq!(merge(&[70_000..70_001, 0..10, 65_000..65_010], len), [0..70_001]);
+        assert_eq!(merge(&[200_000..200_001, 0..10], len), [200_000..200_001, 0..10]);
+        // A quarter of what is wanted, and at most 1 MiB.
+        assert_eq!(merge(&[0..2 * MIB, 2 * MIB + 500_000..2 * MIB + 500_001], len).len(), 1);
+        assert_eq!(merge(&[0..6 * MIB, 7 * MIB + 1..7 * MIB + 2], len).len(), 2);
+        // Pieces of 8 MiB, and the end of the object.
+        assert_eq!(merge(&[0..20 * MIB], 17 * MIB), [0..8 * MIB, 8 * MIB..16 * MIB, 16 * MIB..17 * MIB]);
+        assert_eq!(merge(&[5..5, 30..20, 100..u64::MAX], 10), [] as [Range<u64>; 0]);
+        assert_eq!(merge(&[5..7, u64::MAX - 1..u64::MAX], 10), [5..7]);
+    }
+
+    fn region(range: &Range<u64>) -> Region {
+        Region::from((range.start..range.end).map(|at| at as u8).collect::<Vec<u8>>())
+    }
+
+    /// Makes all requests that may be made, and returns their ranges.
+    fn run(pieces: &mut Pieces<()>) -> Vec<Range<u64>> {
+        let mut all = Vec::new();
+        while let Some(request) = pieces.next() {
+            all.push((request.id, request.range));
+        }
+        for (id, range) in &all {
+            pieces.done(*id, range.clone(), Ok(region(range)));
+        }
+        all.into_iter().map(|(_, range)| range).collect()
+    }
+
+    fn bytes(answer: Answer) -> Vec<u8> {
+        match answer {
+            Answer::Here(parts) => parts.iter().flat_map(|(piece, at)| piece[at.clone()].to_vec()).collect(),
+            Answer::Wait => panic!("the range is not here"),
+            Answer::Failed(failure) => panic!("{}", failure.text),
+        }
+    }
+
+    #[test]
+    fn announced_pieces_are_kept_until_they_are_read() {
+        let mut pieces = Pieces::<()>::new(4, 100 * MIB);
+        let object = &Arc::new(());
+        pieces.want(1, object, &[0..100, 150..200, 500_000..500_010], 1_000_000);
+        assert_eq!(run(&mut pieces), [0..200, 500_000..500_010]);
+        assert_eq!(pieces.bytes, 210);
+        // Nothing is asked for twice.
+        pieces.want(1, object, &[50..60], 1_000_000);
+        assert_eq!(run(&mut pieces), [] as [Range<u64>; 0]);
+        for range in [0..100, 150..200] {
+            pieces.begin(1, object, &range);
+            assert_eq!(bytes(pieces.take(1, &range)), region(&range)[..]);
+        }
+        assert_eq!(pieces.bytes, 210);
+        pieces.forget(1, &[50..60, 500_000..500_010]);
+        assert_eq!(pieces.bytes, 0);
+        // What was not announced is asked for as it is, around what is here.
+        pieces.want(1, object, &[10..20], 1_000_000);
+        assert_eq!(run(&mut pieces), [10..20]);
+        pieces.begin(1, object, &(5..30));
+        assert!(matches!(pieces.take(1, &(5..30)), Answer::Wait));
+        assert_eq!(run(&mut pieces), [5..10, 20..30]);
+        assert_eq!(bytes(pieces.take(1, &(5..30))), region(&(5..30))[..]);
+        assert_eq!((pieces.bytes, pieces.running), (0, 0));
+    }
+
+    #[test]
+    fn memory_and_requests_are_bounded_and_waiting_threads_come_first() {
+        let mut pieces = Pieces::<()>::new(2, 1000);
+        let object = &Arc::new(());
+        let far = |k: u64| k * MIB..k * MIB + 400;
+        pieces.want(1, object, &[far(0), far(1), far(2), far(3)], u64::MAX);
+        let first = [pieces.next().unwrap(), pieces.next().unwrap()];
+        assert!(pieces.next().is_none());
+        // A thread waits for the last one: it is asked for although two are on their way.
+        pieces.begin(1, object, &far(3));
+        let urgent = pieces.next().unwrap();
+        assert_eq!(urgent.range, far(3));
+        for request in first.into_iter().chain([urgent]) {
+            pieces.done(1, request.range.clone(), Ok(region(&request.range)));
+        }
+        assert_eq!(bytes(pieces.take(1, &far(3))).len(), 400);
+        // 800 of 1000 bytes are here: the third has to wait until one is read.
+        assert!(pieces.next().is_none());
+        pieces.begin(1, object, &far(0));
+        assert_eq!(bytes(pieces.take(1, &far(0))).len(), 400);
+        assert_eq!(run(&mut pieces), [far(2)]);
+        // Pieces that are not read make room for one that a thread waits for.
+        pieces.begin(2, object, &far(9));
+        assert_eq!(run(&mut pieces), [far(9)]);
+        assert_eq!(bytes(pieces.take(2, &far(9))).len(), 400);
+        assert!(pieces.bytes <= 1000);
+        pieces.remove(1);
+        pieces.remove(2);
+        assert_eq!((pieces.bytes, pieces.running), (0, 0));
+    }
+
+    #[test]
+    fn failures_are_told_once() {
+        let mut pieces = Pieces::<()>::new(2, 1000);
+        let object = &Arc::new(());
+        pieces.want(1, object, &[0..10], 100);
+        let request = pieces.next().unwrap();
+        pieces.done(1, request.range, Err(RequestFailure::new(Cause::Other, "it broke")));
+        pieces.begin(1, object, &(0..10));
+        assert!(matches!(pieces.take(1, &(0..10)), Answer::Failed(_)));
+        assert_eq!(pieces.bytes, 0);
+        pieces.begin(1, object, &(0..10));
+        assert_eq!(run(&mut pieces), [0..10]);
+        assert_eq!(bytes(pieces.take(1, &(0..10))).len(), 10);
+    }
+
+    #[test]
+    fn results_of_dropped_objects_are_dropped() {
+        let mut pieces = Pieces::<()>::new(2, 1000);
+        let object = &Arc::new(());
+        pieces.want(1, object, &[0..10], 100);
+        let request = pieces.next().unwrap();
+        pieces.remove(1);
+        pieces.done(1, request.range.clone(), Ok(region(&request.range)));
+        assert_eq!((pieces.bytes, pieces.running), (0, 0));
+        // Forgotten while it is on its way.
+        pieces.want(2, object, &[0..10], 100);
+        let request = pieces.next().unwrap();
+        pieces.forget(2, &[0..10]);
+        pieces.done(2, request.range.clone(), Ok(region(&request.range)));
+        assert_eq!((pieces.bytes, pieces.running), (0, 0));
+    }
+}

@@ -1,0 +1,114 @@
+//! The thread that makes all requests of a store.
+
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+/// A thread `tfseek-io` with the runtime of the requests. It ends when this value is dropped, and its requests with it.
+#[derive(Debug)]
+pub(crate) struct IoThread {
+    handle: Handle,
+    _stop: oneshot::Sender<()>,
+}
+
+/// The result of a request, which a thread waits for.
+struct Slot<T> {
+    result: Mutex<Option<Option<T>>>,
+    changed: Condvar,
+}
+
+impl<T> Slot<T> {
+    fn set(&self, value: Option<T>) {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.is_none() {
+            *result = Some(value);
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Wakes the waiting thread also if the request is dropped.
+struct Promise<T>(Arc<Slot<T>>);
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
+}
+
+impl IoThread {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// There are too many threads or descriptors.
+    pub(crate) fn start() -> io::Result<IoThread> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        thread::Builder::new().name("tfseek-io".into()).spawn(move || {
+            // An error means that the sender was dropped.
+            let _ = runtime.block_on(stopped);
+        })?;
+        Ok(IoThread { handle, _stop: stop })
+    }
+
+    /// Runs a request on the thread, and does not wait for it.
+    pub(crate) fn spawn(&self, request: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(request);
+    }
+
+    /// Runs a request on the thread, and waits for its result. `None` if the thread has ended.
+    pub(crate) fn wait<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let slot = Arc::new(Slot { result: Mutex::new(None), changed: Condvar::new() });
+        let promise = Promise(slot.clone());
+        self.handle.spawn(async move {
+            let result = request.await;
+            promise.0.set(Some(result));
+        });
+        let mut result = slot.result.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(result) = result.take() {
+                return result;
+            }
+            result = slot.changed.wait(result).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn results_arrive_and_ended_threads_are_noticed() {
+        let io = IoThread::start().unwrap();
+        assert_eq!(io.wait(async { 7 }), Some(7));
+        let slow = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            thread::current().name().map(str::to_owned)
+        };
+        assert_eq!(io.wait(slow), Some(Some("tfseek-io".into())));
+        assert_eq!(io.wait(async { panic!("a request that fails") }), None::<()>);
+        let handle = io.handle.clone();
+        drop(io);
+        // The runtime ends soon, and drops its requests.
+        let slot = Arc::new(Slot { result: Mutex::new(None), changed: Condvar::new() });
+        let promise = Promise(slot.clone());
+        handle.spawn(async move {
+            tokio::time::sleep(Duration::from_secs(600)).await;
+            promise.0.set(Some(()));
+        });
+        let mut result = slot.result.lock().unwrap();
+        while result.is_none() {
+            result = slot.changed.wait(result).unwrap();
+        }
+        assert_eq!(*result, Some(None));
+    }
+}

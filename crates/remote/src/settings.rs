@@ -1,0 +1,135 @@
+//! Options of a store, and the variables that it reads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// Options of a [`RemoteStore`](crate::RemoteStore).
+///
+/// A store is made again from them in a forked process. `Debug` shows no value.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RemoteOptions {
+    /// Options of the stores by their names in lower case, e.g. `aws_access_key_id` or `endpoint`. They precede variables.
+    pub storage_options: Vec<(String, String)>,
+    /// The variables to read. By default those of the process, when the store is made.
+    pub variables: Option<Vec<(String, String)>>,
+    /// The largest number of requests at a time that fetch announced bytes. 32 by default.
+    pub requests: usize,
+    /// The largest number of announced bytes that are kept until they are read. 256 MiB by default.
+    pub memory: u64,
+    /// How often a request is repeated that fails for a while. 10 by default, in at most three minutes.
+    pub retries: usize,
+    /// How long to wait for the next bytes of an answer. 10 seconds by default.
+    pub read_timeout: Duration,
+}
+
+impl Default for RemoteOptions {
+    fn default() -> RemoteOptions {
+        RemoteOptions {
+            storage_options: Vec::new(),
+            variables: None,
+            requests: 32,
+            memory: 256 << 20,
+            retries: 10,
+            read_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl fmt::Debug for RemoteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.storage_options.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("RemoteOptions")
+            .field("storage_options", &names)
+            .field("requests", &self.requests)
+            .field("memory", &self.memory)
+            .field("retries", &self.retries)
+            .field("read_timeout", &self.read_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long repeated attempts of a request may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// How long a connection may take to open.
+pub(crate) const CONNECT: Duration = Duration::from_secs(5);
+
+/// The options, and the variables at the time when the store was made.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    options: BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
+    pub(crate) requests: usize,
+    pub(crate) memory: u64,
+    pub(crate) retries: usize,
+    pub(crate) read_timeout: Duration,
+}
+
+impl Settings {
+    pub(crate) fn new(options: RemoteOptions) -> Settings {
+        let of_process = || {
+            let all = std::env::vars_os();
+            all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect()
+        };
+        let variables: Vec<_> = options.variables.unwrap_or_else(of_process);
+        let lower = |(name, value): (String, String)| (name.to_ascii_lowercase(), value);
+        Settings {
+            options: options.storage_options.into_iter().map(lower).collect(),
+            variables: variables.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+            requests: options.requests.max(1),
+            memory: options.memory,
+            retries: options.retries,
+            read_timeout: options.read_timeout,
+        }
+    }
+
+    /// Returns a variable that is set and not empty.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// Returns the first of these options or, if there is none, variables.
+    pub(crate) fn first(&self, options: &[&str], variables: &[&str]) -> Option<&str> {
+        let option = options.iter().find_map(|name| self.options.get(*name).map(String::as_str));
+        option.or_else(|| variables.iter().find_map(|name| self.variable(name)))
+    }
+
+    /// Returns the variables whose names begin with `prefix`, in lower case, and then the options, which precede them.
+    pub(crate) fn all(&self, prefix: &str) -> impl Iterator<Item = (String, &str)> {
+        let variables = self.variables.iter().filter(move |(name, _)| name.starts_with(prefix));
+        let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
+        variables.chain(self.options.iter().map(|(name, value)| (name.clone(), value.as_str())))
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_precede_variables_and_are_not_shown() {
+        let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let options = RemoteOptions {
+            storage_options: [("AWS_Region", "from-option"), ("token", "hidden")].map(pair).into(),
+            variables: Some([("AWS_REGION", "from-variable"), ("HF_TOKEN", ""), ("X", "1")].map(pair).into()),
+            ..RemoteOptions::default()
+        };
+        assert!(!format!("{options:?}").contains("hidden") && format!("{options:?}").contains("token"));
+        let settings = Settings::new(options);
+        assert_eq!(settings.first(&["aws_region"], &["AWS_REGION"]), Some("from-option"));
+        assert_eq!(settings.first(&["region"], &["AWS_REGION"]), Some("from-variable"));
+        assert_eq!(settings.variable("HF_TOKEN"), None);
+        let last: BTreeMap<_, _> = settings.all("AWS_").collect();
+        assert_eq!(last.get("aws_region"), Some(&"from-option"));
+        assert!(!format!("{settings:?}").contains("from-"));
+    }
+}

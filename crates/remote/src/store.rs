@@ -1,0 +1,391 @@
+//! The store: its thread, its buckets, and its copies in forked processes.
+
+use crate::address::{Address, Kind};
+use crate::backend::{Backend, Clients};
+use crate::clients;
+use crate::failure::{Cause, RequestFailure};
+use crate::pieces::{Answer, Pieces};
+use crate::runtime::IoThread;
+use crate::settings::{RemoteOptions, Settings};
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use tfseek::error::{Error, ErrorKind, Result};
+use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, bare_url};
+
+/// Objects of S3, Google Cloud Storage, Azure, HTTP servers and the Hugging Face hub.
+///
+/// All requests are made by one thread, `tfseek-io`, which starts with the first. A forked process makes a new store of the same options.
+/// No message and no `Debug` output has a credential, or the query or user of a URL.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use tfseek_remote::{RemoteOptions, RemoteStore};
+///
+/// let store = Arc::new(RemoteStore::new(RemoteOptions::default()));
+/// let ds = tfseek::DatasetOptions::new().store(store).open("gs://bucket/train-*.tfrecord")?;
+/// println!("{} records", ds.len());
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+pub struct RemoteStore(Arc<SharedStore>);
+
+struct SharedStore {
+    settings: Arc<Settings>,
+    /// The process that made the store.
+    first: Generation,
+    /// Number of objects that were opened.
+    opened: AtomicU64,
+}
+
+/// What a process has of the store. A forked child has a copy of its parent's, whose thread does not exist and whose locks may be held for ever. So it
+/// uses the next one.
+struct Generation {
+    process: u32,
+    live: Mutex<Option<Arc<Live>>>,
+    /// Set only in a child of the process, which is the only thread there at that time.
+    next: OnceLock<Box<Generation>>,
+}
+
+/// The thread, the clients and the pieces of one process.
+struct Live {
+    io: IoThread,
+    settings: Arc<Settings>,
+    clients: Clients,
+    backends: Mutex<HashMap<String, Arc<Backend>>>,
+    pieces: Mutex<Pieces<Remote>>,
+    changed: Condvar,
+}
+
+/// An object for requests.
+struct Remote {
+    backend: Arc<Backend>,
+    key: String,
+    stamp: Stamp,
+}
+
+impl Generation {
+    fn new() -> Generation {
+        Generation { process: process::id(), live: Mutex::default(), next: OnceLock::new() }
+    }
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        if self.process != process::id() {
+            // Its thread is the parent's.
+            let live = self.live.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+            std::mem::forget(live);
+        }
+    }
+}
+
+impl SharedStore {
+    /// Returns the thread and clients of this process. They are made if there are none.
+    fn live(&self) -> Result<Arc<Live>, RequestFailure> {
+        let process = process::id();
+        let mut generation = &self.first;
+        while generation.process != process {
+            generation = generation.next.get_or_init(|| Box::new(Generation::new()));
+        }
+        let mut live = generation.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(live) = &*live {
+            return Ok(live.clone());
+        }
+        let failed = |text: String| RequestFailure::new(Cause::Other, text);
+        let clients = || -> Result<Clients, clients::Told> {
+            let (direct, following) =
+                (clients::client(&self.settings, 0)?, clients::client(&self.settings, 10)?);
+            Ok(Clients { direct, following })
+        };
+        let clients = clients().map_err(|e| failed(e.to_string()))?;
+        let io =
+            IoThread::start().map_err(|e| failed(format!("the thread for requests did not start: {e}")))?;
+        let pieces = Mutex::new(Pieces::new(self.settings.requests, self.settings.memory));
+        let (settings, backends, changed) = (self.settings.clone(), Mutex::default(), Condvar::new());
+        let made = Arc::new(Live { io, settings, clients, backends, pieces, changed });
+        Ok(live.insert(made).clone())
+    }
+}
+
+impl Live {
+    fn backend(&self, address: Address<'_>) -> Arc<Backend> {
+        let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(backend) = backends.get(address.root) {
+            return backend.clone();
+        }
+        let backend = Arc::new(Backend::new(address, &self.settings, &self.clients));
+        backends.insert(address.root.to_owned(), backend.clone());
+        backend
+    }
+
+    fn pieces(&self) -> MutexGuard<'_, Pieces<Remote>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the requests that may be made.
+    fn advance(self: &Arc<Live>, mut pieces: MutexGuard<'_, Pieces<Remote>>) {
+        while let Some(request) = pieces.next() {
+            let mut running =
+                Running { live: Arc::downgrade(self), id: request.id, range: request.range, result: None };
+            let object = request.object;
+            self.io.spawn(async move {
+                let Remote { backend, key, stamp } = &*object;
+                let result = backend.read(key, running.range.clone(), stamp).await;
+                running.result = Some(result);
+                drop(running);
+            });
+        }
+    }
+
+    /// Waits for a request.
+    fn wait<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = Result<T, RequestFailure>> + Send + 'static,
+    ) -> Result<T, RequestFailure> {
+        let ended = || Err(RequestFailure::new(Cause::Other, "the thread for requests has ended"));
+        self.io.wait(request).unwrap_or_else(ended)
+    }
+}
+
+/// A request for a piece. Its end is noted also if it fails in an unexpected way.
+struct Running {
+    live: Weak<Live>,
+    id: u64,
+    range: Range<u64>,
+    result: Option<Result<Vec<u8>, RequestFailure>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // If the store was dropped, so was the thread that asked.
+        let Some(live) = self.live.upgrade() else { return };
+        let ended = || Err(RequestFailure::new(Cause::Other, "the request ended without an answer"));
+        let result = self.result.take().unwrap_or_else(ended).map(Region::from);
+        let mut pieces = live.pieces();
+        pieces.done(self.id, self.range.clone(), result);
+        live.advance(pieces);
+        live.changed.notify_all();
+    }
+}
+
+impl RemoteStore {
+    /// Makes a store. No request is made.
+    pub fn new(options: RemoteOptions) -> RemoteStore {
+        let settings = Arc::new(Settings::new(options));
+        RemoteStore(Arc::new(SharedStore { settings, first: Generation::new(), opened: AtomicU64::new(0) }))
+    }
+
+    /// Returns true if a URL has a scheme of these stores.
+    pub fn has(url: &str) -> bool {
+        crate::address::is_known(url)
+    }
+
+    /// Makes one request about a URL, and waits for it.
+    fn request<T: Send + 'static, F>(
+        &self,
+        url: &str,
+        request: impl FnOnce(Arc<Backend>, String) -> F,
+    ) -> Result<T, RequestFailure>
+    where
+        F: Future<Output = Result<T, RequestFailure>> + Send + 'static,
+    {
+        let address = Address::of(url)?;
+        let live = self.0.live()?;
+        let backend = live.backend(address);
+        live.wait(request(backend, address.key.to_owned()))
+    }
+}
+
+impl fmt::Debug for RemoteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteStore").finish_non_exhaustive()
+    }
+}
+
+/// Returns the error about an object.
+#[cold]
+fn about(url: &str, failure: &RequestFailure) -> Error {
+    failure.error().in_file(Path::new(&bare_url(url)))
+}
+
+impl Store for RemoteStore {
+    fn list(&self, prefix: &str, deep: bool) -> Result<Listing> {
+        let list = |backend: Arc<Backend>, key: String| async move { backend.list(&key, deep).await };
+        let found = self.request(prefix, list).map_err(|failure| failure.error())?;
+        let root = Address::of(prefix).map_or("", |address| address.root);
+        let url = |name: String| -> Box<str> { format!("{root}/{name}").into() };
+        let objects = found.objects.into_iter().map(|(name, stamp)| Object { url: url(name), stamp });
+        Ok(Listing { objects: objects.collect(), folders: found.folders.into_iter().map(url).collect() })
+    }
+
+    fn open(&self, object: &Object) -> Result<Arc<dyn Source>> {
+        let address = Address::of(&object.url).map_err(|failure| failure.error())?;
+        if address.key.is_empty() {
+            let failure = RequestFailure::new(Cause::Invalid, "the URL has no name after the bucket");
+            return Err(failure.error());
+        }
+        Ok(Arc::new(RemoteObject {
+            id: self.0.opened.fetch_add(1, Relaxed),
+            shared: self.0.clone(),
+            name: bare_url(&object.url).into(),
+            object: object.clone(),
+            known: Mutex::default(),
+        }))
+    }
+
+    fn small(&self, url: &str, limit: u64) -> Result<Option<(Region, Stamp)>> {
+        let small = |backend: Arc<Backend>, key: String| async move { backend.small(&key, limit).await };
+        let found = self.request(url, small).map_err(|failure| about(url, &failure))?;
+        Ok(found.map(|(bytes, stamp)| (Region::from(bytes), stamp)))
+    }
+
+    fn put(&self, url: &str, bytes: &[u8]) -> Result<()> {
+        let read_only = Address::of(url).is_ok_and(|address| matches!(address.kind, Kind::Web | Kind::Hub));
+        if read_only {
+            return Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into());
+        }
+        let bytes = bytes.to_vec();
+        let put = |backend: Arc<Backend>, key: String| async move { backend.put(&key, bytes).await };
+        self.request(url, put).map_err(|failure| about(url, &failure))
+    }
+}
+
+/// An object of one version. Announced pieces are kept until they are read.
+struct RemoteObject {
+    shared: Arc<SharedStore>,
+    /// Its number in the pieces of the store.
+    id: u64,
+    object: Object,
+    name: Box<str>,
+    /// The bucket, in the process of this number.
+    known: Mutex<Option<(u32, Arc<Remote>)>>,
+}
+
+impl fmt::Debug for RemoteObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RemoteObject").field(&self.name).finish()
+    }
+}
+
+impl RemoteObject {
+    /// Returns the store of this process, and the object in it.
+    fn live(&self) -> Result<(Arc<Live>, Arc<Remote>), RequestFailure> {
+        let live = self.shared.live()?;
+        let process = process::id();
+        // If another thread held this lock at a fork, it is held in the child for ever.
+        let mut known = self.known.try_lock().ok();
+        if let Some((owner, remote)) = known.as_deref().and_then(Option::as_ref)
+            && *owner == process
+        {
+            return Ok((live, remote.clone()));
+        }
+        let address = Address::of(&self.object.url)?;
+        let (key, stamp) = (address.key.to_owned(), self.object.stamp.clone());
+        let remote = Arc::new(Remote { backend: live.backend(address), key, stamp });
+        if let Some(known) = &mut known {
+            // That of the parent is not dropped: its clients have the parent's thread.
+            std::mem::forget(known.replace((process, remote.clone())));
+        }
+        Ok((live, remote))
+    }
+
+    /// Waits until all pieces of a range are here.
+    fn parts(&self, range: &Range<u64>) -> Result<Vec<(Region, Range<usize>)>, RequestFailure> {
+        let (live, remote) = self.live()?;
+        let mut pieces = live.pieces();
+        pieces.begin(self.id, &remote, range);
+        live.advance(pieces);
+        let mut pieces = live.pieces();
+        loop {
+            match pieces.take(self.id, range) {
+                Answer::Here(parts) => {
+                    // There may be memory for the next pieces.
+                    live.advance(pieces);
+                    return Ok(parts);
+                }
+                Answer::Failed(failure) => {
+                    live.advance(pieces);
+                    return Err(failure);
+                }
+                Answer::Wait => pieces = live.changed.wait(pieces).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn part(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        let parts = self.parts(range).map_err(|failure| failure.error())?;
+        // A small part of a piece is copied: it would keep the whole piece in memory.
+        if let [(piece, at)] = &*parts
+            && at.len() >= <[u8]>::len(piece) / 2
+            && let Some(part) = piece.slice(at.clone())
+        {
+            return Ok(Fetched::Shared(part));
+        }
+        let len: usize = parts.iter().map(|(_, at)| at.len()).sum();
+        buf.try_reserve(len)?;
+        for (piece, at) in &parts {
+            buf.extend_from_slice(piece.get(at.clone()).unwrap_or_default());
+        }
+        Ok(Fetched::Appended)
+    }
+}
+
+impl Source for RemoteObject {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn len(&self) -> u64 {
+        self.object.stamp.size
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(self.object.stamp.clone())
+    }
+
+    fn want(&self, ranges: &[Range<u64>]) {
+        // A read will tell of the failure.
+        let Ok((live, remote)) = self.live() else { return };
+        let mut pieces = live.pieces();
+        pieces.want(self.id, &remote, ranges, self.len());
+        live.advance(pieces);
+    }
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        let need = range.end.saturating_sub(range.start);
+        let here = |e: Error| e.in_file(Path::new(&*self.name));
+        if range.end > self.len() {
+            let have = self.len().saturating_sub(range.start);
+            return Err(here(ErrorKind::Truncated { need, have }.into()));
+        }
+        if need == 0 {
+            return Ok(Fetched::Appended);
+        }
+        self.part(&range, buf).map_err(here)
+    }
+
+    fn forget(&self, ranges: &[Range<u64>]) {
+        let Ok((live, _)) = self.live() else { return };
+        let mut pieces = live.pieces();
+        pieces.forget(self.id, ranges);
+        live.advance(pieces);
+    }
+}
+
+impl Drop for RemoteObject {
+    fn drop(&mut self) {
+        let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        match known {
+            Some((owner, _)) if owner == process::id() => {
+                if let Ok(live) = self.shared.live() {
+                    live.pieces().remove(self.id);
+                }
+            }
+            known => std::mem::forget(known),
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Objects of HTTP servers, and requests that are repeated.
+
+use crate::address::Address;
+use crate::failure::{Cause, RequestFailure, Trace, status_text, transport_text};
+use crate::listing::{BucketListing, changed, stamp};
+use crate::settings::{PATIENCE, Settings};
+use chrono::{DateTime, Utc};
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
+use reqwest::{Client, RequestBuilder, Response, Url};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tfseek::io::Stamp;
+
+/// The first and the longest pause before a request is repeated.
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(15)];
+
+/// The attempts of one request.
+pub(crate) struct Attempts {
+    pub(crate) trace: Trace,
+    left: usize,
+    pause: Duration,
+    since: Instant,
+}
+
+impl Attempts {
+    pub(crate) fn new(settings: &Settings) -> Attempts {
+        Attempts { trace: Trace::default(), left: settings.retries, pause: PAUSES[0], since: Instant::now() }
+    }
+
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// There were too many.
+    async fn again(&mut self, wait: Option<Duration>) -> Result<(), RequestFailure> {
+        let pause = wait.unwrap_or(self.pause);
+        self.left = match self.left.checked_sub(1) {
+            Some(left) if self.since.elapsed() + pause < PATIENCE => left,
+            _ => return Err(RequestFailure::new(Cause::Other, self.trace.seen().text())),
+        };
+        self.pause = (self.pause * 2).min(PAUSES[1]);
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    /// Sends a request until there is an answer that is not a failure for a while.
+    ///
+    /// # Errors
+    /// There were too many attempts.
+    pub(crate) async fn send(
+        &mut self,
+        build: impl Fn() -> RequestBuilder,
+    ) -> Result<Response, RequestFailure> {
+        loop {
+            match build().send().await {
+                Ok(answer) => {
+                    self.trace.answered(answer.status(), answer.headers());
+                    let status = answer.status();
+                    let for_a_while = status.is_server_error()
+                        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+                    if !for_a_while {
+                        return Ok(answer);
+                    }
+                    self.again(asked_pause(answer.headers())).await?;
+                }
+                Err(e) => {
+                    self.trace.broke(&e, false);
+                    self.again(None).await?;
+                }
+            }
+        }
+    }
+
+    /// Reads the rest of an answer, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// More bytes; the connection broke.
+    pub(crate) async fn whole(&self, mut answer: Response, limit: u64) -> Result<Vec<u8>, RequestFailure> {
+        let mut bytes = Vec::new();
+        loop {
+            match answer.chunk().await {
+                Ok(Some(chunk)) if (bytes.len() + chunk.len()) as u64 > limit => {
+                    let len = (bytes.len() + chunk.len()) as u64;
+                    return Err(RequestFailure::new(
+                        Cause::TooLarge { len, limit },
+                        "the answer is too large",
+                    ));
+                }
+                Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+                Ok(None) => return Ok(bytes),
+                Err(e) => return Err(RequestFailure::new(Cause::Other, transport_text(&e))),
+            }
+        }
+    }
+
+    /// Reads a range. A body that breaks is continued where it broke.
+    ///
+    /// # Errors
+    /// [`NoRange::Status`] for an answer that is no success; the others are final.
+    pub(crate) async fn range(&mut self, wanted: &Wanted<'_>) -> Result<Vec<u8>, NoRange> {
+        let Range { start, end } = wanted.range;
+        let len = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        if bytes.try_reserve_exact(len).is_err() {
+            return Err(RequestFailure::new(Cause::Other, "there is not enough memory").into());
+        }
+        'attempts: loop {
+            let rest = start + bytes.len() as u64..end;
+            let header = format!("bytes={}-{}", rest.start, rest.end.saturating_sub(1));
+            let mut answer = self.send(|| (wanted.request)().header(RANGE, &header)).await?;
+            match answer.status() {
+                StatusCode::PARTIAL_CONTENT => {
+                    let found = answer.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+                    let (sent, size) = found.and_then(content_range).ok_or_else(|| {
+                        RequestFailure::no_ranges("its answer does not tell which bytes it has")
+                    })?;
+                    (wanted.check)(answer.headers(), size)?;
+                    if sent != rest {
+                        let detail = format!("asked for bytes {rest:?}, got {sent:?}");
+                        return Err(RequestFailure::no_ranges(&detail).into());
+                    }
+                }
+                StatusCode::OK => {
+                    let size = length(answer.headers());
+                    if let Some(size) = size {
+                        (wanted.check)(answer.headers(), size)?;
+                    }
+                    if rest.start > 0 || size != Some(rest.end) {
+                        return Err(RequestFailure::no_ranges("it sent the whole object").into());
+                    }
+                }
+                StatusCode::PRECONDITION_FAILED => {
+                    return Err(RequestFailure::stale("its version is another").into());
+                }
+                StatusCode::RANGE_NOT_SATISFIABLE => {
+                    return Err(RequestFailure::stale("it is shorter").into());
+                }
+                _ => return Err(NoRange::Status(Box::new(answer))),
+            }
+            loop {
+                match answer.chunk().await {
+                    Ok(Some(chunk)) if bytes.len().saturating_add(chunk.len()) > len => {
+                        return Err(RequestFailure::no_ranges("the answer is too long").into());
+                    }
+                    Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+                    Ok(None) if bytes.len() == len => return Ok(bytes),
+                    Ok(None) => {
+                        let detail = format!("asked for {len} bytes, got {}", bytes.len());
+                        return Err(RequestFailure::no_ranges(&detail).into());
+                    }
+                    Err(e) => {
+                        self.trace.broke(&e, true);
+                        self.again(None).await?;
+                        continue 'attempts;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A range that is asked for, and how.
+pub(crate) struct Wanted<'a> {
+    pub(crate) range: Range<u64>,
+    pub(crate) request: &'a (dyn Fn() -> RequestBuilder + Sync),
+    /// Checks that an answer is of the listed version. It has the headers and the size of the object.
+    pub(crate) check: &'a (dyn Fn(&HeaderMap, u64) -> Result<(), RequestFailure> + Sync),
+}
+
+/// Why there is no range.
+pub(crate) enum NoRange {
+    /// An answer that is no success.
+    Status(Box<Response>),
+    Failed(RequestFailure),
+}
+
+impl From<RequestFailure> for NoRange {
+    fn from(failure: RequestFailure) -> NoRange {
+        NoRange::Failed(failure)
+    }
+}
+
+/// Returns the pause that a busy server asks for: `Retry-After`, or the `RateLimit` of the hub.
+fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let limit = text(HeaderName::from_static("ratelimit"));
+    let left = limit.and_then(|limit| limit.split(';').find_map(|part| part.trim().strip_prefix("t=")));
+    let seconds =
+        left.and_then(|seconds| seconds.parse::<u32>().ok()).map(|seconds| seconds.saturating_add(1));
+    let seconds = seconds.or_else(|| text(RETRY_AFTER)?.trim().parse().ok());
+    seconds.map(|seconds| Duration::from_secs(seconds.into()))
+}
+
+/// Returns the bytes and the size in `bytes 0-9/100`.
+fn content_range(text: &str) -> Option<(Range<u64>, u64)> {
+    let (range, size) = text.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    Some((first.parse().ok()?..last.parse::<u64>().ok()?.checked_add(1)?, size.parse().ok()?))
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn time(headers: &HeaderMap) -> Option<DateTime<Utc>> {
+    let text = headers.get(LAST_MODIFIED)?.to_str().ok()?;
+    DateTime::parse_from_rfc2822(text).ok().map(|time| time.with_timezone(&Utc))
+}
+
+/// Returns the stamp in headers. Weak tags are no versions: other bytes may have the same.
+fn stamp_of(headers: &HeaderMap, size: u64) -> Stamp {
+    let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).filter(|tag| tag.starts_with('"'));
+    stamp(size, time(headers), tag.map(str::to_owned))
+}
+
+/// Returns the failure of an answer that is no success.
+pub(crate) fn refused(status: StatusCode, note: &str) -> RequestFailure {
+    let cause = match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => Cause::Missing,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Cause::Denied,
+        _ => Cause::Other,
+    };
+    let failure = RequestFailure::new(cause, status_text(status));
+    if note.is_empty() { failure } else { failure.noted(note) }
+}
+
+/// A server of files. It has no listings.
+pub(crate) struct Web {
+    root: String,
+    settings: Arc<Settings>,
+    client: Client,
+}
+
+impl Web {
+    pub(crate) fn new(address: Address<'_>, settings: Arc<Settings>, client: Client) -> Web {
+        Web { root: address.root.to_owned(), settings, client }
+    }
+
+    fn url(&self, key: &str) -> Result<Url, RequestFailure> {
+        let invalid = |_| RequestFailure::new(Cause::Invalid, "the URL is invalid");
+        Url::parse(&format!("{}/{key}", self.root)).map_err(invalid)
+    }
+
+    /// Finds the one object of this name.
+    pub(crate) async fn list(&self, key: &str) -> Result<BucketListing, RequestFailure> {
+        let unsupported = |text: &str| Err(RequestFailure::new(Cause::Unsupported, text));
+        if key.is_empty() || key.ends_with('/') {
+            return unsupported("a web server has no listings");
+        }
+        let url = &self.url(key)?;
+        let mut attempts = Attempts::new(&self.settings);
+        let answer = attempts.send(|| self.client.request(Method::HEAD, url.clone())).await?;
+        let found = match answer.status() {
+            status if status.is_success() => {
+                let size = length(answer.headers());
+                size.map(|size| stamp_of(answer.headers(), size))
+            }
+            // Signed URLs are often for GET only.
+            StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => None,
+            StatusCode::NOT_FOUND | StatusCode::GONE => {
+                return unsupported(
+                    "no such object, and a web server has no listings for patterns and folders",
+                );
+            }
+            status => return Err(refused(status, "")),
+        };
+        let found = match found {
+            Some(found) => found,
+            None => {
+                let mut attempts = Attempts::new(&self.settings);
+                let answer =
+                    attempts.send(|| self.client.get(url.clone()).header(RANGE, "bytes=0-0")).await?;
+                let range = answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+                match (answer.status(), range.and_then(content_range)) {
+                    (StatusCode::PARTIAL_CONTENT, Some((_, size))) => stamp_of(answer.headers(), size),
+                    (status, _) if status.is_success() => {
+                        return Err(RequestFailure::no_ranges("it does not tell the size of the object"));
+                    }
+                    (status, _) => return Err(refused(status, "")),
+                }
+            }
+        };
+        Ok(BucketListing { objects: vec![(key.to_owned(), found)], folders: Vec::new() })
+    }
+
+    pub(crate) async fn read(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        expected: &Stamp,
+    ) -> Result<Vec<u8>, RequestFailure> {
+        let url = &self.url(key)?;
+        let wanted = Wanted {
+            range,
+            request: &|| {
+                let request = self.client.get(url.clone());
+                match &expected.version {
+                    Some(version) => request.header(IF_MATCH, &**version),
+                    None => request,
+                }
+            },
+            check: &|headers, size| {
+                let now = stamp_of(headers, size);
+                let differ =
+                    now.version.is_some() && expected.version.is_some() && now.version != expected.version;
+                match changed(expected, &now) {
+                    Some(failure) => Err(failure),
+                    None if differ => Err(RequestFailure::stale("its version is another")),
+                    None => Ok(()),
+                }
+            },
+        };
+        match Attempts::new(&self.settings).range(&wanted).await {
+            Ok(bytes) => Ok(bytes),
+            Err(NoRange::Failed(failure)) => Err(failure),
+            Err(NoRange::Status(answer)) => Err(refused(answer.status(), "")),
+        }
+    }
+
+    pub(crate) async fn small(
+        &self,
+        key: &str,
+        limit: u64,
+    ) -> Result<Option<(Vec<u8>, Stamp)>, RequestFailure> {
+        let url = &self.url(key)?;
+        let mut attempts = Attempts::new(&self.settings);
+        let answer = attempts.send(|| self.client.get(url.clone())).await?;
+        match answer.status() {
+            StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
+            status if !status.is_success() => return Err(refused(status, "")),
+            _ => {}
+        }
+        let headers = answer.headers().clone();
+        if let Some(len) = length(&headers).filter(|len| *len > limit) {
+            return Err(RequestFailure::new(Cause::TooLarge { len, limit }, "the object is too large"));
+        }
+        let bytes = attempts.whole(answer, limit).await?;
+        let stamp = stamp_of(&headers, bytes.len() as u64);
+        Ok(Some((bytes, stamp)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn headers_are_read() {
+        assert_eq!(content_range("bytes 0-9/100"), Some((0..10, 100)));
+        for text in ["bytes 0-9/*", "0-9/100", "bytes 9/100", "bytes 0-18446744073709551615/100", ""] {
+            assert_eq!(content_range(text), None);
+        }
+        let headers = |name: &'static str, value: &'static str| {
+            HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))])
+        };
+        let seconds = |name, value| asked_pause(&headers(name, value)).map(|pause| pause.as_secs());
+        assert_eq!(seconds("ratelimit", "\"resolvers\";r=0;t=55"), Some(56));
+        assert_eq!(seconds("retry-after", "7"), Some(7));
+        assert_eq!(seconds("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT"), None);
+        assert_eq!(stamp_of(&headers("etag", "W/\"x\""), 1).version, None);
+        let now = stamp_of(&headers("last-modified", "Thu, 01 Jan 1970 00:00:02 GMT"), 1);
+        assert_eq!(now.modified_ns, Some(2_000_000_000));
+        let listed = Stamp::new(1);
+        assert!(changed(&listed, &now).is_none() && changed(&now, &Stamp::new(2)).is_some());
+    }
+}

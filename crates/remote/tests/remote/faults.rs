@@ -1,0 +1,179 @@
+//! Faults of servers and connections.
+
+use super::server::Fault;
+use super::*;
+use std::io;
+use tfseek::io::Store;
+use tfseek::{ErrorKind, Stream};
+
+/// Opens a set whose index is known, so that only records are read.
+fn indexed(case: &Case, store: Arc<RemoteStore>) -> Dataset {
+    case.open_all(case.store()).unwrap();
+    case.open_all(store).unwrap()
+}
+
+/// The path of the first shard in requests for its bytes.
+const DATA: &str = "data/train-00000";
+
+#[test]
+fn what_passes_is_not_noticed() {
+    for case in Case::all() {
+        for fault in [
+            Fault::Status(503),
+            Fault::Status(500),
+            Fault::Status(429),
+            Fault::Reset(0),
+            Fault::Reset(40),
+            Fault::Stall(Duration::from_secs(1)),
+        ] {
+            let ds = indexed(&case, case.store());
+            case.server.fail(DATA, fault.clone(), 2);
+            assert_eq!(labels(&ds), (0..100).collect::<Vec<_>>(), "{} {fault:?}", case.scheme);
+            assert_eq!(case.server.faults_left(), 0);
+        }
+        // Listings, too.
+        case.server.fail("GET", Fault::Status(503), 2);
+        assert_eq!(case.open_all(case.store()).unwrap().len(), 100);
+    }
+}
+
+#[test]
+fn what_lasts_is_an_error_with_the_last_answer() {
+    for case in Case::all() {
+        let mut options = case.remote();
+        options.retries = 1;
+        for (fault, expected) in [
+            (Fault::Status(503), "503 Service Unavailable"),
+            (Fault::Status(429), "429 Too Many Requests"),
+            (Fault::Stall(Duration::from_millis(600)), "no answer in time"),
+            (Fault::Reset(0), "broke"),
+        ] {
+            let ds = indexed(&case, Arc::new(RemoteStore::new(options.clone())));
+            case.server.fail(DATA, fault.clone(), 1000);
+            let e = ds.read(3, &mut Vec::new()).unwrap_err();
+            let text = e.to_string();
+            assert!(text.starts_with(&case.url(NAMES[0])) && text.contains(expected), "{fault:?}: {text}");
+            assert!(text.contains("after 2 attempts"), "{text}");
+            assert!(!e.is_data());
+            assert_no_secret(&text);
+            // The next read asks again.
+            case.server.clear_faults();
+            assert_eq!(label(&ds, 3, &mut Vec::new()).unwrap(), 3);
+        }
+    }
+}
+
+#[test]
+fn servers_that_ignore_ranges_are_an_error() {
+    for case in Case::all() {
+        for fault in [Fault::Whole, Fault::OtherRange, Fault::Short(1)] {
+            let ds = indexed(&case, case.store());
+            label(&ds, 3, &mut Vec::new()).unwrap();
+            case.server.fail(DATA, fault.clone(), 1000);
+            let e = ds.read(3, &mut Vec::new()).unwrap_err();
+            let text = e.to_string();
+            assert!(text.contains("the server ignores ranges"), "{} {fault:?}: {text}", case.scheme);
+            assert!(text.starts_with(&case.url(NAMES[0])) && !e.is_data(), "{text}");
+            assert_no_secret(&text);
+            case.server.clear_faults();
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_on_the_way_is_damage_once() {
+    for case in Case::all() {
+        let ds = indexed(&case, case.store());
+        // The hub compares the bytes of a shard with its index first, and says where they are.
+        label(&ds, 3, &mut Vec::new()).unwrap();
+        case.server.fail(DATA, Fault::Flip(20), 1);
+        let e = ds.read(3, &mut Vec::new()).unwrap_err();
+        assert!(e.is_data() && e.to_string().contains("record 3 at byte"), "{e}");
+        assert_eq!(label(&ds, 3, &mut Vec::new()).unwrap(), 3);
+    }
+}
+
+#[test]
+fn replaced_objects_are_stale() {
+    for case in Case::all().filter(|case| case.scheme != "hf") {
+        let ds = indexed(&case, case.store());
+        let other = shard(500..560);
+        case.server.fail(DATA, Fault::Replace(other), 1);
+        for _ in 0..2 {
+            let e = ds.read(3, &mut Vec::new()).unwrap_err();
+            let text = e.to_string();
+            assert!(
+                matches!(e.kind(), ErrorKind::Index(_)) && text.contains("the object was replaced"),
+                "{text}"
+            );
+            assert!(text.starts_with(&case.url(NAMES[0])), "{text}");
+        }
+        // Opened again, it is the new one.
+        assert_eq!(label(&case.open(NAMES[0]).unwrap(), 3, &mut Vec::new()).unwrap(), 503);
+    }
+}
+
+#[test]
+fn refused_requests_are_not_repeated() {
+    for case in Case::all() {
+        let store = case.store();
+        let ds = indexed(&case, store.clone());
+        case.server.counts();
+        case.server.fail(DATA, Fault::Status(404), 1000);
+        let e = ds.read(3, &mut Vec::new()).unwrap_err();
+        assert_eq!(io_kind(&e), io::ErrorKind::NotFound, "{} {e}", case.scheme);
+        // The hub is asked where the bytes are.
+        assert!(case.server.counts().requests <= 2);
+        assert_no_secret(&e.to_string());
+        case.server.clear_faults();
+        case.server.fail("", Fault::Status(403), 1000);
+        let e = store.list(&case.url(NAMES[0]), false).unwrap_err().to_string();
+        assert!(e.contains("403 Forbidden"), "{e}");
+    }
+}
+
+#[test]
+fn without_a_network_the_error_says_so() {
+    for case in Case::all() {
+        let mut options = case.remote();
+        options.retries = 0;
+        let address = case.server.address;
+        let (cache, url, scheme) = (case.cache.path().to_owned(), case.url(NAMES[0]), case.scheme);
+        drop(case);
+        let store = Arc::new(RemoteStore::new(options));
+        // The server ends with its next connection.
+        let _ = std::net::TcpStream::connect(address);
+        let index = IndexOptions::new().default_dirs(None, Some(cache));
+        let e = DatasetOptions::new().index(index).store(store).open(url.as_str()).unwrap_err().to_string();
+        assert!(e.starts_with(&url) && (e.contains("no connection") || e.contains("broke")), "{scheme}: {e}");
+    }
+}
+
+#[test]
+fn a_stalled_request_ends_with_its_store() {
+    let case = Case::new("s3");
+    let ds = indexed(&case, case.store());
+    case.server.fail(DATA, Fault::Stall(Duration::from_secs(5)), 1000);
+    let start = std::time::Instant::now();
+    let loader = ds.record_loader().batch_size(10).threads(2).build().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    // Announced bytes are on their way, and a drop waits for none of them.
+    drop(ds);
+    drop(loader);
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+}
+
+#[test]
+fn streams_read_ahead() {
+    for case in Case::all() {
+        let store = case.store();
+        let options = tfseek::stream::StreamOptions { store: Some(store), ..Default::default() };
+        let mut stream: Stream = options.open(case.url(NAMES[0])).unwrap();
+        let mut n = 0;
+        while let Some(record) = stream.next().unwrap() {
+            assert_eq!(record.example().int64("label").unwrap().first(), Some(n));
+            n += 1;
+        }
+        assert_eq!(n, 60);
+    }
+}

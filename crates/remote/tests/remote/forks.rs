@@ -1,0 +1,95 @@
+//! Forked processes.
+
+use super::*;
+use std::process::Command;
+use tfseek::io::Store;
+
+/// Set in the process that forks.
+const FORKS: &str = "TFSEEK_TEST_FORKS";
+
+#[test]
+fn forked_children_make_a_store_of_their_own() {
+    // The process that forks has no other tests in it.
+    if std::env::var_os(FORKS).is_none() {
+        let test = std::env::current_exe().unwrap();
+        let mut forking = Command::new(test);
+        forking.args(["--exact", "forks::forked_children_make_a_store_of_their_own", "--nocapture"]);
+        let output = forking.env(FORKS, "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    #[cfg(unix)]
+    for scheme in SCHEMES {
+        fork_and_read(scheme);
+    }
+}
+
+/// Forks while requests are under way, and reads in the children and in the parent.
+#[cfg(unix)]
+fn fork_and_read(scheme: &'static str) {
+    let case = Case::new(scheme);
+    let store = case.store();
+    let ds = case.open_all(store.clone()).unwrap();
+    case.server.latency(Duration::from_millis(2));
+    let object = store.list(&case.url(NAMES[1]), false).unwrap().objects.remove(0);
+    let source = store.open(&object).unwrap();
+    let busy = {
+        let ds = ds.clone();
+        std::thread::spawn(move || {
+            for _ in 0..10 {
+                assert_eq!(labels(&ds).len(), 100)
+            }
+        })
+    };
+    for k in 0..5 {
+        source.want(&[0..100, 500..600]);
+        std::thread::sleep(Duration::from_millis(k));
+        let child = fork(|| {
+            let mut buf = Vec::new();
+            let ok = (0..100).step_by(7).all(|i| label(&ds, i, &mut buf).ok() == Some(i as i64));
+            let part = source.fetch(500..600, &mut Vec::new()).is_ok();
+            // Children of children, too.
+            let grandchild = fork(|| label(&ds, 99, &mut Vec::new()).ok() == Some(99));
+            ok && part && wait(grandchild)
+        });
+        assert!(wait(child), "{scheme}");
+        assert!(source.fetch(0..100, &mut Vec::new()).is_ok());
+    }
+    busy.join().unwrap();
+}
+
+/// Runs `f` in a forked child, which ends with its result.
+#[cfg(unix)]
+#[allow(unsafe_code)]
+fn fork(f: impl FnOnce() -> bool) -> libc::pid_t {
+    // SAFETY: glibc and macOS keep `malloc` usable in a child of a process with threads. The child uses what the test is about, its own memory
+    // and sockets, and ends without destructors.
+    match unsafe { libc::fork() } {
+        0 => {
+            let ok = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or(false);
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(i32::from(!ok)) }
+        }
+        child => {
+            assert!(child > 0);
+            child
+        }
+    }
+}
+
+/// Returns true if the child ended well, in 20 seconds.
+#[cfg(unix)]
+#[allow(unsafe_code)]
+fn wait(child: libc::pid_t) -> bool {
+    for _ in 0..2000 {
+        let mut status = 0;
+        // SAFETY: `status` is a place for the result, and the child is ours.
+        if unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == child {
+            return status == 0;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // SAFETY: ends the child, which hangs.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    false
+}

@@ -1,0 +1,55 @@
+//! Web servers.
+
+use super::*;
+use std::io;
+use tfseek::io::Store;
+
+#[test]
+fn signed_urls_work_and_are_not_shown() {
+    let case = Case::new("http");
+    case.server.refuse_heads();
+    let url = format!("{}?X-Signature=secret", case.url(NAMES[0])).replace("//", "//user:pw@");
+    let ds = case.with(case.store()).open(url.as_str()).unwrap();
+    assert_eq!(labels(&ds), (0..60).collect::<Vec<_>>());
+    assert!(!format!("{ds:?}").contains("secret") && !format!("{ds:?}").contains("pw@"));
+    let log = case.server.log();
+    let requests = log.iter().filter(|line| line.starts_with("GET /bucket/data/train"));
+    assert!(requests.clone().count() > 60);
+    assert!(
+        requests.clone().all(|line| line.contains("X-Signature=secret") && line.contains("Basic ")),
+        "{log:#?}"
+    );
+    case.server.remove(&case.object(NAMES[0]));
+    let text = ds.read(0, &mut Vec::new()).unwrap_err().to_string();
+    assert!(text.starts_with(&case.url(NAMES[0])) && text.contains("404 Not Found"), "{text}");
+    assert_no_secret(&text);
+}
+
+#[test]
+fn a_web_server_has_no_listings() {
+    let case = Case::new("http");
+    for name in ["", "train-*", "train@2.tfrecord"] {
+        let e = case.open(name).unwrap_err();
+        assert_eq!(io_kind(&e), io::ErrorKind::Unsupported, "{e}");
+        assert!(e.to_string().contains("a web server has no listings"), "{e}");
+    }
+    case.server.counts();
+    assert!(case.store().list(&case.url(""), true).is_err());
+    assert_eq!(case.server.counts().requests, 0);
+    let e = case.store().put(&case.url("x"), b"").unwrap_err();
+    assert_eq!(io_kind(&e), io::ErrorKind::Unsupported, "{e}");
+}
+
+#[test]
+fn unknown_schemes_are_told() {
+    let case = Case::new("s3");
+    for (url, expected) in [
+        ("ftp://host/x.tfrecord", "unknown scheme, expected one of s3, s3a, gs"),
+        ("s3://key:word@bucket/x.tfrecord", "a character that is not allowed"),
+        ("s3:///x.tfrecord", "no bucket"),
+        ("s3://bucket/a//x.tfrecord", "no such object"),
+    ] {
+        let text = case.with(case.store()).open(url).unwrap_err().to_string();
+        assert!(text.contains(expected) && !text.contains("word"), "{text}");
+    }
+}

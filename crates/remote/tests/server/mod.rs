@@ -1,0 +1,300 @@
+//! A server on this machine that behaves as S3, Google Cloud Storage, Azure, a web server and the Hugging Face hub do, with faults by script. It counts
+//! requests and bytes.
+//!
+//! Objects are at `/BUCKET/KEY` in all of them. Those of the bucket `hub` are also the files of the repository `owner/name`.
+
+// Each test binary uses a part of this.
+#![allow(dead_code)]
+
+mod answers;
+mod buckets;
+mod hub;
+mod requests;
+
+pub(crate) use answers::time_ns;
+pub(crate) use requests::Request;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// What goes wrong with a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// This status, with the code `Scripted`.
+    Status(u16),
+    /// The connection ends after so many bytes of the body.
+    Reset(usize),
+    /// Nothing is sent for so long, then the connection ends.
+    Stall(Duration),
+    /// The whole object instead of a range.
+    Whole,
+    /// Another range than the requested one.
+    OtherRange,
+    /// A body that is so many bytes shorter, as its length says.
+    Short(usize),
+    /// The lowest bit of a byte of the body is flipped.
+    Flip(usize),
+    /// The object is replaced before it is read.
+    Replace(Vec<u8>),
+}
+
+/// A fault of requests.
+struct Planned {
+    /// Text that is in the first line of a request.
+    of: String,
+    fault: Fault,
+    /// How often.
+    left: usize,
+}
+
+/// An object.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) bytes: Arc<Vec<u8>>,
+    pub(crate) tag: String,
+    /// Seconds since 1970.
+    pub(crate) time: u64,
+}
+
+/// Numbers of requests and bytes of bodies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) requests: u64,
+    pub(crate) lists: u64,
+    pub(crate) heads: u64,
+    pub(crate) gets: u64,
+    pub(crate) puts: u64,
+    /// Requests that are signed or have a token.
+    pub(crate) signed: u64,
+    pub(crate) resolves: u64,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) objects: BTreeMap<String, Stored>,
+    /// Number of objects that were written.
+    pub(crate) writes: u64,
+    pub(crate) counts: Counts,
+    faults: Vec<Planned>,
+    /// Buckets that need a login.
+    pub(crate) private: BTreeSet<String>,
+    /// Number of objects in a page of a listing.
+    pub(crate) page: usize,
+    /// The first lines of all requests, and the logins in them.
+    pub(crate) log: Vec<String>,
+    /// Signed addresses of the hub with smaller numbers have expired.
+    pub(crate) expired: u64,
+    pub(crate) signatures: u64,
+    /// True if servers answer ranges only, and no HEAD.
+    pub(crate) no_head: bool,
+}
+
+pub(crate) struct Shared {
+    pub(crate) state: Mutex<State>,
+    /// Milliseconds before each answer.
+    latency: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// A running server. It ends when this value is dropped.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// The login that private buckets accept.
+pub(crate) const KEY: &str = "AKIDTEST";
+pub(crate) const SECRET: &str = "not-to-be-shown";
+pub(crate) const TOKEN: &str = "hf_not-to-be-shown";
+
+impl Server {
+    pub(crate) fn start() -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Mutex::new(State { page: 1000, ..State::default() });
+        let shared = Arc::new(Shared { state, latency: AtomicU64::new(0), ended: AtomicBool::new(false) });
+        let accepting = shared.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if accepting.ended.load(Relaxed) {
+                    return;
+                }
+                let (Ok(stream), shared) = (stream, accepting.clone()) else { continue };
+                thread::spawn(move || shared.serve(stream));
+            }
+        });
+        Server { address, shared }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Writes an object, `BUCKET/KEY`, without a request.
+    pub(crate) fn set(&self, name: &str, bytes: impl Into<Vec<u8>>) {
+        self.state().set(name, bytes.into());
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Stored> {
+        self.state().objects.get(name).cloned()
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.state().objects.remove(name);
+    }
+
+    /// Makes requests whose first line has this text fail, so many times.
+    pub(crate) fn fail(&self, of: &str, fault: Fault, times: usize) {
+        self.state().faults.push(Planned { of: of.to_owned(), fault, left: times });
+    }
+
+    /// Number of scripted faults that did not occur.
+    pub(crate) fn faults_left(&self) -> usize {
+        self.state().faults.iter().map(|planned| planned.left).filter(|left| *left < 1000).sum()
+    }
+
+    pub(crate) fn clear_faults(&self) {
+        self.state().faults.clear();
+    }
+
+    pub(crate) fn private(&self, bucket: &str) {
+        self.state().private.insert(bucket.to_owned());
+    }
+
+    pub(crate) fn page(&self, objects: usize) {
+        self.state().page = objects;
+    }
+
+    pub(crate) fn latency(&self, latency: Duration) {
+        self.shared.latency.store(latency.as_millis() as u64, Relaxed);
+    }
+
+    pub(crate) fn expire_signatures(&self) {
+        let mut state = self.state();
+        state.expired = state.signatures + 1;
+    }
+
+    pub(crate) fn refuse_heads(&self) {
+        self.state().no_head = true;
+    }
+
+    /// Returns the counts since the last call.
+    pub(crate) fn counts(&self) -> Counts {
+        std::mem::take(&mut self.state().counts)
+    }
+
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.state().log.clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Relaxed);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl State {
+    pub(crate) fn set(&mut self, name: &str, bytes: Vec<u8>) -> Stored {
+        self.writes += 1;
+        let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        // 2024-01-01 and a second for each object.
+        let (tag, time) = (format!("\"{sum:016x}-{}\"", self.writes), 1_704_067_200 + self.writes);
+        let stored = Stored { bytes: Arc::new(bytes), tag, time };
+        self.objects.insert(name.to_owned(), stored.clone());
+        stored
+    }
+
+    /// Returns the next fault of a request.
+    fn fault(&mut self, request: &Request) -> Option<Fault> {
+        let line = request.line();
+        let planned =
+            self.faults.iter_mut().find(|planned| planned.left > 0 && line.contains(&planned.of))?;
+        planned.left -= 1;
+        Some(planned.fault.clone())
+    }
+}
+
+impl Shared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers the requests of a connection.
+    fn serve(&self, mut stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        let mut rest = Vec::new();
+        while let Some(request) = Request::read(&mut stream, &mut rest) {
+            if self.ended.load(Relaxed) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(self.latency.load(Relaxed)));
+            let fault = {
+                let mut state = self.state();
+                state.counts.requests += 1;
+                state.counts.signed += u64::from(request.header("authorization").is_some());
+                let login = request.header("authorization").unwrap_or("anonymous");
+                let payer = request.header("x-goog-user-project").map(|payer| format!(" payer={payer}"));
+                state.log.push(format!("{} {login}{}", request.line(), payer.unwrap_or_default()));
+                state.fault(&request)
+            };
+            if let Some(Fault::Replace(bytes)) = &fault {
+                self.state().set(&request.object(), bytes.clone());
+            }
+            if let Some(Fault::Stall(time)) = fault {
+                thread::sleep(time);
+                let _ = stream.shutdown(Shutdown::Both);
+                return;
+            }
+            let mut answer = match &fault {
+                Some(Fault::Status(status)) => answers::error(*status, "Scripted"),
+                Some(Fault::Whole) => self.answer(&request.without("range")),
+                Some(Fault::OtherRange) => self.answer(&request.with("range", "bytes=1-2")),
+                _ => self.answer(&request),
+            };
+            let mut end = None;
+            match fault {
+                Some(Fault::Short(less)) => {
+                    answer.body.truncate(answer.body.len().saturating_sub(less));
+                }
+                Some(Fault::Flip(at)) => {
+                    if let Some(byte) = answer.body.get_mut(at) {
+                        *byte ^= 1;
+                    }
+                }
+                Some(Fault::Reset(after)) => end = Some(after),
+                _ => {}
+            }
+            let sent = answer.send(&mut stream, request.method == "HEAD", end);
+            self.state().counts.bytes += sent.unwrap_or(0);
+            if sent.is_none() || end.is_some() {
+                let _ = stream.shutdown(Shutdown::Both);
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, request: &Request) -> answers::Answer {
+        let path = request.path.as_str();
+        if path.starts_with("/api/") || path.starts_with("/datasets/") || path.starts_with("/signed/") {
+            return self.hub(request);
+        }
+        if path.starts_with("/latest/") {
+            return buckets::metadata(request);
+        }
+        self.bucket(request)
+    }
+}
