@@ -17,7 +17,8 @@ use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::inflate::{CheckpointScan, Checkpoints};
 use crate::io::{
-    Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, open_regular, sniff, threads,
+    AHEAD_OF_SCAN, Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, open_regular,
+    sniff, threads,
 };
 use crate::policy::Damage;
 use std::path::Path;
@@ -40,7 +41,7 @@ pub(super) fn scan(
         }
         OpenedShard::Object(source) => {
             let whole = source.whole().cloned();
-            let file = &Sequential::new(source, 0..u64::MAX);
+            let file = &Sequential::new(source, 0..u64::MAX, AHEAD_OF_SCAN);
             let scan = ShardScan { file, sparse: SPARSE_OBJECT, expected, old, options, threads, work };
             scan.run(shard.compression, || Ok(whole))
         }

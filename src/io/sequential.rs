@@ -8,8 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes that are announced ahead of a read.
-const AHEAD: u64 = 8 << 20;
+/// The most bytes that are announced ahead of a read, and those of a range that will be read to its end.
+pub(crate) const AHEAD: u64 = 8 << 20;
+/// Bytes that are announced ahead of the first read of a scan, which skips large records.
+pub(crate) const AHEAD_OF_SCAN: u64 = 1 << 20;
+/// Bytes that are announced ahead of the first read, if the reader may stop soon.
+pub(crate) const AHEAD_OF_FIRST: u64 = 256 << 10;
 /// Bytes of an announcement.
 const STEP: u64 = 1 << 20;
 
@@ -21,6 +25,10 @@ pub(crate) struct Sequential {
     at: u64,
     /// Offset after the last byte that is announced.
     end: u64,
+    /// The least number of bytes that are announced ahead.
+    least: u64,
+    /// Offset of the first of the reads that follow one another.
+    first: AtomicU64,
     /// Offset after the last read.
     read: AtomicU64,
     /// Offset after the bytes that were announced.
@@ -28,22 +36,26 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    /// Returns a reader of a range of the source, and, if more is read, of what follows.
-    pub(crate) fn new(source: Arc<dyn Source>, range: Range<u64>) -> Sequential {
+    /// Returns a reader of a range of the source, and, if more is read, of what follows. As many bytes are announced ahead as were read, and at least
+    /// `least`.
+    pub(crate) fn new(source: Arc<dyn Source>, range: Range<u64>, least: u64) -> Sequential {
         let Range { start: at, end } = range;
         let end = end.min(source.len());
-        Sequential { source, at, end, read: AtomicU64::new(at), wanted: AtomicU64::new(at) }
+        let [first, read, wanted] = [at; 3].map(AtomicU64::new);
+        Sequential { source, at, end, least, first, read, wanted }
     }
 
     /// Announces the bytes after a read, if the reads before it were near.
     fn announce(&self, read: Range<u64>) {
         let before = self.read.swap(read.end, Relaxed);
         if read.start.abs_diff(before) > STEP {
+            self.first.store(read.start, Relaxed);
             return;
         }
+        let ahead = read.end.saturating_sub(self.first.load(Relaxed)).clamp(self.least, AHEAD);
         let from = self.wanted.load(Relaxed).max(read.start);
-        let until = read.end.saturating_add(AHEAD).min(self.end);
-        if from >= until || until.saturating_sub(from) < STEP && until < self.end {
+        let until = read.end.saturating_add(ahead).min(self.end);
+        if from >= until || until.saturating_sub(from) < STEP.min(ahead / 2) && until < self.end {
             return;
         }
         let starts = (0..).map(|k: u64| from.saturating_add(k.saturating_mul(STEP)));
@@ -141,9 +153,13 @@ mod tests {
 
     #[test]
     fn all_bytes_are_announced_once_before_they_are_read() {
+        [AHEAD_OF_FIRST, AHEAD_OF_SCAN, AHEAD].into_iter().for_each(all_are_announced);
+    }
+
+    fn all_are_announced(least: u64) {
         let len = 3 * AHEAD + 12_345;
         let source = Arc::new(Noting(len, Mutex::default(), Mutex::default()));
-        let mut reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 0..u64::MAX);
+        let mut reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 0..u64::MAX, least);
         let mut buf = vec![0; 256 << 10];
         let mut at = 0;
         loop {
@@ -152,6 +168,9 @@ mod tests {
                 break;
             }
             at += n;
+            if at == n {
+                assert_eq!(source.1.lock().unwrap().last().unwrap().end, n + least);
+            }
             let wanted = source.1.lock().unwrap().last().unwrap().end;
             assert!(wanted >= at && wanted <= at + AHEAD, "{wanted} at {at}");
         }
@@ -165,7 +184,7 @@ mod tests {
     #[test]
     fn hops_announce_nothing_and_what_is_left_is_forgotten() {
         let source = Arc::new(Noting(1 << 30, Mutex::default(), Mutex::default()));
-        let reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 5..u64::MAX);
+        let reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 5..u64::MAX, AHEAD_OF_SCAN);
         for k in 1..10 {
             assert_eq!(reader.read_at(&mut [0; 12], k * 20 * STEP).unwrap(), 12);
         }
