@@ -14,6 +14,7 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The header that names the project which pays for requests.
 const USER_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
@@ -64,6 +65,8 @@ pub(crate) struct Connector {
     pub(crate) client: reqwest::Client,
     /// The project that pays for requests to this host.
     pub(crate) payer: Option<(String, HeaderValue)>,
+    /// Set once a server has answered.
+    pub(crate) reached: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Connector {
@@ -108,7 +111,17 @@ impl Service {
         let mut sent = reqwest::Request::new(parts.method, url);
         *sent.headers_mut() = parts.headers;
         *sent.body_mut() = Some(body.collect().await?.to_bytes().into());
-        let answer = self.connector.client.execute(sent).await.map_err(|e| noted(&trace, e, false))?;
+        let answer = match self.connector.client.execute(sent).await {
+            Ok(answer) => answer,
+            Err(e) => {
+                let kind = error_kind(&e);
+                let e = noted(&trace, e, false);
+                // Without a network the user waits for the message.
+                let give_up = kind == HttpErrorKind::Connect && trace.never_connects(&self.connector.reached);
+                return Err(if give_up { HttpError::new(HttpErrorKind::Unknown, e) } else { e });
+            }
+        };
+        self.connector.reached.store(true, Relaxed);
         let answer: http::Response<reqwest::Body> = answer.into();
         let (parts, mut body) = answer.into_parts();
         trace.answered(parts.status, &parts.headers);

@@ -17,12 +17,16 @@ use object_store::{
 };
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tfseek::io::Stamp;
 
 /// How long a login without variables may take. It asks a metadata server, which most computers do not have.
 const LOGIN: Duration = Duration::from_secs(3);
+
+/// Options that object_store does not have.
+const OWN_OPTIONS: [&str; 3] = ["user_project", "hf_endpoint", "hf_token"];
 
 /// The login of a bucket, by its variables.
 struct Logins {
@@ -105,6 +109,10 @@ pub(crate) struct Cloud {
     bucket: String,
     settings: Arc<Settings>,
     client: reqwest::Client,
+    /// Set once a server has answered.
+    reached: Arc<AtomicBool>,
+    /// Set for a bucket that may be read and not listed. It refuses what does not exist.
+    unlisted: AtomicBool,
     opened: Mutex<Option<OpenedBucket>>,
     /// The region of a bucket of S3 that its answers named.
     region: Mutex<Option<String>>,
@@ -120,6 +128,8 @@ impl Cloud {
             bucket: address.bucket().to_owned(),
             settings,
             client,
+            reached: Arc::default(),
+            unlisted: AtomicBool::new(false),
             opened: Mutex::default(),
             region: Mutex::default(),
             login: tokio::sync::Mutex::default(),
@@ -134,8 +144,28 @@ impl Cloud {
         }
     }
 
-    /// Lists names that begin with `prefix`.
+    /// Lists names that begin with `prefix`. Of a bucket that may not be listed the one object of this name.
     pub(crate) async fn list(&self, prefix: &str, deep: bool) -> Result<BucketListing, RequestFailure> {
+        let failure = match self.list_all(prefix, deep).await {
+            Err(failure) if failure.cause == Cause::Denied && !deep => failure,
+            result => return result,
+        };
+        let Ok(path) = &path(prefix) else { return Err(failure) };
+        if prefix.is_empty() || prefix.ends_with('/') {
+            return Err(failure);
+        }
+        let head = self.call(|opened, trace| async move {
+            let options = GetOptions { head: true, extensions: traced(&trace), ..GetOptions::default() };
+            opened.objects.get_opts(path, options).await.map(|answer| answer.meta)
+        });
+        let Ok(meta) = head.await else { return Err(failure) };
+        self.unlisted.store(true, Relaxed);
+        let stamp = stamp(meta.size, Some(meta.last_modified), meta.e_tag);
+        Ok(BucketListing { objects: vec![(prefix.to_owned(), stamp)], folders: Vec::new() })
+    }
+
+    /// Lists all names that begin with `prefix`.
+    async fn list_all(&self, prefix: &str, deep: bool) -> Result<BucketListing, RequestFailure> {
         let asked = match self.kind {
             // object_store leaves out the object whose name is the prefix.
             Kind::Azure if !prefix.ends_with('/') => {
@@ -275,6 +305,7 @@ impl Cloud {
         match result.await {
             Ok(result) => result.map(Some),
             Err((failure, _)) if failure.cause == Cause::Missing => Ok(None),
+            Err((failure, _)) if failure.cause == Cause::Denied && self.unlisted.load(Relaxed) => Ok(None),
             Err((failure, _)) => Err(failure),
         }
     }
@@ -335,6 +366,9 @@ impl Cloud {
         if let Some(opened) = &*opened {
             return Ok(opened.clone());
         }
+        if let Some(name) = self.settings.options().find(|name| !is_option(name)) {
+            return Err(RequestFailure::new(Cause::Invalid, format!("unknown storage option {name:?}")));
+        }
         let login = if self.is_given() { Login::Given } else { Login::Anonymous };
         Ok(opened.insert(self.open(login)?.0).clone())
     }
@@ -383,20 +417,23 @@ impl Cloud {
         };
     }
 
-    /// Returns true if the bucket is in a region that was not used yet, and uses it.
+    /// Returns true if the bucket is in another region, and uses that.
     fn moves_to(&self, region: &str) -> bool {
-        let chosen = self.settings.all("AWS_").any(|(name, _)| {
-            let key = canonical(Kind::S3, &name);
-            [AmazonS3ConfigKey::Endpoint, AmazonS3ConfigKey::S3Endpoint]
-                .iter()
-                .any(|endpoint| key.as_deref() == Some(endpoint.as_ref()))
-        });
+        let chosen = |key: AmazonS3ConfigKey| {
+            let mut settings = self.settings.all(S3.prefix);
+            settings.find(|(name, _)| canonical(Kind::S3, name).as_deref() == Some(key.as_ref()))
+        };
+        let has_endpoint = [AmazonS3ConfigKey::Endpoint, AmazonS3ConfigKey::S3Endpoint]
+            .into_iter()
+            .any(|endpoint| chosen(endpoint).is_some());
         let is_region = region.len() < 32 && region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        if self.kind != Kind::S3 || chosen || !is_region {
+        if self.kind != Kind::S3 || has_endpoint || !is_region {
             return false;
         }
         let mut known = self.region.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.as_deref() == Some(region) {
+        let given = chosen(AmazonS3ConfigKey::Region).or_else(|| chosen(AmazonS3ConfigKey::DefaultRegion));
+        let used = known.as_deref().or(given.map(|(_, region)| region)).unwrap_or("us-east-1");
+        if used == region {
             return false;
         }
         *known = Some(region.to_owned());
@@ -419,7 +456,8 @@ impl Cloud {
             retry_timeout: PATIENCE,
             ..RetryConfig::default()
         };
-        let mut connector = Connector { client: self.client.clone(), payer: None };
+        let mut connector =
+            Connector { client: self.client.clone(), payer: None, reached: self.reached.clone() };
         let anonymous = login == Login::Anonymous;
         let settings = &self.settings;
         // Errors of builders repeat values.
@@ -527,6 +565,12 @@ fn check_http(endpoint: Option<&str>, settings: &Settings, variable: &str) -> Re
         }
         _ => Ok(()),
     }
+}
+
+/// Returns true for the name of an option of one of the stores.
+fn is_option(name: &str) -> bool {
+    OWN_OPTIONS.contains(&name)
+        || [Kind::S3, Kind::Google, Kind::Azure].into_iter().any(|kind| canonical(kind, name).is_some())
 }
 
 /// Returns the one name of an option that has several.

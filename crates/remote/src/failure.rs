@@ -3,8 +3,12 @@
 use http::{HeaderMap, StatusCode};
 use std::error::Error as _;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tfseek::error::{Error, ErrorKind, IndexError};
+
+/// How often a first connection is tried.
+const FIRST_CONNECTIONS: u32 = 3;
 
 /// What a failure means for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +108,11 @@ impl Trace {
         if let Some(region) = region.filter(|_| !status.is_success()) {
             seen.region = Some(region.to_owned());
         }
+    }
+
+    /// Returns true if no server has ever answered, and several attempts failed.
+    pub(crate) fn never_connects(&self, reached: &AtomicBool) -> bool {
+        !reached.load(Relaxed) && self.lock().attempts >= FIRST_CONNECTIONS
     }
 
     /// Notes the code in the body of an answer.

@@ -11,6 +11,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::io::Stamp;
 
@@ -25,6 +26,8 @@ const MOVES: usize = 5;
 pub(crate) struct Hub {
     settings: Arc<Settings>,
     client: Client,
+    /// Set once the hub has answered.
+    reached: Arc<AtomicBool>,
     /// `OWNER/NAME`.
     id: String,
     revision: String,
@@ -47,8 +50,8 @@ impl Hub {
         let name = address.bucket().strip_prefix("datasets/").unwrap_or_default();
         let (id, revision) = name.split_once('@').unwrap_or((name, "main"));
         let revision = revision.replace("%2F", "/").replace("%2f", "/");
-        let (commit, resolved) = Default::default();
-        Hub { settings, client, id: id.to_owned(), revision, commit, resolved }
+        let (commit, resolved, reached) = Default::default();
+        Hub { settings, client, id: id.to_owned(), revision, commit, resolved, reached }
     }
 
     fn endpoint(&self) -> &str {
@@ -145,7 +148,7 @@ impl Hub {
         let commit = self.commit.get_or_try_init(|| async {
             let revision = escape(&self.revision, false);
             let url = self.url(&format!("/api/datasets/{}/revision/{revision}", self.id))?;
-            let mut attempts = Attempts::new(&self.settings);
+            let mut attempts = Attempts::new(&self.settings, &self.reached);
             let (answer, _) = self.send(&mut attempts, url, None).await?;
             if !answer.status().is_success() {
                 return Err(self.failure(answer.status(), answer.headers()));
@@ -169,7 +172,7 @@ impl Hub {
         let mut next = Some(self.url(&format!("{path}?recursive={deep}&expand=false"))?);
         let (mut objects, mut folders) = (Vec::new(), BTreeSet::new());
         while let Some(url) = next {
-            let mut attempts = Attempts::new(&self.settings);
+            let mut attempts = Attempts::new(&self.settings, &self.reached);
             let (answer, _) = self.send(&mut attempts, url.clone(), None).await?;
             let code = answer.headers().get("x-error-code").map(|code| code.as_bytes());
             if answer.status() == StatusCode::NOT_FOUND && code == Some(b"EntryNotFound") {
@@ -219,7 +222,7 @@ impl Hub {
             None => (self.commit().await?, None),
         };
         let url = self.url(&format!("/datasets/{}/resolve/{commit}/{}", self.id, escape(key, true)))?;
-        let mut attempts = Attempts::new(&self.settings);
+        let mut attempts = Attempts::new(&self.settings, &self.reached);
         let (answer, at) = self.send(&mut attempts, url, Some("bytes=0-0")).await?;
         let status = answer.status();
         if !status.is_success() && !status.is_redirection() {
@@ -271,7 +274,7 @@ impl Hub {
                     false => Err(RequestFailure::stale("the hub sends another size")),
                 },
             };
-            let answer = match Attempts::new(&self.settings).range(&wanted).await {
+            let answer = match Attempts::new(&self.settings, &self.reached).range(&wanted).await {
                 Ok(bytes) => return Ok(bytes),
                 // Files that are in no large storage may be sent whole.
                 Err(NoRange::Failed(failure))
@@ -303,7 +306,7 @@ impl Hub {
         range: Range<u64>,
         expected: &Stamp,
     ) -> Result<Vec<u8>, RequestFailure> {
-        let mut attempts = Attempts::new(&self.settings);
+        let mut attempts = Attempts::new(&self.settings, &self.reached);
         let answer = attempts.send(|| self.get(url)).await?;
         if answer.status() != StatusCode::OK {
             return Err(self.failure(answer.status(), answer.headers()));
@@ -321,7 +324,7 @@ impl Hub {
     ) -> Result<Option<(Vec<u8>, Stamp)>, RequestFailure> {
         let commit = self.commit().await?;
         let mut url = self.url(&format!("/datasets/{}/resolve/{commit}/{}", self.id, escape(key, true)))?;
-        let mut attempts = Attempts::new(&self.settings);
+        let mut attempts = Attempts::new(&self.settings, &self.reached);
         // The second is the address that the hub gave, which gets no token.
         for _ in 0..2 {
             let (answer, at) = self.send(&mut attempts, url, None).await?;

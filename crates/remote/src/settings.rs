@@ -97,6 +97,11 @@ impl Settings {
         option.or_else(|| variables.iter().find_map(|name| self.variable(name)))
     }
 
+    /// Returns the names of the options.
+    pub(crate) fn options(&self) -> impl Iterator<Item = &str> {
+        self.options.keys().map(String::as_str)
+    }
+
     /// Returns the variables whose names begin with `prefix`, in lower case, and then the options, which precede them.
     pub(crate) fn all(&self, prefix: &str) -> impl Iterator<Item = (String, &str)> {
         let variables = self.variables.iter().filter(move |(name, _)| name.starts_with(prefix));

@@ -8,10 +8,12 @@ use chrono::{DateTime, Utc};
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, Url};
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tfseek::io::Stamp;
+use tfseek::io::{Stamp, bare_url};
 
 /// The first and the longest pause before a request is repeated.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(15)];
@@ -19,14 +21,16 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1
 /// The attempts of one request.
 pub(crate) struct Attempts {
     pub(crate) trace: Trace,
+    reached: Arc<AtomicBool>,
     left: usize,
     pause: Duration,
     since: Instant,
 }
 
 impl Attempts {
-    pub(crate) fn new(settings: &Settings) -> Attempts {
-        Attempts { trace: Trace::default(), left: settings.retries, pause: PAUSES[0], since: Instant::now() }
+    pub(crate) fn new(settings: &Settings, reached: &Arc<AtomicBool>) -> Attempts {
+        let (trace, reached) = (Trace::default(), reached.clone());
+        Attempts { trace, reached, left: settings.retries, pause: PAUSES[0], since: Instant::now() }
     }
 
     /// Waits before the next attempt.
@@ -55,6 +59,7 @@ impl Attempts {
         loop {
             match build().send().await {
                 Ok(answer) => {
+                    self.reached.store(true, Relaxed);
                     self.trace.answered(answer.status(), answer.headers());
                     let status = answer.status();
                     let for_a_while = status.is_server_error()
@@ -66,6 +71,10 @@ impl Attempts {
                 }
                 Err(e) => {
                     self.trace.broke(&e, false);
+                    // Without a network the user waits for the message.
+                    if e.is_connect() && self.trace.never_connects(&self.reached) {
+                        return Err(RequestFailure::new(Cause::Other, self.trace.seen().text()));
+                    }
                     self.again(None).await?;
                 }
             }
@@ -230,14 +239,22 @@ pub(crate) struct Web {
     root: String,
     settings: Arc<Settings>,
     client: Client,
+    /// Set once the server has answered.
+    reached: Arc<AtomicBool>,
+    /// The paths that were listed with a query, which may be a signature, and with it. Messages and names of shards have none.
+    queries: Mutex<HashMap<String, String>>,
 }
 
 impl Web {
     pub(crate) fn new(address: Address<'_>, settings: Arc<Settings>, client: Client) -> Web {
-        Web { root: address.root.to_owned(), settings, client }
+        let (reached, queries) = Default::default();
+        Web { root: address.root.to_owned(), settings, client, reached, queries }
     }
 
+    /// Returns the URL of an object, with the query that it was listed with if it is given without one.
     fn url(&self, key: &str) -> Result<Url, RequestFailure> {
+        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = queries.get(key).map_or(key, String::as_str);
         let invalid = |_| RequestFailure::new(Cause::Invalid, "the URL is invalid");
         Url::parse(&format!("{}/{key}", self.root)).map_err(invalid)
     }
@@ -249,7 +266,7 @@ impl Web {
             return unsupported("a web server has no listings");
         }
         let url = &self.url(key)?;
-        let mut attempts = Attempts::new(&self.settings);
+        let mut attempts = Attempts::new(&self.settings, &self.reached);
         let answer = attempts.send(|| self.client.request(Method::HEAD, url.clone())).await?;
         let found = match answer.status() {
             status if status.is_success() => {
@@ -268,7 +285,7 @@ impl Web {
         let found = match found {
             Some(found) => found,
             None => {
-                let mut attempts = Attempts::new(&self.settings);
+                let mut attempts = Attempts::new(&self.settings, &self.reached);
                 let answer =
                     attempts.send(|| self.client.get(url.clone()).header(RANGE, "bytes=0-0")).await?;
                 let range = answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
@@ -281,6 +298,13 @@ impl Web {
                 }
             }
         };
+        let name = bare_url(&format!("{}/{key}", self.root));
+        if let Some(path) = name.splitn(4, '/').nth(3)
+            && path != key
+        {
+            let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+            queries.insert(path.to_owned(), key.to_owned());
+        }
         Ok(BucketListing { objects: vec![(key.to_owned(), found)], folders: Vec::new() })
     }
 
@@ -311,7 +335,7 @@ impl Web {
                 }
             },
         };
-        match Attempts::new(&self.settings).range(&wanted).await {
+        match Attempts::new(&self.settings, &self.reached).range(&wanted).await {
             Ok(bytes) => Ok(bytes),
             Err(NoRange::Failed(failure)) => Err(failure),
             Err(NoRange::Status(answer)) => Err(refused(answer.status(), "")),
@@ -324,7 +348,7 @@ impl Web {
         limit: u64,
     ) -> Result<Option<(Vec<u8>, Stamp)>, RequestFailure> {
         let url = &self.url(key)?;
-        let mut attempts = Attempts::new(&self.settings);
+        let mut attempts = Attempts::new(&self.settings, &self.reached);
         let answer = attempts.send(|| self.client.get(url.clone())).await?;
         match answer.status() {
             StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),

@@ -89,6 +89,11 @@ fn an_error_names_the_variables_and_no_value() {
     set(&mut options, "AWS_ACCESS_KEY_ID", "AKIDOTHER");
     let text = case.open_all(Arc::new(RemoteStore::new(options))).unwrap_err().to_string();
     assert!(text.contains("the settings of S3 are invalid") && !text.contains("AKIDOTHER"), "{text}");
+    let mut options = case.remote();
+    options.storage_options = vec![("acces_key_id".to_owned(), KEY.to_owned())];
+    let text = case.open_all(Arc::new(RemoteStore::new(options))).unwrap_err().to_string();
+    assert!(text.contains("unknown storage option \"acces_key_id\""), "{text}");
+    assert_no_secret(&text);
     // A bucket that was public becomes private: the login is looked for then, once.
     let case = Case::new("s3");
     let ds = case.open_all(case.store()).unwrap();
@@ -163,4 +168,18 @@ fn the_token_of_the_hub_is_used_at_once_and_stays_there() {
     case.server.fail("tree", Fault::Status(403), 1);
     let text = case.open_all(case.store()).unwrap_err().to_string();
     assert_no_secret(&text);
+}
+
+#[test]
+fn buckets_that_may_not_be_listed_are_read_by_name() {
+    for scheme in ["s3", "gs", "az"] {
+        let case = Case::new(scheme);
+        case.server.refuse_lists();
+        let ds = case.open(NAMES[0]).unwrap();
+        assert_eq!((labels(&ds), ds.warnings().len()), ((0..60).collect(), 0), "{:?}", ds.warnings());
+        for name in ["train-*", "none.tfrecord", ""] {
+            let text = case.open(name).unwrap_err().to_string();
+            assert!(text.contains("403 Forbidden: AccessDenied (no login"), "{text}");
+        }
+    }
 }

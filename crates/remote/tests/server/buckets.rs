@@ -19,6 +19,7 @@ impl Shared {
                 let stored = state.set(&name, request.body.clone());
                 answer(200, "").with("ETag", stored.tag).with("Last-Modified", http_time(stored.time))
             }
+            "GET" if lists && state.no_lists => error(403, "AccessDenied"),
             "GET" if lists => {
                 state.counts.lists += 1;
                 list(&state, &bucket, request)
@@ -34,6 +35,7 @@ impl Shared {
                 }
                 match state.objects.get(&name) {
                     Some(stored) => object(request, stored),
+                    None if state.no_lists => error(403, "AccessDenied"),
                     None => error(404, "NoSuchKey"),
                 }
             }

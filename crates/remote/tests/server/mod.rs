@@ -3,8 +3,7 @@
 //!
 //! Objects are at `/BUCKET/KEY` in all of them. Those of the bucket `hub` are also the files of the repository `owner/name`.
 
-// Each test binary uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 mod answers;
 mod buckets;
@@ -92,6 +91,8 @@ pub(crate) struct State {
     pub(crate) signatures: u64,
     /// True if servers answer ranges only, and no HEAD.
     pub(crate) no_head: bool,
+    /// True if buckets may not be listed. What does not exist is then refused.
+    pub(crate) no_lists: bool,
 }
 
 pub(crate) struct Shared {
@@ -181,6 +182,10 @@ impl Server {
     pub(crate) fn expire_signatures(&self) {
         let mut state = self.state();
         state.expired = state.signatures + 1;
+    }
+
+    pub(crate) fn refuse_lists(&self) {
+        self.state().no_lists = true;
     }
 
     pub(crate) fn refuse_heads(&self) {
