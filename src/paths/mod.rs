@@ -47,11 +47,12 @@ use natural::natural_cmp;
 use set::FoundShard;
 
 use crate::error::{Error, PathsError, Result};
-use crate::io::Storage;
+use crate::io::{Storage, Store};
 use crate::warning::Warning;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The shards of a dataset, given as one path or pattern or as a list of them.
 ///
@@ -118,10 +119,23 @@ pub fn resolve_with_warnings(
     paths: impl IntoPaths,
     allow_missing: bool,
 ) -> Result<(Vec<PathBuf>, Vec<Warning>)> {
-    resolve_in(&Storage::default(), paths, allow_missing)
+    resolve_in_store(None, paths, allow_missing)
 }
 
-/// Returns the shards that `paths` match, as [`resolve_with_warnings`] does. URLs are those of the store, and get names without their query.
+/// Returns the shards that `paths` match, as [`resolve_with_warnings`] does. URLs are those of the store, and get names without their query: a store should
+/// know them also by these.
+///
+/// # Errors
+/// Errors of [`resolve`], and of [`Store::list`].
+pub fn resolve_in_store(
+    store: Option<Arc<dyn Store>>,
+    paths: impl IntoPaths,
+    allow_missing: bool,
+) -> Result<(Vec<PathBuf>, Vec<Warning>)> {
+    resolve_in(&store.map_or_else(Storage::default, Storage::with_store), paths, allow_missing)
+}
+
+/// Returns the shards that `paths` match, as [`resolve_in_store`] does.
 pub(crate) fn resolve_in(
     storage: &Storage,
     paths: impl IntoPaths,

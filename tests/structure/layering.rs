@@ -196,6 +196,7 @@ const WORKSPACE: [(&str, &[&str]); 10] = [
             "tfseek_cli",
             "tfseek_convert",
             "tfseek_image",
+            "tfseek_remote",
             "tfseek_tfds",
             "tfseek_tools",
             "tfseek_view",

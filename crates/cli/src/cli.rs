@@ -18,7 +18,7 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
 ('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, grep, schema, \
-stats, parse, digest, verify, validate, info, unpack. Only local files are read, not gs:// or s3:// addresses.
+stats, parse, digest, verify, validate, info, unpack. Most verbs read local files only, not gs:// or s3:// addresses.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 

@@ -8,6 +8,7 @@ use crate::features;
 use crate::output::NumberedRecord;
 use crate::progress;
 use crate::split::SplitPath;
+use crate::store;
 use crate::warnings;
 use indicatif::ProgressBar;
 use std::collections::HashMap;
@@ -102,7 +103,8 @@ pub(crate) fn open(
     let bar = match split {
         Some(_) => progress::byte_count(global, "indexing"),
         None => {
-            let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
+            let (resolved, _) =
+                tfseek::paths::resolve_in_store(store::store(), &paths.paths, paths.allow_missing)?;
             progress::bytes(global, "indexing", progress::total_size(&resolved))
         }
     };

@@ -13,6 +13,7 @@
 //! file systems without files that have no name, and for a moment while it replaces a file, it has a temporary name (`.tmp-` and 16 hex
 //! digits), which then remains.
 
+use crate::store;
 use std::io;
 use std::path::Path;
 use tfseek::error::{Build, IndexError, PathsError, Remedy};
@@ -110,7 +111,13 @@ pub(crate) fn message(e: &Error) -> String {
             Some(hint) => hint,
             None => return e.to_string(),
         },
-        None => return format!("{e}{}", excerpt(e)),
+        None => match e.kind() {
+            ErrorKind::Paths(why) => match store::refused(why) {
+                Some(hint) => hint.into(),
+                None => return e.to_string(),
+            },
+            _ => return format!("{e}{}", excerpt(e)),
+        },
     };
     format!("{e} ({hint})")
 }

@@ -24,6 +24,7 @@ mod random;
 mod records;
 mod share;
 mod split;
+mod store;
 mod text;
 mod tfds;
 mod times;
@@ -71,6 +72,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut console = Console::new(&global);
     console.set_can_skip(damage == Some(DamageChoice::Raise));
     let console_ref = &mut console;
+    store::allow(matches!(
+        verb,
+        Verb::Info(_) | Verb::Head(_) | Verb::Get(_) | Verb::Sample(_) | Verb::Schema(_) | Verb::Verify(_)
+    ));
     let outcome = match verb {
         Verb::Demo(args) => verbs::demo::run(&args, &global, console_ref),
         Verb::Index(args) => verbs::index::run(&args, &global, console_ref),

@@ -1,6 +1,7 @@
 //! Progress bars on standard error, drawn on a terminal or with `--progress`.
 
 use crate::args::GlobalArgs;
+use crate::store;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -74,7 +75,7 @@ pub(crate) struct FileProgress<'a> {
 impl FileProgress<'_> {
     /// `is_plain` is true for an uncompressed file. The bar advances by a compressed file at its end.
     pub(crate) fn new<'a>(bar: &'a ProgressBar, path: &Path, is_plain: bool) -> FileProgress<'a> {
-        let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+        let size = store::size(path).unwrap_or(0);
         FileProgress { bar, size, reported: 0, is_plain }
     }
 
@@ -95,7 +96,7 @@ impl FileProgress<'_> {
 
 /// Returns the total size of files in bytes. A file whose size is not available counts as 0.
 pub(crate) fn total_size(paths: &[impl AsRef<Path>]) -> u64 {
-    paths.iter().filter_map(|p| std::fs::metadata(p).ok()).map(|m| m.len()).sum()
+    paths.iter().filter_map(|path| store::size(path.as_ref())).sum()
 }
 
 /// A draw target that prints plain lines to standard error.

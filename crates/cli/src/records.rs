@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::NumberedRecord;
 use crate::split::{InputFile, SplitPath};
+use crate::store;
 use crate::warnings;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -169,17 +170,17 @@ fn indexed(path: &Path, read: ReadArgs) -> Option<u64> {
     opened.indexes.first().map(index::Index::len)
 }
 
-/// Returns true for a regular file, which can be opened again and read by number; false for a pipe or a device.
+/// Returns true for a regular file or an object, which can be opened again and read by number; false for a pipe or a device.
 pub(crate) fn is_regular(path: &Path) -> bool {
     type_is_regular(path).unwrap_or(false)
 }
 
-/// Returns true for a regular file.
+/// Returns true for a regular file or an object.
 ///
 /// # Errors
 /// I/O errors, e.g. for a missing file.
 pub(crate) fn type_is_regular(path: &Path) -> io::Result<bool> {
-    Ok(path != Path::new(STDIN) && std::fs::metadata(path)?.is_file())
+    Ok(path != Path::new(STDIN) && (store::is_object(path) || std::fs::metadata(path)?.is_file()))
 }
 
 /// Opens a file, a part of one, or standard input.
@@ -218,7 +219,7 @@ pub(crate) fn resolve_files(
     allow_missing: bool,
     console: &mut Console,
 ) -> tfseek::Result<Vec<PathBuf>> {
-    let (paths, warnings) = tfseek::paths::resolve_with_warnings(paths, allow_missing)?;
+    let (paths, warnings) = tfseek::paths::resolve_in_store(store::store(), paths, allow_missing)?;
     warnings::print(&warnings, console);
     Ok(paths)
 }

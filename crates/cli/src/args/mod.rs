@@ -9,6 +9,7 @@ pub(crate) use share::ShareArgs;
 pub(crate) use words::{MARK, unmarked};
 
 use crate::kept;
+use crate::store;
 use clap::{Args, ValueEnum};
 use std::num::ParseIntError;
 use std::path::PathBuf;
@@ -203,7 +204,13 @@ impl LimitArgs {
     pub(crate) fn stream(self) -> StreamOptions {
         let default = StreamOptions::default();
         let max_record = self.max_record.unwrap_or(default.max_record);
-        StreamOptions { tail: self.tail.into(), on_warning: Some(kept::of_stream), max_record, ..default }
+        StreamOptions {
+            tail: self.tail.into(),
+            on_warning: Some(kept::of_stream),
+            max_record,
+            store: store::store(),
+            ..default
+        }
     }
 
     /// Returns the options for files that are followed.
@@ -219,7 +226,11 @@ impl LimitArgs {
 
     /// Returns the options of indexes.
     pub(crate) fn index(self) -> IndexOptions {
-        IndexOptions::new().tail(self.tail.into())
+        let options = IndexOptions::new().tail(self.tail.into());
+        match store::store() {
+            Some(store) => options.store(store),
+            None => options,
+        }
     }
 
     /// Returns the options of a dataset with these options of its indexes.

@@ -8,6 +8,7 @@ use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome, code_of};
 use crate::features;
 use crate::output::Printer;
+use crate::store;
 use clap::Args;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -88,7 +89,7 @@ const NUMBERS: &str = "`7`, `-1` for the last, `3,7`, `10:20`, `10:`, `:10`";
 fn check_paths(paths: &[OsString], numbers: &[Option<Vec<RecordRange>>]) -> Outcome {
     let mut after_number = false;
     for (word, ranges) in paths.iter().zip(numbers).skip(1) {
-        let exists = Path::new(word).exists();
+        let exists = Path::new(word).exists() || store::is_object(Path::new(word));
         let number_like = word.to_str().is_some_and(|text| {
             text.starts_with(|c: char| c.is_ascii_digit() || "-:".contains(c))
                 && !text.contains(['*', '?', '[', '{', '@'])

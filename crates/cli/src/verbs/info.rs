@@ -12,6 +12,7 @@ use crate::features;
 use crate::progress;
 use crate::records::{self, Records};
 use crate::split::InputFile;
+use crate::store;
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::warnings;
@@ -167,7 +168,7 @@ impl FileSummary {
     fn new(path: &Path) -> FileSummary {
         FileSummary {
             path: records::name(path),
-            size: std::fs::metadata(path).ok().filter(|_| records::is_regular(path)).map(|m| m.len()),
+            size: store::size(path).filter(|_| records::is_regular(path)),
             compression: None,
             kind: "unknown",
             looks_like: None,
@@ -191,8 +192,7 @@ impl FileSummary {
         self.warnings.extend(known.warnings.iter().cloned());
         let index = &known.index;
         if let Some(index) = index {
-            let file = index.file().and_then(|file| std::fs::metadata(file).ok());
-            self.index_bytes = file.map(|file| file.len());
+            self.index_bytes = index.file().and_then(store::size);
             let checkpoints = index.checkpoint_spacing()?;
             self.inflated =
                 checkpoints.map(|checkpoints| Inflated { bytes: index.stream_end(), checkpoints });

@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, RecordNumbers, STDIN};
 use crate::split::InputFile;
+use crate::store;
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::{progress, verbs::salvage, warnings};
@@ -77,7 +78,9 @@ fn verify(
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
     let kind = if args.decode { args.inspect.kind } else { PayloadKind::Raw };
     let limit = args.inspect.limit;
-    let is_stream = |path: &InputFile| path.path() == Path::new(STDIN) || path.part().is_some();
+    // Objects are streams, too: their damaged ranges are not listed.
+    let is_stream =
+        |path: &InputFile| path.path() == Path::new(STDIN) || path.part().is_some() || store::is_object(path);
     if paths.iter().any(is_stream) {
         let each = |path: &InputFile| -> Outcome<_> {
             Ok(match records::stream(path, limit.into()) {

@@ -1,0 +1,142 @@
+//! URLs of objects, for the verbs that read them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tfseek::error::PathsError;
+use tfseek::io::Store;
+
+/// Set for the verbs that read objects.
+static ALLOWED: AtomicBool = AtomicBool::new(false);
+
+/// Sets whether the verb of this run reads objects.
+pub(crate) fn allow(allowed: bool) {
+    ALLOWED.store(allowed, Relaxed);
+}
+
+/// Returns the store of all URLs. `None` for verbs that read files only.
+pub(crate) fn store() -> Option<Arc<dyn Store>> {
+    if ALLOWED.load(Relaxed) { remote::store() } else { None }
+}
+
+/// Returns true if a path is a URL of the store.
+pub(crate) fn is_object(path: &Path) -> bool {
+    path.to_str().is_some_and(|url| remote::has(url) && store().is_some())
+}
+
+/// Returns the number of bytes of a file or an object. `None` if there is none.
+pub(crate) fn size(path: &Path) -> Option<u64> {
+    match (path.to_str(), store()) {
+        (Some(url), Some(store)) if is_object(path) => {
+            let listing = store.list(url, false).ok()?;
+            let name = tfseek::io::bare_url(url);
+            let found = listing.objects.iter().find(|object| tfseek::io::bare_url(&object.url) == name);
+            found.map(|object| object.stamp.size)
+        }
+        _ => std::fs::metadata(path).ok().map(|meta| meta.len()),
+    }
+}
+
+/// Returns the hint for an address that is refused.
+pub(crate) fn refused(e: &PathsError) -> Option<&'static str> {
+    match e {
+        PathsError::NotLocal { scheme, .. } if scheme.eq_ignore_ascii_case("file") => None,
+        PathsError::NotLocal { .. } if !cfg!(feature = "remote") => {
+            Some("this tfseek was built without the feature `remote`")
+        }
+        PathsError::NotLocal { address, .. } if remote::has(address) => {
+            Some("get, head, info, sample, schema and verify read such addresses")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(not(feature = "remote"))]
+mod remote {
+    use std::sync::Arc;
+    use tfseek::io::Store;
+
+    pub(super) fn store() -> Option<Arc<dyn Store>> {
+        None
+    }
+
+    pub(super) fn has(_: &str) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "remote")]
+mod remote {
+    use std::collections::HashMap;
+    use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+    use tfseek::io::{Listing, Object, Region, Source, Stamp, Store};
+    use tfseek_remote::{RemoteOptions, RemoteStore};
+
+    pub(super) fn store() -> Option<Arc<dyn Store>> {
+        static STORE: OnceLock<Arc<OneRun>> = OnceLock::new();
+        let new = || {
+            let store = RemoteStore::new(RemoteOptions::default());
+            Arc::new(OneRun { store, listed: Mutex::default() })
+        };
+        Some(STORE.get_or_init(new).clone())
+    }
+
+    pub(super) fn has(url: &str) -> bool {
+        RemoteStore::has(url)
+    }
+
+    /// The store of one run of the command. It lists nothing twice.
+    #[derive(Debug)]
+    struct OneRun {
+        store: RemoteStore,
+        /// Listings by prefix and depth.
+        listed: Mutex<HashMap<(String, bool), Arc<Listing>>>,
+    }
+
+    impl OneRun {
+        /// Returns a listing that has the objects of this prefix, if there is one.
+        fn known(&self, prefix: &str, deep: bool) -> Option<Arc<Listing>> {
+            let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = listed.get(&(prefix.to_owned(), deep)) {
+                return Some(known.clone());
+            }
+            // A web server knows the object of the prefix only.
+            if prefix.starts_with("http") {
+                return None;
+            }
+            let folder = prefix.rfind('/').map_or(0, |at| at + 1);
+            let wider = (folder..prefix.len()).rev().filter_map(|end| prefix.get(..end));
+            wider.filter_map(|wider| listed.get(&(wider.to_owned(), deep)).cloned()).next()
+        }
+    }
+
+    impl Store for OneRun {
+        fn list(&self, prefix: &str, deep: bool) -> tfseek::Result<Listing> {
+            let known = match self.known(prefix, deep) {
+                Some(known) => known,
+                None => {
+                    let new = Arc::new(self.store.list(prefix, deep)?);
+                    let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+                    listed.insert((prefix.to_owned(), deep), new.clone());
+                    new
+                }
+            };
+            let objects = known.objects.iter().filter(|object| object.url.starts_with(prefix));
+            let folders = known.folders.iter().filter(|folder| folder.starts_with(prefix));
+            Ok(Listing { objects: objects.cloned().collect(), folders: folders.cloned().collect() })
+        }
+
+        fn open(&self, object: &Object) -> tfseek::Result<Arc<dyn Source>> {
+            self.store.open(object)
+        }
+
+        fn small(&self, url: &str, limit: u64) -> tfseek::Result<Option<(Region, Stamp)>> {
+            self.store.small(url, limit)
+        }
+
+        fn put(&self, url: &str, bytes: &[u8]) -> tfseek::Result<()> {
+            self.listed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.store.put(url, bytes)
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Verbs over URLs: the same output as over files.
+
+mod common;
+#[path = "../../remote/tests/server/mod.rs"]
+mod server;
+
+use common::{Folder, Ran};
+use server::{Fault, Server};
+use std::process::{Command, Stdio};
+
+/// A folder, and a server with the same files.
+struct Served {
+    dir: Folder,
+    server: Server,
+}
+
+const NAMES: [&str; 2] = ["train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord"];
+
+impl Served {
+    fn new() -> Served {
+        let served = Served { dir: Folder::new(), server: Server::start() };
+        for (name, labels) in NAMES.iter().zip([0..30, 30..50]) {
+            served.dir.shard(name, common::labels(labels));
+            served.put(name);
+        }
+        served
+    }
+
+    /// Sends a file of the folder to the server.
+    fn put(&self, name: &str) {
+        let bytes = std::fs::read(self.dir.path(name)).unwrap();
+        self.server.set(&format!("bucket/data/{name}"), bytes.clone());
+        self.server.set(&format!("hub/data/{name}"), bytes);
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.dir.command(args);
+        for name in ["AWS_ENDPOINT_URL", "GOOGLE_BASE_URL", "AZURE_STORAGE_ENDPOINT", "HF_ENDPOINT"] {
+            command.env(name, self.server.url());
+        }
+        command.env("AWS_ALLOW_HTTP", "true").env("AZURE_ALLOW_HTTP", "true");
+        command
+            .env("AZURE_STORAGE_ACCOUNT_NAME", "account")
+            .env("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1");
+        command.env("HOME", self.dir.path("home"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        let child = self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Ran::of(common::output_of(child))
+    }
+
+    /// Returns the folders of the same files: URLs that end in `/`.
+    fn roots(&self) -> [String; 5] {
+        let web = format!("{}/bucket/data/", self.server.url());
+        let [s3, gs, az] = ["s3", "gs", "az"].map(|scheme| format!("{scheme}://bucket/data/"));
+        [s3, gs, az, web, "hf://datasets/owner/name/data/".to_owned()]
+    }
+}
+
+#[test]
+fn verbs_print_what_they_print_of_files() {
+    let served = Served::new();
+    for root in served.roots() {
+        for (verb, rest) in [
+            // It builds the indexes, from which `head` knows the numbers of records in all files.
+            ("get", &["2", "-1", "3:5"][..]),
+            ("head", &["-n", "3"]),
+            ("head", &["-f", "json", "--where", "label > 25"]),
+            ("sample", &["-n", "5"]),
+            ("schema", &[]),
+            ("verify", &[]),
+            ("verify", &["--json", "--decode"]),
+        ] {
+            let args = |at: &str| {
+                let paths = NAMES.map(|name| format!("{at}{name}"));
+                let words = [verb.to_owned()].into_iter().chain(paths);
+                words.chain(rest.iter().map(|word| (*word).to_owned())).collect::<Vec<_>>()
+            };
+            let run = |at: &str| served.run(&args(at).iter().map(String::as_str).collect::<Vec<_>>());
+            let (files, objects) = (run(""), run(&root));
+            assert_eq!(objects.out.replace(&root, ""), files.out, "{verb} {root}: {}", objects.err);
+            assert_eq!(
+                (objects.code, objects.err.replace(&root, "")),
+                (files.code, files.err),
+                "{verb} {root}"
+            );
+        }
+        let ran = served.run(&["info", &format!("{root}{}", NAMES[0])]);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        let file = served.run(&["info", NAMES[0]]);
+        let lines = |ran: &Ran| {
+            ran.out.lines().filter(|line| !line.contains("index ")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&ran)[1..], lines(&file)[1..], "{root}");
+        if !root.starts_with("http") {
+            let ran = served.run(&["get", &format!("{root}train-*"), "40"]);
+            assert_eq!(ran.out.replace(&root, ""), served.run(&["get", NAMES[0], NAMES[1], "40"]).out);
+        }
+    }
+    // The index is in the cache, and nothing was written.
+    assert_eq!(served.server.counts().puts, 0);
+}
+
+#[test]
+fn the_first_records_of_a_large_object_need_few_bytes_and_requests() {
+    let served = Served::new();
+    let mut bytes = std::fs::read(served.dir.path(NAMES[0])).unwrap();
+    for _ in 0..3 {
+        tfseek::frame::put_record(&mut bytes, &vec![1; 20 << 20]).unwrap();
+    }
+    served.server.set("bucket/large.tfrecord", bytes);
+    for url in
+        ["s3://bucket/large.tfrecord".to_owned(), format!("{}/bucket/large.tfrecord", served.server.url())]
+    {
+        served.server.counts();
+        let ran = served.run(&["head", "-n", "5", &url]);
+        assert_eq!((ran.code, ran.out.lines().count() > 5), (0, true), "{}", ran.err);
+        let counts = served.server.counts();
+        // One listing, or one HEAD.
+        assert_eq!(counts.lists + counts.heads, 1, "{counts:?}");
+        assert!(counts.bytes < 1 << 20, "{counts:?}");
+    }
+}
+
+#[test]
+fn signed_urls_are_not_printed() {
+    let served = Served::new();
+    served.server.refuse_heads();
+    let url = format!("{}/bucket/data/{}?X-Signature=secret", served.server.url(), NAMES[0]);
+    for verb in ["head", "info", "verify", "schema", "sample"] {
+        let ran = served.run(&[verb, &url]);
+        assert_eq!(ran.code, 0, "{verb}: {}", ran.err);
+        assert!(
+            !ran.out.contains("secret") && !ran.err.contains("secret"),
+            "{verb}: {} {}",
+            ran.out,
+            ran.err
+        );
+    }
+    assert_eq!(served.run(&["get", &url, "29"]).code, 0);
+    let log = served.server.log();
+    assert!(
+        log.iter().filter(|line| line.contains(".tfrecord?")).all(|line| line.contains("secret")),
+        "{log:#?}"
+    );
+}
+
+#[test]
+fn errors_have_one_line() {
+    let served = Served::new();
+    let fails = |args: &[&str], code: i32, texts: &[&str]| {
+        let ran = served.run(args);
+        assert_eq!((ran.code, ran.err.lines().count()), (code, 1), "{args:?}: {}", ran.err);
+        texts.iter().for_each(|text| assert!(ran.err.contains(text), "{args:?}: {}", ran.err));
+    };
+    fails(&["head", "s3://bucket/none.tfrecord"], 3, &["s3://bucket/none.tfrecord: no such object"]);
+    fails(&["head", "s3://bucket/data/x-*"], 3, &["s3://bucket/data/x-*"]);
+    fails(
+        &["head", "hf://datasets/owner/other/x"],
+        3,
+        &["no such repository, or it is private; no token: HF_TOKEN"],
+    );
+    fails(
+        &["cat", "s3://bucket/data/x"],
+        2,
+        &["expected a local path", "get, head, info, sample, schema and verify read"],
+    );
+    fails(&["head", "hdfs://x/y"], 3, &["hdfs://x/y: unknown scheme, expected one of s3"]);
+    served.server.private("bucket");
+    fails(&["head", "s3://bucket/data/x"], 3, &["403 Forbidden: AccessDenied (no login: AWS_ACCESS_KEY_ID"]);
+    served.server.fail("hub", Fault::Status(500), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_a_stalled_request() {
+    let served = Served::new();
+    served.server.fail(
+        "GET /bucket/data/train-00000",
+        Fault::Stall(std::time::Duration::from_secs(20)),
+        1000,
+    );
+    let mut command = served.dir.interruptible(&["head", &format!("s3://bucket/data/{}", NAMES[0])]);
+    command.env("AWS_ENDPOINT_URL", served.server.url()).env("AWS_ALLOW_HTTP", "true");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while served.server.counts().gets == 0
+        && !served.server.log().iter().any(|line| line.contains("GET /bucket/data/train"))
+    {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let start = std::time::Instant::now();
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    common::ended(&mut child);
+    assert!(start.elapsed() < std::time::Duration::from_millis(500), "{:?}", start.elapsed());
+}
