@@ -36,7 +36,7 @@ fn fork_and_read(scheme: &'static str) {
     let busy = {
         let ds = ds.clone();
         std::thread::spawn(move || {
-            for _ in 0..10 {
+            for _ in 0..3 {
                 assert_eq!(labels(&ds).len(), 100)
             }
         })
