@@ -62,6 +62,7 @@ test:
 		$(CARGO) check -p tfseek --lib --no-default-features --features json; \
 	fi
 	$(CARGO) test --workspace
+	$(CARGO) test -p tfseek-cli --features remote --test remote
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny check bans licenses sources; \

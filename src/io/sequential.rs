@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The most bytes that are announced ahead of a read, and those of a range that will be read to its end.
-pub(crate) const AHEAD: u64 = 8 << 20;
+pub(crate) const AHEAD: u64 = 32 << 20;
 /// Bytes that are announced ahead of the first read of a scan, which skips large records.
 pub(crate) const AHEAD_OF_SCAN: u64 = 1 << 20;
 /// Bytes that are announced ahead of the first read, if the reader may stop soon.
 pub(crate) const AHEAD_OF_FIRST: u64 = 256 << 10;
-/// Bytes of an announcement.
-const STEP: u64 = 1 << 20;
+/// The most bytes of an announcement.
+const STEP: u64 = 2 << 20;
+/// Reads at larger distances do not follow one another.
+const NEAR: u64 = 1 << 20;
 
 /// A source that is mostly read in order, by [`Read`] or at offsets. The bytes after a read are announced.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ impl Sequential {
     /// Announces the bytes after a read, if the reads before it were near.
     fn announce(&self, read: Range<u64>) {
         let before = self.read.swap(read.end, Relaxed);
-        if read.start.abs_diff(before) > STEP {
+        if read.start.abs_diff(before) > NEAR {
             self.first.store(read.start, Relaxed);
             return;
         }

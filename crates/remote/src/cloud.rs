@@ -426,7 +426,8 @@ impl Cloud {
         let has_endpoint = [AmazonS3ConfigKey::Endpoint, AmazonS3ConfigKey::S3Endpoint]
             .into_iter()
             .any(|endpoint| chosen(endpoint).is_some());
-        let is_region = region.len() < 32 && region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let is_region =
+            (1..32).contains(&region.len()) && region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         if self.kind != Kind::S3 || has_endpoint || !is_region {
             return false;
         }
@@ -622,4 +623,46 @@ fn failure(e: object_store::Error, trace: &Trace) -> RequestFailure {
         _ => seen.text(),
     };
     RequestFailure::new(cause, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::RemoteOptions;
+
+    fn bucket(variables: &[(&str, &str)]) -> Cloud {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let variables = Some(variables.iter().map(pair).collect());
+        let settings = Arc::new(Settings::new(RemoteOptions { variables, ..RemoteOptions::default() }));
+        let client = crate::clients::client(&settings, 0).unwrap();
+        Cloud::new(Address::of("s3://bucket/x").unwrap(), settings, client)
+    }
+
+    #[test]
+    fn a_bucket_in_another_region_is_followed_once() {
+        let cloud = bucket(&[]);
+        cloud.opened().unwrap();
+        // Answers name the region also where it is the right one.
+        assert!(!cloud.moves_to("us-east-1"));
+        assert!(cloud.moves_to("eu-west-1") && !cloud.moves_to("eu-west-1"));
+        assert_eq!(cloud.region.lock().unwrap().as_deref(), Some("eu-west-1"));
+        assert!(cloud.opened().unwrap().login == Login::Anonymous);
+        assert!(!bucket(&[("AWS_REGION", "eu-west-1")]).moves_to("eu-west-1"));
+        assert!(bucket(&[("AWS_DEFAULT_REGION", "eu-west-1")]).moves_to("eu-west-2"));
+        for region in ["https://host", "", "a.b"] {
+            assert!(!bucket(&[]).moves_to(region), "{region}");
+        }
+        // Another server has no such regions.
+        assert!(!bucket(&[("AWS_ENDPOINT_URL", "https://host")]).moves_to("eu-west-1"));
+    }
+
+    #[test]
+    fn all_names_of_a_login_count() {
+        for name in ["AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SKIP_SIGNATURE"] {
+            assert!(bucket(&[(name, "x")]).is_given(), "{name}");
+        }
+        for name in ["AWS_REGION", "AWS_ENDPOINT_URL", "AWS_SESSION_TOKEN", "GOOGLE_SERVICE_ACCOUNT"] {
+            assert!(!bucket(&[(name, "x")]).is_given(), "{name}");
+        }
+    }
 }
