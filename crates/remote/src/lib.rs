@@ -17,6 +17,7 @@
 //! * Requests that fail for a while are repeated: 5xx, 429, connections that break, also in a body. The error has the last answer and the
 //!   number of attempts. It has no credential, and not the query or user of a URL.
 //! * Announced ranges are merged to pieces of at most 8 MiB, fetched in the order of their need, and kept until they are read.
+//! * A store reads variables when it is made, and asks once for a login, a region and the commit of a revision. A new store asks again.
 //! * Servers that ignore ranges are an error. Web servers have no listings.
 // No input causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
