@@ -17,7 +17,7 @@ fn rows(name: &str, order: Order) -> Rows {
     let shape = Shape::named(name).unwrap();
     let rows = shape.payloads(order, BATCH);
     let parser = BatchParser::new(&shape.schema());
-    for _ in 0..3 {
+    for _ in 0..5 {
         drop(parser.parse(&rows).unwrap());
     }
     (parser, rows)
