@@ -613,27 +613,36 @@ impl BatchParser {
     ) -> Result<(), (usize, Error)> {
         let MapScratch { keys, records, .. } = scratch;
         let predicts = map == MapField::Features && !self.full && !self.plan.sequence;
-        let size = if predicts && records.is_ready() { GROUP } else { 1 };
-        for (number, group) in rows.chunks(size).enumerate() {
-            let start = number * size;
-            let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
-            let (mut verified, mut failed) = (0, None);
-            for (payload, row) in payloads.iter_mut().zip(group) {
-                match verified_payload(row, map) {
-                    Ok(bytes) => *payload = bytes,
-                    Err(error) => {
-                        failed = Some((start + verified, error));
-                        break;
+        let mut located = |k: usize, payload: &[u8], spans: &mut SpanTable| {
+            locate(payload, map, self.full, keys, spans, k).map_err(|e| (k, e.into()))
+        };
+        if predicts && records.is_ready() {
+            for (number, group) in rows.chunks(GROUP).enumerate() {
+                let start = number * GROUP;
+                let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
+                let (mut verified, mut failed) = (0, Ok(()));
+                for (payload, row) in payloads.iter_mut().zip(group) {
+                    match verified_payload(row, map) {
+                        Ok(bytes) => *payload = bytes,
+                        Err(error) => {
+                            failed = Err((start + verified, error));
+                            break;
+                        }
+                    }
+                    verified += 1;
+                }
+                let fits = records.locate(payloads, verified, start, spans);
+                for (k, payload) in payloads.iter().enumerate().take(verified) {
+                    if fits & 1 << k == 0 {
+                        located(start + k, payload, spans)?;
                     }
                 }
-                verified += 1;
+                failed?;
             }
-            let fits = if size == GROUP { records.locate(payloads, verified, start, spans) } else { 0 };
-            let others = payloads.iter().take(verified).enumerate().filter(|(k, _)| fits & 1 << k == 0);
-            for (k, payload) in others {
-                locate(payload, map, self.full, keys, spans, start + k).map_err(|e| (start + k, e.into()))?;
+        } else {
+            for (k, row) in rows.iter().enumerate() {
+                located(k, verified_payload(row, map).map_err(|e| (k, e))?, spans)?;
             }
-            failed.map_or(Ok(()), Err)?;
         }
         if predicts {
             records.end_block(rows.iter().map(Row::payload), &self.plan.features.slots);
