@@ -33,7 +33,8 @@ pub struct ColumnOptions {
     /// Accepts a feature that no record has, and returns a column without values. Default: false, an error. Useful if shards are opened
     /// one by one and only some of them have the feature.
     pub unknown: bool,
-    /// Writes each column to `.tfseek/` next to its shard, or to the folder for index files if one is configured. Default: false.
+    /// Writes each column to `.tfseek/` next to its shard, or to the folder for index files if one is configured. Those of objects are written to
+    /// the user's cache. Default: false.
     ///
     /// The command `tfseek index --column` does the same. With this option the scan has no limit, and a file that cannot be written is
     /// an error. So is a record that does not decode, also with [`Damage::Skip`], because the file is for all readers.

@@ -5,8 +5,8 @@
 use super::feature::FeatureColumn;
 use crate::error::Result;
 use crate::index::{
-    CHECKED, Index, IndexHeader, IndexOptions, Save, candidates, hex128, named_with, open_file,
-    save_required, save_somewhere, target_dir,
+    CHECKED, Index, IndexHeader, IndexOptions, Save, candidates, hex128, open_file, save_required,
+    save_somewhere,
 };
 use crate::io::Stamp;
 use std::fmt::Write;
@@ -123,11 +123,7 @@ pub(crate) fn save(
         Save::Never => return Ok(Ok(column.clone())),
         Save::BestEffort => save_somewhere(path, &ending, options, |mut w| column.write_to(&mut w)),
         Save::Required => {
-            let target = named_with(&target_dir(path, options), path, &ending);
-            if column.file() == Some(&target) {
-                return Ok(Ok(column.in_file(&target)));
-            }
-            Ok(save_required(&target, path, &ending, options, |mut w| column.write_to(&mut w))?)
+            Ok(save_required(path, &ending, column.file(), options, |mut w| column.write_to(&mut w))?)
         }
     };
     Ok(written.map(|target| column.in_file(&target)))

@@ -70,5 +70,5 @@ pub(crate) use obtain::{Obtained, SearchResult, ShardFiles, build_advice, obtain
 pub(crate) use open::sidecar_for_written;
 pub(crate) use pack::Pack;
 pub(crate) use progress::{ProgressCallback, REPORT, Work};
-pub(crate) use store::{NamedShard, Save, candidates, named_with, save_required, save_somewhere, target_dir};
+pub(crate) use store::{NamedShard, Save, candidates, save_required, save_somewhere};
 pub(crate) use table::TableBuilder;

@@ -143,7 +143,8 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
     slot.lock().unwrap_or_else(|e| e.into_inner()).take()
 }
 
-/// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of them.
+/// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of them. Web servers have no listings, so no
+/// patterns.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "common parts of names are at most as long as the first name, and there are more than three"
@@ -153,6 +154,7 @@ pub(crate) fn build_advice(shards: &[NamedShard<'_>]) -> Build {
     let (Some(first), true) = (names.first(), names.len() > 3) else {
         return Build { paths: names, ..Build::default() };
     };
+    let listed = |name: &str| !name.starts_with("http://") && !name.starts_with("https://");
     let (mut start, mut end) = (first.len(), first.len());
     for name in &names {
         start = start.min(first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count());
@@ -161,7 +163,7 @@ pub(crate) fn build_advice(shards: &[NamedShard<'_>]) -> Build {
     let tail = first.len() - end.min(first.len() - start);
     match (first.get(..start), first.get(tail..)) {
         (Some(head), Some(tail))
-            if names.iter().all(|n| n.get(start..).is_some_and(|n| !n.contains('/'))) =>
+            if listed(first) && names.iter().all(|n| n.get(start..).is_some_and(|n| !n.contains('/'))) =>
         {
             Build { paths: vec![format!("{head}*{tail}")], ..Build::default() }
         }

@@ -69,8 +69,8 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
 }
 
 /// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes to scan. Writes each index
-/// to `.tfseek/` next to its shard, or to [`index_dir`](IndexOptions::index_dir). Also removes temporary files there that killed
-/// writers left at least a day ago.
+/// to `.tfseek/` next to its shard, or to [`index_dir`](IndexOptions::index_dir). Those of objects are written to the user's cache. Also
+/// removes temporary files there that killed writers left at least a day ago.
 ///
 /// Returns the index or the error of each shard. A shard that fails does not stop the others. [`IndexMode::Rebuild`] and
 /// [`IndexMode::Memory`] skip the search for existing indexes. With [`IndexMode::Require`] a shard without a usable index is an error.
@@ -256,13 +256,10 @@ impl IndexFiles<'_> {
         if !changed {
             match self.save {
                 Save::Required => {
-                    let target = named(&target_dir(shard.path, options), shard.path);
-                    if !fresh || sidecar.file.as_deref() != Some(&target) {
-                        let target = save_required(&target, shard.path, TFRI, options, |mut w| {
-                            sidecar.write_to(&mut w)
-                        })?;
-                        sidecar.file = Some(target.into());
-                    }
+                    let known = sidecar.file.as_deref().filter(|_| fresh);
+                    let file =
+                        save_required(shard.path, TFRI, known, options, |mut w| sidecar.write_to(&mut w))?;
+                    sidecar.file = Some(file.into());
                 }
                 Save::BestEffort
                     if !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) =>

@@ -317,7 +317,8 @@ fn base_folder(pack: &Path) -> PathBuf {
 }
 
 /// Writes a pack like the command `tfseek index --pack NAME PATHS`. Indexes the shards, without the limit on bytes to scan, and
-/// writes `.tfseek/NAME.tfrp` in their deepest common folder. No sidecars are written. Returns the path of the pack and the indexes.
+/// writes `.tfseek/NAME.tfrp` in their deepest common folder. Sidecars are written of objects only, to the user's cache. Returns the path
+/// of the pack and the indexes.
 ///
 /// # Errors
 /// Errors of [`open_shards`](super::open_shards); a name that is not a file name; shards without a common folder; a shard that changed
@@ -334,7 +335,12 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
     let (base, names) = common_folder(&paths)?;
     let shards: Vec<_> = paths.iter().map(|path| store::NamedShard { path, compression: None }).collect();
     let work = Work::new(options.progress.as_ref());
-    let opened = work.end(open_all(&shards, options, Save::Never, &work))?;
+    // A scan of objects may take long, and the pack may not be written.
+    let (options, save) = match paths.iter().any(|path| url_of(path).is_some()) {
+        true => (&options.clone().auto_limit(u64::MAX), Save::BestEffort),
+        false => (options, Save::Never),
+    };
+    let opened = work.end(open_all(&shards, options, save, &work))?;
     let changed = opened.warnings.iter().find(|warning| matches!(warning, Warning::ShardChanged { .. }));
     if let Some(path) = changed.and_then(Warning::path) {
         let reason = "it changed while it was scanned".into();

@@ -5,7 +5,7 @@ use super::identity::{Staleness, compare, fingerprints, hex128};
 use super::layout::{CHECKED, GAPS, IndexHeader, TORN};
 use super::options::IndexOptions;
 use super::sidecar::Sidecar;
-use crate::error::{Error, ErrorKind, IndexError, Result};
+use crate::error::{Error, IndexError, Result};
 use crate::io::{AtomicFile, Compression, Stamp, folder, join, url_of};
 use crate::policy::Damage;
 use std::collections::HashMap;
@@ -243,7 +243,7 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar
 pub(crate) enum Save {
     /// The first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache; otherwise memory only. Never the folder of the data.
     BestEffort,
-    /// `index_dir`, or else the hidden folder next to the data. A failed write is an error.
+    /// `index_dir`, or else the hidden folder next to the data; for an object the folders of `BestEffort`. A failed write is an error.
     Required,
     /// Memory only: a pack will contain it.
     Never,
@@ -272,27 +272,29 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes an index file that was requested to `target`, and returns its path. A store that is for reading only has no files beside its
-/// objects: [`save_somewhere`] saves them.
+/// Writes an index file that was requested to [`target_dir`], unless `known` is there, and returns its path. Nothing is written beside an object:
+/// [`save_somewhere`] saves its files, unless `known` is a file anywhere.
 ///
 /// # Errors
 /// A failed write.
 pub(crate) fn save_required(
-    target: &Path,
     path: &Path,
     ending: &str,
+    known: Option<&Path>,
     options: &IndexOptions,
     bytes: impl Fn(&mut dyn Write) -> Result<()>,
 ) -> Result<PathBuf> {
-    let unsupported =
-        |e: &Error| matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::Unsupported);
-    match write(target, options, &bytes) {
-        Ok(()) => Ok(target.into()),
-        Err(e) if url_of(target).is_some() && unsupported(&e) => {
-            save_somewhere(path, ending, options, bytes).map_err(|e| Error::from(e).in_file(path))
-        }
-        Err(e) => Err(e.in_file(target)),
+    if url_of(path).is_some() && options.index_dir.is_none() {
+        return match known {
+            Some(file) => Ok(file.into()),
+            None => save_somewhere(path, ending, options, bytes).map_err(|e| Error::from(e).in_file(path)),
+        };
     }
+    let target = named_with(&target_dir(path, options), path, ending);
+    if known != Some(&*target) {
+        write(&target, options, bytes).map_err(|e| e.in_file(&target))?;
+    }
+    Ok(target)
 }
 
 /// Writes an index file to the first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache, and returns its path. If all fail,

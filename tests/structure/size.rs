@@ -21,17 +21,17 @@ const PUBLISHED: [&str; 9] = [
 /// Arrays in byte strings have two specs, a byte order and values with their bits. Pictures have a spec and a decoder.
 /// Data sets of TensorFlow Datasets have an error of their own, features, a decoder with nested values, an encoder, a folder and its splits, and a writer. A decoder of
 /// columns is a trait, with what makes columns. Ranges of a dataset, and names of values in filters, are for splits and labels.
-/// Stores have options and a type, and URLs a form for messages.
+/// Stores have options and a type, URLs a form for messages, and places that are for reading only a question.
 /// Mixes of several data sets have options, `MixSpec`, `MixStop` and `Mix`, columns of other names, and a fingerprint of their own.
 const CORE: [usize; 2] = [475, 141];
-const ALL: [usize; 2] = [751, 282];
+const ALL: [usize; 2] = [752, 282];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 600;
 const PAGE_WORDS: usize = 4500;
 /// Among them the lists of files of all crates in docs/layers.md, what stores are, what it costs to build and to test, buckets, arrays in byte
 /// strings, pictures, object stores, how data sets are mixed, the threads of a loader, Lance among the peers, and the page on data sets of TensorFlow Datasets.
-const ALL_WORDS: usize = 72_179;
+const ALL_WORDS: usize = 72_215;
 /// Pages that define a format, or list all of an interface.
 const LONG_PAGES: [&str; 5] =
     ["docs/format.md", "docs/index.md", "docs/order.md", "docs/command.md", "docs/python.md"];

@@ -26,7 +26,7 @@ Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error
 pub(crate) enum Verb {
     /// Make a small dataset and demonstrate tfseek on it
     Demo(verbs::demo::DemoArgs),
-    /// Build a small index file per shard, by default in `.tfseek/` next to the shards
+    /// Build a small index file per shard, by default in `.tfseek/` next to the shards, and for URLs in the user's cache
     Index(verbs::index::IndexArgs),
     /// Show records, bytes, compression, index and features of files
     Info(verbs::info::InfoArgs),

@@ -74,7 +74,13 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let console_ref = &mut console;
     store::allow(matches!(
         verb,
-        Verb::Info(_) | Verb::Head(_) | Verb::Get(_) | Verb::Sample(_) | Verb::Schema(_) | Verb::Verify(_)
+        Verb::Index(_)
+            | Verb::Info(_)
+            | Verb::Head(_)
+            | Verb::Get(_)
+            | Verb::Sample(_)
+            | Verb::Schema(_)
+            | Verb::Verify(_)
     ));
     let outcome = match verb {
         Verb::Demo(args) => verbs::demo::run(&args, &global, console_ref),

@@ -24,6 +24,11 @@ pub(crate) fn is_object(path: &Path) -> bool {
     path.to_str().is_some_and(|url| remote::has(url) && store().is_some())
 }
 
+/// Returns true if a path is the URL of an object whose store is for reading only.
+pub(crate) fn is_read_only(path: &Path) -> bool {
+    is_object(path) && path.to_str().is_some_and(remote::is_read_only)
+}
+
 /// Returns the number of bytes of a file or an object. `None` if there is none.
 pub(crate) fn size(path: &Path) -> Option<u64> {
     match (path.to_str(), store()) {
@@ -45,7 +50,7 @@ pub(crate) fn refused(e: &PathsError) -> Option<&'static str> {
             Some("this tfseek was built without the feature `remote`")
         }
         PathsError::NotLocal { address, .. } if remote::has(address) => {
-            Some("get, head, info, sample, schema and verify read such addresses")
+            Some("get, head, index, info, sample, schema and verify read such addresses")
         }
         _ => None,
     }
@@ -61,6 +66,10 @@ mod remote {
     }
 
     pub(super) fn has(_: &str) -> bool {
+        false
+    }
+
+    pub(super) fn is_read_only(_: &str) -> bool {
         false
     }
 }
@@ -83,6 +92,10 @@ mod remote {
 
     pub(super) fn has(url: &str) -> bool {
         RemoteStore::has(url)
+    }
+
+    pub(super) fn is_read_only(url: &str) -> bool {
+        RemoteStore::is_read_only(url)
     }
 
     /// The store of one run of the command. It lists nothing twice.

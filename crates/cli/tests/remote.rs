@@ -7,6 +7,7 @@ mod server;
 use common::{Folder, Ran};
 use server::{Fault, Server};
 use std::process::{Command, Stdio};
+use tfseek::ExampleBuilder;
 
 /// A folder, and a server with the same files.
 struct Served {
@@ -124,6 +125,144 @@ fn the_first_records_of_a_large_object_need_few_bytes_and_requests() {
     }
 }
 
+/// Returns the number of files in the cache of indexes.
+fn cached(served: &Served) -> usize {
+    std::fs::read_dir(served.dir.path("cache/tfseek")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn an_index_is_built_in_the_cache_and_read_from_there() {
+    let served = Served::new();
+    for root in served.roots() {
+        let urls = NAMES.map(|name| format!("{root}{name}"));
+        let before = cached(&served);
+        let index = |rest: &[&str]| served.run(&[&["index", &urls[0], &urls[1]], rest].concat());
+        let ran = index(&["--progress"]);
+        assert_eq!(ran.code, 0, "{root}: {}", ran.err);
+        assert!(
+            ran.err.contains("2 shards, 50 records") && ran.err.contains("2 indexes built, 0 fresh"),
+            "{}",
+            ran.err
+        );
+        assert_eq!(cached(&served), before + 2, "{root}");
+        served.server.counts();
+        let ran = index(&[]);
+        assert!(ran.err.contains("0 indexes built, 2 fresh"), "{root}: {}", ran.err);
+        assert_eq!(served.server.counts().puts, 0);
+        let info = served.run(&["info", &urls[1]]).out;
+        assert!(info.contains("index") && info.contains("cache/tfseek"), "{info}");
+        for verb in ["get", "head"] {
+            let rest: &[&str] = if verb == "get" { &["-1"] } else { &["-n", "1"] };
+            let run = |at: [&str; 2]| served.run(&[&[verb, at[0], at[1]], rest].concat());
+            let (files, objects) = (run(NAMES), run([&urls[0], &urls[1]]));
+            assert_eq!(objects.out.replace(&root, ""), files.out, "{verb} {root}: {}", objects.err);
+        }
+    }
+    assert_eq!(served.server.counts().puts, 0);
+}
+
+#[test]
+fn an_indexed_object_is_not_read_to_find_a_record() {
+    let served = Served::new();
+    let shard = |labels: std::ops::Range<i64>| {
+        let mut bytes = Vec::new();
+        for label in labels {
+            let example = ExampleBuilder::new().int64("label", [label]).bytes("more", [[7; 20_000]]);
+            tfseek::frame::put_record(&mut bytes, &example.encode().unwrap()).unwrap();
+        }
+        bytes
+    };
+    let bytes = shard(1000..1400);
+    served.server.set("bucket/mid.tfrecord", bytes.clone());
+    let url = "s3://bucket/mid.tfrecord";
+    assert_eq!(served.run(&["index", url]).code, 0);
+    let counts = served.server.counts();
+    assert!((bytes.len() as u64..bytes.len() as u64 + (1 << 20)).contains(&counts.bytes), "{counts:?}");
+    let get = || {
+        served.server.counts();
+        let args = ["get", "--kind", "example", "-f", "json", "--features", "label", url, "300"];
+        let ran = served.run(&args);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        (ran.out, served.server.counts())
+    };
+    let (record, counts) = get();
+    assert!(record.contains("1300"), "{record}");
+    assert!(counts.bytes < 100_000 && counts.gets <= 2, "{counts:?}");
+    for (verb, more) in [("head", &["-n", "1"][..]), ("info", &[])] {
+        assert_eq!(served.run(&[&[verb, url], more].concat()).code, 0);
+        let counts = served.server.counts();
+        assert!(counts.bytes < 1 << 20, "{verb} {counts:?}");
+    }
+    // The same size and another time: the fingerprints differ. The old index is not used.
+    let other = shard(2000..2400);
+    assert_eq!(other.len(), bytes.len());
+    served.server.set("bucket/mid.tfrecord", other);
+    let ran = served.run(&["info", url]);
+    assert!(ran.out.contains("stale"), "{}", ran.out);
+    assert!(get().0.contains("2300"));
+    let ran = served.run(&["index", url]);
+    assert!(ran.err.contains("400 records") && ran.err.contains("0 indexes built, 1 fresh"), "{}", ran.err);
+}
+
+#[test]
+fn a_pack_is_written_beside_objects_by_one_put() {
+    let served = Served::new();
+    for (k, root) in served.roots().iter().enumerate() {
+        let urls = NAMES.map(|name| format!("{root}{name}"));
+        let before = cached(&served);
+        served.server.counts();
+        let ran = served.run(&["index", &urls[0], &urls[1], "--pack", "train"]);
+        let counts = served.server.counts();
+        if k >= 3 {
+            assert_eq!(
+                (ran.code, ran.err.lines().count(), counts.bytes),
+                (2, 1, counts.bytes),
+                "{}",
+                ran.err
+            );
+            assert!(ran.err.contains("expected no --pack"), "{}", ran.err);
+            assert_eq!((counts.puts, cached(&served)), (0, before));
+            continue;
+        }
+        assert_eq!((ran.code, counts.puts), (0, 1), "{root}: {} {counts:?}", ran.err);
+        let pack = format!("{root}.tfseek/train.tfrp");
+        assert!(ran.err.contains(&format!("2 indexes built, 0 fresh -> {pack}")), "{}", ran.err);
+        assert_eq!(cached(&served), before + 2);
+        let ran = served.run(&["get", &pack, "40"]);
+        assert_eq!(
+            ran.out.replace(root, ""),
+            served.run(&["get", NAMES[0], NAMES[1], "40"]).out,
+            "{}",
+            ran.err
+        );
+        served.server.remove("bucket/data/.tfseek/train.tfrp");
+    }
+}
+
+#[test]
+fn columns_and_text_indexes_of_objects_are_not_beside_them() {
+    let served = Served::new();
+    let url = format!("s3://bucket/data/{}", NAMES[0]);
+    let ran = served.run(&["index", &url, "--column", "label"]);
+    assert!(
+        ran.code == 0 && ran.err.contains("column label: int64 values in 30 of 30 records"),
+        "{}",
+        ran.err
+    );
+    served.server.counts();
+    let ran = served.run(&["head", "--where", "label == 7", &url]);
+    assert_eq!((ran.code, ran.out.lines().count() > 0), (0, true), "{}", ran.err);
+    let refused = served.run(&["index", &url, "--format", "dali"]);
+    assert_eq!((refused.code, refused.err.contains("requires --index-dir")), (2, true), "{}", refused.err);
+    let text = |path: &str| {
+        let ran = served.run(&["index", path, "--format", "dali", "--index-dir", "text"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        std::fs::read(served.dir.path(&format!("text/{}.idx", NAMES[0]))).unwrap()
+    };
+    assert_eq!(text(&url), text(NAMES[0]));
+    assert_eq!(served.server.counts().puts, 0);
+}
+
 #[test]
 fn signed_urls_are_not_printed() {
     let served = Served::new();
@@ -165,7 +304,7 @@ fn errors_have_one_line() {
     fails(
         &["cat", "s3://bucket/data/x"],
         2,
-        &["expected a local path", "get, head, info, sample, schema and verify read"],
+        &["expected a local path", "get, head, index, info, sample, schema and verify read"],
     );
     fails(&["head", "hdfs://x/y"], 3, &["hdfs://x/y: unknown scheme, expected one of s3"]);
     served.server.private("bucket");

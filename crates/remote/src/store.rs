@@ -184,6 +184,11 @@ impl RemoteStore {
         crate::address::is_known(url)
     }
 
+    /// Returns true if nothing can be written to the place of a URL: a web server, or the Hugging Face hub.
+    pub fn is_read_only(url: &str) -> bool {
+        Address::of(url).is_ok_and(|address| matches!(address.kind, Kind::Web | Kind::Hub))
+    }
+
     /// Makes one request about a URL, and waits for it.
     fn request<T: Send + 'static, F>(
         &self,
@@ -244,8 +249,7 @@ impl Store for RemoteStore {
     }
 
     fn put(&self, url: &str, bytes: &[u8]) -> Result<()> {
-        let read_only = Address::of(url).is_ok_and(|address| matches!(address.kind, Kind::Web | Kind::Hub));
-        if read_only {
+        if RemoteStore::is_read_only(url) {
             return Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into());
         }
         let bytes = bytes.to_vec();

@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::split::SplitPath;
 use crate::text::{self, count};
-use crate::{features, outputs, progress, records, warnings};
+use crate::{features, outputs, progress, records, store, warnings};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
@@ -45,7 +45,7 @@ pub(crate) struct IndexArgs {
     /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
     #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, requires = "format", conflicts_with = "pack")]
     pub(crate) condition: Option<Filter>,
-    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder
+    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder, also beside objects
     #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
     pub(crate) pack: Option<String>,
     /// Decompressed bytes between two checkpoints of a compressed file: fewer make random access faster and the index larger
@@ -91,6 +91,7 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
     }
     SplitPath::refuse(&args.paths.paths)?;
     let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
+    check_objects(&paths, args)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
     let mut options = args.index()?.check_payloads(args.check).threads(args.threads.threads);
@@ -150,6 +151,19 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
         (false, Some(pack)) => columns(&[pack], args, global, console),
         (false, None) => columns(&indexed, args, global, console),
     }
+}
+
+/// Refuses options that would write beside objects, apart from a pack in a bucket.
+fn check_objects(paths: &[PathBuf], args: &IndexArgs) -> Outcome {
+    let Some(url) = paths.iter().find(|path| store::is_object(path)) else { return Ok(()) };
+    let refused = |message| Err(Failure::usage(format!("{}: {message}", url.display())));
+    if args.format == IndexFormat::Dali && args.index_dir.is_none() {
+        return refused("--format dali requires --index-dir: nothing is written beside objects");
+    }
+    if args.pack.is_some() && store::is_read_only(url) {
+        return refused("nothing can be written there: expected no --pack, which writes beside the objects");
+    }
+    Ok(())
 }
 
 /// Returns for each shard whether it has a fresh index, so that it is not scanned.
