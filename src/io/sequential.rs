@@ -16,6 +16,10 @@ pub(crate) const AHEAD_OF_SCAN: u64 = 1 << 20;
 pub(crate) const AHEAD_OF_FIRST: u64 = 256 << 10;
 /// The most bytes of an announcement.
 const STEP: u64 = 2 << 20;
+/// Bytes that a reader reads which will probably read the rest. [`GROWTH`] times as many bytes as it has read are then announced ahead: each answer
+/// takes the latency of the store, however many bytes it has.
+const SURE: u64 = 1 << 20;
+const GROWTH: u64 = 8;
 /// Reads at larger distances do not follow one another.
 const NEAR: u64 = 1 << 20;
 
@@ -38,8 +42,8 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    /// Returns a reader of a range of the source, and, if more is read, of what follows. As many bytes are announced ahead as were read, and at least
-    /// `least`.
+    /// Returns a reader of a range of the source, and, if more is read, of what follows. As many bytes are announced ahead as were read, from a MiB on
+    /// eight times as many, and at least `least`.
     pub(crate) fn new(source: Arc<dyn Source>, range: Range<u64>, least: u64) -> Sequential {
         let Range { start: at, end } = range;
         let end = end.min(source.len());
@@ -50,20 +54,34 @@ impl Sequential {
     /// Announces the bytes after a read, if the reads before it were near.
     fn announce(&self, read: Range<u64>) {
         let before = self.read.swap(read.end, Relaxed);
+        // What is skipped is not kept for later.
+        let skipped = before..read.start.min(self.wanted.load(Relaxed));
+        if skipped.start < skipped.end {
+            self.source.forget(std::slice::from_ref(&skipped));
+        }
         if read.start.abs_diff(before) > NEAR {
             self.first.store(read.start, Relaxed);
             return;
         }
-        let ahead = read.end.saturating_sub(self.first.load(Relaxed)).clamp(self.least, AHEAD);
+        let done = read.end.saturating_sub(self.first.load(Relaxed));
+        let ahead = if done < SURE { done } else { done.saturating_mul(GROWTH) };
+        let ahead = ahead.clamp(self.least, AHEAD);
         let from = self.wanted.load(Relaxed).max(read.start);
-        let until = read.end.saturating_add(ahead).min(self.end);
-        if from >= until || until.saturating_sub(from) < STEP.min(ahead / 2) && until < self.end {
+        let mut until = read.end.saturating_add(ahead).min(self.end);
+        if until < self.end {
+            // Whole steps: a request for the rest of one takes as long.
+            let (step, more) = (STEP.min(ahead / 2).max(1), until.saturating_sub(from));
+            until = from.saturating_add(more.saturating_sub(more % step));
+        }
+        if from >= until {
             return;
         }
         let starts = (0..).map(|k: u64| from.saturating_add(k.saturating_mul(STEP)));
         let starts = starts.take_while(|start| *start < until);
-        let pieces: Vec<_> = starts.map(|start| start..start.saturating_add(STEP).min(until)).collect();
-        self.source.want(&pieces);
+        // One by one: ranges that are announced together may be one request, which is slower than several.
+        for piece in starts.map(|start| start..start.saturating_add(STEP).min(until)) {
+            self.source.want(std::slice::from_ref(&piece));
+        }
         self.wanted.store(until, Relaxed);
     }
 }
@@ -171,16 +189,35 @@ mod tests {
             }
             at += n;
             if at == n {
-                assert_eq!(source.1.lock().unwrap().last().unwrap().end, n + least);
+                let wanted = source.1.lock().unwrap().last().unwrap().end;
+                assert!(wanted > n + least / 2 && wanted <= n + least, "{wanted}");
             }
             let wanted = source.1.lock().unwrap().last().unwrap().end;
             assert!(wanted >= at && wanted <= at + AHEAD, "{wanted} at {at}");
+            // Few bytes are asked for in vain by a reader that stops soon, and few answers are waited for by another.
+            assert!(at >= SURE || wanted <= at + least.max(at), "{wanted} at {at}");
+            assert!(at < SURE || wanted >= len.min(at + 4 * at.min(AHEAD / GROWTH)), "{wanted} at {at}");
         }
         assert_eq!(at, len);
         let wanted = source.1.lock().unwrap().clone();
         assert_eq!((wanted[0].start, wanted.last().unwrap().end), (0, len));
         assert!(wanted.windows(2).all(|pair| pair[0].end == pair[1].start));
         assert!(wanted.iter().all(|range| range.end - range.start <= STEP));
+        let short = wanted.iter().filter(|range| range.end - range.start < STEP);
+        assert!(short.count() < 10);
+    }
+
+    #[test]
+    fn what_is_skipped_is_forgotten_once() {
+        let source = Arc::new(Noting(1 << 30, Mutex::default(), Mutex::default()));
+        let reader = Sequential::new(Arc::clone(&source) as Arc<dyn Source>, 0..u64::MAX, AHEAD_OF_SCAN);
+        for k in 0..10 {
+            reader.read_at(&mut [0; 100], k * 1000).unwrap();
+        }
+        let forgotten = source.2.lock().unwrap().clone();
+        assert_eq!(forgotten, (1..10).map(|k| k * 1000 - 900..k * 1000).collect::<Vec<_>>());
+        drop(reader);
+        assert_eq!(source.2.lock().unwrap().last(), Some(&(9100..AHEAD_OF_SCAN)));
     }
 
     #[test]
