@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $$($(CARGO) fuzz list)
 PYTHON ?= python3
 PYTHON_VENV := target/python
-MATURIN_ARGS ?= --profile dev --features as-tests
+MATURIN_ARGS ?= --profile dev --features as-tests,remote
 # Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
 ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
 # Reads the metadata of prepared data sets. TensorFlow is not installed.

@@ -7,7 +7,7 @@ use crate::ids::Ids;
 use crate::memory::ArrayData;
 use crate::numpy;
 use crate::repeated::StringCache;
-use crate::shared::SharedDataset;
+use crate::shared::{SharedDataset, is_remote};
 use crate::wait::{self, Progress, TimeSlice};
 use crate::warning;
 use pyo3::prelude::*;
@@ -70,6 +70,7 @@ fn build(
 ) -> Result<DatasetColumn> {
     let (dataset, feature) = (dataset.clone(), feature.to_owned());
     wait::run(py, progress, move |call| {
+        call.may_request(is_remote(&dataset));
         call.expect(dataset.known_bytes());
         Ok(dataset.column(
             &feature,

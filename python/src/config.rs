@@ -28,6 +28,7 @@ pub(crate) struct LoaderConfig {
     is_sequence: bool,
     /// The loader is of a mix.
     pub(crate) is_mix: bool,
+    is_remote: bool,
     /// Number of the first record of each source.
     pub(crate) starts: Arc<[u64]>,
     bytes_as: BytesAs,
@@ -56,7 +57,11 @@ impl LoaderConfig {
         let (is_sequence, source, view) = (sources.is_sequence(), sources.dataset().cloned(), sources.view());
         let starts = sources.starts().collect();
         let (pictures, nesting) = (sources.pictures_of_any_size(), sources.nesting(py)?);
-        let options = wait::run(py, None, move |_| sources.options(contiguous))?;
+        let is_remote = sources.is_remote();
+        let options = wait::run(py, None, move |call| {
+            call.may_request(is_remote);
+            sources.options(contiguous)
+        })?;
         let options = options.pictures(Arc::new(DecoderPool::default()));
         let buckets = arguments.take_buckets()?;
         let mut options = arguments.apply(options, buckets.is_some())?;
@@ -64,6 +69,7 @@ impl LoaderConfig {
         arguments.finish()?;
         let is_mix = source.is_none();
         let (options, warnings) = wait::run(py, progress, move |call: &Arc<CallState>| {
+            call.may_request(is_remote);
             let mut warnings = Vec::new();
             let columns =
                 ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
@@ -96,6 +102,7 @@ impl LoaderConfig {
             warnings,
             is_sequence,
             is_mix,
+            is_remote,
             starts,
             bytes_as,
             pictures,
@@ -129,15 +136,21 @@ impl LoaderConfig {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
         }
-        let options = self.options.clone();
-        let fingerprint = wait::run(py, None, move |_| Ok(options.fingerprint()?))?;
+        let (options, is_remote) = (self.options.clone(), self.is_remote);
+        let fingerprint = wait::run(py, None, move |call| {
+            call.may_request(is_remote);
+            Ok(options.fingerprint()?)
+        })?;
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
     /// Builds the loader.
     pub(crate) fn build(&self, py: Python<'_>) -> Result<tfseek::Loader> {
-        let options = self.options.clone();
-        wait::run(py, None, move |_| Ok(options.build()?))
+        let (options, is_remote) = (self.options.clone(), self.is_remote);
+        wait::run(py, None, move |call| {
+            call.may_request(is_remote);
+            Ok(options.build()?)
+        })
     }
 }
 

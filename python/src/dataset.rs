@@ -9,9 +9,10 @@ use crate::ids::{self, Ids, PickledIds};
 use crate::iter::DatasetIterator;
 use crate::options::FeatureName;
 use crate::part::{self, PyPart};
+use crate::remote;
 use crate::schema::{PySchema, infer_schema};
 use crate::sequence::PySequenceExample;
-use crate::shared::SharedDataset;
+use crate::shared::{SharedDataset, is_remote};
 use crate::wait::{self, Progress, Unit};
 use crate::warning::{self, PyWarning};
 use pyo3::prelude::*;
@@ -29,7 +30,7 @@ use tfseek::order::Subset;
 /// :func:`tfseek.open`. ``ds[10:20]``, ``ds[[4, 2, 10]]`` and ``ds[mask]`` are Datasets of those records. They copy nothing.
 ///
 /// A Dataset can be used by several threads and after a fork, and it can be pickled. An unpickled copy opens the files again, and
-/// raises an error if their content has changed.
+/// raises an error if their content has changed. A pickle has no ``storage_options``: the process that reads it needs its own login.
 #[pyclass(frozen, generic, module = "tfseek", name = "Dataset", sequence)]
 pub(crate) struct PyDataset {
     pub(crate) shared: Arc<SharedDataset>,
@@ -47,7 +48,10 @@ pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<S
         Some(_) => Ok(py.detach(|| dataset.fingerprint())?),
         None => {
             let dataset = dataset.clone();
-            wait::run(py, None, move |_| Ok(dataset.fingerprint()?))
+            wait::run(py, None, move |call| {
+                call.may_request(is_remote(&dataset));
+                Ok(dataset.fingerprint()?)
+            })
         }
     }
 }
@@ -64,6 +68,7 @@ impl PyDataset {
         let (dataset, columns, ids) =
             (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
         let (ids, warnings) = wait::run(py, progress, move |call| {
+            call.may_request(is_remote(&dataset));
             let is_loaded = |feature: &&str| columns.iter().any(|column| *column.feature == **feature);
             let loaded = filter.column_features().iter().all(is_loaded);
             if !loaded || filter.reads_records() {
@@ -117,17 +122,20 @@ impl PyDataset {
     }
 
     fn item<'py>(&self, py: Python<'py>, i: u64) -> Result<Bound<'py, PyAny>> {
-        let shared = &*self.shared;
+        let shared = &self.shared;
         let kind = match shared.mapped {
             Some(_) => shared.kind(),
-            None => py.detach(|| shared.kind()),
+            None => shared.detached_kind(py)?,
         };
         if let (MessageKind::Other, Some(mapped)) = (kind, &shared.mapped) {
             return Ok(headroom::bytes(py, mapped.get(i)?.payload())?.into_any());
         }
         let payload = match shared.mapped {
             Some(_) => shared.payload(i)?,
-            None => py.detach(|| shared.payload(i))?,
+            None => {
+                let shared = Arc::clone(&self.shared);
+                wait::detached(py, shared.is_remote, move || shared.payload(i))?
+            }
         };
         Ok(shared.item(py, i, payload)?)
     }
@@ -206,7 +214,8 @@ impl PyDataset {
     /// Checks the names in a condition that workers will evaluate, and returns those that none of the first records has.
     fn _check_names(&self, py: Python<'_>, condition: &str) -> Result<Vec<String>> {
         let (filter, dataset) = (condition.parse::<tfseek::Filter>()?, self.shared.dataset.clone());
-        wait::run(py, None, move |_| {
+        wait::run(py, None, move |call| {
+            call.may_request(is_remote(&dataset));
             Ok(dataset.check_names(&filter)?.into_iter().map(str::to_owned).collect())
         })
     }
@@ -273,7 +282,7 @@ impl PyDataset {
         dict.set_item("records", self.ids.len())?;
         dict.set_item("shards", dataset.shards().len())?;
         dict.set_item("bytes", dataset.known_bytes())?;
-        dict.set_item("kind", self.kind(py))?;
+        dict.set_item("kind", self.kind(py)?)?;
         dict.set_item("warnings", self.shared.warnings().len())?;
         Ok(dict)
     }
@@ -359,12 +368,12 @@ impl PyDataset {
 
     /// Kind of the records ``ds[i]``: ``"example"``, ``"sequence_example"`` or ``"bytes"``.
     #[getter]
-    fn kind(&self, py: Python<'_>) -> &'static str {
-        match py.detach(|| self.shared.kind()) {
+    fn kind(&self, py: Python<'_>) -> Result<&'static str> {
+        Ok(match self.shared.detached_kind(py)? {
             MessageKind::Example => "example",
             MessageKind::SequenceExample => "sequence_example",
             MessageKind::Other => "bytes",
-        }
+        })
     }
 
     /// Paths of the shards, in the order of their records.
@@ -393,6 +402,11 @@ impl PyDataset {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        if let Some(url) = remote::with_secret(self.shared.arguments.paths()) {
+            return Err(BindingError::type_error(format!(
+                "{url}: a Dataset of a URL with a query or a user cannot be pickled, because they may be secret: open it in each process"
+            )));
+        }
         let reopen = hooks::reopen(py)?.clone();
         let ids = match &self.ids {
             Ids::Stride { start, step, len } => (*start, *step, *len).into_pyobject(py)?.into_any(),
@@ -403,7 +417,8 @@ impl PyDataset {
             }
         };
         let arguments: Bound<'py, PyDict> = self.shared.arguments.to_dict(py)?;
-        let args = (arguments, self.fingerprint(py)?, ids).into_pyobject(py)?.into_any();
+        let names = self.shared.arguments.storage();
+        let args = (arguments, self.fingerprint(py)?, ids, names).into_pyobject(py)?.into_any();
         Ok((reopen, args))
     }
 

@@ -12,6 +12,7 @@ use crate::wait::{self, Progress, TimeSlice, Unit};
 use ::numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::sync::Arc;
 use tfseek::example::MessageKind;
 use tfseek::io::Region;
 use tfseek::{ErrorKind, Mapped, Record};
@@ -20,17 +21,19 @@ use tfseek::{ErrorKind, Mapped, Record};
 const GROUP_RECORDS: usize = 256;
 /// Number of payload bytes after which no further record is added to a group: a part of the L2 cache.
 const GROUP_BYTES: usize = 128 << 10;
+/// Maximum number of records of a group from a store.
+const REMOTE_RECORDS: usize = 1 << 16;
 
 /// Returns the records with these numbers in a view as a list. `Dataset.get_many` has the documentation.
 pub(crate) fn list<'py>(
     py: Python<'py>,
-    shared: &SharedDataset,
+    shared: &Arc<SharedDataset>,
     view: &Ids,
     numbers: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyAny>> {
     let ids = ids::numbers(py, view, numbers)?;
-    let kind = py.detach(|| shared.kind());
+    let kind = shared.detached_kind(py)?;
     let (mut items, mut headroom) = (headroom::room(ids.len())?, Headroom::default());
     let mut add = |first: usize, group: &[Payload<'_>]| {
         let ids = ids.get(first..).unwrap_or_default();
@@ -50,7 +53,7 @@ pub(crate) fn list<'py>(
 /// Copies the payloads of these records to `out`, one after the other, and returns their offsets.
 pub(crate) fn into<'py>(
     py: Python<'py>,
-    shared: &SharedDataset,
+    shared: &Arc<SharedDataset>,
     view: &Ids,
     numbers: &Bound<'py, PyAny>,
     out: &Bound<'py, PyAny>,
@@ -94,7 +97,7 @@ pub(crate) fn into<'py>(
 
 /// Returns the error for a buffer of `found` bytes that the records do not fit into.
 #[cold]
-fn too_small(py: Python<'_>, shared: &SharedDataset, ids: &[u64], found: usize) -> BindingError {
+fn too_small(py: Python<'_>, shared: &Arc<SharedDataset>, ids: &[u64], found: usize) -> BindingError {
     let dataset = &shared.dataset;
     let len = |i: u64| {
         Ok::<_, tfseek::Error>({
@@ -140,7 +143,7 @@ type Receiver<'f> = &'f mut dyn FnMut(usize, &[Payload<'_>]) -> Result<()>;
 /// Calls `f` with the payloads of these records, in their order. Checks for signals periodically.
 fn each<'py>(
     py: Python<'py>,
-    shared: &SharedDataset,
+    shared: &Arc<SharedDataset>,
     ids: &[u64],
     progress: Option<&Bound<'py, PyAny>>,
     f: Receiver<'_>,
@@ -202,18 +205,26 @@ fn fill<'a>(
 
 fn each_read(
     py: Python<'_>,
-    shared: &SharedDataset,
+    shared: &Arc<SharedDataset>,
     ids: &[u64],
     report: &dyn Fn(u64) -> PyResult<()>,
     f: Receiver<'_>,
 ) -> Result<()> {
     let mut done = 0;
     while done < ids.len() {
-        let group = py.detach(|| {
+        let left = ids.get(done..).unwrap_or_default();
+        let read = |shared: &SharedDataset, ids: &[u64]| {
             let mut found = Vec::new();
-            shared.payloads(ids.get(done..).unwrap_or_default(), &mut TimeSlice::new(), &mut found)?;
+            shared.payloads(ids, &mut TimeSlice::new(), &mut found)?;
             Ok::<_, tfseek::Error>(found.into_iter().map(Payload::Read).collect::<Vec<_>>())
-        })?;
+        };
+        let group = if shared.is_remote {
+            let (shared, left) =
+                (Arc::clone(shared), left.iter().take(REMOTE_RECORDS).copied().collect::<Vec<_>>());
+            wait::detached(py, true, move || read(&shared, &left))?
+        } else {
+            py.detach(|| read(shared, left))?
+        };
         f(done, &group)?;
         done += group.len();
         py.check_signals()?;

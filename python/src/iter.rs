@@ -3,22 +3,24 @@
 use crate::error::Result;
 use crate::ids::Ids;
 use crate::shared::SharedDataset;
-use crate::wait::TimeSlice;
+use crate::wait::{self, TimeSlice};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tfseek::io::Region;
 
 /// Number of records fetched together.
 const WINDOW: u64 = 64;
+/// The same for a store. The first windows are smaller.
+const REMOTE_WINDOW: u64 = 4096;
 
 /// An iterator over the records of a :class:`Dataset`, in order.
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct DatasetIterator {
     shared: Arc<SharedDataset>,
     ids: Ids,
-    state: Mutex<Windows<(u64, Region)>>,
+    state: Arc<Mutex<Windows<(u64, Region)>>>,
 }
 
 /// The records of an iterator that were fetched ahead, as items `T`.
@@ -38,6 +40,11 @@ impl<T> Default for Windows<T> {
 }
 
 impl<T> Windows<T> {
+    /// Returns the next item if it was fetched.
+    fn fetched(&mut self) -> Option<T> {
+        self.ready.pop_front()
+    }
+
     /// Returns the next item. `fetch` appends those of the first of some records, at least one unless it fails: if access is slow, fewer than
     /// requested, so that signals are checked in time.
     pub(crate) fn step(
@@ -69,18 +76,29 @@ impl<T> Windows<T> {
 
 impl DatasetIterator {
     pub(crate) fn new(shared: Arc<SharedDataset>, ids: Ids) -> DatasetIterator {
-        DatasetIterator { shared, ids, state: Mutex::default() }
+        DatasetIterator { shared, ids, state: Arc::default() }
     }
+}
 
-    fn step(&self) -> tfseek::Result<Option<(u64, Region)>> {
-        let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        state.step(&self.ids, WINDOW, |ids, items| {
-            let mut found = Vec::with_capacity(ids.len());
-            let fetched = self.shared.payloads(ids, &mut TimeSlice::new(), &mut found);
-            items.extend(ids.iter().copied().zip(found));
-            fetched
-        })
-    }
+/// Returns the next record and its number. Fetches a window of them if there is none.
+fn step(
+    shared: &SharedDataset,
+    ids: &Ids,
+    state: &Mutex<Windows<(u64, Region)>>,
+) -> tfseek::Result<Option<(u64, Region)>> {
+    shared.kind();
+    let mut state = lock(state);
+    let window = if shared.is_remote { state.next.clamp(WINDOW, REMOTE_WINDOW) } else { WINDOW };
+    state.step(ids, window, |ids, items| {
+        let mut found = Vec::with_capacity(ids.len());
+        let fetched = shared.payloads(ids, &mut TimeSlice::new(), &mut found);
+        items.extend(ids.iter().copied().zip(found));
+        fetched
+    })
+}
+
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[pymethods]
@@ -91,10 +109,18 @@ impl DatasetIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         py.check_signals()?;
-        let next = py.detach(|| {
-            self.shared.kind();
-            self.step()
-        })?;
+        let next = if self.shared.is_remote {
+            match self.state.try_lock().ok().and_then(|mut state| state.fetched()) {
+                Some(fetched) => Some(fetched),
+                None => {
+                    let (shared, ids, state) =
+                        (Arc::clone(&self.shared), self.ids.clone(), Arc::clone(&self.state));
+                    wait::detached(py, true, move || step(&shared, &ids, &state))?
+                }
+            }
+        } else {
+            py.detach(|| step(&self.shared, &self.ids, &self.state))?
+        };
         match next {
             Some((i, payload)) => Ok(Some(self.shared.item(py, i, payload)?)),
             None => Ok(None),

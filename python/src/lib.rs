@@ -38,6 +38,7 @@ mod order;
 mod part;
 mod payload;
 mod reading;
+mod remote;
 mod repeated;
 mod reshard;
 mod rows;

@@ -6,6 +6,7 @@ use crate::hooks;
 use crate::ids::Ids;
 use crate::options::Choice;
 use crate::schema::PySchema;
+use crate::shared::is_remote;
 use crate::tfds::{TfdsDecoder, failure};
 use crate::tfds_batch::Nesting;
 use pyo3::prelude::*;
@@ -108,6 +109,11 @@ impl LoaderSources {
             ..LoaderSource::new(dataset.get(), spec, weight)
         });
         Ok(LoaderSources { sources: sources.collect(), mix: Some((whole_batches, stop)) })
+    }
+
+    /// Returns true if a source has objects of a store.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.sources.iter().any(|source| is_remote(&source.dataset))
     }
 
     /// Returns true if the batches are of SequenceExamples.

@@ -4,6 +4,7 @@ use crate::dataset::PyDataset;
 use crate::error::Result;
 use crate::options::{Choice, KindOption, ReadMode, argument};
 use crate::reading::{load_columns, size_of};
+use crate::remote::StorageOptions;
 use crate::shared::{OpenArguments, SharedDataset};
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
@@ -16,7 +17,7 @@ use tfseek::{Damage, DatasetOptions, ErrorKind, IndexMode, Tail, Verify};
 
 /// Opens a dataset. `tfseek.open` calls it and has the documentation.
 ///
-/// `arguments` contains all arguments of `tfseek.open` except `progress`, which a pickled dataset does not keep.
+/// `arguments` contains all arguments of `tfseek.open` except `progress`, which a pickled dataset does not keep. `storage_options` is taken out of it.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None))]
 pub(crate) fn open(
@@ -29,12 +30,20 @@ pub(crate) fn open(
     let Choice::<KindOption>(kind) = argument(&arguments, "kind")?;
     let features: Vec<String> = argument(&arguments, "columns")?;
     let allow_missing = argument(&arguments, "allow_missing")?;
+    let storage = StorageOptions::take(&arguments)?;
     let options = options_of(&arguments)?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
+    let (names, store) = (storage.names(), storage.store(&paths)?);
+    let is_remote = store.is_some();
+    let options = match store {
+        Some(store) => options.store(store),
+        None => options,
+    };
     let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
     let (shown, given) = (progress.is_some(), paths.clone());
     let (dataset, columns) = wait::run(py, progress, move |call| {
-        if shown {
+        call.may_request(is_remote);
+        if shown && !is_remote {
             call.expect(size_of(&given, allow_missing)?);
         }
         let dataset = open_with(&options.progress(call.callback()), io, &given)?;
@@ -44,7 +53,7 @@ pub(crate) fn open(
     Ok(PyDataset::whole(SharedDataset::new(
         dataset,
         columns,
-        OpenArguments::new(paths, arguments.unbind(), kind),
+        OpenArguments::new(paths, arguments.unbind(), names, kind),
     )))
 }
 

@@ -23,9 +23,10 @@ pub(crate) fn refresh(
     let features: Vec<String> = argument(&arguments, "columns")?;
     let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
     let (shown, old) = (progress.is_some(), shared.dataset.clone());
-    let given = shared.arguments.paths().to_vec();
+    let (given, is_remote) = (shared.arguments.paths().to_vec(), shared.is_remote);
     let (dataset, columns) = wait::run(py, progress, move |call| {
-        if shown {
+        call.may_request(is_remote);
+        if shown && !is_remote {
             call.expect(size_of(&given, allow_missing)?);
         }
         let dataset = old.refresh_with(call.callback())?;

@@ -1,11 +1,13 @@
 //! The open dataset that views share: payloads, the kind of the records, and the arguments of `tfseek.open`.
 
+use crate::error::Result;
 use crate::example::PyExample;
 use crate::headroom;
 use crate::options::KindOption;
 use crate::payload::{self, RecordRef};
+use crate::remote;
 use crate::sequence::PySequenceExample;
-use crate::wait::TimeSlice;
+use crate::wait::{self, TimeSlice};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -18,13 +20,29 @@ use tfseek::{ErrorKind, Mapped, Record, Warning};
 /// The arguments of `open`, kept for `pickle` and `repr`.
 pub(crate) struct OpenArguments {
     paths: Vec<PathBuf>,
+    /// All but `storage_options`.
     arguments: Py<PyDict>,
+    /// Names of the storage options.
+    storage: Vec<String>,
     pub(crate) kind: KindOption,
 }
 
 impl OpenArguments {
-    pub(crate) fn new(paths: Vec<PathBuf>, arguments: Py<PyDict>, kind: KindOption) -> OpenArguments {
-        OpenArguments { paths, arguments, kind }
+    pub(crate) fn new(
+        paths: Vec<PathBuf>,
+        arguments: Py<PyDict>,
+        storage: Vec<String>,
+        kind: KindOption,
+    ) -> OpenArguments {
+        OpenArguments { paths, arguments, storage, kind }
+    }
+
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    pub(crate) fn storage(&self) -> &[String] {
+        &self.storage
     }
 
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -32,22 +50,26 @@ impl OpenArguments {
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> OpenArguments {
-        OpenArguments::new(self.paths.clone(), self.arguments.clone_ref(py), self.kind)
+        let (paths, storage) = (self.paths.clone(), self.storage.clone());
+        OpenArguments::new(paths, self.arguments.clone_ref(py), storage, self.kind)
     }
 
-    pub(crate) fn paths(&self) -> &[PathBuf] {
-        &self.paths
-    }
-
-    /// Returns the paths as the caller gave them.
+    /// Returns the paths as the caller gave them, without the secrets of URLs.
     pub(crate) fn names(&self) -> String {
-        let names: Vec<_> =
-            self.paths.iter().map(|path| format!("{:?}", path.display().to_string())).collect();
+        let names: Vec<_> = self.paths.iter().map(|path| format!("{:?}", remote::shown(path))).collect();
         match names.as_slice() {
             [name] => name.clone(),
             names => format!("[{}]", names.join(", ")),
         }
     }
+}
+
+/// Number of payload bytes that are requested from a store in one step.
+const REQUESTED_BYTES: u64 = 16 << 20;
+
+/// Returns true if a shard is an object of a store.
+pub(crate) fn is_remote(dataset: &tfseek::Dataset) -> bool {
+    remote::has_url(dataset.shards().map(|shard| shard.path))
 }
 
 /// A dataset shared by its views.
@@ -57,6 +79,8 @@ pub(crate) struct SharedDataset {
     pub(crate) columns: Arc<[DatasetColumn]>,
     pub(crate) mapped: Option<Mapped>,
     pub(crate) arguments: OpenArguments,
+    /// True if records may have to be requested from a store.
+    pub(crate) is_remote: bool,
     kind: OnceLock<MessageKind>,
 }
 
@@ -69,6 +93,7 @@ impl SharedDataset {
         let kind = arguments.kind.given().map_or_else(OnceLock::new, OnceLock::from);
         SharedDataset {
             mapped: Mapped::from_dataset(&dataset),
+            is_remote: is_remote(&dataset),
             dataset,
             columns: columns.into(),
             arguments,
@@ -84,9 +109,27 @@ impl SharedDataset {
 
     /// Returns the kind of the records, guessed from the first ones. A damaged record ends the guess without an error.
     pub(crate) fn kind(&self) -> MessageKind {
-        *self
-            .kind
-            .get_or_init(|| tfseek_tools::guess_kind(&self.dataset, 0..self.dataset.len(), &mut Vec::new()))
+        // The cell is not locked during the guess, which a signal may leave to another thread.
+        self.known_kind().unwrap_or_else(|| {
+            let guess = tfseek_tools::guess_kind(&self.dataset, 0..self.dataset.len());
+            *self.kind.get_or_init(|| guess)
+        })
+    }
+
+    /// Returns the kind of the records, if it was given or guessed before.
+    pub(crate) fn known_kind(&self) -> Option<MessageKind> {
+        self.kind.get().copied()
+    }
+
+    /// Does the same as [`kind`](SharedDataset::kind), without the GIL.
+    pub(crate) fn detached_kind(self: &Arc<Self>, py: Python<'_>) -> Result<MessageKind> {
+        match self.known_kind() {
+            Some(known) => Ok(known),
+            None => {
+                let shared = Arc::clone(self);
+                wait::detached(py, self.is_remote, move || Ok(shared.kind()))
+            }
+        }
     }
 
     /// Returns the payload of record `i`, as part of the map or read into new memory.
@@ -110,7 +153,8 @@ impl SharedDataset {
         }
     }
 
-    /// Adds the payloads of these records to `found`, with prefetch, until the time slice is over. Adds at least one.
+    /// Adds the payloads of these records to `found`, with prefetch, until the time slice is over. Adds at least one. Of a store, adds those of
+    /// about [`REQUESTED_BYTES`].
     ///
     /// # Errors
     /// The error of the first record that fails. The records before it are in `found`.
@@ -120,8 +164,9 @@ impl SharedDataset {
         slice: &mut TimeSlice,
         found: &mut Vec<Region>,
     ) -> tfseek::Result<()> {
+        let ids = if self.is_remote { self.requested(ids) } else { ids };
         let mut add = |payload: Region| {
-            let over = slice.is_over(TimeSlice::RECORD + payload.len() as u64);
+            let over = !self.is_remote && slice.is_over(TimeSlice::RECORD + payload.len() as u64);
             found.push(payload);
             // Ends the iteration. It is not an error of this function.
             if over { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
@@ -134,6 +179,23 @@ impl SharedDataset {
             Err(e) if matches!(e.kind(), ErrorKind::Cancelled) => Ok(()),
             done => done,
         }
+    }
+
+    /// Returns the first of these records, as many as are requested together.
+    fn requested<'a>(&self, ids: &'a [u64]) -> &'a [u64] {
+        let len = |&i: &u64| {
+            let (shard, record) = self.dataset.shard_of(i)?;
+            Ok::<_, tfseek::Error>(self.dataset.index(shard)?.locate(record)?.payload_len)
+        };
+        let mut left = REQUESTED_BYTES;
+        // A record that cannot be located is an error when it is read.
+        let fits = |i: &&u64| {
+            let has_room = left > 0;
+            left = left.saturating_sub(len(i).unwrap_or(0));
+            has_room
+        };
+        let count = ids.iter().take_while(fits).count();
+        ids.get(..count).unwrap_or(ids)
     }
 
     /// Returns a record as a Python object.

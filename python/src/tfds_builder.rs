@@ -143,7 +143,7 @@ impl TfdsBuilder {
         let arguments = self.arguments.bind(py).copy()?;
         let paths: Vec<PathBuf> = selection.dataset.shards().map(|shard| shard.path.to_path_buf()).collect();
         arguments.set_item("paths", paths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>())?;
-        let arguments = OpenArguments::new(paths, arguments.unbind(), KindOption::Example);
+        let arguments = OpenArguments::new(paths, arguments.unbind(), Vec::new(), KindOption::Example);
         let len = selection.len();
         let mut ranges = selection.ranges.iter().filter(|range| range.start < range.end).peekable();
         // Ranges that follow each other are one.

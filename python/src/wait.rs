@@ -22,6 +22,8 @@ pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time for cancelled work to clean up before its call returns. A slow disk takes that long to sync a file. The thread continues to clean up
 /// afterwards, but the process may end before it is done.
 const CLEANUP_LIMIT: Duration = Duration::from_secs(1);
+/// The same for work that waits for requests, which has nothing to clean up. A request may take minutes.
+const REQUEST_LIMIT: Duration = Duration::from_millis(20);
 
 /// Progress display selected by the argument `progress`. `tfseek._progress` creates its two callables.
 pub(crate) struct Progress<'py> {
@@ -78,9 +80,15 @@ pub(crate) struct CallState {
     /// `u64::MAX` if unknown.
     total: AtomicU64,
     cancelled: AtomicBool,
+    requests: AtomicBool,
 }
 
 impl CallState {
+    /// Notes that the work may wait for requests.
+    pub(crate) fn may_request(&self, requests: bool) {
+        self.requests.store(requests, Relaxed);
+    }
+
     /// Returns the progress callback for the library.
     pub(crate) fn callback(
         self: &Arc<Self>,
@@ -114,6 +122,7 @@ pub(crate) fn run<T: Send + 'static>(
         done: AtomicU64::new(0),
         total: AtomicU64::new(u64::MAX),
         cancelled: AtomicBool::new(false),
+        requests: AtomicBool::new(false),
     });
     shown(progress, |progress| wait(py, progress, &call, work))
 }
@@ -147,7 +156,8 @@ fn wait<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(e) = check() {
                     call.cancelled.store(true, Relaxed);
-                    drop(py.detach(|| wait_for(CLEANUP_LIMIT)));
+                    let limit = if call.requests.load(Relaxed) { REQUEST_LIMIT } else { CLEANUP_LIMIT };
+                    drop(py.detach(|| wait_for(limit)));
                     return Err(e.into());
                 }
             }
@@ -157,6 +167,21 @@ fn wait<T: Send + 'static>(
             },
         }
     }
+}
+
+/// Calls `work` without the GIL. If it may wait for requests, it gets a thread, so that signals end the call.
+pub(crate) fn detached<T: Send + 'static>(
+    py: Python<'_>,
+    requests: bool,
+    work: impl FnOnce() -> tfseek::Result<T> + Send + 'static,
+) -> Result<T> {
+    if !requests {
+        return Ok(py.detach(work)?);
+    }
+    run(py, None, move |call| {
+        call.may_request(true);
+        Ok(work()?)
+    })
 }
 
 /// A period of work in the calling thread, between two checks for signals.

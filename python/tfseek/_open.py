@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from . import _tfseek
+from ._errors import Error
 from ._progress import Progress
 from ._tfseek import Dataset, Example, SequenceExample
 from ._warnings import raise_all
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         allow_missing: bool
         max_record: Optional[int]
         threads: Optional[int]
+        storage_options: Optional[Mapping[str, str]]
         progress: Progress
 
 
@@ -58,11 +60,14 @@ def open(
     allow_missing: bool = False,
     max_record: Optional[int] = None,
     threads: Optional[int] = None,
+    storage_options: Optional[Mapping[str, str]] = None,
     progress: Progress = None,
 ) -> Dataset[Any]:
     """Opens shards as one sequence of records.
 
-    ``paths`` is a file, a folder, a pattern (``train-*.tfrecord``), a set (``train@10.tfrecord``) or a list of them.
+    ``paths`` is a file, a folder, a pattern (``train-*.tfrecord``), a set (``train@10.tfrecord``) or a list of them. In a build with the
+    feature ``remote`` it may also be such a name at ``s3://``, ``gs://``, ``az://``, ``https://`` or ``hf://``; ``docs/python.md`` has
+    the rules.
 
     **No process may overwrite or truncate the files while the dataset, or an array made from it, exists.** They are mapped into
     memory. A violation can kill the process or change its data. Appending to a file and replacing it by rename are safe.
@@ -88,10 +93,13 @@ def open(
     max_record: largest payload of a record in bytes; by default 2**31 - 1, the longest message that protobuf parses. Access to a longer
         record raises :class:`tfseek.DataError` before memory is allocated. Other records stay readable.
     threads: number of threads that scan shards without an index; 0: the calling thread. By default one per processor.
+    storage_options: options of the stores of URLs, a dict of strings such as ``{"aws_region": "eu-west-1"}``. They precede variables of the
+        environment. They are in no message, and not in pickles: a process that opens a pickled dataset needs its own login, from variables. A forked
+        process has them.
     progress: display of the scan for indexes and columns. ``True``: a bar of ``tqdm`` if it is installed, otherwise a line on standard
         error. Also a bar or class like those of ``tqdm``, or a callable ``f(done, total)``. The thread that called ``open`` calls it
         at the start, about every 50 ms, and at the end. ``done`` is the number of bytes scanned, ``total`` the size of all shards or
-        ``None`` if unknown. Shards that need no scan do not count as done. An exception of the callable ends the work. A pickled
+        ``None`` if unknown, as for URLs. Shards that need no scan do not count as done. An exception of the callable ends the work. A pickled
         copy has no progress display.
 
     Raises :class:`tfseek.NotFoundError`, :class:`tfseek.IoError`, :class:`tfseek.SidecarError`, and :class:`tfseek.DataError` for the
@@ -112,6 +120,7 @@ def open(
             "allow_missing": allow_missing,
             "max_record": max_record,
             "threads": threads,
+            "storage_options": _storage_options(storage_options),
         },
         progress,
     )
@@ -119,9 +128,29 @@ def open(
     return opened
 
 
-def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any) -> Dataset[Any]:
-    """Opens a pickled Dataset."""
-    return _tfseek.open(arguments)._restore(fingerprint, ids)
+def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any, storage: Sequence[str] = ()) -> Dataset[Any]:
+    """Opens a pickled Dataset. ``storage`` are the names of its storage options."""
+    try:
+        return _tfseek.open(arguments)._restore(fingerprint, ids)
+    except Error as e:
+        if storage:
+            names = ", ".join(storage)
+            e.args = (f"{e} (a pickle has no storage_options, here {names}: set the variables of the environment for them)", *e.args[1:])
+        raise
+
+
+def _storage_options(options: Optional[Mapping[str, str]]) -> Optional[dict[str, str]]:
+    """Returns a copy of the options. No error has a value."""
+    if options is None:
+        return None
+    if not isinstance(options, Mapping):
+        raise TypeError(f"storage_options: expected a dict of str, found {type(options).__name__}")
+    for name, value in options.items():
+        if not isinstance(name, str):
+            raise TypeError(f"storage_options: expected names of type str, found {type(name).__name__}")
+        if not isinstance(value, str):
+            raise TypeError(f"storage_options: expected a str for {name!r}, found {type(value).__name__}")
+    return dict(options)
 
 
 def rest_folder(rest: Optional[Union[str, "os.PathLike[str]"]], damage: str) -> Optional[str]:

@@ -2,6 +2,7 @@
 
 use super::get_many::GetMany;
 use super::options::DatasetOptions;
+use super::prefetch;
 use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
@@ -269,7 +270,7 @@ impl Dataset {
     }
 
     /// Calls `f` with each of the records `ids`, in that order. Mapped records are prefetched. For positional reads, records that are
-    /// adjacent in the file are read together.
+    /// adjacent in the file are read together. Records of objects are requested before they are read, up to 16 MiB ahead.
     ///
     /// # Errors
     /// Errors of [`read`](Dataset::read) and of `f`. The first error ends the call; `f` was called with the records before it.
@@ -277,6 +278,8 @@ impl Dataset {
         let set = self.set();
         if set.can_borrow() {
             GetMany::new(set, ids).try_for_each(|record| f(record?))
+        } else if set.has_objects() {
+            prefetch::read_requested(set, ids, f)
         } else {
             set.read_runs(ids.iter().copied(), set.verify(), |record| f(record?))
         }

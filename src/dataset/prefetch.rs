@@ -1,6 +1,7 @@
 //! Prefetching for [`GetMany`](super::GetMany) and the loader: records are requested from the sources of their shards, touched, and
 //! fetched.
 
+use super::shard::ShardFile;
 use super::shards::{RecordLocation, ShardSet};
 use super::touch::Loads;
 use crate::cache;
@@ -8,6 +9,8 @@ use crate::error::Result;
 use crate::frame::OVERHEAD;
 use crate::io::read_ahead::Touch;
 use crate::io::{ReadAhead, Requested, Source};
+use crate::record::Record;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -16,6 +19,8 @@ const LINE: u64 = cache::LINE as u64;
 const SHORT: u64 = 4 * LINE;
 /// Speed at which a warm record is read and verified, at least, in bytes per nanosecond.
 const WARM_BYTES_PER_NS: u64 = 2;
+/// Maximum number of records, and of their bytes, that [`read_requested`] requests together.
+const GROUP: (usize, u64) = (4096, 8 << 20);
 /// Maximum number of records whose ranges are passed to a source in one call.
 const MAX_RANGES: usize = 64;
 
@@ -117,6 +122,74 @@ fn read_timed(
             request(next..len);
         }
         read(next..len)?;
+    }
+    Ok(())
+}
+
+/// Records that are requested together. Those that are adjacent in a shard have one range.
+struct Group<'a> {
+    ids: &'a [u64],
+    ranges: BTreeMap<u32, Vec<Range<u64>>>,
+}
+
+impl<'a> Group<'a> {
+    /// Takes records from the front of `ids`. One whose lookup fails has no range.
+    fn take(set: &ShardSet, ids: &mut &'a [u64]) -> Group<'a> {
+        let mut ranges = BTreeMap::<u32, Vec<Range<u64>>>::new();
+        let (mut len, mut bytes) = (0, 0u64);
+        for &id in ids.iter().take(GROUP.0) {
+            len += 1;
+            let Ok(at) = set.locate(id) else { continue };
+            let Some(range) = set.file_of(&at).range(at.span) else { continue };
+            bytes = bytes.saturating_add(range.end.saturating_sub(range.start));
+            let found = ranges.entry(at.shard).or_default();
+            match found.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => found.push(range),
+            }
+            if bytes >= GROUP.1 {
+                break;
+            }
+        }
+        let (group, rest) = ids.split_at_checked(len).unwrap_or((ids, &[]));
+        *ids = rest;
+        Group { ids: group, ranges }
+    }
+
+    /// Calls `f` with the source of each shard, and the ranges in it.
+    fn each(&self, set: &ShardSet, f: impl Fn(&dyn Source, &[Range<u64>])) {
+        for (&shard, ranges) in &self.ranges {
+            // A read will tell of the failure.
+            if let Some(Ok(source)) = set.files().get(shard as usize).map(ShardFile::source) {
+                f(source, ranges);
+            }
+        }
+    }
+}
+
+/// Calls `f` with each of the records `ids`, in that order. While a group of them is read, the next one is on its way.
+///
+/// # Errors
+/// The first error of reading a record or of `f`. Records that were not read are not on their way any more.
+pub(super) fn read_requested(
+    set: &ShardSet,
+    mut ids: &[u64],
+    mut f: impl FnMut(Record<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut take = || {
+        let group = Group::take(set, &mut ids);
+        group.each(set, |source, ranges| source.want(ranges));
+        group
+    };
+    let mut group = take();
+    while !group.ids.is_empty() {
+        let next = take();
+        let read = set.read_runs(group.ids.iter().copied(), set.verify(), |record| f(record?));
+        if read.is_err() {
+            [group, next].iter().for_each(|left| left.each(set, |source, ranges| source.forget(ranges)));
+            return read;
+        }
+        group = next;
     }
     Ok(())
 }

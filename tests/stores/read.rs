@@ -84,6 +84,30 @@ fn records_that_are_adjacent_are_read_together() {
 }
 
 #[test]
+fn records_in_any_order_are_requested_before_they_are_read() {
+    let case = Case::new(Manners::BUCKET);
+    let ds = case.open("train-*").unwrap();
+    let count = || {
+        let requests = case.bucket.requests();
+        [requests.wanted.load(Relaxed), requests.forgotten.load(Relaxed)]
+    };
+    let ids: Vec<u64> = (0..100).map(|k| k * 37 % 100).collect();
+    let before = count();
+    let mut seen = Vec::new();
+    ds.read_many(&ids, |record| {
+        // All of them are on their way when the first is here.
+        assert!(count()[0] - before[0] >= 90, "{:?}", count());
+        seen.push(record.example().int64("label")?.first().unwrap() as u64);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((seen, count()[1]), (ids.clone(), before[1]));
+    let left = ds.read_many(&ids, |_| Err(ErrorKind::Cancelled.into()));
+    assert!(matches!(left.unwrap_err().kind(), ErrorKind::Cancelled));
+    assert!(count()[1] - before[1] >= 90, "{:?}", count());
+}
+
+#[test]
 fn columns_are_built_saved_and_found() {
     for case in Case::all() {
         let ds = case.open("train-*").unwrap();

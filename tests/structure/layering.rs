@@ -209,6 +209,7 @@ const WORKSPACE: [(&str, &[&str]); 10] = [
             "tfseek_arrow",
             "tfseek_cli",
             "tfseek_image",
+            "tfseek_remote",
             "tfseek_tfds",
             "tfseek_tools",
             "tfseek_view",

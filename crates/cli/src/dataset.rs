@@ -62,7 +62,7 @@ impl Numbered {
             return Ok(kind);
         }
         let range = self.dataset.shards().nth(s).map_or(0..0, |shard| shard.start..shard.start + shard.len);
-        let kind = tfseek_tools::guess_kind(&self.dataset, range, &mut self.buf);
+        let kind = tfseek_tools::guess_kind(&self.dataset, range);
         self.kinds.insert(s, kind);
         Ok(kind)
     }

@@ -87,6 +87,9 @@ impl Failure {
     }
 }
 
+/// The verbs that read objects.
+const READERS: &str = "get, head, info, sample, schema and verify read";
+
 /// Returns the message of an error, with its remedy in terms of the command.
 pub(crate) fn message(e: &Error) -> String {
     let hint = match e.kind().remedy() {
@@ -112,8 +115,8 @@ pub(crate) fn message(e: &Error) -> String {
             None => return e.to_string(),
         },
         None => match e.kind() {
-            ErrorKind::Paths(why) => match store::refused(why) {
-                Some(hint) => hint.into(),
+            ErrorKind::Paths(why) => match store::address_hint(why, READERS) {
+                Some(hint) => hint,
                 None => return e.to_string(),
             },
             _ => return format!("{e}{}", excerpt(e)),

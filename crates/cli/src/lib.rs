@@ -35,6 +35,7 @@ mod vocabulary;
 mod warnings;
 
 pub use exit::{common_hint, excerpt, index_command};
+pub use store::address_hint;
 pub use warnings::warning_json;
 
 use args::DamageChoice;

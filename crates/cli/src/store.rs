@@ -42,15 +42,15 @@ pub(crate) fn size(path: &Path) -> Option<u64> {
     }
 }
 
-/// Returns the hint for an address that is refused.
-pub(crate) fn refused(e: &PathsError) -> Option<&'static str> {
+/// Returns the hint for an address that is refused. `readers` tells what reads objects.
+pub fn address_hint(e: &PathsError, readers: &str) -> Option<String> {
     match e {
         PathsError::NotLocal { scheme, .. } if scheme.eq_ignore_ascii_case("file") => None,
         PathsError::NotLocal { .. } if !cfg!(feature = "remote") => {
-            Some("this tfseek was built without the feature `remote`")
+            Some("this tfseek was built without the feature `remote`".into())
         }
         PathsError::NotLocal { address, .. } if remote::has(address) => {
-            Some("get, head, index, info, sample, schema and verify read such addresses")
+            Some(format!("{readers} such addresses"))
         }
         _ => None,
     }

@@ -59,10 +59,9 @@ fn one_value(kind: DType, always: bool) -> FeatureSpec {
 /// Returns the kind of the records of all shards.
 fn guessed(records: SelectedRecords<'_>) -> Result<MessageKind, ConvertError> {
     let mut kind = MessageKind::Example;
-    let mut buf = Vec::new();
     for shard in records.ds.shards().filter(|shard| shard.len > 0) {
         let range = shard.start..shard.start.saturating_add(shard.len);
-        match tfseek_tools::guess_kind(records.ds, range, &mut buf) {
+        match tfseek_tools::guess_kind(records.ds, range) {
             MessageKind::Example => {}
             MessageKind::SequenceExample => kind = MessageKind::SequenceExample,
             MessageKind::Other => {

@@ -34,7 +34,7 @@ impl SelectedRecords<'_> {
         mut ids: impl Iterator<Item = u64>,
         f: &mut impl FnMut(u64, Record<'_>, MessageKind) -> Result<()>,
     ) -> Result<()> {
-        let mut kinds = ShardKinds { records: *self, shard: 0..0, kind: MessageKind::Other, buf: Vec::new() };
+        let mut kinds = ShardKinds { records: *self, shard: 0..0, kind: MessageKind::Other };
         loop {
             let chunk: Vec<u64> = ids.by_ref().take(CHUNK as usize).collect();
             if chunk.is_empty() {
@@ -55,7 +55,6 @@ struct ShardKinds<'a> {
     /// Record numbers of the current shard.
     shard: std::ops::Range<u64>,
     kind: MessageKind,
-    buf: Vec<u8>,
 }
 
 impl ShardKinds<'_> {
@@ -68,7 +67,7 @@ impl ShardKinds<'_> {
             let (s, _) = ds.shard_of(i)?;
             let shard = ds.shards().nth(s);
             self.shard = shard.map_or(0..0, |shard| shard.start..shard.start.saturating_add(shard.len));
-            self.kind = guess_kind(ds, self.shard.clone(), &mut self.buf);
+            self.kind = guess_kind(ds, self.shard.clone());
         }
         Ok(self.kind)
     }

@@ -366,9 +366,6 @@ impl Cloud {
         if let Some(opened) = &*opened {
             return Ok(opened.clone());
         }
-        if let Some(name) = self.settings.options().find(|name| !is_option(name)) {
-            return Err(RequestFailure::new(Cause::Invalid, format!("unknown storage option {name:?}")));
-        }
         let login = if self.is_given() { Login::Given } else { Login::Anonymous };
         Ok(opened.insert(self.open(login)?.0).clone())
     }
@@ -569,7 +566,7 @@ fn check_http(endpoint: Option<&str>, settings: &Settings, variable: &str) -> Re
 }
 
 /// Returns true for the name of an option of one of the stores.
-fn is_option(name: &str) -> bool {
+pub(crate) fn is_option(name: &str) -> bool {
     OWN_OPTIONS.contains(&name)
         || [Kind::S3, Kind::Google, Kind::Azure].into_iter().any(|kind| canonical(kind, name).is_some())
 }

@@ -3,6 +3,7 @@
 use crate::address::{Address, Kind};
 use crate::backend::{Backend, Clients};
 use crate::clients;
+use crate::cloud::is_option;
 use crate::failure::{Cause, RequestFailure};
 use crate::pieces::{Answer, Pieces};
 use crate::runtime::IoThread;
@@ -94,6 +95,9 @@ impl SharedStore {
         let mut live = generation.live.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(live) = &*live {
             return Ok(live.clone());
+        }
+        if let Some(name) = self.settings.options().find(|name| !is_option(name)) {
+            return Err(RequestFailure::new(Cause::Invalid, format!("unknown storage option {name:?}")));
         }
         let failed = |text: String| RequestFailure::new(Cause::Other, text);
         let clients = || -> Result<Clients, clients::Told> {

@@ -112,7 +112,7 @@ impl ViewSet {
         let guess = || {
             let range =
                 self.dataset.shards().nth(s).map_or(0..0, |shard| shard.start..shard.start + shard.len);
-            guess_kind(&self.dataset, range, &mut Vec::new())
+            guess_kind(&self.dataset, range)
         };
         self.kinds.get(s).map_or(MessageKind::Other, |kind| *kind.get_or_init(guess))
     }

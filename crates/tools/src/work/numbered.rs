@@ -4,7 +4,7 @@ use super::units::UnitSource;
 use std::ops::Range;
 use std::path::PathBuf;
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::{At, Dataset, Record, Result, Warning};
+use tfseek::{At, Dataset, ErrorKind, Record, Result, Warning};
 
 /// The records of one shard of a dataset, all or some of them, in ascending order.
 ///
@@ -27,7 +27,7 @@ impl NumberedRecords {
             (shard.start..shard.start.saturating_add(shard.len), shard.path.to_path_buf())
         });
         let mut buf = Vec::new();
-        let kind = kind.unwrap_or_else(|| guess_kind(dataset, range.clone(), &mut buf));
+        let kind = kind.unwrap_or_else(|| guess_kind(dataset, range.clone()));
         NumberedRecords { dataset: dataset.clone(), range, only: None, kind, buf, path }
     }
 
@@ -79,14 +79,20 @@ impl UnitSource for NumberedRecords {
 
 /// Guesses the kind of the records of a shard, whose record numbers are `range`, from its first ones. Damage there ends the guess and is not
 /// an error.
-pub fn guess_kind(dataset: &Dataset, range: Range<u64>, buf: &mut Vec<u8>) -> MessageKind {
+pub fn guess_kind(dataset: &Dataset, range: Range<u64>) -> MessageKind {
     let mut guess = KindGuess::default();
-    for i in range {
-        let Ok(record) = dataset.read(i, buf) else { break };
-        guess.add(record.payload());
-        if guess.is_complete() {
+    let (mut next, mut many) = (range.start, 1u64);
+    // Some together: of an object, each takes as long as all of them.
+    while next < range.end && !guess.is_complete() {
+        let end = next.saturating_add(many).min(range.end);
+        let add = |record: Record<'_>| {
+            guess.add(record.payload());
+            if guess.is_complete() { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
+        };
+        if dataset.read_many(&(next..end).collect::<Vec<_>>(), add).is_err() {
             break;
         }
+        (next, many) = (end, many.saturating_mul(2));
     }
     guess.kind()
 }

@@ -1,0 +1,302 @@
+"""Datasets at URLs, over a server of this machine: the records of files, without secrets in any text."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from object_server import ObjectServer
+
+import tfseek
+
+from conftest import RECORDS, SPEC
+
+
+def _build() -> bool:
+    """Returns true if this build reads URLs."""
+    try:
+        tfseek.open("s3://bucket/x", storage_options={"endpoint": "http://127.0.0.1:1"})
+    except tfseek.Error as e:
+        return "without the feature" not in str(e)
+    return True
+
+
+REMOTE = _build()
+needs_remote = pytest.mark.skipif(not REMOTE, reason="requires a build with the feature remote")
+SECRETS = ("AKIDHIDDEN", "hidden-key", "hidden-signature", "hidden-password")
+LOGIN = {"aws_access_key_id": "AKIDHIDDEN", "aws_secret_access_key": "hidden-key"}
+
+
+def no_secret(*texts: object) -> None:
+    for text in texts:
+        assert not any(secret in str(text) for secret in SECRETS), text
+
+
+@pytest.fixture
+def server(shards: str) -> Iterator[ObjectServer]:
+    """A server with the files of ``shards`` in ``bucket/data``."""
+    folder = pathlib.Path(shards).parent
+    with ObjectServer() as server:
+        for path in sorted(folder.glob("train-*.tfrecord")):
+            server.objects[f"bucket/data/{path.name}"] = path.read_bytes()
+        try:
+            yield server
+        finally:
+            server.open.set()
+            server.shutdown()
+
+
+def options(server: ObjectServer, **more: str) -> dict[str, str]:
+    return {"endpoint": server.url, "allow_http": "true", "skip_signature": "true", **more}
+
+
+def opened(server: ObjectServer, name: str = "train-*.tfrecord", **arguments: Any) -> tfseek.Dataset[Any]:
+    return tfseek.open(f"s3://bucket/data/{name}", storage_options=options(server), **arguments)
+
+
+@pytest.mark.skipif(REMOTE, reason="requires a build without the feature remote")
+def test_a_build_without_the_feature_says_so() -> None:
+    with pytest.raises(tfseek.Error, match="without the feature `remote`") as e:
+        tfseek.open("s3://bucket/x", storage_options=LOGIN)
+    no_secret(e.value)
+
+
+@needs_remote
+@pytest.mark.parametrize("scheme", ["s3", "http"])
+def test_records_are_those_of_files(server: ObjectServer, shards: str, scheme: str) -> None:
+    files = tfseek.open(shards, kind="bytes")
+    names = [pathlib.Path(path).name for path in files.shards]
+    paths, storage = [f"s3://bucket/data/{name}" for name in names], options(server)
+    if scheme == "http":
+        paths, storage = [f"{server.url}/bucket/data/{name}" for name in names], {}
+    ds = tfseek.open(paths, kind="bytes", storage_options=storage)
+    assert len(ds) == RECORDS and ds.shards == paths and ds.fingerprint == files.fingerprint
+    assert [ds[i] for i in (0, 7, -1)] == [files[i] for i in (0, 7, -1)]
+    numbers = np.random.default_rng(1).permutation(RECORDS)
+    assert ds.get_many(numbers) == files.get_many(numbers)
+    room = np.zeros(sum(map(len, files)), np.uint8)
+    assert ds.get_many(numbers, out=room).tolist()[-1] == len(room) and bytes(room) == b"".join(files.get_many(numbers))
+    assert list(ds) == list(files) and list(ds[5:700:3]) == list(files[5:700:3])
+    assert ds.info() == {**files.info(), "kind": "bytes"}
+    examples, local = tfseek.open(paths, storage_options=storage), tfseek.open(shards)
+    assert examples.kind == "example" and examples.features == local.features and examples.schema == local.schema
+    assert examples[3]["label"] == local[3]["label"] and examples[-1]["tokens"].tolist() == local[-1]["tokens"].tolist()
+    assert examples.filter("label in 3..30").ids.tolist() == local.filter("label in 3..30").ids.tolist()
+    assert examples.column("label").to_list() == local.column("label").to_list()
+    assert len(examples.refresh()) == RECORDS
+
+
+@needs_remote
+def test_epochs_are_those_of_files(server: ObjectServer, shards: str) -> None:
+    def labels(ds: tfseek.Dataset[Any], **more: Any) -> list[list[int]]:
+        return [batch["label"].tolist() for batch in tfseek.Loader(ds, SPEC, batch_size=64, seed=3, **more)]
+
+    ds, files = opened(server), tfseek.open(shards)
+    for more in ({"shuffle": True}, {"shuffle": "block"}, {"shuffle": False, "threads": 0}):
+        assert labels(ds, **more) == labels(files, **more)
+    loader = tfseek.Loader(ds, SPEC, batch_size=64, seed=3, shuffle=True)
+    batches = iter(loader)
+    next(batches)
+    resumed = tfseek.Loader(files, SPEC, batch_size=64, seed=3, shuffle=True)
+    resumed.load_state_dict(loader.state_dict())
+    assert [batch["label"].tolist() for batch in resumed] == [batch["label"].tolist() for batch in batches]
+    no_secret(loader.state_dict(), repr(loader))
+
+
+@needs_remote
+@pytest.mark.parametrize("name", ["train-*.tfrecord", "", "train@3.tfrecord", "train@*.tfrecord", "train-0000{0..2}-of-00003.tfrecord"])
+def test_names_are_those_of_files(server: ObjectServer, shards: str, name: str) -> None:
+    ds = opened(server, name)
+    assert [path.split("/")[-1] for path in ds.shards] == [pathlib.Path(path).name for path in tfseek.open(shards).shards]
+    assert tfseek.open(f"s3://bucket/data/{name}", storage_options=options(server), progress=lambda done, total: None).ids.tolist() == ds.ids.tolist()
+
+
+@needs_remote
+def test_files_and_objects_are_one_dataset(server: ObjectServer, shards: str) -> None:
+    files = tfseek.open(shards, kind="bytes")
+    ds = tfseek.open([shards, "s3://bucket/data/train@3.tfrecord"], storage_options=options(server), kind="bytes")
+    numbers = list(range(0, 2 * RECORDS, 17))
+    assert ds.get_many(numbers) == [files[i % RECORDS] for i in numbers] and list(ds)[RECORDS:] == list(files)
+
+
+@needs_remote
+def test_random_records_are_requested_together(server: ObjectServer) -> None:
+    ds = opened(server, kind="bytes")
+    ds.get_many([0, 1])
+    server.requests.clear()
+    ds.get_many(np.random.default_rng(1).permutation(RECORDS))
+    list(ds)
+    # One for each shard, and more for the first windows of the iteration.
+    assert len(server.requests) < 30, server.requests
+
+
+@needs_remote
+def test_options_are_checked(server: ObjectServer, shards: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match="storage_options: expected a URL") as e:
+        tfseek.open(shards, storage_options=LOGIN)
+    no_secret(e.value)
+    url = f"{server.url}/bucket/data/x"
+    for path in ("s3://bucket/data/train-*", url):
+        with pytest.raises(tfseek.IoError, match='unknown storage option "acces_key"') as unknown:
+            tfseek.open(path, storage_options={**LOGIN, "acces_key": "hidden-key"})
+        no_secret(unknown.value)
+    wrong: Any
+    for wrong, text in (({"allow_http": True}, "a str for 'allow_http', found bool"), ({1: "hidden-key"}, "names of type str"), ([], "a dict of str")):
+        with pytest.raises(TypeError, match=text) as e2:
+            tfseek.open(url, storage_options=wrong)
+        no_secret(e2.value)
+
+
+@needs_remote
+def test_errors_and_texts_have_no_secrets(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = {"endpoint": server.url, "allow_http": "true", **LOGIN}
+    ds = tfseek.open("s3://bucket/data/train-*.tfrecord", storage_options=storage)
+    no_secret(repr(ds), ds._repr_html_(), ds.shards, ds.info())
+    with pytest.raises(tfseek.NotFoundError, match="s3://bucket/data/none: no such object") as missing:
+        tfseek.open("s3://bucket/data/none", storage_options=storage)
+    assert missing.value.path == "s3://bucket/data/none"
+    server.refusal = 403
+    with pytest.raises(tfseek.IoError, match="403 Forbidden") as refused:
+        ds[0]
+    no_secret(missing.value, refused.value, repr(refused.value), vars(refused.value))
+    for function in (tfseek.stream, tfseek.build_index, tfseek.verify):
+        with pytest.raises(tfseek.Error, match="tfseek.open reads such addresses"):
+            function("s3://bucket/data/x")
+
+
+@needs_remote
+def test_a_signature_is_in_requests_only(server: ObjectServer) -> None:
+    name = next(iter(server.objects))
+    url = f"http://user:hidden-password@{server.url[7:]}/{name}?X-Signature=hidden-signature"
+    ds = tfseek.open(url)
+    assert ds[0]["label"] == 0 and ds.shards == [f"{server.url}/{name}"]
+    assert all("hidden-signature" in request for request in server.requests if ".tfrecord?" in request)
+    no_secret(repr(ds), ds.shards)
+    with pytest.raises(TypeError, match="a query or a user cannot be pickled") as e:
+        pickle.dumps(ds)
+    no_secret(e.value)
+
+
+@needs_remote
+def test_a_pickle_has_no_options(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = {"endpoint": server.url, "allow_http": "true", **LOGIN}
+    ds = tfseek.open("s3://bucket/data/train-*.tfrecord", storage_options=storage, kind="bytes")[10:20]
+    pickled = pickle.dumps(ds)
+    no_secret(pickled, ds.__reduce__())
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(tfseek.Error, match="a pickle has no storage_options, here endpoint, allow_http, aws_access_key_id") as e:
+        pickle.loads(pickled)
+    no_secret(e.value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    copy = pickle.loads(pickled)
+    assert list(copy) == list(ds) and repr(copy) == repr(ds) and copy.refresh().ids.tolist() == ds.ids.tolist()
+
+
+def label_of(ds: tfseek.Dataset[Any], number: int) -> Any:
+    return ds[number]["label"]
+
+
+@needs_remote
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+def test_workers_log_in_by_their_environment(server: ObjectServer, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if start not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"requires {start}")
+    for name, value in {"AWS_ENDPOINT_URL": server.url, "AWS_ALLOW_HTTP": "true", "AWS_SKIP_SIGNATURE": "true"}.items():
+        monkeypatch.setenv(name, value)
+    ds = tfseek.open("s3://bucket/data/train-*.tfrecord")
+    numbers = [0, 500, 999]
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(start)) as workers:
+        found = list(workers.map(label_of, [ds] * len(numbers), numbers))
+    assert found == [ds[i]["label"] for i in numbers]
+
+
+@needs_remote
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
+def test_a_forked_child_has_the_options(server: ObjectServer) -> None:
+    code = """
+import os, sys, warnings
+import tfseek
+warnings.simplefilter("ignore")
+storage = {"endpoint": sys.argv[1], "allow_http": "true", "skip_signature": "true"}
+ds = tfseek.open("s3://bucket/data/train-*.tfrecord", storage_options=storage)
+want = [ds[i]["label"] for i in range(0, 1000, 90)]
+items = iter(ds)
+next(items)
+loader = tfseek.Loader(ds, {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=100, threads=2)
+epoch = [batch["label"].tolist() for batch in loader]
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        ok = [ds[i]["label"] for i in range(0, 1000, 90)] == want and len(list(items)) == 999
+        ok = ok and [batch["label"].tolist() for batch in loader] == epoch and len(ds.refresh()) == 1000
+        os._exit(0 if ok else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert [ds[i]["label"] for i in range(0, 1000, 90)] == want
+"""
+    done = subprocess.run([sys.executable, "-c", code, server.url], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+@needs_remote
+@pytest.mark.parametrize("call", ["item", "many", "iteration", "open", "loader"])
+def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, call: str) -> None:
+    ds = opened(server, kind="bytes")
+    loader = tfseek.Loader(ds, SPEC, batch_size=10)
+    calls: dict[str, Any] = {
+        "item": lambda: ds[5],
+        "many": lambda: ds.get_many([1, 999]),
+        "iteration": lambda: list(ds),
+        "open": lambda: opened(server, index="memory"),
+        "loader": lambda: next(iter(loader)),
+    }
+    sent: list[float] = []
+
+    def interrupt() -> None:
+        seen = len(server.requests)
+        while len(server.requests) == seen:
+            time.sleep(0.005)
+        time.sleep(0.1)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    server.open.clear()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        calls[call]()
+    took = time.monotonic() - sent[0]
+    thread.join()
+    server.open.set()
+    # 0.05 s between checks, and 0.02 s for the request. The limit is for slow machines.
+    assert took < 0.5, took
+    print(f"{call}: {took:.3f} s")
+    assert calls["item"]() == ds.get_many([5])[0]
+
+
+@needs_remote
+def test_other_threads_run_during_a_request(server: ObjectServer) -> None:
+    ds = opened(server, kind="bytes")
+    server.open.clear()
+    found: list[bytes] = []
+    thread = threading.Thread(target=lambda: found.append(ds[5]))
+    thread.start()
+    count, end = 0, time.monotonic() + 0.2
+    while time.monotonic() < end:
+        count += 1
+    assert count > 1000 and not found
+    server.open.set()
+    thread.join(10)
+    assert found == [ds[5]]
