@@ -21,10 +21,10 @@ const PUBLISHED: [&str; 9] = [
 /// Arrays in byte strings have two specs, a byte order and values with their bits. Pictures have a spec and a decoder.
 /// Data sets of TensorFlow Datasets have an error of their own, features, a decoder with nested values, an encoder, a folder and its splits, and a writer. A decoder of
 /// columns is a trait, with what makes columns. Ranges of a dataset, and names of values in filters, are for splits and labels.
-/// Stores have options and a type, URLs a form for messages, and places that are for reading only a question.
+/// Stores have options and a type, URLs a form for messages and a hint where they are refused, and places that are for reading only a question.
 /// Mixes of several data sets have options, `MixSpec`, `MixStop` and `Mix`, columns of other names, and a fingerprint of their own.
 const CORE: [usize; 2] = [475, 141];
-const ALL: [usize; 2] = [752, 282];
+const ALL: [usize; 2] = [753, 282];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 600;

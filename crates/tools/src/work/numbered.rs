@@ -26,7 +26,7 @@ impl NumberedRecords {
         let (range, path) = dataset.shards().nth(s).map_or((0..0, PathBuf::new()), |shard| {
             (shard.start..shard.start.saturating_add(shard.len), shard.path.to_path_buf())
         });
-        let mut buf = Vec::new();
+        let buf = Vec::new();
         let kind = kind.unwrap_or_else(|| guess_kind(dataset, range.clone()));
         NumberedRecords { dataset: dataset.clone(), range, only: None, kind, buf, path }
     }
