@@ -16,19 +16,9 @@ use tfseek::frame::put_record;
 use tfseek::index::IndexOptions;
 use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, Result};
 use tfseek_testkit::bucket::{BucketStore, Manners};
+use tfseek_testkit::labelled::{labels, shard};
 
 const ROOT: &str = "mem://bucket/data";
-
-/// Returns a shard of Examples with the labels `ids`.
-fn shard(ids: std::ops::Range<i64>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for i in ids {
-        let example =
-            ExampleBuilder::new().int64("label", [i]).bytes("text", [vec![i as u8; i as usize % 90]]);
-        put_record(&mut bytes, &example.encode().unwrap()).unwrap();
-    }
-    bytes
-}
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     use flate2::{Compression, write::GzEncoder};
@@ -83,12 +73,6 @@ impl Case {
     fn cached(&self) -> usize {
         std::fs::read_dir(self.cache.path()).unwrap().count()
     }
-}
-
-fn labels(ds: &Dataset) -> Vec<i64> {
-    let mut buf = Vec::new();
-    let label = |i| ds.read(i, &mut buf).unwrap().example().int64("label").unwrap().first().unwrap();
-    (0..ds.len()).map(label).collect()
 }
 
 fn is_stale(e: &tfseek::Error) -> bool {

@@ -1,9 +1,9 @@
 //! Records, columns and epochs.
 
 use super::*;
+use tfseek::Shuffle;
 use tfseek::column::ColumnOptions;
-use tfseek::schema::FeatureSpec;
-use tfseek::{DType, Schema, Shuffle};
+use tfseek_testkit::labelled::epoch;
 
 /// Returns the same set as files.
 fn as_files(case: &Case) -> (TempDir, Dataset) {
@@ -25,27 +25,10 @@ fn epochs_equal_those_over_files() {
         let (_dir, files) = as_files(&case);
         let objects = case.open("").unwrap();
         assert_eq!(objects.fingerprint().unwrap(), files.fingerprint().unwrap());
-        let schema = Schema::example()
-            .feature("label", FeatureSpec::fixed_len(&[], DType::Int64))
-            .feature("text", FeatureSpec::fixed_len(&[], DType::Bytes))
-            .build()
-            .unwrap();
         for shuffle in [Shuffle::None, Shuffle::Global, Shuffle::default()] {
             for threads in [0, 2] {
-                let epoch = |ds: &Dataset| {
-                    let loader =
-                        ds.loader(&schema).batch_size(16).shuffle(shuffle.clone()).seed(5).threads(threads);
-                    let step = |step: Result<tfseek::loader::Step>| {
-                        let step = step.unwrap();
-                        let batch = step.batch().unwrap();
-                        let text = batch.bytes("text").unwrap();
-                        let text: Vec<Vec<u8>> = text.iter().map(|text| text.to_vec()).collect();
-                        (step.ids.to_vec(), batch.int64("label").unwrap().to_vec(), text)
-                    };
-                    loader.build().unwrap().map(step).collect::<Vec<_>>()
-                };
                 let before = case.bucket.requests().wanted.load(Relaxed);
-                assert_eq!(epoch(&objects), epoch(&files));
+                assert_eq!(epoch(&objects, &shuffle, threads), epoch(&files, &shuffle, threads));
                 // All records of plain objects are requested, whatever the time of a read.
                 assert!(case.bucket.requests().wanted.load(Relaxed) - before >= 100);
             }

@@ -15,6 +15,7 @@ pub mod bench;
 pub mod bucket;
 pub mod corpus;
 pub mod hex;
+pub mod labelled;
 pub mod oracle;
 pub mod order_twin;
 pub mod payloads;

@@ -18,22 +18,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tfseek::frame::put_record;
 use tfseek::index::IndexOptions;
-use tfseek::{Dataset, DatasetOptions, ExampleBuilder, Result};
+use tfseek::{Dataset, DatasetOptions, Result};
 use tfseek_remote::{RemoteOptions, RemoteStore};
+use tfseek_testkit::labelled::{labels, shard};
 
 /// The protocols, by the schemes of their URLs.
 const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "hf"];
-
-/// Returns a shard of Examples with the labels `ids`.
-fn shard(ids: std::ops::Range<i64>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for i in ids {
-        let example =
-            ExampleBuilder::new().int64("label", [i]).bytes("text", [vec![i as u8; i as usize % 90]]);
-        put_record(&mut bytes, &example.encode().unwrap()).unwrap();
-    }
-    bytes
-}
 
 /// A server with a set of two shards of 60 and 40 records, and a cache for its indexes.
 struct Case {
@@ -117,11 +107,6 @@ impl Case {
             _ => self.with(store).open(self.url("train-*")),
         }
     }
-}
-
-fn labels(ds: &Dataset) -> Vec<i64> {
-    let mut buf = Vec::new();
-    (0..ds.len()).map(|i| label(ds, i, &mut buf).unwrap()).collect()
 }
 
 fn label(ds: &Dataset, i: u64, buf: &mut Vec<u8>) -> Result<i64> {

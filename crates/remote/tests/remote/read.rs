@@ -3,10 +3,9 @@
 use super::*;
 use std::fs;
 use std::time::UNIX_EPOCH;
+use tfseek::Shuffle;
 use tfseek::io::Store;
-use tfseek::loader::Step;
-use tfseek::schema::FeatureSpec;
-use tfseek::{DType, Schema, Shuffle};
+use tfseek_testkit::labelled::epoch;
 
 /// Returns a folder with the same files, of the same times.
 fn as_files(case: &Case, names: &[&str]) -> TempDir {
@@ -65,23 +64,8 @@ fn epochs_are_those_of_files() {
         // Less than a shard, so that pieces go before they are read.
         options.memory = 1000;
         let objects = case.open_all(Arc::new(RemoteStore::new(options))).unwrap();
-        let schema = Schema::example()
-            .feature("label", FeatureSpec::fixed_len(&[], DType::Int64))
-            .feature("text", FeatureSpec::fixed_len(&[], DType::Bytes))
-            .build()
-            .unwrap();
         for shuffle in [Shuffle::None, Shuffle::Global, Shuffle::default()] {
-            let epoch = |ds: &Dataset| {
-                let loader = ds.loader(&schema).batch_size(16).shuffle(shuffle.clone()).seed(5).threads(2);
-                let step = |step: Result<Step>| {
-                    let step = step.unwrap();
-                    let batch = step.batch().unwrap();
-                    let text = batch.bytes("text").unwrap().iter().map(|text| text.to_vec());
-                    (step.ids.to_vec(), batch.int64("label").unwrap().to_vec(), text.collect::<Vec<_>>())
-                };
-                loader.build().unwrap().map(step).collect::<Vec<_>>()
-            };
-            assert_eq!(epoch(&objects), epoch(&files), "{}", case.scheme);
+            assert_eq!(epoch(&objects, &shuffle, 2), epoch(&files, &shuffle, 2), "{}", case.scheme);
         }
     }
 }
