@@ -1,4 +1,4 @@
-//! What all stores can do.
+//! The operations of all stores.
 
 use crate::address::{Address, Kind};
 use crate::cloud::Cloud;

@@ -13,10 +13,14 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKe
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{
-    Extensions, GetOptions, ObjectStore, PutOptions, PutPayload, RetryConfig, StaticCredentialProvider,
+    CredentialProvider, Extensions, GetOptions, GetResult, ObjectStore, PutOptions, PutPayload, RetryConfig,
+    StaticCredentialProvider,
 };
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -36,7 +40,7 @@ struct Logins {
     keys: &'static [&'static str],
     /// The variables that a message names.
     named: &'static str,
-    /// What is asked if no variable is set.
+    /// The other places of logins, and what a message says about them.
     otherwise: &'static str,
 }
 
@@ -239,16 +243,12 @@ impl Cloud {
                 if let Some(failure) = changed(expected, &now) {
                     return Ok(Err(failure));
                 }
-                let mut bytes = Vec::new();
-                if bytes.try_reserve_exact(len).is_err() {
-                    return Ok(Err(RequestFailure::new(Cause::Other, "there is not enough memory")));
-                }
-                let mut stream = answer.into_stream();
-                while let Some(chunk) = stream.next().await.transpose()? {
-                    if bytes.len().saturating_add(chunk.len()) > len {
-                        return Ok(Err(RequestFailure::no_ranges("the answer is too long")));
-                    }
-                    bytes.extend_from_slice(&chunk);
+                let bytes = match body(answer, len).await? {
+                    Ok(bytes) => bytes,
+                    Err(failure) => return Ok(Err(failure)),
+                };
+                if bytes.len() > len {
+                    return Ok(Err(RequestFailure::no_ranges("the answer is too long")));
                 }
                 if bytes.len() < len {
                     let detail = format!("asked for {len} bytes, got {}", bytes.len());
@@ -280,25 +280,18 @@ impl Cloud {
             let answer = opened.objects.get_opts(path, options).await?;
             let len = answer.meta.size;
             if len > limit {
-                return Ok(Err(RequestFailure::new(
-                    Cause::TooLarge { len, limit },
-                    "the object is too large",
-                )));
+                return Ok(Err(RequestFailure::too_large(len, limit)));
             }
             let meta = stamp(len, Some(answer.meta.last_modified), answer.meta.e_tag.clone());
-            let mut bytes = Vec::new();
-            let mut stream = answer.into_stream();
-            while let Some(chunk) = stream.next().await.transpose()? {
-                if bytes.len() as u64 + chunk.len() as u64 > len {
-                    return Ok(Err(RequestFailure::new(
-                        Cause::Other,
-                        "the answer is longer than the object",
-                    )));
-                }
-                bytes.extend_from_slice(&chunk);
-            }
-            if (bytes.len() as u64) < len {
-                return Ok(Err(RequestFailure::new(Cause::Other, "the answer is shorter than the object")));
+            let bytes = match body(answer, usize::try_from(len).unwrap_or(usize::MAX)).await? {
+                Ok(bytes) => bytes,
+                Err(failure) => return Ok(Err(failure)),
+            };
+            let other = |text: &str| Ok(Err(RequestFailure::new(Cause::Other, text)));
+            match (bytes.len() as u64).cmp(&len) {
+                Ordering::Greater => return other("the answer is longer than the object"),
+                Ordering::Less => return other("the answer is shorter than the object"),
+                Ordering::Equal => {}
             }
             Ok(Ok((bytes, meta)))
         });
@@ -464,12 +457,8 @@ impl Cloud {
         let (objects, lists, credential): (Arc<dyn ObjectStore>, Arc<dyn PaginatedListStore>, Has) =
             match self.kind {
                 Kind::S3 => {
-                    let mut builder = AmazonS3Builder::new();
-                    for (name, value) in settings.all(S3.prefix) {
-                        if let Ok(key) = name.parse::<AmazonS3ConfigKey>() {
-                            builder = builder.with_config(key, value);
-                        }
-                    }
+                    let builder = AmazonS3Builder::new();
+                    let mut builder = configured(settings, S3.prefix, builder, AmazonS3Builder::with_config);
                     if let Some(region) = &*self.region.lock().unwrap_or_else(PoisonError::into_inner) {
                         builder = builder.with_region(region);
                     }
@@ -483,16 +472,13 @@ impl Cloud {
                     let builder = builder.with_retry(retry).with_http_connector(connector);
                     let built =
                         Arc::new(builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("S3"))?);
-                    let provider = built.credentials().clone();
-                    (built.clone(), built, Box::pin(async move { provider.get_credential().await.is_ok() }))
+                    let has_login = has_login(built.credentials());
+                    (built.clone(), built, has_login)
                 }
                 Kind::Google => {
-                    let mut builder = GoogleCloudStorageBuilder::new();
-                    for (name, value) in settings.all(GOOGLE.prefix) {
-                        if let Ok(key) = name.parse::<GoogleConfigKey>() {
-                            builder = builder.with_config(key, value);
-                        }
-                    }
+                    let builder = GoogleCloudStorageBuilder::new();
+                    let mut builder =
+                        configured(settings, GOOGLE.prefix, builder, GoogleCloudStorageBuilder::with_config);
                     let base = match (builder.get_config_value(&GoogleConfigKey::BaseUrl), self.emulator()) {
                         (Some(base), _) | (None, Some(base)) => base,
                         (None, None) => "https://storage.googleapis.com".to_owned(),
@@ -516,16 +502,13 @@ impl Cloud {
                     let built =
                         builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("Google"))?;
                     let built = Arc::new(built);
-                    let provider = built.credentials().clone();
-                    (built.clone(), built, Box::pin(async move { provider.get_credential().await.is_ok() }))
+                    let has_login = has_login(built.credentials());
+                    (built.clone(), built, has_login)
                 }
                 _ => {
-                    let mut builder = MicrosoftAzureBuilder::new();
-                    for (name, value) in settings.all(AZURE.prefix) {
-                        if let Ok(key) = name.parse::<AzureConfigKey>() {
-                            builder = builder.with_config(key, value);
-                        }
-                    }
+                    let builder = MicrosoftAzureBuilder::new();
+                    let mut builder =
+                        configured(settings, AZURE.prefix, builder, MicrosoftAzureBuilder::with_config);
                     let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
                     check_http(endpoint.as_deref(), settings, "AZURE_ALLOW_HTTP")?;
                     if anonymous {
@@ -540,16 +523,50 @@ impl Cloud {
                     }
                     let builder = builder.with_retry(retry).with_http_connector(connector);
                     let built = Arc::new(builder.with_url(&self.root).build().map_err(|_| invalid("Azure"))?);
-                    let provider = built.credentials().clone();
-                    (built.clone(), built, Box::pin(async move { provider.get_credential().await.is_ok() }))
+                    let has_login = has_login(built.credentials());
+                    (built.clone(), built, has_login)
                 }
             };
         Ok((OpenedBucket { objects, lists, login }, credential))
     }
 }
 
-/// Returns true if there is a login.
+/// Reads the body of an answer that should have `len` bytes. It ends after the first chunk beyond them.
+async fn body(answer: GetResult, len: usize) -> object_store::Result<Result<Vec<u8>, RequestFailure>> {
+    let mut bytes = Vec::new();
+    if bytes.try_reserve_exact(len).is_err() {
+        return Ok(Err(RequestFailure::new(Cause::Other, "there is not enough memory")));
+    }
+    let mut stream = answer.into_stream();
+    while bytes.len() <= len
+        && let Some(chunk) = stream.next().await.transpose()?
+    {
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Ok(bytes))
+}
+
+/// A future that is true if there is a login.
 type Has = std::pin::Pin<Box<dyn Future<Output = bool> + Send>>;
+
+fn has_login<C: fmt::Debug + Send + Sync + 'static>(
+    provider: &Arc<dyn CredentialProvider<Credential = C>>,
+) -> Has {
+    let provider = provider.clone();
+    Box::pin(async move { provider.get_credential().await.is_ok() })
+}
+
+/// Gives a builder the settings of its names. Settings of other names are left out.
+fn configured<B, K: FromStr>(
+    settings: &Settings,
+    prefix: &str,
+    builder: B,
+    with: impl Fn(B, K, String) -> B,
+) -> B {
+    let known = |(name, value): (String, &str)| Some((name.parse().ok()?, value.to_owned()));
+    let all = settings.all(prefix).filter_map(known);
+    all.fold(builder, |builder, (key, value)| with(builder, key, value))
+}
 
 /// Checks that an address without TLS is allowed.
 fn check_http(endpoint: Option<&str>, settings: &Settings, variable: &str) -> Result<(), RequestFailure> {

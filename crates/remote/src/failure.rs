@@ -10,7 +10,7 @@ use tfseek::error::{Error, ErrorKind, IndexError};
 /// How often a first connection is tried.
 const FIRST_CONNECTIONS: u32 = 3;
 
-/// What a failure means for the caller.
+/// The reason of a failure, as far as callers tell it apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// There is no such object or bucket.
@@ -48,6 +48,11 @@ impl RequestFailure {
     /// Returns the failure of a server that does not send the requested range.
     pub(crate) fn no_ranges(detail: &str) -> RequestFailure {
         RequestFailure::new(Cause::NoRanges, format!("the server ignores ranges: {detail}"))
+    }
+
+    /// Returns the failure of an object of `len` bytes that may have at most `limit`.
+    pub(crate) fn too_large(len: u64, limit: u64) -> RequestFailure {
+        RequestFailure::new(Cause::TooLarge { len, limit }, "the object is too large")
     }
 
     pub(crate) fn stale(reason: &str) -> RequestFailure {

@@ -33,16 +33,8 @@ pub(crate) struct Hub {
     revision: String,
     /// The commit of the revision, once it was asked for.
     commit: tokio::sync::OnceCell<String>,
-    /// Where the bytes of an object are: an address that expires, and is secret.
+    /// The address of each object's bytes, which expires and is secret.
     resolved: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Option<Url>>>>>,
-}
-
-/// The content of an object.
-enum Resolved {
-    /// It is at this address, elsewhere.
-    At(Url),
-    /// The hub itself sends it.
-    Here(Url),
 }
 
 impl Hub {
@@ -214,8 +206,8 @@ impl Hub {
         Ok(BucketListing { objects, folders: folders.into_iter().collect() })
     }
 
-    /// Returns where the bytes of an object are.
-    async fn resolve(&self, key: &str, expected: &Stamp) -> Result<Resolved, RequestFailure> {
+    /// Asks the hub for the address of an object's bytes, which may be on the hub itself.
+    async fn resolve(&self, key: &str, expected: &Stamp) -> Result<Url, RequestFailure> {
         let commit = expected.version.as_deref().and_then(|version| version.split_once(':'));
         let (commit, oid) = match commit {
             Some((commit, oid)) => (commit, Some(oid)),
@@ -237,10 +229,10 @@ impl Hub {
         if oid.is_some() && size.is_some_and(|size| size != expected.size) {
             return Err(RequestFailure::stale("the hub names another size"));
         }
-        Ok(if status.is_redirection() { Resolved::At(at) } else { Resolved::Here(at) })
+        Ok(at)
     }
 
-    /// Returns where the bytes are, asked for once until `refresh`.
+    /// Returns the address of an object's bytes. The hub is asked once, and again if the address is the one that was refused.
     async fn place(&self, key: &str, expected: &Stamp, refused: Option<&Url>) -> Result<Url, RequestFailure> {
         let cell = {
             let mut all = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,7 +244,7 @@ impl Hub {
         {
             return Ok(url.clone());
         }
-        let (Resolved::At(url) | Resolved::Here(url)) = self.resolve(key, expected).await?;
+        let url = self.resolve(key, expected).await?;
         *known = Some(url.clone());
         Ok(url)
     }
@@ -340,7 +332,7 @@ impl Hub {
                 return Err(self.failure(answer.status(), answer.headers()));
             }
             if let Some(len) = answer.content_length().filter(|len| *len > limit) {
-                return Err(RequestFailure::new(Cause::TooLarge { len, limit }, "the object is too large"));
+                return Err(RequestFailure::too_large(len, limit));
             }
             let bytes = attempts.whole(answer, limit).await?;
             let stamp = stamp(bytes.len() as u64, None, Some(commit.to_owned()));

@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(pieces.bytes, 210);
         pieces.forget(1, &[50..60, 500_000..500_010]);
         assert_eq!(pieces.bytes, 0);
-        // What was not announced is asked for as it is, around what is here.
+        // Bytes that were not announced are requested without a gap, and those that are here are not.
         pieces.want(1, object, &[10..20], 1_000_000);
         assert_eq!(run(&mut pieces), [10..20]);
         pieces.begin(1, object, &(5..30));

@@ -42,8 +42,8 @@ struct SharedStore {
     opened: AtomicU64,
 }
 
-/// What a process has of the store. A forked child has a copy of its parent's, whose thread does not exist and whose locks may be held for ever. So it
-/// uses the next one.
+/// The state of the store in one process. A forked child has a copy of its parent's state, without the thread and with locks that may be held for
+/// ever. So it uses the next one.
 struct Generation {
     process: u32,
     live: Mutex<Option<Arc<Live>>>,

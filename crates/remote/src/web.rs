@@ -91,10 +91,7 @@ impl Attempts {
             match answer.chunk().await {
                 Ok(Some(chunk)) if (bytes.len() + chunk.len()) as u64 > limit => {
                     let len = (bytes.len() + chunk.len()) as u64;
-                    return Err(RequestFailure::new(
-                        Cause::TooLarge { len, limit },
-                        "the answer is too large",
-                    ));
+                    return Err(RequestFailure::too_large(len, limit));
                 }
                 Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
                 Ok(None) => return Ok(bytes),
@@ -357,7 +354,7 @@ impl Web {
         }
         let headers = answer.headers().clone();
         if let Some(len) = length(&headers).filter(|len| *len > limit) {
-            return Err(RequestFailure::new(Cause::TooLarge { len, limit }, "the object is too large"));
+            return Err(RequestFailure::too_large(len, limit));
         }
         let bytes = attempts.whole(answer, limit).await?;
         let stamp = stamp_of(&headers, bytes.len() as u64);

@@ -20,12 +20,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What goes wrong with a request.
+/// A fault of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     /// This status, with the code `Scripted`.
     Status(u16),
-    /// The connection ends after so many bytes of the body.
+    /// The connection ends after this number of bytes of the body.
     Reset(usize),
     /// Nothing is sent for so long, then the connection ends.
     Stall(Duration),
@@ -33,7 +33,7 @@ pub(crate) enum Fault {
     Whole,
     /// Another range than the requested one.
     OtherRange,
-    /// A body that is so many bytes shorter, as its length says.
+    /// The body is shorter by this number of bytes, and its length says so.
     Short(usize),
     /// The lowest bit of a byte of the body is flipped.
     Flip(usize),
@@ -153,7 +153,7 @@ impl Server {
         self.state().objects.remove(name);
     }
 
-    /// Makes requests whose first line has this text fail, so many times.
+    /// Makes this number of requests fail whose first line has this text.
     pub(crate) fn fail(&self, of: &str, fault: Fault, times: usize) {
         self.state().faults.push(Planned { of: of.to_owned(), fault, left: times });
     }
