@@ -151,12 +151,9 @@ pub(crate) fn message(e: &Error) -> String {
         None if is_damage(e) => {
             "damage=\"skip\" leaves it out, the command `tfseek salvage` copies the sound records".into()
         }
-        None => match e.kind() {
-            ErrorKind::Paths(why) => match tfseek_cli::address_hint(why, "tfseek.open reads") {
-                Some(hint) => hint,
-                None => return e.to_string(),
-            },
-            _ => return format!("{e}{}", tfseek_cli::excerpt(e)),
+        None => match tfseek_cli::address_hint(e, "tfseek.open reads") {
+            Some(hint) => hint,
+            None => return format!("{e}{}", tfseek_cli::excerpt(e)),
         },
     };
     format!("{e} ({hint})")

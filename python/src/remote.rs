@@ -36,7 +36,7 @@ impl StorageOptions {
     /// # Errors
     /// Options without a URL.
     pub(crate) fn store(self, paths: &[PathBuf]) -> Result<Option<Arc<dyn Store>>> {
-        if paths.iter().any(|path| url_of(path).is_some()) {
+        if has_url(paths) {
             return Ok(remote(self.0));
         }
         if self.0.is_empty() {

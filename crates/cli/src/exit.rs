@@ -114,12 +114,9 @@ pub(crate) fn message(e: &Error) -> String {
             Some(hint) => hint,
             None => return e.to_string(),
         },
-        None => match e.kind() {
-            ErrorKind::Paths(why) => match store::address_hint(why, READERS) {
-                Some(hint) => hint,
-                None => return e.to_string(),
-            },
-            _ => return format!("{e}{}", excerpt(e)),
+        None => match store::address_hint(e, READERS) {
+            Some(hint) => hint,
+            None => return format!("{e}{}", excerpt(e)),
         },
     };
     format!("{e} ({hint})")

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tfseek::error::PathsError;
+use tfseek::error::{Error, ErrorKind, PathsError};
 use tfseek::io::Store;
 
 /// Set for the verbs that read objects.
@@ -43,8 +43,9 @@ pub(crate) fn size(path: &Path) -> Option<u64> {
 }
 
 /// Returns the hint for an address that is refused. `readers` tells what reads objects.
-pub fn address_hint(e: &PathsError, readers: &str) -> Option<String> {
-    match e {
+pub fn address_hint(e: &Error, readers: &str) -> Option<String> {
+    let ErrorKind::Paths(why) = e.kind() else { return None };
+    match why {
         PathsError::NotLocal { scheme, .. } if scheme.eq_ignore_ascii_case("file") => None,
         PathsError::NotLocal { .. } if !cfg!(feature = "remote") => {
             Some("this tfseek was built without the feature `remote`".into())
@@ -134,7 +135,10 @@ mod remote {
                     new
                 }
             };
-            let objects = known.objects.iter().filter(|object| object.url.starts_with(prefix));
+            // Listings are sorted. Each shard of a large one is listed on its own.
+            let first = known.objects.partition_point(|object| &*object.url < prefix);
+            let objects = known.objects.iter().skip(first);
+            let objects = objects.take_while(|object| object.url.starts_with(prefix));
             let folders = known.folders.iter().filter(|folder| folder.starts_with(prefix));
             Ok(Listing { objects: objects.cloned().collect(), folders: folders.cloned().collect() })
         }

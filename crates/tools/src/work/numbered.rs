@@ -26,9 +26,8 @@ impl NumberedRecords {
         let (range, path) = dataset.shards().nth(s).map_or((0..0, PathBuf::new()), |shard| {
             (shard.start..shard.start.saturating_add(shard.len), shard.path.to_path_buf())
         });
-        let buf = Vec::new();
         let kind = kind.unwrap_or_else(|| guess_kind(dataset, range.clone()));
-        NumberedRecords { dataset: dataset.clone(), range, only: None, kind, buf, path }
+        NumberedRecords { dataset: dataset.clone(), range, only: None, kind, buf: Vec::new(), path }
     }
 
     /// Leaves out the records that are not in `ids`, which must be in ascending order.
