@@ -16,7 +16,7 @@ pub(super) const GROUP: usize = 8;
 /// The high bit of each byte of a word.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Where the values of a group of rows are.
+/// The positions of the values of a group of rows.
 #[derive(Default)]
 pub(super) struct GroupPlaces {
     stretches: Vec<StretchPlaces>,

@@ -6,6 +6,7 @@ use super::compile::{MapField, PlanSlot};
 use super::keys::taken;
 use super::span::first_span;
 use crate::example::{DType, MapEntries, Taken, packed, string};
+use crate::wire::varint::put_varint;
 use std::collections::HashSet;
 
 /// Maximum number of entries of a record that is predicted.
@@ -181,12 +182,8 @@ pub(super) fn prefix(key: &[u8], kind: Option<DType>, len: usize) -> (Vec<u8>, V
     (entry, lens)
 }
 
-fn varint(mut value: usize) -> Vec<u8> {
+fn varint(value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
+    put_varint(value as u64, &mut bytes);
     bytes
 }

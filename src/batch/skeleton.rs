@@ -38,7 +38,7 @@ pub(super) struct Stretch {
     pub(super) after: After,
 }
 
-/// What follows a stretch.
+/// The bytes after a stretch.
 #[derive(Clone, Copy)]
 pub(super) enum After {
     /// A value whose length is the last byte of the stretch: from `min` to `min + range`.

@@ -85,7 +85,7 @@ pub(crate) fn stale(known: &IndexHeader, now: &Stamp, why: &str) -> Error {
 pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io::Result<(u64, u64)> {
     let len = indexed_end.min(FINGERPRINT);
     let tail = indexed_end.saturating_sub(len);
-    // What is announced is read: a store keeps it until then.
+    // All announced bytes must be read, because a store keeps them until then.
     let both = [0..len, tail..indexed_end];
     file.want(both.get(..if tail > 0 { 2 } else { 1 }).unwrap_or_default());
     let mut buf = vec![0; len as usize];

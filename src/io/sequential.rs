@@ -54,7 +54,7 @@ impl Sequential {
     /// Announces the bytes after a read, if the reads before it were near.
     fn announce(&self, read: Range<u64>) {
         let before = self.read.swap(read.end, Relaxed);
-        // What is skipped is not kept for later.
+        // A store does not keep skipped bytes.
         let skipped = before..read.start.min(self.wanted.load(Relaxed));
         if skipped.start < skipped.end {
             self.source.forget(std::slice::from_ref(&skipped));

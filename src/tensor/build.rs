@@ -15,6 +15,7 @@ use super::shape::elements;
 use super::{Element, TensorDType};
 use crate::error::{ErrorKind, Result, TensorError};
 use crate::wire::MAX_LEN;
+use crate::wire::varint::put_varint;
 use quick_protobuf::sizeofs::sizeof_varint;
 
 const DTYPE: u8 = 0x08;
@@ -159,12 +160,4 @@ fn put_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.push(tag);
     put_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
-}
-
-fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

@@ -33,6 +33,15 @@ const AVX2_MIN_COUNT: usize = 32;
 #[cfg(target_arch = "x86_64")]
 const AVX2_MIN_DECODE: usize = 16;
 
+/// Appends a varint.
+pub(crate) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
 /// Counts the varints of a packed chunk. All must be whole and have at most ten bytes. The offset of a fault is relative to the
 /// chunk.
 #[inline]
