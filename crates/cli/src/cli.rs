@@ -69,12 +69,36 @@ pub(crate) enum Verb {
     Convert(verbs::convert::ConvertArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
     Unpack(verbs::unpack::UnpackArgs),
+    /// Copy shards from a bucket, a web server or the Hugging Face hub to a folder; each record is checked
+    #[cfg(feature = "remote")]
+    #[command(after_help = verbs::fetch::AFTER_FETCH)]
+    Fetch(verbs::fetch::FetchArgs),
     /// Show the records in the browser: a grid, a table, each record, statistics, searches
     #[cfg(feature = "view")]
     #[command(after_help = verbs::view::AFTER_VIEW, mut_arg("damage", |arg| arg.default_value("skip")))]
     View(verbs::view::ViewArgs),
     /// Print a shell script that completes the arguments of this command
     Completions(verbs::completions::CompletionsArgs),
+}
+
+impl Verb {
+    /// Returns true if the verb reads objects of stores.
+    pub(crate) fn reads_objects(&self) -> bool {
+        #[cfg(feature = "remote")]
+        if matches!(self, Verb::Fetch(_)) {
+            return true;
+        }
+        matches!(
+            self,
+            Verb::Index(_)
+                | Verb::Info(_)
+                | Verb::Head(_)
+                | Verb::Get(_)
+                | Verb::Sample(_)
+                | Verb::Schema(_)
+                | Verb::Verify(_)
+        )
+    }
 }
 
 /// Replaces `-5` by `-n 5` in the arguments of `head` and `tail`, and marks the negative record numbers of `get`.

@@ -73,16 +73,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut console = Console::new(&global);
     console.set_can_skip(damage == Some(DamageChoice::Raise));
     let console_ref = &mut console;
-    store::allow(matches!(
-        verb,
-        Verb::Index(_)
-            | Verb::Info(_)
-            | Verb::Head(_)
-            | Verb::Get(_)
-            | Verb::Sample(_)
-            | Verb::Schema(_)
-            | Verb::Verify(_)
-    ));
+    store::allow(verb.reads_objects());
     let outcome = match verb {
         Verb::Demo(args) => verbs::demo::run(&args, &global, console_ref),
         Verb::Index(args) => verbs::index::run(&args, &global, console_ref),
@@ -105,6 +96,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Salvage(args) => verbs::salvage::run(&args, &global, console_ref),
         Verb::Convert(args) => verbs::convert::run(&args, &global, console_ref),
         Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),
+        #[cfg(feature = "remote")]
+        Verb::Fetch(args) => verbs::fetch::run(&args, &global, console_ref),
         #[cfg(feature = "view")]
         Verb::View(args) => verbs::view::run(&args, &global, console_ref),
         Verb::Completions(args) => verbs::completions::run(&args, command(), console_ref),

@@ -334,3 +334,119 @@ fn an_interrupt_ends_a_stalled_request() {
     common::ended(&mut child);
     assert!(start.elapsed() < std::time::Duration::from_millis(500), "{:?}", start.elapsed());
 }
+
+/// The files of a folder, with their names.
+fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .filter(|path| path.is_file())
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn shards_are_fetched_from_every_store() {
+    let served = Served::new();
+    let expected: Vec<_> = NAMES
+        .iter()
+        .map(|name| ((*name).to_owned(), std::fs::read(served.dir.path(name)).unwrap()))
+        .collect();
+    for (k, root) in served.roots().into_iter().enumerate() {
+        let dir = served.dir.path(&format!("to{k}"));
+        let (to, shown) = (dir.to_str().unwrap(), format!("{root}x"));
+        // A web server has no listings.
+        let is_web = root.starts_with("http");
+        let url = if is_web { format!("{root}{}", NAMES[0]) } else { format!("{root}train-*") };
+        let expected = if is_web { &expected[..1] } else { &expected };
+        served.server.counts();
+        let ran = served.run(&["fetch", &url, to, "--dry-run"]);
+        assert_eq!((ran.code, dir.exists()), (0, false), "{shown}: {}", ran.err);
+        assert_eq!(served.server.counts().gets, 0, "{shown}");
+        let ran = served.run(&["fetch", &url, to]);
+        assert_eq!(ran.code, 0, "{shown}: {}", ran.err);
+        assert_eq!(files(&dir), expected, "{shown}");
+        served.server.counts();
+        let ran = served.run(&["fetch", &url, to, "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!((&report["requests"], &report["files"]), (&0.into(), &expected.len().into()), "{shown}");
+        assert_eq!(served.server.counts().gets, 0, "{shown}");
+        let ran = served.run(&["fetch", &url, to, "--where", "label > 3"]);
+        assert_eq!(ran.code, 2, "{shown}: {}", ran.err);
+    }
+    let ran = served.run(&["fetch", "s3://bucket/data/train-*", "new", "--where", "label >= 40"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ran = served.run(&["fetch", "s3://bucket/data/none-*", "other"]);
+    assert_eq!((ran.code, served.dir.path("other").exists()), (3, false), "{}", ran.err);
+    let ran = served.run(&["fetch", NAMES[0], "other"]);
+    assert_eq!((ran.code, served.dir.path("other").exists()), (2, false), "{}", ran.err);
+}
+
+/// It ends with the same files, and no piece that the journal names is requested twice.
+#[test]
+fn a_fetch_that_is_killed_goes_on() {
+    assert!(killed(80 << 20, 30..230) > 0);
+}
+
+/// The same of larger sets, until there were a hundred kills.
+#[test]
+#[ignore = "takes a minute"]
+fn fetches_that_are_killed_a_hundred_times_go_on() {
+    let (mut kills, mut fetches) = (0, 0);
+    while kills < 100 {
+        kills += killed(400 << 20, 10..250);
+        fetches += 1;
+    }
+    println!("{kills} kills in {fetches} fetches");
+}
+
+/// Fetches a set of this size, kills each run after a number of milliseconds, and returns the number of kills.
+fn killed(bytes: usize, after: std::ops::Range<u64>) -> usize {
+    let served = Served::new();
+    let mut large = std::fs::read(served.dir.path(NAMES[0])).unwrap();
+    for k in 0..bytes >> 22 {
+        tfseek::frame::put_record(&mut large, &vec![k as u8; 4 << 20]).unwrap();
+    }
+    std::fs::write(served.dir.path(NAMES[1]), &large).unwrap();
+    served.put(NAMES[1]);
+    served.server.latency(std::time::Duration::from_millis(20));
+    let (to, journal) = (served.dir.path("to"), served.dir.path("to/.tfseek-fetch/journal"));
+    let args = ["fetch", "s3://bucket/data/train-*", to.to_str().unwrap()];
+    let pieces = || -> std::collections::BTreeSet<String> {
+        let text = std::fs::read_to_string(&journal).unwrap_or_default();
+        text.lines().filter(|line| line.get(9..15) == Some("piece ")).map(str::to_owned).collect()
+    };
+    let mut kills = 0;
+    let mut random = tfseek_testkit::rng::Rng::new(7);
+    loop {
+        let before = pieces().len();
+        served.server.counts();
+        let mut child = served.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let limit = std::time::Duration::from_millis(after.start + random.below_u64(after.end - after.start));
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < limit && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let _ = child.kill();
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        if ran.code == 0 {
+            // What the journal named was not requested.
+            let total = large.len().div_ceil(8 << 20) + 1;
+            assert!(served.server.counts().gets as usize <= total - before, "{}", ran.err);
+            break;
+        }
+        kills += 1;
+        // A run that is killed at its very end leaves no journal.
+        let now = if to.join(".tfseek/fetch.json").exists() { before } else { pieces().len() };
+        assert!(kills < 1000 && now >= before, "{kills} kills, {before} pieces, then {now}");
+    }
+    let mut expected: Vec<_> = NAMES
+        .iter()
+        .map(|name| ((*name).to_owned(), std::fs::read(served.dir.path(name)).unwrap()))
+        .collect();
+    expected.sort();
+    assert!(files(&to) == expected);
+    assert!(!served.dir.path("to/.tfseek-fetch").exists());
+    kills
+}

@@ -1,5 +1,6 @@
 //! The error of this crate.
 
+use crate::write::fetch::FetchReason;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -52,6 +53,8 @@ pub enum ToolsError {
     },
     /// An output must not be written.
     Conflict(OutputConflict),
+    /// A copy from a store is refused.
+    Fetch(FetchReason),
     /// The process may not open that many files, which get their names together.
     OpenFiles {
         /// Maximum number of output files.
@@ -470,6 +473,7 @@ impl fmt::Display for ToolsError {
             }
             Saved(reason) => reason.fmt(f),
             Conflict(conflict) => conflict.fmt(f),
+            Fetch(reason) => reason.fmt(f),
             OpenFiles { limit, open, found } => write!(
                 f,
                 "Too many open files: expected at most {limit} output files, because the process may open {open} (`ulimit -n`), found {found}"
@@ -552,6 +556,12 @@ impl From<TfdsError> for ToolsError {
 impl From<io::Error> for ToolsError {
     fn from(e: io::Error) -> ToolsError {
         ToolsError::Io(e)
+    }
+}
+
+impl From<FetchReason> for ToolsError {
+    fn from(reason: FetchReason) -> ToolsError {
+        ToolsError::Fetch(reason)
     }
 }
 

@@ -9,6 +9,7 @@
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`set`] writes records that arrive one after the other as a set of shards, also in several processes.
+//! * The module [`fetch`] copies shards from a store.
 //! * The module [`damage`] finds the damaged ranges of a file, and [`salvage`] copies the sound records.
 //! * The module [`record_json`] writes records as JSON, [`proto_json`] in protobuf's form, and [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
@@ -55,4 +56,4 @@ pub use forms::{Content, NpzWriter, bare, digest, encode, fields, proto_json, re
 pub use work::{
     KindedStream, Verification, VerifyOptions, damage, decodable, guess_kind, in_order, sample, units, verify,
 };
-pub use write::{outputs, reshard, salvage, set, unpack};
+pub use write::{fetch, outputs, reshard, salvage, set, unpack};

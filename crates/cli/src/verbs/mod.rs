@@ -6,6 +6,8 @@ pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod digest;
 pub(crate) mod epoch;
+#[cfg(feature = "remote")]
+pub(crate) mod fetch;
 mod follow;
 pub(crate) mod get;
 pub(crate) mod grep;

@@ -1,5 +1,6 @@
-//! Files that are written: sets of shards, datasets written again, salvaged and decompressed files, and the paths of outputs.
+//! Files that are written: fetched shards, sets of shards, datasets written again, salvaged and decompressed files, and the paths of outputs.
 
+pub mod fetch;
 pub mod outputs;
 pub mod reshard;
 pub mod salvage;

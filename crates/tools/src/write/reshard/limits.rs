@@ -45,16 +45,16 @@ fn add_group(mounted: &Path, group: &str, name: &str, files: &mut Vec<PathBuf>) 
 
 /// The file system of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DiskSpace {
+pub(crate) struct DiskSpace {
     /// Identity of the file system.
-    pub(super) device: u64,
+    pub(crate) device: u64,
     /// Bytes that this user may still write.
-    pub(super) free: u64,
+    pub(crate) free: u64,
 }
 
 /// Returns the free space at a folder, if the system states it.
 #[cfg(unix)]
-pub(super) fn disk_space(folder: &Path) -> Option<DiskSpace> {
+pub(crate) fn disk_space(folder: &Path) -> Option<DiskSpace> {
     use std::os::unix::fs::MetadataExt;
     let device = fs::metadata(folder).ok()?.dev();
     let found = rustix::fs::statvfs(folder).ok()?;
@@ -62,7 +62,7 @@ pub(super) fn disk_space(folder: &Path) -> Option<DiskSpace> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn disk_space(_: &Path) -> Option<DiskSpace> {
+pub(crate) fn disk_space(_: &Path) -> Option<DiskSpace> {
     None
 }
 

@@ -17,7 +17,7 @@
 
 mod buckets;
 mod gather;
-mod limits;
+pub(crate) mod limits;
 mod members;
 pub(crate) mod names;
 pub(crate) mod new_folder;

@@ -1,0 +1,163 @@
+//! `tfseek fetch`: copies shards from a bucket, a web server or the hub to a folder.
+
+use crate::args::GlobalArgs;
+use crate::bytes::Size;
+use crate::console::Console;
+use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
+use crate::progress;
+use crate::store;
+use crate::text::count;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tfseek::error::IndexError;
+use tfseek::{ErrorKind, Filter};
+use tfseek_tools::ToolsError;
+use tfseek_tools::fetch::{FetchEstimate, FetchOptions, FetchPlan, FetchProgress, FetchReason, FetchReport};
+
+/// The rate that `--dry-run` assumes, in bytes a second: a link of 1 Gb/s.
+const RATE: u64 = 125_000_000;
+
+/// Explanation of `tfseek fetch`.
+pub(crate) const AFTER_FETCH: &str = "\
+Shards arrive in pieces of 8 MiB, and each record is checked. After a kill, or without a network, the same command goes on; pieces that are here are not \
+requested again. With --where the folder gets a new set of the records that meet the condition.
+
+Exit status: 1 if a shard is damaged in the store too (the others are fetched), 2 if the folder has other files, 3 for the network, the disk, \
+and another fetch into the folder.";
+
+#[derive(Debug, Args)]
+pub(crate) struct FetchArgs {
+    /// A URL, a quoted pattern of URLs ('gs://bucket/train-*'), or a folder of shards
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// Folder to write to: a new or an empty one, or that of an earlier run
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Only records that meet this condition, for example 'label in 3, 5..9 and present(name)'; whole shards are read
+    #[arg(long = "where", value_name = "EXPR")]
+    pub(crate) condition: Option<Filter>,
+    /// Take shards as they are that are damaged in the store too
+    #[arg(long)]
+    pub(crate) keep_damaged: bool,
+    /// Print what would be fetched: files, bytes, requests; no shard is read
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Maximum payload length of a record in bytes [default: 2147483647]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_record: Option<u64>,
+}
+
+pub(crate) fn run(args: &FetchArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let store = store::store().filter(|_| store::is_object(args.url.as_ref()));
+    let store = store.ok_or_else(|| {
+        Failure::usage(format!("expected a URL such as gs://bucket/train-*, found `{}`", args.url))
+    })?;
+    let mut options = FetchOptions::new(store, &*args.url, &args.folder);
+    options.filter.clone_from(&args.condition);
+    options.keep_damaged = args.keep_damaged;
+    options.max_record = args.max_record.unwrap_or(options.max_record);
+    let plan = FetchPlan::new(&options).map_err(failure)?;
+    if args.dry_run {
+        return print_estimate(plan.estimate().map_err(failure)?, args, global, console);
+    }
+    let bar = progress::bytes(global, "fetching", 1);
+    let (expected, advanced) = (bar.clone(), progress::callback(&bar));
+    let callbacks = FetchProgress {
+        expect: Arc::new(move |bytes| expected.set_length(bytes)),
+        advance: Arc::new(advanced),
+    };
+    let report = plan.run(&callbacks);
+    bar.finish_and_clear();
+    print(&report.map_err(failure)?, args, global, console)
+}
+
+fn print_estimate(
+    estimate: FetchEstimate,
+    args: &FetchArgs,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    let FetchEstimate { files, files_left, bytes, bytes_left, requests, .. } = estimate;
+    let seconds = bytes_left.div_ceil(RATE);
+    if args.json {
+        let value = json!({
+            "files": files, "files_left": files_left, "bytes": bytes, "bytes_left": bytes_left, "requests": requests,
+            "seconds": seconds,
+        });
+        return console.print(format_args!("{value}\n"));
+    }
+    let size = |bytes| Size { bytes, exact: global.bytes };
+    console.print(format_args!(
+        "{}, {}; to fetch: {}, {} in {}, about {} at 1 Gb/s\n",
+        count(files, "file"),
+        size(bytes),
+        count(files_left, "file"),
+        size(bytes_left),
+        count(requests, "request"),
+        count(seconds, "second"),
+    ))
+}
+
+fn print(report: &FetchReport, args: &FetchArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    for name in &report.begun_again {
+        console.note(format_args!("{name}: began again, because the object was replaced"));
+    }
+    for name in &report.left {
+        console.note(format_args!("tfseek: {name}: fetched before, and no longer in the store"));
+    }
+    for feature in &report.unseen {
+        console.note(format_args!("tfseek: no record has the feature {feature:?} of the condition"));
+    }
+    for damage in &report.kept {
+        console.note(format_args!("tfseek: taken as it is: {damage}"));
+    }
+    if args.json {
+        let texts = |all: &[ToolsError]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let value = json!({
+            "files": report.files, "records": report.records, "bytes": report.bytes, "fetched_bytes": report.fetched,
+            "requests": report.requests, "found_bytes": report.found, "begun_again": report.begun_again,
+            "left": report.left, "damaged": texts(&report.damaged), "kept": texts(&report.kept),
+        });
+        console.print(format_args!("{value}\n"))?;
+    } else {
+        let size = |bytes| Size { bytes, exact: global.bytes };
+        console.note(format_args!(
+            "{}: {}, {}, {} ({} fetched in {}, {} were here)",
+            args.folder.display(),
+            count(report.files, "file"),
+            count(report.records, "record"),
+            size(report.bytes),
+            size(report.fetched),
+            count(report.requests, "request"),
+            size(report.found),
+        ));
+    }
+    for damage in &report.damaged {
+        console.report(&Failure::Message(
+            DATA,
+            format!("{damage} (not complete; --keep-damaged takes it as it is)"),
+        ));
+    }
+    Ok(())
+}
+
+fn failure(e: ToolsError) -> Failure {
+    let code = match &e {
+        ToolsError::Fetch(FetchReason::Busy { .. }) | ToolsError::Space { .. } => IO,
+        ToolsError::Fetch(_) => USAGE,
+        _ => DATA,
+    };
+    match e {
+        // A second replacement is no damage of the data.
+        ToolsError::Error(e) if matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })) => {
+            Failure::Message(IO, exit::message(&e))
+        }
+        ToolsError::Error(e) => e.into(),
+        e => Failure::Message(code, e.to_string()),
+    }
+}

@@ -1,0 +1,310 @@
+//! One file of a fetch: its records are checked as they arrive, and selected.
+
+use super::FetchReason;
+use super::journal::{Done, Earlier};
+use super::plan::{WantedPart, is_stale, listed_again};
+use super::worker::{SharedWorker, Worker, hidden};
+use crate::error::ToolsError;
+use crate::work::KindedStream;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+use tfseek::filter::RecordFilter;
+use tfseek::io::{Existing, bare_url};
+use tfseek::stream::StreamOptions;
+use tfseek::writer::WriterOptions;
+use tfseek::{Compression, Damage, Error, Filter, Result, Writer};
+
+/// How the records of a file are treated.
+#[derive(Clone)]
+pub(super) struct CheckOptions {
+    pub(super) filter: Option<Filter>,
+    pub(super) keep_damaged: bool,
+    pub(super) max_record: u64,
+    /// True if files get their names at the end, all together.
+    pub(super) new_set: bool,
+}
+
+/// The end of a file.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) index: usize,
+    pub(super) earlier: Earlier,
+    /// The first damage that was found twice, or another number of records than was stated.
+    pub(super) damage: Option<ToolsError>,
+    /// True if the object was replaced meanwhile.
+    pub(super) begun_again: bool,
+    /// The condition's view of the records.
+    pub(super) filter: Option<RecordFilter>,
+}
+
+/// What reading a file found.
+enum Checked {
+    Sound(Done),
+    Damaged(Error),
+    Failed(Error),
+}
+
+/// Fetches the first file of a thread. It ends in the hidden folder, or has its name.
+///
+/// # Errors
+/// Errors that end the whole fetch.
+pub(super) fn fetch_file(worker: &SharedWorker, options: &CheckOptions) -> Result<Option<Ended>> {
+    if worker.lock().current().is_none() {
+        return Ok(None);
+    }
+    let (mut fetched_twice, mut begun_again) = (false, false);
+    let mut filter;
+    let damage = loop {
+        filter = options.filter.as_ref().map(Filter::for_records);
+        let checked = check(worker, options, filter.as_mut(), false);
+        let mut locked = worker.lock();
+        locked.forget();
+        match checked {
+            Checked::Sound(done) => break complete(&mut locked, options, done)?,
+            Checked::Failed(e) if is_stale(&e) && !begun_again => {
+                begun_again = true;
+                let run = locked.run.clone();
+                if let Some(job) = locked.current() {
+                    let object = listed_again(&*run.store, &job.object)?;
+                    job.begin_again(&run, object)?;
+                }
+            }
+            Checked::Failed(e) => return Err(e),
+            Checked::Damaged(e) if !fetched_twice => {
+                fetched_twice = true;
+                // Of a compressed file the place of the damage is not known.
+                let is_plain = options.is_plain(&locked);
+                let from = e.location().offset.filter(|_| is_plain).unwrap_or(0);
+                if let Some(job) = locked.current() {
+                    job.drop_pieces(from);
+                    job.rewind();
+                }
+            }
+            Checked::Damaged(e) if options.keep_damaged => {
+                drop(locked);
+                filter = options.filter.as_ref().map(Filter::for_records);
+                let taken = check(worker, options, filter.as_mut(), true);
+                let mut locked = worker.lock();
+                locked.forget();
+                match taken {
+                    Checked::Sound(done) => {
+                        complete(&mut locked, &CheckOptions { keep_damaged: true, ..options.clone() }, done)?;
+                    }
+                    Checked::Damaged(e) | Checked::Failed(e) => return Err(e),
+                }
+                break Some(e.into());
+            }
+            Checked::Damaged(e) => break Some(e.into()),
+        }
+    };
+    let mut locked = worker.lock();
+    let ended = locked.current().map(|job| {
+        let earlier = std::mem::replace(&mut job.earlier, Earlier::new(job.object.stamp.clone()));
+        Ended { index: job.index, earlier, damage, begun_again, filter }
+    });
+    locked.pop();
+    Ok(ended)
+}
+
+impl CheckOptions {
+    /// Returns true if the first file has an extension of uncompressed files.
+    fn is_plain(&self, worker: &Worker) -> bool {
+        let name = worker.first().map_or("", |job| &*job.wanted.name);
+        Compression::of_name(name).0 == Compression::None
+    }
+}
+
+/// Reads the first file of a thread: its pieces are fetched, and its records are checked and selected. With `skip` damaged records do not count.
+fn check(
+    worker: &SharedWorker,
+    options: &CheckOptions,
+    filter: Option<&mut RecordFilter>,
+    skip: bool,
+) -> Checked {
+    let Some((part, name, url, run)) = worker.lock().begin() else {
+        return Checked::Failed(tfseek::ErrorKind::Cancelled.into());
+    };
+    let result = match &part {
+        WantedPart::File => drain(worker),
+        WantedPart::Shard => open(worker, options, &url, skip).and_then(|mut stream| {
+            while stream.next()?.is_some() {}
+            let records = stream.records_read();
+            // The sound records may end before the bytes do.
+            drain(worker)?;
+            Ok(Done { records, selected: records, bytes: 0 })
+        }),
+        WantedPart::Records(ranges) => {
+            let ready = hidden(&run.folder, &name, "ready");
+            open(worker, options, &url, skip).and_then(|stream| {
+                let ranges = ranges.as_deref();
+                select(stream, ranges, filter, &ready)
+            })
+        }
+    };
+    // What stopped the reader is the reason, not that it stopped.
+    let failed = worker.lock().take_failure();
+    match (failed, result) {
+        (Some(e), _) => Checked::Failed(e),
+        (None, Ok(done)) => Checked::Sound(done),
+        (None, Err(e)) if e.is_data() => Checked::Damaged(e),
+        (None, Err(e)) => Checked::Failed(e),
+    }
+}
+
+fn open(worker: &SharedWorker, options: &CheckOptions, url: &str, skip: bool) -> Result<tfseek::Stream> {
+    let damage = if skip { Damage::Skip } else { Damage::Raise };
+    StreamOptions { damage, max_record: options.max_record, ..StreamOptions::default() }
+        .read(worker.reader(), PathBuf::from(url))
+}
+
+/// Reads a file whose bytes are not checked.
+fn drain(worker: &SharedWorker) -> Result<Done> {
+    let mut reader = worker.reader();
+    let mut buf = vec![0; 1 << 16];
+    loop {
+        match reader.read(&mut buf) {
+            Ok(0) => return Ok(Done { records: 0, selected: 0, bytes: 0 }),
+            Ok(_) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Writes the selected records to a file. There is none if no record is selected.
+fn select(
+    stream: tfseek::Stream,
+    ranges: Option<&[std::ops::Range<u64>]>,
+    mut filter: Option<&mut RecordFilter>,
+    ready: &Path,
+) -> Result<Done> {
+    let compression = stream.compression();
+    let end = ranges.map(|ranges| ranges.last().map_or(0, |range| range.end));
+    let mut records = match filter {
+        Some(_) => KindedStream::guess(stream),
+        None => KindedStream::new(stream, tfseek::example::MessageKind::Other),
+    };
+    let kind = records.kind();
+    let (mut writer, mut number, mut selected) = (None::<Writer>, 0u64, 0u64);
+    while end.is_none_or(|end| number < end)
+        && let Some(record) = records.next()?
+    {
+        let is_in = ranges.is_none_or(|ranges| ranges.iter().any(|range| range.contains(&number)));
+        let accepted = match &mut filter {
+            Some(filter) if is_in => {
+                filter.accepts(number, record.payload(), kind).map_err(|e| e.at(record.at()))?
+            }
+            _ => is_in,
+        };
+        number = number.saturating_add(1);
+        if !accepted {
+            continue;
+        }
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            None => {
+                let here = |e: io::Error| Error::from(e).in_file(ready);
+                fs::create_dir_all(ready.parent().unwrap_or(ready)).map_err(here)?;
+                let options =
+                    WriterOptions { compression, existing: Existing::Replace, ..WriterOptions::default() };
+                writer.insert(options.create(ready)?)
+            }
+        };
+        writer.write(record.payload())?;
+        selected = selected.saturating_add(1);
+    }
+    let mut bytes = 0;
+    if let Some(mut writer) = writer {
+        writer.sync()?;
+        writer.close()?;
+        bytes = fs::metadata(ready).map_err(|e| Error::from(e).in_file(ready))?.len();
+    }
+    Ok(Done { records: number, selected, bytes })
+}
+
+/// Ends a file whose bytes are all here. Returns what is wrong with its number of records: it then stays as it is.
+fn complete(worker: &mut Worker, options: &CheckOptions, mut done: Done) -> Result<Option<ToolsError>> {
+    let run = worker.run.clone();
+    let Some(job) = worker.current() else { return Ok(None) };
+    let mut wrong = None;
+    if let (WantedPart::Shard, Some(expected)) = (&job.wanted.part, job.wanted.records)
+        && done.records != expected
+    {
+        let url = bare_url(&job.object.url);
+        wrong = Some(FetchReason::Count { url, expected, found: done.records }.into());
+        if !options.keep_damaged {
+            return Ok(wrong);
+        }
+    }
+    let (name, part) = (job.wanted.name.clone(), run.part(&job.wanted.name));
+    let ready = hidden(&run.folder, &name, "ready");
+    let here = |e: io::Error| Error::from(e).in_file(&part);
+    if matches!(job.wanted.part, WantedPart::Records(_)) {
+        // Other records may be selected from these bytes only by another fetch, in another folder.
+        drop(fs::remove_file(&part));
+    } else {
+        done.bytes = job.object.stamp.size;
+        let modified = job.object.stamp.modified_ns.and_then(|ns| u64::try_from(ns).ok());
+        let file = job.complete(&run)?;
+        if let Some(ns) = modified {
+            // An index of the object then fits to the file.
+            file.set_modified(UNIX_EPOCH + Duration::from_nanos(ns)).map_err(here)?;
+        }
+        file.sync_all().map_err(here)?;
+        fs::rename(&part, &ready).map_err(here)?;
+    }
+    run.journal.done(job.index, done)?;
+    job.earlier.done = Some(done);
+    if !options.new_set && done.selected == done.records {
+        run.journal.placed(job.index, &name)?;
+        job.earlier.placed = Some(name.clone());
+        place(&run.folder, &ready, &name)?;
+    }
+    Ok(wrong)
+}
+
+/// Gives a complete file its name in the folder.
+///
+/// # Errors
+/// I/O errors.
+pub(super) fn place(folder: &Path, ready: &Path, name: &str) -> Result<()> {
+    let path = folder.join(name);
+    let parent = path.parent().unwrap_or(folder);
+    let rename = || {
+        fs::create_dir_all(parent)?;
+        fs::rename(ready, &path)?;
+        sync_folder(parent)
+    };
+    rename().map_err(|e| Error::from(e).in_file(&path))
+}
+
+/// Writes the names in a folder to the disk, where the system can.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    match cfg!(unix) {
+        true => fs::File::open(folder)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
+/// Merges what the conditions of two threads know of the records.
+pub(super) fn merged(all: Option<RecordFilter>, one: Option<RecordFilter>) -> Option<RecordFilter> {
+    match (all, one) {
+        (Some(mut all), Some(one)) => {
+            all.merge(&one);
+            Some(all)
+        }
+        (all, one) => all.or(one),
+    }
+}
+
+impl Worker {
+    /// Begins to read the first file. Returns what is wanted of it, its name, its URL and the state of the fetch.
+    fn begin(&mut self) -> Option<(WantedPart, String, String, Arc<super::worker::Run>)> {
+        let run = self.run.clone();
+        let job = self.current()?;
+        job.rewind();
+        Some((job.wanted.part.clone(), job.wanted.name.clone(), bare_url(&job.object.url), run))
+    }
+}

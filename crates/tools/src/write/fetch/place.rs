@@ -1,0 +1,169 @@
+//! The folder of a fetch: what it may have, its lock, and the names of its files.
+
+use super::check::{place, sync_folder};
+use super::journal::{Earlier, HIDDEN, Left, Request};
+use super::plan::{Wanted, WantedPart};
+use super::worker::{Run, hidden};
+use super::{FetchReason, existing_parent};
+use crate::error::ToolsError;
+use crate::write::reshard::limits::disk_space;
+use crate::write::reshard::names::OutPattern;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use tfseek::Error;
+use tfseek::paths::set_of;
+
+/// Refuses a folder that has files of something else, or those of another fetch.
+///
+/// # Errors
+/// [`FetchReason::OtherFetch`], [`FetchReason::Foreign`], I/O errors.
+pub(super) fn check_folder(folder: &Path, request: &Request, left: &Left) -> Result<(), ToolsError> {
+    if let Some(found) = left.request.as_ref().filter(|found| *found != request) {
+        let Request { url, split, filter } = found;
+        let split = split.as_ref().map_or_else(String::new, |split| format!("[{split}]"));
+        let filter = filter.as_ref().map_or_else(String::new, |filter| format!(" where {filter}"));
+        let found = format!("{url}{split}{filter}");
+        return Err(FetchReason::OtherFetch { folder: folder.into(), found }.into());
+    }
+    let known: HashSet<PathBuf> =
+        left.files.values().filter_map(|file| file.placed.as_ref()).map(|name| folder.join(name)).collect();
+    let folders: HashSet<&Path> = known.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let mut waiting = vec![folder.to_path_buf()];
+    while let Some(at) = waiting.pop() {
+        let entries = match fs::read_dir(&at) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound && at == folder => return Ok(()),
+            Err(e) => return Err(Error::from(e).in_file(&at).into()),
+        };
+        for entry in entries {
+            let path = entry.map_err(|e| Error::from(e).in_file(&at))?.path();
+            let name = path.file_name().unwrap_or_default();
+            // Indexes may have been made of the files.
+            let is_own = name == HIDDEN && at == folder || name == ".tfseek" && !known.is_empty();
+            if is_own || known.contains(&path) {
+                continue;
+            }
+            if !folders.contains(&*path) {
+                return Err(FetchReason::Foreign { path }.into());
+            }
+            waiting.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Compares the free space of the disk with the bytes that will arrive.
+///
+/// # Errors
+/// [`ToolsError::Space`].
+pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), ToolsError> {
+    match disk_space(existing_parent(folder)) {
+        Some(space) if space.free < needed => {
+            Err(ToolsError::Space { folder: folder.into(), expected: needed, found: space.free })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lock of a folder. One process at a time fetches into it.
+pub(super) struct FolderLock(#[expect(dead_code, reason = "it holds the lock")] File);
+
+impl FolderLock {
+    /// # Errors
+    /// [`FetchReason::Busy`], I/O errors.
+    pub(super) fn take(folder: &Path) -> Result<FolderLock, ToolsError> {
+        let hidden = folder.join(HIDDEN);
+        let path = hidden.join("lock");
+        let here = |e: io::Error| Error::from(e).in_file(&path);
+        loop {
+            fs::create_dir_all(&hidden).map_err(here)?;
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            let file = match file {
+                // The process that had the lock has removed the folder.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                file => file.map_err(here)?,
+            };
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(FetchReason::Busy { folder: folder.into() }.into());
+                }
+                Err(TryLockError::Error(e)) => return Err(here(e).into()),
+            }
+            if is_at(&file, &path) {
+                return Ok(FolderLock(file));
+            }
+        }
+    }
+}
+
+/// Returns true if a file still has its name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |found: fs::Metadata| (found.dev(), found.ino());
+    let (opened, named) = (file.metadata().map(id), fs::metadata(path).map(id));
+    matches!((opened, named), (Ok(opened), Ok(named)) if opened == named)
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+/// Gives all complete files their names that have none. Files of selected records are numbered anew, without the empty ones.
+///
+/// # Errors
+/// I/O errors.
+pub(super) fn place_all(
+    run: &Run,
+    wanted: &Wanted,
+    files: &mut [Earlier],
+    is_new_set: bool,
+) -> Result<(), ToolsError> {
+    let names = if is_new_set {
+        new_names(wanted, files)
+    } else {
+        wanted.files.iter().map(|file| Some(file.name.clone())).collect()
+    };
+    for (index, ((file, earlier), name)) in wanted.files.iter().zip(files.iter_mut()).zip(names).enumerate() {
+        let Some(name) = name else { continue };
+        let ready = hidden(&run.folder, &file.name, "ready");
+        if earlier.placed.is_none() {
+            run.journal.placed(index, &name)?;
+            earlier.placed = Some(name.clone());
+        }
+        // It has its name already if a run was killed after this.
+        if ready.exists() {
+            place(&run.folder, &ready, &name)?;
+        }
+    }
+    sync_folder(&run.folder).map_err(|e| Error::from(e).in_file(&run.folder))?;
+    Ok(())
+}
+
+/// Returns the names of a new set. `None` for shards without a selected record.
+fn new_names(wanted: &Wanted, files: &[Earlier]) -> Vec<Option<String>> {
+    let selected = |k: usize| files.get(k).and_then(|file| file.done).map_or(0, |done| done.selected);
+    let (mut names, mut sets) = (Vec::new(), BTreeMap::<PathBuf, Vec<usize>>::new());
+    for (k, file) in wanted.files.iter().enumerate() {
+        let is_shard = file.part != WantedPart::File;
+        names.push((!is_shard || selected(k) > 0).then(|| file.name.clone()));
+        if let Some(set) = set_of(Path::new(&file.name)).filter(|_| is_shard) {
+            sets.entry(set).or_default().push(k);
+        }
+    }
+    for (set, shards) in sets {
+        let kept: Vec<usize> = shards.into_iter().filter(|k| selected(*k) > 0).collect();
+        let Ok(pattern) = OutPattern::parse(&set, None, false) else { continue };
+        let set = pattern.set(None, Some(kept.len() as u64));
+        for (shard, k) in (0..).zip(kept) {
+            if let Some(name) = names.get_mut(k) {
+                *name = set.path(shard).to_str().map(str::to_owned);
+            }
+        }
+    }
+    names
+}

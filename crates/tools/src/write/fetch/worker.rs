@@ -1,0 +1,365 @@
+//! The pieces of a thread's files: some are here, the next ones are announced, and each is written when it arrives.
+
+use super::journal::{Earlier, HIDDEN, Journal};
+use super::plan::WantedFile;
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::{ControlFlow, Range};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tfseek::crc::crc32c;
+use tfseek::io::{Fetched, Object, Region, Source, Store};
+use tfseek::{Error, ErrorKind, Result};
+
+/// Bytes of a piece. Only the last piece of an object is shorter.
+pub(super) const PIECE: u64 = 8 << 20;
+
+/// Bytes that all threads announce together before they need them.
+const AHEAD: u64 = 128 << 20;
+
+/// Number of files that a thread announces pieces of.
+const FILES_AHEAD: usize = 16;
+
+/// The state of a fetch that its threads share.
+pub(super) struct Run {
+    pub(super) folder: PathBuf,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) journal: Journal,
+    /// The files that no thread has taken yet.
+    pub(super) todo: Mutex<VecDeque<FileJob>>,
+    /// Number of threads that have work.
+    pub(super) active: AtomicUsize,
+    pub(super) cancelled: AtomicBool,
+    /// Bytes and pieces that were requested in this run, and bytes that were here before.
+    pub(super) fetched: AtomicU64,
+    pub(super) requests: AtomicU64,
+    pub(super) found: AtomicU64,
+    pub(super) advance: Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,
+}
+
+impl Run {
+    /// Returns an error once the fetch was cancelled, or has failed in another thread.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.cancelled.load(Relaxed) { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
+    }
+
+    /// Returns the path of a file that is not complete.
+    pub(super) fn part(&self, name: &str) -> PathBuf {
+        hidden(&self.folder, name, "part")
+    }
+}
+
+/// Returns the path of a file in the hidden folder.
+pub(super) fn hidden(folder: &Path, name: &str, kind: &str) -> PathBuf {
+    folder.join(HIDDEN).join(format!("{name}.{kind}"))
+}
+
+/// A file that is being fetched.
+pub(super) struct FileJob {
+    /// Its number in the journal.
+    pub(super) index: usize,
+    pub(super) wanted: WantedFile,
+    /// The version that is fetched.
+    pub(super) object: Object,
+    pub(super) earlier: Earlier,
+    source: Option<Arc<dyn Source>>,
+    part: Option<File>,
+    /// The next piece to read, and the next to announce.
+    next: u64,
+    cursor: u64,
+    announced: BTreeSet<u64>,
+}
+
+impl FileJob {
+    pub(super) fn new(index: usize, wanted: WantedFile, earlier: Earlier) -> FileJob {
+        let (object, announced) = (wanted.object.clone(), BTreeSet::new());
+        FileJob { index, wanted, object, earlier, source: None, part: None, next: 0, cursor: 0, announced }
+    }
+
+    /// Returns the bytes of a piece. `None` after the last one.
+    fn range(&self, piece: u64) -> Option<Range<u64>> {
+        let size = self.object.stamp.size;
+        let start = piece.checked_mul(PIECE).filter(|start| *start < size)?;
+        Some(start..start.saturating_add(PIECE).min(size))
+    }
+
+    /// Returns the next piece to announce.
+    fn next_to_announce(&mut self) -> Option<(u64, Range<u64>)> {
+        // Up to the estimated end of the wanted records. The pieces after it are fetched when they are needed.
+        let end = self.wanted.bytes();
+        loop {
+            let piece = self.cursor;
+            let range = self.range(piece).filter(|range| range.start < end)?;
+            self.cursor = piece.saturating_add(1);
+            if !self.earlier.pieces.contains_key(&piece) {
+                return Some((piece, range));
+            }
+        }
+    }
+
+    fn source(&mut self, run: &Run) -> Result<&Arc<dyn Source>> {
+        let opened = match self.source.take() {
+            Some(source) => source,
+            None => run.store.open(&self.object)?,
+        };
+        Ok(self.source.insert(opened))
+    }
+
+    /// Returns the file of the pieces. It is made if there is none.
+    fn part(&mut self, run: &Run) -> Result<&mut File> {
+        let opened = match self.part.take() {
+            Some(part) => part,
+            None => {
+                let path = run.part(&self.wanted.name);
+                let open = || {
+                    fs::create_dir_all(path.parent().unwrap_or(&path))?;
+                    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
+                };
+                open().map_err(|e| Error::from(e).in_file(&path))?
+            }
+        };
+        Ok(self.part.insert(opened))
+    }
+
+    /// Reads a piece that an earlier run wrote. `None` if its bytes are others.
+    fn kept(&mut self, run: &Run, piece: u64, range: &Range<u64>) -> Result<Option<Region>> {
+        let Some(&crc) = self.earlier.pieces.get(&piece) else { return Ok(None) };
+        let path = run.part(&self.wanted.name);
+        let part = self.part(run)?;
+        let mut bytes = Vec::new();
+        let read = part.seek(SeekFrom::Start(range.start));
+        let len = range.end.saturating_sub(range.start);
+        let read = read.and_then(|_| part.take(len).read_to_end(&mut bytes));
+        read.map_err(|e| Error::from(e).in_file(&path))?;
+        if bytes.len() as u64 == len && crc32c(&bytes) == crc {
+            return Ok(Some(bytes.into()));
+        }
+        self.earlier.pieces.remove(&piece);
+        Ok(None)
+    }
+
+    /// Fetches a piece and writes it.
+    fn fetch(&mut self, run: &Run, piece: u64, range: &Range<u64>) -> Result<Region> {
+        let mut bytes = Vec::new();
+        let region = match self.source(run)?.fetch(range.clone(), &mut bytes)? {
+            Fetched::Shared(region) => region,
+            Fetched::Appended => bytes.into(),
+        };
+        run.check()?;
+        let (len, expected) = (<[u8]>::len(&region) as u64, range.end.saturating_sub(range.start));
+        if len != expected {
+            let text = format!("expected {expected} bytes of the store, found {len}");
+            return Err(io::Error::other(text).into());
+        }
+        let path = run.part(&self.wanted.name);
+        let part = self.part(run)?;
+        let written = part.seek(SeekFrom::Start(range.start)).and_then(|_| part.write_all(&region));
+        written.map_err(|e| Error::from(e).in_file(&path))?;
+        let crc = crc32c(&region);
+        run.journal.piece(self.index, piece, crc)?;
+        self.earlier.pieces.insert(piece, crc);
+        run.fetched.fetch_add(len, Relaxed);
+        run.requests.fetch_add(1, Relaxed);
+        Ok(region)
+    }
+
+    /// Begins the file again from its first piece. Those that are here are read from the disk.
+    pub(super) fn rewind(&mut self) {
+        self.next = 0;
+    }
+
+    /// Drops the pieces of these bytes that were read: they are fetched once more.
+    pub(super) fn drop_pieces(&mut self, from: u64) {
+        let first = from / PIECE;
+        let read = self.next;
+        self.earlier.pieces.retain(|piece, _| *piece < first || *piece >= read);
+        self.cursor = self.cursor.min(first);
+    }
+
+    /// Begins the file again with another version of the object.
+    ///
+    /// # Errors
+    /// I/O errors of the journal.
+    pub(super) fn begin_again(&mut self, run: &Run, object: Object) -> Result<()> {
+        run.journal.again(self.index, &object.stamp)?;
+        self.earlier = Earlier::new(object.stamp.clone());
+        self.object = object;
+        (self.source, self.next, self.cursor) = (None, 0, 0);
+        if let Some(part) = &self.part {
+            part.set_len(0).map_err(|e| Error::from(e).in_file(&run.part(&self.wanted.name)))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the file of all pieces, cut to the size of the object.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(super) fn complete(&mut self, run: &Run) -> Result<&File> {
+        let size = self.object.stamp.size;
+        let path = run.part(&self.wanted.name);
+        let part = self.part(run)?;
+        part.set_len(size).map_err(|e| Error::from(e).in_file(&path))?;
+        Ok(part)
+    }
+}
+
+/// The files of one thread. The first is being read.
+pub(super) struct Worker {
+    pub(super) run: Arc<Run>,
+    queue: VecDeque<FileJob>,
+    /// Bytes that were announced and not read.
+    ahead: u64,
+    /// Why the reader of the first file has no more bytes.
+    failed: Option<Error>,
+}
+
+impl Worker {
+    pub(super) fn new(run: Arc<Run>) -> Worker {
+        Worker { run, queue: VecDeque::new(), ahead: 0, failed: None }
+    }
+
+    /// Returns the file to read. `None` if there are no more.
+    pub(super) fn current(&mut self) -> Option<&mut FileJob> {
+        if self.queue.is_empty() {
+            self.claim();
+        }
+        self.queue.front_mut()
+    }
+
+    /// Returns the file that is being read.
+    pub(super) fn first(&self) -> Option<&FileJob> {
+        self.queue.front()
+    }
+
+    /// Takes a file that no thread has.
+    fn claim(&mut self) -> bool {
+        let job = self.run.todo.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let found = job.is_some();
+        self.queue.extend(job);
+        found
+    }
+
+    /// Returns why the reader has no more bytes.
+    pub(super) fn take_failure(&mut self) -> Option<Error> {
+        self.failed.take()
+    }
+
+    /// Takes back what was announced of the first file and not read.
+    pub(super) fn forget(&mut self) {
+        let Some(job) = self.queue.front_mut() else { return };
+        let announced = std::mem::take(&mut job.announced);
+        let ranges: Vec<_> = announced.iter().filter_map(|piece| job.range(*piece)).collect();
+        for range in &ranges {
+            self.ahead = self.ahead.saturating_sub(range.end.saturating_sub(range.start));
+        }
+        if let Some(source) = &job.source {
+            source.forget(&ranges);
+        }
+        job.cursor = job.next;
+    }
+
+    /// Ends the first file.
+    pub(super) fn pop(&mut self) {
+        self.forget();
+        self.queue.pop_front();
+    }
+
+    /// Announces the next pieces of the first file, and of the files after it.
+    fn announce(&mut self) -> Result<()> {
+        let threads = self.run.active.load(Relaxed).max(1) as u64;
+        let run = self.run.clone();
+        let mut at = 0;
+        while self.ahead < AHEAD / threads {
+            if at == self.queue.len() && (at >= FILES_AHEAD || !self.claim()) {
+                break;
+            }
+            let Some(job) = self.queue.get_mut(at) else { break };
+            let Some((piece, range)) = job.next_to_announce() else {
+                at += 1;
+                continue;
+            };
+            job.source(&run)?.want(std::slice::from_ref(&range));
+            job.announced.insert(piece);
+            self.ahead = self.ahead.saturating_add(range.end.saturating_sub(range.start));
+        }
+        Ok(())
+    }
+
+    /// Returns the next piece of the first file. `None` at its end.
+    fn next_piece(&mut self) -> Result<Option<Region>> {
+        let run = self.run.clone();
+        run.check()?;
+        self.announce()?;
+        let Some(job) = self.queue.front_mut() else { return Ok(None) };
+        let piece = job.next;
+        let Some(range) = job.range(piece) else { return Ok(None) };
+        let len = range.end.saturating_sub(range.start);
+        let region = match job.kept(&run, piece, &range)? {
+            Some(region) => {
+                run.found.fetch_add(len, Relaxed);
+                region
+            }
+            None => job.fetch(&run, piece, &range)?,
+        };
+        job.next = piece.saturating_add(1);
+        if job.announced.remove(&piece) {
+            self.ahead = self.ahead.saturating_sub(len);
+        }
+        if (run.advance)(len).is_break() {
+            return Err(ErrorKind::Cancelled.into());
+        }
+        Ok(Some(region))
+    }
+}
+
+/// A thread's files, for the reader of the first one.
+#[derive(Clone)]
+pub(super) struct SharedWorker(Arc<Mutex<Worker>>);
+
+impl SharedWorker {
+    pub(super) fn new(worker: Worker) -> SharedWorker {
+        SharedWorker(Arc::new(Mutex::new(worker)))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Worker> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a reader of the first file.
+    pub(super) fn reader(&self) -> PieceReader {
+        PieceReader { worker: self.clone(), piece: Region::from(Vec::new()), at: 0 }
+    }
+}
+
+/// The bytes of a file, in order. Each piece is fetched and written before its bytes are returned.
+pub(super) struct PieceReader {
+    worker: SharedWorker,
+    piece: Region,
+    at: usize,
+}
+
+impl Read for PieceReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while self.at >= <[u8]>::len(&self.piece) {
+            let mut worker = self.worker.lock();
+            match worker.next_piece() {
+                Ok(Some(piece)) => (self.piece, self.at) = (piece, 0),
+                Ok(None) => return Ok(0),
+                Err(e) => {
+                    worker.failed = Some(e);
+                    return Err(io::Error::other("a piece was not fetched"));
+                }
+            }
+        }
+        let rest = self.piece.get(self.at..).unwrap_or_default();
+        let n = rest.len().min(buf.len());
+        if let (Some(to), Some(from)) = (buf.get_mut(..n), rest.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        self.at += n;
+        Ok(n)
+    }
+}
