@@ -20,6 +20,8 @@ mod error;
 mod example;
 mod exit;
 mod feature;
+#[cfg(feature = "remote")]
+mod fetch;
 mod foreign;
 mod forms;
 mod get_many;
@@ -117,6 +119,8 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
     m.add_class::<view::ViewCore>()?;
     m.add_function(wrap_pyfunction!(view::view, m)?)?;
+    #[cfg(feature = "remote")]
+    m.add_function(wrap_pyfunction!(fetch::fetch, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::prepared_shards, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::reshard, m)?)?;

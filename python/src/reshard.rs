@@ -15,11 +15,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::{Compression, Damage, Warning};
+use tfseek_tools::WriteProgress;
 use tfseek_tools::reshard::{
-    self as tools, OrderOptions, ReshardOptions, ReshardProgress, ReshardSet, ShardCount, SplitOptions,
+    self as tools, OrderOptions, ReshardOptions, ReshardSet, ShardCount, SplitOptions,
 };
 use tfseek_tools::sizes;
-use tfseek_tools::{OutputConflict, ToolsError};
+use tfseek_tools::{FetchReason, OutputConflict, ToolsError};
 
 /// A set: the split, its path, its shards, and the numbers of records and bytes.
 type Set = (Option<String>, OsString, Vec<OsString>, u64, u64);
@@ -67,7 +68,8 @@ pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
     match e {
         ToolsError::Error(e) => e.into(),
         ToolsError::Tfds(e) => tfds::failure(py, &e),
-        ToolsError::Options(_)
+        ToolsError::Fetch(FetchReason::Name { .. } | FetchReason::NumbersInCondition)
+        | ToolsError::Options(_)
         | ToolsError::Path { .. }
         | ToolsError::Split(_)
         | ToolsError::TaskName { .. }
@@ -166,7 +168,7 @@ pub(crate) fn reshard(
         }
         let warning = skipped.1.map(|first| Warning::payloads_skipped(&first, skipped.0));
         let (expecting, advance) = (Arc::clone(call), call.callback());
-        let callbacks = ReshardProgress {
+        let callbacks = WriteProgress {
             expect: Arc::new(move |bytes| expecting.expect(Some(bytes))),
             advance: Arc::new(advance),
         };

@@ -300,3 +300,50 @@ def test_other_threads_run_during_a_request(server: ObjectServer) -> None:
     server.open.set()
     thread.join(10)
     assert found == [ds[5]]
+
+
+@needs_remote
+def test_fetched_files_are_those_of_the_store(server: ObjectServer, shards: str, tmp_path: pathlib.Path) -> None:
+    def names(folder: pathlib.Path) -> list[str]:
+        return sorted(path.name for path in folder.glob("*.tfrecord"))
+
+    here, url, login = tmp_path / "here", "s3://bucket/data/train-*", options(server, **LOGIN)
+    fetched = tfseek.fetch(url, here, storage_options=login)
+    originals = sorted(pathlib.Path(shards).parent.glob("train-*.tfrecord"))
+    assert names(here) == [path.name for path in originals]
+    assert all((here / path.name).read_bytes() == path.read_bytes() for path in originals)
+    assert (fetched.files, fetched.records, fetched.found_bytes) == (len(originals), RECORDS, 0)
+    assert fetched.bytes == fetched.fetched_bytes == sum(path.stat().st_size for path in originals)
+    again = tfseek.fetch(url, str(here), storage_options=login)
+    assert (again.files, again.requests) == (fetched.files, 0)
+    some = tfseek.fetch(url, tmp_path / "some", where="label in 3..30", storage_options=login)
+    expected = tfseek.open(shards).filter("label in 3..30")
+    assert some.records == len(expected) == len(tfseek.open(tmp_path / "some"))
+    with pytest.raises(tfseek.Error, match="expected the folder of the same fetch") as e:
+        tfseek.fetch(url, here, where="label in 3..30", storage_options=login)
+    no_secret(e.value, fetched, *(path.read_text() for path in here.glob(".tfseek/*")))
+    with pytest.raises(ValueError, match="expected a URL"):
+        tfseek.fetch(shards, tmp_path / "other")
+    damaged = f"bucket/data/{names(here)[0]}"
+    content = bytearray(server.objects[damaged])
+    content[-5] ^= 1
+    server.objects[damaged] = bytes(content)
+    with pytest.raises(tfseek.DataError, match="keep_damaged=True") as e:
+        tfseek.fetch(url, tmp_path / "damaged", storage_options=login)
+    assert names(tmp_path / "damaged") == names(here)[1:]
+    kept = tfseek.fetch(url, tmp_path / "damaged", keep_damaged=True, storage_options=login)
+    assert names(tmp_path / "damaged") == names(here) and len(kept.kept) == 1
+    no_secret(e.value, kept)
+
+
+@needs_remote
+def test_an_interrupted_fetch_ends_soon_and_goes_on(server: ObjectServer, tmp_path: pathlib.Path) -> None:
+    server.open.clear()
+    interrupt = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    interrupt.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        tfseek.fetch("s3://bucket/data/train-*", tmp_path / "here", storage_options=options(server))
+    assert time.monotonic() - begun < 5
+    server.open.set()
+    assert tfseek.fetch("s3://bucket/data/train-*", tmp_path / "here", storage_options=options(server)).records == RECORDS

@@ -31,6 +31,7 @@ from ._features import (
     ValueRowIds,
     VarLenFeature,
 )
+from ._fetch import Fetched, fetch
 from ._images import image_shape
 from ._loader import Loader
 from ._mix import Mix
@@ -76,6 +77,7 @@ __all__ = [
     "Error",
     "Example",
     "FeatureLists",
+    "Fetched",
     "FixedLenFeature",
     "FixedLenSequenceFeature",
     "Gap",
@@ -121,6 +123,7 @@ __all__ = [
     "WrittenSet",
     "__version__",
     "build_index",
+    "fetch",
     "float32",
     "image_shape",
     "infer_schema",

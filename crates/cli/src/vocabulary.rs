@@ -111,6 +111,8 @@ fn options_and_parameters_have_the_same_names() {
         ),
         ("stats", "_stats.py", "stats", "allow_missing force json max_record merge progress save tail tfdv where".into(), "progress source"),
         ("verify", "_stream.py", "verify", "allow_missing json max_record progress tail".into(), "paths progress"),
+        #[cfg(feature = "remote")]
+        ("fetch", "_fetch.py", "fetch", "dry_run json max_record progress".into(), "folder split storage_options url"),
         ("unpack", "_stream.py", "unpack", format!("{read} progress"), "paths progress"),
         (
             "reshard",
@@ -171,6 +173,7 @@ fn names_that_gave_way_are_gone() {
         ("_stream.py", "stream"),
         ("_stream.py", "verify"),
         ("_stream.py", "unpack"),
+        ("_fetch.py", "fetch"),
         ("_stats.py", "stats"),
         ("_reshard.py", "reshard"),
         ("_scan.py", "scan"),

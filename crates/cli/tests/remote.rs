@@ -395,7 +395,7 @@ fn a_fetch_that_is_killed_goes_on() {
 fn fetches_that_are_killed_a_hundred_times_go_on() {
     let (mut kills, mut fetches) = (0, 0);
     while kills < 100 {
-        kills += killed(400 << 20, 10..250);
+        kills += killed(200 << 20, 10..200);
         fetches += 1;
     }
     println!("{kills} kills in {fetches} fetches");
@@ -417,13 +417,15 @@ fn killed(bytes: usize, after: std::ops::Range<u64>) -> usize {
         let text = std::fs::read_to_string(&journal).unwrap_or_default();
         text.lines().filter(|line| line.get(9..15) == Some("piece ")).map(str::to_owned).collect()
     };
-    let mut kills = 0;
+    let (mut kills, mut patience) = (0, 0);
     let mut random = tfseek_testkit::rng::Rng::new(7);
     loop {
         let before = pieces().len();
         served.server.counts();
         let mut child = served.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let limit = std::time::Duration::from_millis(after.start + random.below_u64(after.end - after.start));
+        let limit = std::time::Duration::from_millis(
+            after.start + patience + random.below_u64(after.end - after.start),
+        );
         let begun = std::time::Instant::now();
         while begun.elapsed() < limit && child.try_wait().unwrap().is_none() {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -439,6 +441,8 @@ fn killed(bytes: usize, after: std::ops::Range<u64>) -> usize {
         kills += 1;
         // A run that is killed at its very end leaves no journal.
         let now = if to.join(".tfseek/fetch.json").exists() { before } else { pieces().len() };
+        // A slow machine gets more time to come to new pieces.
+        patience += if now == before { 20 } else { 0 };
         assert!(kills < 1000 && now >= before, "{kills} kills, {before} pieces, then {now}");
     }
     let mut expected: Vec<_> = NAMES

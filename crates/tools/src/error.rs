@@ -1,6 +1,5 @@
 //! The error of this crate.
 
-use crate::write::fetch::FetchReason;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -568,6 +567,76 @@ impl From<FetchReason> for ToolsError {
 impl From<OutputConflict> for ToolsError {
     fn from(conflict: OutputConflict) -> ToolsError {
         ToolsError::Conflict(conflict)
+    }
+}
+
+/// The reason why a fetch is refused, or why a file of it stays incomplete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FetchReason {
+    /// The name of an object is no path below a folder.
+    Name {
+        /// The URL.
+        url: String,
+    },
+    /// The condition tests record numbers.
+    NumbersInCondition,
+    /// The folder has a file that no earlier run wrote.
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The folder is that of another fetch.
+    OtherFetch {
+        /// The folder.
+        folder: PathBuf,
+        /// The URL, split and condition of that fetch.
+        found: String,
+    },
+    /// Another process fetches into the folder.
+    Busy {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A shard has another number of records than `dataset_info.json` states.
+    Count {
+        /// The URL.
+        url: String,
+        /// The stated number.
+        expected: u64,
+        /// The number of records.
+        found: u64,
+    },
+}
+
+impl fmt::Display for FetchReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchReason::Name { url } => {
+                write!(f, "{}: expected a name that is a path below a folder", url.escape_debug())
+            }
+            FetchReason::NumbersInCondition => f.write_str(
+                "the condition tests record numbers, which are not known before all shards are fetched",
+            ),
+            FetchReason::Foreign { path } => write!(
+                f,
+                "{}: expected a new or an empty folder, or that of the same fetch, found a file of something else",
+                path.display()
+            ),
+            FetchReason::OtherFetch { folder, found } => {
+                write!(
+                    f,
+                    "{}: expected the folder of the same fetch, found that of {found}",
+                    folder.display()
+                )
+            }
+            FetchReason::Busy { folder } => {
+                write!(f, "{}: another process is fetching into this folder", folder.display())
+            }
+            FetchReason::Count { url, expected, found } => {
+                write!(f, "{url}: expected {expected} records, by dataset_info.json, found {found}")
+            }
+        }
     }
 }
 

@@ -50,10 +50,11 @@ mod write;
 pub use describe::{grep, stats, tfx, validate};
 pub use digits::thousands;
 pub use error::{
-    OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition, ToolsError,
+    FetchReason, OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition,
+    ToolsError,
 };
 pub use forms::{Content, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
     KindedStream, Verification, VerifyOptions, damage, decodable, guess_kind, in_order, sample, units, verify,
 };
-pub use write::{fetch, outputs, reshard, salvage, set, unpack};
+pub use write::{WriteProgress, fetch, outputs, reshard, salvage, set, unpack};

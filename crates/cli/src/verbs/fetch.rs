@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::error::IndexError;
 use tfseek::{ErrorKind, Filter};
-use tfseek_tools::ToolsError;
-use tfseek_tools::fetch::{FetchEstimate, FetchOptions, FetchPlan, FetchProgress, FetchReason, FetchReport};
+use tfseek_tools::fetch::{FetchEstimate, FetchOptions, FetchPlan, FetchReport};
+use tfseek_tools::{FetchReason, ToolsError, WriteProgress};
 
 /// The rate that `--dry-run` assumes, in bytes a second: a link of 1 Gb/s.
 const RATE: u64 = 125_000_000;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &FetchArgs, global: &GlobalArgs, console: &mut Console) 
     }
     let bar = progress::bytes(global, "fetching", 1);
     let (expected, advanced) = (bar.clone(), progress::callback(&bar));
-    let callbacks = FetchProgress {
+    let callbacks = WriteProgress {
         expect: Arc::new(move |bytes| expected.set_length(bytes)),
         advance: Arc::new(advanced),
     };

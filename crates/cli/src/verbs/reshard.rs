@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::Filter;
 use tfseek_tools::reshard::{
-    self, OrderOptions, ReshardOptions, ReshardProgress, ReshardReport, ReshardSet, ShardCount, SplitOptions,
+    self, OrderOptions, ReshardOptions, ReshardReport, ReshardSet, ShardCount, SplitOptions,
 };
-use tfseek_tools::{OutputConflict, ToolsError, sizes};
+use tfseek_tools::{OutputConflict, ToolsError, WriteProgress, sizes};
 
 /// Explanation of the outputs of `tfseek reshard`.
 pub(crate) const AFTER_RESHARD: &str = "\
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
     options.records = dataset::subset(&dataset, which, args.payload, &mut skipped, global, console)?;
     let bar = progress::bytes(global, "resharding", 1);
     let (expected, advanced) = (bar.clone(), progress::callback(&bar));
-    let callbacks = ReshardProgress {
+    let callbacks = WriteProgress {
         expect: Arc::new(move |bytes| expected.set_length(bytes)),
         advance: Arc::new(advanced),
     };

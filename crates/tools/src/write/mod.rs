@@ -2,7 +2,10 @@
 
 pub mod fetch;
 pub mod outputs;
+mod progress;
 pub mod reshard;
 pub mod salvage;
 pub mod set;
 pub mod unpack;
+
+pub use progress::WriteProgress;

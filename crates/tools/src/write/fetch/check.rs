@@ -1,10 +1,9 @@
 //! One file of a fetch: its records are checked as they arrive, and selected.
 
-use super::FetchReason;
 use super::journal::{Done, Earlier};
 use super::plan::{WantedPart, is_stale, listed_again};
 use super::worker::{SharedWorker, Worker, hidden};
-use crate::error::ToolsError;
+use crate::error::{FetchReason, ToolsError};
 use crate::work::KindedStream;
 use std::fs;
 use std::io::{self, Read};
@@ -17,7 +16,7 @@ use tfseek::stream::StreamOptions;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, Damage, Error, Filter, Result, Writer};
 
-/// How the records of a file are treated.
+/// Treatment of the records of a file.
 #[derive(Clone)]
 pub(super) struct CheckOptions {
     pub(super) filter: Option<Filter>,
@@ -40,7 +39,7 @@ pub(super) struct Ended {
     pub(super) filter: Option<RecordFilter>,
 }
 
-/// What reading a file found.
+/// The result of reading a file.
 enum Checked {
     Sound(Done),
     Damaged(Error),
@@ -301,7 +300,7 @@ pub(super) fn merged(all: Option<RecordFilter>, one: Option<RecordFilter>) -> Op
 
 impl Worker {
     /// Begins to read the first file. Returns what is wanted of it, its name, its URL and the state of the fetch.
-    fn begin(&mut self) -> Option<(WantedPart, String, String, Arc<super::worker::Run>)> {
+    fn begin(&mut self) -> Option<(WantedPart, String, String, Arc<super::worker::FetchRun>)> {
         let run = self.run.clone();
         let job = self.current()?;
         job.rewind();

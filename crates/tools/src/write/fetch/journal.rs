@@ -19,9 +19,9 @@ const LIST: &str = ".tfseek/fetch.json";
 /// The member of the list that has its version, and the version.
 const MARK: (&str, u64) = ("tfseek_fetch", 1);
 
-/// What is fetched. A folder has one.
+/// The objects and records of a fetch. A folder has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct FetchRequest {
     /// The URL without query and user.
     pub(super) url: String,
     pub(super) split: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Done {
     pub(super) bytes: u64,
 }
 
-/// What earlier runs have of a file.
+/// The pieces of a file that earlier runs fetched, and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Earlier {
     /// The version that they fetched.
@@ -56,28 +56,28 @@ impl Earlier {
     }
 }
 
-/// What earlier runs left in a folder.
+/// The files that earlier runs left in a folder.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    pub(super) request: Option<Request>,
+    pub(super) request: Option<FetchRequest>,
     /// By the names of the objects.
     pub(super) files: HashMap<String, Earlier>,
     /// True if the list is there: a fetch was completed.
     pub(super) was_complete: bool,
 }
 
-fn to_json(request: &Request) -> Map<String, Value> {
-    let Request { url, split, filter } = request;
+fn to_json(request: &FetchRequest) -> Map<String, Value> {
+    let FetchRequest { url, split, filter } = request;
     let value = json!({MARK.0: MARK.1, "url": url, "split": split, "where": filter});
     value.as_object().cloned().unwrap_or_default()
 }
 
-fn request_of(value: &Value) -> Option<Request> {
+fn request_of(value: &Value) -> Option<FetchRequest> {
     if value.get(MARK.0)?.as_u64()? != MARK.1 {
         return None;
     }
     let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
-    Some(Request { url: text("url")?, split: text("split"), filter: text("where") })
+    Some(FetchRequest { url: text("url")?, split: text("split"), filter: text("where") })
 }
 
 fn stamp_json(stamp: &Stamp) -> Value {
@@ -207,7 +207,7 @@ impl Journal {
     /// I/O errors.
     pub(super) fn begin<'f>(
         folder: &Path,
-        request: &Request,
+        request: &FetchRequest,
         files: impl Iterator<Item = (&'f str, &'f Earlier)>,
     ) -> Result<Journal> {
         let mut text = line(&format!("fetch {}", Value::Object(to_json(request))));
@@ -281,7 +281,7 @@ fn done_line(file: usize, done: Done) -> String {
 /// I/O errors.
 pub(super) fn write_list<'f>(
     folder: &Path,
-    request: &Request,
+    request: &FetchRequest,
     files: impl Iterator<Item = (&'f str, &'f Earlier)>,
 ) -> Result<()> {
     let file = |(name, earlier): (&str, &Earlier)| {
@@ -311,8 +311,8 @@ pub(super) fn write_list<'f>(
 mod tests {
     use super::*;
 
-    fn request() -> Request {
-        Request { url: "gs://b/x-*".into(), split: None, filter: Some("label > 3".into()) }
+    fn request() -> FetchRequest {
+        FetchRequest { url: "gs://b/x-*".into(), split: None, filter: Some("label > 3".into()) }
     }
 
     fn stamp(size: u64) -> Stamp {

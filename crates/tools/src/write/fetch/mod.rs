@@ -6,16 +6,18 @@
 //!
 //! ```no_run
 //! # fn store() -> std::sync::Arc<dyn tfseek::io::Store> { unimplemented!() }
-//! use tfseek_tools::fetch::{FetchOptions, FetchPlan, FetchProgress};
+//! use tfseek_tools::WriteProgress;
+//! use tfseek_tools::fetch::{FetchOptions, FetchPlan};
 //!
 //! let options = FetchOptions::new(store(), "s3://bucket/data/train-*", "data");
-//! let report = FetchPlan::new(&options)?.run(&FetchProgress::default())?;
+//! let report = FetchPlan::new(&options)?.run(&WriteProgress::default())?;
 //! assert!(report.damaged.is_empty());
 //! # Ok::<(), tfseek_tools::ToolsError>(())
 //! ```
 
 mod check;
 mod journal;
+mod options;
 mod place;
 mod plan;
 #[cfg(test)]
@@ -23,200 +25,34 @@ mod tests;
 mod worker;
 
 use crate::error::ToolsError;
-use crate::work::damage::MAX_RECORD;
+use crate::write::WriteProgress;
 use check::{CheckOptions, Ended, fetch_file, merged};
 use journal::{Done, Earlier, HIDDEN, Journal, Left, write_list};
+pub use options::{FetchEstimate, FetchOptions, FetchReport};
 use place::{FolderLock, check_folder, check_space, place_all};
 use plan::{Wanted, WantedFile, WantedPart};
 use std::collections::VecDeque;
-use std::fmt;
 use std::fs;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use tfseek::io::Store;
-use tfseek::{Error, ErrorKind, Filter};
-use worker::{FileJob, PIECE, Run, SharedWorker, Worker, hidden};
+use tfseek::{Error, ErrorKind};
+use worker::{FetchRun, FileJob, PIECE, SharedWorker, Worker, hidden};
 
 /// Number of files that are read at a time.
 const THREADS: usize = 8;
 
-/// How often a caller that waits is asked whether the work goes on.
+/// Interval at which a caller that waits is asked whether the work goes on.
 const POLL: Duration = Duration::from_millis(50);
-
-/// Options of a fetch.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FetchOptions {
-    /// The store of the objects.
-    pub store: Arc<dyn Store>,
-    /// A URL, a pattern of URLs, or the URL of a folder.
-    pub url: String,
-    /// The folder to write to. It is new, empty, or that of an earlier run of the same fetch.
-    pub folder: PathBuf,
-    /// A split of a data set of TensorFlow Datasets, whose folder is the URL. All of it by default.
-    pub split: Option<String>,
-    /// The condition that the records meet. All records by default.
-    pub filter: Option<Filter>,
-    /// True to take shards as they are that are damaged in the store too.
-    pub keep_damaged: bool,
-    /// Maximum payload length in bytes.
-    pub max_record: u64,
-}
-
-impl FetchOptions {
-    /// Returns the options of a whole copy.
-    pub fn new(store: Arc<dyn Store>, url: impl Into<String>, folder: impl Into<PathBuf>) -> FetchOptions {
-        let (url, folder) = (url.into(), folder.into());
-        let (split, filter, keep_damaged) = (None, None, false);
-        FetchOptions { store, url, folder, split, filter, keep_damaged, max_record: MAX_RECORD }
-    }
-}
-
-/// The progress of a fetch.
-#[derive(Clone)]
-pub struct FetchProgress {
-    /// Called once, with the number of bytes of all files that are not complete.
-    pub expect: Arc<dyn Fn(u64) + Send + Sync>,
-    /// Called with each number of bytes that arrived or were here, and while none arrive with 0. It may cancel the fetch.
-    pub advance: Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,
-}
-
-impl Default for FetchProgress {
-    fn default() -> FetchProgress {
-        FetchProgress { expect: Arc::new(|_| {}), advance: Arc::new(|_| ControlFlow::Continue(())) }
-    }
-}
-
-impl fmt::Debug for FetchProgress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchProgress").finish_non_exhaustive()
-    }
-}
-
-/// The reason why a fetch is refused, or why a file of it stays incomplete.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FetchReason {
-    /// The name of an object is no path below a folder.
-    Name {
-        /// The URL.
-        url: String,
-    },
-    /// The condition tests record numbers.
-    NumbersInCondition,
-    /// The folder has a file that no earlier run wrote.
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The folder is that of another fetch.
-    OtherFetch {
-        /// The folder.
-        folder: PathBuf,
-        /// What it has.
-        found: String,
-    },
-    /// Another process fetches into the folder.
-    Busy {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// A shard has another number of records than `dataset_info.json` states.
-    Count {
-        /// The URL.
-        url: String,
-        /// The stated number.
-        expected: u64,
-        /// The number of records.
-        found: u64,
-    },
-}
-
-impl fmt::Display for FetchReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FetchReason::Name { url } => {
-                write!(f, "{}: expected a name that is a path below a folder", url.escape_debug())
-            }
-            FetchReason::NumbersInCondition => f.write_str(
-                "the condition tests record numbers, which are not known before all shards are fetched",
-            ),
-            FetchReason::Foreign { path } => write!(
-                f,
-                "{}: expected a new or an empty folder, or that of the same fetch, found a file of something else",
-                path.display()
-            ),
-            FetchReason::OtherFetch { folder, found } => {
-                write!(
-                    f,
-                    "{}: expected the folder of the same fetch, found that of {found}",
-                    folder.display()
-                )
-            }
-            FetchReason::Busy { folder } => {
-                write!(f, "{}: another process is fetching into this folder", folder.display())
-            }
-            FetchReason::Count { url, expected, found } => {
-                write!(f, "{url}: expected {expected} records, by dataset_info.json, found {found}")
-            }
-        }
-    }
-}
 
 /// The objects of a fetch, as they were listed.
 #[derive(Debug)]
 pub struct FetchPlan {
     options: FetchOptions,
     wanted: Wanted,
-}
-
-/// What a fetch would do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FetchEstimate {
-    /// Number of files, and of those that are not complete.
-    pub files: u64,
-    /// Number of files that are not complete.
-    pub files_left: u64,
-    /// Bytes of all files. Of files of which the first records are wanted an estimate.
-    pub bytes: u64,
-    /// Bytes of the pieces that are not here.
-    pub bytes_left: u64,
-    /// Number of these pieces, each of which is one request.
-    pub requests: u64,
-}
-
-/// The result of a fetch.
-#[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct FetchReport {
-    /// Number of files in the folder that belong to the fetch.
-    pub files: u64,
-    /// Number of records that were copied, in this run and earlier ones.
-    pub records: u64,
-    /// Bytes of the files.
-    pub bytes: u64,
-    /// Bytes that were requested in this run.
-    pub fetched: u64,
-    /// Number of requests for pieces in this run.
-    pub requests: u64,
-    /// Bytes of pieces that earlier runs had fetched.
-    pub found: u64,
-    /// The damage of files that are not complete because of it.
-    pub damaged: Vec<ToolsError>,
-    /// The damage of files that were taken as they are.
-    pub kept: Vec<ToolsError>,
-    /// The names of files that began again, because their objects were replaced.
-    pub begun_again: Vec<String>,
-    /// The files of an earlier run whose objects are no longer there. They were left as they are.
-    pub left: Vec<String>,
-    /// The features of the condition that no record has.
-    pub unseen: Vec<String>,
 }
 
 impl FetchPlan {
@@ -280,7 +116,7 @@ impl FetchPlan {
     /// # Errors
     /// A folder with other files, or of another fetch; another process that fetches into it; no space; errors of the store that do not go away; a
     /// second replacement of an object; I/O errors. What arrived before stays for the next run.
-    pub fn run(&self, progress: &FetchProgress) -> Result<FetchReport, ToolsError> {
+    pub fn run(&self, progress: &WriteProgress) -> Result<FetchReport, ToolsError> {
         let folder = &self.options.folder;
         // What is refused changes nothing.
         self.left()?;
@@ -322,7 +158,7 @@ impl FetchPlan {
         }
         check_space(folder, needed)?;
         (progress.expect)(expected);
-        let run = Arc::new(Run {
+        let run = Arc::new(FetchRun {
             folder: folder.clone(),
             store: self.options.store.clone(),
             journal,
@@ -381,7 +217,7 @@ impl FetchPlan {
     }
 
     /// Fetches all files on some threads. Threads that wait for the store are left behind after an error.
-    fn work(&self, run: &Arc<Run>, progress: &FetchProgress) -> Result<Vec<Ended>, ToolsError> {
+    fn work(&self, run: &Arc<FetchRun>, progress: &WriteProgress) -> Result<Vec<Ended>, ToolsError> {
         let options = CheckOptions {
             filter: self.options.filter.clone(),
             keep_damaged: self.options.keep_damaged,
@@ -435,9 +271,4 @@ fn bytes_of(file: &WantedFile, earlier: &Earlier) -> u64 {
         start.saturating_add(PIECE).min(size).saturating_sub(start)
     });
     bytes.fold(0, u64::saturating_add)
-}
-
-/// Returns the folder of a path that must exist.
-fn existing_parent(path: &Path) -> &Path {
-    path.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."))
 }

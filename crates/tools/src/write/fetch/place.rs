@@ -1,11 +1,10 @@
 //! The folder of a fetch: what it may have, its lock, and the names of its files.
 
 use super::check::{place, sync_folder};
-use super::journal::{Earlier, HIDDEN, Left, Request};
+use super::journal::{Earlier, FetchRequest, HIDDEN, Left};
 use super::plan::{Wanted, WantedPart};
-use super::worker::{Run, hidden};
-use super::{FetchReason, existing_parent};
-use crate::error::ToolsError;
+use super::worker::{FetchRun, hidden};
+use crate::error::{FetchReason, ToolsError};
 use crate::write::reshard::limits::disk_space;
 use crate::write::reshard::names::OutPattern;
 use std::collections::{BTreeMap, HashSet};
@@ -19,9 +18,9 @@ use tfseek::paths::set_of;
 ///
 /// # Errors
 /// [`FetchReason::OtherFetch`], [`FetchReason::Foreign`], I/O errors.
-pub(super) fn check_folder(folder: &Path, request: &Request, left: &Left) -> Result<(), ToolsError> {
+pub(super) fn check_folder(folder: &Path, request: &FetchRequest, left: &Left) -> Result<(), ToolsError> {
     if let Some(found) = left.request.as_ref().filter(|found| *found != request) {
-        let Request { url, split, filter } = found;
+        let FetchRequest { url, split, filter } = found;
         let split = split.as_ref().map_or_else(String::new, |split| format!("[{split}]"));
         let filter = filter.as_ref().map_or_else(String::new, |filter| format!(" where {filter}"));
         let found = format!("{url}{split}{filter}");
@@ -59,7 +58,7 @@ pub(super) fn check_folder(folder: &Path, request: &Request, left: &Left) -> Res
 /// # Errors
 /// [`ToolsError::Space`].
 pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), ToolsError> {
-    match disk_space(existing_parent(folder)) {
+    match disk_space(existing(folder)) {
         Some(space) if space.free < needed => {
             Err(ToolsError::Space { folder: folder.into(), expected: needed, found: space.free })
         }
@@ -118,7 +117,7 @@ fn is_at(_: &File, path: &Path) -> bool {
 /// # Errors
 /// I/O errors.
 pub(super) fn place_all(
-    run: &Run,
+    run: &FetchRun,
     wanted: &Wanted,
     files: &mut [Earlier],
     is_new_set: bool,
@@ -166,4 +165,9 @@ fn new_names(wanted: &Wanted, files: &[Earlier]) -> Vec<Option<String>> {
         }
     }
     names
+}
+
+/// Returns the nearest folder above a path that exists.
+fn existing(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."))
 }

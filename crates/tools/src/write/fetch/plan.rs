@@ -1,8 +1,8 @@
-//! What a fetch takes: the objects, and the records of them.
+//! The objects of a fetch, and the records of them that are wanted.
 
-use super::journal::Request;
-use super::{FetchOptions, FetchReason};
-use crate::error::ToolsError;
+use super::journal::FetchRequest;
+use super::options::FetchOptions;
+use crate::error::{FetchReason, ToolsError};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(super) struct WantedFile {
     pub(super) records: Option<u64>,
 }
 
-/// What is wanted of an object.
+/// The part of an object that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WantedPart {
     /// The bytes of a file that is no shard.
@@ -51,14 +51,14 @@ impl WantedFile {
 /// The objects of a fetch.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    pub(super) request: Request,
+    pub(super) request: FetchRequest,
     pub(super) files: Vec<WantedFile>,
 }
 
 impl Wanted {
     /// Lists the objects. No object is read.
     pub(super) fn list(options: &FetchOptions) -> Result<Wanted, ToolsError> {
-        let request = Request {
+        let request = FetchRequest {
             url: bare_url(&options.url),
             split: options.split.clone(),
             filter: options.filter.as_ref().map(ToString::to_string),

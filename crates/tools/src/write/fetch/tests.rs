@@ -1,11 +1,15 @@
 //! Fetches from a store in memory, with faults.
 
 use super::*;
+use crate::error::FetchReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::ControlFlow;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use tfseek::frame::put_record;
+use tfseek::io::Store;
 use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp};
 use tfseek::{Compression, DatasetOptions, IndexMode, error::IndexError};
 use tfseek_testkit::labelled::{labels, shard};
@@ -191,7 +195,7 @@ impl Case {
     }
 
     fn run(&self, options: &FetchOptions) -> Result<FetchReport, ToolsError> {
-        FetchPlan::new(options)?.run(&FetchProgress::default())
+        FetchPlan::new(options)?.run(&WriteProgress::default())
     }
 
     /// Returns the paths of all files, hidden ones too.
@@ -236,7 +240,7 @@ fn shards_are_copied_with_their_times_and_nothing_is_asked_for_twice() {
     let expected = Arc::new(AtomicU64::new(0));
     let advanced = Arc::new(AtomicU64::new(0));
     let (a, b) = (expected.clone(), advanced.clone());
-    let progress = FetchProgress {
+    let progress = WriteProgress {
         expect: Arc::new(move |bytes| a.store(bytes, Relaxed)),
         advance: Arc::new(move |bytes| {
             b.fetch_add(bytes, Relaxed);
@@ -437,7 +441,7 @@ fn compressed_shards_are_checked_too() {
 fn a_fetch_can_be_cancelled_while_nothing_arrives() {
     let case = Case::new();
     let progress =
-        FetchProgress { advance: Arc::new(|_| ControlFlow::Break(())), ..FetchProgress::default() };
+        WriteProgress { advance: Arc::new(|_| ControlFlow::Break(())), ..WriteProgress::default() };
     let e = FetchPlan::new(&case.options()).unwrap().run(&progress).unwrap_err();
     assert!(matches!(&e, ToolsError::Error(e) if matches!(e.kind(), ErrorKind::Cancelled)), "{e}");
     case.run(&case.options()).unwrap();

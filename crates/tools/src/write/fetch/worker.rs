@@ -23,7 +23,7 @@ const AHEAD: u64 = 128 << 20;
 const FILES_AHEAD: usize = 16;
 
 /// The state of a fetch that its threads share.
-pub(super) struct Run {
+pub(super) struct FetchRun {
     pub(super) folder: PathBuf,
     pub(super) store: Arc<dyn Store>,
     pub(super) journal: Journal,
@@ -39,7 +39,7 @@ pub(super) struct Run {
     pub(super) advance: Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,
 }
 
-impl Run {
+impl FetchRun {
     /// Returns an error once the fetch was cancelled, or has failed in another thread.
     pub(super) fn check(&self) -> Result<()> {
         if self.cancelled.load(Relaxed) { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
@@ -99,7 +99,7 @@ impl FileJob {
         }
     }
 
-    fn source(&mut self, run: &Run) -> Result<&Arc<dyn Source>> {
+    fn source(&mut self, run: &FetchRun) -> Result<&Arc<dyn Source>> {
         let opened = match self.source.take() {
             Some(source) => source,
             None => run.store.open(&self.object)?,
@@ -108,7 +108,7 @@ impl FileJob {
     }
 
     /// Returns the file of the pieces. It is made if there is none.
-    fn part(&mut self, run: &Run) -> Result<&mut File> {
+    fn part(&mut self, run: &FetchRun) -> Result<&mut File> {
         let opened = match self.part.take() {
             Some(part) => part,
             None => {
@@ -124,7 +124,7 @@ impl FileJob {
     }
 
     /// Reads a piece that an earlier run wrote. `None` if its bytes are others.
-    fn kept(&mut self, run: &Run, piece: u64, range: &Range<u64>) -> Result<Option<Region>> {
+    fn kept(&mut self, run: &FetchRun, piece: u64, range: &Range<u64>) -> Result<Option<Region>> {
         let Some(&crc) = self.earlier.pieces.get(&piece) else { return Ok(None) };
         let path = run.part(&self.wanted.name);
         let part = self.part(run)?;
@@ -141,7 +141,7 @@ impl FileJob {
     }
 
     /// Fetches a piece and writes it.
-    fn fetch(&mut self, run: &Run, piece: u64, range: &Range<u64>) -> Result<Region> {
+    fn fetch(&mut self, run: &FetchRun, piece: u64, range: &Range<u64>) -> Result<Region> {
         let mut bytes = Vec::new();
         let region = match self.source(run)?.fetch(range.clone(), &mut bytes)? {
             Fetched::Shared(region) => region,
@@ -182,7 +182,7 @@ impl FileJob {
     ///
     /// # Errors
     /// I/O errors of the journal.
-    pub(super) fn begin_again(&mut self, run: &Run, object: Object) -> Result<()> {
+    pub(super) fn begin_again(&mut self, run: &FetchRun, object: Object) -> Result<()> {
         run.journal.again(self.index, &object.stamp)?;
         self.earlier = Earlier::new(object.stamp.clone());
         self.object = object;
@@ -197,7 +197,7 @@ impl FileJob {
     ///
     /// # Errors
     /// I/O errors.
-    pub(super) fn complete(&mut self, run: &Run) -> Result<&File> {
+    pub(super) fn complete(&mut self, run: &FetchRun) -> Result<&File> {
         let size = self.object.stamp.size;
         let path = run.part(&self.wanted.name);
         let part = self.part(run)?;
@@ -208,7 +208,7 @@ impl FileJob {
 
 /// The files of one thread. The first is being read.
 pub(super) struct Worker {
-    pub(super) run: Arc<Run>,
+    pub(super) run: Arc<FetchRun>,
     queue: VecDeque<FileJob>,
     /// Bytes that were announced and not read.
     ahead: u64,
@@ -217,7 +217,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(run: Arc<Run>) -> Worker {
+    pub(super) fn new(run: Arc<FetchRun>) -> Worker {
         Worker { run, queue: VecDeque::new(), ahead: 0, failed: None }
     }
 

@@ -35,12 +35,12 @@ mod splits;
 mod tests;
 
 use crate::error::{OptionsReason, ToolsError};
+use crate::write::WriteProgress;
 pub use limits::memory_limit;
 pub use options::{
     OrderOptions, ReshardOptions, ReshardReport, ReshardSet, ReshardWay, ShardCount, SplitOptions,
 };
 pub use prepared::prepared;
-pub use progress::ReshardProgress;
 
 use crate::write::unpack::is_compressed;
 use gather::Gather;
@@ -66,10 +66,11 @@ use tfseek::{Compression, Dataset, Result, ShardedWriter};
 /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i]).encode()?)?; }
 /// # writer.close()?;
 /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
-/// use tfseek_tools::reshard::{OrderOptions, ReshardOptions, ReshardProgress, reshard};
+/// use tfseek_tools::WriteProgress;
+/// use tfseek_tools::reshard::{OrderOptions, ReshardOptions, reshard};
 /// let mut options = ReshardOptions::new(dir.path().join("shuffled@4.tfrecord"));
 /// options.order = OrderOptions::Shuffled;
-/// let report = reshard(&ds, &options, &ReshardProgress::default())?;
+/// let report = reshard(&ds, &options, &WriteProgress::default())?;
 /// assert_eq!((report.records(), report.sets[0].shards.len()), (10, 4));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -79,7 +80,7 @@ use tfseek::{Compression, Dataset, Result, ShardedWriter};
 pub fn reshard(
     ds: &Dataset,
     options: &ReshardOptions,
-    progress: &ReshardProgress,
+    progress: &WriteProgress,
 ) -> Result<ReshardReport, ToolsError> {
     let threads = tfseek::threads(options.threads)?;
     let mut plan = Plan::new(options)?;

@@ -55,7 +55,7 @@ fn copied(
     let mut options = ReshardOptions::new(out);
     options.prepared = Some(Arc::new(source));
     change(&mut options);
-    reshard(&ds, &options, &ReshardProgress::default())
+    reshard(&ds, &options, &WriteProgress::default())
 }
 
 /// Returns the payloads of each split, and the lengths of its shards, which are checked.
@@ -197,7 +197,7 @@ fn refused_options_and_outputs_leave_nothing() {
     let mut options = ReshardOptions::new(dir.path().join("a/new"));
     options.prepared = Some(Arc::new(source));
     let progress =
-        ReshardProgress { advance: Arc::new(|_| ControlFlow::Break(())), ..ReshardProgress::default() };
+        WriteProgress { advance: Arc::new(|_| ControlFlow::Break(())), ..WriteProgress::default() };
     reshard(&ds, &options, &progress).unwrap_err();
     assert_eq!(names(dir.path()), ["in"]);
     // A file, and a folder with a file.

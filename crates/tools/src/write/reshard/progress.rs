@@ -5,22 +5,6 @@ use std::sync::Arc;
 use tfseek::frame::OVERHEAD;
 use tfseek::{ErrorKind, Result};
 
-/// The callbacks for the progress of [`reshard`](super::reshard()).
-#[derive(Clone)]
-pub struct ReshardProgress {
-    /// Called once with the number of bytes of all passes.
-    pub expect: Arc<dyn Fn(u64) + Send + Sync>,
-    /// Called with the number of bytes since the last call. `Break` cancels the work with [`ErrorKind::Cancelled`].
-    pub advance: Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,
-}
-
-/// Callbacks that do nothing.
-impl Default for ReshardProgress {
-    fn default() -> ReshardProgress {
-        ReshardProgress { expect: Arc::new(|_| ()), advance: Arc::new(|_| ControlFlow::Continue(())) }
-    }
-}
-
 /// The progress of all threads.
 pub(super) struct Report {
     pub(super) advance: Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,

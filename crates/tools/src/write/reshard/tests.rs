@@ -61,7 +61,7 @@ fn three(records: &[Vec<u8>]) -> [Vec<Vec<u8>>; 3] {
 }
 
 fn run(ds: &Dataset, options: &ReshardOptions) -> Result<ReshardReport, ToolsError> {
-    reshard(ds, options, &ReshardProgress::default())
+    reshard(ds, options, &WriteProgress::default())
 }
 
 /// Returns the files of a folder and its folders.
@@ -517,7 +517,7 @@ fn damage_and_cancellation_leave_nothing() {
         let mut options = ReshardOptions::new(dir.path().join("o/x@4"));
         (options.order, options.memory) = (OrderOptions::Shuffled, Some(memory));
         let progress =
-            ReshardProgress { advance: Arc::new(|_| ControlFlow::Break(())), ..ReshardProgress::default() };
+            WriteProgress { advance: Arc::new(|_| ControlFlow::Break(())), ..WriteProgress::default() };
         let e = reshard(&ds, &options, &progress).unwrap_err();
         assert!(matches!(e, ToolsError::Error(e) if matches!(e.kind(), ErrorKind::Cancelled)));
         assert!(files(dir.path()) == before && !dir.path().join("o").exists());
