@@ -134,7 +134,7 @@ impl<'a> Iterator for GetMany<'a> {
         Some(match at {
             Some(at) if self.current.cold => self.fetch(at),
             Some(at) => self.set.borrow(at, self.set.verify()),
-            None => self.set.get(id),
+            None => self.set.get_slow(id),
         })
     }
 

@@ -14,10 +14,11 @@ pub(super) struct MappedIter<'a> {
     set: &'a ShardSet,
     next: u64,
     end: u64,
-    /// The current shard. It contains the records `from..to` of the dataset.
+    /// The current shard. Its records in the dataset end at number `to`.
     file: Option<&'a ShardFile>,
-    from: u64,
     to: u64,
+    /// The ordinal of a record in the shard minus its number in the dataset, modulo 2^64.
+    shift: u64,
 }
 
 impl<'a> MappedIter<'a> {
@@ -32,7 +33,7 @@ impl<'a> MappedIter<'a> {
     }
 
     pub(super) fn all(set: &'a ShardSet) -> MappedIter<'a> {
-        MappedIter { set, next: 0, end: set.len(), file: None, from: 0, to: 0 }
+        MappedIter { set, next: 0, end: set.len(), file: None, to: 0, shift: 0 }
     }
 }
 
@@ -46,19 +47,20 @@ impl<'a> Iterator for MappedIter<'a> {
         }
         let i = self.next;
         self.next += 1;
-        if i < self.from || i >= self.to {
+        // Numbers only increase, so `i` is not before the current shard.
+        if i >= self.to {
             let shard = match self.set.shard_of(i) {
                 Ok((shard, _)) => shard,
                 Err(e) => return Some(Err(e)),
             };
             #[expect(clippy::indexing_slicing, reason = "the shard was found")]
             let (file, from) = (&self.set.files()[shard], self.set.starts()[shard]);
-            (self.file, self.from) = (Some(file), from);
-            self.to = self.from + file.len();
+            (self.file, self.to) = (Some(file), from + file.len());
+            self.shift = file.first().wrapping_sub(from);
         }
         Some(match self.file {
-            Some(file) => file.get(file.first() + (i - self.from), self.set.verify()),
-            None => self.set.get(i),
+            Some(file) => file.get(i.wrapping_add(self.shift), self.set.verify()),
+            None => self.set.get_slow(i),
         })
     }
 

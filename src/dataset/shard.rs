@@ -89,7 +89,7 @@ impl ShardBytes {
     fn slice(&self) -> &[u8] {
         match self {
             ShardBytes::Map(map) => map,
-            ShardBytes::Memory(region) => region,
+            ShardBytes::Memory(region) => region.bytes(),
             ShardBytes::File(_) | ShardBytes::Inflated(_) | ShardBytes::Object(_) => &[],
         }
     }
@@ -356,7 +356,33 @@ impl ShardFile {
     #[inline(always)]
     fn get_fast(&self, i: u64, verify: Verify) -> Option<Record<'_>> {
         let opened = self.opened.get()?;
-        let span = opened.index.locate_fast(i)?;
+        self.borrow_fast(opened, i, opened.index.locate_fast(i)?, verify)
+    }
+
+    #[cold]
+    fn get_slow(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
+        self.borrow_slow(i, self.locate(i)?, verify)
+    }
+
+    /// Returns record `i`, which is located at `span`. Only for a shard with [`can_borrow`](ShardFile::can_borrow). Has a fast path like
+    /// [`get`](ShardFile::get).
+    #[inline(always)]
+    pub(crate) fn borrow(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
+        match self.opened.get().and_then(|opened| self.borrow_fast(opened, i, span, verify)) {
+            Some(record) => Ok(record),
+            None => self.borrow_slow(i, span, verify),
+        }
+    }
+
+    /// Returns record `i` of a shard that is open. `None` means only that `borrow_slow` must return the record or its error.
+    #[inline(always)]
+    fn borrow_fast<'s>(
+        &'s self,
+        opened: &'s Opened,
+        i: u64,
+        span: Span,
+        verify: Verify,
+    ) -> Option<Record<'s>> {
         if span.payload_len > self.max_record {
             return None;
         }
@@ -366,13 +392,7 @@ impl ShardFile {
     }
 
     #[cold]
-    fn get_slow(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
-        self.borrow(i, self.locate(i)?, verify)
-    }
-
-    /// Returns record `i`, which is located at `span`. Only for a shard with [`can_borrow`](ShardFile::can_borrow).
-    #[inline]
-    pub(crate) fn borrow(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
+    fn borrow_slow(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
         self.extract(i, span, 0, self.bytes()?, verify)
     }
 

@@ -54,6 +54,18 @@ impl Region {
         map.populate(self.range_in_owner(range))
     }
 
+    /// Returns the bytes. Always inlined, because each access to a record in memory asks for them.
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let all: &[u8] = match &self.owner {
+            Owner::Map(map) => map,
+            Owner::Vec(bytes) => bytes,
+            Owner::Other(owner) => (**owner).as_ref(),
+        };
+        // Empty if the owner returns fewer bytes than before. That leads to an error later, but never to a panic here.
+        all.get(self.range.clone()).unwrap_or_default()
+    }
+
     /// Converts a range of this region to a range of the owner's bytes, clipped to the end of the region.
     fn range_in_owner(&self, range: Range<usize>) -> Range<usize> {
         let at = |k: usize| self.range.start.saturating_add(k).min(self.range.end);
@@ -84,13 +96,7 @@ impl Deref for Region {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        let all: &[u8] = match &self.owner {
-            Owner::Map(map) => map,
-            Owner::Vec(bytes) => bytes,
-            Owner::Other(owner) => (**owner).as_ref(),
-        };
-        // Empty if the owner returns fewer bytes than before. That leads to an error later, but never to a panic here.
-        all.get(self.range.clone()).unwrap_or_default()
+        self.bytes()
     }
 }
 

@@ -4,6 +4,7 @@
 use gungraun::{LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main};
 use std::hint::black_box;
 use tfseek::batch::{Batch, BatchParser};
+use tfseek::io::Region;
 use tfseek::order::Permutation;
 use tfseek::{DatasetOptions, Example, ExampleBuilder, IndexMode, Mapped, Verify, crc};
 use tfseek_testkit::bench;
@@ -46,9 +47,12 @@ fn scan(file: Vec<u8>) -> Mapped {
 
 fn opened(verify: Verify) -> (Mapped, Vec<u64>) {
     let whole = Mapped::from_bytes(file()).unwrap();
-    let region = whole.get(0).unwrap().region().unwrap().0.clone();
-    let mapped =
-        DatasetOptions::new().index(IndexMode::Memory).verify(verify).open_regions([region]).unwrap();
+    of_regions(verify, [whole.get(0).unwrap().region().unwrap().0.clone()])
+}
+
+/// The records of some shards, and 4096 random numbers of records.
+fn of_regions<const N: usize>(verify: Verify, shards: [Region; N]) -> (Mapped, Vec<u64>) {
+    let mapped = DatasetOptions::new().index(IndexMode::Memory).verify(verify).open_regions(shards).unwrap();
     let mut rng = Rng::new(7);
     let ids = (0..4096).map(|_| rng.below_u64(mapped.len())).collect();
     (mapped, ids)
@@ -58,6 +62,26 @@ fn opened(verify: Verify) -> (Mapped, Vec<u64>) {
 #[bench::header(Verify::Header)]
 #[bench::payload(Verify::Payload)]
 fn get((mapped, ids): (Mapped, Vec<u64>)) -> (usize, Mapped, Vec<u64>) {
+    let bytes = black_box(&ids).iter().map(|&i| mapped.get(i).unwrap().payload().len()).sum();
+    (bytes, mapped, ids)
+}
+
+#[library_benchmark(setup = opened)]
+#[bench::header(Verify::Header)]
+#[bench::payload(Verify::Payload)]
+fn iter((mapped, ids): (Mapped, Vec<u64>)) -> (usize, Mapped, Vec<u64>) {
+    let bytes = black_box(&mapped).iter().map(|record| record.unwrap().payload().len()).sum();
+    (bytes, mapped, ids)
+}
+
+fn several(verify: Verify) -> (Mapped, Vec<u64>) {
+    of_regions(verify, [20 << 10, 1 << 20, 5 << 10, 1 << 20].map(|len| bench::records(len, 90).into()))
+}
+
+#[library_benchmark(setup = several)]
+#[bench::header(Verify::Header)]
+#[bench::payload(Verify::Payload)]
+fn get_several((mapped, ids): (Mapped, Vec<u64>)) -> (usize, Mapped, Vec<u64>) {
     let bytes = black_box(&ids).iter().map(|&i| mapped.get(i).unwrap().payload().len()).sum();
     (bytes, mapped, ids)
 }
@@ -103,6 +127,6 @@ fn permutation() -> Vec<u64> {
 
 library_benchmark_group!(
     name = hot,
-    benchmarks = [parse, scan, get, checksum, packed_ids, one_of_20_features, permutation]
+    benchmarks = [parse, scan, get, iter, get_several, checksum, packed_ids, one_of_20_features, permutation]
 );
 main!(config = LibraryBenchmarkConfig::default(), library_benchmark_groups = hot);
