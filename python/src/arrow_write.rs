@@ -182,8 +182,8 @@ pub(crate) fn write_data_set(
     let options = set_options(arguments)?;
     let progress = Progress::new(py, progress, "writing", Unit::Records)?;
     let read = || -> std::result::Result<(SetMetadata, Features), TfdsError> {
-        let metadata = SetMetadata::find(&features)?;
-        let (features, _) = Features::read(metadata.folder())?;
+        let metadata = SetMetadata::find(&features, None)?;
+        let (features, _) = Features::read(metadata.folder(), None)?;
         Ok((metadata, features))
     };
     let (metadata, features) = py.detach(read).map_err(|e| tfds::failure(py, &e))?;

@@ -11,7 +11,7 @@ use crate::rows::PyPayload;
 use crate::shared::SharedDataset;
 use crate::strings::BytesAs;
 use crate::tfds_batch::Nesting;
-use crate::tfds_scan::{check_digest, digest};
+use crate::tfds_scan::{NestedSpec, check_digest, digest, read_features};
 use crate::tfds_value as values;
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use pyo3::exceptions::PyValueError;
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use tfseek::batch::Row;
 use tfseek::{BatchParser, ErrorKind};
+use tfseek_arrow::ClassLabels;
 use tfseek_tfds::{
     DecodeOptions, Decoder, EncodedPictures, FeatureTree, Features, Labels, LeafClass, LeafFeature,
     RecordValue, TfdsError, TfdsErrorKind,
@@ -71,8 +72,14 @@ fn failure_of(py: Python<'_>, e: &TfdsError, path: Option<&Path>, message: Strin
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct TfdsFeatures {
     folder: PathBuf,
-    features: Features,
+    features: Arc<Features>,
     warnings: Vec<String>,
+}
+
+impl TfdsFeatures {
+    pub(crate) fn of(folder: PathBuf, features: Features, warnings: Vec<String>) -> TfdsFeatures {
+        TfdsFeatures { folder, features: Arc::new(features), warnings }
+    }
 }
 
 #[pymethods]
@@ -80,9 +87,18 @@ impl TfdsFeatures {
     /// Reads the `features.json` of a folder, and the names of labels.
     #[new]
     fn new(py: Python<'_>, folder: PathBuf) -> Result<TfdsFeatures> {
-        let read = folder.clone();
-        let (features, warnings) = py.detach(|| Features::read(&read)).map_err(|e| failure(py, &e))?;
-        Ok(TfdsFeatures { folder, features, warnings })
+        let (features, warnings) = read_features(py, folder.clone())?.map_err(|e| failure(py, &e))?;
+        Ok(TfdsFeatures::of(folder, features, warnings))
+    }
+
+    /// Returns a spec of nested columns.
+    fn _spec(
+        &self,
+        py: Python<'_>,
+        select: Option<Vec<String>>,
+        labels: Choice<ClassLabels>,
+    ) -> Result<NestedSpec> {
+        NestedSpec::of(py, self.folder.clone(), Arc::clone(&self.features), select, (labels.0, true))
     }
 
     /// Path of the folder.

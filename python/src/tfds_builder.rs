@@ -6,21 +6,27 @@ use crate::ids::Ids;
 use crate::open;
 use crate::options::{Choice, KindOption, ReadMode, argument};
 use crate::reading::bytes_of;
+use crate::remote::StorageOptions;
 use crate::shared::{OpenArguments, SharedDataset};
-use crate::tfds::failure;
+use crate::tfds::{TfdsFeatures, failure};
 use crate::wait::{self, CallState, Progress, Unit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use tfseek::DatasetOptions;
 use tfseek_tfds::{Builder, BuilderOptions, Rounding, SplitSelection, TfdsError};
 
 /// The native part of `tfseek.tfds.Builder`.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct TfdsBuilder {
     builder: Arc<Builder>,
-    /// Arguments of `tfseek.open` without paths.
+    /// Arguments of `tfseek.open` without paths and `storage_options`.
     arguments: Py<PyDict>,
+    /// Names of the storage options.
+    storage: Vec<String>,
+    /// True for the folder of a URL.
+    is_remote: bool,
     /// The call that opens shards.
     call: Arc<Mutex<Option<Arc<CallState>>>>,
 }
@@ -36,23 +42,44 @@ impl TfdsBuilder {
         arguments: Bound<'_, PyDict>,
     ) -> Result<TfdsBuilder> {
         let Choice::<ReadMode>(io) = argument(&arguments, "io")?;
+        let storage = StorageOptions::take(&arguments)?;
+        let (storage, store) = (storage.names(), storage.store(std::slice::from_ref(&folder))?);
+        let is_remote = store.is_some();
         let dataset = open::options_of(&arguments)?;
+        let dataset = match store {
+            Some(store) => dataset.store(store),
+            None => dataset,
+        };
         let call: Arc<Mutex<Option<Arc<CallState>>>> = Arc::default();
-        let (current, options) = (Arc::clone(&call), dataset.clone());
-        let opener = move |paths: &[PathBuf]| {
+        let current = Arc::clone(&call);
+        let opener = move |options: &DatasetOptions, paths: &[PathBuf]| {
             let call = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match call {
                 Some(call) => {
                     call.expect(bytes_of(paths));
                     open::open_with(&options.clone().progress(call.callback()), io, paths)
                 }
-                None => open::open_with(&options, io, paths),
+                None => open::open_with(options, io, paths),
             }
         };
         let options = BuilderOptions { config, version, dataset, opener: Some(Arc::new(opener)) };
-        let builder = wait::run(py, None, move |_| Ok(Builder::open_records(folder, &options)))?;
+        let builder = wait::run(py, None, move |call| {
+            call.may_request(is_remote);
+            Ok(Builder::open_records(folder, &options))
+        })?;
         let builder = Arc::new(builder.map_err(|e| failure(py, &e))?);
-        Ok(TfdsBuilder { builder, arguments: arguments.unbind(), call })
+        Ok(TfdsBuilder { builder, arguments: arguments.unbind(), storage, is_remote, call })
+    }
+
+    /// Reads the features of the folder.
+    fn features(&self, py: Python<'_>) -> Result<TfdsFeatures> {
+        let (builder, is_remote) = (Arc::clone(&self.builder), self.is_remote);
+        let read = wait::run(py, None, move |call| {
+            call.may_request(is_remote);
+            Ok(builder.read_features())
+        })?;
+        let (features, warnings) = read.map_err(|e| failure(py, &e))?;
+        Ok(TfdsFeatures::of(self.builder.folder().to_path_buf(), features, warnings))
     }
 
     #[getter]
@@ -131,8 +158,10 @@ impl TfdsBuilder {
         work: impl FnOnce(&Builder) -> std::result::Result<T, TfdsError> + Send + 'static,
     ) -> Result<T> {
         let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
-        let (builder, current) = (Arc::clone(&self.builder), Arc::clone(&self.call));
+        let (builder, current, is_remote) =
+            (Arc::clone(&self.builder), Arc::clone(&self.call), self.is_remote);
         let found = wait::run(py, progress, move |call| {
+            call.may_request(is_remote);
             *current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(call));
             Ok(work(&builder))
         })?;
@@ -143,7 +172,8 @@ impl TfdsBuilder {
         let arguments = self.arguments.bind(py).copy()?;
         let paths: Vec<PathBuf> = selection.dataset.shards().map(|shard| shard.path.to_path_buf()).collect();
         arguments.set_item("paths", paths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>())?;
-        let arguments = OpenArguments::new(paths, arguments.unbind(), Vec::new(), KindOption::Example);
+        let storage = self.storage.clone();
+        let arguments = OpenArguments::new(paths, arguments.unbind(), storage, KindOption::Example);
         let len = selection.len();
         let mut ranges = selection.ranges.iter().filter(|range| range.start < range.end).peekable();
         // Ranges that follow each other are one.

@@ -2,6 +2,8 @@
 
 use crate::error::{BindingError, Result, arrow_failure as failure};
 use crate::options::Choice;
+use crate::remote::StorageOptions;
+use crate::wait;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::Filter;
 use tfseek_arrow::{ClassLabels, Converter, Options};
-use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
+use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, TfdsError};
 
 /// The features of a folder that TensorFlow Datasets prepared, as nested columns of Arrow.
 ///
@@ -47,8 +49,20 @@ pub(crate) fn check_digest(py: Python<'_>, folder: &Path, features: &Features, e
     Err(BindingError::error(py, message))
 }
 
+/// Reads the features of a folder, or those of a URL with the login of the environment.
+pub(crate) fn read_features(
+    py: Python<'_>,
+    folder: PathBuf,
+) -> Result<std::result::Result<(Features, Vec<String>), TfdsError>> {
+    let store = StorageOptions::default().store(std::slice::from_ref(&folder))?;
+    wait::run(py, None, move |call| {
+        call.may_request(store.is_some());
+        Ok(Features::read(&folder, store.as_ref()))
+    })
+}
+
 impl NestedSpec {
-    fn of(
+    pub(crate) fn of(
         py: Python<'_>,
         folder: PathBuf,
         features: Arc<Features>,
@@ -106,8 +120,8 @@ impl NestedSpec {
         labels: Choice<ClassLabels>,
         text: bool,
     ) -> Result<NestedSpec> {
-        let read = py.detach(|| Features::read(&folder));
-        let (features, _) = read.map_err(|e| BindingError::error(py, e.to_string()))?;
+        let (features, _) =
+            read_features(py, folder.clone())?.map_err(|e| BindingError::error(py, e.to_string()))?;
         NestedSpec::of(py, folder, Arc::new(features), select, (labels.0, text))
     }
 

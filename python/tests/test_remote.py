@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from object_server import ObjectServer
+from prepared import write_mnist
 
 import tfseek
 
@@ -205,6 +206,83 @@ def test_a_pickle_has_no_options(server: ObjectServer, monkeypatch: pytest.Monke
     assert list(copy) == list(ds) and repr(copy) == repr(ds) and copy.refresh().ids.tolist() == ds.ids.tolist()
 
 
+@pytest.fixture
+def mnist(server: ObjectServer, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A prepared data set in a folder, and in ``bucket/mnist``."""
+    folder = tmp_path / "mnist"
+    write_mnist(folder)
+    for path in folder.rglob("*.*"):
+        if path.is_file():
+            server.objects[f"bucket/{path.relative_to(tmp_path).as_posix()}"] = path.read_bytes()
+    return folder
+
+
+@needs_remote
+@pytest.mark.parametrize("scheme", ["s3", "http"])
+def test_prepared_data_sets_are_those_of_folders(server: ObjectServer, mnist: pathlib.Path, scheme: str) -> None:
+    url, storage = "s3://bucket/mnist/3.0.1", options(server)
+    if scheme == "http":
+        url, storage = f"{server.url}/bucket/mnist/3.0.1", {}
+    files, remote = tfseek.tfds.open(mnist), tfseek.tfds.open(url, storage_options=storage)
+    assert remote.folder == url and repr(remote) == repr(files) and repr(remote.features) == repr(files.features)
+    assert remote.splits["train"].shards == [f"{url}/mnist-train.tfrecord-00000-of-00001"]
+    assert remote.splits["train"].records == 60 and remote.names("label") == files.names("label")
+    spec = "train[10%:50%]+test"
+    ds, local = remote[spec], files[spec]
+    assert len(ds) == len(local) == 34 and [r["label"] for r in ds] == [r["label"] for r in local]
+    assert np.array_equal(ds[3]["image"], local[3]["image"]) and ds.folder == url
+    assert ds.filter("label == '7'").records.ids.tolist() == local.filter("label == '7'").records.ids.tolist()
+    assert [len(part) for part in remote.even_splits("train", 7)] == [len(part) for part in files.even_splits("train", 7)]
+    batches = [[batch["label"].tolist() for batch in tfseek.Loader(d, batch_size=8, shuffle=True, seed=1)] for d in (ds, local)]
+    assert batches[0] == batches[1]
+    assert ds.scan().schema.features == local.scan().schema.features
+    with pytest.raises(tfseek.SpecError, match="The splits are train, test"):
+        remote["valid"]
+    if scheme == "s3":
+        assert tfseek.tfds.open("s3://bucket/mnist", storage_options=storage).folder == url
+
+
+@needs_remote
+def test_a_prepared_data_set_needs_few_requests(server: ObjectServer, mnist: pathlib.Path) -> None:
+    url = "s3://bucket/mnist/3.0.1"
+    assert len(tfseek.tfds.open(url, storage_options=options(server))["all"]) == 70
+    server.requests.clear()
+    builder = tfseek.tfds.open(url, storage_options=options(server))
+    # A listing, the two descriptions and the names of labels. The index is in the cache.
+    assert len(server.requests) == 4, server.requests
+    assert len(builder["train"]) == 60 and len(server.requests) == 4, server.requests
+
+
+@needs_remote
+def test_a_prepared_data_set_has_no_secrets(server: ObjectServer, mnist: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = {"endpoint": server.url, "allow_http": "true", **LOGIN}
+    builder = tfseek.tfds.open("s3://bucket/mnist", storage_options=storage)
+    ds = builder["train[:20]"]
+    pickled = pickle.dumps(ds)
+    no_secret(repr(builder), builder.splits, repr(ds), pickled, ds.__reduce__(), pickle.dumps(ds.scan().schema))
+    with pytest.raises(TypeError):
+        pickle.dumps(builder)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(tfseek.Error, match="a pickle has no storage_options, here endpoint, allow_http, aws_access_key_id") as e:
+        pickle.loads(pickled)
+    no_secret(e.value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    copy = pickle.loads(pickled)
+    assert [r["label"] for r in copy] == [r["label"] for r in ds] and copy.names("label") == ds.names("label")
+    with pytest.raises(ValueError, match="storage_options: expected a URL") as local:
+        tfseek.tfds.open(mnist, storage_options=LOGIN)
+    with pytest.raises(tfseek.Error, match="expected the URL of a folder without a user and a query") as query:
+        tfseek.tfds.open(f"{server.url}/bucket/mnist/3.0.1?X-Signature=hidden-signature")
+    server.objects = {name: bytes for name, bytes in server.objects.items() if not name.endswith("00000-of-00001")}
+    with pytest.raises(tfseek.Error, match="1 of 1 shards of split train is missing: s3://bucket/mnist/3.0.1/mnist-train") as missing:
+        tfseek.tfds.open("s3://bucket/mnist", storage_options=storage)
+    with pytest.raises(tfseek.NotFoundError, match="s3://bucket/none: no such folder") as none:
+        tfseek.tfds.open("s3://bucket/none", storage_options=storage)
+    no_secret(local.value, query.value, missing.value, none.value)
+
+
 def label_of(ds: tfseek.Dataset[Any], number: int) -> Any:
     return ds[number]["label"]
 
@@ -251,8 +329,8 @@ assert [ds[i]["label"] for i in range(0, 1000, 90)] == want
 
 
 @needs_remote
-@pytest.mark.parametrize("call", ["item", "many", "iteration", "open", "loader"])
-def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, call: str) -> None:
+@pytest.mark.parametrize("call", ["item", "many", "iteration", "open", "loader", "tfds"])
+def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, mnist: pathlib.Path, call: str) -> None:
     ds = opened(server, kind="bytes")
     loader = tfseek.Loader(ds, SPEC, batch_size=10)
     calls: dict[str, Any] = {
@@ -261,6 +339,7 @@ def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, call: str) ->
         "iteration": lambda: list(ds),
         "open": lambda: opened(server, index="memory"),
         "loader": lambda: next(iter(loader)),
+        "tfds": lambda: tfseek.tfds.open("s3://bucket/mnist", storage_options=options(server)),
     }
     sent: list[float] = []
 

@@ -120,7 +120,7 @@ def open(
             "allow_missing": allow_missing,
             "max_record": max_record,
             "threads": threads,
-            "storage_options": _storage_options(storage_options),
+            "storage_options": options_of_storage(storage_options),
         },
         progress,
     )
@@ -139,7 +139,7 @@ def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any, storage: Seque
         raise
 
 
-def _storage_options(options: Optional[Mapping[str, str]]) -> Optional[dict[str, str]]:
+def options_of_storage(options: Optional[Mapping[str, str]]) -> Optional[dict[str, str]]:
     """Returns a copy of the options. No error has a value."""
     if options is None:
         return None

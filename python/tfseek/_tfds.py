@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from ._errors import SpecError
 from ._features import schema_of
-from ._open import rest_folder
+from ._open import options_of_storage, rest_folder
 from ._progress import Progress
 from ._scan import Scan, Spec, listed_names
 from ._show import record_html
 from ._tfds_features import FeaturesDict, features_html, features_of, names_of, specs_of
 from ._tfseek import Dataset as Records
-from ._tfseek import NestedSpec, Schema, TfdsBuilder, TfdsDecoder, TfdsFeatures
+from ._tfseek import Schema, TfdsBuilder, TfdsDecoder, TfdsFeatures
 from ._warnings import Warning, raise_all
 
 #: What a loader parses records with. ``None``: nothing.
@@ -108,7 +108,7 @@ class Dataset:
         if spec is None:
             # Features without an Arrow type can be left out.
             select = None if columns is None else listed_names("columns", columns)
-            columns, spec = None, NestedSpec(self._features.folder, select, labels)
+            columns, spec = None, self._features._spec(select, labels)
         return self.records.scan(columns, spec, **options)
 
     @property
@@ -152,7 +152,7 @@ class Builder:
     """A data set that TensorFlow Datasets prepared, opened by :func:`open`. ``builder["train[:80%]"]`` is a :class:`Dataset` of some of its records.
 
     Opening checks that all shards exist, and that those with an index have as many records as ``dataset_info.json`` states. Shards are opened when
-    their split is first selected. ``docs/tfds.md`` has the grammar of selections.
+    their split is first selected. Those of a URL are compared then. ``docs/tfds.md`` has the grammar of selections.
     """
 
     def __init__(self, core: TfdsBuilder, features: TfdsFeatures, decoder: TfdsDecoder) -> None:
@@ -259,6 +259,7 @@ def open(
     rest: Optional[Union[str, "os.PathLike[str]"]] = None,
     max_record: Optional[int] = None,
     threads: Optional[int] = None,
+    storage_options: Optional[Mapping[str, str]] = None,
 ) -> Builder:
     """Opens a data set that TensorFlow Datasets prepared. TensorFlow is not needed.
 
@@ -266,13 +267,14 @@ def open(
     >>> ds = builder["train[:80%]"]
     >>> ds[7]["objects"]["bbox"]
 
-    dir: the folder of a version, or a folder of versions, or of configurations.
+    dir: the folder of a version, or a folder of versions, or of configurations. In a build with the feature ``remote`` also a URL of such a folder:
+        ``"gs://bucket/coco/2017"``. A web server needs the folder of a version.
     config: the configuration, for a folder of several.
     version: the version, for a folder of several. By default the highest.
     decode: false: pictures and videos are the bytes of their files. A dict such as ``{"image": False}`` says so for single features.
     optional: value of an optional feature that a record does not have: ``"default"``, the value that TFDS uses, or ``"none"``: ``None``, and a
         :class:`tfseek.Column` in batches.
-    index, index_dir, verify, io, tail, damage, rest, max_record, threads: as for :func:`tfseek.open`, whose rule about files in maps holds for the
+    index, index_dir, verify, io, tail, damage, rest, max_record, threads, storage_options: as for :func:`tfseek.open`, whose rule about files in maps holds for the
         shards, too.
 
     Raises :class:`tfseek.Error` for a folder without a data set or with several, :class:`tfseek.DataError` for files with another content than
@@ -293,9 +295,10 @@ def open(
         "allow_missing": False,
         "max_record": max_record,
         "threads": threads,
+        "storage_options": options_of_storage(storage_options),
     }
     core = TfdsBuilder(os.path.expanduser(os.fspath(dir)), config, version, arguments)
-    features = TfdsFeatures(core.folder)
+    features = core.features()
     decoder = features.decoder(None, _encoded(decode), optional == "none")
     builder = Builder(core, features, decoder)
     raise_all(builder.warnings)

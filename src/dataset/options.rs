@@ -1,12 +1,14 @@
 //! Options for opening datasets.
 
 use super::segments::SegmentCache;
+use crate::error::Result;
 use crate::index::IndexOptions;
 use crate::io::Store;
 use crate::policy::Verify;
 use crate::record::MAX_RECORD;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Options for opening a dataset. [`IndexOptions`] are the options of its indexes.
@@ -95,6 +97,14 @@ impl DatasetOptions {
     pub fn store(mut self, store: Arc<dyn Store>) -> DatasetOptions {
         self.index = self.index.store(store);
         self
+    }
+
+    /// Returns the store that a name is opened from. `None` for the path of a file.
+    ///
+    /// # Errors
+    /// [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for a URL without a store.
+    pub fn store_of(&self, name: &Path) -> Result<Option<Arc<dyn Store>>> {
+        self.index.storage.store_of(name)
     }
 
     /// Sets a callback for progress, as described at [`IndexOptions::progress`]. It receives the number of bytes scanned since its last

@@ -74,6 +74,14 @@ impl Storage {
         }
     }
 
+    /// Returns the store of an object. `None` for a path.
+    ///
+    /// # Errors
+    /// Errors of [`object_of`](Storage::object_of).
+    pub(crate) fn store_of(&self, name: &Path) -> Result<Option<Arc<dyn Store>>> {
+        Ok(if self.object_of(name)?.is_some() { self.store.clone() } else { None })
+    }
+
     /// Lists objects, and keeps their stamps.
     ///
     /// # Errors

@@ -115,8 +115,9 @@ pub(crate) fn open(
     let options = read.dataset(index).allow_missing(paths.allow_missing).progress(progress::callback(&bar));
     let opened = match split {
         Some(split) => {
-            let (with, io) = (options.clone(), access.io);
-            split.open(options, Some(Arc::new(move |paths: &[PathBuf]| open_with(&with, io, paths))))
+            let io = access.io;
+            let open = move |options: &DatasetOptions, paths: &[PathBuf]| open_with(options, io, paths);
+            split.open(options, Some(Arc::new(open)))
         }
         None => open_with(&options, access.io, &paths.paths).map_err(Failure::from),
     };

@@ -2,6 +2,7 @@
 
 use crate::console::Console;
 use crate::records::STDIN;
+use crate::store;
 use std::path::Path;
 use tfseek_tfds::FoundFeatures;
 
@@ -12,7 +13,7 @@ pub(crate) fn find<'p>(paths: impl IntoIterator<Item = &'p Path>, console: &mut 
     if paths.contains(&Path::new(STDIN)) {
         return FoundFeatures::default();
     }
-    let found = FoundFeatures::of_files(paths);
+    let found = FoundFeatures::of_files(paths, store::store().as_ref());
     found.warnings.iter().for_each(|warning| console.note(format_args!("tfseek: {warning}")));
     found
 }

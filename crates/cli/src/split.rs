@@ -1,6 +1,7 @@
 //! Splits of prepared data sets as paths: `DIR[train[:5%]]`.
 
 use crate::exit::{DATA, Failure, Outcome};
+use crate::store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::{Dataset, DatasetOptions, Part};
@@ -21,11 +22,12 @@ pub(crate) struct InputFile {
 }
 
 impl<'a> SplitPath<'a> {
-    /// Returns the split that a path means: it ends in `]`, does not exist, and a data set was prepared in the folder before the first `[`.
+    /// Returns the split that a path means: it ends in `]`, does not exist, and a data set was prepared in the folder before the first `[`. A URL is
+    /// not looked for among the objects.
     pub(crate) fn parse(path: &'a Path) -> Option<SplitPath<'a>> {
-        let (folder, rest) = path.to_str()?.split_once('[')?;
+        let (folder, rest) = at_bracket(path.to_str()?)?;
         let (folder, spec) = (Path::new(folder), rest.strip_suffix(']')?);
-        (!path.exists() && is_prepared(folder)).then_some(SplitPath { folder, spec })
+        (!path.exists() && is_prepared(folder, store::store().as_ref())).then_some(SplitPath { folder, spec })
     }
 
     /// Returns the folder of the data set.
@@ -99,6 +101,13 @@ impl<'a> SplitPath<'a> {
     }
 }
 
+/// Returns the texts before and after the first `[`. An IPv6 address in a URL does not count.
+fn at_bracket(path: &str) -> Option<(&str, &str)> {
+    let name = path.split_once("://").and_then(|(_, rest)| Some(rest.split_once('/')?.1));
+    let (_, spec) = name.unwrap_or(path).split_once('[')?;
+    Some((path.strip_suffix(spec)?.strip_suffix('[')?, spec))
+}
+
 impl InputFile {
     /// Returns the part of the file that is read. `None` for all of it.
     pub(crate) fn part(&self) -> Option<&Part> {
@@ -146,5 +155,21 @@ pub(crate) fn failure(e: TfdsError) -> Failure {
         TfdsErrorKind::Error(e) => e.into(),
         TfdsErrorKind::Split { .. } | TfdsErrorKind::Options { .. } => Failure::usage(text),
         _ => Failure::Message(DATA, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_brackets() {
+        assert_eq!(
+            at_bracket("http://[::1]:80/mnist[train[:5]]"),
+            Some(("http://[::1]:80/mnist", "train[:5]]"))
+        );
+        assert_eq!(at_bracket("s3://b/mnist[train]"), Some(("s3://b/mnist", "train]")));
+        assert_eq!(at_bracket("mnist[train]"), Some(("mnist", "train]")));
+        assert_eq!((at_bracket("http://[::1]:80/mnist"), at_bracket("mnist")), (None, None));
     }
 }

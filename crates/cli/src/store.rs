@@ -1,5 +1,6 @@
 //! URLs of objects, for the verbs that read them.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,6 +28,44 @@ pub(crate) fn is_object(path: &Path) -> bool {
 /// Returns true if a path is the URL of an object whose store is for reading only.
 pub(crate) fn is_read_only(path: &Path) -> bool {
     is_object(path) && path.to_str().is_some_and(remote::is_read_only)
+}
+
+/// Returns true for a folder, also for one of objects. A URL with the name of a TFRecord file or a pattern is none.
+pub(crate) fn is_folder(path: &Path) -> bool {
+    match (path.to_str(), store()) {
+        (Some(url), Some(store)) if is_object(path) => {
+            let folder = format!("{}/", url.trim_end_matches('/'));
+            let name = url.rsplit('/').next().unwrap_or_default();
+            if tfseek::paths::has_extension(name) || name.contains(['*', '?', '[', '{', '@']) {
+                return false;
+            }
+            // A single path is resolved by the same listing.
+            let found = store.list(url, false).unwrap_or_default();
+            found.folders.iter().any(|found| **found == *folder)
+                || url.ends_with('/') && found != Default::default()
+        }
+        _ => path.is_dir(),
+    }
+}
+
+/// Returns the names of the folders in a folder. There are none if it cannot be read.
+pub(crate) fn folders_in(path: &Path) -> Vec<OsString> {
+    match (path.to_str(), store()) {
+        (Some(url), Some(store)) if is_object(path) => {
+            let folder = format!("{}/", url.trim_end_matches('/'));
+            let found = if is_folder(path) {
+                store.list(&folder, false).unwrap_or_default()
+            } else {
+                Default::default()
+            };
+            let names = found.folders.iter().filter_map(|url| url.strip_prefix(&*folder));
+            names.map(|name| name.trim_end_matches('/').into()).collect()
+        }
+        _ => {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name()).collect()
+        }
+    }
 }
 
 /// Returns the number of bytes of a file or an object. `None` if there is none.
@@ -86,7 +125,7 @@ mod remote {
         static STORE: OnceLock<Arc<OneRun>> = OnceLock::new();
         let new = || {
             let store = RemoteStore::new(RemoteOptions::default());
-            Arc::new(OneRun { store, listed: Mutex::default() })
+            Arc::new(OneRun { store, listed: Mutex::default(), read: Mutex::default() })
         };
         Some(STORE.get_or_init(new).clone())
     }
@@ -99,12 +138,20 @@ mod remote {
         RemoteStore::is_read_only(url)
     }
 
-    /// The store of one run of the command. It lists nothing twice.
+    /// Maximum size of an object that is kept: that of a description of a data set.
+    const MAX_KEPT: u64 = 8 << 20;
+
+    /// A whole object. `None` if there is none.
+    type Whole = Option<(Region, Stamp)>;
+
+    /// The store of one run of the command. It lists nothing twice, and reads no small object twice.
     #[derive(Debug)]
     struct OneRun {
         store: RemoteStore,
         /// Listings by prefix and depth.
         listed: Mutex<HashMap<(String, bool), Arc<Listing>>>,
+        /// Small objects by URL.
+        read: Mutex<HashMap<String, Whole>>,
     }
 
     impl OneRun {
@@ -148,11 +195,21 @@ mod remote {
         }
 
         fn small(&self, url: &str, limit: u64) -> tfseek::Result<Option<(Region, Stamp)>> {
-            self.store.small(url, limit)
+            let read = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            if limit > MAX_KEPT {
+                return self.store.small(url, limit);
+            }
+            if let Some(known) = read().get(url) {
+                return Ok(known.clone());
+            }
+            let found = self.store.small(url, limit)?;
+            read().insert(url.to_owned(), found.clone());
+            Ok(found)
         }
 
         fn put(&self, url: &str, bytes: &[u8]) -> tfseek::Result<()> {
             self.listed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.read.lock().unwrap_or_else(PoisonError::into_inner).remove(url);
             self.store.put(url, bytes)
         }
     }

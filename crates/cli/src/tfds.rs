@@ -5,6 +5,7 @@ use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
 use crate::records;
+use crate::store;
 use crate::text::count;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ pub(crate) struct Splits {
 impl Splits {
     /// Begins a comparison, and prints warnings about the folders among the paths.
     pub(crate) fn new(paths: &PathsArgs, console: &mut Console) -> Splits {
-        let mut folders: Vec<_> = paths.paths.iter().filter(|path| path.is_dir()).cloned().collect();
-        let mut check = SplitCheck::default();
+        let mut folders: Vec<_> = paths.paths.iter().filter(|path| store::is_folder(path)).cloned().collect();
+        let mut check = SplitCheck::new(store::store());
         folders.iter().for_each(|folder| check.add_folder(folder));
         if paths.allow_missing {
             folders.clear();

@@ -104,6 +104,140 @@ fn verbs_print_what_they_print_of_files() {
     assert_eq!(served.server.counts().puts, 0);
 }
 
+/// The `features.json` of records with a label of three classes.
+const FEATURES: &str = r#"{"type": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "content": {
+    "label": {"type": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "content": {"num_classes": 3}}}}"#;
+
+/// Returns a server and a folder with the data set `tiny`: `train` with the labels 0, 1 and 2 in two shards, `test` with the label 1.
+fn data_set() -> Served {
+    let served = Served::new();
+    let folder = "tiny/1.0.0";
+    std::fs::create_dir_all(served.dir.path(folder)).unwrap();
+    let info = r#"{"name": "tiny", "version": "1.0.0", "splits": [
+        {"name": "train", "shardLengths": ["2", "1"]}, {"name": "test", "shardLengths": ["1"]}]}"#;
+    for (name, text) in
+        [("dataset_info.json", info), ("features.json", FEATURES), ("label.labels.txt", "cat\ndog\nhorse\n")]
+    {
+        std::fs::write(served.dir.path(&format!("{folder}/{name}")), text).unwrap();
+        served.put(&format!("{folder}/{name}"));
+    }
+    for (name, labels) in [
+        ("train.tfrecord-00000-of-00002", 0..2),
+        ("train.tfrecord-00001-of-00002", 2..3),
+        ("test.tfrecord-00000-of-00001", 1..2),
+    ] {
+        let name = format!("{folder}/tiny-{name}");
+        served.dir.shard(&name, common::labels(labels));
+        served.put(&name);
+    }
+    served
+}
+
+#[test]
+fn splits_of_data_sets_are_those_of_folders() {
+    let served = data_set();
+    for root in served.roots() {
+        for (verb, split, rest) in [
+            ("get", "[test+train[:2]]", &["-1", "0"][..]),
+            ("head", "[train[1shard]]", &[]),
+            ("head", "[train[:3]]", &["--where", "label in \"dog\", \"horse\""]),
+            ("head", "[train[:3]]", &["--where", "label == 'cow'"]),
+            ("head", "[train[:3]]", &["-f", "json"]),
+            ("head", "[valid]", &[]),
+            ("sample", "[train]", &["-n", "2"]),
+            ("schema", "[all]", &[]),
+            ("verify", "[train[1:]+test]", &["--json"]),
+        ] {
+            let run = |at: &str| served.run(&[&[verb, &format!("{at}tiny/1.0.0{split}")], rest].concat());
+            let (files, objects) = (run(""), run(&root));
+            let bare = |text: &str| text.replace(&root, "");
+            assert_eq!(
+                (objects.code, bare(&objects.out), bare(&objects.err)),
+                (files.code, files.out, files.err),
+                "{verb} {split} {root}"
+            );
+        }
+        if root.starts_with("http") {
+            continue;
+        }
+        let ran = served.run(&["get", &format!("{root}tiny[train]"), "2"]);
+        assert_eq!(ran.out.replace(&root, ""), served.run(&["get", "tiny[train]", "2"]).out, "{}", ran.err);
+        for folder in ["tiny/1.0.0", "tiny/1.0.0/"] {
+            let run = |at: &str| served.run(&["verify", &format!("{at}{folder}")]);
+            let (files, objects) = (run(""), run(&root));
+            assert_eq!(
+                (objects.code, objects.out.replace(&root, "")),
+                (files.code, files.out),
+                "{}",
+                objects.err
+            );
+            let ran = served.run(&["info", &format!("{root}{folder}")]);
+            let words: Vec<_> =
+                ran.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+            for expected in [
+                format!("tiny 1.0.0 {root}tiny/1.0.0/dataset_info.json"),
+                "3 3 2 of 2 train".to_owned(),
+                "1 1 1 of 1 test".to_owned(),
+                "label ClassLabel(3) cat, dog, horse".to_owned(),
+            ] {
+                assert!(words.contains(&expected), "{expected}: {}{}", ran.out, ran.err);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_split_needs_few_requests() {
+    let served = data_set();
+    for (root, lists) in [("s3://bucket/data/", 1), (&*format!("{}/bucket/data/", served.server.url()), 0)] {
+        let split = format!("{root}tiny/1.0.0[train]");
+        assert_eq!(served.run(&["get", &split, "0"]).code, 0);
+        served.server.counts();
+        let before = served.server.log().len();
+        let ran = served.run(&["get", &split, "2"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let counts = served.server.counts();
+        let log = served.server.log().split_off(before);
+        // One listing, or a HEAD of each shard; the descriptions, each once; the record, and one for the guess of its kind.
+        assert_eq!((counts.lists, counts.heads), (lists, 2 * (1 - lists)), "{log:#?}");
+        let read =
+            |name: &str| log.iter().filter(|line| line.starts_with("GET") && line.contains(name)).count();
+        assert_eq!(["dataset_info.json", "features.json", "label.labels.txt"].map(read), [1; 3], "{log:#?}");
+        assert!(read(".tfrecord") <= 2 && counts.gets <= 5, "{log:#?}");
+    }
+}
+
+#[test]
+fn data_sets_that_are_not_whole_are_told() {
+    let served = data_set();
+    let object = "bucket/data/tiny/1.0.0/tiny-train.tfrecord-00001-of-00002";
+    served.server.remove(object);
+    let fails = |args: &[&str], code: i32, texts: &[&str]| {
+        let ran = served.run(args);
+        assert_eq!((ran.code, ran.err.lines().count()), (code, 1), "{args:?}: {}", ran.err);
+        texts.iter().for_each(|text| assert!(ran.err.contains(text), "{args:?}: {}", ran.err));
+    };
+    let missing = "1 of 2 shards of split train is missing: s3://bucket/data/tiny/1.0.0/tiny-train";
+    fails(&["head", "s3://bucket/data/tiny[test]"], 1, &[missing]);
+    let web = format!("{}/bucket/data/tiny", served.server.url());
+    fails(
+        &["head", &format!("{web}/1.0.0[train]")],
+        3,
+        &["tiny-train.tfrecord-00001-of-00002: no such object"],
+    );
+    fails(&["head", &format!("{web}[train]")], 1, &["tiny/dataset_info.json: expected a file, found none"]);
+    let ran = served.run(&["info", "s3://bucket/data/tiny/1.0.0"]);
+    assert!(ran.err.contains(missing), "{}", ran.err);
+    served.server.remove("bucket/data/tiny/1.0.0/dataset_info.json");
+    fails(&["head", "s3://bucket/data/tiny/1.0.0[test]"], 3, &["tiny/1.0.0[test]"]);
+    // Other verbs read files.
+    fails(
+        &["cat", "hf://datasets/owner/name/data/tiny[test]"],
+        2,
+        &["expected a local path", "head, index, info"],
+    );
+}
+
 #[test]
 fn the_first_records_of_a_large_object_need_few_bytes_and_requests() {
     let served = Served::new();

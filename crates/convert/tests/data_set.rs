@@ -55,7 +55,7 @@ fn data_set(folder: &Path) -> (Dataset, Arc<Features>) {
     }
     writer.close().unwrap();
     let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
-    (ds, Arc::new(Features::read(folder).unwrap().0))
+    (ds, Arc::new(Features::read(folder, None).unwrap().0))
 }
 
 fn read(path: &Path) -> Vec<RecordBatch> {

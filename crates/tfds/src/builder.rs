@@ -4,8 +4,10 @@ use crate::check::{missing_shards, wrong_count};
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::feature::Features;
 use crate::folder::version_folder;
-use crate::info::{DatasetInfo, MAX_BYTES, SplitInfo};
+use crate::info::{DatasetInfo, SplitInfo};
 use crate::json::quoted;
+use crate::labels::missing_features;
+use crate::set_folder::{EntryKind, MAX_BYTES, SetFolder};
 use crate::splits::{Rounding, Spec, SplitRange, even_splits};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -18,8 +20,8 @@ use tfseek::{Dataset, DatasetOptions, IndexMode, Warning};
 /// Maximum number of shards of a split: as many as fit into a `dataset_info.json` with their lengths.
 const MAX_SHARDS: u64 = MAX_BYTES / 2;
 
-/// A function that opens shards.
-pub type Opener = dyn Fn(&[PathBuf]) -> tfseek::Result<Dataset> + Send + Sync;
+/// A function that opens shards with options.
+pub type Opener = dyn Fn(&DatasetOptions, &[PathBuf]) -> tfseek::Result<Dataset> + Send + Sync;
 
 /// Options of a [`Builder`].
 #[derive(Clone, Default)]
@@ -28,9 +30,9 @@ pub struct BuilderOptions {
     pub config: Option<String>,
     /// The version, for a folder of several. Default: the highest.
     pub version: Option<String>,
-    /// Options for opening shards.
+    /// Options for opening shards. With a [`store`](DatasetOptions::store) the folder may be a URL.
     pub dataset: DatasetOptions,
-    /// Opens shards in place of [`DatasetOptions::open`], for example through maps. It should have the options `dataset`.
+    /// Opens shards in place of [`DatasetOptions::open`], for example through maps. It gets the options `dataset`, with a store that knows the folder.
     pub opener: Option<Arc<Opener>>,
 }
 
@@ -47,6 +49,9 @@ impl fmt::Debug for BuilderOptions {
 /// Opening checks that all shards exist, and that those with an index have as many records as `dataset_info.json` states. No shard is read.
 /// A split is opened when it is first selected. Missing indexes are built then, and the records of its other shards are compared.
 ///
+/// The folder may be a URL of the [`store`](DatasetOptions::store) in the options. It is listed once, and no shard is asked for on its own. Indexes are then
+/// found, and records compared, when a split is opened. A store without listings needs the folder of the version, whose shards are assumed to exist.
+///
 /// ```no_run
 /// use tfseek_tfds::{Builder, BuilderOptions};
 ///
@@ -57,7 +62,7 @@ impl fmt::Debug for BuilderOptions {
 /// ```
 #[derive(Debug)]
 pub struct Builder {
-    folder: PathBuf,
+    folder: SetFolder,
     info: DatasetInfo,
     features: Option<Features>,
     splits: Vec<Split>,
@@ -124,10 +129,18 @@ impl Builder {
     /// - I/O errors
     pub fn open(folder: impl AsRef<Path>, options: &BuilderOptions) -> Result<Builder> {
         let mut builder = Builder::open_records(folder, options)?;
-        let (features, warnings) = Features::read(&builder.folder)?;
+        let (features, warnings) = builder.read_features()?;
         builder.features = Some(features);
         builder.warnings.extend(warnings);
         Ok(builder)
+    }
+
+    /// Reads the features of the folder: [`Features::read`].
+    ///
+    /// # Errors
+    /// Errors of [`Features::read`].
+    pub fn read_features(&self) -> Result<(Features, Vec<String>)> {
+        Features::find(&self.folder)?.ok_or_else(|| missing_features(&self.folder))
     }
 
     /// Opens a data set like [`open`](Builder::open), without its features. Its records are those of plain datasets.
@@ -136,11 +149,18 @@ impl Builder {
     /// Errors of [`open`](Builder::open), except those of the features.
     pub fn open_records(folder: impl AsRef<Path>, options: &BuilderOptions) -> Result<Builder> {
         let (config, version) = (options.config.as_deref(), options.version.as_deref());
-        let found = version_folder(folder.as_ref(), config, version)?;
-        let folder = found.path;
+        let found = version_folder(SetFolder::new(folder.as_ref(), &options.dataset)?, config, version)?;
+        let folder = found.folder;
         let info_path = folder.join(DatasetInfo::FILE_NAME);
-        let info = DatasetInfo::read(&folder).map_err(|e| e.at(&info_path))?;
-        let missing = || fault("", "expected a file, found none".to_owned());
+        let info = DatasetInfo::read(&folder)?;
+        let missing = || {
+            let hint = if folder.is_listed() {
+                ""
+            } else {
+                " (a store without listings needs the folder of a version)"
+            };
+            fault("", format!("expected a file, found none{hint}"))
+        };
         let info = info.ok_or_else(|| missing().at(&info_path))?;
         check_choice("configName", config.filter(|_| !found.chose_config), info.config.as_deref())
             .and_then(|()| {
@@ -162,9 +182,9 @@ impl Builder {
         Ok(builder)
     }
 
-    /// Returns the folder of the version.
+    /// Returns the path or the URL of the version's folder.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// Returns the name of the data set.
@@ -261,8 +281,10 @@ impl Builder {
         let paths: Vec<PathBuf> = shards.flat_map(|split| &split.shards).cloned().collect();
         let dataset = match &self.options.opener {
             _ if paths.is_empty() => self.options.dataset.open_regions([])?.dataset().clone(),
-            Some(opener) => opener(&paths)?,
-            None => self.options.dataset.open(&paths)?,
+            opener => self.folder.open(&self.options.dataset, |options| match opener {
+                Some(opener) => opener(options, &paths),
+                None => options.open(&paths),
+            })?,
         };
         let mut entries = dataset.shards();
         for split in splits.iter().filter_map(|split| self.splits.get(*split)) {
@@ -296,8 +318,12 @@ impl Builder {
         Ok(())
     }
 
-    /// Compares the records of the shards that have an index. Nothing is scanned.
+    /// Compares the records of the shards that have an index. Nothing is scanned. In a store each index is a request, so they are compared when their split
+    /// is opened.
     fn check_indexed(&self) -> Result<()> {
+        if self.folder.is_remote() {
+            return Ok(());
+        }
         let options = self.options.dataset.index_options().clone().mode(IndexMode::Require);
         for split in &self.splits {
             let check = |first: usize, paths: &[PathBuf]| -> Result<bool> {
@@ -360,7 +386,7 @@ impl Split {
     }
 
     /// Finds the shards of split `k`, all of which must exist.
-    pub(crate) fn find(folder: &Path, k: usize, info: &SplitInfo) -> Result<Split> {
+    pub(crate) fn find(folder: &SetFolder, k: usize, info: &SplitInfo) -> Result<Split> {
         let n = match info.shards() {
             Some(n) => n,
             None => count_shards(folder, k, info)?,
@@ -374,20 +400,24 @@ impl Split {
             let reason = format!("expected the number of a shard in the names of {n} shards, found none");
             return Err(fault(&field, reason));
         }
-        if let Some(missing) = missing_shards(folder, info, 0..n, n) {
+        if let Some(missing) = missing_shards(folder, info, 0..n, n)? {
             return Err(TfdsErrorKind::Folder { reason: missing }.into());
         }
-        let shards: Vec<PathBuf> = (0..n).map(|shard| folder.join(info.shard_path(shard, n))).collect();
-        if let Some(other) = shards.iter().find(|path| path.is_dir()) {
-            let e = TfdsErrorKind::Folder { reason: "expected a shard, found a folder".to_owned() };
-            return Err(TfdsError::from(e).at(other));
+        let mut shards = Vec::new();
+        for shard in (0..n).map(|shard| info.shard_path(shard, n)) {
+            let path = folder.join(&shard);
+            if let Some(EntryKind::Folder) = folder.find(&shard)? {
+                let e = TfdsErrorKind::Folder { reason: "expected a shard, found a folder".to_owned() };
+                return Err(TfdsError::from(e).at(&path));
+            }
+            shards.push(path);
         }
         Ok(Split { name: info.name.clone(), shards, shard_lengths: info.shard_lengths.clone() })
     }
 }
 
 /// Returns the number of shards of a split whose number is not in the file.
-fn count_shards(folder: &Path, k: usize, info: &SplitInfo) -> Result<u64> {
+fn count_shards(folder: &SetFolder, k: usize, info: &SplitInfo) -> Result<u64> {
     let template = info.template();
     if !template.is_numbered() {
         return Ok(1);
@@ -398,13 +428,13 @@ fn count_shards(folder: &Path, k: usize, info: &SplitInfo) -> Result<u64> {
         let reason = "expected numbers of records for shards in several folders, found none".to_owned();
         return Err(fault(&format!("splits[{k}].shardLengths"), reason));
     }
-    let names = std::fs::read_dir(folder.join(parent)).map_err(TfdsErrorKind::Io)?;
-    let mut shards = 0u64;
-    for name in names {
-        let path = parent.join(name.map_err(TfdsErrorKind::Io)?.file_name());
-        shards =
-            shards.saturating_add(u64::from(path.to_str().and_then(|path| template.shard(path)).is_some()));
-    }
+    let Some(entries) = folder.below(parent).entries()? else {
+        let reason = "expected numbers of records in a store without listings, found none".to_owned();
+        return Err(fault(&format!("splits[{k}].shardLengths"), reason));
+    };
+    let is_shard =
+        |name: &Path| parent.join(name).to_str().is_some_and(|path| template.shard(path).is_some());
+    let shards = entries.iter().filter(|entry| is_shard(Path::new(&entry.name))).count() as u64;
     if shards == 0 && info.num_bytes.is_some_and(|bytes| bytes > 0) {
         let name = first.display().to_string().escape_debug().to_string();
         let reason = format!("expected shards of split {} such as {name}, found none", quoted(&info.name));

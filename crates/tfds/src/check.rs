@@ -2,9 +2,13 @@
 //!
 //! The file lies in the folder of the shards, or in the folder above it if the template of its names contains folders.
 
+use crate::error::Result;
 use crate::info::{DatasetInfo, SplitInfo};
+use crate::set_folder::{SetFolder, is_denied, with_store};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tfseek::io::Store;
 
 /// Maximum number of missing shards that a message names.
 const MAX_NAMED: usize = 4;
@@ -17,14 +21,14 @@ pub struct SplitCheck {
     /// Warnings about files that are not used, each once.
     pub warnings: Vec<String>,
     folders: HashMap<PathBuf, Option<usize>>,
+    store: Option<Arc<dyn Store>>,
 }
 
 /// A [`DatasetInfo`], and the shards that were compared with it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CheckedInfo {
-    /// The folder of the file.
-    pub folder: PathBuf,
+    folder: SetFolder,
     /// The content of the file.
     pub info: DatasetInfo,
     /// The shards of each split.
@@ -66,6 +70,11 @@ pub struct FileSplit {
 }
 
 impl SplitCheck {
+    /// Creates a comparison of files, and of objects in `store`.
+    pub fn new(store: Option<Arc<dyn Store>>) -> SplitCheck {
+        SplitCheck { store, ..SplitCheck::default() }
+    }
+
     /// Adds a file with its number of records, if they could be counted. Returns the split that the file belongs to by its name.
     pub fn add(&mut self, path: &Path, records: Option<u64>) -> Option<FileSplit> {
         let folder = path.parent()?;
@@ -97,14 +106,16 @@ impl SplitCheck {
         if let Some(&known) = self.folders.get(folder) {
             return known;
         }
+        let found = SetFolder::new(folder, &with_store(self.store.as_ref()))
+            .and_then(|folder| Ok(DatasetInfo::read(&folder)?.map(|info| (folder, info))));
         let path = folder.join(DatasetInfo::FILE_NAME);
         let path = path.display();
-        let loaded = match DatasetInfo::read(folder) {
-            Ok(Some(info)) if info.is_tfrecord() => {
+        let loaded = match found {
+            Ok(Some((folder, info))) if info.is_tfrecord() => {
                 self.infos.push(CheckedInfo::new(folder, info));
                 Some(self.infos.len() - 1)
             }
-            Ok(Some(info)) => {
+            Ok(Some((_, info))) => {
                 let format = info.file_format.escape_debug();
                 self.warnings.push(format!(
                     "{path}: records are not compared: the dataset's files are {format}, not tfrecord"
@@ -112,8 +123,11 @@ impl SplitCheck {
                 None
             }
             Ok(None) => None,
+            Err(e) if is_denied(&e) => None,
             Err(e) => {
-                self.warnings.push(format!("{path}: records are not compared: {e}"));
+                let (text, begin) = (e.to_string(), format!("{path}: "));
+                let text = text.strip_prefix(&begin).unwrap_or(&text);
+                self.warnings.push(format!("{begin}records are not compared: {text}"));
                 None
             }
         };
@@ -123,14 +137,14 @@ impl SplitCheck {
 }
 
 impl CheckedInfo {
-    fn new(folder: &Path, info: DatasetInfo) -> CheckedInfo {
+    fn new(folder: SetFolder, info: DatasetInfo) -> CheckedInfo {
         let split = |split: &SplitInfo| CheckedSplit {
             records: Some(0),
             shards: 0,
             seen: vec![false; split.shard_lengths.as_ref().map_or(0, Vec::len)],
         };
         let splits = info.splits.iter().map(split).collect();
-        CheckedInfo { folder: folder.to_path_buf(), info, splits, other_files: 0, differences: 0 }
+        CheckedInfo { folder, info, splits, other_files: 0, differences: 0 }
     }
 
     /// Returns the path of the file.
@@ -140,7 +154,7 @@ impl CheckedInfo {
 
     fn add(&mut self, path: &Path, records: Option<u64>) -> Option<FileSplit> {
         let info_path = self.path();
-        let name = path.strip_prefix(&self.folder).ok().and_then(Path::to_str);
+        let name = path.strip_prefix(self.folder.path()).ok().and_then(Path::to_str);
         let matching = |name: &str| {
             let mut all = self.info.splits.iter().enumerate();
             let first = all.find_map(|(k, split)| Some((k, split.template().shard(name)?)))?;
@@ -193,7 +207,12 @@ impl CheckedInfo {
             let unseen = (0..n).zip(&checked.seen).filter(|(_, seen)| !**seen);
             // A file without a TFRecord extension is not opened with its folder.
             let missing = missing_shards(&self.folder, split, unseen.map(|(shard, _)| shard), n);
-            messages.extend(missing.map(|text| format!("{}: {text}", self.path().display())));
+            match missing {
+                Ok(missing) => {
+                    messages.extend(missing.map(|text| format!("{}: {text}", self.path().display())));
+                }
+                Err(e) => messages.push(e.to_string()),
+            }
         }
         messages
     }
@@ -207,13 +226,17 @@ pub(crate) fn wrong_count(expected: u64, found: u64, shard: u64, split: &str) ->
 
 /// Returns a message with those of the given shards of a split that do not exist. `n` is the number of all shards.
 pub(crate) fn missing_shards(
-    folder: &Path,
+    folder: &SetFolder,
     split: &SplitInfo,
     shards: impl Iterator<Item = u64>,
     n: u64,
-) -> Option<String> {
+) -> Result<Option<String>> {
     let (mut missing, mut names) = (0u64, Vec::new());
-    for path in shards.map(|shard| folder.join(split.shard_path(shard, n))).filter(|path| !path.exists()) {
+    for shard in shards.map(|shard| split.shard_path(shard, n)) {
+        if folder.find(&shard)?.is_some() {
+            continue;
+        }
+        let path = folder.join(shard);
         missing += 1;
         if names.len() < MAX_NAMED {
             // The template may contain any characters.
@@ -223,5 +246,5 @@ pub(crate) fn missing_shards(
     let more = if missing > names.len() as u64 { ", .." } else { "" };
     let (names, name) = (names.join(", "), split.name.escape_debug());
     let are = if missing == 1 { "is" } else { "are" };
-    (missing > 0).then(|| format!("{missing} of {n} shards of split {name} {are} missing: {names}{more}"))
+    Ok((missing > 0).then(|| format!("{missing} of {n} shards of split {name} {are} missing: {names}{more}")))
 }

@@ -1,6 +1,6 @@
 //! Tests of the reader and of the comparison, on folders of empty files.
 
-use crate::info::MAX_BYTES;
+use crate::set_folder::MAX_BYTES;
 use crate::{DatasetInfo, SplitCheck};
 use std::fs;
 use std::path::Path;

@@ -3,11 +3,14 @@
 use crate::builder::Split;
 use crate::check::wrong_count;
 use crate::error::{Result, TfdsError, TfdsErrorKind};
-use crate::info::content;
+use crate::info::{DatasetInfo, content};
 use crate::json::field_name;
 use crate::metadata::{SetMetadata, WrittenSplit, json_text};
+use crate::set_folder::{EntryKind, SetFolder, with_store};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tfseek::io::Store;
 use tfseek::{Damage, Dataset};
 
 /// A prepared data set in the folder of its version, of which a copy with other shards is made.
@@ -18,17 +21,22 @@ pub struct CopySource {
 }
 
 impl CopySource {
-    /// Opens a folder. `None` if it has no `dataset_info.json`.
+    /// Opens a folder, or that of a URL in `store`. `None` if it has no `dataset_info.json`.
     ///
     /// # Errors
     /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, and for another format than TFRecord
     /// - [`TfdsErrorKind::Folder`] for missing shards
     /// - I/O errors
-    pub fn open(folder: &Path) -> Result<Option<CopySource>> {
+    pub fn open(folder: &Path, store: Option<&Arc<dyn Store>>) -> Result<Option<CopySource>> {
+        let folder = SetFolder::new(folder, &with_store(store))?;
+        // In a store the shards are found by one listing, which also tells whether there is a file to read.
+        if folder.is_remote() {
+            folder.find(DatasetInfo::FILE_NAME)?;
+        }
         let Some(metadata) = SetMetadata::open(folder)? else { return Ok(None) };
         let located = |e: TfdsError| e.at(&metadata.info_path());
         let splits = metadata.info.splits.iter().enumerate();
-        let splits = splits.map(|(k, split)| Split::find(folder, k, split));
+        let splits = splits.map(|(k, split)| Split::find(metadata.set_folder(), k, split));
         let splits = splits.collect::<Result<Vec<Split>>>().map_err(located)?;
         if splits.iter().all(|split| split.shards.is_empty()) {
             return Err(located(content("splits", "expected at least one shard, found none")));
@@ -49,6 +57,23 @@ impl CopySource {
     /// Returns the paths of all shards, split by split.
     pub fn shards(&self) -> Vec<PathBuf> {
         self.splits.iter().flat_map(|split| &split.shards).cloned().collect()
+    }
+
+    /// Returns the size in bytes of each shard of a split. `None` for shards in a store without listings.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn shard_sizes(&self, split: &Split) -> Result<Option<Vec<u64>>> {
+        let folder = self.metadata.set_folder();
+        let size = |shard: &PathBuf| match folder.find(shard.strip_prefix(folder.path()).unwrap_or(shard))? {
+            Some(EntryKind::File(size)) => Ok(Some(size)),
+            Some(EntryKind::Unlisted) => Ok(None),
+            _ => {
+                let reason = "expected a shard, found none".to_owned();
+                Err(TfdsError::from(TfdsErrorKind::Folder { reason }).at(shard))
+            }
+        };
+        split.shards.iter().map(size).collect()
     }
 
     /// Returns the paths of `count` shards of a split, relative to the folder of a copy. `None` if its names have no number of a shard, and
@@ -121,7 +146,6 @@ impl CopySource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::info::DatasetInfo;
     use std::fs;
 
     fn folder(info: &str, files: &[&str]) -> tempfile::TempDir {
@@ -142,7 +166,7 @@ mod tests {
             {"name": "a", "shard_lengths": ["2"], "num_shards": 1, "statistics": {"n": "1"}, "filepathTemplate": "{SPLIT}-{SHARD_INDEX}"},
             {"name": "b", "shardLengths": [3], "statistics": {"n": "2"}}]}"#;
         let dir = folder(info, &["a-00000", "x-b.tfrecord-00000-of-00001"]);
-        let source = CopySource::open(dir.path()).unwrap().unwrap();
+        let source = CopySource::open(dir.path(), None).unwrap().unwrap();
         let copied = |lengths: &[u64]| WrittenSplit {
             name: String::new(),
             shard_lengths: lengths.to_vec(),
@@ -166,9 +190,9 @@ mod tests {
         let files =
             ["a/00000-of-00001", "a/00000-of-00002", "a/LICENSE", "features.json", ".tfseek/x", "extra/y"];
         let dir = folder(info, &files);
-        let source = CopySource::open(dir.path()).unwrap().unwrap();
+        let source = CopySource::open(dir.path(), None).unwrap().unwrap();
         let found = source.metadata().other_files().unwrap();
-        assert_eq!(found, ["a/LICENSE", "extra/y", "features.json"].map(PathBuf::from));
+        assert_eq!(found, ["a/LICENSE", "extra/y", "features.json"].map(|name| (PathBuf::from(name), 0)));
         assert_eq!(source.shards(), [dir.path().join("a/00000-of-00001")]);
     }
 
@@ -183,9 +207,9 @@ mod tests {
             (split(r#""shardLengths": []"#), "splits: expected at least one shard, found none"),
         ] {
             let dir = folder(&info, &["x-a.tfrecord-00000-of-00003", "a"]);
-            let e = CopySource::open(dir.path()).unwrap_err().to_string();
+            let e = CopySource::open(dir.path(), None).unwrap_err().to_string();
             assert!(e.contains(words), "{e}");
         }
-        assert!(CopySource::open(tempfile::tempdir().unwrap().path()).unwrap().is_none());
+        assert!(CopySource::open(tempfile::tempdir().unwrap().path(), None).unwrap().is_none());
     }
 }

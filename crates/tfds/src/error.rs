@@ -73,7 +73,9 @@ impl TfdsError {
 
     /// Adds the file or the folder with the fault, unless it is known.
     pub(crate) fn at(mut self, path: &Path) -> TfdsError {
-        self.path.get_or_insert_with(|| path.to_path_buf());
+        if !matches!(&self.kind, TfdsErrorKind::Error(e) if e.location().path.is_some()) {
+            self.path.get_or_insert_with(|| path.to_path_buf());
+        }
         self
     }
 }

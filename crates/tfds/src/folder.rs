@@ -3,8 +3,10 @@
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::info::DatasetInfo;
 use crate::json::quoted;
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::set_folder::{EntryKind, SetFolder, with_store};
+use std::path::Path;
+use std::sync::Arc;
+use tfseek::io::Store;
 
 /// Maximum number of names in a message.
 const MAX_NAMED: usize = 20;
@@ -14,17 +16,18 @@ const INCOMPLETE: &str = ".incomplete";
 
 /// The folder of one version of a data set, and which of its choices were made on the way to it.
 pub(crate) struct VersionFolder {
-    pub(crate) path: PathBuf,
+    pub(crate) folder: SetFolder,
     pub(crate) chose_config: bool,
     pub(crate) chose_version: bool,
 }
 
-/// Returns the folder of a version: `folder` itself, its highest version, or that of one of its configurations.
+/// Returns the folder of a version: `folder` itself, its highest version, or that of one of its configurations. In a store without listings it is
+/// `folder` itself.
 ///
 /// # Errors
 /// [`TfdsErrorKind::Folder`] with what the folder has.
 pub(crate) fn version_folder(
-    folder: &Path,
+    folder: SetFolder,
     config: Option<&str>,
     version: Option<&str>,
 ) -> Result<VersionFolder> {
@@ -33,11 +36,11 @@ pub(crate) fn version_folder(
         && let Some(config) = config
         && found.others.iter().any(|name| name == config)
     {
-        found = Listed::read(&folder.join(config))?;
+        found = Listed::read(found.folder.below(config))?;
         chose_config = true;
     }
     if found.is_prepared {
-        return Ok(VersionFolder { path: found.folder, chose_config, chose_version: false });
+        return Ok(VersionFolder { folder: found.folder, chose_config, chose_version: false });
     }
     if found.versions.is_empty() {
         return Err(found.without_versions(config.filter(|_| !chose_config)));
@@ -52,33 +55,33 @@ pub(crate) fn version_folder(
             })?)
         }
     };
-    let path = found.folder.join(name.map_or("", |name| name));
-    let inside = Listed::read(&path)?;
+    let inside = Listed::read(found.folder.below(name.map_or("", |name| name)))?;
     if !inside.is_prepared {
         let others =
             names(found.versions.iter().rev().map(|(_, name)| name).filter(|other| Some(*other) != name));
         let others = if others.is_empty() { others } else { format!("; other versions: {others}") };
         return Err(inside.fault(format!("{}{others}", inside.no_info())));
     }
-    Ok(VersionFolder { path, chose_config, chose_version: version.is_some() })
+    Ok(VersionFolder { folder: inside.folder, chose_config, chose_version: version.is_some() })
 }
 
-/// Returns true if a folder belongs to a prepared data set: it is the folder of a version, of versions, or of configurations. Opens no file.
-pub fn is_prepared(folder: &Path) -> bool {
+/// Returns true if a folder belongs to a prepared data set: it is the folder of a version, of versions, or of configurations. Opens no file. A URL is one
+/// of `store`, and is assumed to belong to a data set if the store has no listings.
+pub fn is_prepared(folder: &Path, store: Option<&Arc<dyn Store>>) -> bool {
     let leads_to_versions = |found: &Listed| {
-        let inside = |(_, name): &([u64; 3], String)| Listed::read(&found.folder.join(name));
+        let inside = |(_, name): &([u64; 3], String)| Listed::read(found.folder.below(name));
         found.is_prepared
             || !found.incomplete.is_empty()
             || found.versions.iter().any(|version| inside(version).is_ok_and(|inside| inside.is_prepared))
     };
-    let Ok(found) = Listed::read(folder) else { return false };
-    let configs = || found.others.iter().map(|name| Listed::read(&folder.join(name)));
+    let Ok(found) = SetFolder::new(folder, &with_store(store)).and_then(Listed::read) else { return false };
+    let configs = || found.possible_configs().map(|name| Listed::read(found.folder.below(name)));
     leads_to_versions(&found) || configs().any(|inside| inside.is_ok_and(|inside| leads_to_versions(&inside)))
 }
 
 /// The content of a folder.
 struct Listed {
-    folder: PathBuf,
+    folder: SetFolder,
     /// True if it is the folder of a version.
     is_prepared: bool,
     /// Folders of versions, the highest last.
@@ -91,27 +94,23 @@ struct Listed {
 }
 
 impl Listed {
-    fn read(folder: &Path) -> Result<Listed> {
-        let io = |e| TfdsError::from(TfdsErrorKind::Io(e)).at(folder);
+    fn read(folder: SetFolder) -> Result<Listed> {
         let mut listed = Listed {
-            folder: folder.to_path_buf(),
+            folder,
             is_prepared: false,
             versions: Vec::new(),
             incomplete: Vec::new(),
             others: Vec::new(),
             files: 0,
         };
-        if !fs::metadata(folder).map_err(io)?.is_dir() {
-            return Err(listed.fault("expected the folder of a data set, found a file".to_owned()));
-        }
-        listed.is_prepared = folder.join(DatasetInfo::FILE_NAME).exists();
+        listed.folder.check_folder()?;
+        listed.is_prepared = listed.folder.find(DatasetInfo::FILE_NAME)?.is_some();
         if listed.is_prepared {
             return Ok(listed);
         }
-        for entry in fs::read_dir(folder).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if !path.is_dir() {
+        for entry in listed.folder.entries()?.into_iter().flatten() {
+            let name = entry.name.to_string_lossy().into_owned();
+            if !matches!(entry.kind, EntryKind::Folder) {
                 listed.files = listed.files.saturating_add(1);
             } else if let Some(version) = numbers(&name) {
                 listed.versions.push((version, name));
@@ -128,16 +127,21 @@ impl Listed {
     }
 
     fn fault(&self, reason: String) -> TfdsError {
-        TfdsError::from(TfdsErrorKind::Folder { reason }).at(&self.folder)
+        TfdsError::from(TfdsErrorKind::Folder { reason }).at(self.folder.path())
+    }
+
+    /// Returns the names of folders that may be configurations. In a store each costs a request, so they are the first ones.
+    fn possible_configs(&self) -> impl Iterator<Item = &String> {
+        self.others.iter().take(if self.folder.is_remote() { MAX_NAMED } else { usize::MAX })
     }
 
     /// Returns the error of a folder without versions. `config` is the configuration that it lacks.
     fn without_versions(&self, config: Option<&str>) -> TfdsError {
         let has_versions = |name: &&String| {
-            let inside = Listed::read(&self.folder.join(name));
+            let inside = Listed::read(self.folder.below(name));
             inside.is_ok_and(|inside| inside.is_prepared || !inside.versions.is_empty())
         };
-        let configs = names(self.others.iter().filter(has_versions));
+        let configs = names(self.possible_configs().filter(has_versions));
         let reason = match config {
             Some(config) if configs.is_empty() => {
                 format!(

@@ -1,15 +1,18 @@
 //! The features of files that were given without a word about TensorFlow Datasets.
 
+use crate::error::Result;
 use crate::feature::{
     Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature, StoredNames, joined,
 };
 use crate::info::DatasetInfo;
 use crate::labels::FILE_NAME;
+use crate::set_folder::{EntryKind, SetFolder, is_denied, with_store};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tfseek::Filter;
+use tfseek::io::Store;
+use tfseek::{DatasetOptions, Filter};
 
 /// The features of some files, if all of them have the same.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +40,11 @@ pub struct StoredFeature<'a> {
 
 impl FoundFeatures {
     /// Finds the `features.json` of files: in the folder of each file, or in the folder above it if the `dataset_info.json` there names shards in folders.
-    /// Each is read once. Nothing is an error, because the files can be read without features.
-    pub fn of_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> FoundFeatures {
+    /// Each is read once. Nothing is an error, because the files can be read without features. URLs are those of `store`.
+    pub fn of_files<'p>(
+        paths: impl IntoIterator<Item = &'p Path>,
+        store: Option<&Arc<dyn Store>>,
+    ) -> FoundFeatures {
         let mut found = FoundFeatures::default();
         let mut folders: Vec<&Path> = Vec::new();
         for folder in paths.into_iter().filter_map(Path::parent) {
@@ -48,17 +54,16 @@ impl FoundFeatures {
         }
         folders.sort_unstable();
         folders.dedup();
-        let mut known: Option<PathBuf> = None;
+        let options = with_store(store);
+        let mut last = None;
         for folder in folders {
-            let Some(folder) = features_folder(folder) else { return found.unknown() };
-            if known.as_ref() == Some(&folder) {
-                continue;
-            }
-            let features = match Features::read(&folder) {
-                Ok((features, warnings)) => {
+            let features = match features_of(folder, &options, &mut last) {
+                Ok(OfFolder::Same) => continue,
+                Ok(OfFolder::New(features, warnings)) => {
                     found.warnings.extend(warnings);
                     features
                 }
+                Ok(OfFolder::Unknown) => return found.unknown(),
                 Err(e) => {
                     found.warnings.push(format!("features are not used: {e}"));
                     return found.unknown();
@@ -68,7 +73,6 @@ impl FoundFeatures {
                 return found.unknown();
             }
             found.features = Some(Arc::new(features));
-            known = Some(folder);
         }
         found
     }
@@ -164,16 +168,46 @@ fn walk<'a>(
     }
 }
 
-/// Returns the folder of the features of a folder's files.
-fn features_folder(folder: &Path) -> Option<PathBuf> {
-    let has_features = |folder: &Path| folder.join(FILE_NAME).is_file();
-    if has_features(folder) {
-        return Some(folder.to_path_buf());
+/// The features of a folder's files.
+enum OfFolder {
+    Unknown,
+    /// Those that were read last.
+    Same,
+    New(Features, Vec<String>),
+}
+
+/// Returns the features of a folder's files. `last` is the folder of those that were read last.
+fn features_of(folder: &Path, options: &DatasetOptions, last: &mut Option<PathBuf>) -> Result<OfFolder> {
+    let own = SetFolder::new(folder, options)?;
+    if let Some((features, warnings)) = features_in(&own)? {
+        *last = Some(own.path().to_path_buf());
+        return Ok(OfFolder::New(features, warnings));
     }
     // The folder above belongs to the files only if its shards are in folders.
-    let above = folder.parent().filter(|above| *above != folder && has_features(above))?;
-    let info = DatasetInfo::read(above).ok().flatten()?;
-    info.splits.iter().any(|split| split.template().has_folders()).then(|| above.to_path_buf())
+    let above = folder.parent().filter(|above| *above != folder);
+    let above = above.and_then(|above| SetFolder::new(above, options).ok());
+    let has_folders = |info: DatasetInfo| info.splits.iter().any(|split| split.template().has_folders());
+    let Some(above) = above.filter(|above| DatasetInfo::read(above).ok().flatten().is_some_and(has_folders))
+    else {
+        return Ok(OfFolder::Unknown);
+    };
+    if last.as_deref() == Some(above.path()) {
+        return Ok(OfFolder::Same);
+    }
+    let features = features_in(&above)?;
+    *last = Some(above.path().to_path_buf());
+    Ok(features.map_or(OfFolder::Unknown, |(features, warnings)| OfFolder::New(features, warnings)))
+}
+
+/// Reads the features of a folder. `None` if it has none.
+fn features_in(folder: &SetFolder) -> Result<Option<(Features, Vec<String>)>> {
+    if !folder.is_remote() && !matches!(folder.find(FILE_NAME)?, Some(EntryKind::File(_))) {
+        return Ok(None);
+    }
+    match Features::find(folder) {
+        Err(e) if is_denied(&e) => Ok(None),
+        found => found,
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +238,7 @@ mod tests {
     }
 
     fn found(files: &[PathBuf]) -> FoundFeatures {
-        FoundFeatures::of_files(files.iter().map(PathBuf::as_path))
+        FoundFeatures::of_files(files.iter().map(PathBuf::as_path), None)
     }
 
     /// The names are those of the columns that a decoder reads.

@@ -7,8 +7,8 @@ use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::feature::{
     Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature, joined,
 };
-use crate::info::MAX_BYTES;
 use crate::json::{field, found};
+use crate::set_folder::MAX_BYTES;
 use serde_json::{Map, Value};
 use tfseek::TensorDType;
 

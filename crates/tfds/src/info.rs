@@ -2,14 +2,10 @@
 
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::json::{field, found, unsigned};
+use crate::set_folder::SetFolder;
 use crate::template::Template;
 use serde_json::{Map, Value};
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-
-/// Maximum size of a file of a dataset in bytes. The lengths of a hundred thousand shards take 2 MiB.
-pub(crate) const MAX_BYTES: u64 = 8 << 20;
+use std::path::PathBuf;
 
 /// The content of a `dataset_info.json`, as far as it concerns the folder, the shards and the roles of features.
 ///
@@ -66,10 +62,11 @@ impl DatasetInfo {
     /// The name of the file.
     pub const FILE_NAME: &str = "dataset_info.json";
 
-    /// Reads the file of a folder. `None` if the folder has none. Errors have no path.
-    pub(crate) fn read(folder: &Path) -> Result<Option<DatasetInfo>> {
-        let text = read_file(&folder.join(DatasetInfo::FILE_NAME), |reason| content("", reason))?;
-        text.map(|text| DatasetInfo::parse(&text)).transpose()
+    /// Reads the file of a folder. `None` if the folder has none.
+    pub(crate) fn read(folder: &SetFolder) -> Result<Option<DatasetInfo>> {
+        let text = folder.read(DatasetInfo::FILE_NAME, |reason| content("", reason))?;
+        let info = text.map(|text| DatasetInfo::parse(&text)).transpose();
+        info.map_err(|e| e.at(&folder.join(DatasetInfo::FILE_NAME)))
     }
 
     /// Parses the content of the file. Unknown fields are ignored.
@@ -177,26 +174,6 @@ impl SplitInfo {
     pub(crate) fn template(&self) -> &Template {
         &self.template
     }
-}
-
-/// Reads a file of a dataset's folder. `None` if there is none. `fault` makes the error of a file of another type or size.
-pub(crate) fn read_file(path: &Path, fault: impl Fn(String) -> TfdsError) -> Result<Option<Vec<u8>>> {
-    // Opening a pipe would wait for its writer.
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err(fault("expected a regular file, found another one".to_owned())),
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(e) => return Err(TfdsErrorKind::Io(e).into()),
-    }
-    let mut text = Vec::new();
-    let file = File::open(path).map_err(TfdsErrorKind::Io)?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(TfdsErrorKind::Io)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(fault(format!("expected at most {MAX_BYTES} bytes, found more")));
-    }
-    Ok(Some(text))
 }
 
 /// Returns the supervised keys, and true if they are nested.

@@ -3,38 +3,52 @@
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::feature::{FeatureTree, Features, Labels, LeafClass};
 use crate::grammar::refused;
-use crate::info::read_file;
+use crate::set_folder::{SetFolder, with_store};
 use std::path::Path;
 use std::sync::Arc;
+use tfseek::io::Store;
 
 /// The name of the file with the features.
 pub(crate) const FILE_NAME: &str = "features.json";
 
 impl Features {
-    /// Reads the `features.json` of a folder, and the names of all labels. Also returns warnings about names that do not fit.
+    /// Reads the `features.json` of a folder, or that of a URL in `store`, and the names of all labels. Also returns warnings about names that do not fit.
     ///
     /// # Errors
     /// [`TfdsErrorKind::Folder`] if there is no such file, and the errors of [`Features::parse`].
-    pub fn read(folder: &Path) -> Result<(Features, Vec<String>)> {
-        let path = folder.join(FILE_NAME);
-        let Some(text) = read(&path)? else {
-            let reason = format!("expected {FILE_NAME}, which TFDS writes since its version 4, found none");
-            return Err(TfdsError::from(TfdsErrorKind::Folder { reason }).at(folder));
-        };
-        let mut features = Features::parse(&text).map_err(|e| e.at(&path))?;
+    pub fn read(folder: &Path, store: Option<&Arc<dyn Store>>) -> Result<(Features, Vec<String>)> {
+        let folder = SetFolder::new(folder, &with_store(store))?;
+        Features::find(&folder)?.ok_or_else(|| missing_features(&folder))
+    }
+
+    /// Reads the features of a folder. `None` if it has no `features.json`.
+    pub(crate) fn find(folder: &SetFolder) -> Result<Option<(Features, Vec<String>)>> {
+        let Some(text) = read(folder, FILE_NAME)? else { return Ok(None) };
+        let mut features = Features::parse(&text).map_err(|e| e.at(&folder.join(FILE_NAME)))?;
         let mut warnings = Vec::new();
         named(&mut features.root, folder, "", &mut warnings)?;
-        Ok((features, warnings))
+        Ok(Some((features, warnings)))
     }
 }
 
+/// Returns the error of a folder without features.
+pub(crate) fn missing_features(folder: &SetFolder) -> TfdsError {
+    let reason = format!("expected {FILE_NAME}, which TFDS writes since its version 4, found none");
+    TfdsError::from(TfdsErrorKind::Folder { reason }).at(folder.path())
+}
+
 /// Reads a file. `None` if there is none.
-fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    read_file(path, |reason| refused("", reason)).map_err(|e| e.at(path))
+fn read(folder: &SetFolder, name: &str) -> Result<Option<Vec<u8>>> {
+    folder.read(name, |reason| refused("", reason))
 }
 
 /// Adds the names of the labels in a feature. The name of their file has the names of the dicts around them.
-fn named(feature: &mut FeatureTree, folder: &Path, name: &str, warnings: &mut Vec<String>) -> Result<()> {
+fn named(
+    feature: &mut FeatureTree,
+    folder: &SetFolder,
+    name: &str,
+    warnings: &mut Vec<String>,
+) -> Result<()> {
     match feature {
         FeatureTree::Dict(features) => features.iter_mut().try_for_each(|(own, feature)| {
             let own = own.replace('/', ".");
@@ -51,13 +65,14 @@ fn named(feature: &mut FeatureTree, folder: &Path, name: &str, warnings: &mut Ve
     }
 }
 
-fn labels_of(labels: &mut Labels, folder: &Path, name: &str, warnings: &mut Vec<String>) -> Result<()> {
+fn labels_of(labels: &mut Labels, folder: &SetFolder, name: &str, warnings: &mut Vec<String>) -> Result<()> {
     // A name with a zero byte has no file.
     if labels.names.is_some() || name.contains('\0') {
         return Ok(());
     }
-    let path = folder.join(format!("{name}.labels.txt"));
-    let Some(text) = read(&path)? else { return Ok(()) };
+    let file = format!("{name}.labels.txt");
+    let Some(text) = read(folder, &file)? else { return Ok(()) };
+    let path = folder.join(file);
     let text =
         String::from_utf8(text).map_err(|_| refused("", "expected UTF-8, found other bytes").at(&path))?;
     let names: Arc<[Box<str>]> =
@@ -97,7 +112,7 @@ mod tests {
         std::fs::write(dir.path().join("features.json"), text).unwrap();
         std::fs::write(dir.path().join("objects-a.b.labels.txt"), " cat \n\n  \nbig dog\n").unwrap();
         std::fs::write(dir.path().join("few.labels.txt"), "one\n").unwrap();
-        let (features, warnings) = Features::read(dir.path()).unwrap();
+        let (features, warnings) = Features::read(dir.path(), None).unwrap();
         let labels = |path: &str| match features.root.get(path) {
             Some(FeatureTree::Leaf(leaf)) => leaf.labels().unwrap().clone(),
             _ => panic!(),

@@ -51,6 +51,7 @@ mod metadata;
 mod parts;
 mod pixels;
 mod record;
+mod set_folder;
 mod splits;
 mod template;
 

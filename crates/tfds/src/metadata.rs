@@ -3,13 +3,15 @@
 use crate::builder::check_info;
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::folder::version_folder;
-use crate::info::{DatasetInfo, content, read_file};
+use crate::info::{DatasetInfo, content};
 use crate::json::field_name;
+use crate::set_folder::{EntryKind, FolderEntry, SetFolder, with_store};
 use crate::splits::is_split_name;
 use crate::template::{DEFAULT, Template};
 use serde_json::{Map, Value, json};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tfseek::io::Store;
 
 /// Maximum number of folders around a file.
 const MAX_DEPTH: usize = 16;
@@ -20,7 +22,7 @@ const FORMAT: &str = "tfrecord";
 /// The files of a prepared data set other than its shards: `dataset_info.json`, `features.json`, names of labels, and others. The shards may be missing.
 #[derive(Clone, Debug)]
 pub struct SetMetadata {
-    folder: PathBuf,
+    folder: SetFolder,
     pub(crate) info: DatasetInfo,
     /// The content of `dataset_info.json`.
     pub(crate) fields: Map<String, Value>,
@@ -38,25 +40,26 @@ pub struct WrittenSplit {
 }
 
 impl SetMetadata {
-    /// Opens the folder of a version, or of versions, as [`Builder::open`](crate::Builder::open) does.
+    /// Opens the folder of a version, or of versions, as [`Builder::open`](crate::Builder::open) does. A URL is one of `store`.
     ///
     /// # Errors
     /// - [`TfdsErrorKind::Folder`] for a folder without a data set or with several
     /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, and for another format than TFRecord
     /// - I/O errors
-    pub fn find(folder: &Path) -> Result<SetMetadata> {
-        let found = version_folder(folder, None, None)?.path;
-        SetMetadata::open(&found)?.ok_or_else(|| {
+    pub fn find(folder: &Path, store: Option<&Arc<dyn Store>>) -> Result<SetMetadata> {
+        let found = version_folder(SetFolder::new(folder, &with_store(store))?, None, None)?.folder;
+        let at = found.path().to_path_buf();
+        SetMetadata::open(found)?.ok_or_else(|| {
             let reason = format!("expected {}, found none", DatasetInfo::FILE_NAME);
-            TfdsError::from(TfdsErrorKind::Folder { reason }).at(&found)
+            TfdsError::from(TfdsErrorKind::Folder { reason }).at(&at)
         })
     }
 
     /// Opens the folder of a version. `None` if it has no `dataset_info.json`.
-    pub(crate) fn open(folder: &Path) -> Result<Option<SetMetadata>> {
+    pub(crate) fn open(folder: SetFolder) -> Result<Option<SetMetadata>> {
         let path = folder.join(DatasetInfo::FILE_NAME);
         let located = |e: TfdsError| e.at(&path);
-        let text = read_file(&path, |reason| content("", reason)).map_err(located)?;
+        let text = folder.read(DatasetInfo::FILE_NAME, |reason| content("", reason))?;
         let Some(text) = text else { return Ok(None) };
         let info = DatasetInfo::parse(&text).map_err(located)?;
         check_info(&info).map_err(located)?;
@@ -64,11 +67,15 @@ impl SetMetadata {
             Ok(Value::Object(fields)) => fields,
             _ => Map::new(),
         };
-        Ok(Some(SetMetadata { folder: folder.to_path_buf(), info, fields }))
+        Ok(Some(SetMetadata { folder, info, fields }))
     }
 
-    /// Returns the folder.
+    /// Returns the path or the URL of the folder.
     pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn set_folder(&self) -> &SetFolder {
         &self.folder
     }
 
@@ -117,23 +124,25 @@ impl SetMetadata {
         json_text(fields)
     }
 
-    /// Returns the other files of the folder and of the folders in it, relative to it: features, names of labels, and all that are neither
-    /// hidden nor shards.
+    /// Returns the other files of the folder and of the folders in it, relative to it, with their sizes in bytes: features, names of labels, and all that
+    /// are neither hidden nor shards.
     ///
     /// # Errors
-    /// I/O errors. [`TfdsErrorKind::Folder`] for what is neither a file nor a folder.
-    pub fn other_files(&self) -> Result<Vec<PathBuf>> {
+    /// I/O errors. [`TfdsErrorKind::Folder`] for what is neither a file nor a folder, and for a URL in a store without listings.
+    pub fn other_files(&self) -> Result<Vec<(PathBuf, u64)>> {
         let mut found = Vec::new();
         self.add_files(Path::new(""), 0, &mut found)?;
         found.sort();
         Ok(found)
     }
 
-    fn add_files(&self, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
-        let folder = self.folder.join(below);
-        let io = |e| TfdsError::from(TfdsErrorKind::Io(e)).at(&folder);
-        for entry in fs::read_dir(&folder).map_err(io)? {
-            let name = entry.map_err(io)?.file_name();
+    fn add_files(&self, below: &Path, depth: usize, found: &mut Vec<(PathBuf, u64)>) -> Result<()> {
+        let folder = self.folder.below(below);
+        let entries = folder.entries()?.ok_or_else(|| {
+            let reason = "expected a store with listings of folders, found one without".to_owned();
+            TfdsError::from(TfdsErrorKind::Folder { reason }).at(folder.path())
+        })?;
+        for FolderEntry { name, kind } in entries {
             if name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
@@ -145,17 +154,16 @@ impl SetMetadata {
             let refused = |reason: &str| {
                 TfdsError::from(TfdsErrorKind::Folder { reason: reason.to_owned() }).at(&whole)
             };
-            let metadata =
-                fs::metadata(&whole).map_err(|e| TfdsError::from(TfdsErrorKind::Io(e)).at(&whole))?;
-            if metadata.is_dir() {
-                if depth >= MAX_DEPTH {
+            match kind {
+                EntryKind::File(size) => found.push((path, size)),
+                EntryKind::Folder if depth >= MAX_DEPTH => {
                     return Err(refused("expected fewer folders around files"));
                 }
-                self.add_files(&path, depth + 1, found)?;
-            } else if metadata.is_file() {
-                found.push(path);
-            } else {
-                return Err(refused("expected a file or a folder, found another one"));
+                EntryKind::Folder => self.add_files(&path, depth + 1, found)?,
+                EntryKind::Failed(e) => return Err(TfdsError::from(TfdsErrorKind::Io(e)).at(&whole)),
+                EntryKind::Other | EntryKind::Unlisted => {
+                    return Err(refused("expected a file or a folder, found another one"));
+                }
             }
         }
         Ok(())
@@ -179,11 +187,12 @@ pub(crate) fn json_text(fields: Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn metadata(info: &str) -> (tempfile::TempDir, SetMetadata) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("dataset_info.json"), info).unwrap();
-        let found = SetMetadata::find(dir.path()).unwrap();
+        let found = SetMetadata::find(dir.path(), None).unwrap();
         (dir, found)
     }
 
@@ -221,7 +230,7 @@ mod tests {
     #[test]
     fn folders_without_a_data_set() {
         let dir = tempfile::tempdir().unwrap();
-        let e = SetMetadata::find(dir.path()).unwrap_err();
+        let e = SetMetadata::find(dir.path(), None).unwrap_err();
         assert!(matches!(e.kind(), TfdsErrorKind::Folder { .. }), "{e}");
     }
 }

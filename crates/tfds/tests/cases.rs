@@ -248,7 +248,7 @@ fn a_loader_has_the_values_of_the_records() {
 fn open(folder: &Path) -> Result<Opened, String> {
     let info = fs::read(folder.join("dataset_info.json")).map_err(|e| e.to_string())?;
     let info = DatasetInfo::parse(&info).map_err(|e| e.to_string())?;
-    let (features, _) = Features::read(folder).map_err(|e| e.to_string())?;
+    let (features, _) = Features::read(folder, None).map_err(|e| e.to_string())?;
     let decoder = Decoder::new(&features, &DecodeOptions::default()).map_err(|e| e.to_string())?;
     // Some sets have features without a form in batches: steps, and unknown classes.
     let FeatureTree::Dict(all) = &features.root else { panic!("no dict") };

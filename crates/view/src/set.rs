@@ -61,7 +61,7 @@ impl ViewSet {
         let fingerprint = dataset.fingerprint()?;
         let kinds = dataset.shards().map(|_| OnceLock::new()).collect();
         let words = CommandWords { paths: "PATHS".into(), ..CommandWords::default() };
-        let features = FoundFeatures::of_files(dataset.shards().map(|shard| shard.path));
+        let features = FoundFeatures::of_files(dataset.shards().map(|shard| shard.path), None);
         Ok(ViewSet { dataset, name: name.into(), words, fingerprint, kind: None, kinds, features })
     }
 

@@ -64,7 +64,7 @@ fn compare(name: &str, folder: &Path, options: &Options, compared: &mut Compared
     };
     let Ok(info) = fs::read(folder.join("dataset_info.json")) else { return };
     let Ok(info) = DatasetInfo::parse(&info) else { return };
-    let Ok((features, _)) = Features::read(folder) else { return };
+    let Ok((features, _)) = Features::read(folder, None) else { return };
     let features = Arc::new(features);
     if Decoder::new(&features, &decode).is_err() {
         return;

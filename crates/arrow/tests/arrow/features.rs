@@ -69,7 +69,7 @@ impl Set {
             fs::write(at(&format!("{name}.labels.txt")), names).unwrap();
         }
         write(&at("set-train.tfrecord"), records);
-        let (features, warnings) = Features::read(dir.path()).unwrap();
+        let (features, warnings) = Features::read(dir.path(), None).unwrap();
         assert_eq!(warnings, Vec::<String>::new());
         let ds = DatasetOptions::new().index(IndexMode::Memory).open(at("set-train.tfrecord")).unwrap();
         Set { features: Arc::new(features), ds, _dir: dir }

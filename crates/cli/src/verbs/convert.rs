@@ -237,7 +237,7 @@ fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Fea
 /// Reads the features of a data set, and prints the warnings about them.
 #[cfg(feature = "tables")]
 fn features(folder: &Path, console: &mut Console) -> Result<Arc<Features>, TfdsError> {
-    let (features, warnings) = Features::read(folder)?;
+    let (features, warnings) = Features::read(folder, None)?;
     warnings.iter().for_each(|warning| console.note(format_args!("tfseek: {warning}")));
     Ok(Arc::new(features))
 }
@@ -256,7 +256,7 @@ fn to_data_set(args: &ConvertArgs, folder: &Path, global: &GlobalArgs, console: 
     refuse(&unfit, "expected --schema FILE, found the folder of a data set")?;
     let mut options = ImportOptions::default();
     (options.force, options.shards) = (args.force, args.shard_size.map(ShardCount::Size));
-    let metadata = SetMetadata::find(folder).map_err(split::failure)?;
+    let metadata = SetMetadata::find(folder, None).map_err(split::failure)?;
     let features = features(metadata.folder(), console).map_err(split::failure)?;
     let bar = progress::bytes(global, "converting", progress::total_size(inputs));
     let sets = import_data_set(inputs, output, (metadata, &features), &options, &|bytes| bar.inc(bytes));

@@ -147,12 +147,9 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
 
 /// Prints a message that names the folders in a folder, which do not belong to its dataset.
 fn mention_folders(path: &Path, console: &mut Console) {
-    // Errors are those of opening the folder.
-    let Ok(entries) = std::fs::read_dir(path) else { return };
-    let mut names: Vec<_> = entries
-        .flatten()
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| tfseek::error::printable(&entry.file_name()).to_string())
+    let mut names: Vec<_> = store::folders_in(path)
+        .iter()
+        .map(|name| tfseek::error::printable(name).to_string())
         .filter(|name| !name.starts_with('.'))
         .collect();
     names.sort();

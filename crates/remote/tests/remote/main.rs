@@ -9,6 +9,7 @@ mod logins;
 mod read;
 #[path = "../server/mod.rs"]
 mod server;
+mod tfds;
 mod web;
 
 use server::Server;

@@ -42,7 +42,7 @@ impl NewFolder {
             let (output, input) = (out, metadata.folder().into());
             return Err(OutputConflict::Inside { output, input }.into());
         }
-        let files = metadata.other_files()?;
+        let files = metadata.other_files()?.into_iter().map(|(file, _)| file).collect();
         let mut name = out.file_name().unwrap_or_default().to_owned();
         name.push(".incomplete");
         let mut builder = tempfile::Builder::new();

@@ -23,7 +23,7 @@ pub fn prepared(paths: &[impl AsRef<Path>], out: &Path) -> Result<Option<CopySou
     if !folder.as_ref().is_dir() {
         return Ok(None);
     }
-    Ok(CopySource::open(folder.as_ref())?)
+    Ok(CopySource::open(folder.as_ref(), None)?)
 }
 
 /// Returns true for the path of TFRecord files, or of a set of a form that only files have.

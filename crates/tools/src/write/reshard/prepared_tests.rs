@@ -60,7 +60,7 @@ fn copied(
 
 /// Returns the payloads of each split, and the lengths of its shards, which are checked.
 fn splits(folder: &Path) -> BTreeMap<String, (Vec<Vec<u8>>, Vec<u64>)> {
-    let source = CopySource::open(folder).unwrap().unwrap();
+    let source = CopySource::open(folder, None).unwrap().unwrap();
     let ds = open(&source);
     source.ends(&ds).unwrap();
     let info = DatasetInfo::parse(&fs::read(folder.join("dataset_info.json")).unwrap()).unwrap();
@@ -192,7 +192,7 @@ fn refused_options_and_outputs_leave_nothing() {
         message("new@3", &|o| o.shards = Some(ShardCount::Count(4))).contains("has a number of shards, 3")
     );
     // Cancelled while the records are copied.
-    let source = CopySource::open(&dir.path().join("in")).unwrap().unwrap();
+    let source = CopySource::open(&dir.path().join("in"), None).unwrap().unwrap();
     let ds = open(&source);
     let mut options = ReshardOptions::new(dir.path().join("a/new"));
     options.prepared = Some(Arc::new(source));
@@ -276,7 +276,7 @@ fn one_of_several_runs_writes_the_folder() {
             let runs = [run(2), run(3)];
             barrier.wait();
             while !runs.iter().all(|run| run.is_finished()) {
-                if let Ok(Some(found)) = CopySource::open(&path) {
+                if let Ok(Some(found)) = CopySource::open(&path, None) {
                     assert_eq!(found.metadata().other_files().unwrap().len(), 3);
                 }
             }

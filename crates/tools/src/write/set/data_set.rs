@@ -27,7 +27,7 @@ const MAX_SPLITS: usize = 10_000;
 /// use tfseek_tools::ToolsError;
 /// use tfseek_tools::set::{DataSetWriter, SetOptions};
 /// let options = SetOptions::new(dir.path().join("new@2"));
-/// let mut writer = DataSetWriter::new(SetMetadata::find(&source)?, &options)?;
+/// let mut writer = DataSetWriter::new(SetMetadata::find(&source, None)?, &options)?;
 /// writer.split("train", None, &|_| ControlFlow::Continue(()), |train| {
 ///     [[0u8], [1], [2]].iter().try_for_each(|payload| train.write(payload)).map_err(ToolsError::from)
 /// })?;

@@ -31,7 +31,7 @@ fn written(
 ) -> Result<Vec<ReshardSet>, ToolsError> {
     let mut options = SetOptions::new(dir.join("new"));
     change(&mut options);
-    let mut writer = DataSetWriter::new(SetMetadata::find(&dir.join("old")).unwrap(), &options)?;
+    let mut writer = DataSetWriter::new(SetMetadata::find(&dir.join("old"), None).unwrap(), &options)?;
     for &(name, records) in splits {
         let known = (records % 2 == 0).then_some(records as u64);
         writer.split(name, known, &|_| ControlFlow::Continue(()), |split| -> Result<(), ToolsError> {
@@ -124,7 +124,7 @@ fn nothing_is_left_of_a_split_that_fails() {
     let options = SetOptions::new(dir.path().join("deep/new@2"));
     for stated in [Some(2), None] {
         let mut writer =
-            DataSetWriter::new(SetMetadata::find(&dir.path().join("old")).unwrap(), &options).unwrap();
+            DataSetWriter::new(SetMetadata::find(&dir.path().join("old"), None).unwrap(), &options).unwrap();
         let advance = |_| ControlFlow::Continue(());
         let failed = writer.split("a", stated, &advance, |split| -> Result<(), ToolsError> {
             split.write(b"")?;
