@@ -31,9 +31,15 @@ impl<'a> SplitPath<'a> {
     }
 
     /// Returns the folder of the data set.
-    #[cfg(feature = "tables")]
+    #[cfg(any(feature = "tables", feature = "remote"))]
     pub(crate) fn folder(self) -> &'a Path {
         self.folder
+    }
+
+    /// Returns the specification of the records.
+    #[cfg(feature = "remote")]
+    pub(crate) fn spec(self) -> &'a str {
+        self.spec
     }
 
     /// Returns the split among the paths of a verb. `None` if there is none.

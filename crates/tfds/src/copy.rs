@@ -7,7 +7,9 @@ use crate::info::{DatasetInfo, content};
 use crate::json::field_name;
 use crate::metadata::{SetMetadata, WrittenSplit, json_text};
 use crate::set_folder::{EntryKind, SetFolder, with_store};
+use crate::splits::{Rounding, Spec};
 use serde_json::Value;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::io::Store;
@@ -114,13 +116,36 @@ impl CopySource {
         Ok(ends)
     }
 
-    /// Returns the text of a `dataset_info.json` for other shards, one entry per split in the order of the source. All other fields are those of the source, except for the
-    /// statistics of a split whose number of records differs.
-    pub fn info_text(&self, splits: &[WrittenSplit]) -> String {
+    /// Returns the records that a specification such as `train[:80%]+test` selects, as numbers of splits and of records in them. No shard is opened: the
+    /// numbers of records are those of `dataset_info.json`.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Split`]. [`TfdsErrorKind::Info`] for a part of a split without numbers of records.
+    pub fn select(&self, spec: &str) -> Result<Vec<(usize, Range<u64>)>> {
+        let spec = Spec::parse(spec, self.splits.iter().map(|split| split.name.as_str()))?;
+        for k in spec.splits() {
+            if let Some(split) = self.splits.get(k).filter(|split| split.shard_lengths.is_none()) {
+                let reason =
+                    format!("expected numbers of records for a part of split {}, found none", split.name);
+                let e = content(format!("splits[{k}].shardLengths"), reason);
+                return Err(e.at(&self.metadata.info_path()));
+            }
+        }
+        let lengths = |k: usize| self.splits.get(k).and_then(|split| split.shard_lengths.as_deref());
+        let ranges = spec.ranges(|k| lengths(k).unwrap_or_default(), Rounding::Closest)?;
+        Ok(ranges.into_iter().map(|range| (range.split, range.records)).collect())
+    }
+
+    /// Returns the text of a `dataset_info.json` for other shards, one entry per split in the order of the source. A split that is `None` is left out. All other fields are
+    /// those of the source, except for the statistics of a split whose number of records differs.
+    pub fn info_text(&self, splits: &[Option<WrittenSplit>]) -> String {
         let mut fields = self.metadata.fields.clone();
-        let entries = field_name(&fields, "splits").and_then(|name| fields.get_mut(&name)?.as_array_mut());
-        let entries = entries.into_iter().flatten().filter_map(Value::as_object_mut);
-        for ((entry, copied), info) in entries.zip(splits).zip(&self.metadata.info.splits) {
+        let mut entries =
+            field_name(&fields, "splits").and_then(|name| fields.get_mut(&name)?.as_array_mut());
+        let objects = entries.iter_mut().flat_map(|entries| entries.iter_mut());
+        let objects = objects.filter_map(Value::as_object_mut);
+        for ((entry, copied), info) in objects.zip(splits).zip(&self.metadata.info.splits) {
+            let Some(copied) = copied else { continue };
             let mut set = |name: &str, value: Value| {
                 let name = field_name(entry, name).unwrap_or_else(|| name.to_owned());
                 entry.insert(name, value);
@@ -138,6 +163,10 @@ impl CopySource {
             {
                 entry.remove(&name);
             }
+        }
+        if let Some(entries) = &mut entries {
+            let mut kept = splits.iter().map(Option::is_some);
+            entries.retain(|_| kept.next().unwrap_or(true));
         }
         json_text(fields)
     }
@@ -167,10 +196,9 @@ mod tests {
             {"name": "b", "shardLengths": [3], "statistics": {"n": "2"}}]}"#;
         let dir = folder(info, &["a-00000", "x-b.tfrecord-00000-of-00001"]);
         let source = CopySource::open(dir.path(), None).unwrap().unwrap();
-        let copied = |lengths: &[u64]| WrittenSplit {
-            name: String::new(),
-            shard_lengths: lengths.to_vec(),
-            num_bytes: 7,
+        let copied = |lengths: &[u64]| {
+            let (name, shard_lengths) = (String::new(), lengths.to_vec());
+            Some(WrittenSplit { name, shard_lengths, num_bytes: 7 })
         };
         let text = source.info_text(&[copied(&[1, 0]), copied(&[1, 2])]);
         let found: Value = serde_json::from_str(&text).unwrap();
@@ -182,6 +210,11 @@ mod tests {
         assert_eq!(found, expected.unwrap(), "{text}");
         let written = DatasetInfo::parse(text.as_bytes()).unwrap();
         assert_eq!(written.splits[1].shard_lengths.as_deref(), Some(&[1, 2][..]));
+        let only = DatasetInfo::parse(source.info_text(&[None, copied(&[3])]).as_bytes()).unwrap();
+        assert_eq!((only.splits.len(), only.splits[0].name.as_str()), (1, "b"));
+        let selected = |spec: &str| source.select(spec).unwrap();
+        assert_eq!(selected("b[1:]+a+b[:50%]"), [(1, 1..3), (0, 0..2), (1, 0..2)]);
+        assert!(source.select("c").unwrap_err().to_string().contains("c"));
     }
 
     #[test]

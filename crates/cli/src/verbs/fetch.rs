@@ -5,11 +5,12 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
 use crate::progress;
+use crate::split::{self, SplitPath};
 use crate::store;
 use crate::text::count;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::error::IndexError;
 use tfseek::{ErrorKind, Filter};
@@ -22,14 +23,15 @@ const RATE: u64 = 125_000_000;
 /// Explanation of `tfseek fetch`.
 pub(crate) const AFTER_FETCH: &str = "\
 Shards arrive in pieces of 8 MiB, and each record is checked. After a kill, or without a network, the same command goes on; pieces that are here are not \
-requested again. With --where the folder gets a new set of the records that meet the condition.
+requested again. With --where, or a part of a split, the folder gets a new set of the records that are selected.
 
 Exit status: 1 if a shard is damaged in the store too (the others are fetched), 2 if the folder has other files, 3 for the network, the disk, \
 and another fetch into the folder.";
 
 #[derive(Debug, Args)]
 pub(crate) struct FetchArgs {
-    /// A URL, a quoted pattern of URLs ('gs://bucket/train-*'), or a folder of shards
+    /// A URL, a quoted pattern of URLs ('gs://bucket/train-*'), a folder of shards, or a data set of TensorFlow Datasets, also a split
+    /// of it ('gs://bucket/mnist/3.0.1[train[:5%]]')
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Folder to write to: a new or an empty one, or that of an earlier run
@@ -57,7 +59,10 @@ pub(crate) fn run(args: &FetchArgs, global: &GlobalArgs, console: &mut Console) 
     let store = store.ok_or_else(|| {
         Failure::usage(format!("expected a URL such as gs://bucket/train-*, found `{}`", args.url))
     })?;
-    let mut options = FetchOptions::new(store, &*args.url, &args.folder);
+    let split = SplitPath::parse(Path::new(&args.url));
+    let folder = split.and_then(|split| split.folder().to_str());
+    let mut options = FetchOptions::new(store, folder.unwrap_or(&args.url), &args.folder);
+    options.split = split.map(|split| split.spec().to_owned());
     options.filter.clone_from(&args.condition);
     options.keep_damaged = args.keep_damaged;
     options.max_record = args.max_record.unwrap_or(options.max_record);
@@ -158,6 +163,7 @@ fn failure(e: ToolsError) -> Failure {
             Failure::Message(IO, exit::message(&e))
         }
         ToolsError::Error(e) => e.into(),
+        ToolsError::Tfds(e) => split::failure(e),
         e => Failure::Message(code, e.to_string()),
     }
 }

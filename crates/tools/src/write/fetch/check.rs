@@ -127,7 +127,7 @@ fn check(
         return Checked::Failed(tfseek::ErrorKind::Cancelled.into());
     };
     let result = match &part {
-        WantedPart::File => drain(worker),
+        WantedPart::File | WantedPart::Description => drain(worker),
         WantedPart::Shard => open(worker, options, &url, skip).and_then(|mut stream| {
             while stream.next()?.is_some() {}
             let records = stream.records_read();
@@ -228,9 +228,13 @@ fn complete(worker: &mut Worker, options: &CheckOptions, mut done: Done) -> Resu
     let run = worker.run.clone();
     let Some(job) = worker.current() else { return Ok(None) };
     let mut wrong = None;
-    if let (WantedPart::Shard, Some(expected)) = (&job.wanted.part, job.wanted.records)
-        && done.records != expected
-    {
+    let is_wrong = |expected: u64| match &job.wanted.part {
+        WantedPart::Shard | WantedPart::Records(None) => done.records != expected,
+        // Records after the last selected one were not read.
+        WantedPart::Records(Some(ranges)) => ranges.last().is_some_and(|range| done.records < range.end),
+        WantedPart::File | WantedPart::Description => false,
+    };
+    if let Some(expected) = job.wanted.records.filter(|expected| is_wrong(*expected)) {
         let url = bare_url(&job.object.url);
         wrong = Some(FetchReason::Count { url, expected, found: done.records }.into());
         if !options.keep_damaged {

@@ -16,6 +16,9 @@
 //! ```
 
 mod check;
+mod data_set;
+#[cfg(test)]
+mod data_set_tests;
 mod journal;
 mod options;
 mod place;
@@ -71,7 +74,7 @@ impl FetchPlan {
     pub fn estimate(&self) -> Result<FetchEstimate, ToolsError> {
         let left = self.left()?;
         let mut estimate = FetchEstimate::default();
-        for file in &self.wanted.files {
+        for file in self.wanted.files.iter().filter(|file| file.part != WantedPart::Description) {
             let bytes = file.bytes();
             estimate.files += 1;
             estimate.bytes = estimate.bytes.saturating_add(bytes);
@@ -149,7 +152,7 @@ impl FetchPlan {
         for (index, ((file, earlier), complete)) in
             self.wanted.files.iter().zip(&files).zip(is_complete).enumerate()
         {
-            if !complete {
+            if !complete && file.part != WantedPart::Description {
                 expected = expected.saturating_add(file.bytes());
                 needed = needed.saturating_add(file.bytes().saturating_sub(bytes_of(file, earlier)));
                 let earlier = Earlier { done: None, placed: None, ..earlier.clone() };
@@ -219,7 +222,7 @@ impl FetchPlan {
     /// Fetches all files on some threads. Threads that wait for the store are left behind after an error.
     fn work(&self, run: &Arc<FetchRun>, progress: &WriteProgress) -> Result<Vec<Ended>, ToolsError> {
         let options = CheckOptions {
-            filter: self.options.filter.clone(),
+            filter: self.wanted.filter.clone(),
             keep_damaged: self.options.keep_damaged,
             max_record: self.options.max_record,
             new_set: self.is_new_set(),

@@ -1,7 +1,8 @@
 //! The folder of a fetch: what it may have, its lock, and the names of its files.
 
 use super::check::{place, sync_folder};
-use super::journal::{Earlier, FetchRequest, HIDDEN, Left};
+use super::data_set::DataSet;
+use super::journal::{Done, Earlier, FetchRequest, HIDDEN, Left};
 use super::plan::{Wanted, WantedPart};
 use super::worker::{FetchRun, hidden};
 use crate::error::{FetchReason, ToolsError};
@@ -9,9 +10,10 @@ use crate::write::reshard::limits::disk_space;
 use crate::write::reshard::names::OutPattern;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tfseek::Error;
+use tfseek::io::{Existing, Output};
 use tfseek::paths::set_of;
 
 /// Refuses a folder that has files of something else, or those of another fetch.
@@ -112,7 +114,8 @@ fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Gives all complete files their names that have none. Files of selected records are numbered anew, without the empty ones.
+/// Gives all complete files their names that have none. Files of selected records are numbered anew, without the empty ones. The description of a data
+/// set is written last.
 ///
 /// # Errors
 /// I/O errors.
@@ -128,7 +131,7 @@ pub(super) fn place_all(
         wanted.files.iter().map(|file| Some(file.name.clone())).collect()
     };
     for (index, ((file, earlier), name)) in wanted.files.iter().zip(files.iter_mut()).zip(names).enumerate() {
-        let Some(name) = name else { continue };
+        let Some(name) = name.filter(|_| file.part != WantedPart::Description) else { continue };
         let ready = hidden(&run.folder, &file.name, "ready");
         if earlier.placed.is_none() {
             run.journal.placed(index, &name)?;
@@ -140,6 +143,37 @@ pub(super) fn place_all(
         }
     }
     sync_folder(&run.folder).map_err(|e| Error::from(e).in_file(&run.folder))?;
+    if let Some(data_set) = &wanted.data_set {
+        describe(run, data_set, wanted, files)?;
+    }
+    Ok(())
+}
+
+/// Writes the description of a data set, if it is not there.
+fn describe(
+    run: &FetchRun,
+    data_set: &DataSet,
+    wanted: &Wanted,
+    files: &mut [Earlier],
+) -> Result<(), ToolsError> {
+    let text = data_set.info_text(files);
+    let found = wanted.files.iter().zip(files.iter_mut()).enumerate();
+    let mut found = found.filter(|(_, (file, _))| file.part == WantedPart::Description);
+    let Some((index, (file, earlier))) = found.next() else { return Ok(()) };
+    let path = run.folder.join(&file.name);
+    let done = Done { records: 0, selected: 0, bytes: text.len() as u64 };
+    (earlier.done, earlier.placed) = (Some(done), Some(file.name.clone()));
+    if fs::read(&path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    run.journal.done(index, done)?;
+    run.journal.placed(index, &file.name)?;
+    let write = || {
+        let mut output = Output::open(&path, Existing::Replace)?;
+        output.write_all(&text)?;
+        output.commit()
+    };
+    write().map_err(|e| Error::from(e).in_file(&path))?;
     Ok(())
 }
 
@@ -148,10 +182,15 @@ fn new_names(wanted: &Wanted, files: &[Earlier]) -> Vec<Option<String>> {
     let selected = |k: usize| files.get(k).and_then(|file| file.done).map_or(0, |done| done.selected);
     let (mut names, mut sets) = (Vec::new(), BTreeMap::<PathBuf, Vec<usize>>::new());
     for (k, file) in wanted.files.iter().enumerate() {
-        let is_shard = file.part != WantedPart::File;
+        let is_shard = !matches!(file.part, WantedPart::File | WantedPart::Description);
         names.push((!is_shard || selected(k) > 0).then(|| file.name.clone()));
-        if let Some(set) = set_of(Path::new(&file.name)).filter(|_| is_shard) {
+        if let Some(set) = set_of(Path::new(&file.name)).filter(|_| is_shard && wanted.data_set.is_none()) {
             sets.entry(set).or_default().push(k);
+        }
+    }
+    for (k, path) in wanted.data_set.iter().flat_map(|data_set| data_set.names(files)) {
+        if let Some(name) = names.get_mut(k) {
+            *name = path.to_str().map(str::to_owned);
         }
     }
     for (set, shards) in sets {

@@ -1,5 +1,6 @@
 //! The objects of a fetch, and the records of them that are wanted.
 
+use super::data_set::DataSet;
 use super::journal::FetchRequest;
 use super::options::FetchOptions;
 use crate::error::{FetchReason, ToolsError};
@@ -10,7 +11,7 @@ use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::error::ErrorKind;
 use tfseek::io::{Listing, Object, Region, Source, Stamp, Store, bare_url};
-use tfseek::{Error, Result};
+use tfseek::{Error, Filter, Result};
 
 /// An object that is wanted.
 #[derive(Clone, Debug)]
@@ -32,12 +33,17 @@ pub(super) enum WantedPart {
     Shard,
     /// The records of these numbers, if there are ranges, that meet the condition, if there is one.
     Records(Option<Vec<Range<u64>>>),
+    /// The description of a data set, which is written last, for what was fetched.
+    Description,
 }
 
 impl WantedFile {
     /// Returns the number of bytes that will be read, as far as it is known.
     pub(super) fn bytes(&self) -> u64 {
         let size = self.object.stamp.size;
+        if self.part == WantedPart::Description {
+            return 0;
+        }
         let (WantedPart::Records(Some(ranges)), Some(records)) = (&self.part, self.records) else {
             return size;
         };
@@ -53,6 +59,10 @@ impl WantedFile {
 pub(super) struct Wanted {
     pub(super) request: FetchRequest,
     pub(super) files: Vec<WantedFile>,
+    /// The data set that they are, if they are one.
+    pub(super) data_set: Option<DataSet>,
+    /// The condition, which knows the names of classes.
+    pub(super) filter: Option<Filter>,
 }
 
 impl Wanted {
@@ -63,19 +73,23 @@ impl Wanted {
             split: options.split.clone(),
             filter: options.filter.as_ref().map(ToString::to_string),
         };
-        if options.filter.as_ref().is_some_and(tfseek::Filter::uses_numbers) {
+        if options.filter.as_ref().is_some_and(Filter::uses_numbers) {
             return Err(FetchReason::NumbersInCondition.into());
         }
-        let store = Arc::new(Noted { store: options.store.clone(), found: Mutex::default() });
+        let store = Arc::new(NotedStore::new(options.store.clone()));
+        let (split, filter) = (options.split.as_deref(), options.filter.clone());
+        if let Some((data_set, files)) = DataSet::find(&store, &options.url, split, filter.is_some())? {
+            let filter = filter.map(|filter| data_set.filter(&store, &filter)).transpose()?;
+            return Ok(Wanted { request, files, data_set: Some(data_set), filter });
+        }
         let (paths, _) = tfseek::paths::resolve_in_store(Some(store.clone()), &*options.url, false)?;
-        let found = std::mem::take(&mut *store.found.lock().unwrap_or_else(PoisonError::into_inner));
         let urls: Vec<&str> = paths.iter().filter_map(|path| path.to_str()).collect();
         let folder = common_folder(&urls);
         let mut files = Vec::new();
         for url in urls {
             let name = url.get(folder..).unwrap_or(url);
             check_name(url, name)?;
-            let object = found.get(url).cloned().ok_or_else(|| {
+            let object = store.noted(url).ok_or_else(|| {
                 Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).in_file(Path::new(url))
             })?;
             let part = match options.filter {
@@ -84,7 +98,7 @@ impl Wanted {
             };
             files.push(WantedFile { name: name.to_owned(), object, part, records: None });
         }
-        Ok(Wanted { request, files })
+        Ok(Wanted { request, files, data_set: None, filter })
     }
 }
 
@@ -111,21 +125,41 @@ fn common_folder(urls: &[&str]) -> usize {
     common
 }
 
-/// A store that keeps what it listed, by the URLs without query and user.
-struct Noted {
+/// A store that lists nothing twice, and keeps what it listed, by the URLs without query and user.
+pub(super) struct NotedStore {
     store: Arc<dyn Store>,
+    listings: Mutex<HashMap<(String, bool), Listing>>,
     found: Mutex<HashMap<String, Object>>,
 }
 
-impl fmt::Debug for Noted {
+impl NotedStore {
+    fn new(store: Arc<dyn Store>) -> NotedStore {
+        NotedStore { store, listings: Mutex::default(), found: Mutex::default() }
+    }
+
+    /// Returns an object that was listed.
+    pub(super) fn noted(&self, url: &str) -> Option<Object> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
+    }
+}
+
+impl fmt::Debug for NotedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.store.fmt(f)
     }
 }
 
-impl Store for Noted {
+impl Store for NotedStore {
     fn list(&self, prefix: &str, deep: bool) -> Result<Listing> {
+        let key = (prefix.to_owned(), deep);
+        let known = self.listings.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
         let listing = self.store.list(prefix, deep)?;
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        listings.insert(key, listing.clone());
+        drop(listings);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.extend(listing.objects.iter().map(|object| (bare_url(&object.url), object.clone())));
         Ok(listing)

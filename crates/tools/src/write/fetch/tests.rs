@@ -16,7 +16,7 @@ use tfseek_testkit::labelled::{labels, shard};
 
 /// What happens to a request.
 #[derive(Clone, Debug)]
-enum Fault {
+pub(super) enum Fault {
     /// This bit of the object is another one.
     Flip(usize),
     /// The object is replaced before it is read.
@@ -26,7 +26,7 @@ enum Fault {
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     /// Bytes and versions.
     objects: BTreeMap<String, (Vec<u8>, u64)>,
     faults: Vec<(String, Fault, usize)>,
@@ -36,26 +36,26 @@ struct State {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Memory(Arc<Mutex<State>>);
+pub(super) struct Memory(Arc<Mutex<State>>);
 
 impl Memory {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
 
-    fn set(&self, name: &str, bytes: Vec<u8>) {
+    pub(super) fn set(&self, name: &str, bytes: Vec<u8>) {
         let mut state = self.state();
         state.puts += 1;
         let version = state.puts as u64;
         state.objects.insert(format!("mem://b/{name}"), (bytes, version));
     }
 
-    fn fail(&self, name: &str, fault: Fault, times: usize) {
+    pub(super) fn fail(&self, name: &str, fault: Fault, times: usize) {
         self.state().faults.push((format!("mem://b/{name}"), fault, times));
     }
 
     /// Returns the requests since the last call, sorted.
-    fn requests(&self) -> Vec<(String, u64)> {
+    pub(super) fn requests(&self) -> Vec<(String, u64)> {
         let log = std::mem::take(&mut self.state().log);
         let mut log: Vec<_> =
             log.into_iter().map(|(url, range)| (url.replace("mem://b/", ""), range.start / PIECE)).collect();

@@ -104,7 +104,10 @@ impl<'a> PreparedCopy<'a> {
         lengths: Vec<Vec<u64>>,
         reported: &mut [ReshardSet],
     ) -> Result<(), ToolsError> {
-        let info_text = |splits: &[WrittenSplit]| self.source.info_text(splits);
+        let info_text = |splits: &[WrittenSplit]| {
+            let all: Vec<_> = splits.iter().cloned().map(Some).collect();
+            self.source.info_text(&all)
+        };
         self.folder.publish(self.source.metadata(), (lengths, reported), info_text)
     }
 }
