@@ -5,8 +5,8 @@ use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
 use crate::io::inflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{
-    AHEAD, AHEAD_OF_FIRST, CompressedFormat, Compression, Inflate, OpenedShard, ReadBuffer, ReadRange,
-    SalvageReader, Sequential, Source, Storage, Store, WatchedFile,
+    Ahead, CompressedFormat, Compression, Inflate, OpenedShard, ReadBuffer, ReadRange, SalvageReader,
+    Sequential, Source, Storage, Store, WatchedFile,
 };
 use crate::part::Part;
 use crate::policy::{Damage, Tail, Verify};
@@ -71,7 +71,7 @@ impl StreamOptions {
         let path = path.as_ref();
         if let Some(source) = self.storage().open_object(path)? {
             let name = PathBuf::from(source.name());
-            return self.read_opened(Sequential::new(source, 0..u64::MAX, AHEAD_OF_FIRST), true, &name);
+            return self.read_opened(Sequential::new(source, 0..u64::MAX, Ahead::OF_FIRST), true, &name);
         }
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
         let is_regular = is_regular(&file, path)?;
@@ -213,7 +213,7 @@ impl StreamOptions {
                 file.seek(SeekFrom::Start(bytes.start))?;
                 Box::new(file)
             }
-            OpenedShard::Object(source) => Box::new(Sequential::new(source, bytes.clone(), AHEAD)),
+            OpenedShard::Object(source) => Box::new(Sequential::new(source, bytes.clone(), Ahead::OF_RANGE)),
         };
         let mut reader: Box<dyn Read + Send> = Box::new(file.take(bytes.end.saturating_sub(bytes.start)));
         let first = sniff::first_bytes(&mut reader)?;

@@ -2,7 +2,7 @@
 
 use super::checkpoints::CheckpointTable;
 use super::chunks::scan_chunks;
-use super::identity::fingerprints;
+use super::identity::{announce_fingerprints, fingerprints};
 use super::layout::{self, CHECKED, GAPS, IndexHeader, TORN};
 use super::lookup::Index;
 use super::losses::Losses;
@@ -17,8 +17,7 @@ use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::inflate::{CheckpointScan, Checkpoints};
 use crate::io::{
-    AHEAD_OF_SCAN, Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, open_regular,
-    sniff, threads,
+    Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, open_regular, sniff, threads,
 };
 use crate::policy::Damage;
 use std::path::Path;
@@ -41,7 +40,9 @@ pub(super) fn scan(
         }
         OpenedShard::Object(source) => {
             let whole = source.whole().cloned();
-            let file = &Sequential::new(source, 0..u64::MAX, AHEAD_OF_SCAN);
+            // What is announced twice is kept after the scan has read it.
+            announce_fingerprints(&*source, source.len());
+            let file = &Sequential::scan(source, options.storage.scans());
             let scan = ShardScan { file, sparse: SPARSE_OBJECT, expected, old, options, threads, work };
             scan.run(shard.compression, || Ok(whole))
         }

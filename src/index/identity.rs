@@ -83,11 +83,7 @@ pub(crate) fn stale(known: &IndexHeader, now: &Stamp, why: &str) -> Error {
 
 /// Returns the XXH3-64 of the first 64 KiB of a file, and of the 64 KiB that end at `indexed_end`.
 pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io::Result<(u64, u64)> {
-    let len = indexed_end.min(FINGERPRINT);
-    let tail = indexed_end.saturating_sub(len);
-    // All announced bytes must be read, because a store keeps them until then.
-    let both = [0..len, tail..indexed_end];
-    file.want(both.get(..if tail > 0 { 2 } else { 1 }).unwrap_or_default());
+    let (len, tail) = announce_fingerprints(file, indexed_end);
     let mut buf = vec![0; len as usize];
     read_exact_at(file, &mut buf, 0)?;
     let head = xxh3_64(&buf);
@@ -95,6 +91,16 @@ pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io
         read_exact_at(file, &mut buf, tail)?;
     }
     Ok((head, xxh3_64(&buf)))
+}
+
+/// Announces the bytes of the [`fingerprints`]. Returns their number, and the offset of the second range, or 0 if there is one.
+pub(crate) fn announce_fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> (u64, u64) {
+    let len = indexed_end.min(FINGERPRINT);
+    let tail = indexed_end.saturating_sub(len);
+    // All announced bytes must be read, because a store keeps them until then.
+    let both = [0..len, tail..indexed_end];
+    file.want(both.get(..if tail > 0 { 2 } else { 1 }).unwrap_or_default());
+    (len, tail)
 }
 
 /// Returns the XXH3-128 of `bytes` as 32 hex digits.

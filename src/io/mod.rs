@@ -47,7 +47,7 @@ pub(crate) use read_ahead::{ReadAhead, Requested};
 pub(crate) use read_buffer::ReadBuffer;
 pub use region::Region;
 pub use salvage::{SalvageItem, SalvageReader};
-pub(crate) use sequential::{AHEAD, AHEAD_OF_FIRST, AHEAD_OF_SCAN, Sequential};
+pub(crate) use sequential::{Ahead, Scans, Sequential};
 pub use source::{Fetched, Source};
 pub(crate) use source::{ReadRange, check_answer, read_exact_at};
 pub(crate) use storage::{OpenedShard, Storage};

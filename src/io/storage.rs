@@ -2,7 +2,7 @@
 
 use super::open::open_regular;
 use super::url::{bare_url, check_local, may_be_object, url_of};
-use super::{FileId, Listing, Object, Region, Source, Stamp, Store};
+use super::{FileId, Listing, Object, Region, Scans, Source, Stamp, Store};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,6 +22,7 @@ pub(crate) struct Storage {
     listed: Arc<Mutex<HashMap<Box<str>, Object>>>,
     /// The names in the folders of index files. `None` for a folder that could not be listed.
     beside: Arc<Mutex<HashMap<Box<str>, Option<ListedNames>>>>,
+    scans: Arc<Scans>,
 }
 
 /// The URLs in a folder.
@@ -52,6 +53,11 @@ impl Storage {
     /// Returns true if there is a store.
     pub(crate) fn has_store(&self) -> bool {
         self.store.is_some()
+    }
+
+    /// Returns the scans of objects that are under way.
+    pub(crate) fn scans(&self) -> &Arc<Scans> {
+        &self.scans
     }
 
     /// Returns the same storage, which has listed no object yet.

@@ -130,7 +130,8 @@ impl Store for BucketStore {
         self.wait();
         self.0.requests.lists.fetch_add(1, Relaxed);
         let (mut objects, mut folders) = (Vec::new(), BTreeSet::new());
-        for (url, stored) in self.objects().iter().filter(|(url, _)| url.starts_with(prefix)) {
+        let all = self.objects();
+        for (url, stored) in all.range(prefix.to_owned()..).take_while(|(url, _)| url.starts_with(prefix)) {
             match url[prefix.len()..].find('/').filter(|_| !deep) {
                 Some(end) => _ = folders.insert(url[..=prefix.len() + end].into()),
                 None => objects.push(Object { url: url.as_str().into(), stamp: stored.stamp.clone() }),

@@ -1,6 +1,7 @@
 //! Answers, and the times in them.
 
 use super::Stored;
+use super::link::Link;
 use std::io::Write;
 use std::net::TcpStream;
 
@@ -32,7 +33,13 @@ impl Answer {
     }
 
     /// Sends the answer, or its head and `end` bytes. Returns the number of bytes of the body, or `None` if the client is gone.
-    pub(crate) fn send(&self, stream: &mut TcpStream, head_only: bool, end: Option<usize>) -> Option<u64> {
+    pub(super) fn send(
+        &self,
+        stream: &mut TcpStream,
+        link: &Link,
+        head_only: bool,
+        end: Option<usize>,
+    ) -> Option<u64> {
         let len = self.head_len.filter(|_| head_only).unwrap_or(self.body.len());
         let mut head = format!("HTTP/1.1 {} Scripted\r\nContent-Length: {len}\r\n", self.status);
         for (name, value) in &self.headers {
@@ -45,7 +52,7 @@ impl Answer {
             (false, None) => &self.body[..],
         };
         stream.write_all(head.as_bytes()).ok()?;
-        stream.write_all(body).ok()?;
+        link.send(stream, body)?;
         Some(body.len() as u64)
     }
 }

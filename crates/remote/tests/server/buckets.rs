@@ -83,8 +83,12 @@ fn list(state: &State, bucket: &str, request: &Request) -> Answer {
     let (mut objects, mut folders, mut last, mut more) = (String::new(), BTreeSet::new(), "", false);
     let mut found = 0;
     let own = format!("{bucket}/");
-    for (name, stored) in state.objects.range(own.clone()..) {
+    let start = prefix.max(after);
+    for (name, stored) in state.objects.range(format!("{own}{start}")..) {
         let Some(key) = name.strip_prefix(&own) else { break };
+        if !key.starts_with(prefix) && key > prefix {
+            break;
+        }
         let Some(rest) = key.strip_prefix(prefix).filter(|_| key > after) else { continue };
         let folder = rest.find('/').filter(|_| delimiter == "/").map(|at| &key[..=prefix.len() + at]);
         if folder.is_some_and(|folder| after.starts_with(folder) || folders.contains(folder)) {

@@ -8,6 +8,7 @@
 mod answers;
 mod buckets;
 mod hub;
+mod link;
 mod requests;
 
 pub(crate) use answers::time_ns;
@@ -99,6 +100,10 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// Milliseconds before each answer.
     latency: AtomicU64,
+    link: link::Link,
+    /// Number of requests that are not answered yet, and the largest one so far.
+    running: AtomicU64,
+    most: AtomicU64,
     ended: AtomicBool,
 }
 
@@ -118,7 +123,9 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Mutex::new(State { page: 1000, ..State::default() });
-        let shared = Arc::new(Shared { state, latency: AtomicU64::new(0), ended: AtomicBool::new(false) });
+        let [latency, running, most] = [0; 3].map(AtomicU64::new);
+        let (link, ended) = (link::Link::default(), AtomicBool::new(false));
+        let shared = Arc::new(Shared { state, latency, link, running, most, ended });
         let accepting = shared.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -179,6 +186,21 @@ impl Server {
         self.shared.latency.store(latency.as_millis() as u64, Relaxed);
     }
 
+    /// Sets the bytes per second of all connections together, and of one. 0: without a limit.
+    pub(crate) fn rates(&self, link: u64, connection: u64) {
+        self.shared.link.set(link, connection);
+    }
+
+    /// Returns the number of requests that are not answered yet.
+    pub(crate) fn running(&self) -> u64 {
+        self.shared.running.load(Relaxed)
+    }
+
+    /// Returns the largest number of requests that were under way at a time since the last call.
+    pub(crate) fn most_at_once(&self) -> u64 {
+        self.shared.most.swap(0, Relaxed)
+    }
+
     pub(crate) fn expire_signatures(&self) {
         let mut state = self.state();
         state.expired = state.signatures + 1;
@@ -233,6 +255,23 @@ impl State {
     }
 }
 
+/// A request that is not answered yet.
+struct Running<'s>(&'s Shared);
+
+impl Running<'_> {
+    fn new(shared: &Shared) -> Running<'_> {
+        let now = shared.running.fetch_add(1, Relaxed) + 1;
+        shared.most.fetch_max(now, Relaxed);
+        Running(shared)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Shared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -246,6 +285,7 @@ impl Shared {
             if self.ended.load(Relaxed) {
                 return;
             }
+            let _running = Running::new(self);
             thread::sleep(Duration::from_millis(self.latency.load(Relaxed)));
             let fault = {
                 let mut state = self.state();
@@ -283,7 +323,7 @@ impl Shared {
                 Some(Fault::Reset(after)) => end = Some(after),
                 _ => {}
             }
-            let sent = answer.send(&mut stream, request.method == "HEAD", end);
+            let sent = answer.send(&mut stream, &self.link, request.method == "HEAD", end);
             self.state().counts.bytes += sent.unwrap_or(0);
             if sent.is_none() || end.is_some() {
                 let _ = stream.shutdown(Shutdown::Both);
