@@ -36,6 +36,7 @@ mod set;
 mod walk;
 
 pub use folder::{EXTENSIONS, has_extension};
+pub(crate) use objects::list_many;
 pub use pattern::MAX_NAMES;
 pub use replaced::Replacement;
 pub(crate) use replaced::{explained, is_last};
@@ -166,7 +167,7 @@ fn resolve_all(
     if given.is_empty() {
         return Err(PathsError::NoMatch { pattern: "an empty list of paths".into() }.into());
     }
-    objects::list_many(storage, &given)?;
+    list_many(storage, &given)?;
     let mut all = Vec::with_capacity(given.len());
     for path in given {
         let mut found = match storage.object_of(&path)? {

@@ -14,8 +14,11 @@ use std::path::{Path, PathBuf};
 /// Number of names of objects in one folder that are found by one listing.
 const MANY: usize = 16;
 
-/// Lists the objects that are given by their names together, if there are many in a folder. [`resolve`] then asks for none of them.
-pub(super) fn list_many(storage: &Storage, given: &[PathBuf]) -> Result<()> {
+/// Lists the objects that are given by their names together, if there are many in a folder. No request is then made for one of them.
+///
+/// # Errors
+/// Errors of [`Store::list`].
+pub(crate) fn list_many(storage: &Storage, given: &[PathBuf]) -> Result<()> {
     let mut folders = BTreeMap::<&str, Vec<&str>>::new();
     for path in given {
         if let Ok(Some((_, url))) = storage.object_of(path)

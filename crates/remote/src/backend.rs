@@ -38,6 +38,16 @@ impl Backend {
         }
     }
 
+    /// Returns the number of requests that the server has refused for a while.
+    pub(crate) fn refusals(&self) -> u64 {
+        let answers = match self {
+            Backend::Cloud(cloud) => &cloud.answers,
+            Backend::Web(web) => &web.answers,
+            Backend::Hub(hub) => &hub.answers,
+        };
+        answers.refusals()
+    }
+
     /// Lists names that begin with `prefix`, sorted.
     pub(crate) async fn list(&self, prefix: &str, deep: bool) -> Result<BucketListing, RequestFailure> {
         match self {

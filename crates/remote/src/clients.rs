@@ -1,6 +1,6 @@
 //! HTTP clients: of object_store, and of servers and the hub.
 
-use crate::failure::{Trace, transport_text};
+use crate::failure::{Answers, Trace, transport_text};
 use crate::settings::{CONNECT, Settings};
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -14,7 +14,6 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The header that names the project which pays for requests.
 const USER_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
@@ -65,8 +64,7 @@ pub(crate) struct Connector {
     pub(crate) client: reqwest::Client,
     /// The project that pays for requests to this host.
     pub(crate) payer: Option<(String, HeaderValue)>,
-    /// Set once a server has answered.
-    pub(crate) reached: Arc<AtomicBool>,
+    pub(crate) answers: Arc<Answers>,
 }
 
 impl fmt::Debug for Connector {
@@ -117,11 +115,11 @@ impl Service {
                 let kind = error_kind(&e);
                 let e = noted(&trace, e, false);
                 // Without a network the user waits for the message.
-                let give_up = kind == HttpErrorKind::Connect && trace.never_connects(&self.connector.reached);
+                let give_up = kind == HttpErrorKind::Connect && trace.never_connects(&self.connector.answers);
                 return Err(if give_up { HttpError::new(HttpErrorKind::Unknown, e) } else { e });
             }
         };
-        self.connector.reached.store(true, Relaxed);
+        self.connector.answers.note(answer.status());
         let answer: http::Response<reqwest::Body> = answer.into();
         let (parts, mut body) = answer.into_parts();
         trace.answered(parts.status, &parts.headers);

@@ -2,10 +2,10 @@
 
 use crate::address::{Address, Kind};
 use crate::clients::Connector;
-use crate::failure::{Cause, RequestFailure, Trace};
+use crate::failure::{Answers, Cause, RequestFailure, Trace};
 use crate::listing::{BucketListing, changed, stamp};
 use crate::settings::{PATIENCE, Settings};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, future};
 use http::{HeaderValue, StatusCode};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
@@ -13,8 +13,8 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKe
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{
-    CredentialProvider, Extensions, GetOptions, GetResult, ObjectStore, PutOptions, PutPayload, RetryConfig,
-    StaticCredentialProvider,
+    CredentialProvider, Extensions, GetOptions, GetResult, ObjectMeta, ObjectStore, PutOptions, PutPayload,
+    RetryConfig, StaticCredentialProvider,
 };
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -106,6 +106,99 @@ struct OpenedBucket {
     login: Login,
 }
 
+/// A part of a listing.
+#[derive(Default)]
+struct Page {
+    objects: Vec<(String, Stamp)>,
+    folders: BTreeSet<String>,
+    /// The token of the next page.
+    next: Option<String>,
+}
+
+/// A listing of names that begin with a prefix.
+struct Lister<'a> {
+    opened: &'a OpenedBucket,
+    trace: &'a Arc<Trace>,
+    prefix: &'a str,
+    deep: bool,
+}
+
+impl Lister<'_> {
+    /// Requests the page of a token, or the first one after a name.
+    async fn page(&self, after: Option<&str>, token: Option<String>) -> object_store::Result<Page> {
+        let options = PaginatedListOptions {
+            offset: after.map(str::to_owned),
+            delimiter: (!self.deep).then_some("/".into()),
+            page_token: token,
+            extensions: traced(self.trace),
+            ..PaginatedListOptions::default()
+        };
+        let prefix = (!self.prefix.is_empty()).then_some(self.prefix);
+        let listed = self.opened.lists.list_paginated(prefix, options).await?;
+        let object = |object: ObjectMeta| {
+            let stamp = stamp(object.size, Some(object.last_modified), object.e_tag);
+            (object.location.as_ref().to_owned(), stamp)
+        };
+        let folder = |path: Path| format!("{}/", path.as_ref());
+        Ok(Page {
+            objects: listed.result.objects.into_iter().map(object).collect(),
+            folders: listed.result.common_prefixes.into_iter().map(folder).collect(),
+            next: listed.page_token,
+        })
+    }
+
+    /// Requests page after page, from a token or after a name, to the name `until`.
+    async fn chain(
+        &self,
+        after: Option<&str>,
+        mut next: Option<String>,
+        until: Option<&str>,
+    ) -> object_store::Result<Page> {
+        let mut all = Page::default();
+        loop {
+            let page = self.page(after, next).await?;
+            let past = |name: &str| until.is_some_and(|until| name > until);
+            let ends = page.objects.iter().any(|(name, _)| past(name))
+                || page.folders.iter().any(|folder| past(folder));
+            all.objects.extend(page.objects.into_iter().filter(|(name, _)| !past(name)));
+            // A folder may begin before `until`, and the next chain may not see it.
+            all.folders.extend(page.folders);
+            next = page.next;
+            if ends || next.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+/// The most chains of a listing.
+const CHAINS: u64 = 16;
+
+/// Returns names that cut a listing after its first page, which has `page` names and ends with `last`. Names such as `train-00999-of-100000` tell
+/// what follows them. Any cuts are correct: others only make chains of different lengths.
+fn cuts(last: &str, page: usize) -> Vec<String> {
+    let cuts = || {
+        let (before, after) = last.rsplit_once("-of-")?;
+        let start = before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let (text, number) = before.split_at_checked(start)?;
+        let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let shards: u64 = after.get(..end)?.parse().ok()?;
+        let (width, number) = (number.len(), number.parse::<u64>().ok()?);
+        let left = shards.checked_sub(number)?;
+        let chains = left.checked_div(page as u64)?.min(CHAINS);
+        let cut = |k: u64| {
+            let at = u128::from(left) * u128::from(k) / u128::from(chains);
+            format!("{text}{:0width$}", u128::from(number) + at)
+        };
+        let cuts: Vec<String> = (1..chains).map(cut).collect();
+        Some(cuts.into_iter().filter(|cut| cut.as_str() > last).collect::<Vec<_>>())
+    };
+    let mut cuts = cuts().unwrap_or_default();
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
 /// A bucket or container.
 pub(crate) struct Cloud {
     kind: Kind,
@@ -113,8 +206,7 @@ pub(crate) struct Cloud {
     bucket: String,
     settings: Arc<Settings>,
     client: reqwest::Client,
-    /// Set once a server has answered.
-    reached: Arc<AtomicBool>,
+    pub(crate) answers: Arc<Answers>,
     /// Set for a bucket that may be read and not listed. It refuses what does not exist.
     unlisted: AtomicBool,
     opened: Mutex<Option<OpenedBucket>>,
@@ -132,7 +224,7 @@ impl Cloud {
             bucket: address.bucket().to_owned(),
             settings,
             client,
-            reached: Arc::default(),
+            answers: Arc::default(),
             unlisted: AtomicBool::new(false),
             opened: Mutex::default(),
             region: Mutex::default(),
@@ -179,33 +271,28 @@ impl Cloud {
             }
             _ => prefix,
         };
+        // Azure's names after a name are those from it on, and not all servers have them.
+        let chained = matches!(self.kind, Kind::S3 | Kind::Google);
         self.call(|opened, trace| async move {
-            let (mut found, mut folders, mut page) = (Vec::new(), BTreeSet::new(), None);
-            loop {
-                let options = PaginatedListOptions {
-                    delimiter: (!deep).then_some("/".into()),
-                    page_token: page,
-                    extensions: traced(&trace),
-                    ..PaginatedListOptions::default()
-                };
-                let asked = (!asked.is_empty()).then_some(asked);
-                let listed = opened.lists.list_paginated(asked, options).await?;
-                for object in listed.result.objects {
-                    found.push((
-                        object.location.as_ref().to_owned(),
-                        stamp(object.size, Some(object.last_modified), object.e_tag),
-                    ));
-                }
-                let folder = |path: Path| format!("{}/", path.as_ref());
-                folders.extend(listed.result.common_prefixes.into_iter().map(folder));
-                page = listed.page_token;
-                if page.is_none() {
-                    break;
+            let lister = Lister { opened: &opened, trace: &trace, prefix: asked, deep };
+            let mut all = lister.page(None, None).await?;
+            if let Some(next) = all.next.take() {
+                let last = all.objects.last().filter(|_| chained);
+                let cuts = last.map_or_else(Vec::new, |(last, _)| cuts(last, all.objects.len()));
+                let first = std::iter::once((None, Some(next)));
+                let begins = first.chain(cuts.iter().map(|cut| (Some(cut.as_str()), None)));
+                let ends = cuts.iter().map(|cut| Some(cut.as_str())).chain(std::iter::once(None));
+                let chains = begins.zip(ends).map(|((after, next), until)| lister.chain(after, next, until));
+                for chain in future::try_join_all(chains).await? {
+                    all.objects.extend(chain.objects);
+                    all.folders.extend(chain.folders);
                 }
             }
+            let Page { objects: mut found, mut folders, .. } = all;
             found.retain(|(name, _)| name.starts_with(prefix));
             folders.retain(|folder| folder.starts_with(prefix));
             found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+            found.dedup_by(|(a, _), (b, _)| a == b);
             // An empty object `a/` stands for a folder.
             let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect();
             let is_folder = |name: &str| {
@@ -448,7 +535,7 @@ impl Cloud {
             ..RetryConfig::default()
         };
         let mut connector =
-            Connector { client: self.client.clone(), payer: None, reached: self.reached.clone() };
+            Connector { client: self.client.clone(), payer: None, answers: self.answers.clone() };
         let anonymous = login == Login::Anonymous;
         let settings = &self.settings;
         // Errors of builders repeat values.

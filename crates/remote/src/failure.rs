@@ -3,7 +3,7 @@
 use http::{HeaderMap, StatusCode};
 use std::error::Error as _;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tfseek::error::{Error, ErrorKind, IndexError};
 
@@ -79,6 +79,28 @@ impl RequestFailure {
     }
 }
 
+/// What is known of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// Set once it has answered.
+    any: AtomicBool,
+    /// Number of answers 429 and 503, which ask for fewer requests.
+    refusals: AtomicU64,
+}
+
+impl Answers {
+    pub(crate) fn note(&self, status: StatusCode) {
+        self.any.store(true, Relaxed);
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            self.refusals.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn refusals(&self) -> u64 {
+        self.refusals.load(Relaxed)
+    }
+}
+
 /// The attempts of one request, which failures are described by.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Mutex<Seen>);
@@ -116,8 +138,8 @@ impl Trace {
     }
 
     /// Returns true if no server has ever answered, and several attempts failed.
-    pub(crate) fn never_connects(&self, reached: &AtomicBool) -> bool {
-        !reached.load(Relaxed) && self.lock().attempts >= FIRST_CONNECTIONS
+    pub(crate) fn never_connects(&self, answers: &Answers) -> bool {
+        !answers.any.load(Relaxed) && self.lock().attempts >= FIRST_CONNECTIONS
     }
 
     /// Notes the code in the body of an answer.

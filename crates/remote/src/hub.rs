@@ -1,7 +1,7 @@
 //! Repositories of data sets on the Hugging Face hub.
 
 use crate::address::Address;
-use crate::failure::{Cause, RequestFailure};
+use crate::failure::{Answers, Cause, RequestFailure};
 use crate::listing::{BucketListing, stamp};
 use crate::settings::Settings;
 use crate::web::{Attempts, NoRange, Wanted, refused};
@@ -11,7 +11,6 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::io::Stamp;
 
@@ -26,8 +25,7 @@ const MOVES: usize = 5;
 pub(crate) struct Hub {
     settings: Arc<Settings>,
     client: Client,
-    /// Set once the hub has answered.
-    reached: Arc<AtomicBool>,
+    pub(crate) answers: Arc<Answers>,
     /// `OWNER/NAME`.
     id: String,
     revision: String,
@@ -42,8 +40,8 @@ impl Hub {
         let name = address.bucket().strip_prefix("datasets/").unwrap_or_default();
         let (id, revision) = name.split_once('@').unwrap_or((name, "main"));
         let revision = revision.replace("%2F", "/").replace("%2f", "/");
-        let (commit, resolved, reached) = Default::default();
-        Hub { settings, client, id: id.to_owned(), revision, commit, resolved, reached }
+        let (commit, resolved, answers) = Default::default();
+        Hub { settings, client, id: id.to_owned(), revision, commit, resolved, answers }
     }
 
     fn endpoint(&self) -> &str {
@@ -140,7 +138,7 @@ impl Hub {
         let commit = self.commit.get_or_try_init(|| async {
             let revision = escape(&self.revision, false);
             let url = self.url(&format!("/api/datasets/{}/revision/{revision}", self.id))?;
-            let mut attempts = Attempts::new(&self.settings, &self.reached);
+            let mut attempts = Attempts::new(&self.settings, &self.answers);
             let (answer, _) = self.send(&mut attempts, url, None).await?;
             if !answer.status().is_success() {
                 return Err(self.failure(answer.status(), answer.headers()));
@@ -164,7 +162,7 @@ impl Hub {
         let mut next = Some(self.url(&format!("{path}?recursive={deep}&expand=false"))?);
         let (mut objects, mut folders) = (Vec::new(), BTreeSet::new());
         while let Some(url) = next {
-            let mut attempts = Attempts::new(&self.settings, &self.reached);
+            let mut attempts = Attempts::new(&self.settings, &self.answers);
             let (answer, _) = self.send(&mut attempts, url.clone(), None).await?;
             let code = answer.headers().get("x-error-code").map(|code| code.as_bytes());
             if answer.status() == StatusCode::NOT_FOUND && code == Some(b"EntryNotFound") {
@@ -214,7 +212,7 @@ impl Hub {
             None => (self.commit().await?, None),
         };
         let url = self.url(&format!("/datasets/{}/resolve/{commit}/{}", self.id, escape(key, true)))?;
-        let mut attempts = Attempts::new(&self.settings, &self.reached);
+        let mut attempts = Attempts::new(&self.settings, &self.answers);
         let (answer, at) = self.send(&mut attempts, url, Some("bytes=0-0")).await?;
         let status = answer.status();
         if !status.is_success() && !status.is_redirection() {
@@ -266,7 +264,7 @@ impl Hub {
                     false => Err(RequestFailure::stale("the hub sends another size")),
                 },
             };
-            let answer = match Attempts::new(&self.settings, &self.reached).range(&wanted).await {
+            let answer = match Attempts::new(&self.settings, &self.answers).range(&wanted).await {
                 Ok(bytes) => return Ok(bytes),
                 // Files that are in no large storage may be sent whole.
                 Err(NoRange::Failed(failure))
@@ -298,7 +296,7 @@ impl Hub {
         range: Range<u64>,
         expected: &Stamp,
     ) -> Result<Vec<u8>, RequestFailure> {
-        let mut attempts = Attempts::new(&self.settings, &self.reached);
+        let mut attempts = Attempts::new(&self.settings, &self.answers);
         let answer = attempts.send(|| self.get(url)).await?;
         if answer.status() != StatusCode::OK {
             return Err(self.failure(answer.status(), answer.headers()));
@@ -316,7 +314,7 @@ impl Hub {
     ) -> Result<Option<(Vec<u8>, Stamp)>, RequestFailure> {
         let commit = self.commit().await?;
         let mut url = self.url(&format!("/datasets/{}/resolve/{commit}/{}", self.id, escape(key, true)))?;
-        let mut attempts = Attempts::new(&self.settings, &self.reached);
+        let mut attempts = Attempts::new(&self.settings, &self.answers);
         // The second is the address that the hub gave, which gets no token.
         for _ in 0..2 {
             let (answer, at) = self.send(&mut attempts, url, None).await?;

@@ -17,6 +17,8 @@
 //! * Requests that fail for a while are repeated: 5xx, 429, connections that break, also in a body. The error has the last answer and the
 //!   number of attempts. It has no credential, and not the query or user of a URL.
 //! * Announced ranges are merged to pieces of at most 8 MiB, fetched in the order of their need, and kept until they are read.
+//! * 8 requests are made at a time, and more as long as this makes reading faster. 429 and 503 halve their number. A piece that a thread waits for
+//!   and that takes twice as long as 99 of the last 100 is requested once more.
 //! * A store reads variables when it is made, and asks once for a login, a region and the commit of a revision. A new store asks again.
 //! * Servers that ignore ranges are an error. Web servers have no listings.
 // No input causes a panic.
@@ -29,10 +31,12 @@ mod clients;
 mod cloud;
 mod failure;
 mod hub;
+mod in_flight;
 mod listing;
 mod pieces;
 mod runtime;
 mod settings;
+mod slow;
 mod store;
 mod web;
 

@@ -1,9 +1,12 @@
 //! Pieces of objects: which bytes are asked for, which are here, and which are needed still. No request is made here.
 
 use crate::failure::RequestFailure;
+use crate::in_flight::InFlight;
+use crate::slow::Slow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use tfseek::io::Region;
 
 /// The most bytes of a piece.
@@ -50,6 +53,9 @@ struct Piece {
     waiting: usize,
     /// When it was last used.
     used: u64,
+    /// The requests for it that are under way, and when the first was made.
+    asked: Vec<u64>,
+    since: Duration,
 }
 
 #[derive(Debug)]
@@ -60,11 +66,13 @@ enum PieceState {
     Failed(RequestFailure),
 }
 
-/// A request that should be made now.
-pub(crate) struct Request<O> {
-    pub(crate) id: u64,
-    pub(crate) object: Arc<O>,
+/// A request for a piece.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    number: u64,
+    id: u64,
     pub(crate) range: Range<u64>,
+    since: Duration,
 }
 
 /// The answer to a thread that needs a range.
@@ -87,18 +95,34 @@ pub(crate) struct Pieces<O> {
     queue: VecDeque<(u64, u64)>,
     /// Pieces that a thread waits for.
     urgent: VecDeque<(u64, u64)>,
+    /// Pieces that are asked for once more.
+    again: VecDeque<(u64, u64)>,
     running: usize,
-    /// Bytes of pieces that are fetched or here.
+    /// Number of requests so far.
+    requests: u64,
+    /// Bytes of pieces that are here, and of requests that are under way.
     bytes: u64,
     clock: u64,
-    requests: usize,
+    in_flight: InFlight,
+    slow: Slow,
     memory: u64,
 }
 
 impl<O> Pieces<O> {
     pub(crate) fn new(requests: usize, memory: u64) -> Pieces<O> {
-        let (objects, queue, urgent) = Default::default();
-        Pieces { objects, queue, urgent, running: 0, bytes: 0, clock: 0, requests, memory }
+        Pieces {
+            objects: HashMap::new(),
+            queue: VecDeque::new(),
+            urgent: VecDeque::new(),
+            again: VecDeque::new(),
+            running: 0,
+            requests: 0,
+            bytes: 0,
+            clock: 0,
+            in_flight: InFlight::new(requests),
+            slow: Slow::default(),
+            memory,
+        }
     }
 
     fn object(&mut self, id: u64, object: &Arc<O>) -> &mut Object<O> {
@@ -156,15 +180,28 @@ impl<O> Pieces<O> {
         }
     }
 
-    /// Returns the next request, if one may be made.
-    pub(crate) fn next(&mut self) -> Option<Request<O>> {
+    /// Returns the next request and its object, if one may be made.
+    pub(crate) fn next(&mut self, now: Duration) -> Option<(Request, Arc<O>)> {
+        while let Some((id, start)) = self.again.pop_front() {
+            let piece = self.objects.get(&id).and_then(|object| object.pieces.get(&start));
+            if let Some(piece) = piece.filter(|piece| matches!(piece.state, PieceState::Running)) {
+                let len = piece.end - start;
+                return self.ask(id, start, len, now);
+            }
+        }
         loop {
             // Threads wait for urgent pieces, also while announced ones are on their way.
-            let urgent = !self.urgent.is_empty() && self.running < self.requests.saturating_mul(2);
+            let limit = self.in_flight.limit();
+            let urgent = !self.urgent.is_empty() && self.running < limit.saturating_mul(2);
             let queue = match urgent {
                 true => &self.urgent,
-                false if self.running < self.requests => &self.queue,
-                false => return None,
+                false if self.running < limit => &self.queue,
+                false => {
+                    if !self.urgent.is_empty() || !self.queue.is_empty() {
+                        self.in_flight.full();
+                    }
+                    return None;
+                }
             };
             let (id, start) = *queue.front()?;
             let piece = self.objects.get(&id).and_then(|object| object.pieces.get(&start));
@@ -185,13 +222,28 @@ impl<O> Pieces<O> {
                 false => self.queue.pop_front(),
             };
             let Some(len) = len else { continue };
-            let Some(object) = self.objects.get_mut(&id) else { continue };
-            let Some(piece) = object.pieces.get_mut(&start) else { continue };
-            piece.state = PieceState::Running;
-            self.running += 1;
-            self.bytes = self.bytes.saturating_add(len);
-            return Some(Request { id, object: object.object.clone(), range: start..start + len });
+            if let Some(request) = self.ask(id, start, len, now) {
+                return Some(request);
+            }
         }
+    }
+
+    /// Notes a request for a piece.
+    fn ask(&mut self, id: u64, start: u64, len: u64, now: Duration) -> Option<(Request, Arc<O>)> {
+        let object = self.objects.get_mut(&id)?;
+        let piece = object.pieces.get_mut(&start)?;
+        let number = self.requests;
+        if piece.asked.is_empty() {
+            piece.since = now;
+        }
+        piece.state = PieceState::Running;
+        piece.asked.push(number);
+        self.requests += 1;
+        self.running += 1;
+        self.bytes = self.bytes.saturating_add(len);
+        self.in_flight.asked(now);
+        let request = Request { number, id, range: start..start.saturating_add(len), since: now };
+        Some((request, object.object.clone()))
     }
 
     /// Drops the pieces that were not used for the longest time, until there is memory for `len` bytes.
@@ -210,24 +262,69 @@ impl<O> Pieces<O> {
         }
     }
 
-    /// Notes the result of a request.
-    pub(crate) fn done(&mut self, id: u64, range: Range<u64>, result: Result<Region, RequestFailure>) {
+    /// Notes the result of a request. `refused` is true if the server refused requests while it was under way.
+    pub(crate) fn done(
+        &mut self,
+        request: &Request,
+        result: Result<Region, RequestFailure>,
+        now: Duration,
+        refused: bool,
+    ) {
+        let Request { number, id, range, since } = request;
         self.running = self.running.saturating_sub(1);
         self.clock += 1;
-        let piece = self.objects.get_mut(&id).and_then(|object| object.pieces.get_mut(&range.start));
-        // The object may be dropped, or opened again in a forked process.
-        let piece =
-            piece.filter(|piece| matches!(piece.state, PieceState::Running) && piece.end == range.end);
         let len = range.end.saturating_sub(range.start);
-        match (piece, result) {
-            (Some(piece), Ok(bytes)) => (piece.state, piece.used) = (PieceState::Here(bytes), self.clock),
-            (Some(piece), Err(failure)) => {
-                piece.state = PieceState::Failed(failure);
-                self.bytes = self.bytes.saturating_sub(len);
-            }
-            (None, _) => self.bytes = self.bytes.saturating_sub(len),
+        let arrived = if result.is_ok() { len } else { 0 };
+        self.in_flight.answered(now, arrived, self.running, refused);
+        if result.is_ok() {
+            self.slow.answered(len, now.saturating_sub(*since));
         }
-        self.clear(id);
+        let piece = self.objects.get_mut(id).and_then(|object| object.pieces.get_mut(&range.start));
+        // The object may be dropped, or the other of two requests for the piece was faster.
+        let piece =
+            piece.filter(|piece| matches!(piece.state, PieceState::Running) && piece.asked.contains(number));
+        match (piece, result) {
+            (Some(piece), Ok(bytes)) => {
+                (piece.state, piece.used) = (PieceState::Here(bytes), self.clock);
+                piece.asked.clear();
+            }
+            (piece, result) => {
+                self.bytes = self.bytes.saturating_sub(len);
+                if let (Some(piece), Err(failure)) = (piece, result) {
+                    piece.asked.retain(|asked| asked != number);
+                    if piece.asked.is_empty() {
+                        piece.state = PieceState::Failed(failure);
+                    }
+                }
+            }
+        }
+        self.clear(*id);
+    }
+
+    /// Asks once more for pieces of a range that a thread waits for, if they are slow. Returns the time at which to look again.
+    pub(crate) fn hurry(&mut self, id: u64, range: &Range<u64>, now: Duration) -> Option<Duration> {
+        let (slow, again) = (&self.slow, &mut self.again);
+        let mut next: Option<Duration> = None;
+        let object = self.objects.get_mut(&id)?;
+        let (requests, mut found) = (self.requests, Vec::new());
+        for_each_start_in(&mut object.pieces, range, |start, piece| {
+            if !matches!(piece.state, PieceState::Running) || piece.asked.len() != 1 {
+                return;
+            }
+            let Some(limit) = slow.limit(piece.end - start) else { return };
+            let at = piece.since.saturating_add(limit);
+            if at > now {
+                next = Some(next.map_or(at, |next| next.min(at)));
+            } else {
+                found.push((id, start));
+            }
+        });
+        for piece in found {
+            if !again.contains(&piece) && self.slow.may_repeat(requests) {
+                again.push_back(piece);
+            }
+        }
+        next
     }
 
     /// Begins to wait for a range, whose pieces are fetched first.
@@ -283,7 +380,15 @@ impl<O> Pieces<O> {
 
 impl Piece {
     fn new(end: u64) -> Piece {
-        Piece { end, state: PieceState::Queued, wanted: 0, waiting: 0, used: 0 }
+        Piece {
+            end,
+            state: PieceState::Queued,
+            wanted: 0,
+            waiting: 0,
+            used: 0,
+            asked: Vec::new(),
+            since: Duration::ZERO,
+        }
     }
 }
 
@@ -368,13 +473,22 @@ mod tests {
     /// Makes all requests that may be made, and returns their ranges.
     fn run(pieces: &mut Pieces<()>) -> Vec<Range<u64>> {
         let mut all = Vec::new();
-        while let Some(request) = pieces.next() {
-            all.push((request.id, request.range));
+        while let Some((request, _)) = pieces.next(Duration::ZERO) {
+            all.push(request);
         }
-        for (id, range) in &all {
-            pieces.done(*id, range.clone(), Ok(region(range)));
+        for request in &all {
+            end(pieces, request);
         }
-        all.into_iter().map(|(_, range)| range).collect()
+        all.into_iter().map(|request| request.range).collect()
+    }
+
+    /// Notes the answer to a request.
+    fn end(pieces: &mut Pieces<()>, request: &Request) {
+        pieces.done(request, Ok(region(&request.range)), Duration::ZERO, false);
+    }
+
+    fn next(pieces: &mut Pieces<()>) -> Option<Request> {
+        pieces.next(Duration::ZERO).map(|(request, _)| request)
     }
 
     fn bytes(answer: Answer) -> Vec<u8> {
@@ -418,18 +532,18 @@ mod tests {
         let object = &Arc::new(());
         let far = |k: u64| k * MIB..k * MIB + 400;
         pieces.want(1, object, &[far(0), far(1), far(2), far(3)], u64::MAX);
-        let first = [pieces.next().unwrap(), pieces.next().unwrap()];
-        assert!(pieces.next().is_none());
+        let first = [next(&mut pieces).unwrap(), next(&mut pieces).unwrap()];
+        assert!(next(&mut pieces).is_none());
         // A thread waits for the last one: it is asked for although two are on their way.
         pieces.begin(1, object, &far(3));
-        let urgent = pieces.next().unwrap();
+        let urgent = next(&mut pieces).unwrap();
         assert_eq!(urgent.range, far(3));
         for request in first.into_iter().chain([urgent]) {
-            pieces.done(1, request.range.clone(), Ok(region(&request.range)));
+            end(&mut pieces, &request);
         }
         assert_eq!(bytes(pieces.take(1, &far(3))).len(), 400);
         // 800 of 1000 bytes are here: the third has to wait until one is read.
-        assert!(pieces.next().is_none());
+        assert!(next(&mut pieces).is_none());
         pieces.begin(1, object, &far(0));
         assert_eq!(bytes(pieces.take(1, &far(0))).len(), 400);
         assert_eq!(run(&mut pieces), [far(2)]);
@@ -448,8 +562,9 @@ mod tests {
         let mut pieces = Pieces::<()>::new(2, 1000);
         let object = &Arc::new(());
         pieces.want(1, object, &[0..10], 100);
-        let request = pieces.next().unwrap();
-        pieces.done(1, request.range, Err(RequestFailure::new(Cause::Other, "it broke")));
+        let request = next(&mut pieces).unwrap();
+        let failure = || Err(RequestFailure::new(Cause::Other, "it broke"));
+        pieces.done(&request, failure(), Duration::ZERO, false);
         pieces.begin(1, object, &(0..10));
         assert!(matches!(pieces.take(1, &(0..10)), Answer::Failed(_)));
         assert_eq!(pieces.bytes, 0);
@@ -463,15 +578,121 @@ mod tests {
         let mut pieces = Pieces::<()>::new(2, 1000);
         let object = &Arc::new(());
         pieces.want(1, object, &[0..10], 100);
-        let request = pieces.next().unwrap();
+        let request = next(&mut pieces).unwrap();
         pieces.remove(1);
-        pieces.done(1, request.range.clone(), Ok(region(&request.range)));
+        end(&mut pieces, &request);
         assert_eq!((pieces.bytes, pieces.running), (0, 0));
         // Forgotten while it is on its way.
         pieces.want(2, object, &[0..10], 100);
-        let request = pieces.next().unwrap();
+        let request = next(&mut pieces).unwrap();
         pieces.forget(2, &[0..10]);
-        pieces.done(2, request.range.clone(), Ok(region(&request.range)));
+        end(&mut pieces, &request);
         assert_eq!((pieces.bytes, pieces.running), (0, 0));
+    }
+
+    #[test]
+    fn slow_pieces_are_asked_for_once_more_and_the_first_answer_counts() {
+        let mut pieces = Pieces::<()>::new(4, 100 * MIB);
+        let object = &Arc::new(());
+        let ms = Duration::from_millis;
+        let mut now = ms(0);
+        let ask = |pieces: &mut Pieces<()>, k: u64, now| {
+            let range = k * MIB..k * MIB + 100;
+            pieces.begin(1, object, &range);
+            (pieces.next(now).unwrap().0, range)
+        };
+        for k in 0..100 {
+            let (request, range) = ask(&mut pieces, k, now);
+            // Too few are known.
+            assert_eq!(pieces.hurry(1, &range, now + ms(5000)), None);
+            assert!(pieces.next(now + ms(5000)).is_none());
+            now += ms(1000);
+            pieces.done(&request, Ok(region(&range)), now, false);
+            assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
+        }
+        // 100 requests allow five.
+        for k in 0..8 {
+            let (slow, range) = ask(&mut pieces, 200 + k, now);
+            let at = pieces.hurry(1, &range, now).unwrap();
+            assert!(at >= now + ms(2000));
+            now = at;
+            assert_eq!(pieces.hurry(1, &range, now), None);
+            let again = pieces.next(now);
+            assert_eq!(again.is_some(), k < 5, "{k}");
+            assert!(pieces.next(now).is_none());
+            // It is asked for once more, and not twice.
+            pieces.hurry(1, &range, now);
+            assert!(k >= 5 || pieces.next(now).is_none());
+            match (again, k % 3) {
+                (Some((again, _)), 0) => {
+                    pieces.done(&again, Ok(region(&range)), now, false);
+                    assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
+                    pieces.done(&slow, Ok(region(&range)), now, false);
+                }
+                // One fails: the other counts.
+                (Some((again, _)), 1) => {
+                    pieces.done(&slow, Err(RequestFailure::new(Cause::Other, "it broke")), now, false);
+                    assert!(matches!(pieces.take(1, &range), Answer::Wait));
+                    pieces.done(&again, Ok(region(&range)), now, false);
+                    assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
+                }
+                (again, _) => {
+                    pieces.done(&slow, Ok(region(&range)), now, false);
+                    assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
+                    if let Some((again, _)) = again {
+                        let failure = RequestFailure::new(Cause::Other, "it broke");
+                        pieces.done(&again, Err(failure), now, false);
+                    }
+                }
+            }
+            assert_eq!((pieces.bytes, pieces.running), (0, 0));
+        }
+    }
+
+    #[test]
+    fn the_bytes_held_are_bounded_and_counted() {
+        let (memory, len, step) = (20 * MIB, 400 * MIB, 4 * MIB);
+        let mut pieces = Pieces::<()>::new(128, memory);
+        let object = &Arc::new(());
+        let (mut running, mut most, mut wanted, mut asked) = (VecDeque::new(), 0, 0, 0);
+        for at in (0..len).step_by(256 << 10) {
+            // A reader in order, which announces far more than there is memory for.
+            while wanted < len.min(at + 128 * MIB) {
+                pieces.want(1, object, &[wanted..wanted + step], len);
+                wanted += step;
+            }
+            let range = at..at + (256 << 10);
+            pieces.begin(1, object, &range);
+            loop {
+                while let Some(request) = next(&mut pieces) {
+                    asked += 1;
+                    running.push_back(request);
+                }
+                most = most.max(pieces.bytes);
+                assert_eq!(pieces.bytes, held(&pieces, &running));
+                match pieces.take(1, &range) {
+                    Answer::Here(parts) => {
+                        assert_eq!(parts.iter().map(|(_, part)| part.len()).sum::<usize>(), 256 << 10);
+                        break;
+                    }
+                    Answer::Failed(failure) => panic!("{}", failure.text),
+                    Answer::Wait => {}
+                }
+                // The last request is answered first, from time to time.
+                let request = if asked % 7 == 0 { running.pop_back() } else { running.pop_front() };
+                end(&mut pieces, &request.unwrap());
+            }
+        }
+        assert!(most <= memory && most > memory / 2, "{most}");
+        assert!(asked <= len / step + len / step / 10, "{asked}");
+        assert_eq!(pieces.bytes, 0);
+    }
+
+    /// Returns the bytes of pieces that are here, and of requests.
+    fn held(pieces: &Pieces<()>, running: &VecDeque<Request>) -> u64 {
+        let all = pieces.objects.values().flat_map(|object| object.pieces.iter());
+        let here = all.filter(|(_, piece)| matches!(piece.state, PieceState::Here(_)));
+        let here: u64 = here.map(|(start, piece)| piece.end - start).sum();
+        here + running.iter().map(|request| request.range.end - request.range.start).sum::<u64>()
     }
 }

@@ -5,7 +5,7 @@ use crate::backend::{Backend, Clients};
 use crate::clients;
 use crate::cloud::is_option;
 use crate::failure::{Cause, RequestFailure};
-use crate::pieces::{Answer, Pieces};
+use crate::pieces::{Answer, Pieces, Request};
 use crate::runtime::IoThread;
 use crate::settings::{RemoteOptions, Settings};
 use std::collections::HashMap;
@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 use tfseek::error::{Error, ErrorKind, Result};
 use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, bare_url};
 
@@ -59,6 +60,8 @@ struct Live {
     backends: Mutex<HashMap<String, Arc<Backend>>>,
     pieces: Mutex<Pieces<Remote>>,
     changed: Condvar,
+    /// The times of requests count from here.
+    start: Instant,
 }
 
 /// An object for requests.
@@ -110,7 +113,7 @@ impl SharedStore {
             IoThread::start().map_err(|e| failed(format!("the thread for requests did not start: {e}")))?;
         let pieces = Mutex::new(Pieces::new(self.settings.requests, self.settings.memory));
         let (settings, backends, changed) = (self.settings.clone(), Mutex::default(), Condvar::new());
-        let made = Arc::new(Live { io, settings, clients, backends, pieces, changed });
+        let made = Arc::new(Live { io, settings, clients, backends, pieces, changed, start: Instant::now() });
         Ok(live.insert(made).clone())
     }
 }
@@ -131,17 +134,32 @@ impl Live {
     }
 
     /// Makes the requests that may be made.
-    fn advance(self: &Arc<Live>, mut pieces: MutexGuard<'_, Pieces<Remote>>) {
-        while let Some(request) = pieces.next() {
-            let mut running =
-                Running { live: Arc::downgrade(self), id: request.id, range: request.range, result: None };
-            let object = request.object;
+    fn advance(self: &Arc<Live>, pieces: &mut Pieces<Remote>) {
+        while let Some((request, object)) = pieces.next(self.start.elapsed()) {
+            let refusals = object.backend.refusals();
+            let live = Arc::downgrade(self);
+            let mut running = Running { live, request, object, refusals, result: None };
             self.io.spawn(async move {
-                let Remote { backend, key, stamp } = &*object;
-                let result = backend.read(key, running.range.clone(), stamp).await;
+                let Remote { backend, key, stamp } = &*running.object;
+                let result = backend.read(key, running.request.range.clone(), stamp).await;
                 running.result = Some(result);
                 drop(running);
             });
+        }
+    }
+
+    /// Waits for the end of a request, at most for `time`.
+    fn wait_for_change<'p>(
+        &self,
+        pieces: MutexGuard<'p, Pieces<Remote>>,
+        time: Option<Duration>,
+    ) -> MutexGuard<'p, Pieces<Remote>> {
+        match time {
+            Some(time) => match self.changed.wait_timeout(pieces, time) {
+                Ok((pieces, _)) => pieces,
+                Err(e) => e.into_inner().0,
+            },
+            None => self.changed.wait(pieces).unwrap_or_else(PoisonError::into_inner),
         }
     }
 
@@ -158,8 +176,10 @@ impl Live {
 /// A request for a piece. Its end is noted also if it fails in an unexpected way.
 struct Running {
     live: Weak<Live>,
-    id: u64,
-    range: Range<u64>,
+    request: Request,
+    object: Arc<Remote>,
+    /// Number of refusals of the server before it.
+    refusals: u64,
     result: Option<Result<Vec<u8>, RequestFailure>>,
 }
 
@@ -170,8 +190,10 @@ impl Drop for Running {
         let ended = || Err(RequestFailure::new(Cause::Other, "the request ended without an answer"));
         let result = self.result.take().unwrap_or_else(ended).map(Region::from);
         let mut pieces = live.pieces();
-        pieces.done(self.id, self.range.clone(), result);
-        live.advance(pieces);
+        let refused = self.object.backend.refusals() > self.refusals;
+        pieces.done(&self.request, result, live.start.elapsed(), refused);
+        live.advance(&mut pieces);
+        drop(pieces);
         live.changed.notify_all();
     }
 }
@@ -306,20 +328,24 @@ impl RemoteObject {
         let (live, remote) = self.live()?;
         let mut pieces = live.pieces();
         pieces.begin(self.id, &remote, range);
-        live.advance(pieces);
-        let mut pieces = live.pieces();
+        live.advance(&mut pieces);
         loop {
             match pieces.take(self.id, range) {
                 Answer::Here(parts) => {
                     // There may be memory for the next pieces.
-                    live.advance(pieces);
+                    live.advance(&mut pieces);
                     return Ok(parts);
                 }
                 Answer::Failed(failure) => {
-                    live.advance(pieces);
+                    live.advance(&mut pieces);
                     return Err(failure);
                 }
-                Answer::Wait => pieces = live.changed.wait(pieces).unwrap_or_else(PoisonError::into_inner),
+                Answer::Wait => {
+                    let now = live.start.elapsed();
+                    let slow = pieces.hurry(self.id, range, now);
+                    live.advance(&mut pieces);
+                    pieces = live.wait_for_change(pieces, slow.map(|at| at.saturating_sub(now)));
+                }
             }
         }
     }
@@ -360,7 +386,7 @@ impl Source for RemoteObject {
         let Ok((live, remote)) = self.live() else { return };
         let mut pieces = live.pieces();
         pieces.want(self.id, &remote, ranges, self.len());
-        live.advance(pieces);
+        live.advance(&mut pieces);
     }
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
@@ -380,7 +406,7 @@ impl Source for RemoteObject {
         let Ok((live, _)) = self.live() else { return };
         let mut pieces = live.pieces();
         pieces.forget(self.id, ranges);
-        live.advance(pieces);
+        live.advance(&mut pieces);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Objects of HTTP servers, and requests that are repeated.
 
 use crate::address::Address;
-use crate::failure::{Cause, RequestFailure, Trace, status_text, transport_text};
+use crate::failure::{Answers, Cause, RequestFailure, Trace, status_text, transport_text};
 use crate::listing::{BucketListing, changed, stamp};
 use crate::settings::{PATIENCE, Settings};
 use chrono::{DateTime, Utc};
@@ -10,7 +10,6 @@ use http::{HeaderMap, HeaderName, Method, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tfseek::io::{Stamp, bare_url};
@@ -21,16 +20,16 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1
 /// The attempts of one request.
 pub(crate) struct Attempts {
     pub(crate) trace: Trace,
-    reached: Arc<AtomicBool>,
+    answers: Arc<Answers>,
     left: usize,
     pause: Duration,
     since: Instant,
 }
 
 impl Attempts {
-    pub(crate) fn new(settings: &Settings, reached: &Arc<AtomicBool>) -> Attempts {
-        let (trace, reached) = (Trace::default(), reached.clone());
-        Attempts { trace, reached, left: settings.retries, pause: PAUSES[0], since: Instant::now() }
+    pub(crate) fn new(settings: &Settings, answers: &Arc<Answers>) -> Attempts {
+        let (trace, answers) = (Trace::default(), answers.clone());
+        Attempts { trace, answers, left: settings.retries, pause: PAUSES[0], since: Instant::now() }
     }
 
     /// Waits before the next attempt.
@@ -59,7 +58,7 @@ impl Attempts {
         loop {
             match build().send().await {
                 Ok(answer) => {
-                    self.reached.store(true, Relaxed);
+                    self.answers.note(answer.status());
                     self.trace.answered(answer.status(), answer.headers());
                     let status = answer.status();
                     let for_a_while = status.is_server_error()
@@ -72,7 +71,7 @@ impl Attempts {
                 Err(e) => {
                     self.trace.broke(&e, false);
                     // Without a network the user waits for the message.
-                    if e.is_connect() && self.trace.never_connects(&self.reached) {
+                    if e.is_connect() && self.trace.never_connects(&self.answers) {
                         return Err(RequestFailure::new(Cause::Other, self.trace.seen().text()));
                     }
                     self.again(None).await?;
@@ -236,16 +235,15 @@ pub(crate) struct Web {
     root: String,
     settings: Arc<Settings>,
     client: Client,
-    /// Set once the server has answered.
-    reached: Arc<AtomicBool>,
+    pub(crate) answers: Arc<Answers>,
     /// The paths that were listed with a query, which may be a signature, and with it. Messages and names of shards have none.
     queries: Mutex<HashMap<String, String>>,
 }
 
 impl Web {
     pub(crate) fn new(address: Address<'_>, settings: Arc<Settings>, client: Client) -> Web {
-        let (reached, queries) = Default::default();
-        Web { root: address.root.to_owned(), settings, client, reached, queries }
+        let (answers, queries) = Default::default();
+        Web { root: address.root.to_owned(), settings, client, answers, queries }
     }
 
     /// Returns the URL of an object, with the query that it was listed with if it is given without one.
@@ -263,7 +261,7 @@ impl Web {
             return unsupported("a web server has no listings");
         }
         let url = &self.url(key)?;
-        let mut attempts = Attempts::new(&self.settings, &self.reached);
+        let mut attempts = Attempts::new(&self.settings, &self.answers);
         let answer = attempts.send(|| self.client.request(Method::HEAD, url.clone())).await?;
         let found = match answer.status() {
             status if status.is_success() => {
@@ -282,7 +280,7 @@ impl Web {
         let found = match found {
             Some(found) => found,
             None => {
-                let mut attempts = Attempts::new(&self.settings, &self.reached);
+                let mut attempts = Attempts::new(&self.settings, &self.answers);
                 let answer =
                     attempts.send(|| self.client.get(url.clone()).header(RANGE, "bytes=0-0")).await?;
                 let range = answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
@@ -332,7 +330,7 @@ impl Web {
                 }
             },
         };
-        match Attempts::new(&self.settings, &self.reached).range(&wanted).await {
+        match Attempts::new(&self.settings, &self.answers).range(&wanted).await {
             Ok(bytes) => Ok(bytes),
             Err(NoRange::Failed(failure)) => Err(failure),
             Err(NoRange::Status(answer)) => Err(refused(answer.status(), "")),
@@ -345,7 +343,7 @@ impl Web {
         limit: u64,
     ) -> Result<Option<(Vec<u8>, Stamp)>, RequestFailure> {
         let url = &self.url(key)?;
-        let mut attempts = Attempts::new(&self.settings, &self.reached);
+        let mut attempts = Attempts::new(&self.settings, &self.answers);
         let answer = attempts.send(|| self.client.get(url.clone())).await?;
         match answer.status() {
             StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),

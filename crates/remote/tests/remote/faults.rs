@@ -178,3 +178,57 @@ fn streams_read_ahead() {
         assert_eq!(n, 60);
     }
 }
+
+#[test]
+fn a_slow_piece_is_asked_for_once_more() {
+    for scheme in ["s3", "http"] {
+        let case = Case::new(scheme);
+        let mut options = case.remote();
+        options.read_timeout = Duration::from_secs(60);
+        let store = Arc::new(RemoteStore::new(options));
+        let ds = indexed(&case, store);
+        let mut buf = Vec::new();
+        // Their times are known, and few are much slower.
+        for i in 0..200 {
+            assert_eq!(label(&ds, i % 60, &mut buf).unwrap(), (i % 60) as i64);
+        }
+        case.server.counts();
+        case.server.fail(DATA, Fault::Stall(Duration::from_secs(40)), 1);
+        assert_eq!(label(&ds, 3, &mut buf).unwrap(), 3);
+        assert_eq!(case.server.faults_left(), 0);
+        // The stalled request is under way, and the other was answered.
+        let counts = case.server.counts();
+        assert_eq!((counts.requests, counts.gets, case.server.running()), (2, 1, 1), "{scheme}: {counts:?}");
+    }
+}
+
+#[test]
+fn refusals_make_requests_fewer() {
+    let case = Case::new("s3");
+    let mut bytes = Vec::new();
+    for _ in 0..2000 {
+        put_record(&mut bytes, &[7; 10_000]).unwrap();
+    }
+    let len = bytes.len() as u64;
+    case.set("large.tfrecord", bytes);
+    let source = |store: Arc<RemoteStore>| {
+        let object = store.list(&case.url("large.tfrecord"), false).unwrap().objects.remove(0);
+        store.open(&object).unwrap()
+    };
+    let ranges: Vec<_> = (0..100).map(|k| k * 200_000..k * 200_000 + 100).collect();
+    assert!(ranges.last().unwrap().end < len);
+    let most = |refusals: usize| {
+        let source = source(case.store());
+        case.server.latency(Duration::from_millis(20));
+        case.server.fail("large", Fault::Status(503), refusals);
+        case.server.most_at_once();
+        source.want(&ranges);
+        for range in &ranges {
+            source.fetch(range.clone(), &mut Vec::new()).unwrap();
+        }
+        case.server.most_at_once()
+    };
+    // Small requests are soon made more than eight at a time, but not after refusals.
+    assert!(most(0) > 16);
+    assert!(most(8) <= 16);
+}

@@ -5,6 +5,7 @@
 mod faults;
 mod forks;
 mod hub;
+mod listings;
 mod logins;
 mod read;
 #[path = "../server/mod.rs"]

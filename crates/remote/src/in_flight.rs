@@ -1,0 +1,225 @@
+//! The number of requests at a time, by the rate of their answers. It knows no clock: callers pass the time.
+
+use std::time::Duration;
+
+/// Requests at a time of a new store.
+const FIRST: usize = 8;
+/// Rounds without growth after a growth that was of no use.
+const REST: u32 = 8;
+
+/// How many requests may be under way. The number doubles while this makes the rate grow by a tenth. Later it is doubled from time to time, and taken
+/// back if this is of no use. A server that refuses requests halves it; from then on it grows by one in each round.
+///
+/// A round has as many answers as there may be requests. Only rounds count in which more requests could have been made.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    limit: usize,
+    most: usize,
+    round: Round,
+    /// The limit and the rate before it was doubled.
+    before: Option<(usize, Rate)>,
+    /// Set once a growth was of no use.
+    settled: bool,
+    /// Rounds until it is doubled again.
+    rest: u32,
+    refused: bool,
+    /// Answers until a refusal counts again: those of requests that were under way.
+    deaf: usize,
+}
+
+#[derive(Debug, Default)]
+struct Round {
+    start: Option<Duration>,
+    answers: usize,
+    bytes: u64,
+    /// True if a request had to wait for another.
+    full: bool,
+}
+
+/// Bytes in a time.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    bytes: u64,
+    time: Duration,
+}
+
+impl Rate {
+    /// Returns true if this rate is larger by a tenth.
+    fn exceeds(self, other: Rate) -> bool {
+        let product = |bytes: u64, time: Duration, factor: u128| {
+            u128::from(bytes).saturating_mul(time.as_micros()).saturating_mul(factor)
+        };
+        product(self.bytes, other.time, 10) >= product(other.bytes, self.time, 11)
+    }
+}
+
+impl InFlight {
+    /// Returns the state of a new store, which may have at most `most` requests at a time.
+    pub(crate) fn new(most: usize) -> InFlight {
+        let (round, before) = Default::default();
+        InFlight {
+            limit: FIRST.min(most).max(1),
+            most: most.max(1),
+            round,
+            before,
+            settled: false,
+            rest: 0,
+            refused: false,
+            deaf: 0,
+        }
+    }
+
+    /// Returns the number of requests that may be under way.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Notes that a request is made.
+    pub(crate) fn asked(&mut self, now: Duration) {
+        self.round.start.get_or_insert(now);
+    }
+
+    /// Notes that a request has to wait for another.
+    pub(crate) fn full(&mut self) {
+        self.round.full = true;
+    }
+
+    /// Notes an answer. `refused` is true if the server refused the request before, for a while.
+    pub(crate) fn answered(&mut self, now: Duration, bytes: u64, running: usize, refused: bool) {
+        if refused && self.deaf == 0 {
+            self.limit = (self.limit / 2).max(1);
+            (self.round, self.before, self.refused, self.deaf) =
+                (Round::default(), None, true, running.max(1));
+            return;
+        }
+        self.deaf = self.deaf.saturating_sub(1);
+        self.round.answers += 1;
+        self.round.bytes = self.round.bytes.saturating_add(bytes);
+        if self.round.answers < self.limit {
+            return;
+        }
+        let Round { start, bytes, full, .. } = std::mem::take(&mut self.round);
+        let Some(start) = start else { return };
+        self.round.start = (running > 0).then_some(now);
+        if !full {
+            self.before = None;
+            return;
+        }
+        let rate = Rate { bytes, time: now.saturating_sub(start) };
+        self.end_round(rate);
+    }
+
+    fn end_round(&mut self, rate: Rate) {
+        if self.refused {
+            self.limit = self.limit.saturating_add(1).min(self.most);
+            return;
+        }
+        if let Some((limit, before)) = self.before.take()
+            && !rate.exceeds(before)
+        {
+            // The first one stays: some more than needed keep a link full while answers wait for one another.
+            if self.settled {
+                self.limit = limit;
+            }
+            (self.settled, self.rest) = (true, REST);
+            return;
+        }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return;
+        }
+        if self.limit < self.most {
+            self.before = Some((self.limit, rate));
+            self.limit = self.limit.saturating_mul(2).min(self.most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link of `rate` bytes per second, with a latency and a rate of each connection. Returns the limit after each round.
+    fn rounds(
+        state: &mut InFlight,
+        size: u64,
+        latency: f64,
+        connection: f64,
+        rate: f64,
+        rounds: usize,
+    ) -> Vec<usize> {
+        let mut now = 0.0;
+        let mut found = Vec::new();
+        for _ in 0..rounds {
+            let limit = state.limit();
+            let bytes = size as f64 * limit as f64;
+            state.asked(Duration::from_secs_f64(now));
+            state.full();
+            now += (latency + size as f64 / connection).max(bytes / rate);
+            for k in 1..=limit {
+                state.answered(Duration::from_secs_f64(now), size, limit - k + 1, false);
+            }
+            found.push(state.limit());
+        }
+        found
+    }
+
+    #[test]
+    fn small_requests_reach_the_bound_in_few_rounds() {
+        let mut state = InFlight::new(128);
+        assert_eq!(state.limit(), 8);
+        assert_eq!(rounds(&mut state, 1000, 0.05, 25e6, 200e6, 5), [16, 32, 64, 128, 128]);
+        // Bounds below the first number, and none at all.
+        assert_eq!(rounds(&mut InFlight::new(3), 1000, 0.05, 25e6, 200e6, 3), [3, 3, 3]);
+        assert_eq!(rounds(&mut InFlight::new(0), 1000, 0.05, 25e6, 200e6, 2), [1, 1]);
+        assert_eq!(rounds(&mut InFlight::new(100), 1000, 0.05, 25e6, 200e6, 5), [16, 32, 64, 100, 100]);
+    }
+
+    #[test]
+    fn a_full_link_ends_growth() {
+        let mut state = InFlight::new(128);
+        // 8 of 4 MiB take 0.268 s, 16 take 0.34 s, and 32 twice as long.
+        let found = rounds(&mut state, 4 << 20, 0.1, 25e6, 200e6, 30);
+        assert_eq!(found[..3], [16, 32, 32]);
+        assert!(found[3..11].iter().all(|limit| *limit == 32), "{found:?}");
+        assert!(found[1..].iter().all(|limit| (32..=64).contains(limit)), "{found:?}");
+        assert!(found[11..].iter().filter(|limit| **limit == 64).count() <= 3, "{found:?}");
+        // Then requests become small: it is tried again.
+        let found = rounds(&mut state, 1000, 0.05, 25e6, 200e6, 20);
+        assert_eq!(found.last(), Some(&128), "{found:?}");
+    }
+
+    #[test]
+    fn refusals_halve_once_a_round_and_growth_is_slow_after_them() {
+        let mut state = InFlight::new(128);
+        rounds(&mut state, 1000, 0.05, 25e6, 200e6, 4);
+        assert_eq!(state.limit(), 128);
+        let now = Duration::from_secs(1);
+        // All that are under way were refused: one halving.
+        for k in 0..128 {
+            state.answered(now, 1000, 128 - k, true);
+        }
+        assert_eq!(state.limit(), 64);
+        for k in 0..10 * 128 {
+            state.answered(now, 1000, 64, true);
+            assert!(state.limit() >= 1, "{k}");
+        }
+        assert_eq!(state.limit(), 1);
+        let found = rounds(&mut state, 1000, 0.05, 25e6, 200e6, 5);
+        assert_eq!(found, [2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn rounds_without_waiting_requests_tell_nothing() {
+        let mut state = InFlight::new(128);
+        for k in 0..1000 {
+            state.asked(Duration::from_millis(k));
+            state.answered(Duration::from_millis(k), 1000, 0, false);
+        }
+        assert_eq!(state.limit(), 8);
+        // No time, no bytes, no requests.
+        state.full();
+        (0..1000).for_each(|_| state.answered(Duration::ZERO, 0, 0, false));
+        assert!(state.limit() <= 128);
+    }
+}
