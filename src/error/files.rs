@@ -47,6 +47,17 @@ pub struct Build {
     pub more: usize,
     /// Features whose columns are missing. Empty if indexes are missing.
     pub features: Vec<String>,
+    /// What the scans cost if shards are objects of a store.
+    pub(crate) cost: Option<ScanCost>,
+}
+
+/// Estimated cost of scans of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScanCost {
+    pub(crate) requests: u64,
+    pub(crate) seconds: u64,
+    /// The largest number of requests without an explicit request, if that is exceeded.
+    pub(crate) limit: Option<u64>,
 }
 
 /// The reason why an index or a column file cannot be used.
@@ -109,7 +120,8 @@ pub enum IndexError {
         /// Payload length according to the header.
         stored: u64,
     },
-    /// More bytes would have to be scanned than the limit for scans that were not requested explicitly.
+    /// More bytes would have to be scanned than the limit for scans that were not requested explicitly; of objects of a store, or more than 20,000
+    /// requests made.
     BuildLimit {
         /// Number of shards without a usable index.
         shards: usize,
@@ -236,11 +248,26 @@ impl fmt::Display for IndexError {
                 "expected a payload of {indexed} bytes by the index, found {stored} by the header: the shard changed after \
                  it was indexed"
             ),
-            IndexError::BuildLimit { shards, bytes, limit, .. } => write!(
-                f,
-                "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {}",
-                Count(*shards as u64, "shard")
-            ),
+            IndexError::BuildLimit { shards, bytes, limit, build } => {
+                let shards = Count(*shards as u64, "shard");
+                let cost = build.cost.as_ref();
+                match cost.and_then(|cost| cost.limit) {
+                    Some(most) => write!(
+                        f,
+                        "expected at most {most} requests to scan without an explicit request, found {bytes} bytes in {shards}"
+                    )?,
+                    None => write!(
+                        f,
+                        "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {shards}"
+                    )?,
+                }
+                match cost {
+                    Some(ScanCost { requests, seconds, .. }) => {
+                        write!(f, ": about {} and {}", Count(*requests, "request"), Count(*seconds, "second"))
+                    }
+                    None => Ok(()),
+                }
+            }
             IndexError::TornTail => f.write_str(
                 "truncated: the shard does not end after the last whole record, according to the index",
             ),

@@ -12,6 +12,7 @@ mod payload;
 mod remedy;
 mod text;
 
+pub(crate) use files::ScanCost;
 pub use files::{Build, CompressionError, IndexError, PathsError};
 pub use filter::FilterError;
 pub use kind::ErrorKind;

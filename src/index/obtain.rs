@@ -3,7 +3,7 @@
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::{NamedShard, Save, check_names};
-use crate::error::{Build, IndexError, Result};
+use crate::error::{Build, IndexError, Result, ScanCost};
 use crate::io::{threads, url_of};
 use crate::policy::IndexMode;
 use crate::warning::Warning;
@@ -92,8 +92,13 @@ pub(crate) fn obtain<K: ShardFiles>(
         kind.require(&searched)?;
     }
     let limit = options.scan_limit(shards.iter().any(|shard| url_of(shard.path).is_some()));
-    if options.mode == IndexMode::Auto && save == Save::BestEffort && bytes > limit {
-        let build = Box::new(Build { features: kind.features(), ..build_advice(shards) });
+    let of_objects = searched.iter().zip(shards).filter(|(_, shard)| url_of(shard.path).is_some());
+    let cost = cost(of_objects.filter_map(|(searched, _)| searched.scan), threads, options.request_limit());
+    let above = bytes > limit || cost.is_some_and(|cost| cost.limit.is_some());
+    if options.mode == IndexMode::Auto && save == Save::BestEffort && above {
+        // The bytes are told first.
+        let cost = cost.map(|cost| ScanCost { limit: cost.limit.filter(|_| bytes <= limit), ..cost });
+        let build = Box::new(Build { features: kind.features(), cost, ..build_advice(shards) });
         return Err(IndexError::BuildLimit { shards: missing, bytes, limit, build }.into());
     }
     if missing > 0 {
@@ -137,6 +142,19 @@ pub(crate) fn obtain<K: ShardFiles>(
         reason: e.to_string().into(),
     });
     Ok((all, warnings.into_iter().flatten().chain(not_saved).collect()))
+}
+
+/// Returns the estimated cost of scans of objects with these numbers of bytes, by requests of 4 MiB and three more for each object, at 50 ms a request
+/// and 100 MB/s. Scans that skip large records need less. `None` without objects.
+fn cost(bytes: impl Iterator<Item = u64>, threads: usize, limit: u64) -> Option<ScanCost> {
+    let (objects, bytes) =
+        bytes.fold((0u64, 0u64), |(n, all), bytes| (n.saturating_add(1), all.saturating_add(bytes)));
+    let requests = objects.saturating_mul(3).saturating_add(bytes / (4 << 20));
+    // The first three of an object wait for one another.
+    let waits = objects.saturating_mul(150).div_ceil(threads.max(1) as u64);
+    let seconds = (bytes / 100_000).saturating_add(waits).div_ceil(1000);
+    let limit = (requests > limit).then_some(limit);
+    (objects > 0).then_some(ScanCost { requests, seconds, limit })
 }
 
 fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {

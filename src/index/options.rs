@@ -89,8 +89,8 @@ impl IndexOptions {
         self
     }
 
-    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB, or 4 GiB if a shard is in
-    /// a store.
+    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB. If shards are in a
+    /// store: 4 GiB, and about 20,000 requests.
     #[must_use]
     pub fn auto_limit(mut self, bytes: u64) -> IndexOptions {
         self.auto_limit = Some(bytes);
@@ -215,6 +215,11 @@ impl IndexOptions {
     /// Returns the maximum number of bytes that [`IndexMode::Auto`] scans.
     pub(crate) fn scan_limit(&self, has_objects: bool) -> u64 {
         self.auto_limit.unwrap_or(if has_objects { 4 << 30 } else { 64 << 30 })
+    }
+
+    /// Returns the largest number of requests for scans of objects that [`IndexMode::Auto`] makes.
+    pub(crate) fn request_limit(&self) -> u64 {
+        if self.auto_limit.is_some() { u64::MAX } else { 20_000 }
     }
 
     /// Returns true if a scan must verify payloads.

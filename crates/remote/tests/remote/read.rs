@@ -220,3 +220,73 @@ fn sources_obey_their_contract() {
         assert!(store.small(&case.url("none"), 10).unwrap().is_none());
     }
 }
+
+#[test]
+fn scans_above_a_limit_tell_their_cost() {
+    for scheme in ["s3", "gs", "az", "hf"] {
+        let case = Case::new(scheme);
+        let index = case.index().auto_limit(1000);
+        let options = DatasetOptions::new().index(index).store(case.store());
+        let e = options.open(case.url("train-*")).unwrap_err();
+        let tfseek::ErrorKind::Index(tfseek::error::IndexError::BuildLimit { bytes, .. }) = e.kind() else {
+            panic!("{e}")
+        };
+        let expected = format!(
+            "expected at most 1000 bytes to scan without an explicit request, found {bytes} in 2 shards: about 6 requests and 1 second"
+        );
+        assert_eq!(e.to_string(), expected);
+        let Some(tfseek::error::Remedy::Build(build)) = e.kind().remedy() else { panic!("{e}") };
+        assert_eq!(build.paths, NAMES.map(|name| case.url(name)));
+        assert_eq!(case.server.counts().gets, 0);
+    }
+}
+
+#[test]
+fn scans_of_very_many_objects_tell_their_requests() {
+    let case = Case::new("s3");
+    let one = shard(0..1);
+    for k in 0..6700 {
+        case.set(&format!("many-{k:05}-of-06700.tfrecord"), one.clone());
+    }
+    let e = case.open("many-*").unwrap_err();
+    let text = e.to_string();
+    let bytes = 6700 * one.len();
+    assert!(
+        text.starts_with(&format!(
+            "expected at most 20000 requests to scan without an explicit request, found {bytes} bytes in 6700 shards: about 20100 requests and "
+        )) && text.ends_with(" seconds"),
+        "{text}"
+    );
+    assert_eq!(case.server.counts().gets, 0);
+    let Some(tfseek::error::Remedy::Build(build)) = e.kind().remedy() else { panic!("{e}") };
+    assert_eq!(build.paths, [case.url("many-0*-of-06700.tfrecord")]);
+}
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let case = Case::new("s3");
+    let mut bytes = Vec::new();
+    for _ in 0..6000 {
+        put_record(&mut bytes, &[7; 10_000]).unwrap();
+    }
+    let len = bytes.len() as u64;
+    case.set("large.tfrecord", bytes);
+    let mut options = case.remote();
+    options.memory = 6 << 20;
+    let store = Arc::new(RemoteStore::new(options));
+    // Slower answers than reads, so that what is asked for is under way.
+    case.server.latency(Duration::from_millis(2));
+    let stream = tfseek::stream::StreamOptions { store: Some(store.clone()), ..Default::default() };
+    let mut stream = stream.open(case.url("large.tfrecord")).unwrap();
+    case.server.most_at_once();
+    let mut n = 0;
+    while stream.next().unwrap().is_some() {
+        n += 1;
+    }
+    assert_eq!(n, 6000);
+    let counts = case.server.counts();
+    assert!(counts.bytes <= len + len / 10, "{counts:?} of {len} bytes");
+    // Requests of 2 to 8 MiB: at most three are under way.
+    let most = case.server.most_at_once();
+    assert!(most <= 3, "{most} at a time");
+}
