@@ -9,24 +9,40 @@ const FORKS: &str = "TFSEEK_TEST_FORKS";
 
 #[test]
 fn forked_children_make_a_store_of_their_own() {
-    // The process that forks has no other tests in it.
-    if std::env::var_os(FORKS).is_none() {
-        let test = std::env::current_exe().unwrap();
-        let mut forking = Command::new(test);
-        forking.args(["--exact", "forks::forked_children_make_a_store_of_their_own", "--nocapture"]);
-        let output = forking.env(FORKS, "1").output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        return;
+    if forks_here("forks::forked_children_make_a_store_of_their_own") {
+        #[cfg(unix)]
+        for scheme in SCHEMES {
+            fork_and_read(scheme, 5);
+        }
     }
-    #[cfg(unix)]
-    for scheme in SCHEMES {
-        fork_and_read(scheme);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_thousand_forks_with_requests_under_way() {
+    if forks_here("forks::a_thousand_forks_with_requests_under_way") {
+        #[cfg(unix)]
+        for scheme in SCHEMES {
+            fork_and_read(scheme, 200);
+        }
     }
+}
+
+/// Returns true in a process of its own, which runs one test. The process that forks has no other tests in it.
+fn forks_here(test: &str) -> bool {
+    if std::env::var_os(FORKS).is_some() {
+        return true;
+    }
+    let mut forking = Command::new(std::env::current_exe().unwrap());
+    forking.args(["--exact", test, "--nocapture", "--include-ignored"]);
+    let output = forking.env(FORKS, "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    false
 }
 
 /// Forks while requests are under way, and reads in the children and in the parent.
 #[cfg(unix)]
-fn fork_and_read(scheme: &'static str) {
+fn fork_and_read(scheme: &'static str, rounds: u64) {
     let case = Case::new(scheme);
     let store = case.store();
     let ds = case.open_all(store.clone()).unwrap();
@@ -36,14 +52,14 @@ fn fork_and_read(scheme: &'static str) {
     let busy = {
         let ds = ds.clone();
         std::thread::spawn(move || {
-            for _ in 0..3 {
+            for _ in 0..rounds.div_ceil(2) {
                 assert_eq!(labels(&ds).len(), 100)
             }
         })
     };
-    for k in 0..5 {
+    for k in 0..rounds {
         source.want(&[0..100, 500..600]);
-        std::thread::sleep(Duration::from_millis(k));
+        std::thread::sleep(Duration::from_millis(k % 5));
         let child = fork(|| {
             let mut buf = Vec::new();
             let ok = (0..100).step_by(7).all(|i| label(&ds, i, &mut buf).ok() == Some(i as i64));
