@@ -6,7 +6,7 @@ use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::info::{DatasetInfo, content};
 use crate::json::field_name;
 use crate::metadata::{SetMetadata, WrittenSplit, json_text};
-use crate::set_folder::{EntryKind, SetFolder, with_store};
+use crate::set_folder::{SetFolder, with_store};
 use crate::splits::{Rounding, Spec};
 use serde_json::Value;
 use std::ops::Range;
@@ -59,23 +59,6 @@ impl CopySource {
     /// Returns the paths of all shards, split by split.
     pub fn shards(&self) -> Vec<PathBuf> {
         self.splits.iter().flat_map(|split| &split.shards).cloned().collect()
-    }
-
-    /// Returns the size in bytes of each shard of a split. `None` for shards in a store without listings.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn shard_sizes(&self, split: &Split) -> Result<Option<Vec<u64>>> {
-        let folder = self.metadata.set_folder();
-        let size = |shard: &PathBuf| match folder.find(shard.strip_prefix(folder.path()).unwrap_or(shard))? {
-            Some(EntryKind::File(size)) => Ok(Some(size)),
-            Some(EntryKind::Unlisted) => Ok(None),
-            _ => {
-                let reason = "expected a shard, found none".to_owned();
-                Err(TfdsError::from(TfdsErrorKind::Folder { reason }).at(shard))
-            }
-        };
-        split.shards.iter().map(size).collect()
     }
 
     /// Returns the paths of `count` shards of a split, relative to the folder of a copy. `None` if its names have no number of a shard, and

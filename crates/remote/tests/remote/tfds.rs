@@ -279,7 +279,7 @@ fn names_of_labels_are_found_beside_objects() {
 }
 
 #[test]
-fn other_files_and_shards_have_sizes() {
+fn other_files_have_sizes() {
     for served in all() {
         served.set("tiny/1.0.0/more/notes.txt", b"notes".to_vec());
         served.set("tiny/1.0.0/.tfseek/x.tfri", b"x".to_vec());
@@ -289,19 +289,15 @@ fn other_files_and_shards_have_sizes() {
         served.case.server.counts();
         let remote = CopySource::open(Path::new(&url), Some(&store)).unwrap().unwrap();
         let counts = served.case.server.counts();
-        let sizes = |source: &CopySource| {
-            source.splits().iter().map(|split| source.shard_sizes(split).unwrap()).collect::<Vec<_>>()
-        };
         assert_eq!(remote.metadata().folder(), Path::new(&url));
         assert_eq!(remote.info_text(&[]), local.info_text(&[]));
         if served.case.scheme == "http" {
-            assert_eq!((counts.requests, sizes(&remote)), (1, vec![None, None]));
+            assert_eq!(counts.requests, 1);
             let e = remote.metadata().other_files().unwrap_err().to_string();
             assert_eq!(e, format!("{url}: expected a store with listings of folders, found one without"));
             continue;
         }
-        assert_eq!(sizes(&remote), sizes(&local));
-        assert_eq!(sizes(&remote)[0].as_ref().unwrap()[0], shard_of(0..10).len() as u64);
+        assert_eq!(remote.shards().len(), local.shards().len());
         let files = |source: &CopySource| -> BTreeMap<_, _> {
             source.metadata().other_files().unwrap().into_iter().collect()
         };

@@ -1,7 +1,8 @@
 //! One file of a fetch: its records are checked as they arrive, and selected.
 
 use super::journal::{Done, Earlier};
-use super::plan::{WantedPart, is_stale, listed_again};
+use super::plan::{is_stale, listed_again};
+use super::wanted::WantedPart;
 use super::worker::{SharedWorker, Worker, hidden};
 use crate::error::{FetchReason, ToolsError};
 use crate::work::KindedStream;

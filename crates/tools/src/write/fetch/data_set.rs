@@ -1,7 +1,7 @@
 //! Fetches of data sets of TensorFlow Datasets: their splits and other files, and the description of what was fetched.
 
 use super::journal::Earlier;
-use super::plan::{NotedStore, WantedFile, WantedPart, check_name};
+use super::wanted::{NotedStore, WantedFile, WantedPart, check_name};
 use crate::error::ToolsError;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -25,6 +25,7 @@ mod place;
 mod plan;
 #[cfg(test)]
 mod tests;
+mod wanted;
 mod worker;
 
 use crate::error::ToolsError;
@@ -33,7 +34,7 @@ use check::{CheckOptions, Ended, fetch_file, merged};
 use journal::{Done, Earlier, HIDDEN, Journal, Left, write_list};
 pub use options::{FetchEstimate, FetchOptions, FetchReport};
 use place::{FolderLock, check_folder, check_space, place_all};
-use plan::{Wanted, WantedFile, WantedPart};
+use plan::Wanted;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
@@ -43,6 +44,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tfseek::{Error, ErrorKind};
+use wanted::{WantedFile, WantedPart};
 use worker::{FetchRun, FileJob, PIECE, SharedWorker, Worker, hidden};
 
 /// Number of files that are read at a time.

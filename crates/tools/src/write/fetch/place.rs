@@ -3,7 +3,8 @@
 use super::check::{place, sync_folder};
 use super::data_set::DataSet;
 use super::journal::{Done, Earlier, FetchRequest, HIDDEN, Left};
-use super::plan::{Wanted, WantedPart};
+use super::plan::Wanted;
+use super::wanted::WantedPart;
 use super::worker::{FetchRun, hidden};
 use crate::error::{FetchReason, ToolsError};
 use crate::write::reshard::limits::disk_space;

@@ -1,7 +1,7 @@
 //! The pieces of a thread's files: some are here, the next ones are announced, and each is written when it arrives.
 
 use super::journal::{Earlier, HIDDEN, Journal};
-use super::plan::WantedFile;
+use super::wanted::WantedFile;
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
