@@ -1,7 +1,7 @@
 //! Objects over a link of 200 MB/s with 25 MB/s a connection, compared with a bare client of the same server: it requests pieces of 8 MiB, 16 at a time.
 //!
 //! `TFSEEK_REMOTE=N` sets the size of the large shard in MiB, by default 1024. `TFSEEK_ROUNDS` sets the number of rounds, by default 3. All ways run in
-//! turn in each round, and the table has the medians. `TFSEEK_LATENCIES` sets the latencies in ms, by default `5,20,50,100`.
+//! turn in each round, and the table has the medians. Copies are written below `TFSEEK_DIR`, by default the current folder. `TFSEEK_LATENCIES` sets the latencies in ms, by default `5,20,50,100`.
 //!
 //! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack, without a limit of the link. The listing of Azure is
 //! that in a row.
@@ -23,6 +23,8 @@ use tfseek::stream::StreamOptions;
 use tfseek::{Dataset, DatasetOptions, IndexMode};
 use tfseek_remote::{RemoteOptions, RemoteStore};
 use tfseek_testkit::bucket::{BucketStore, Manners};
+use tfseek_tools::WriteProgress;
+use tfseek_tools::fetch::{FetchOptions, FetchPlan};
 
 const LINK: u64 = 200_000_000;
 const CONNECTION: u64 = 25_000_000;
@@ -120,6 +122,14 @@ fn stream(server: &Server, name: &str, records: u64) -> u64 {
         n += 1;
     }
     n
+}
+
+/// Copies an object to a folder.
+fn fetch(server: &Server, len: u64) {
+    let dir = tempfile::tempdir_in(std::env::var_os("TFSEEK_DIR").unwrap_or_else(|| ".".into())).unwrap();
+    let options = FetchOptions::new(store(server), "s3://bucket/small.tfrecord", dir.path().join("to"));
+    let report = FetchPlan::new(&options).unwrap().run(&WriteProgress::default()).unwrap();
+    assert_eq!((report.bytes, report.records), (len, len / (RECORD as u64 + 16)));
 }
 
 /// The results of one way: seconds, bytes, requests, and the largest number of requests at a time.
@@ -229,7 +239,7 @@ fn large_objects(rounds: u64, latencies: &[u64]) {
         "| What | Latency | Seconds | MB | Requests | At a time | Ratio |\n| --- | --- | --- | --- | --- | --- | --- |"
     );
     for latency in latencies {
-        let mut runs: [Runs; 5] = Default::default();
+        let mut runs: [Runs; 6] = Default::default();
         server.latency(Duration::from_millis(*latency));
         server.rates(LINK, CONNECTION);
         for _ in 0..rounds {
@@ -244,12 +254,13 @@ fn large_objects(rounds: u64, latencies: &[u64]) {
             runs[4].run(&server, || {
                 assert_eq!(open(&server, "large.tfrecord").len(), lens[1] / (LARGE_RECORD as u64 + 16));
             });
+            runs[5].run(&server, || fetch(&server, lens[0]));
         }
         let limit = runs[0].median().0;
-        let ways = ["bare", "index", "read in order", "5 records", "index of records of 10 MB"];
+        let ways = ["bare", "index", "read in order", "5 records", "index of records of 10 MB", "fetch"];
         for (k, (what, runs)) in ways.iter().zip(&mut runs).enumerate() {
             let (seconds, bytes, requests, most) = runs.median();
-            let ratio = if k < 3 { format!("{:.2}", limit / seconds) } else { String::new() };
+            let ratio = if k < 3 || k == 5 { format!("{:.2}", limit / seconds) } else { String::new() };
             println!(
                 "| {what} | {latency} ms | {seconds:.2} | {:.2} | {requests} | {most} | {ratio} |",
                 bytes as f64 / 1e6

@@ -148,11 +148,14 @@ fn selected(files: &[Earlier], k: usize) -> u64 {
     files.get(k).and_then(|file| file.done).map_or(0, |done| done.selected)
 }
 
-/// Returns the wanted records of each split. `None` for all of them.
+/// The wanted records of a split. `None` for all of them.
+type SplitRecords = Option<Vec<Range<u64>>>;
+
+/// Returns the wanted records of each split.
 fn wanted_ranges(
     source: &CopySource,
     split: Option<&str>,
-) -> Result<BTreeMap<usize, Option<Vec<Range<u64>>>>, ToolsError> {
+) -> Result<BTreeMap<usize, SplitRecords>, ToolsError> {
     let Some(spec) = split else {
         return Ok((0..source.splits().len()).map(|k| (k, None)).collect());
     };
@@ -215,6 +218,8 @@ fn file(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::single_range_in_vec_init, reason = "ranges are what is tested")]
+
     use super::*;
 
     #[test]

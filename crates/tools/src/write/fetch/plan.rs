@@ -63,11 +63,10 @@ impl Wanted {
 fn common_folder(urls: &[&str]) -> usize {
     let folder = |text: &str| text.rfind('/').map_or(0, |at| at + 1);
     let Some((first, others)) = urls.split_first() else { return 0 };
-    let common = others.iter().fold(folder(first), |len, other| {
+    others.iter().fold(folder(first), |len, other| {
         let same = first.bytes().zip(other.bytes()).take(len).take_while(|(a, b)| a == b).count();
         folder(first.get(..same).unwrap_or_default())
-    });
-    common
+    })
 }
 
 /// Lists one object again, because it was replaced.
