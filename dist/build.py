@@ -52,7 +52,7 @@ def wheels(tools: toolchain.Tools) -> None:
             print(f"skipped: the wheel for {target}: no standard library of Rust for it")
             continue
         common = [tools.maturin, "build", "--release", "--locked", "-q", "-m", "python/Cargo.toml", "-o", OUT,
-                  "--target", target, "--zig", "--compatibility", MANYLINUX]
+                  "--features", "remote", "--target", target, "--zig", "--compatibility", MANYLINUX]
         run(*common, env=env)
         if target == toolchain.HOST_TARGET:
             free = toolchain.FREE_THREADED
@@ -86,7 +86,7 @@ def commands(tools: toolchain.Tools, third_party: pathlib.Path) -> None:
     shutil.rmtree(pages, ignore_errors=True)
     built = {}
     for target, env in tools.static_targets():
-        flags = ["--release", "--locked", "-q", "-p", "tfseek-cli", "--target", target, "--config", 'profile.release.strip="symbols"']
+        flags = ["--release", "--locked", "-q", "-p", "tfseek-cli", "--features", "remote", "--target", target, "--config", 'profile.release.strip="symbols"']
         run(tools.cargo, "build", *flags, "--bin", "tfseek", env=env)
         built[target] = pathlib.Path(env["CARGO_TARGET_DIR"]) / target / "release" / "tfseek"
         if target.startswith(platform.machine()):

@@ -9,7 +9,7 @@ import subprocess
 
 def packages(root: pathlib.Path, cargo: str) -> list[dict[str, str]]:
     """Returns the packages of the registry that the Python package or the command is linked with, by name."""
-    command = [cargo, "metadata", "--format-version", "1", "--locked"]
+    command = [cargo, "metadata", "--format-version", "1", "--locked", "--features", "tfseek-cli/remote,tfseek-python/remote"]
     metadata = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout)
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     by_id = {package["id"]: package for package in metadata["packages"]}

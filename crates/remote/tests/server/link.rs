@@ -25,6 +25,11 @@ impl Link {
         self.one.store(one, Relaxed);
     }
 
+    /// Returns true if bytes take time.
+    pub(super) fn is_limited(&self) -> bool {
+        self.all.load(Relaxed) > 0 || self.one.load(Relaxed) > 0
+    }
+
     /// Sends bytes, as fast as they pass. `None` if the client is gone.
     pub(super) fn send(&self, stream: &mut TcpStream, bytes: &[u8]) -> Option<()> {
         let (all, one) = (self.all.load(Relaxed), self.one.load(Relaxed));

@@ -285,7 +285,7 @@ impl Shared {
             if self.ended.load(Relaxed) {
                 return;
             }
-            let _running = Running::new(self);
+            let running = Running::new(self);
             thread::sleep(Duration::from_millis(self.latency.load(Relaxed)));
             let fault = {
                 let mut state = self.state();
@@ -323,7 +323,10 @@ impl Shared {
                 Some(Fault::Reset(after)) => end = Some(after),
                 _ => {}
             }
+            // A client that has an answer may make the next request before this thread goes on.
+            let running = Some(running).filter(|_| self.link.is_limited());
             let sent = answer.send(&mut stream, &self.link, request.method == "HEAD", end);
+            drop(running);
             self.state().counts.bytes += sent.unwrap_or(0);
             if sent.is_none() || end.is_some() {
                 let _ = stream.shutdown(Shutdown::Both);
