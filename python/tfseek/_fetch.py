@@ -10,7 +10,7 @@ from typing import Optional, Union
 
 from . import _tfseek
 from ._errors import DataError, Error
-from ._open import _storage_options
+from ._open import options_of_storage
 from ._progress import Progress
 
 
@@ -72,7 +72,7 @@ def fetch(
         "split": split,
         "where": where,
         "keep_damaged": bool(keep_damaged),
-        "storage_options": _storage_options(storage_options),
+        "storage_options": options_of_storage(storage_options),
     }
     report = fetching(arguments, progress)
     for feature in report.pop("unseen"):
