@@ -24,8 +24,8 @@ pub(super) struct DataSet {
     splits: BTreeMap<usize, Vec<usize>>,
     /// True if all records of all splits are wanted.
     is_whole: bool,
-    /// True if shards without a selected record are left out.
-    is_new_set: bool,
+    /// True if shards are left out, so that the others get other names.
+    pub(super) is_new_set: bool,
     /// The description as it is in the store.
     info: Vec<u8>,
 }
@@ -91,7 +91,12 @@ impl DataSet {
         }
         let description = Path::new(DatasetInfo::FILE_NAME);
         files.push(file(store, &folder, description, WantedPart::Description, None)?);
-        let is_new_set = files.iter().any(|file| matches!(file.part, WantedPart::Records(_)));
+        // A split without some of its shards has other numbers in the names of the others.
+        let has_fewer = |(k, shards): (&usize, &Vec<usize>)| {
+            source.splits().get(*k).is_some_and(|split| shards.len() < split.shards.len())
+        };
+        let is_new_set = files.iter().any(|file| matches!(file.part, WantedPart::Records(_)))
+            || splits.iter().any(has_fewer);
         Ok(Some((DataSet { source, splits, is_whole, is_new_set, info }, files)))
     }
 

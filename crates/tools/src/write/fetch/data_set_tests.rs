@@ -106,6 +106,8 @@ fn parts_of_splits_are_data_sets() {
         ("train[5:12]", vec![("train", (5..12).collect())], 5),
         ("train[:2]+train[1:3]+train[-1:]", vec![("train", vec![0, 1, 2, 29])], 5),
         ("test[:0%]", vec![("test", vec![])], 3),
+        ("train[:10]", vec![("train", (0..10).collect())], 4),
+        ("train[10:]+test", vec![("train", (10..30).collect()), ("test", (50..55).collect())], 5),
     ]
     .into_iter()
     .enumerate()

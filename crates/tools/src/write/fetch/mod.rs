@@ -113,7 +113,10 @@ impl FetchPlan {
 
     /// Returns true if records are selected, so that files get other names at the end.
     fn is_new_set(&self) -> bool {
-        self.wanted.files.iter().any(|file| matches!(file.part, WantedPart::Records(_)))
+        match &self.wanted.data_set {
+            Some(data_set) => data_set.is_new_set,
+            None => self.wanted.files.iter().any(|file| matches!(file.part, WantedPart::Records(_))),
+        }
     }
 
     /// Fetches what is not here. A shard that is damaged stays incomplete, and the others go on.
