@@ -3,7 +3,7 @@
 use crate::failure::{Answers, Trace, transport_text};
 use crate::settings::{CONNECT, Settings};
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use object_store::client::{
     ClientConfigKey, ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
@@ -121,7 +121,7 @@ impl Service {
         };
         self.connector.answers.note(answer.status());
         let answer: http::Response<reqwest::Body> = answer.into();
-        let (parts, mut body) = answer.into_parts();
+        let (mut parts, mut body) = answer.into_parts();
         trace.answered(parts.status, &parts.headers);
         if parts.status.is_client_error() || parts.status.is_server_error() {
             let mut message = Vec::new();
@@ -131,6 +131,10 @@ impl Service {
                 message.extend_from_slice(&frame.into_data().unwrap_or_default());
             }
             trace.code(&message);
+            // object_store would repeat the request. The trace has the status.
+            if parts.status == StatusCode::NOT_IMPLEMENTED {
+                parts.status = StatusCode::METHOD_NOT_ALLOWED;
+            }
             return Ok(HttpResponse::from_parts(parts, Vec::new().into()));
         }
         let body = HttpResponseBody::new(body.map_err(move |e| noted(&trace, e, true)));

@@ -326,8 +326,8 @@ impl Cloud {
                     ..GetOptions::default()
                 };
                 let answer = opened.objects.get_opts(path, options).await?;
-                let now = stamp(answer.meta.size, Some(answer.meta.last_modified), None);
-                if let Some(failure) = changed(expected, &now) {
+                let now = stamp(answer.meta.size, Some(answer.meta.last_modified), answer.meta.e_tag.clone());
+                if let Some(failure) = changed(expected, &now).or_else(|| unconditional(expected, &now)) {
                     return Ok(Err(failure));
                 }
                 let bytes = match body(answer, len).await? {
@@ -695,6 +695,16 @@ fn traced(trace: &Arc<Trace>) -> Extensions {
     let mut extensions = Extensions::new();
     extensions.insert(trace.clone());
     extensions
+}
+
+/// Returns the failure of an object that was replaced, from a server that ignores `If-Match`. Its time has to be another, too: some servers list
+/// other versions than they send.
+fn unconditional(expected: &Stamp, now: &Stamp) -> Option<RequestFailure> {
+    let (then, version) = expected.version.as_deref().zip(now.version.as_deref())?;
+    let mut timed = expected.clone();
+    timed.version = None;
+    let differ = quoted(then) != quoted(version) && changed(&timed, now).is_some();
+    differ.then(|| RequestFailure::stale("its version is another"))
 }
 
 /// Azure lists versions without quotes.

@@ -61,7 +61,7 @@ impl Attempts {
                     self.answers.note(answer.status());
                     self.trace.answered(answer.status(), answer.headers());
                     let status = answer.status();
-                    let for_a_while = status.is_server_error()
+                    let for_a_while = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
                         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
                     if !for_a_while {
                         return Ok(answer);

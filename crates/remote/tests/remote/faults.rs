@@ -113,6 +113,33 @@ fn replaced_objects_are_stale() {
     }
 }
 
+/// s3rver 3.7 ignores `If-Match`.
+#[test]
+fn replaced_objects_are_stale_where_no_condition_is_read() {
+    for case in Case::all().filter(|case| case.scheme != "hf") {
+        let ds = indexed(&case, case.store());
+        let other = case.server.get(&case.object(NAMES[0])).unwrap().bytes.to_vec();
+        case.server.fail(DATA, Fault::ReplaceUnseen(other), 1);
+        let e = ds.read(3, &mut Vec::new()).unwrap_err();
+        let text = e.to_string();
+        assert!(matches!(e.kind(), ErrorKind::Index(_)), "{} {text}", case.scheme);
+        assert!(text.contains("the object was replaced: its version is another"), "{} {text}", case.scheme);
+        assert_eq!(case.server.faults_left(), 0);
+    }
+}
+
+/// gcp-storage-emulator has no listings in XML, and says so with 501.
+#[test]
+fn requests_that_a_server_does_not_know_are_not_repeated() {
+    for case in Case::all() {
+        case.server.fail("", Fault::Status(501), 1000);
+        case.server.counts();
+        let text = case.store().small(&case.url(NAMES[0]), 1 << 20).unwrap_err().to_string();
+        assert!(text.contains("501 Not Implemented") && !text.contains("attempts"), "{text}");
+        assert_eq!(case.server.counts().requests, 1, "{}", case.scheme);
+    }
+}
+
 #[test]
 fn refused_requests_are_not_repeated() {
     for case in Case::all() {

@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     Flip(usize),
     /// The object is replaced before it is read.
     Replace(Vec<u8>),
+    /// The same, and the server reads no `If-Match`.
+    ReplaceUnseen(Vec<u8>),
 }
 
 /// A fault of requests.
@@ -296,7 +298,7 @@ impl Shared {
                 state.log.push(format!("{} {login}{}", request.line(), payer.unwrap_or_default()));
                 state.fault(&request)
             };
-            if let Some(Fault::Replace(bytes)) = &fault {
+            if let Some(Fault::Replace(bytes) | Fault::ReplaceUnseen(bytes)) = &fault {
                 self.state().set(&request.object(), bytes.clone());
             }
             if let Some(Fault::Stall(time)) = fault {
@@ -307,6 +309,7 @@ impl Shared {
             let mut answer = match &fault {
                 Some(Fault::Status(status)) => answers::error(*status, "Scripted"),
                 Some(Fault::Whole) => self.answer(&request.without("range")),
+                Some(Fault::ReplaceUnseen(_)) => self.answer(&request.without("if-match")),
                 Some(Fault::OtherRange) => self.answer(&request.with("range", "bytes=1-2")),
                 _ => self.answer(&request),
             };
