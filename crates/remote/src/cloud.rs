@@ -452,11 +452,17 @@ impl Cloud {
 
     /// Returns true if variables or options have a login.
     fn is_given(&self) -> bool {
+        !self.given().is_empty() || self.kind == Kind::Google && self.emulator().is_some()
+    }
+
+    /// Returns the names of the variables and options that have a login.
+    fn given(&self) -> BTreeSet<String> {
         let Logins { prefix, keys, .. } = self.logins();
-        self.settings.all(prefix).any(|(name, _)| {
-            let same = |key: &&str| canonical(self.kind, &name) == canonical(self.kind, key);
-            canonical(self.kind, &name).is_some() && keys.iter().any(same)
-        }) || self.kind == Kind::Google && self.emulator().is_some()
+        let is_key = |name: &String| {
+            let same = |key: &&str| canonical(self.kind, name) == canonical(self.kind, key);
+            canonical(self.kind, name).is_some() && keys.iter().any(same)
+        };
+        self.settings.all(prefix).map(|(name, _)| name).filter(is_key).collect()
     }
 
     /// Returns the address of an emulator of Google, which is used without a login.
@@ -469,7 +475,10 @@ impl Cloud {
     fn note(&self) -> String {
         let Logins { named, otherwise, .. } = self.logins();
         match self.opened().map(|opened| opened.login) {
-            Ok(Login::Given) => "logged in by variables or storage options".to_owned(),
+            Ok(Login::Given) => {
+                let names: Vec<String> = self.given().into_iter().collect();
+                format!("logged in by variables or storage options: {}", names.join(", "))
+            }
             Ok(Login::Found) => "logged in by a file or the metadata server".to_owned(),
             _ => format!("no login: {named} are not set, {otherwise}"),
         }

@@ -112,6 +112,8 @@ fn an_error_names_the_variables_and_no_value() {
         case.server.private("bucket");
         let text = case.open_all(Arc::new(RemoteStore::new(options))).unwrap_err().to_string();
         assert!(text.contains("logged in by variables") && !text.contains("WRONG"), "{text}");
+        let name = if scheme == "gs" { "google_bearer_token" } else { "azure_storage_token" };
+        assert!(text.contains(name), "{text}");
     }
 }
 
