@@ -54,6 +54,11 @@ impl Earlier {
     pub(super) fn new(stamp: Stamp) -> Earlier {
         Earlier { stamp, pieces: BTreeMap::new(), done: None, placed: None }
     }
+
+    /// Begins again with another version. A file of the old one is there until it is replaced.
+    pub(super) fn begin_again(&mut self, stamp: Stamp) {
+        *self = Earlier { placed: self.placed.take(), ..Earlier::new(stamp) };
+    }
 }
 
 /// The files that earlier runs left in a folder.
@@ -150,9 +155,10 @@ impl Left {
         if word == "file" {
             let file: Value = serde_json::from_str(rest).ok()?;
             let (name, stamp) = (file.get("name")?.as_str()?.to_owned(), stamp_of(&file)?);
-            match self.files.get(&name) {
+            match self.files.get_mut(&name) {
                 Some(earlier) if earlier.stamp == stamp => {}
-                _ => drop(self.files.insert(name.clone(), Earlier::new(stamp))),
+                Some(earlier) => earlier.begin_again(stamp),
+                None => drop(self.files.insert(name.clone(), Earlier::new(stamp))),
             }
             names.push(name);
             return Some(());
@@ -167,7 +173,7 @@ impl Left {
             }
             "again" => {
                 let (_, stamp) = rest.split_once(' ')?;
-                *file = Earlier::new(stamp_of(&serde_json::from_str(stamp).ok()?)?);
+                file.begin_again(stamp_of(&serde_json::from_str(stamp).ok()?)?);
             }
             "done" => {
                 let mut number = || words.next()?.parse().ok();

@@ -133,13 +133,13 @@ impl FetchPlan {
         let mut left = self.left()?;
         let (mut report, mut files) = (FetchReport::default(), Vec::new());
         for file in &self.wanted.files {
-            let earlier = left.files.remove(&file.name);
-            let known = earlier.is_some();
-            let earlier = earlier.filter(|earlier| earlier.stamp == file.object.stamp);
-            if known && earlier.is_none() {
-                report.begun_again.push(file.name.clone());
+            let stamp = &file.object.stamp;
+            let mut earlier = left.files.remove(&file.name).unwrap_or_else(|| Earlier::new(stamp.clone()));
+            if earlier.stamp != *stamp {
+                earlier.begin_again(stamp.clone());
+                report.begun_again.extend((file.part != WantedPart::Description).then(|| file.name.clone()));
             }
-            files.push(earlier.unwrap_or_else(|| Earlier::new(file.object.stamp.clone())));
+            files.push(earlier);
         }
         report.left = left.files.into_values().filter_map(|earlier| earlier.placed).collect();
         report.left.sort();
@@ -160,11 +160,23 @@ impl FetchPlan {
             if !complete && file.part != WantedPart::Description {
                 expected = expected.saturating_add(file.bytes());
                 needed = needed.saturating_add(file.bytes().saturating_sub(bytes_of(file, earlier)));
-                let earlier = Earlier { done: None, placed: None, ..earlier.clone() };
+                let earlier = Earlier { done: None, ..earlier.clone() };
                 todo.push_back(FileJob::new(index, file.clone(), earlier));
             }
         }
         check_space(folder, needed)?;
+        if let Some(file) = self.wanted.files.iter().find(|file| file.part == WantedPart::Description)
+            && !todo.is_empty()
+        {
+            // The folder is no data set until all is there.
+            let path = folder.join(&file.name);
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::from(e).in_file(&path).into());
+                }
+                _ => {}
+            }
+        }
         (progress.expect)(expected);
         let run = Arc::new(FetchRun {
             folder: folder.clone(),

@@ -131,10 +131,11 @@ pub(super) fn place_all(
     } else {
         wanted.files.iter().map(|file| Some(file.name.clone())).collect()
     };
+    take_back(run, wanted, files, &names)?;
     for (index, ((file, earlier), name)) in wanted.files.iter().zip(files.iter_mut()).zip(names).enumerate() {
         let Some(name) = name.filter(|_| file.part != WantedPart::Description) else { continue };
         let ready = hidden(&run.folder, &file.name, "ready");
-        if earlier.placed.is_none() {
+        if earlier.placed.as_ref() != Some(&name) {
             run.journal.placed(index, &name)?;
             earlier.placed = Some(name.clone());
         }
@@ -146,6 +147,38 @@ pub(super) fn place_all(
     sync_folder(&run.folder).map_err(|e| Error::from(e).in_file(&run.folder))?;
     if let Some(data_set) = &wanted.data_set {
         describe(run, data_set, wanted, files)?;
+    }
+    Ok(())
+}
+
+/// Moves the files whose names change back to the hidden folder, before any other file gets one of these names, and removes files of shards that have no
+/// selected records now: an object was replaced since an earlier run.
+fn take_back(
+    run: &FetchRun,
+    wanted: &Wanted,
+    files: &mut [Earlier],
+    names: &[Option<String>],
+) -> Result<(), ToolsError> {
+    for (k, (file, name)) in wanted.files.iter().zip(names).enumerate() {
+        let Some(old) = files.get(k).and_then(|earlier| earlier.placed.clone()) else { continue };
+        if name.as_ref() == Some(&old) || file.part == WantedPart::Description {
+            continue;
+        }
+        let (path, ready) = (run.folder.join(&old), hidden(&run.folder, &file.name, "ready"));
+        // A run that was killed may have given the name to another file.
+        let is_own = files.iter().filter(|earlier| earlier.placed.as_ref() == Some(&old)).count() == 1;
+        if is_own && path.exists() {
+            let moved = match name {
+                Some(_) if ready.exists() => fs::remove_file(&path),
+                Some(_) => fs::create_dir_all(ready.parent().unwrap_or(&ready))
+                    .and_then(|()| fs::rename(&path, &ready)),
+                None => fs::remove_file(&path),
+            };
+            moved.map_err(|e| Error::from(e).in_file(&path))?;
+        }
+        if let Some(earlier) = files.get_mut(k).filter(|_| name.is_none()) {
+            earlier.placed = None;
+        }
     }
     Ok(())
 }

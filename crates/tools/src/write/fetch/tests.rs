@@ -415,6 +415,37 @@ fn selected_records_are_a_new_set() {
 }
 
 #[test]
+fn a_replaced_object_changes_the_names_of_a_new_set() {
+    let case = Case::new();
+    case.memory.set(NAMES[1], shard(30..50));
+    let mut options = case.options();
+    options.filter = Some("label in 3, 33, 53, 103".parse().unwrap());
+    let names = |n: usize| (0..n).map(|k| format!("x-{k:05}-of-{n:05}.tfrecord")).collect::<Vec<_>>();
+    let files = || case.files().into_iter().filter(|name| !name.starts_with('.')).collect::<Vec<_>>();
+    let found = || labels(&DatasetOptions::new().index(IndexMode::Memory).open(case.folder()).unwrap());
+    for (shards, expected) in [
+        ([shard(0..10), shard(30..50), shard(50..70)], vec![3, 33, 53]),
+        ([shard(7..9), shard(30..50), shard(50..70)], vec![33, 53]),
+        ([shard(7..9), shard(8..9), shard(50..70)], vec![53]),
+        ([shard(0..10), shard(100..110), shard(50..70)], vec![3, 103, 53]),
+        ([shard(0..10), shard(30..33), shard(50..70)], vec![3, 53]),
+    ] {
+        for (name, bytes) in NAMES.iter().zip(shards) {
+            if case.memory.state().objects[&format!("mem://b/{name}")].0 != bytes {
+                case.memory.set(name, bytes);
+            }
+        }
+        // It fails once, and the folder is not that of something else then.
+        case.memory.fail(NAMES[1], Fault::Broken(0), 1);
+        let _ = case.run(&options);
+        assert_eq!(case.run(&options).unwrap().records as usize, expected.len());
+        assert_eq!((files(), found()), (names(expected.len()), expected));
+        case.memory.state().faults.clear();
+        assert_eq!(case.run(&options).unwrap().requests, 0);
+    }
+}
+
+#[test]
 fn compressed_shards_are_checked_too() {
     let case = Case::new();
     let gz = case.dir.path().join("gz");

@@ -184,7 +184,7 @@ impl FileJob {
     /// I/O errors of the journal.
     pub(super) fn begin_again(&mut self, run: &FetchRun, object: Object) -> Result<()> {
         run.journal.again(self.index, &object.stamp)?;
-        self.earlier = Earlier::new(object.stamp.clone());
+        self.earlier.begin_again(object.stamp.clone());
         self.object = object;
         (self.source, self.next, self.cursor) = (None, 0, 0);
         if let Some(part) = &self.part {
