@@ -71,7 +71,7 @@ test:
 	$(CARGO) test -p tfseek-cli --features remote --test remote
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
-		set -x; $(CARGO) deny check bans licenses sources; \
+		set -x; $(CARGO) deny --workspace check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
 	@$(MAKE) --no-print-directory public-api
 	@env -u PYO3_NO_PYTHON -u PYO3_BUILD_EXTENSION_MODULE $(MAKE) --no-print-directory python
