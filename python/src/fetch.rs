@@ -9,10 +9,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tfseek::Filter;
+use tfseek_tools::ToolsError;
 use tfseek_tools::fetch::{FetchOptions, FetchPlan, FetchReport};
-use tfseek_tools::{ToolsError, WriteProgress};
 
 /// Copies objects to a folder, and returns the report. `tfseek.fetch` calls it and has the documentation.
 #[pyfunction]
@@ -34,12 +33,7 @@ pub(crate) fn fetch<'py>(
     options.keep_damaged = argument(arguments, "keep_damaged")?;
     let progress = Progress::new(py, progress, "fetching", Unit::Bytes)?;
     let report = wait::run(py, progress, move |call| {
-        let (expecting, advance) = (Arc::clone(call), call.callback());
-        let callbacks = WriteProgress {
-            expect: Arc::new(move |bytes| expecting.expect(Some(bytes))),
-            advance: Arc::new(advance),
-        };
-        Ok(FetchPlan::new(&options).and_then(|plan| plan.run(&callbacks)))
+        Ok(FetchPlan::new(&options).and_then(|plan| plan.run(&call.of_writing())))
     })?;
     let FetchReport {
         files,

@@ -15,7 +15,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::{Compression, Damage, Warning};
-use tfseek_tools::WriteProgress;
 use tfseek_tools::reshard::{
     self as tools, OrderOptions, ReshardOptions, ReshardSet, ShardCount, SplitOptions,
 };
@@ -167,12 +166,7 @@ pub(crate) fn reshard(
             options.records = Some(decodes?);
         }
         let warning = skipped.1.map(|first| Warning::payloads_skipped(&first, skipped.0));
-        let (expecting, advance) = (Arc::clone(call), call.callback());
-        let callbacks = WriteProgress {
-            expect: Arc::new(move |bytes| expecting.expect(Some(bytes))),
-            advance: Arc::new(advance),
-        };
-        Ok((tools::reshard(&opened, &options, &callbacks), warning))
+        Ok((tools::reshard(&opened, &options, &call.of_writing()), warning))
     })?;
     let report = report.map_err(|e| failure(py, e))?;
     warning::raise(py, warning.as_slice())?;

@@ -16,6 +16,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use tfseek_tools::WriteProgress;
 
 /// Interval between checks for signals.
 pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -97,6 +98,15 @@ impl CallState {
         move |bytes| {
             call.done.fetch_add(bytes, Relaxed);
             if call.cancelled.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+
+    /// Returns the progress callbacks for files that are written.
+    pub(crate) fn of_writing(self: &Arc<Self>) -> WriteProgress {
+        let expecting = Arc::clone(self);
+        WriteProgress {
+            expect: Arc::new(move |bytes| expecting.expect(Some(bytes))),
+            advance: Arc::new(self.callback()),
         }
     }
 

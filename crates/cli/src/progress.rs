@@ -6,6 +6,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
+use tfseek_tools::WriteProgress;
 
 /// Returns a bar of `bytes` bytes, or a hidden one.
 pub(crate) fn bytes(global: &GlobalArgs, label: &'static str, bytes: u64) -> ProgressBar {
@@ -60,6 +62,15 @@ pub(crate) fn callback(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + C
             bar.inc(bytes);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Returns the callbacks for files that are written, which set the length of a bar of bytes and advance it.
+pub(crate) fn of_writing(bar: &ProgressBar) -> WriteProgress {
+    let expected = bar.clone();
+    WriteProgress {
+        expect: Arc::new(move |bytes| expected.set_length(bytes)),
+        advance: Arc::new(callback(bar)),
     }
 }
 

@@ -570,7 +570,7 @@ fn killed(bytes: usize, after: std::ops::Range<u64>) -> usize {
         let _ = child.kill();
         let ran = Ran::of(child.wait_with_output().unwrap());
         if ran.code == 0 {
-            // What the journal named was not requested.
+            // Pieces that the journal named were not requested.
             let total = large.len().div_ceil(8 << 20) + 1;
             assert!(served.server.counts().gets as usize <= total - before, "{}", ran.err);
             break;

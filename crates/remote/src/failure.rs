@@ -79,7 +79,7 @@ impl RequestFailure {
     }
 }
 
-/// What is known of a server.
+/// The answers of a server so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     /// Set once it has answered.

@@ -1,4 +1,4 @@
-//! Which requests are slow, by the last hundred.
+//! Slow requests, compared with the last hundred.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -166,7 +166,7 @@ impl SetFolder {
     pub(crate) fn find(&self, relative: impl AsRef<Path>) -> Result<Option<EntryKind>> {
         let path = self.join(relative);
         let Some(store) = &self.store else {
-            // What cannot be accessed does not exist.
+            // A path that cannot be accessed does not exist.
             return Ok(Some(EntryKind::of(&path)).filter(|kind| !matches!(kind, EntryKind::Failed(_))));
         };
         let url = path.to_string_lossy();

@@ -11,11 +11,10 @@ use crate::text::count;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tfseek::error::IndexError;
 use tfseek::{ErrorKind, Filter};
 use tfseek_tools::fetch::{FetchEstimate, FetchOptions, FetchPlan, FetchReport};
-use tfseek_tools::{FetchReason, ToolsError, WriteProgress};
+use tfseek_tools::{FetchReason, ToolsError};
 
 /// The rate that `--dry-run` assumes, in bytes a second: a link of 1 Gb/s.
 const RATE: u64 = 125_000_000;
@@ -71,12 +70,7 @@ pub(crate) fn run(args: &FetchArgs, global: &GlobalArgs, console: &mut Console) 
         return print_estimate(plan.estimate().map_err(failure)?, args, global, console);
     }
     let bar = progress::bytes(global, "fetching", 1);
-    let (expected, advanced) = (bar.clone(), progress::callback(&bar));
-    let callbacks = WriteProgress {
-        expect: Arc::new(move |bytes| expected.set_length(bytes)),
-        advance: Arc::new(advanced),
-    };
-    let report = plan.run(&callbacks);
+    let report = plan.run(&progress::of_writing(&bar));
     bar.finish_and_clear();
     print(&report.map_err(failure)?, args, global, console)
 }

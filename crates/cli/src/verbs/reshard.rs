@@ -17,7 +17,7 @@ use tfseek::Filter;
 use tfseek_tools::reshard::{
     self, OrderOptions, ReshardOptions, ReshardReport, ReshardSet, ShardCount, SplitOptions,
 };
-use tfseek_tools::{OutputConflict, ToolsError, WriteProgress, sizes};
+use tfseek_tools::{OutputConflict, ToolsError, sizes};
 
 /// Explanation of the outputs of `tfseek reshard`.
 pub(crate) const AFTER_RESHARD: &str = "\
@@ -122,12 +122,7 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
     let mut skipped = SkippedErrors::default();
     options.records = dataset::subset(&dataset, which, args.payload, &mut skipped, global, console)?;
     let bar = progress::bytes(global, "resharding", 1);
-    let (expected, advanced) = (bar.clone(), progress::callback(&bar));
-    let callbacks = WriteProgress {
-        expect: Arc::new(move |bytes| expected.set_length(bytes)),
-        advance: Arc::new(advanced),
-    };
-    let report = reshard::reshard(&dataset, &options, &callbacks);
+    let report = reshard::reshard(&dataset, &options, &progress::of_writing(&bar));
     bar.finish_and_clear();
     let report = report.map_err(failure)?;
     print(&report, args, global, console)?;

@@ -6,16 +6,16 @@ use super::wanted::WantedPart;
 use super::worker::{SharedWorker, Worker, hidden};
 use crate::error::{FetchReason, ToolsError};
 use crate::work::KindedStream;
+use crate::write::reshard::sets::sync_folder;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tfseek::filter::RecordFilter;
 use tfseek::io::{Existing, bare_url};
 use tfseek::stream::StreamOptions;
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, Damage, Error, Filter, Result, Writer};
+use tfseek::{Damage, Error, Filter, Result, Writer};
 
 /// Treatment of the records of a file.
 #[derive(Clone)]
@@ -75,11 +75,10 @@ pub(super) fn fetch_file(worker: &SharedWorker, options: &CheckOptions) -> Resul
             Checked::Failed(e) => return Err(e),
             Checked::Damaged(e) if !fetched_twice => {
                 fetched_twice = true;
-                // Of a compressed file the place of the damage is not known.
-                let is_plain = options.is_plain(&locked);
-                let from = e.location().offset.filter(|_| is_plain).unwrap_or(0);
                 if let Some(job) = locked.current() {
-                    job.drop_pieces(from);
+                    // In a compressed file the place of the damage is not known.
+                    let from = e.location().offset.filter(|_| !job.wanted.is_compressed());
+                    job.drop_pieces(from.unwrap_or(0));
                     job.rewind();
                 }
             }
@@ -91,7 +90,7 @@ pub(super) fn fetch_file(worker: &SharedWorker, options: &CheckOptions) -> Resul
                 locked.forget();
                 match taken {
                     Checked::Sound(done) => {
-                        complete(&mut locked, &CheckOptions { keep_damaged: true, ..options.clone() }, done)?;
+                        complete(&mut locked, options, done)?;
                     }
                     Checked::Damaged(e) | Checked::Failed(e) => return Err(e),
                 }
@@ -109,14 +108,6 @@ pub(super) fn fetch_file(worker: &SharedWorker, options: &CheckOptions) -> Resul
     Ok(ended)
 }
 
-impl CheckOptions {
-    /// Returns true if the first file has an extension of uncompressed files.
-    fn is_plain(&self, worker: &Worker) -> bool {
-        let name = worker.first().map_or("", |job| &*job.wanted.name);
-        Compression::of_name(name).0 == Compression::None
-    }
-}
-
 /// Reads the first file of a thread: its pieces are fetched, and its records are checked and selected. With `skip` damaged records do not count.
 fn check(
     worker: &SharedWorker,
@@ -124,10 +115,11 @@ fn check(
     filter: Option<&mut RecordFilter>,
     skip: bool,
 ) -> Checked {
-    let Some((part, name, url, run)) = worker.lock().begin() else {
+    let Some((wanted, run)) = worker.lock().begin() else {
         return Checked::Failed(tfseek::ErrorKind::Cancelled.into());
     };
-    let result = match &part {
+    let url = bare_url(&wanted.object.url);
+    let result = match &wanted.part {
         WantedPart::File | WantedPart::Description => drain(worker),
         WantedPart::Shard => open(worker, options, &url, skip).and_then(|mut stream| {
             while stream.next()?.is_some() {}
@@ -137,14 +129,14 @@ fn check(
             Ok(Done { records, selected: records, bytes: 0 })
         }),
         WantedPart::Records(ranges) => {
-            let ready = hidden(&run.folder, &name, "ready");
+            let ready = hidden(&run.folder, &wanted.name, "ready");
             open(worker, options, &url, skip).and_then(|stream| {
                 let ranges = ranges.as_deref();
                 select(stream, ranges, filter, &ready)
             })
         }
     };
-    // What stopped the reader is the reason, not that it stopped.
+    // The reader's own error is the reason, if there is one.
     let failed = worker.lock().take_failure();
     match (failed, result) {
         (Some(e), _) => Checked::Failed(e),
@@ -284,14 +276,6 @@ pub(super) fn place(folder: &Path, ready: &Path, name: &str) -> Result<()> {
     rename().map_err(|e| Error::from(e).in_file(&path))
 }
 
-/// Writes the names in a folder to the disk, where the system can.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    match cfg!(unix) {
-        true => fs::File::open(folder)?.sync_all(),
-        false => Ok(()),
-    }
-}
-
 /// Merges what the conditions of two threads know of the records.
 pub(super) fn merged(all: Option<RecordFilter>, one: Option<RecordFilter>) -> Option<RecordFilter> {
     match (all, one) {
@@ -300,15 +284,5 @@ pub(super) fn merged(all: Option<RecordFilter>, one: Option<RecordFilter>) -> Op
             Some(all)
         }
         (all, one) => all.or(one),
-    }
-}
-
-impl Worker {
-    /// Begins to read the first file. Returns what is wanted of it, its name, its URL and the state of the fetch.
-    fn begin(&mut self) -> Option<(WantedPart, String, String, Arc<super::worker::FetchRun>)> {
-        let run = self.run.clone();
-        let job = self.current()?;
-        job.rewind();
-        Some((job.wanted.part.clone(), job.wanted.name.clone(), bare_url(&job.object.url), run))
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tfseek::frame::OVERHEAD;
 use tfseek::io::{Object, Store};
 use tfseek::paths::has_extension;
-use tfseek::{DatasetOptions, Error, Filter};
-use tfseek_tfds::{Builder, BuilderOptions, CopySource, DatasetInfo, SetMetadata, WrittenSplit};
+use tfseek::{Error, Filter};
+use tfseek_tfds::{CopySource, DatasetInfo, Features, SetMetadata, WrittenSplit};
 
 /// Maximum size of a description in bytes.
 const MAX_INFO: u64 = 8 << 20;
@@ -26,7 +26,7 @@ pub(super) struct DataSet {
     is_whole: bool,
     /// True if shards are left out, so that the others get other names.
     pub(super) is_new_set: bool,
-    /// The description as it is in the store.
+    /// The description as it is in the store, if all is wanted.
     info: Vec<u8>,
 }
 
@@ -55,8 +55,6 @@ impl DataSet {
         };
         let Some(source) = source else { return Ok(None) };
         let folder = source.metadata().folder().to_string_lossy().into_owned();
-        let info_url = format!("{folder}/{}", DatasetInfo::FILE_NAME);
-        let info = listed.small(&info_url, MAX_INFO)?.map(|(bytes, _)| bytes.to_vec()).unwrap_or_default();
         let wanted = wanted_ranges(&source, split)?;
         let mut files = Vec::new();
         for (path, _) in source.metadata().other_files()? {
@@ -97,15 +95,18 @@ impl DataSet {
         };
         let is_new_set = files.iter().any(|file| matches!(file.part, WantedPart::Records(_)))
             || splits.iter().any(has_fewer);
+        let mut info = Vec::new();
+        if is_whole {
+            let url = format!("{folder}/{}", DatasetInfo::FILE_NAME);
+            info = listed.small(&url, MAX_INFO)?.map(|(bytes, _)| bytes.to_vec()).unwrap_or_default();
+        }
         Ok(Some((DataSet { source, splits, is_whole, is_new_set, info }, files)))
     }
 
     /// Returns a condition that knows the names of the classes.
     pub(super) fn filter(&self, store: &Arc<NotedStore>, filter: &Filter) -> Result<Filter, ToolsError> {
-        let dataset = DatasetOptions::new().store(store.clone());
-        let options = BuilderOptions { dataset, ..BuilderOptions::default() };
-        let builder = Builder::open_records(self.source.metadata().folder(), &options)?;
-        let (features, _) = builder.read_features()?;
+        let store: Arc<dyn Store> = store.clone();
+        let (features, _) = Features::read(self.source.metadata().folder(), Some(&store))?;
         Ok(features.filter(filter)?)
     }
 

@@ -88,7 +88,7 @@ fn a_whole_data_set_is_the_same() {
     }
     assert!(here("dataset_info.json") == INFO.as_bytes() && here("features.json") == FEATURES.as_bytes());
     assert_eq!(splits_of(&case.dir.path().join("all")).len(), 2);
-    // Of the folder above it is the split of the highest version.
+    // The folder above stands for its highest version.
     case.memory.requests();
     assert_eq!(run(&case.options(None, "all")).unwrap().requests, 0);
     assert!(case.memory.requests().is_empty());

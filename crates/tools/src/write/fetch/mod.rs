@@ -126,7 +126,7 @@ impl FetchPlan {
     /// second replacement of an object; I/O errors. What arrived before stays for the next run.
     pub fn run(&self, progress: &WriteProgress) -> Result<FetchReport, ToolsError> {
         let folder = &self.options.folder;
-        // What is refused changes nothing.
+        // A fetch that is refused changes nothing.
         self.left()?;
         fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder))?;
         let lock = FolderLock::take(folder)?;

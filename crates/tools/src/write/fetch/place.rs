@@ -1,6 +1,6 @@
 //! The folder of a fetch: what it may have, its lock, and the names of its files.
 
-use super::check::{place, sync_folder};
+use super::check::place;
 use super::data_set::DataSet;
 use super::journal::{Done, Earlier, FetchRequest, HIDDEN, Left};
 use super::plan::Wanted;
@@ -9,6 +9,7 @@ use super::worker::{FetchRun, hidden};
 use crate::error::{FetchReason, ToolsError};
 use crate::write::reshard::limits::disk_space;
 use crate::write::reshard::names::OutPattern;
+use crate::write::reshard::sets::sync_folder;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};

@@ -14,7 +14,7 @@ use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp};
 use tfseek::{Compression, DatasetOptions, IndexMode, error::IndexError};
 use tfseek_testkit::labelled::{labels, shard};
 
-/// What happens to a request.
+/// A fault of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
     /// This bit of the object is another one.

@@ -6,8 +6,8 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
-use tfseek::Result;
 use tfseek::io::{Listing, Object, Region, Source, Stamp, Store, bare_url};
+use tfseek::{Compression, Result};
 
 /// An object that is wanted.
 #[derive(Clone, Debug)]
@@ -34,6 +34,11 @@ pub(super) enum WantedPart {
 }
 
 impl WantedFile {
+    /// Returns true if the name is that of a compressed file.
+    pub(super) fn is_compressed(&self) -> bool {
+        Compression::of_name(&self.name).0 != Compression::None
+    }
+
     /// Returns the number of bytes that will be read, as far as it is known.
     pub(super) fn bytes(&self) -> u64 {
         let size = self.object.stamp.size;

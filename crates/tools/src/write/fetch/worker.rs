@@ -229,9 +229,12 @@ impl Worker {
         self.queue.front_mut()
     }
 
-    /// Returns the file that is being read.
-    pub(super) fn first(&self) -> Option<&FileJob> {
-        self.queue.front()
+    /// Begins to read the first file from its start. Returns it, and the state of the fetch.
+    pub(super) fn begin(&mut self) -> Option<(WantedFile, Arc<FetchRun>)> {
+        let run = self.run.clone();
+        let job = self.current()?;
+        job.rewind();
+        Some((job.wanted.clone(), run))
     }
 
     /// Takes a file that no thread has.
