@@ -70,12 +70,19 @@ pub(super) struct FileJob {
     next: u64,
     cursor: u64,
     announced: BTreeSet<u64>,
+    /// The next piece to fetch before the pieces of earlier runs are read. `None` if no earlier run wrote one.
+    fill: Option<u64>,
+    /// The pieces that were fetched so and are not read yet.
+    filled: BTreeSet<u64>,
 }
 
 impl FileJob {
     pub(super) fn new(index: usize, wanted: WantedFile, earlier: Earlier) -> FileJob {
-        let (object, announced) = (wanted.object.clone(), BTreeSet::new());
-        FileJob { index, wanted, object, earlier, source: None, part: None, next: 0, cursor: 0, announced }
+        let object = wanted.object.clone();
+        let fill = (!earlier.pieces.is_empty()).then_some(0);
+        let (announced, filled) = (BTreeSet::new(), BTreeSet::new());
+        let (source, part, next, cursor) = (None, None, 0, 0);
+        FileJob { index, wanted, object, earlier, source, part, next, cursor, announced, fill, filled }
     }
 
     /// Returns the bytes of a piece. `None` after the last one.
@@ -94,6 +101,25 @@ impl FileJob {
             let range = self.range(piece).filter(|range| range.start < end)?;
             self.cursor = piece.saturating_add(1);
             if !self.earlier.pieces.contains_key(&piece) {
+                return Some((piece, range));
+            }
+        }
+    }
+
+    /// Returns the next missing piece of a file that an earlier run began.
+    ///
+    /// The missing pieces come first. A run that is killed early has then fetched some, however many there are to check.
+    fn next_to_fill(&mut self) -> Option<(u64, Range<u64>)> {
+        let end = self.wanted.bytes();
+        loop {
+            let piece = self.fill?;
+            let Some(range) = self.range(piece).filter(|range| range.start < end) else {
+                self.fill = None;
+                return None;
+            };
+            self.fill = piece.checked_add(1);
+            if !self.earlier.pieces.contains_key(&piece) {
+                self.filled.insert(piece);
                 return Some((piece, range));
             }
         }
@@ -186,7 +212,8 @@ impl FileJob {
         run.journal.again(self.index, &object.stamp)?;
         self.earlier.begin_again(object.stamp.clone());
         self.object = object;
-        (self.source, self.next, self.cursor) = (None, 0, 0);
+        (self.source, self.next, self.cursor, self.fill) = (None, 0, 0, None);
+        self.filled.clear();
         if let Some(part) = &self.part {
             part.set_len(0).map_err(|e| Error::from(e).in_file(&run.part(&self.wanted.name)))?;
         }
@@ -294,27 +321,40 @@ impl Worker {
     /// Returns the next piece of the first file. `None` at its end.
     fn next_piece(&mut self) -> Result<Option<Region>> {
         let run = self.run.clone();
-        run.check()?;
-        self.announce()?;
+        loop {
+            run.check()?;
+            self.announce()?;
+            let Some(job) = self.queue.front_mut() else { return Ok(None) };
+            let Some((piece, range)) = job.next_to_fill() else { break };
+            job.fetch(&run, piece, &range)?;
+            self.arrived(piece, &range)?;
+        }
         let Some(job) = self.queue.front_mut() else { return Ok(None) };
         let piece = job.next;
         let Some(range) = job.range(piece) else { return Ok(None) };
-        let len = range.end.saturating_sub(range.start);
-        let region = match job.kept(&run, piece, &range)? {
-            Some(region) => {
-                run.found.fetch_add(len, Relaxed);
-                region
-            }
-            None => job.fetch(&run, piece, &range)?,
+        let filled = job.filled.remove(&piece);
+        let (region, fetched) = match job.kept(&run, piece, &range)? {
+            Some(region) => (region, false),
+            None => (job.fetch(&run, piece, &range)?, true),
         };
         job.next = piece.saturating_add(1);
-        if job.announced.remove(&piece) {
+        if filled && !fetched {
+            return Ok(Some(region));
+        }
+        if !fetched {
+            run.found.fetch_add(range.end.saturating_sub(range.start), Relaxed);
+        }
+        self.arrived(piece, &range)?;
+        Ok(Some(region))
+    }
+
+    /// Counts a piece of the first file that is here now.
+    fn arrived(&mut self, piece: u64, range: &Range<u64>) -> Result<()> {
+        let len = range.end.saturating_sub(range.start);
+        if self.queue.front_mut().is_some_and(|job| job.announced.remove(&piece)) {
             self.ahead = self.ahead.saturating_sub(len);
         }
-        if (run.advance)(len).is_break() {
-            return Err(ErrorKind::Cancelled.into());
-        }
-        Ok(Some(region))
+        if (self.run.advance)(len).is_break() { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
     }
 }
 
