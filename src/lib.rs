@@ -144,6 +144,8 @@ pub mod schema;
 #[cfg(feature = "dataset")]
 mod sound;
 #[cfg(feature = "dataset")]
+pub mod steps;
+#[cfg(feature = "dataset")]
 pub mod stream;
 pub mod tensor;
 #[cfg(feature = "dataset")]

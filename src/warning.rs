@@ -98,6 +98,18 @@ pub enum Warning {
         /// Number of decompressed bytes of the compressed shards.
         inflated_bytes: u64,
     },
+    /// The tables of steps were not built, because more bytes would have to be scanned than the limit. Those of an episode are made at its first use.
+    StepsNotIndexed {
+        /// Path of the first shard.
+        path: PathBuf,
+        /// Number of bytes to scan.
+        bytes: u64,
+    },
+    /// Compressed shards have no files of tables of steps, so episodes are decompressed to count their steps.
+    CompressedSteps {
+        /// Path of the first such shard.
+        path: PathBuf,
+    },
 }
 
 /// A range of bytes without a sound record.
@@ -136,7 +148,8 @@ impl Warning {
     }
 
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`, `damage_skipped`,
-    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads` or `scattered_inflation`.
+    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `steps_not_indexed` or
+    /// `compressed_steps`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
@@ -149,6 +162,8 @@ impl Warning {
             Warning::LongBlocks { .. } => "long_blocks",
             Warning::ScatteredReads { .. } => "scattered_reads",
             Warning::ScatteredInflation { .. } => "scattered_inflation",
+            Warning::StepsNotIndexed { .. } => "steps_not_indexed",
+            Warning::CompressedSteps { .. } => "compressed_steps",
         }
     }
 
@@ -162,7 +177,9 @@ impl Warning {
             | Warning::PayloadsSkipped { path, .. }
             | Warning::TornTail { path, .. }
             | Warning::OtherNames { path, .. }
-            | Warning::LongBlocks { path, .. } => Some(path),
+            | Warning::LongBlocks { path, .. }
+            | Warning::StepsNotIndexed { path, .. }
+            | Warning::CompressedSteps { path } => Some(path),
             Warning::ScatteredReads { .. } | Warning::ScatteredInflation { .. } => None,
         }
     }
@@ -247,6 +264,16 @@ impl fmt::Display for Warning {
                 f,
                 "a global order over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes from \
                  the checkpoint before it; a block order decompresses them once per window, and unpacked shards need no decompression"
+            ),
+            Warning::StepsNotIndexed { bytes, .. } => write!(
+                f,
+                "the tables of steps are not built, because that scans {bytes} bytes: each episode is read whole at its first use; `tfseek index \
+                 --steps` scans them once, which takes about {} at 1 GB/s",
+                Count((*bytes / 1_000_000_000).max(1), "second")
+            ),
+            Warning::CompressedSteps { .. } => f.write_str(
+                "a compressed shard has no file of step tables, so all episodes are decompressed to count their steps; `tfseek unpack` makes \
+                 files that need none",
             ),
         }
     }

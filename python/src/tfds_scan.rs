@@ -86,6 +86,7 @@ impl NestedSpec {
             encoded: EncodedPictures::All,
             missing_none: true,
             batch_steps: true,
+            ..DecodeOptions::default()
         };
         Converter::of_features(&self.features, &decode, &options)
     }

@@ -6,14 +6,14 @@ use super::dataset::DatasetColumn;
 use super::feature::FeatureColumn;
 use super::known::KnownFeatures;
 use super::left_out::Undecoded;
-use super::scan::{ColumnScan, for_each_record, header_for, header_in_memory};
+use super::scan::ColumnScan;
 use super::store::{ColumnSearch, save, search};
-use crate::dataset::Dataset;
 use crate::dataset::shard::ShardFile;
+use crate::dataset::{Dataset, for_each_record};
 use crate::error::{Build, Error, IndexError, Result};
 use crate::index::{
-    IndexOptions, NamedShard, Obtained, ProgressCallback, Save, SearchResult, ShardFiles, Work, build_advice,
-    obtain, refused_file,
+    CompanionShard, IndexOptions, NamedShard, Obtained, ProgressCallback, Save, SearchResult, ShardFiles,
+    Work, build_advice, header_for, header_in_memory, obtain, refused_file,
 };
 use crate::io::Stamp;
 use crate::order::Subset;
@@ -208,11 +208,11 @@ impl Dataset {
             if !options.reads_indexes() || !shard.is_file() {
                 return Ok(None);
             }
-            let found =
-                search(shard.path(), (feature, false), index, stamp.as_ref(), options, |file, reason| {
-                    warnings.push(refused_file(file, reason));
-                });
-            let ColumnSearch::Column(column) = found else { return Ok(None) };
+            let of = CompanionShard { path: shard.path(), index, stamp: stamp.as_ref() };
+            let found = search(&of, (feature, false), options, |file, reason| {
+                warnings.push(refused_file(file, reason));
+            });
+            let ColumnSearch::Found(column) = found else { return Ok(None) };
             load(&column, feature, shard)?;
             columns.push(column);
         }
@@ -310,7 +310,8 @@ impl ShardFiles for ColumnFiles<'_> {
             if !reads {
                 return ColumnSearch::Missing(None);
             }
-            search(shard.path(), (feature, self.counts), index, stamp.as_ref(), options, |file, reason| {
+            let of = CompanionShard { path: shard.path(), index, stamp: stamp.as_ref() };
+            search(&of, (feature, self.counts), options, |file, reason| {
                 warnings.push(refused_file(file, reason));
             })
         });
@@ -381,12 +382,12 @@ impl ShardFiles for ColumnFiles<'_> {
         let (mut columns, mut unsaved) = (Vec::with_capacity(search.len()), Vec::new());
         for (k, found) in search.into_iter().enumerate() {
             let (column, new) = match found {
-                ColumnSearch::Column(column) if self.columns.classes => {
+                ColumnSearch::Found(column) if self.columns.classes => {
                     let with = column.with_classes()?;
                     let new = with.has_classes() != column.has_classes();
                     (with, new)
                 }
-                ColumnSearch::Column(column) => (column, false),
+                ColumnSearch::Found(column) => (column, false),
                 ColumnSearch::Missing(_) => (built.next().ok_or(IndexError::Missing)?, true),
             };
             if (new || required) && writes {

@@ -3,43 +3,12 @@
 use super::build::ColumnBuilder;
 use super::feature::FeatureColumn;
 use super::left_out::Undecoded;
-use crate::dataset::Dataset;
 use crate::error::{At, Result};
 use crate::example::Feature;
-use crate::frame::OVERHEAD;
-use crate::index::{CHECKED, Index, IndexHeader, REPORT, Work};
-use crate::io::{Region, Stamp};
-use crate::policy::{Damage, Verify};
+use crate::index::IndexHeader;
+use crate::io::Region;
+use crate::policy::Damage;
 use crate::record::Record;
-
-/// Calls `f` with each of the records `ids` of shard `s`, in that order, or with the error of reading it. Verifies payloads, regardless of the
-/// dataset's options.
-#[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
-pub(super) fn for_each_record(
-    dataset: &Dataset,
-    s: usize,
-    ids: impl Iterator<Item = u64> + Clone,
-    work: &Work,
-    mut f: impl FnMut(u64, Result<Record<'_>>) -> Result<()>,
-) -> Result<()> {
-    let (start, shard) = (dataset.set().starts()[s], &dataset.files()[s]);
-    let (mut numbers, mut seen) = (ids.clone(), 0);
-    let mut each = |record: Result<Record<'_>>| {
-        seen += record.as_ref().map_or(0, |record| record.payload().len() + OVERHEAD) as u64;
-        if seen >= REPORT as u64 {
-            work.report(std::mem::take(&mut seen))?;
-        }
-        numbers.next().map_or(Ok(()), |i| f(i, record))
-    };
-    if shard.can_borrow() {
-        for k in ids.map(|i| shard.first() + (i - start)) {
-            each(shard.locate(k).and_then(|span| shard.borrow(k, span, Verify::Payload)))?;
-        }
-    } else {
-        dataset.set().read_runs(ids, Verify::Payload, &mut each)?;
-    }
-    work.report(seen)
-}
 
 /// The columns of several features during the scan of one shard. It takes all records in order.
 pub(super) struct ColumnScan<'f> {
@@ -114,22 +83,4 @@ impl<'f> ColumnScan<'f> {
         };
         Ok((self.features.into_iter().map(column).collect::<Result<_>>()?, self.undecoded))
     }
-}
-
-/// Returns the header of columns that can be saved. Size and time are those of the shard during the scan, and the rest of the
-/// identity is that of the index in use. `None` if the two contradict each other.
-pub(crate) fn header_for(index: &Index, stamp: Option<&Stamp>) -> Option<IndexHeader> {
-    let known = *index.header();
-    let header = IndexHeader {
-        data_size: stamp?.size,
-        mtime_ns: stamp?.mtime_ns(),
-        flags: known.flags | CHECKED,
-        ..known
-    };
-    header.check().is_ok().then_some(header)
-}
-
-/// Returns the header of columns that stay in memory.
-pub(crate) fn header_in_memory(index: &Index) -> IndexHeader {
-    IndexHeader { flags: index.header().flags | CHECKED, ..*index.header() }
 }

@@ -5,10 +5,9 @@
 use super::feature::FeatureColumn;
 use crate::error::Result;
 use crate::index::{
-    CHECKED, Index, IndexHeader, IndexOptions, Save, candidates, hex128, open_file, save_required,
-    save_somewhere,
+    CompanionReasons, CompanionSearch, CompanionShard, IndexOptions, Save, hex128, save_required,
+    save_somewhere, search_companion,
 };
-use crate::io::Stamp;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
@@ -33,78 +32,26 @@ fn ending(feature: &str, counts: bool) -> String {
 }
 
 /// The result of a search for a column file.
-#[derive(Debug)]
-pub(crate) enum ColumnSearch {
-    Column(FeatureColumn),
-    /// No usable column. If there was an unusable one, the reason.
-    Missing(Option<&'static str>),
-}
+pub(crate) type ColumnSearch = CompanionSearch<FeatureColumn>;
 
-/// Searches for the column of a shard in the folders of its index, in the same order: that of the values of a feature, or of their numbers.
-///
-/// Returns the first column that has the records of `index` and the size and time of `stamp`. `None` as the stamp means that the
-/// shard has changed since it was opened. If no column matches and the options trust columns, returns the first column that has the
-/// records of `index`.
+const REASONS: CompanionReasons = CompanionReasons {
+    invalid: "the column file is invalid",
+    other: "the column belongs to other records",
+    changed: "the shard's size or modification time has changed since the column was built",
+};
+
+/// Searches for the column of a shard in the folders of its index: that of the values of a feature, or of their numbers.
 pub(crate) fn search(
-    path: &Path,
+    shard: &CompanionShard<'_>,
     (feature, counts): (&str, bool),
-    index: &Index,
-    stamp: Option<&Stamp>,
     options: &IndexOptions,
-    mut refused: impl FnMut(&Path, &str),
+    refused: impl FnMut(&Path, &str),
 ) -> ColumnSearch {
-    let mut best = ColumnSearch::Missing(None);
-    for file in candidates(path, &ending(feature, counts), options) {
-        let column = match open_file(&file, options) {
-            Ok(None) => continue,
-            Ok(Some(opened)) => FeatureColumn::opened(opened, &file, feature, counts),
-            Err(reason) => Err(reason),
-        };
-        let column = match column {
-            Ok(column) => column,
-            Err(reason) => {
-                refused(&file, &reason);
-                best = best.or(ColumnSearch::Missing(Some("the column file is invalid")));
-                continue;
-            }
-        };
-        let known = column.header();
-        if identity(known) != identity(index.header()) {
-            best = best.or(ColumnSearch::Missing(Some("the column belongs to other records")));
-        } else if stamp.is_some_and(|stamp| fits(known, stamp)) {
-            return ColumnSearch::Column(column);
-        } else if options.trust_columns {
-            best = best.or(ColumnSearch::Column(column));
-        } else {
-            let why = "the shard's size or modification time has changed since the column was built";
-            best = best.or(ColumnSearch::Missing(Some(why)));
-        }
-    }
-    best
-}
-
-impl ColumnSearch {
-    /// Returns the better of two results: the first one if they are equal.
-    fn or(self, other: ColumnSearch) -> ColumnSearch {
-        match (&self, &other) {
-            (ColumnSearch::Missing(_), ColumnSearch::Column(_)) | (ColumnSearch::Missing(None), _) => other,
-            _ => self,
-        }
-    }
-}
-
-/// Returns true if a column of the records of a shard is one of the shard with this stamp. Without a time the fingerprints have decided.
-fn fits(known: &IndexHeader, stamp: &Stamp) -> bool {
-    match stamp.modified_ns {
-        Some(_) => stamp.has(known.data_size, known.mtime_ns),
-        None => stamp.size == known.data_size,
-    }
-}
-
-/// Returns the fields that a column shares with the index of its shard.
-fn identity(header: &IndexHeader) -> [u64; 6] {
-    let IndexHeader { n_records, indexed_end, stream_end, fp_head, fp_tail, flags, .. } = *header;
-    [n_records, indexed_end, stream_end, fp_head, fp_tail, (flags & !CHECKED).into()]
+    let open = |opened, file: &Path| {
+        let column = FeatureColumn::opened(opened, file, feature, counts)?;
+        Ok((*column.header(), column))
+    };
+    search_companion(shard, &ending(feature, counts), options, REASONS, open, |_, _| (), refused)
 }
 
 /// Saves a column as `save` requires, unless it is already in the target file. Returns the column in its file. If it stays in

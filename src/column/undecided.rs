@@ -3,9 +3,8 @@
 use super::known::KnownFeatures;
 use super::left_out::LeftOut;
 use super::obtain::ColumnOptions;
-use super::scan::for_each_record;
 use super::selection::Selection;
-use crate::dataset::{Dataset, ShardEntry};
+use crate::dataset::{Dataset, ShardEntry, for_each_record};
 use crate::error::{ErrorKind, Result};
 use crate::example::MessageKind;
 use crate::filter::{Filter, RecordFilter};

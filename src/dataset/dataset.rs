@@ -1,5 +1,6 @@
 //! The type [`Dataset`].
 
+use super::derived::DerivedRecords;
 use super::get_many::GetMany;
 use super::options::DatasetOptions;
 use super::prefetch;
@@ -85,6 +86,15 @@ impl Dataset {
         let warnings = datasets.clone().flat_map(|dataset| dataset.warnings().iter().cloned()).collect();
         let options = datasets.map(|dataset| dataset.index_options().clone()).next().unwrap_or_default();
         Ok(Dataset::new(set, warnings, options))
+    }
+
+    /// Returns a dataset of derived records. Options, warnings and the verification are those of the dataset that they are made of.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooMany`] for 2^64 records.
+    pub(crate) fn derived(records: Arc<dyn DerivedRecords>, of: &Dataset) -> Result<Dataset> {
+        let set = ShardSet::new(vec![ShardFile::derived(records)], of.set().verify())?;
+        Ok(Dataset::new(set, of.warnings().to_vec(), of.index_options().clone()))
     }
 
     /// Returns the records in these ranges of record numbers, one range after the other, as a dataset of its own. Its numbers are 0 for the first
@@ -214,8 +224,13 @@ impl Dataset {
     /// # Errors
     /// For a dataset opened from a pack, the errors of opening each shard.
     pub fn fingerprint(&self) -> Result<String> {
-        let indexes = self.files().iter().map(|file| file.index().cloned()).collect::<Result<Vec<_>>>()?;
-        let all = crate::index::dataset_fingerprint(&indexes);
+        let all = match self.files().iter().find_map(ShardFile::as_derived) {
+            Some(records) => records.fingerprint()?,
+            None => {
+                let indexes = self.files().iter().map(|file| file.index().cloned());
+                crate::index::dataset_fingerprint(&indexes.collect::<Result<Vec<_>>>()?)
+            }
+        };
         if self.files().iter().all(ShardFile::is_whole) {
             return Ok(all);
         }
@@ -230,9 +245,7 @@ impl Dataset {
     /// # Errors
     /// For a dataset opened from a pack, the errors of opening each shard.
     pub(crate) fn stored_bytes(&self) -> Result<u64> {
-        self.files()
-            .iter()
-            .try_fold(0u64, |sum, file| Ok(sum.saturating_add(file.share_of(file.index()?.stored_bytes()))))
+        self.files().iter().try_fold(0u64, |sum, file| Ok(sum.saturating_add(file.stored_bytes()?)))
     }
 
     /// Returns the number of decompressed bytes of the compressed shards, as far as it is known without opening shards.

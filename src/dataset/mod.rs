@@ -2,6 +2,7 @@
 
 #[expect(clippy::module_inception, reason = "the file that defines the type `Dataset`")]
 mod dataset;
+mod derived;
 mod get_many;
 mod inflated;
 mod iter;
@@ -10,6 +11,7 @@ mod open;
 mod options;
 pub(crate) mod prefetch;
 mod refresh;
+mod scan;
 mod segments;
 pub(crate) mod shard;
 mod shards;
@@ -17,7 +19,9 @@ mod shares;
 mod touch;
 
 pub use dataset::{Dataset, ShardEntry};
+pub(crate) use derived::DerivedRecords;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
+pub(crate) use scan::for_each_record;
 pub(crate) use segments::INFLATED_BYTES;
 pub(crate) use shards::{OrderBlocks, RecordLocation, ShardSet};

@@ -1,6 +1,7 @@
 //! Prefetching for [`GetMany`](super::GetMany) and the loader: records are requested from the sources of their shards, touched, and
 //! fetched.
 
+use super::derived::DerivedRecords;
 use super::shard::ShardFile;
 use super::shards::{RecordLocation, ShardSet};
 use super::touch::Loads;
@@ -196,17 +197,23 @@ pub(super) fn read_requested(
 
 /// Requests records from their sources.
 fn request(set: &ShardSet, records: &[Option<RecordLocation>]) {
-    by_shard(set, records, |source, ranges| source.want(ranges));
+    by_shard(set, records, |source, ranges| source.want(ranges), |derived, ids| derived.want(ids));
 }
 
 /// Withdraws the request of records.
 pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
-    by_shard(set, records, |source, ranges| source.forget(ranges));
+    by_shard(set, records, |source, ranges| source.forget(ranges), |derived, ids| derived.forget(ids));
 }
 
-/// Calls `f` for each shard with the byte ranges of its records, in the order of the records. At most [`MAX_RANGES`] records per call.
+/// Calls `f` for each shard with the byte ranges of its records, in the order of the records, and `derived` with the numbers of records that are
+/// made when they are read. At most [`MAX_RANGES`] records per call.
 #[expect(clippy::indexing_slicing, reason = "a chunk has at most `MAX_RANGES` records")]
-fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn Source, &[Range<u64>])) {
+fn by_shard(
+    set: &ShardSet,
+    records: &[Option<RecordLocation>],
+    f: impl Fn(&dyn Source, &[Range<u64>]),
+    derived: impl Fn(&dyn DerivedRecords, &[u64]),
+) {
     for records in records.chunks(MAX_RANGES) {
         let mut order = [(u32::MAX, 0); MAX_RANGES];
         let mut found = 0;
@@ -220,17 +227,26 @@ fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn 
         order.sort_unstable();
         for in_shard in order.chunk_by(|a, b| a.0 == b.0) {
             let mut ranges = [const { 0..0 }; MAX_RANGES];
+            let mut ids = [0; MAX_RANGES];
             let mut len = 0;
             let mut source = None;
             for at in in_shard.iter().filter_map(|&(_, k)| records[k].as_ref()) {
                 let file = set.file_of(at);
+                if file.as_derived().is_some() {
+                    ids[len] = at.i;
+                    len += 1;
+                    continue;
+                }
                 source = file.source().ok();
                 if let Some(range) = file.range(at.span) {
                     ranges[len] = range;
                     len += 1;
                 }
             }
-            if let Some(source) = source {
+            let first = in_shard.first().and_then(|&(_, k)| records[k].as_ref());
+            if let Some(records) = first.and_then(|at| set.file_of(at).as_derived()) {
+                derived(records, &ids[..len]);
+            } else if let Some(source) = source {
                 f(source, &ranges[..len]);
             }
         }
@@ -300,7 +316,7 @@ mod tests {
         let locate = |ids: &[u64]| ids.iter().map(|&i| set.locate(i).ok()).collect::<Vec<_>>();
         let calls = |ids: &[u64]| {
             let calls = RefCell::new(Vec::new());
-            by_shard(set, &locate(ids), |_, ranges| calls.borrow_mut().push(ranges.to_vec()));
+            by_shard(set, &locate(ids), |_, ranges| calls.borrow_mut().push(ranges.to_vec()), |_, _| ());
             calls.into_inner()
         };
         assert_eq!(calls(&[4, 1, u64::MAX, 2, 3, 0]), [vec![17..35, 0..17], vec![26..52, 0..26]]);

@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use super::derived::{DerivedRecords, without_files};
 use super::inflated::{InflatedFile, StoredBytes};
 use super::segments::SegmentCache;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
@@ -12,7 +13,7 @@ use crate::io::{
     Stamp, Storage, check_answer, open_regular,
 };
 use crate::policy::Verify;
-use crate::record::{Record, RecordFile};
+use crate::record::{MAX_RECORD, Record, RecordFile};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -34,6 +35,8 @@ pub(crate) enum Access {
     Object(Storage, Option<(CompressedFormat, Arc<SegmentCache>)>),
     /// An object whose bytes are all in memory or mapped.
     Whole(Arc<dyn Source>, Region),
+    /// Records that are made when they are read.
+    Derived(Arc<dyn DerivedRecords>),
 }
 
 /// The source of the index of a shard.
@@ -48,6 +51,8 @@ pub(crate) enum IndexSource {
         /// Number of bytes of the record stream of a compressed shard.
         stream_end: u64,
     },
+    /// Records that are made when they are read have no index.
+    Nothing,
 }
 
 /// One shard of a dataset.
@@ -106,6 +111,21 @@ impl ShardFile {
     ) -> ShardFile {
         let file = RecordFile { path, region: OnceLock::new() };
         ShardFile { file, total: len, records: 0..len, max_record, index, access, opened: OnceLock::new() }
+    }
+
+    /// Returns a shard of records that are made when they are read.
+    pub(super) fn derived(records: Arc<dyn DerivedRecords>) -> ShardFile {
+        let len = records.len();
+        ShardFile::new(PathBuf::new(), len, IndexSource::Nothing, Access::Derived(records), MAX_RECORD)
+    }
+
+    /// Returns the records that are made when they are read. `None` for a file or an object.
+    #[inline]
+    pub(super) fn as_derived(&self) -> Option<&dyn DerivedRecords> {
+        match &self.access {
+            Access::Derived(records) => Some(&**records),
+            _ => None,
+        }
     }
 
     /// Returns the same shard for another dataset, which opens it again at its first access.
@@ -168,6 +188,7 @@ impl ShardFile {
         match &self.index {
             IndexSource::Index(index) => index.compression(),
             IndexSource::Pack { compression, .. } => *compression,
+            IndexSource::Nothing => Compression::None,
         }
     }
 
@@ -181,12 +202,16 @@ impl ShardFile {
 
     /// Returns true for an object of a store whose bytes have to be waited for.
     pub(crate) fn is_object(&self) -> bool {
-        matches!(self.access, Access::Object(..))
+        match &self.access {
+            Access::Object(..) => true,
+            Access::Derived(records) => records.has_objects(),
+            _ => false,
+        }
     }
 
     /// Returns true for a file or an object, false for bytes in memory.
     pub(crate) fn is_file(&self) -> bool {
-        !matches!(self.access, Access::Memory(_))
+        !matches!(self.access, Access::Memory(_) | Access::Derived(_))
     }
 
     pub(crate) fn index(&self) -> Result<&Index> {
@@ -197,7 +222,15 @@ impl ShardFile {
     pub(crate) fn known_index(&self) -> Result<&Index> {
         match &self.index {
             IndexSource::Index(index) => Ok(index),
-            IndexSource::Pack { .. } => self.index(),
+            IndexSource::Pack { .. } | IndexSource::Nothing => self.index(),
+        }
+    }
+
+    /// Returns the size of the shard in bytes, of some records their share.
+    pub(crate) fn stored_bytes(&self) -> Result<u64> {
+        match self.as_derived() {
+            Some(_) => Ok(self.known_bytes().unwrap_or_default()),
+            None => Ok(self.share_of(self.index()?.stored_bytes())),
         }
     }
 
@@ -208,6 +241,9 @@ impl ShardFile {
             // A pack has no size of a plain shard.
             (IndexSource::Pack { compression, stream_end, .. }, None) => {
                 compression.format().map(|_| *stream_end)
+            }
+            (IndexSource::Nothing, None) => {
+                self.as_derived().map(|records| records.len().saturating_mul(records.mean_bytes()))
             }
         };
         bytes.map(|bytes| self.share_of(bytes))
@@ -247,6 +283,7 @@ impl ShardFile {
                 IndexSource::Pack { pack, slot, compression, .. } => {
                     (pack.index(*slot, *compression, source)?, source.stamp()?)
                 }
+                IndexSource::Nothing => return without_files(),
             };
             Ok((index, Some(stamp)))
         };
@@ -292,6 +329,7 @@ impl ShardFile {
                 };
                 (index, bytes, stamp)
             }
+            Access::Derived(_) => return without_files(),
         };
         // Two threads may open the shard at the same time. The map of the first one is kept.
         let opened = self.opened.get_or_init(|| Opened { index, bytes, stamp });
@@ -314,6 +352,7 @@ impl ShardFile {
         match &self.index {
             IndexSource::Index(index) => Ok(*index.header()),
             IndexSource::Pack { pack, slot, .. } => pack.header(*slot),
+            IndexSource::Nothing => without_files(),
         }
     }
 
@@ -321,7 +360,7 @@ impl ShardFile {
     pub(crate) fn file_id(&self) -> Option<FileId> {
         match &self.index {
             IndexSource::Index(index) => index.shard_id(),
-            IndexSource::Pack { .. } => None,
+            IndexSource::Pack { .. } | IndexSource::Nothing => None,
         }
     }
 
@@ -334,6 +373,9 @@ impl ShardFile {
     /// Returns the span of record `i` from the index.
     #[inline]
     pub(crate) fn locate(&self, i: u64) -> Result<Span> {
+        if let Some(records) = self.as_derived() {
+            return Ok(Span { offset: 0, payload_len: records.mean_bytes() });
+        }
         let opened = self.opened()?;
         opened
             .index

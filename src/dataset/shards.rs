@@ -177,6 +177,9 @@ impl ShardSet {
 
     /// Returns the location of a record for errors.
     pub(crate) fn location(&self, at: &RecordLocation) -> At<'_> {
+        if let Some(records) = self.file_of(at).as_derived() {
+            return records.location(at.i);
+        }
         At::new(self.file_of(at).path(), at.i, at.span.offset)
     }
 
@@ -222,8 +225,12 @@ impl ShardSet {
     ) -> Result<Range<usize>> {
         let RecordLocation { i, span, .. } = *at;
         let file = self.file_of(at);
-        file.check_len(i, span)?;
         let start = buf.len();
+        if let Some(records) = file.as_derived() {
+            records.append(i, verify, buf).inspect_err(|_| buf.truncate(start))?;
+            return Ok(start..buf.len());
+        }
+        file.check_len(i, span)?;
         let range = stored_range(span);
         let appended = match blocks {
             Some(blocks) => file.append_in(self.in_block(at, blocks), range, buf),
@@ -247,15 +254,57 @@ impl ShardSet {
 
     /// Returns the record at a location. It borrows from the shard, or is read into `buf`.
     pub(super) fn read<'b>(&'b self, at: &RecordLocation, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        self.read_verified(at, self.verify, buf)
+    }
+
+    /// Returns the payload of a record without verification of its checksum. `None` if it cannot be borrowed.
+    pub(crate) fn borrow_payload(&self, at: &RecordLocation) -> Result<Option<&[u8]>> {
+        let file = self.file_of(at);
+        if !file.can_borrow() {
+            return Ok(None);
+        }
+        file.borrow(at.i, at.span, Verify::Header).map(|record| Some(record.payload()))
+    }
+
+    /// Reads bytes of the payload of a record and appends them to `buf`. Nothing is verified.
+    pub(crate) fn append_part(&self, at: &RecordLocation, part: Range<u32>, buf: &mut Vec<u8>) -> Result<()> {
+        let file = self.file_of(at);
+        file.check_len(at.i, at.span)?;
+        file.append(stored_part(at, part), buf).map_err(|e| e.at(self.location(at)))
+    }
+
+    /// Announces bytes of the payload of a record, or all of it, or takes the announcement back.
+    pub(crate) fn announce_parts(&self, at: &RecordLocation, parts: Option<&[Range<u32>]>, wanted: bool) {
+        let file = self.file_of(at);
+        // A read will tell of a failure.
+        let Ok(source) = file.source() else { return };
+        let ranges: Vec<Range<u64>> = match parts {
+            Some(parts) => parts.iter().map(|part| stored_part(at, part.clone())).collect(),
+            None => file.range(at.span).into_iter().collect(),
+        };
+        if wanted { source.want(&ranges) } else { source.forget(&ranges) }
+    }
+
+    /// Does the same as [`read`](ShardSet::read), and verifies these checksums.
+    pub(crate) fn read_verified<'b>(
+        &'b self,
+        at: &RecordLocation,
+        verify: Verify,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Record<'b>> {
         let RecordLocation { i, span, .. } = *at;
         let file = self.file_of(at);
         if file.can_borrow() {
-            return file.borrow(i, span, self.verify);
+            return file.borrow(i, span, verify);
+        }
+        buf.clear();
+        if let Some(records) = file.as_derived() {
+            records.append(i, verify, buf)?;
+            return Ok(Record::new(buf, records.location(i)));
         }
         file.check_len(i, span)?;
-        buf.clear();
         file.append_alone(stored_range(span), buf).map_err(|e| e.at(self.location(at)))?;
-        file.extract(i, span, span.offset, buf, self.verify)
+        file.extract(i, span, span.offset, buf, verify)
     }
 
     /// Calls `f` with each of the records `ids`, in that order, or with the error of reading it. Reads records that are adjacent in the file
@@ -283,6 +332,12 @@ impl ShardSet {
                 }
             };
             let file = self.file_of(&first);
+            if let Some(records) = file.as_derived() {
+                buf.clear();
+                let made = records.append(first.i, verify, &mut buf);
+                f(made.map(|()| Record::new(&buf, records.location(first.i))))?;
+                continue;
+            }
             let Range { start, mut end } = stored_range(first.span);
             run.clear();
             run.push(first);
@@ -313,6 +368,12 @@ impl ShardSet {
         }
         Ok(())
     }
+}
+
+/// Returns the byte range in its shard of a part of a payload.
+fn stored_part(at: &RecordLocation, part: Range<u32>) -> Range<u64> {
+    let start = at.span.offset.saturating_add(HEADER_LEN as u64);
+    start.saturating_add(part.start.into())..start.saturating_add(part.end.into())
 }
 
 impl fmt::Debug for ShardSet {

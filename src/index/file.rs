@@ -44,7 +44,7 @@ impl SidecarFile {
     ///
     /// # Errors
     /// Errors of [`reopen`] and of `read`.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&File, u64) -> Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&File, u64) -> Result<T>) -> Result<T> {
         match self {
             SidecarFile::Kept(file) => read(file, 0),
             SidecarFile::Path { path, head } => read(&reopen(path, head)?, 0),

@@ -3,6 +3,7 @@
 //! ```text
 //! .tfri | header 128 | section table 32 x count | 0.. | section | 0.. | section |     each section at a multiple of 64
 //! .tfrc | the same, with the magic 89 54 46 52 43 0d 0a 1a
+//! .tfrs | the same, with the magic 89 54 46 52 53 0d 0a 1a
 //! .tfrp | header 128 | shard table 32 x shards | names | 0.. | sidecar | 0.. | sidecar |              the same
 //!
 //! header  .tfri                                          .tfrp
@@ -26,7 +27,7 @@
 //! shard     0 offset u64 | 8 len u64 | 16 n_records u64 | 24 name_end u64
 //! ```
 //!
-//! `sidecar.rs` defines the sections of a sidecar, `column/layout.rs` those of a column, and `table.rs` the blocks of offsets.
+//! `sidecar.rs` defines the sections of a sidecar, `column/layout.rs` those of a column, `steps/layout.rs` those of tables of steps, and `table.rs` the blocks of offsets.
 //! All integers are little-endian. CRCs are not masked.
 
 use crate::crc::crc32c;
@@ -47,6 +48,7 @@ pub(crate) const MAX_PREFIX: usize = HEADER_LEN + MAX_SECTIONS * ENTRY_LEN;
 pub(crate) const TFRI: [u8; 8] = *b"\x89TFRI\r\n\x1a";
 pub(crate) const TFRC: [u8; 8] = *b"\x89TFRC\r\n\x1a";
 pub(crate) const TFRP: [u8; 8] = *b"\x89TFRP\r\n\x1a";
+pub(crate) const TFRS: [u8; 8] = *b"\x89TFRS\r\n\x1a";
 /// Major version of the format. A file with another one is refused; the minor version is ignored.
 pub(crate) const MAJOR: u16 = 1;
 
@@ -181,7 +183,7 @@ pub(crate) fn align(at: u64) -> Option<u64> {
     at.checked_next_multiple_of(ALIGN)
 }
 
-/// Lays out the sections of a `.tfri` or `.tfrc` file. Returns the header with the section table, and the sections with their offsets.
+/// Lays out the sections of a `.tfri`, `.tfrc` or `.tfrs` file. Returns the header with the section table, and the sections with their offsets.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "at most MAX_SECTIONS sections, whose bytes are in memory"
@@ -230,7 +232,7 @@ pub(crate) fn unknown(section: &Section) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads the header and the section table of a `.tfri` or `.tfrc` file, and checks the offset of each section.
+/// Reads the header and the section table of a `.tfri`, `.tfrc` or `.tfrs` file, and checks the offset of each section.
 pub(crate) fn decode_file(
     prefix: &[u8],
     file_len: u64,

@@ -32,6 +32,7 @@ mod checkpoints;
 mod chunks;
 #[cfg(test)]
 mod chunks_tests;
+mod companions;
 mod dali;
 mod file;
 mod identity;
@@ -59,16 +60,17 @@ pub use sidecar::Span;
 
 pub(crate) use build::index_bytes;
 pub(crate) use changed::check_start;
-pub(crate) use file::{OpenedFile, open_file, read_section, reopen, slice};
-pub(crate) use identity::{fingerprints, hex128, same_records};
-pub(crate) use layout::{
-    CHECKED, HEADER_LEN, IndexHeader, MAX_PREFIX, Refusal, Section, compression_flags, refused,
+pub(crate) use companions::{
+    CompanionReasons, CompanionSearch, CompanionShard, header_for, header_in_memory, search_companion,
 };
+pub(crate) use file::{OpenedFile, SidecarFile, read_section, reopen, slice};
+pub(crate) use identity::{fingerprints, hex128, same_records};
+pub(crate) use layout::{HEADER_LEN, IndexHeader, MAX_PREFIX, Refusal, Section, compression_flags, refused};
 pub(crate) use left_out::{report, warning};
 pub(crate) use lookup::dataset_fingerprint;
 pub(crate) use obtain::{Obtained, SearchResult, ShardFiles, build_advice, obtain, refused_file};
 pub(crate) use open::sidecar_for_written;
 pub(crate) use pack::Pack;
 pub(crate) use progress::{ProgressCallback, REPORT, Work};
-pub(crate) use store::{NamedShard, Save, candidates, save_required, save_somewhere};
-pub(crate) use table::TableBuilder;
+pub(crate) use store::{NamedShard, Save, save_required, save_somewhere};
+pub(crate) use table::{Table, TableBuilder, TableEnds};

@@ -137,20 +137,19 @@ impl StepRecords {
 
     /// Returns record `k` of the step. Verifies nothing: the checksums were verified when the step was made.
     fn get(&self, k: usize, at: &RecordLocation) -> Result<Record<'_>> {
-        let record = match &self.read {
-            None => self.dataset.set().borrow_again(at),
-            Some((buffer, ranges)) => {
-                let payload = ranges.get(k).and_then(|range| buffer.get(range.clone()));
-                Record::new(payload.unwrap_or_default(), self.dataset.set().location(at))
+        let location = self.dataset.set().location(at);
+        let Some((buffer, ranges)) = &self.read else {
+            let record = self.dataset.set().borrow_again(at);
+            let (expected, found) = (at.payload_len(), record.payload().len() as u64);
+            if expected != found {
+                // The borrowed memory has become shorter.
+                let e = Error::from(ErrorKind::Truncated { need: expected, have: found });
+                return Err(e.at(location));
             }
+            return Ok(record);
         };
-        let (expected, found) = (at.payload_len(), record.payload().len() as u64);
-        if expected != found {
-            // The borrowed memory has become shorter.
-            let e = Error::from(ErrorKind::Truncated { need: expected, have: found });
-            return Err(e.at(self.dataset.set().location(at)));
-        }
-        Ok(record)
+        let payload = ranges.get(k).and_then(|range| buffer.get(range.clone()));
+        Ok(Record::new(payload.unwrap_or_default(), location))
     }
 
     /// Returns the records in order.

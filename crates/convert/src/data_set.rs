@@ -22,8 +22,13 @@ pub(crate) fn converter(
         let kept = paths().filter(|path| options.features.iter().any(|pattern| names(pattern, path)));
         kept.map(str::to_owned).collect()
     });
-    let decode =
-        DecodeOptions { select, encoded: EncodedPictures::All, missing_none: true, batch_steps: true };
+    let decode = DecodeOptions {
+        select,
+        encoded: EncodedPictures::All,
+        missing_none: true,
+        batch_steps: true,
+        ..DecodeOptions::default()
+    };
     let mut arrow = Options::new().bytes(ByteStrings::Copy);
     for pattern in &options.text {
         let is_string = |class: &LeafClass, dtype| *class == LeafClass::Text || dtype == TensorDType::String;

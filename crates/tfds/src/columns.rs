@@ -33,10 +33,10 @@ impl fmt::Debug for Columns {
 /// Returns what decides about the columns of a plan.
 fn signature(plan: &DecodePlan) -> String {
     let leaf = |leaf: &Leaf| {
-        let Leaf { path, feature, levels, item, .. } = leaf;
+        let Leaf { path, feature, levels, item, resized, .. } = leaf;
         let lengths: Vec<Option<u64>> = levels.iter().map(|level| level.length).collect();
         format!(
-            "{path:?} {:?} {:?} {lengths:?} {item:?} {}\n",
+            "{path:?} {:?} {:?} {lengths:?} {item:?} {} {resized}\n",
             feature.dtype, feature.shape, feature.optional
         )
     };

@@ -22,6 +22,8 @@ pub struct DecodeOptions {
     pub missing_none: bool,
     /// If true, batches have the features of steps as those of a sequence, with an item for each step. If false, batches refuse them.
     pub batch_steps: bool,
+    /// Height and width of pictures that are resized with linear weights, by their paths.
+    pub resized: Vec<(String, [u32; 2])>,
 }
 
 /// The pictures and videos that are left as the bytes of their files.
@@ -82,6 +84,8 @@ pub(crate) struct Leaf {
     pub(crate) item: Item,
     /// True if the column has rows of different lengths.
     pub(crate) ragged: bool,
+    /// True if pictures are resized to the shape.
+    pub(crate) resized: bool,
 }
 
 /// A sequence around a leaf.
@@ -149,7 +153,7 @@ impl Leaf {
     }
 
     /// Returns the type of the stored values.
-    fn stored(&self) -> DType {
+    pub(crate) fn stored(&self) -> DType {
         if !matches!(self.item, Item::List) {
             return DType::Bytes;
         }
@@ -193,9 +197,12 @@ impl DecodePlan {
             EncodedPictures::These(paths) => paths.as_slice(),
             _ => &[],
         };
-        for path in options.select.iter().flatten().chain(encoded) {
+        let resized = options.resized.iter().map(|(path, _)| path);
+        for path in options.select.iter().flatten().chain(encoded).chain(resized) {
             if !compiler.found.contains(&path.as_str()) {
-                let what = if encoded.contains(path) { "the feature of a picture" } else { "a feature" };
+                let is_picture =
+                    encoded.contains(path) || options.resized.iter().any(|(known, _)| known == path);
+                let what = if is_picture { "the feature of a picture" } else { "a feature" };
                 let reason = format!("expected {what} of the data set, found {path:?}");
                 return Err(TfdsErrorKind::Options { reason }.into());
             }
@@ -326,15 +333,37 @@ impl<'a> Compiler<'a> {
             }
             item => item,
         };
+        let resized = self.resize(&mut feature, &item, path)?;
         if !self.paths.insert(path.to_owned()) {
             return Err(refused(path, "expected one feature of this path, found two"));
         }
-        let mut leaf = Leaf { path: path.into(), feature, levels, item, ragged: false };
+        let mut leaf = Leaf { path: path.into(), feature, levels, item, ragged: false, resized };
         if !matches!(leaf.item, Item::Unknown) {
             leaf.ragged = self.columns_of(&leaf)?;
         }
         self.plan.leaves.push(leaf);
         Ok(Node::Leaf(self.plan.leaves.len() - 1))
+    }
+
+    /// Sets the shape of a picture that is resized. Returns false for one that is not.
+    fn resize(&mut self, feature: &mut LeafFeature, item: &Item, path: &str) -> Result<bool> {
+        let Some((known, size)) = self.options.resized.iter().find(|(known, _)| known == path) else {
+            return Ok(false);
+        };
+        self.found.push(known);
+        match (item, feature.class.clone(), &mut *feature.shape) {
+            (Item::Picture, LeafClass::Image(_), [height, width, Some(1 | 3 | 4)])
+                if matches!(feature.dtype, TensorDType::UInt8 | TensorDType::UInt16) =>
+            {
+                let [h, w] = size.map(|side| side as usize);
+                (*height, *width) = (Some(h), Some(w));
+                Ok(true)
+            }
+            _ => {
+                let reason = format!("expected a picture of 1, 3 or 4 channels to resize, found {feature}");
+                Err(TfdsErrorKind::Options { reason: format!("feature {path:?}: {reason}") }.into())
+            }
+        }
     }
 
     fn warn(&mut self, path: &str, text: String) {

@@ -4,6 +4,7 @@
 //! * [`Features`] are those of `features.json`, with the names of labels.
 //! * A [`Decoder`] is compiled from features once. It makes nested values of a record, decoded when they are asked for, and columns of batches.
 //! * An [`Encoder`] makes records of nested values.
+//! * [`Episodes`] are the steps of a data set of episodes, and [`EpisodeWindows`] records of several steps.
 //!
 //! ```no_run
 //! use tfseek_tfds::{Builder, DecodeOptions, Decoder, RecordValue};
@@ -29,6 +30,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 mod array;
+mod blank;
 mod builder;
 mod check;
 #[cfg(test)]
@@ -38,6 +40,7 @@ mod compile;
 mod copy;
 mod decoder;
 mod encoder;
+mod episodes;
 mod error;
 mod feature;
 mod folder;
@@ -54,6 +57,7 @@ mod record;
 mod set_folder;
 mod splits;
 mod template;
+mod windows;
 
 pub use array::Array;
 pub use builder::{Builder, BuilderOptions, Opener, Split, SplitSelection};
@@ -62,6 +66,7 @@ pub use compile::{DecodeOptions, EncodedPictures, LeafColumn, Node};
 pub use copy::CopySource;
 pub use decoder::Decoder;
 pub use encoder::{Encoder, Scalars};
+pub use episodes::{Episodes, StepValues};
 pub use error::{Result, TfdsError, TfdsErrorKind};
 pub use feature::{Encoding, FeatureTree, Features, Labels, LeafClass, LeafFeature, SequenceFeature};
 pub use folder::is_prepared;
@@ -70,3 +75,4 @@ pub use info::{DatasetInfo, SplitInfo};
 pub use metadata::{SetMetadata, WrittenSplit};
 pub use record::{Record, RecordValue, Steps};
 pub use splits::Rounding;
+pub use windows::{EpisodeWindows, Offsets, WindowOptions};

@@ -9,6 +9,8 @@ use crate::{array::NumberBits, error::wrong};
 #[cfg(feature = "image")]
 use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "image")]
+use tfseek::schema::ImageSpec;
+#[cfg(feature = "image")]
 use tfseek_image::{Decoder, PictureForm, PixelsMut};
 
 /// Decoders of pictures, for the threads that read. Each call takes one that is free, or makes one.
@@ -30,6 +32,9 @@ impl PictureDecoders {
 impl PictureDecoders {
     /// Decodes a picture to the end of `out`, and returns its shape.
     pub(crate) fn decode(&self, leaf: &Leaf, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
+        if leaf.resized {
+            return self.resized(leaf, file, out);
+        }
         let form = form(leaf)?;
         let shape = form.shape(file).map_err(|e| wrong(e.to_string()))?;
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,6 +56,31 @@ impl PictureDecoders {
         decoded?;
         let sizes = [shape.height, shape.width, shape.channels];
         Ok(shape.frames.into_iter().chain(sizes).collect())
+    }
+}
+
+#[cfg(feature = "image")]
+impl PictureDecoders {
+    /// Decodes a picture and resizes it to the shape of the leaf, to the end of `out`.
+    fn resized(&self, leaf: &Leaf, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
+        let form = form(leaf)?;
+        let (Some(height), Some(width), Some(channels)) = (form.height, form.width, form.channels) else {
+            return Err(wrong(format!("expected a picture of a known size, found {}", leaf.feature)));
+        };
+        let spec =
+            ImageSpec { size: Some([height, width]), channels, dtype: form.dtype, ..ImageSpec::default() };
+        let shape = [height as usize, width as usize, usize::from(channels)];
+        let values = shape.iter().product();
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decoder = free().pop().unwrap_or_default();
+        let decoded = match out.bits() {
+            NumberBits::Bits8(pixels) => grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, to)),
+            NumberBits::Bits16(pixels) => grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, to)),
+            _ => Err(wrong("expected a picture of uint8 or uint16")),
+        };
+        free().push(decoder);
+        decoded?;
+        Ok(shape.to_vec())
     }
 }
 

@@ -6,6 +6,8 @@
 mod nested;
 #[path = "cases/npz.rs"]
 mod npz;
+#[path = "cases/windows.rs"]
+mod windows;
 
 use npz::Npz;
 use serde_json::Value as Json;

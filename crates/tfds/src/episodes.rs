@@ -1,0 +1,315 @@
+//! `Episodes`: the steps of a data set whose records are episodes (RLDS).
+
+use crate::builder::{Builder, BuilderOptions};
+use crate::compile::{DecodeOptions, DecodePlan, EncodedPictures, Item, Leaf};
+use crate::error::{Result, TfdsErrorKind};
+use crate::feature::{FeatureTree, Features, LeafFeature, SequenceFeature, StoredNames, joined};
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use tfseek::schema::DType;
+use tfseek::steps::{self, EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeStep, EpisodeValues};
+use tfseek::{Dataset, Result as CoreResult};
+
+/// The steps of a data set whose records are episodes: those with a `Dataset` feature. A clone increments a counter.
+///
+/// ```no_run
+/// use tfseek_tfds::Episodes;
+///
+/// let robot = Episodes::open("droid/1.0.1", "train")?;
+/// let (episode, step) = robot.steps().locate(123_456)?;
+/// let picture = robot.step(episode, step)?.bytes("observation/wrist_image_left")?.len();
+/// # Ok::<(), tfseek_tfds::TfdsError>(())
+/// ```
+#[derive(Clone)]
+pub struct Episodes {
+    steps: steps::Episodes,
+    parts: Arc<EpisodeParts>,
+}
+
+/// The features of episodes.
+pub(crate) struct EpisodeParts {
+    /// Path of the feature whose items are steps.
+    pub(crate) path: Box<str>,
+    /// The feature of a step.
+    pub(crate) step: FeatureTree,
+    pub(crate) leaves: Vec<EpisodeLeaf>,
+}
+
+/// A value of steps or of an episode.
+#[derive(Clone, Debug)]
+pub(crate) struct EpisodeLeaf {
+    /// Path in the record. That of a value of steps begins with the path of the steps.
+    pub(crate) path: String,
+    pub(crate) feature: LeafFeature,
+    pub(crate) of_steps: bool,
+    /// The stated numbers of items of the sequences around it, without the steps.
+    pub(crate) inner: Vec<Option<u64>>,
+    pub(crate) item: Item,
+    pub(crate) columns: Vec<StoredColumn>,
+}
+
+/// A stored column of a leaf.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredColumn {
+    pub(crate) name: String,
+    pub(crate) kind: DType,
+    /// Number of values of an item.
+    pub(crate) width: usize,
+    /// Number of sequences around it, with that of the steps.
+    pub(crate) levels: usize,
+}
+
+impl StoredColumn {
+    /// Returns the columns of a leaf.
+    fn all(leaf: &Leaf) -> Vec<StoredColumn> {
+        let levels = leaf.levels.len();
+        let column = |name: String, kind, width| StoredColumn { name, kind, width, levels };
+        match &leaf.item {
+            Item::Unknown => Vec::new(),
+            Item::Shaped { shape, .. } => vec![
+                column(shape.to_string(), DType::Int64, leaf.shape().len()),
+                column(StoredNames::value_of(&leaf.path), DType::Bytes, 1),
+            ],
+            Item::List => vec![column(leaf.path.to_string(), leaf.stored(), leaf.values_of_item())],
+            _ => vec![column(leaf.path.to_string(), leaf.stored(), 1)],
+        }
+    }
+
+    fn names(&self) -> StoredNames<'_> {
+        StoredNames::new(&self.name, self.levels)
+    }
+
+    /// Returns the name of the feature with the values.
+    pub(crate) fn values(&self) -> String {
+        self.names().values()
+    }
+
+    /// Returns the names of the features with the numbers of items, from outside.
+    pub(crate) fn lengths(&self) -> Vec<String> {
+        (1..self.levels).map(|level| self.names().row_lengths(level - 1)).collect()
+    }
+
+    /// Returns the features that records have.
+    fn keys(&self, of_steps: bool) -> Vec<EpisodeKey> {
+        let lengths = self.lengths();
+        let width = u32::try_from(self.width).unwrap_or(u32::MAX);
+        let values = |known: &[String], width| match known {
+            _ if !of_steps => EpisodeValues::Episode,
+            [] => EpisodeValues::Steps { width },
+            known => {
+                EpisodeValues::Divided { lengths: known.iter().map(|name| (**name).into()).collect(), width }
+            }
+        };
+        let mut keys: Vec<EpisodeKey> = lengths
+            .iter()
+            .enumerate()
+            .map(|(k, name)| {
+                let outer = lengths.get(..k).unwrap_or_default();
+                EpisodeKey { name: (**name).into(), kind: DType::Int64, values: values(outer, 1) }
+            })
+            .collect();
+        keys.push(EpisodeKey {
+            name: self.values().into(),
+            kind: self.kind,
+            values: values(&lengths, width),
+        });
+        keys
+    }
+}
+
+fn refused(reason: String) -> crate::TfdsError {
+    TfdsErrorKind::Options { reason }.into()
+}
+
+/// Collects the paths of features whose items are steps, and these features.
+fn sequences<'a>(tree: &'a FeatureTree, path: &str, found: &mut Vec<(String, &'a SequenceFeature)>) {
+    match tree {
+        FeatureTree::Dict(features) => {
+            features.iter().for_each(|(name, feature)| sequences(feature, &joined(path, name), found));
+        }
+        FeatureTree::Sequence(sequence) if sequence.steps => found.push((path.to_owned(), sequence)),
+        _ => {}
+    }
+}
+
+/// Collects the leaves below a feature, with the stated numbers of items of the sequences around them.
+fn leaves<'a>(
+    tree: &'a FeatureTree,
+    path: &str,
+    lengths: &[Option<u64>],
+    found: &mut Vec<(String, Vec<Option<u64>>, &'a LeafFeature)>,
+) {
+    match tree {
+        FeatureTree::Dict(features) => {
+            for (name, feature) in features {
+                leaves(feature, &joined(path, name), lengths, found);
+            }
+        }
+        FeatureTree::Sequence(sequence) => {
+            leaves(&sequence.feature, path, &[lengths, &[sequence.length]].concat(), found);
+        }
+        FeatureTree::Leaf(leaf) => found.push((path.to_owned(), lengths.to_vec(), leaf)),
+    }
+}
+
+/// Returns true if a feature is, or is in, the one at `path`.
+fn is_below(leaf: &str, path: &str) -> bool {
+    leaf.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl EpisodeParts {
+    /// Finds the steps among features: the only `Dataset` feature, or the one at `path`.
+    pub(crate) fn new(features: &Features, path: Option<&str>) -> Result<EpisodeParts> {
+        let mut found = Vec::new();
+        sequences(&features.root, "", &mut found);
+        let names = || found.iter().map(|(path, _)| format!("{path:?}")).collect::<Vec<_>>().join(", ");
+        let chosen = match (path, &*found) {
+            (_, []) => {
+                return Err(refused("expected a data set of episodes, found no Dataset feature".to_owned()));
+            }
+            (None, [one]) => one,
+            (None, _) => {
+                return Err(refused(format!("expected the name of the feature with the steps: {}", names())));
+            }
+            (Some(path), _) => found.iter().find(|(known, _)| known == path).ok_or_else(|| {
+                refused(format!("expected a Dataset feature ({}), found {path:?}", names()))
+            })?,
+        };
+        let options =
+            DecodeOptions { encoded: EncodedPictures::All, batch_steps: true, ..DecodeOptions::default() };
+        let plan = DecodePlan::new(features, &options)?;
+        let mut all = Vec::new();
+        leaves(&features.root, "", &[], &mut all);
+        let compiled = |path: &str| plan.leaves.iter().find(|leaf| *leaf.path == *path);
+        let leaves = all.into_iter().filter_map(|(path, lengths, feature)| {
+            let leaf = compiled(&path)?;
+            let of_steps = is_below(&path, &chosen.0);
+            let inner = lengths.get(usize::from(of_steps)..).unwrap_or_default().to_vec();
+            let (feature, item, columns) = (feature.clone(), leaf.item.clone(), StoredColumn::all(leaf));
+            Some(EpisodeLeaf { path, feature, of_steps, inner, item, columns })
+        });
+        let leaves = leaves.collect();
+        Ok(EpisodeParts { path: (*chosen.0).into(), step: chosen.1.feature.clone(), leaves })
+    }
+
+    /// Returns the stored features of episodes.
+    fn keys(&self) -> CoreResult<EpisodeKeys> {
+        let keys = |leaf: &EpisodeLeaf| {
+            leaf.columns.iter().flat_map(|column| column.keys(leaf.of_steps)).collect::<Vec<_>>()
+        };
+        EpisodeKeys::new(self.leaves.iter().flat_map(keys))
+    }
+
+    /// Returns the leaf of a name: of steps, without or with their path, or of episodes.
+    pub(crate) fn leaf(&self, name: &str) -> Option<&EpisodeLeaf> {
+        let of_steps = joined(&self.path, name);
+        let is =
+            |path: &str, steps| self.leaves.iter().find(|leaf| leaf.path == path && leaf.of_steps == steps);
+        is(&of_steps, true).or_else(|| is(name, true)).or_else(|| is(name, false))
+    }
+}
+
+impl Episodes {
+    /// Finds the steps of a dataset with these features. `steps` is the path of the feature whose items are steps, if there are several.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Options`] for features without steps, and [`TfdsErrorKind::Error`], the errors of [`steps::Episodes::open`].
+    pub fn new(
+        dataset: &Dataset,
+        features: &Features,
+        steps: Option<&str>,
+        options: &EpisodeOptions,
+    ) -> Result<Episodes> {
+        let parts = Arc::new(EpisodeParts::new(features, steps)?);
+        let steps = steps::Episodes::open(dataset, &parts.keys()?, options)?;
+        Ok(Episodes { steps, parts })
+    }
+
+    /// Opens the selected records of a folder, such as `train[:80%]`.
+    ///
+    /// # Errors
+    /// Errors of [`Builder::open`], [`Builder::select`] and [`Episodes::new`].
+    pub fn open(folder: impl AsRef<Path>, split: &str) -> Result<Episodes> {
+        let builder = Builder::open(folder, &BuilderOptions::default())?;
+        let selection = builder.select(split)?;
+        let dataset = selection.dataset.ranges(&selection.ranges)?;
+        let features =
+            builder.features().ok_or_else(|| refused("expected features, found none".to_owned()))?;
+        Episodes::new(&dataset, features, None, &EpisodeOptions::default())
+    }
+
+    /// Returns the steps as one array, and the episodes.
+    pub fn steps(&self) -> &steps::Episodes {
+        &self.steps
+    }
+
+    /// Returns the path of the feature whose items are steps, usually `steps`.
+    pub fn path(&self) -> &str {
+        &self.parts.path
+    }
+
+    /// Returns the features of a step.
+    pub fn step_features(&self) -> Features {
+        Features { root: self.parts.step.clone() }
+    }
+
+    pub(crate) fn parts(&self) -> &EpisodeParts {
+        &self.parts
+    }
+
+    /// Returns a step of an episode. Its values are named by their paths in the step.
+    ///
+    /// # Errors
+    /// Errors of [`steps::Episodes::step`].
+    pub fn step(&self, episode: u64, step: u64) -> CoreResult<StepValues<'_>> {
+        let step = self.steps.step(episode, step)?;
+        Ok(StepValues { step, parts: &self.parts })
+    }
+}
+
+impl fmt::Debug for Episodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps.fmt(f)
+    }
+}
+
+/// The stored values of a step, by the paths of its features. [`EpisodeStep`] has the costs and the errors.
+#[derive(Clone, Debug)]
+pub struct StepValues<'e> {
+    step: EpisodeStep<'e>,
+    parts: &'e EpisodeParts,
+}
+
+impl fmt::Debug for EpisodeParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EpisodeParts").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<'e> StepValues<'e> {
+    /// Returns the byte string of a feature, such as the file of a picture. It borrows from the map of a mapped dataset.
+    ///
+    /// # Errors
+    /// Errors of [`EpisodeStep::bytes`].
+    pub fn bytes(&self, path: &str) -> CoreResult<Cow<'e, [u8]>> {
+        self.step.bytes(&joined(&self.parts.path, path))
+    }
+
+    /// Returns the floats of a feature.
+    ///
+    /// # Errors
+    /// Errors of [`EpisodeStep::floats`].
+    pub fn floats(&self, path: &str) -> CoreResult<Vec<f32>> {
+        self.step.floats(&joined(&self.parts.path, path))
+    }
+
+    /// Returns the integers of a feature.
+    ///
+    /// # Errors
+    /// Errors of [`EpisodeStep::int64s`].
+    pub fn int64s(&self, path: &str) -> CoreResult<Vec<i64>> {
+        self.step.int64s(&joined(&self.parts.path, path))
+    }
+}

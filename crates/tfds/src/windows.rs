@@ -1,0 +1,277 @@
+//! `EpisodeWindows`: windows over the steps of episodes, with the features of their values.
+
+use crate::blank::{black_png, zeros, zlib_zeros};
+use crate::compile::{DecodeOptions, EncodedPictures, Item};
+use crate::decoder::Decoder;
+use crate::episodes::{EpisodeLeaf, Episodes, StoredColumn};
+use crate::error::{Result, TfdsErrorKind};
+use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, SequenceFeature, StoredNames};
+use std::ops::Range;
+use tfseek::TensorDType;
+use tfseek::schema::DType;
+use tfseek::steps::{Pad, PadRow, Windows, WindowsBuilder};
+
+/// The steps of a value in a window, relative to its anchor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offsets {
+    /// One step. The value has the shape that it has in a step.
+    One(i64),
+    /// Steps in this order. Their number is the first dimension, and a column `KEY_is_pad` tells which are outside of the episode.
+    Many(Vec<i64>),
+}
+
+/// Options of [`Episodes::windows`].
+#[derive(Clone, Debug, Default)]
+pub struct WindowOptions {
+    /// Values in place of steps outside of the episode. Default: the first or the last step.
+    pub pad: Pad,
+    /// Ranges of steps of episodes, which are the anchors. `None`: all steps.
+    pub anchors: Option<Vec<(u64, Range<u64>)>>,
+    /// The pictures that are left as the bytes of their files, by the keys of the window.
+    pub encoded: EncodedPictures,
+    /// Height and width of pictures that are resized, by the keys of the window.
+    pub resized: Vec<(String, [u32; 2])>,
+}
+
+/// Windows over the steps of episodes: records whose values are those of several steps.
+#[derive(Clone, Debug)]
+pub struct EpisodeWindows {
+    windows: Windows,
+    features: Features,
+    decode: DecodeOptions,
+}
+
+impl EpisodeWindows {
+    /// Returns the windows, and the dataset of their records.
+    pub fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    /// Returns the features of a record.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Returns the options for a decoder of the records.
+    pub fn decode(&self) -> &DecodeOptions {
+        &self.decode
+    }
+
+    /// Compiles the features.
+    ///
+    /// # Errors
+    /// Errors of [`Decoder::new`].
+    pub fn decoder(&self) -> Result<Decoder> {
+        Decoder::new(&self.features, &self.decode)
+    }
+}
+
+fn refused(reason: String) -> crate::TfdsError {
+    TfdsErrorKind::Options { reason }.into()
+}
+
+fn tensor(dtype: TensorDType, shape: Vec<Option<usize>>) -> FeatureTree {
+    let (class, encoding) = (LeafClass::Tensor, Encoding::None);
+    FeatureTree::Leaf(Box::new(LeafFeature { class, dtype, shape, encoding, optional: false }))
+}
+
+/// Returns the feature of a leaf in sequences with these stated numbers of items.
+fn in_sequences(leaf: &LeafFeature, lengths: &[Option<u64>]) -> FeatureTree {
+    let item = FeatureTree::Leaf(Box::new(leaf.clone()));
+    lengths.iter().rev().fold(item, |feature, length| {
+        FeatureTree::Sequence(Box::new(SequenceFeature { feature, length: *length, steps: false }))
+    })
+}
+
+impl Episodes {
+    /// Returns windows with these values. A key is the path of a value of steps, or of the episode with offset 0.
+    ///
+    /// A window is a record of flat features: a value for each key, `KEY_is_pad` for each key with several offsets, and the numbers `_episode` and
+    /// `_step` of its anchor. With [`Pad::Zero`] pictures that are decoded must have a known size.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Options`] for keys that are no values, for offsets of values of the episode, and for values without zeros of a known size.
+    pub fn windows(
+        &self,
+        keys: impl IntoIterator<Item = (impl AsRef<str>, Offsets)>,
+        options: &WindowOptions,
+    ) -> Result<EpisodeWindows> {
+        let mut builder = self.steps().windows().pad(options.pad);
+        let mut root: Vec<(Box<str>, FeatureTree)> = Vec::new();
+        for (key, offsets) in keys {
+            let key = key.as_ref();
+            let leaf = self.parts().leaf(key).ok_or_else(|| self.unknown(key))?;
+            if matches!(leaf.item, Item::Unknown) {
+                return Err(refused(format!(
+                    "feature {key:?} is of an unknown class: choose other features"
+                )));
+            }
+            let feature =
+                LeafFeature { optional: leaf.feature.optional && !leaf.of_steps, ..leaf.feature.clone() };
+            let tree = match (&offsets, leaf.of_steps) {
+                (Offsets::One(0), false) => {
+                    builder = of_episode(builder, leaf, key);
+                    in_sequences(&feature, &leaf.inner)
+                }
+                (_, false) => {
+                    return Err(refused(format!(
+                        "feature {key:?}: expected offset 0 of a value of episodes, found {offsets:?}"
+                    )));
+                }
+                (Offsets::One(offset), true) => {
+                    builder = of_steps(builder, leaf, key, &[*offset], true, options)?;
+                    in_sequences(&feature, &leaf.inner)
+                }
+                (Offsets::Many(offsets), true) => {
+                    let len = offsets.len();
+                    builder = of_steps(builder, leaf, key, offsets, false, options)?;
+                    let flags = format!("{key}_is_pad");
+                    builder = builder.flags(&flags, offsets);
+                    root.push((flags.into(), tensor(TensorDType::Bool, vec![Some(len)])));
+                    in_sequences(&feature, &[&[Some(len as u64)], &*leaf.inner].concat())
+                }
+            };
+            root.push((key.into(), tree));
+        }
+        builder = builder.numbers("_episode", "_step");
+        root.push(("_episode".into(), tensor(TensorDType::Int64, Vec::new())));
+        root.push(("_step".into(), tensor(TensorDType::Int64, Vec::new())));
+        if let Some(anchors) = &options.anchors {
+            builder = builder.anchors(anchors.iter().cloned());
+        }
+        let features = Features { root: FeatureTree::Dict(root) };
+        let decode = DecodeOptions {
+            encoded: options.encoded.clone(),
+            resized: options.resized.clone(),
+            ..DecodeOptions::default()
+        };
+        Ok(EpisodeWindows { windows: builder.build()?, features, decode })
+    }
+
+    /// Returns each step as a record of its own, with the features of a step.
+    ///
+    /// # Errors
+    /// Features of unknown classes.
+    pub fn step_records(&self) -> Result<EpisodeWindows> {
+        let mut builder = self.steps().windows();
+        let options = WindowOptions { encoded: EncodedPictures::All, ..WindowOptions::default() };
+        for leaf in self.parts().leaves.iter().filter(|leaf| leaf.of_steps) {
+            let name = leaf.path.strip_prefix(self.path()).unwrap_or_default();
+            let name = name.strip_prefix('/').unwrap_or(name);
+            builder = of_steps(builder, leaf, name, &[0], true, &options)?;
+        }
+        let (features, decode) = (self.step_features(), DecodeOptions::default());
+        Ok(EpisodeWindows { windows: builder.build()?, features, decode })
+    }
+
+    fn unknown(&self, key: &str) -> crate::TfdsError {
+        let names = || {
+            self.parts().leaves.iter().map(|leaf| match leaf.path.strip_prefix(self.path()) {
+                Some(rest) if leaf.of_steps => rest.strip_prefix('/').unwrap_or(rest),
+                _ => &leaf.path,
+            })
+        };
+        let hint = match crate::splits::nearest(key, names()) {
+            Some(near) => format!("; the nearest name is {near:?}"),
+            None => format!("; the names are {}", names().take(20).collect::<Vec<_>>().join(", ")),
+        };
+        refused(format!("expected a value of steps or episodes, found {key:?}{hint}"))
+    }
+}
+
+/// Adds the stored features of a value of episodes.
+fn of_episode(mut builder: WindowsBuilder, leaf: &EpisodeLeaf, key: &str) -> WindowsBuilder {
+    for column in &leaf.columns {
+        let to = StoredColumn { name: renamed(&column.name, &leaf.path, key), ..column.clone() };
+        builder = builder.episode(&column.values(), &to.values());
+        for (from, to) in column.lengths().iter().zip(to.lengths()) {
+            builder = builder.episode(from, &to);
+        }
+    }
+    builder
+}
+
+/// Returns the name of a column of the leaf `path` in a window, where the leaf is `key`.
+fn renamed(column: &str, path: &str, key: &str) -> String {
+    format!("{key}{}", column.strip_prefix(path).unwrap_or_default())
+}
+
+/// Adds the stored features of a value of steps. With `single`, it has one step and no dimension of steps.
+fn of_steps(
+    mut builder: WindowsBuilder,
+    leaf: &EpisodeLeaf,
+    key: &str,
+    offsets: &[i64],
+    single: bool,
+    options: &WindowOptions,
+) -> Result<WindowsBuilder> {
+    for column in &leaf.columns {
+        let levels = column.levels.saturating_sub(usize::from(single));
+        let name = renamed(&column.name, &leaf.path, key);
+        let to = StoredNames::new(&name, levels);
+        let pad = match options.pad {
+            Pad::Zero if column.levels > 1 => PadRow::ZerosOfFirst,
+            Pad::Zero => zero_row(leaf, key, column, options)?,
+            _ => PadRow::Zeros,
+        };
+        builder = builder.rows(&column.values(), &to.values(), offsets, pad);
+        // Without the dimension of steps, the numbers of items of the first level are those of all.
+        let skipped = usize::from(single);
+        for (level, from) in column.lengths().iter().enumerate().skip(skipped) {
+            builder = builder.rows(from, &to.row_lengths(level - skipped), offsets, PadRow::First);
+        }
+    }
+    Ok(builder)
+}
+
+/// Returns the stored form of zeros.
+fn zero_row(leaf: &EpisodeLeaf, key: &str, column: &StoredColumn, options: &WindowOptions) -> Result<PadRow> {
+    let open = || {
+        refused(format!(
+            "feature {key:?}: expected a value of a known size for zeros in its place, found {}",
+            leaf.feature
+        ))
+    };
+    let size = || {
+        let values = leaf.feature.shape.iter().try_fold(1usize, |all, size| all.checked_mul((*size)?));
+        let bytes = leaf.feature.dtype.size().unwrap_or(1);
+        values.and_then(|values| values.checked_mul(bytes)).ok_or_else(open)
+    };
+    if column.kind != DType::Bytes {
+        return Ok(PadRow::Zeros);
+    }
+    Ok(match &leaf.item {
+        Item::Packed { zlib: false } => PadRow::String(zeros(key, size()?)?),
+        Item::Packed { zlib: true } => PadRow::String(zlib_zeros(key, size()?)?),
+        Item::Shaped { .. } => return Err(open()),
+        _ if !matches!(leaf.feature.class, LeafClass::Image(_) | LeafClass::Video) => PadRow::Zeros,
+        _ => {
+            let encoded = match &options.encoded {
+                EncodedPictures::None => false,
+                EncodedPictures::All => true,
+                EncodedPictures::These(paths) => paths.iter().any(|path| path == key),
+            };
+            let resized = options.resized.iter().find(|(path, _)| path == key).map(|(_, size)| *size);
+            match (&leaf.feature.class, &*leaf.feature.shape) {
+                _ if encoded => PadRow::Zeros,
+                (LeafClass::Image(_), &[height, width, Some(channels)]) => {
+                    let side = |of: usize, stated: Option<usize>| {
+                        resized
+                            .and_then(|size| size.get(of).map(|side| *side as usize))
+                            .or(stated)
+                            .ok_or_else(open)
+                    };
+                    let size = [side(0, height)?, side(1, width)?];
+                    let (channels, bits) = match leaf.feature.dtype {
+                        TensorDType::UInt16 => (channels, 16),
+                        // Four channels are the bytes of a float.
+                        TensorDType::Float32 => (4, 8),
+                        _ => (channels, 8),
+                    };
+                    PadRow::String(black_png(key, size, channels, bits)?)
+                }
+                _ => return Err(open()),
+            }
+        }
+    })
+}

@@ -1,0 +1,37 @@
+//! Scans of the records of one shard, for columns and tables of steps.
+
+use super::dataset::Dataset;
+use crate::error::Result;
+use crate::frame::OVERHEAD;
+use crate::index::{REPORT, Work};
+use crate::policy::Verify;
+use crate::record::Record;
+
+/// Calls `f` with each of the records `ids` of shard `s`, in that order, or with the error of reading it. Verifies payloads, regardless of the
+/// dataset's options.
+#[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
+pub(crate) fn for_each_record(
+    dataset: &Dataset,
+    s: usize,
+    ids: impl Iterator<Item = u64> + Clone,
+    work: &Work,
+    mut f: impl FnMut(u64, Result<Record<'_>>) -> Result<()>,
+) -> Result<()> {
+    let (start, shard) = (dataset.set().starts()[s], &dataset.files()[s]);
+    let (mut numbers, mut seen) = (ids.clone(), 0);
+    let mut each = |record: Result<Record<'_>>| {
+        seen += record.as_ref().map_or(0, |record| record.payload().len() + OVERHEAD) as u64;
+        if seen >= REPORT as u64 {
+            work.report(std::mem::take(&mut seen))?;
+        }
+        numbers.next().map_or(Ok(()), |i| f(i, record))
+    };
+    if shard.can_borrow() {
+        for k in ids.map(|i| shard.first() + (i - start)) {
+            each(shard.locate(k).and_then(|span| shard.borrow(k, span, Verify::Payload)))?;
+        }
+    } else {
+        dataset.set().read_runs(ids, Verify::Payload, &mut each)?;
+    }
+    work.report(seen)
+}

@@ -1,0 +1,117 @@
+//! The heads of map entries: the tags and lengths around lists whose bytes are copied.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use crate::error::{ErrorKind, Result};
+use crate::example::DType;
+use crate::wire::MAX_LEN;
+use crate::wire::varint::put_varint;
+
+/// The head of an entry whose list has a number of bytes: packed numbers, or encoded byte strings.
+pub(super) struct EntryHead<'a> {
+    name: &'a str,
+    kind: DType,
+    content: u64,
+    list: u64,
+    feature: u64,
+    entry: u64,
+}
+
+/// Returns the bytes of a varint.
+fn varint_len(value: u64) -> u64 {
+    u64::from(64u32.saturating_sub((value | 1).leading_zeros())).div_ceil(7)
+}
+
+/// Returns the bytes of a field with a tag of one byte.
+fn field_len(len: u64) -> u64 {
+    len.saturating_add(varint_len(len)).saturating_add(1)
+}
+
+impl<'a> EntryHead<'a> {
+    /// Creates the head of an entry whose list has `content` bytes.
+    pub(super) fn new(name: &'a str, kind: DType, content: u64) -> EntryHead<'a> {
+        let list = match kind {
+            DType::Bytes => content,
+            _ if content == 0 => 0,
+            _ => field_len(content),
+        };
+        let feature = field_len(list);
+        let entry = field_len(name.len() as u64).saturating_add(field_len(feature));
+        EntryHead { name, kind, content, list, feature, entry }
+    }
+
+    pub(super) fn kind(&self) -> DType {
+        self.kind
+    }
+
+    /// Appends the head. The bytes of the list follow.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let mut field = |tag: u8, len: u64, bytes: &[u8]| {
+            out.push(tag);
+            put_varint(len, out);
+            out.extend_from_slice(bytes);
+        };
+        field(0x0a, self.entry, &[]);
+        field(0x0a, self.name.len() as u64, self.name.as_bytes());
+        field(0x12, self.feature, &[]);
+        let tag = match self.kind {
+            DType::Bytes => 0x0a,
+            DType::Float32 => 0x12,
+            DType::Int64 => 0x1a,
+        };
+        field(tag, self.list, &[]);
+        if self.kind != DType::Bytes && self.content > 0 {
+            field(0x0a, self.content, &[]);
+        }
+    }
+}
+
+/// Returns the bytes of all entries.
+pub(super) fn features_len<'a, 'n: 'a>(heads: impl Iterator<Item = &'a EntryHead<'n>>) -> u64 {
+    heads.fold(0, |sum, head| sum.saturating_add(field_len(head.entry)))
+}
+
+/// Appends the head of an Example with `len` bytes of entries.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`], or there is not enough memory.
+pub(super) fn put_features_head(len: u64, out: &mut Vec<u8>) -> Result<()> {
+    let all = field_len(len);
+    if all > MAX_LEN {
+        return Err(ErrorKind::TooLarge { len: all.into(), limit: MAX_LEN }.into());
+    }
+    out.try_reserve(all as usize)?;
+    out.push(0x0a);
+    put_varint(len, out);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::ExampleBuilder;
+
+    #[test]
+    fn entries_are_those_of_the_builder() {
+        for n in [0usize, 1, 30, 31, 126, 127, 128, 16_383, 16_384, 70_000] {
+            let floats: Vec<f32> = (0..n).map(|k| k as f32).collect();
+            let text = vec![7u8; n];
+            let content: Vec<u8> = floats.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let mut strings = vec![0x0a];
+            put_varint(n as u64, &mut strings);
+            strings.extend(&text);
+            let heads = [
+                (EntryHead::new("a", DType::Float32, content.len() as u64), &content),
+                (EntryHead::new("b/c", DType::Bytes, strings.len() as u64), &strings),
+            ];
+            let mut out = Vec::new();
+            put_features_head(features_len(heads.iter().map(|(head, _)| head)), &mut out).unwrap();
+            for (head, bytes) in &heads {
+                head.put(&mut out);
+                out.extend(*bytes);
+            }
+            let want = ExampleBuilder::new().float("a", floats).bytes("b/c", [text]).encode().unwrap();
+            assert_eq!(out, want, "{n}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! `Episodes`: the steps of a dataset whose records are episodes.
+
+use super::cache::TableCache;
+use super::keys::EpisodeKeys;
+use super::obtain::{ShardSteps, StepSearch, find};
+use super::table::EpisodeTable;
+use crate::dataset::{Dataset, RecordLocation};
+use crate::error::{Error, ErrorKind, IndexError, Result};
+use crate::index::{ProgressCallback, Save, Work};
+use crate::io::Compression;
+use crate::policy::{IndexMode, Verify};
+use crate::warning::Warning;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Options of [`Episodes::open`].
+#[derive(Clone, Default)]
+pub struct EpisodeOptions {
+    /// Makes tables in memory only, at the first access to an episode, and reads and writes no file. Default: false. Opening then reads the heads of
+    /// all records.
+    pub memory: bool,
+    /// Builds all files of tables again. Default: false.
+    pub rebuild: bool,
+    /// Writes the files to `.tfseek/` next to the shards, or to the folder for index files if one is configured. Default: false. The scan then has no
+    /// limit, and a file that cannot be written is an error, as the command `tfseek index --steps` has it.
+    pub beside: bool,
+    /// A progress callback in place of that of [`DatasetOptions::progress`](crate::DatasetOptions::progress), with its rules.
+    pub progress: Option<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>>,
+}
+
+impl fmt::Debug for EpisodeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EpisodeOptions { memory, rebuild, beside, progress: _ } = self;
+        let mut s = f.debug_struct("EpisodeOptions");
+        s.field("memory", memory).field("rebuild", rebuild).field("beside", beside).finish_non_exhaustive()
+    }
+}
+
+/// The steps of a dataset whose records are episodes, as one array with access by number. A clone increments a counter.
+///
+/// Each record has a table with the place of each step in its payload ([`EpisodeTable`]). The tables of a shard are in a file, which is built like
+/// an index: at the first use, if that scans at most the limit of the dataset's options. Otherwise the number of steps of each episode is read from the
+/// heads of its lists, and its table is made at the first access to it.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("train.tfrecord");
+/// # let mut writer = tfseek::Writer::create(&path)?;
+/// # for steps in [3, 2] {
+/// #     let action: Vec<f32> = (0..steps * 2).map(|k| k as f32).collect();
+/// #     writer.write(&tfseek::ExampleBuilder::new().float("steps/action", action).encode()?)?;
+/// # }
+/// # writer.close()?;
+/// use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes};
+/// let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
+/// let action = EpisodeKey { name: "steps/action".into(), kind: tfseek::DType::Float32, values: EpisodeValues::Steps { width: 2 } };
+/// let robot = Episodes::open(&ds, &EpisodeKeys::new([action])?, &Default::default())?;
+/// assert_eq!((robot.len(), robot.steps(), robot.locate(4)?), (2, 5, (1, 1)));
+/// assert_eq!(robot.step(1, 1)?.floats("steps/action")?, [2.0, 3.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Episodes(Arc<EpisodesInner>);
+
+struct EpisodesInner {
+    dataset: Dataset,
+    keys: EpisodeKeys,
+    shards: Vec<ShardSteps>,
+    /// Number of the first step of each episode, followed by the number of steps.
+    starts: Arc<[u64]>,
+    cache: TableCache,
+    warnings: Vec<Warning>,
+}
+
+impl Episodes {
+    /// Finds the steps of all records. Files of tables are found, extended and built by the rules for columns.
+    ///
+    /// # Errors
+    /// The error of the first record that is damaged, is no message, or whose features have other numbers of steps. With
+    /// [`Damage::Skip`](crate::Damage::Skip) such a record has no steps, with [`Warning::PayloadsSkipped`].
+    ///
+    /// [`IndexError::BuildLimit`] for objects of a store without tables above the limit, [`ErrorKind::Cancelled`], and I/O errors.
+    pub fn open(dataset: &Dataset, keys: &EpisodeKeys, options: &EpisodeOptions) -> Result<Episodes> {
+        let own = options.progress.clone().map(ProgressCallback::from);
+        let work = Work::new(own.as_ref().or(dataset.index_options().progress.as_ref()));
+        let save = if options.beside { Save::Required } else { Save::BestEffort };
+        let mode = dataset.index_options().mode;
+        let first = match mode {
+            _ if options.beside => StepSearch::Files { save, rebuild: options.rebuild },
+            IndexMode::Memory => StepSearch::Memory,
+            _ if options.memory => StepSearch::Memory,
+            IndexMode::Require => StepSearch::Count,
+            _ => StepSearch::Files { save, rebuild: options.rebuild },
+        };
+        let found = work.end(find(dataset, keys, first, &work));
+        let (shards, mut warnings) = match found {
+            Err(e) if !options.beside && !dataset.set().has_objects() => match e.kind() {
+                ErrorKind::Index(IndexError::BuildLimit { bytes, .. }) => {
+                    let bytes = *bytes;
+                    let (shards, mut warnings) = work.end(find(dataset, keys, StepSearch::Count, &work))?;
+                    warnings.push(Warning::StepsNotIndexed { path: first_path(dataset), bytes });
+                    (shards, warnings)
+                }
+                _ => return Err(e),
+            },
+            found => found?,
+        };
+        if let Some(shard) = dataset.files().iter().find(|shard| shard.compression() != Compression::None) {
+            warnings.push(Warning::CompressedSteps { path: shard.path().into() });
+        }
+        let starts = starts(dataset, &shards)?;
+        let (dataset, keys, cache) = (dataset.clone(), keys.clone(), TableCache::default());
+        Ok(Episodes(Arc::new(EpisodesInner { dataset, keys, shards, starts, cache, warnings })))
+    }
+
+    /// Returns the dataset of the episodes.
+    pub fn dataset(&self) -> &Dataset {
+        &self.0.dataset
+    }
+
+    /// Returns the features.
+    pub fn keys(&self) -> &EpisodeKeys {
+        &self.0.keys
+    }
+
+    /// Returns the warnings from finding and building tables.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.0.warnings
+    }
+
+    /// Returns the number of episodes.
+    pub fn len(&self) -> u64 {
+        self.0.dataset.len()
+    }
+
+    /// Returns true if there are no episodes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of steps of all episodes.
+    pub fn steps(&self) -> u64 {
+        self.0.starts.last().copied().unwrap_or_default()
+    }
+
+    /// Returns the number of the first step of each episode, followed by the number of all steps.
+    pub fn starts(&self) -> &[u64] {
+        &self.0.starts
+    }
+
+    pub(super) fn shared_starts(&self) -> Arc<[u64]> {
+        Arc::clone(&self.0.starts)
+    }
+
+    /// Returns the number of steps of an episode.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`].
+    pub fn length(&self, episode: u64) -> Result<u64> {
+        let k = usize::try_from(episode).unwrap_or(usize::MAX);
+        match (self.0.starts.get(k), self.0.starts.get(k.saturating_add(1))) {
+            (Some(from), Some(to)) => Ok(to.saturating_sub(*from)),
+            _ => Err(ErrorKind::OutOfRange { what: "episode", i: episode.into(), len: self.len() }.into()),
+        }
+    }
+
+    /// Returns the episode and the step in it of step `number`. O(log n).
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`].
+    pub fn locate(&self, number: u64) -> Result<(u64, u64)> {
+        if number >= self.steps() {
+            return Err(ErrorKind::OutOfRange { what: "step", i: number.into(), len: self.steps() }.into());
+        }
+        // The last episode that starts at or before the step. Episodes without steps start where the next one does.
+        let k = self.0.starts.partition_point(|start| *start <= number).saturating_sub(1);
+        let start = self.0.starts.get(k).copied().unwrap_or_default();
+        Ok((k as u64, number.saturating_sub(start)))
+    }
+
+    /// Returns the number of a step of an episode: the inverse of [`locate`](Episodes::locate).
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`].
+    pub fn number(&self, episode: u64, step: u64) -> Result<u64> {
+        let len = self.length(episode)?;
+        if step >= len {
+            return Err(ErrorKind::OutOfRange { what: "step", i: step.into(), len }.into());
+        }
+        let start = usize::try_from(episode).ok().and_then(|k| self.0.starts.get(k)).copied();
+        Ok(start.unwrap_or_default().saturating_add(step))
+    }
+
+    /// Returns the table of an episode: from the cache, from its file, or made of its record.
+    pub(super) fn table(&self, episode: u64, at: &RecordLocation) -> Result<Arc<EpisodeTable>> {
+        if let Some(table) = self.0.cache.get(episode) {
+            return Ok(table);
+        }
+        let table = match self.stored_table(episode, at) {
+            Some(table) => table,
+            None => {
+                let mut buf = Vec::new();
+                let record = self.0.dataset.set().read_verified(at, Verify::Payload, &mut buf)?;
+                EpisodeTable::of(record.payload(), &self.0.keys).map_err(|e| e.at(record.at()))?
+            }
+        };
+        let (expected, found) = (self.length(episode)?, u64::from(table.steps()));
+        if expected != found {
+            let reason = format!(
+                "expected an episode of {expected} steps, found {found}: the shard has changed, or its features have other numbers of steps"
+            );
+            let e = Error::from(ErrorKind::Value { reason: reason.into() });
+            return Err(e.at(self.0.dataset.set().location(at)));
+        }
+        let table = Arc::new(table);
+        self.0.cache.put(episode, Arc::clone(&table));
+        Ok(table)
+    }
+
+    fn stored_table(&self, episode: u64, at: &RecordLocation) -> Option<EpisodeTable> {
+        let (s, i) = self.0.dataset.set().shard_of(episode).ok()?;
+        match self.0.shards.get(s)? {
+            ShardSteps::Tables(file) => file.table(i, at.payload_len()),
+            ShardSteps::Lengths(_) => None,
+        }
+    }
+
+    /// Returns the table of an episode if it needs no record, and announces it otherwise.
+    pub(super) fn known_table(&self, episode: u64, at: &RecordLocation) -> Option<Arc<EpisodeTable>> {
+        if let Some(table) = self.0.cache.get(episode) {
+            return Some(table);
+        }
+        let (s, i) = self.0.dataset.set().shard_of(episode).ok()?;
+        let ShardSteps::Tables(file) = self.0.shards.get(s)? else { return None };
+        file.want(i);
+        let table = Arc::new(file.table(i, at.payload_len())?);
+        self.0.cache.put(episode, Arc::clone(&table));
+        Some(table)
+    }
+}
+
+fn first_path(dataset: &Dataset) -> std::path::PathBuf {
+    dataset.files().first().map(|shard| shard.path().to_path_buf()).unwrap_or_default()
+}
+
+/// Returns the number of the first step of each record of the dataset, followed by the number of all steps.
+fn starts(dataset: &Dataset, shards: &[ShardSteps]) -> Result<Arc<[u64]>> {
+    let mut starts = Vec::new();
+    let n = usize::try_from(dataset.len()).unwrap_or(usize::MAX);
+    starts.try_reserve_exact(n.saturating_add(1))?;
+    starts.push(0);
+    let mut all = 0u64;
+    for (shard, steps) in dataset.files().iter().zip(shards) {
+        for i in shard.records() {
+            let len = match steps {
+                ShardSteps::Tables(file) => file.steps(i).map(|(from, to)| to.saturating_sub(from)),
+                ShardSteps::Lengths(all) => {
+                    usize::try_from(i).ok().and_then(|i| all.get(i)).map(|len| u64::from(*len))
+                }
+            };
+            let Some(len) = len else {
+                return Err(Error::from(IndexError::CorruptSection {
+                    file: shard.path().into(),
+                    section: "EPISODES",
+                    reason: "the numbers of steps are not those of the index",
+                })
+                .in_file(shard.path()));
+            };
+            all = all.saturating_add(len);
+            starts.push(all);
+        }
+    }
+    Ok(starts.into())
+}
+
+impl fmt::Debug for Episodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Episodes({} episodes, {} steps)", self.len(), self.steps())
+    }
+}

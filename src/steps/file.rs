@@ -1,0 +1,257 @@
+//! `StepFile`: the tables of all episodes of one shard.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::keys::EpisodeKeys;
+use super::layout::{self, EPISODES, KEYS, PLACES, StepSections, TABLES};
+use super::table::EpisodeTable;
+use crate::crc::crc32c;
+use crate::error::Result;
+use crate::index::{
+    IndexHeader, MAX_PREFIX, OpenedFile, Refusal, Section, SidecarFile, Table, TableBuilder, TableEnds,
+    read_section, slice,
+};
+use crate::io::{Region, Reserved, read_exact_at};
+use crate::memory::{room, zeroed};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Maximum bytes of a table that is read from a file. A larger one is made of its record.
+const MAX_TABLE: u64 = 1 << 30;
+
+/// The tables of all episodes of a shard: the content of a file, or of one that is about to be written. A clone shares them.
+#[derive(Clone, Debug)]
+pub(super) struct StepFile(Arc<StepTables>);
+
+#[derive(Debug)]
+struct StepTables {
+    header: IndexHeader,
+    keys: EpisodeKeys,
+    episodes: Table,
+    places: Table,
+    tables: TableBytes,
+    file: Option<Box<Path>>,
+    /// Accounts for the memory of a file that was read completely.
+    _reserved: Option<Reserved>,
+}
+
+/// The bytes of all tables.
+#[derive(Debug)]
+enum TableBytes {
+    Here(Region),
+    /// They are read one by one.
+    File {
+        from: SidecarFile,
+        at: u64,
+        len: u64,
+    },
+}
+
+impl StepFile {
+    /// Decodes an opened file with the path `file`. `None` for a file of other keys.
+    pub(super) fn opened(
+        opened: OpenedFile,
+        file: &Path,
+        keys: &EpisodeKeys,
+    ) -> Result<(IndexHeader, Option<StepFile>), Refusal> {
+        let (prefix, len) = match &opened {
+            OpenedFile::Whole(bytes, _) => {
+                bytes.populate(0..MAX_PREFIX.min(bytes.len())).map_err(|e| e.to_string())?;
+                (&**bytes, bytes.len() as u64)
+            }
+            OpenedFile::Start { bytes, len, .. } => (&**bytes, *len),
+        };
+        let (header, sections) = layout::decode(prefix, len)?;
+        let read = |from: &SidecarFile, section: &Section| {
+            from.read(|file, at| read_section(file, at, section)).map_err(|e| e.to_string())
+        };
+        let (parts, tables, reserved) = match opened {
+            OpenedFile::Whole(bytes, reserved) => {
+                let part = |section: &Section| {
+                    slice(&bytes, section).ok_or_else(|| "the file ends inside a section".to_owned())
+                };
+                let StepSections { keys, episodes, places, tables } = &sections;
+                let parts = [part(keys)?, part(episodes)?, part(places)?];
+                for part in &parts {
+                    part.populate(0..part.len()).map_err(|e| e.to_string())?;
+                }
+                (parts, TableBytes::Here(part(tables)?), reserved)
+            }
+            OpenedFile::Start { head, file: kept, .. } => {
+                let from = match kept {
+                    Some(kept) => SidecarFile::Kept(Arc::new(kept)),
+                    None => SidecarFile::Path { path: file.into(), head },
+                };
+                let StepSections { keys, episodes, places, tables } = &sections;
+                let parts = [read(&from, keys)?, read(&from, episodes)?, read(&from, places)?];
+                (parts, TableBytes::File { from, at: tables.offset, len: tables.len }, None)
+            }
+        };
+        let [stored, episodes, places] = parts;
+        if crc32c(&stored) != sections.keys.crc {
+            return Err("section KEYS: crc32c mismatch".into());
+        }
+        if *stored != *keys.encode() {
+            return Ok((header, None));
+        }
+        let m = header.n_records.checked_add(1).ok_or("more than 2^64 records")?;
+        let table = |section: &Section, bytes: &Region, last| {
+            let ends = TableEnds { first: Some(0), last };
+            Table::open(bytes, m, section.param, ends)
+                .ok_or_else(|| format!("section {} has a wrong length", section.kind))
+        };
+        let places = table(&sections.places, &places, Some(sections.tables.len))?;
+        let episodes = table(&sections.episodes, &episodes, None)?;
+        for table in [&places, &episodes] {
+            table.verify_all().map_err(|bad| bad.reason.to_owned())?;
+        }
+        let (keys, file) = (keys.clone(), Some(file.into()));
+        let found = StepTables { header, keys, episodes, places, tables, file, _reserved: reserved };
+        Ok((header, Some(StepFile(Arc::new(found)))))
+    }
+
+    /// Returns the number of records.
+    pub(super) fn len(&self) -> u64 {
+        self.0.header.n_records
+    }
+
+    /// Returns the file. `None` for tables in memory.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// Returns the number of the first step of a record, and of the first step after it. `None` if they are not ascending.
+    pub(super) fn steps(&self, i: u64) -> Option<(u64, u64)> {
+        self.0.episodes.pair(i).ok().filter(|(from, to)| from <= to)
+    }
+
+    /// Returns the table of a record. `None` if the file has no valid one.
+    pub(super) fn table(&self, i: u64, payload_len: u64) -> Option<EpisodeTable> {
+        let (from, to) = self.0.places.pair(i).ok().filter(|(from, to)| from <= to)?;
+        let len = to.checked_sub(from).filter(|len| *len <= MAX_TABLE)?;
+        let bytes = match &self.0.tables {
+            TableBytes::Here(all) => {
+                let range = usize::try_from(from).ok()?..usize::try_from(to).ok()?;
+                let bytes = all.slice(range)?;
+                bytes.populate(0..bytes.len()).ok()?;
+                bytes
+            }
+            TableBytes::File { from: file, at, len: all } => {
+                let start = at.checked_add(from).filter(|_| to <= *all)?;
+                let read = file.read(|file, first| {
+                    let mut bytes = zeroed(len)?;
+                    read_exact_at(file, &mut bytes, first.saturating_add(start))?;
+                    Ok(bytes)
+                });
+                Region::from(read.ok()?)
+            }
+        };
+        EpisodeTable::read(bytes, &self.0.keys, payload_len).ok()
+    }
+
+    /// Announces that the table of a record will be read.
+    pub(super) fn want(&self, i: u64) {
+        if let (Some((from, to)), TableBytes::Here(all)) = (self.0.places.pair(i).ok(), &self.0.tables)
+            && let (Ok(from), Ok(to)) = (usize::try_from(from), usize::try_from(to))
+        {
+            all.will_need(from..to);
+        }
+    }
+
+    /// Writes the file.
+    pub(super) fn write_to(&self, w: &mut dyn Write) -> Result<()> {
+        let StepTables { header, keys, episodes, places, tables, .. } = &*self.0;
+        let keys = keys.encode();
+        let len = match tables {
+            TableBytes::Here(bytes) => bytes.len() as u64,
+            TableBytes::File { len, .. } => *len,
+        };
+        let (head, sections) = layout::encode(
+            header,
+            [
+                (KEYS, 0, keys.len() as u64, crc32c(&keys)),
+                (EPISODES, episodes.param(), episodes.section_len(), 0),
+                (PLACES, places.param(), places.section_len(), 0),
+                (TABLES, 0, len, 0),
+            ],
+        );
+        let mut at = head.len() as u64;
+        w.write_all(&head)?;
+        for section in &sections {
+            let gap = section.offset.saturating_sub(at);
+            w.write_all(&vec![0; usize::try_from(gap).unwrap_or_default()])?;
+            at = section.offset.saturating_add(section.len);
+            match section.kind {
+                KEYS => w.write_all(&keys)?,
+                EPISODES => episodes.parts().into_iter().try_for_each(|part| w.write_all(part))?,
+                PLACES => places.parts().into_iter().try_for_each(|part| w.write_all(part))?,
+                _ => self.write_tables(w)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_tables(&self, w: &mut dyn Write) -> Result<()> {
+        const PART: u64 = 4 << 20;
+        match &self.0.tables {
+            TableBytes::Here(bytes) => Ok(w.write_all(bytes)?),
+            TableBytes::File { from, at, len } => from.read(|file, first| {
+                let mut done = 0u64;
+                while done < *len {
+                    let mut bytes = zeroed(PART.min(len.saturating_sub(done)))?;
+                    let start = first.saturating_add(*at).saturating_add(done);
+                    read_exact_at(file, &mut bytes, start)?;
+                    w.write_all(&bytes)?;
+                    done = done.saturating_add(bytes.len() as u64);
+                }
+                Ok(())
+            }),
+        }
+    }
+}
+
+/// A builder of the tables of a shard, episode after episode.
+pub(super) struct StepFileBuilder {
+    keys: EpisodeKeys,
+    episodes: TableBuilder,
+    places: TableBuilder,
+    tables: Vec<u8>,
+    steps: u64,
+}
+
+impl StepFileBuilder {
+    pub(super) fn new(keys: &EpisodeKeys) -> StepFileBuilder {
+        let (episodes, places) = (TableBuilder::offsets(), TableBuilder::offsets());
+        StepFileBuilder { keys: keys.clone(), episodes, places, tables: Vec::new(), steps: 0 }
+    }
+
+    /// Adds the table of the next record. `None`: it has no steps.
+    pub(super) fn push(&mut self, table: Option<&EpisodeTable>) -> Result<()> {
+        self.episodes.push(self.steps);
+        self.places.push(self.tables.len() as u64);
+        if let Some(table) = table {
+            self.tables.try_reserve(table.as_bytes().len())?;
+            self.tables.extend(table.as_bytes());
+            self.steps = self.steps.saturating_add(table.steps().into());
+        }
+        Ok(())
+    }
+
+    /// Returns the tables, in memory.
+    pub(super) fn finish(mut self, header: IndexHeader) -> Result<StepFile> {
+        self.episodes.push(self.steps);
+        self.places.push(self.tables.len() as u64);
+        let mut tables = room(self.tables.len())?;
+        tables.append(&mut self.tables);
+        Ok(StepFile(Arc::new(StepTables {
+            header,
+            keys: self.keys,
+            episodes: self.episodes.finish()?,
+            places: self.places.finish()?,
+            tables: TableBytes::Here(Region::from(tables)),
+            file: None,
+            _reserved: None,
+        })))
+    }
+}

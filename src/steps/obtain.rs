@@ -1,0 +1,325 @@
+//! Finds or builds the tables of a dataset's shards, or counts the steps of their episodes.
+
+use super::file::{StepFile, StepFileBuilder};
+use super::keys::EpisodeKeys;
+use super::lengths::steps_by_heads;
+use super::table::EpisodeTable;
+use crate::dataset::shard::ShardFile;
+use crate::dataset::{Dataset, for_each_record};
+use crate::error::{Error, ErrorKind, IndexError, Result};
+use crate::index::{
+    CompanionReasons, CompanionSearch, CompanionShard, IndexOptions, NamedShard, Obtained, Save,
+    SearchResult, ShardFiles, Work, check_start, header_for, header_in_memory, obtain, refused_file,
+    save_required, save_somewhere, search_companion,
+};
+use crate::io::{Compression, Source, Stamp};
+use crate::policy::{Damage, IndexMode, Verify};
+use crate::record::Record;
+use crate::warning::Warning;
+use std::io;
+use std::path::Path;
+
+/// The end of the name of a file of tables.
+const ENDING: &str = ".tfrs";
+
+const REASONS: CompanionReasons = CompanionReasons {
+    invalid: "the file of step tables is invalid",
+    other: "the step tables belong to other records or features",
+    changed: "the shard's size or modification time has changed since the step tables were built",
+};
+
+/// The steps of a shard, as far as they are known.
+#[derive(Debug)]
+pub(super) enum ShardSteps {
+    /// The tables of its episodes.
+    Tables(StepFile),
+    /// The number of steps of each of its episodes. Tables are made when they are needed.
+    Lengths(Box<[u32]>),
+}
+
+/// The search for the steps of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepSearch {
+    /// Files of tables are used and built.
+    Files { save: Save, rebuild: bool },
+    /// Episodes are counted, except those of shards with a file.
+    Count,
+    /// Episodes are counted.
+    Memory,
+}
+
+/// Finds the steps of all shards. A dataset of some records has those of all records of its shards.
+///
+/// # Errors
+/// Errors of reading, [`IndexError::BuildLimit`], and damage, unless the dataset skips it.
+pub(super) fn find(
+    dataset: &Dataset,
+    keys: &EpisodeKeys,
+    search: StepSearch,
+    work: &Work,
+) -> Result<(Vec<ShardSteps>, Vec<Warning>)> {
+    let whole = dataset.of_whole_shards()?;
+    let dataset = whole.as_ref().unwrap_or(dataset);
+    let (shards, options) = (dataset.files(), dataset.index_options());
+    let named: Vec<NamedShard<'_>> =
+        shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
+    let save = match search {
+        StepSearch::Files { save, .. } => save,
+        _ => Save::Never,
+    };
+    let files = StepFiles { dataset, shards, keys, options, search, work };
+    let (found, mut warnings) = obtain(&files, &named, options, save, work)?;
+    let mut left_out: Option<(u64, Warning)> = None;
+    let mut all = Vec::with_capacity(found.len());
+    for ShardFound { steps, left_out: more } in found {
+        if let Some((count, first)) = more {
+            left_out = match left_out {
+                None => Some((count, Warning::payloads_skipped(&first, count))),
+                Some((known, Warning::PayloadsSkipped { path, first, .. })) => {
+                    let skipped = known.saturating_add(count);
+                    Some((skipped, Warning::PayloadsSkipped { path, skipped, first }))
+                }
+                other => other,
+            };
+        }
+        all.push(steps);
+    }
+    warnings.extend(left_out.map(|(_, warning)| warning));
+    Ok((all, warnings))
+}
+
+struct StepFiles<'a> {
+    dataset: &'a Dataset,
+    shards: &'a [ShardFile],
+    keys: &'a EpisodeKeys,
+    options: &'a IndexOptions,
+    search: StepSearch,
+    work: &'a Work,
+}
+
+/// The result of the search for the tables of a shard, and the shard's size and time during the search.
+struct SearchedSteps {
+    stamp: Option<Stamp>,
+    tables: Option<StepFile>,
+    /// The tables of the first records of a shard that has grown.
+    earlier: Option<StepFile>,
+}
+
+/// The steps of a shard, and the number of its records without steps, with the error of the first.
+struct ShardFound {
+    steps: ShardSteps,
+    left_out: Option<(u64, Error)>,
+}
+
+impl StepFiles<'_> {
+    /// Returns true if the tables of a shard may be in a file: it is a plain file or object.
+    fn has_files(&self, shard: &ShardFile) -> bool {
+        shard.is_file() && shard.compression() == Compression::None
+    }
+
+    fn searched(&self, s: usize, warnings: &mut Vec<Warning>) -> Result<SearchedSteps> {
+        let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
+        let (index, stamp) = (shard.index()?, shard.stamp()?);
+        let rebuild = matches!(self.search, StepSearch::Files { rebuild: true, .. });
+        let reads = self.options.reads_indexes() && self.search != StepSearch::Memory && !rebuild;
+        let mut found = SearchedSteps { stamp, tables: None, earlier: None };
+        if !reads || !self.has_files(shard) {
+            return Ok(found);
+        }
+        let of = CompanionShard { path: shard.path(), index, stamp: found.stamp.as_ref() };
+        let mut earlier = None;
+        let open = |opened, file: &Path| StepFile::opened(opened, file, self.keys);
+        let other = |header: crate::index::IndexHeader, file: Option<StepFile>| {
+            let starts = header.n_records < index.len() && !header.has_gaps() && !index.header().has_gaps();
+            let of_these = || check_start(&header, shard.source()?);
+            if starts && earlier.is_none() && of_these().is_ok() {
+                earlier = file;
+            }
+        };
+        let refused = |file: &Path, reason: &str| warnings.push(refused_file(file, reason));
+        let search = search_companion(&of, ENDING, self.options, REASONS, open, other, refused);
+        if let CompanionSearch::Found(Some(file)) = search {
+            found.tables = Some(file);
+        }
+        found.earlier = earlier;
+        Ok(found)
+    }
+
+    /// Scans a shard, and returns the tables of its records. The tables of its first records may be known.
+    fn scan(&self, s: usize, shard: &ShardFile, found: SearchedSteps) -> Result<Obtained<ShardFound>> {
+        let index = shard.index()?;
+        let SearchedSteps { stamp, earlier, .. } = found;
+        let save = match self.search {
+            StepSearch::Files { save, .. } => save,
+            _ => Save::Never,
+        };
+        // A file that was requested is for all readers.
+        let damage = if save == Save::Required { Damage::Raise } else { self.options.damage };
+        let mut tables = StepFileBuilder::new(self.keys);
+        let known = earlier.as_ref().map_or(0, StepFile::len);
+        for i in 0..known {
+            let table = earlier.as_ref().and_then(|file| file.table(i, index.locate(i).ok()?.payload_len));
+            // A damaged table is made again by `for_each_record` only if all later ones are.
+            let Some(table) = table else {
+                return self.scan(s, shard, SearchedSteps { stamp, tables: None, earlier: None });
+            };
+            tables.push(Some(&table))?;
+        }
+        let mut left_out: Option<(u64, Error)> = None;
+        let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
+        let ids = start.saturating_add(known)..start.saturating_add(shard.len());
+        for_each_record(self.dataset, s, ids, self.work, |_, record| match self.table_of(record) {
+            Ok(table) => tables.push(Some(&table)),
+            Err(e) if damage == Damage::Skip && e.is_data() => {
+                add(&mut left_out, e);
+                tables.push(None)
+            }
+            Err(e) => Err(e),
+        })?;
+        let unchanged = stamp.is_some() && shard.stamp()? == stamp;
+        let header = header_for(index, stamp.as_ref()).filter(|_| unchanged && self.has_files(shard));
+        let saves = header.is_some();
+        let tables = tables.finish(header.unwrap_or_else(|| header_in_memory(index)))?;
+        let writes = saves
+            && left_out.is_none()
+            && (save == Save::Required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
+        let not_saved = if writes { self.save(&tables, shard, save)? } else { None };
+        let changed = !saves && shard.is_file() && self.has_files(shard);
+        Ok(Obtained { files: ShardFound { steps: ShardSteps::Tables(tables), left_out }, changed, not_saved })
+    }
+
+    fn table_of(&self, record: Result<Record<'_>>) -> Result<EpisodeTable> {
+        let record = record?;
+        EpisodeTable::of(record.payload(), self.keys).map_err(|e| e.at(record.at()))
+    }
+
+    fn save(&self, tables: &StepFile, shard: &ShardFile, save: Save) -> Result<Option<io::Error>> {
+        match save {
+            Save::Never => Ok(None),
+            Save::BestEffort => {
+                Ok(save_somewhere(shard.path(), ENDING, self.options, |w| tables.write_to(w)).err())
+            }
+            Save::Required => {
+                save_required(shard.path(), ENDING, tables.file(), self.options, |w| tables.write_to(w))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Counts the steps of the episodes of a shard, without their values if the shard is not compressed.
+    fn count(&self, s: usize, shard: &ShardFile) -> Result<ShardFound> {
+        let (mut lengths, mut left_out) = (Vec::new(), None);
+        lengths.try_reserve(usize::try_from(shard.len()).unwrap_or(usize::MAX))?;
+        let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
+        let plain = shard.compression() == Compression::None;
+        for i in 0..shard.len() {
+            if i % 256 == 0 {
+                self.work.report(0)?;
+            }
+            let by_heads = if plain { self.by_heads(shard, i)? } else { None };
+            let steps = match by_heads {
+                Some(steps) => Ok(steps),
+                None => {
+                    let mut found = Ok(0);
+                    let id = start.saturating_add(i);
+                    for_each_record(self.dataset, s, id..id.saturating_add(1), self.work, |_, record| {
+                        found = self.table_of(record).map(|table| table.steps());
+                        Ok(())
+                    })?;
+                    found
+                }
+            };
+            lengths.push(match steps {
+                Err(e) if self.options.damage == Damage::Skip && e.is_data() => {
+                    add(&mut left_out, e);
+                    0
+                }
+                steps => steps?,
+            });
+        }
+        Ok(ShardFound { steps: ShardSteps::Lengths(lengths.into()), left_out })
+    }
+
+    fn by_heads(&self, shard: &ShardFile, i: u64) -> Result<Option<u32>> {
+        let span = shard.locate(i)?;
+        if shard.can_borrow() {
+            let payload = shard.borrow(i, span, Verify::Header)?.payload();
+            return steps_by_heads(self.keys, payload.len() as u64, |at, to| {
+                let from = usize::try_from(at).ok().and_then(|at| payload.get(at..)).unwrap_or_default();
+                let len = from.len().min(to.len());
+                if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
+                    to.copy_from_slice(from);
+                }
+                Ok(len)
+            });
+        }
+        let source = shard.source()?;
+        let start = span.end().saturating_sub(span.payload_len).saturating_sub(4);
+        steps_by_heads(self.keys, span.payload_len, |at, to| {
+            let left = usize::try_from(span.payload_len.saturating_sub(at)).unwrap_or(usize::MAX);
+            let len = left.min(to.len());
+            let to = to.get_mut(..len).unwrap_or_default();
+            read_part(source, to, start.saturating_add(at))
+                .map_err(|e| Error::from(e).in_file(shard.path()))?;
+            Ok(len)
+        })
+    }
+}
+
+fn read_part(source: &dyn Source, to: &mut [u8], at: u64) -> io::Result<()> {
+    crate::io::read_exact_at(source, to, at)
+}
+
+/// Counts a record without steps.
+fn add(left_out: &mut Option<(u64, Error)>, e: Error) {
+    match left_out {
+        Some((count, _)) => *count = count.saturating_add(1),
+        None => *left_out = Some((1, e)),
+    }
+}
+
+impl ShardFiles for StepFiles<'_> {
+    type Found = SearchedSteps;
+    type Files = ShardFound;
+
+    fn search(&self, s: usize) -> Result<SearchResult<SearchedSteps>> {
+        let mut warnings = Vec::new();
+        let found = self.searched(s, &mut warnings)?;
+        let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
+        let scans = found.tables.is_none() && matches!(self.search, StepSearch::Files { .. });
+        let scan = if scans && self.has_files(shard) {
+            let known = found.earlier.as_ref().map_or(0, StepFile::len);
+            let index = shard.index()?;
+            let from = if known > 0 { index.locate(known)?.offset } else { 0 };
+            Some(index.indexed_end().saturating_sub(from))
+        } else {
+            None
+        };
+        Ok(SearchResult { found, scan, warnings })
+    }
+
+    #[cold]
+    fn require(&self, searched: &[SearchResult<SearchedSteps>]) -> Result<()> {
+        let missing = searched.iter().zip(self.shards).find(|(searched, _)| searched.scan.is_some());
+        match missing {
+            Some((_, shard)) => Err(Error::from(ErrorKind::Index(IndexError::Missing)).in_file(shard.path())),
+            None => Ok(()),
+        }
+    }
+
+    fn build(&self, s: usize, found: SearchedSteps, _: usize) -> Result<Obtained<ShardFound>> {
+        self.work.report(0)?;
+        let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
+        let known = |files| Obtained { files, changed: false, not_saved: None };
+        match (found.tables.clone(), self.search) {
+            (Some(tables), search) => {
+                let save = matches!(search, StepSearch::Files { save: Save::Required, .. });
+                let not_saved = if save { self.save(&tables, shard, Save::Required)? } else { None };
+                let files = ShardFound { steps: ShardSteps::Tables(tables), left_out: None };
+                Ok(Obtained { not_saved, ..known(files) })
+            }
+            (None, StepSearch::Files { .. }) if self.has_files(shard) => self.scan(s, shard, found),
+            (None, _) => Ok(known(self.count(s, shard)?)),
+        }
+    }
+}

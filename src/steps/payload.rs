@@ -1,0 +1,167 @@
+//! Parts of payloads that are borrowed or read, and verified.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::keys::EpisodeKeys;
+use super::table::{CheckedBytes, EpisodeTable, ListForm};
+use crate::crc::crc32c;
+use crate::dataset::{RecordLocation, ShardSet};
+use crate::error::{Error, ErrorKind, Result};
+use crate::policy::Verify;
+use crate::wire::WireReader;
+use std::ops::Range;
+
+/// Bytes between two parts of a payload that are read together: from a file, and from a store.
+const FILE_GAP: u32 = 512;
+const OBJECT_GAP: u32 = 64 << 10;
+
+/// The bytes of a payload that are needed, and those that were read.
+#[derive(Debug, Default)]
+pub(super) struct PayloadParts {
+    checked: Vec<CheckedBytes>,
+    /// The whole payload is needed, because a list is not one slice.
+    whole: bool,
+    /// The parts that were read, ascending: their start, and their bytes in `bytes`.
+    read: Vec<(u32, Range<usize>)>,
+    bytes: Vec<u8>,
+}
+
+/// The bytes of a payload: all, or parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PayloadView<'a> {
+    Whole(&'a [u8]),
+    Parts(&'a PayloadParts),
+}
+
+impl<'a> PayloadView<'a> {
+    /// Returns a part of the payload. `None` if it was not read.
+    pub(super) fn get(self, part: Range<u32>) -> Option<&'a [u8]> {
+        match self {
+            PayloadView::Whole(payload) => payload.get(part.start as usize..part.end as usize),
+            PayloadView::Parts(parts) => {
+                let k = parts.read.partition_point(|(start, _)| *start <= part.start).checked_sub(1)?;
+                let (start, bytes) = parts.read.get(k)?;
+                let from = part.start.checked_sub(*start)? as usize;
+                let to = part.end.checked_sub(*start)? as usize;
+                parts.bytes.get(bytes.clone())?.get(from..to)
+            }
+        }
+    }
+
+    /// Returns the whole payload, if it was read.
+    pub(super) fn whole(self) -> Option<&'a [u8]> {
+        match self {
+            PayloadView::Whole(payload) => Some(payload),
+            PayloadView::Parts(_) => None,
+        }
+    }
+}
+
+impl PayloadParts {
+    /// Forgets the parts of an earlier payload.
+    pub(super) fn clear(&mut self) {
+        let PayloadParts { checked, whole, read, bytes } = self;
+        checked.clear();
+        read.clear();
+        bytes.clear();
+        *whole = false;
+    }
+
+    /// Adds the bytes of a row, or of the whole list if its rows are found by reading it.
+    pub(super) fn need_row(&mut self, table: &EpisodeTable, key: usize, step: u32) {
+        match table.place(key).form {
+            ListForm::Irregular => self.whole = true,
+            ListForm::Absent => {}
+            _ => self.checked.extend(table.checked_row(key, step)),
+        }
+    }
+
+    /// Adds the bytes of a list.
+    pub(super) fn need_list(&mut self, table: &EpisodeTable, key: usize) {
+        match table.place(key).form {
+            ListForm::Irregular => self.whole = true,
+            ListForm::Absent => {}
+            _ => table.checked_list(key, |bytes| self.checked.push(bytes)),
+        }
+    }
+
+    /// Returns the parts to read, ascending, with the bytes between near ones. `None`: the whole payload.
+    pub(super) fn ranges(&mut self, has_objects: bool) -> Option<Vec<Range<u32>>> {
+        if self.whole {
+            return None;
+        }
+        let gap = if has_objects { OBJECT_GAP } else { FILE_GAP };
+        self.checked.sort_unstable();
+        self.checked.dedup();
+        let mut ranges: Vec<Range<u32>> = Vec::new();
+        for bytes in &self.checked {
+            match ranges.last_mut() {
+                Some(last) if bytes.start <= last.end.saturating_add(gap) => {
+                    last.end = last.end.max(bytes.end)
+                }
+                _ => ranges.push(bytes.start..bytes.end),
+            }
+        }
+        Some(ranges)
+    }
+
+    /// Borrows or reads the bytes that are needed, and verifies them. A record that is read as a whole is verified by its own checksum.
+    ///
+    /// # Errors
+    /// Errors of reading; [`ErrorKind::Value`] for bytes with another checksum.
+    pub(super) fn load<'a>(
+        &'a mut self,
+        set: &'a ShardSet,
+        at: &RecordLocation,
+        keys: &EpisodeKeys,
+        verify: Verify,
+        record: &'a mut Vec<u8>,
+    ) -> Result<PayloadView<'a>> {
+        if self.whole {
+            return Ok(PayloadView::Whole(set.read_verified(at, Verify::Payload, record)?.payload()));
+        }
+        let borrowed = set.borrow_payload(at)?;
+        if borrowed.is_none() {
+            for range in self.ranges(set.has_objects()).unwrap_or_default() {
+                let start = self.bytes.len();
+                set.append_part(at, range.clone(), &mut self.bytes)?;
+                self.read.push((range.start, start..self.bytes.len()));
+            }
+        } else if verify == Verify::Payload {
+            self.checked.sort_unstable();
+            self.checked.dedup();
+        }
+        let view = match borrowed {
+            Some(payload) => PayloadView::Whole(payload),
+            None => PayloadView::Parts(self),
+        };
+        if verify == Verify::Payload {
+            for bytes in &self.checked {
+                let found = view.get(bytes.start..bytes.end).map(crc32c);
+                if found != Some(bytes.crc) {
+                    return Err(corrupt(bytes, found, keys).at(set.location(at)));
+                }
+            }
+        }
+        Ok(view)
+    }
+}
+
+#[cold]
+fn corrupt(bytes: &CheckedBytes, found: Option<u32>, keys: &EpisodeKeys) -> Error {
+    let CheckedBytes { start, crc, key, step, .. } = *bytes;
+    let name = keys.all().get(usize::from(key)).map_or("", |key| &*key.name);
+    let reason = match found {
+        Some(found) => {
+            format!("step {step} at payload byte {start}: crc32c: expected {crc:#010x}, found {found:#010x}")
+        }
+        None => format!("step {step}: expected bytes at payload byte {start}, found the end of the payload"),
+    };
+    Error::from(ErrorKind::Value { reason: reason.into() }).feature(name.as_bytes())
+}
+
+/// Counts encoded byte strings.
+pub(super) fn count_strings(row: &[u8]) -> usize {
+    let mut reader = WireReader::new(row);
+    std::iter::from_fn(|| reader.take_field(0x0a)).count()
+}

@@ -1,0 +1,137 @@
+//! `EpisodeStep`: the values of one step, each read when it is asked for.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::episodes::Episodes;
+use super::payload::{PayloadParts, count_strings};
+use super::rows::StepRows;
+use super::table::EpisodeTable;
+use crate::dataset::RecordLocation;
+use crate::error::{Error, FeatureError, Result};
+use crate::example::DType;
+use crate::wire::{WireReader, varint};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+impl Episodes {
+    /// Returns a step of an episode. Its values are read, and verified, when they are asked for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`], and errors of reading the table of the episode.
+    pub fn step(&self, episode: u64, step: u64) -> Result<EpisodeStep<'_>> {
+        self.number(episode, step)?;
+        let at = self.dataset().set().locate(episode)?;
+        let table = self.table(episode, &at)?;
+        Ok(EpisodeStep::new(self, at, table, step as u32))
+    }
+}
+
+/// A step of an episode. Its values are read and verified when they are asked for: the row of a list, and no other bytes of the record.
+#[derive(Clone)]
+pub struct EpisodeStep<'e> {
+    episodes: &'e Episodes,
+    at: RecordLocation,
+    table: Arc<EpisodeTable>,
+    step: u32,
+}
+
+impl<'e> EpisodeStep<'e> {
+    pub(super) fn new(
+        episodes: &'e Episodes,
+        at: RecordLocation,
+        table: Arc<EpisodeTable>,
+        step: u32,
+    ) -> EpisodeStep<'e> {
+        EpisodeStep { episodes, at, table, step }
+    }
+
+    /// Returns the number of the step in its episode.
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+
+    /// Returns the row of a feature as it is stored.
+    fn row(&self, name: &str, kind: DType) -> Result<Cow<'e, [u8]>> {
+        let keys = self.episodes.keys();
+        let unknown = || Error::from(FeatureError::Missing { expected: kind.list_name() });
+        let located =
+            |e: Error| e.at(self.episodes.dataset().set().location(&self.at)).feature(name.as_bytes());
+        let number = keys.find(name.as_bytes()).ok_or_else(|| located(unknown()))?;
+        let found = keys.all().get(number).map_or(kind, |key| key.kind);
+        if found != kind {
+            let (expected, found) = (kind.list_name(), found.list_name());
+            return Err(located(FeatureError::WrongKind { expected, found }.into()));
+        }
+        let set = self.episodes.dataset().set();
+        let (mut parts, mut record) = (PayloadParts::default(), Vec::new());
+        let mut rows = StepRows::new(keys, &self.table);
+        rows.need(&mut parts, number, [self.step]);
+        let verify = set.verify();
+        if let (Some(row), Some(payload)) = (self.table.row(number, self.step), set.borrow_payload(&self.at)?)
+        {
+            parts.load(set, &self.at, keys, verify, &mut record)?;
+            let bytes = payload.get(row.start as usize..row.end as usize);
+            return Ok(Cow::Borrowed(bytes.unwrap_or_default()));
+        }
+        let view = parts.load(set, &self.at, keys, verify, &mut record)?;
+        rows.prepare(view, number).map_err(located)?;
+        match rows.row(view, number, self.step) {
+            Some(bytes) => Ok(Cow::Owned(bytes.to_vec())),
+            None => Err(located(unknown())),
+        }
+    }
+
+    /// Returns the byte string of a feature. It borrows from the map of a mapped dataset.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Feature`] if the record does not have the feature, or has another kind or number of values; [`ErrorKind::Value`] for bytes with
+    /// another checksum; errors of reading.
+    pub fn bytes(&self, name: &str) -> Result<Cow<'e, [u8]>> {
+        let row = self.row(name, DType::Bytes)?;
+        let one = |row: &[u8]| {
+            let mut reader = WireReader::new(row);
+            let value = reader.take_field(0x0a)?;
+            reader.is_empty().then(|| row.len().saturating_sub(value.len()))
+        };
+        let Some(from) = one(&row) else {
+            let found = count_strings(&row);
+            let e = Error::from(FeatureError::Count { expected: 1, found }).feature(name.as_bytes());
+            return Err(e.at(self.episodes.dataset().set().location(&self.at)));
+        };
+        Ok(match row {
+            Cow::Borrowed(row) => Cow::Borrowed(row.get(from..).unwrap_or_default()),
+            Cow::Owned(mut row) => {
+                row.drain(..from);
+                Cow::Owned(row)
+            }
+        })
+    }
+
+    /// Returns the floats of a feature.
+    ///
+    /// # Errors
+    /// As [`bytes`](EpisodeStep::bytes), for any number of values.
+    pub fn floats(&self, name: &str) -> Result<Vec<f32>> {
+        let row = self.row(name, DType::Float32)?;
+        Ok(row.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// Returns the integers of a feature.
+    ///
+    /// # Errors
+    /// As [`floats`](EpisodeStep::floats).
+    pub fn int64s(&self, name: &str) -> Result<Vec<i64>> {
+        let row = self.row(name, DType::Int64)?;
+        let mut values = vec![0; varint::count(&row)?];
+        let found = varint::decode(&row, &mut values);
+        values.truncate(found);
+        Ok(values)
+    }
+}
+
+impl fmt::Debug for EpisodeStep<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EpisodeStep({} of {})", self.step, self.table.steps())
+    }
+}

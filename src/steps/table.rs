@@ -1,0 +1,274 @@
+//! `EpisodeTable`: the places of each step's values in the payload of an episode, with their checksums.
+//!
+//! ```text
+//! u32 crc32c of the rest | u32 number of steps | one place for each key | parts, key after key
+//! place    u8 form, 3 zero bytes | u32 start | u32 len            of the list's values in the payload
+//! part     1 uniform   u32 stride | u32 crc32c of each unit of max(1, ceil(256 / stride)) rows
+//!          2 table     { u32 end, u32 crc32c } of each row; the end is relative to the start of the list
+//!          3 constant  u32 bytes of a row | u32 crc32c of the first row
+//!          4 whole     u32 crc32c of the list
+//!          0 absent, 5 irregular   nothing
+//! ```
+//!
+//! All integers are little-endian. A *row* is what a list has for one step: packed numbers, or encoded byte strings with their tags and lengths. The
+//! normative page is `docs/index.md`.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::keys::EpisodeKeys;
+use crate::crc::crc32c;
+use crate::io::Region;
+use std::ops::Range;
+
+/// The form of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListForm {
+    /// The record does not have the feature, or it has no values.
+    Absent,
+    /// All rows have this number of bytes.
+    Uniform { stride: u32, unit: u32 },
+    /// Rows end at any byte.
+    Table,
+    /// All rows are the same bytes.
+    Constant { row: u32 },
+    /// Rows are found by reading the list.
+    Whole,
+    /// The list is not one slice of the payload.
+    Irregular,
+}
+
+pub(super) const ABSENT: u8 = 0;
+pub(super) const UNIFORM: u8 = 1;
+pub(super) const TABLE: u8 = 2;
+pub(super) const CONSTANT: u8 = 3;
+pub(super) const WHOLE: u8 = 4;
+pub(super) const IRREGULAR: u8 = 5;
+
+/// Bytes before the places, and bytes of a place.
+pub(super) const HEAD: usize = 8;
+pub(super) const PLACE: usize = 12;
+
+/// Bytes of rows that a checksum covers, at least.
+const UNIT_BYTES: u32 = 256;
+
+/// Returns the number of rows that a checksum covers.
+pub(super) fn unit_rows(stride: u32) -> u32 {
+    UNIT_BYTES.div_ceil(stride.max(1)).max(1)
+}
+
+/// The place of a key's list in the payload.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListPlace {
+    pub(super) form: ListForm,
+    pub(super) start: u32,
+    pub(super) len: u32,
+    /// Offset of the checksums in the table.
+    part: u32,
+}
+
+/// The places of each step's values in the payload of an episode, with their checksums.
+///
+/// It is made of one payload by [`EpisodeTable::of`], and stored in files of `docs/index.md`. It takes 8 bytes for each picture of a step, and 4 for
+/// each 256 bytes of numbers.
+#[derive(Debug)]
+pub struct EpisodeTable {
+    bytes: Region,
+    steps: u32,
+    places: Box<[ListPlace]>,
+}
+
+/// Bytes of the payload whose checksum a table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CheckedBytes {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    pub(super) crc: u32,
+    /// The number of the key, and a step of the bytes, for errors.
+    pub(super) key: u16,
+    pub(super) step: u32,
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+impl EpisodeTable {
+    /// Reads a table of the keys of a payload with `payload_len` bytes. The error is the reason why it is refused.
+    pub(super) fn read(
+        bytes: Region,
+        keys: &EpisodeKeys,
+        payload_len: u64,
+    ) -> Result<EpisodeTable, &'static str> {
+        const CUT: &str = "the table of an episode is too short";
+        let stored = u32_at(&bytes, 0).ok_or(CUT)?;
+        if crc32c(bytes.get(4..).unwrap_or_default()) != stored {
+            return Err("the table of an episode: crc32c mismatch");
+        }
+        let steps = u32_at(&bytes, 4).ok_or(CUT)?;
+        let mut places = Vec::new();
+        places.try_reserve_exact(keys.len()).map_err(|_| "there is not enough memory")?;
+        let mut part = keys.len().checked_mul(PLACE).and_then(|all| all.checked_add(HEAD)).ok_or(CUT)?;
+        for k in 0..keys.len() {
+            let at = HEAD.saturating_add(k.saturating_mul(PLACE));
+            let form = *bytes.get(at).ok_or(CUT)?;
+            let start = u32_at(&bytes, at.saturating_add(4)).ok_or(CUT)?;
+            let len = u32_at(&bytes, at.saturating_add(8)).ok_or(CUT)?;
+            if u64::from(start).saturating_add(len.into()) > payload_len {
+                return Err("a list ends after its payload");
+            }
+            let (form, size) = EpisodeTable::form(&bytes, form, steps, len, part)?;
+            let place = ListPlace { form, start, len, part: u32::try_from(part).map_err(|_| CUT)? };
+            part = part.checked_add(size).filter(|end| *end <= bytes.len()).ok_or(CUT)?;
+            places.push(place);
+        }
+        if part != bytes.len() {
+            return Err("the table of an episode is too long");
+        }
+        Ok(EpisodeTable { bytes, steps, places: places.into() })
+    }
+
+    /// Returns the form of a list whose part begins at `part`, and the bytes of the part.
+    fn form(
+        bytes: &[u8],
+        form: u8,
+        steps: u32,
+        len: u32,
+        part: usize,
+    ) -> Result<(ListForm, usize), &'static str> {
+        const BAD: &str = "the rows of a list are not its bytes";
+        let first = || u32_at(bytes, part).ok_or("the table of an episode is too short");
+        let rows_fill = |row: u32| u64::from(row).checked_mul(steps.into()) == Some(len.into());
+        Ok(match form {
+            ABSENT => (ListForm::Absent, 0),
+            UNIFORM => {
+                let stride = first()?;
+                let unit = unit_rows(stride);
+                if stride == 0 || !rows_fill(stride) {
+                    return Err(BAD);
+                }
+                let units = steps.div_ceil(unit) as usize;
+                (ListForm::Uniform { stride, unit }, units.saturating_add(1).saturating_mul(4))
+            }
+            TABLE => {
+                let size = (steps as usize).saturating_mul(8);
+                let ends = bytes
+                    .get(part..)
+                    .and_then(|rest| rest.get(..size))
+                    .ok_or("the table of an episode is too short")?;
+                let mut last = 0;
+                for entry in ends.as_chunks::<8>().0 {
+                    let [a, b, c, d, ..] = *entry;
+                    let end = u32::from_le_bytes([a, b, c, d]);
+                    if end < last {
+                        return Err(BAD);
+                    }
+                    last = end;
+                }
+                if last != len {
+                    return Err(BAD);
+                }
+                (ListForm::Table, size)
+            }
+            CONSTANT => {
+                let row = first()?;
+                if !rows_fill(row) {
+                    return Err(BAD);
+                }
+                (ListForm::Constant { row }, 8)
+            }
+            WHOLE => (ListForm::Whole, 4),
+            IRREGULAR => (ListForm::Irregular, 0),
+            _ => return Err("a list of an unknown form"),
+        })
+    }
+
+    /// Returns the number of steps.
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// Returns the table as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the place of a key's list.
+    pub(super) fn place(&self, key: usize) -> ListPlace {
+        const NOWHERE: ListPlace = ListPlace { form: ListForm::Irregular, start: 0, len: 0, part: 0 };
+        self.places.get(key).copied().unwrap_or(NOWHERE)
+    }
+
+    /// Returns the bytes of the row of a step, without those of the list before it. `None` for a list whose rows are found by reading it.
+    #[inline]
+    pub(super) fn row(&self, key: usize, step: u32) -> Option<Range<u32>> {
+        let place = self.place(key);
+        let (from, to) = match place.form {
+            ListForm::Uniform { stride, .. } => {
+                let from = stride.checked_mul(step)?;
+                (from, from.checked_add(stride)?)
+            }
+            ListForm::Constant { row } => (0, row),
+            ListForm::Table => {
+                let from = match step.checked_sub(1) {
+                    Some(before) => self.entry(place, before, 0)?,
+                    None => 0,
+                };
+                (from, self.entry(place, step, 0)?)
+            }
+            _ => return None,
+        };
+        if from > to || to > place.len {
+            return None;
+        }
+        Some(place.start.checked_add(from)?..place.start.checked_add(to)?)
+    }
+
+    /// Returns word `word` of the entry of a row.
+    #[inline]
+    fn entry(&self, place: ListPlace, row: u32, word: usize) -> Option<u32> {
+        let at = (place.part as usize).checked_add((row as usize).checked_mul(8)?)?;
+        u32_at(&self.bytes, at.checked_add(word.checked_mul(4)?)?)
+    }
+
+    /// Returns the bytes to verify before the row of a step is used. `None` if there are none, or if the whole record has to be verified.
+    #[inline]
+    pub(super) fn checked_row(&self, key: usize, step: u32) -> Option<CheckedBytes> {
+        let place = self.place(key);
+        let part = place.part as usize;
+        let (range, crc, step) = match place.form {
+            ListForm::Uniform { stride, unit } => {
+                let number = step.checked_div(unit)?;
+                let first = number.checked_mul(unit)?;
+                let rows = unit.min(self.steps.checked_sub(first)?);
+                let from = place.start.checked_add(first.checked_mul(stride)?)?;
+                let to = from.checked_add(rows.checked_mul(stride)?)?;
+                let crc = u32_at(
+                    &self.bytes,
+                    part.checked_add(4)?.checked_add((number as usize).checked_mul(4)?)?,
+                )?;
+                (from..to, crc, first)
+            }
+            ListForm::Table => (self.row(key, step)?, self.entry(place, step, 1)?, step),
+            ListForm::Constant { .. } => (self.row(key, 0)?, u32_at(&self.bytes, part.checked_add(4)?)?, 0),
+            ListForm::Whole => {
+                (place.start..place.start.checked_add(place.len)?, u32_at(&self.bytes, part)?, 0)
+            }
+            ListForm::Absent | ListForm::Irregular => return None,
+        };
+        Some(CheckedBytes { start: range.start, end: range.end, crc, key: key as u16, step })
+    }
+
+    /// Calls `f` with the bytes to verify before any row of a key is used.
+    pub(super) fn checked_list(&self, key: usize, mut f: impl FnMut(CheckedBytes)) {
+        let step = match self.place(key).form {
+            ListForm::Uniform { unit, .. } => unit.max(1),
+            ListForm::Table => 1,
+            _ => return self.checked_row(key, 0).into_iter().for_each(f),
+        };
+        let mut at = 0u32;
+        while at < self.steps {
+            self.checked_row(key, at).into_iter().for_each(&mut f);
+            at = at.saturating_add(step);
+        }
+    }
+}

@@ -1,0 +1,589 @@
+//! `Windows`: records that have the values of several steps around an anchor.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::anchors::Anchors;
+use super::encode::{EntryHead, features_len, put_features_head};
+use super::episodes::Episodes;
+use super::keys::ResolvedValues;
+use super::payload::{PayloadParts, count_strings};
+use super::rows::StepRows;
+use super::table::EpisodeTable;
+use crate::dataset::{Dataset, DerivedRecords, RecordLocation};
+use crate::error::{At, Error, ErrorKind, FeatureError, Result};
+use crate::example::DType;
+use crate::index::hex128;
+use crate::policy::Verify;
+use crate::wire::varint::put_varint;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Values in place of those before the first step of an episode and after its last one.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pad {
+    /// The first or the last step of the episode.
+    #[default]
+    Repeat,
+    /// Zeros, and empty strings or those that [`PadRow`] names.
+    Zero,
+    /// Steps whose window is not inside their episode are no anchors.
+    None,
+}
+
+/// The row of a feature in place of a step that does not exist, with [`Pad::Zero`].
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PadRow {
+    /// Zeros, or empty strings.
+    #[default]
+    Zeros,
+    /// This byte string.
+    String(Box<[u8]>),
+    /// The row of the first step.
+    First,
+    /// Zeros or empty strings, as many as the first step has values.
+    ZerosOfFirst,
+}
+
+/// A feature of a window.
+#[derive(Clone, Debug)]
+struct WindowFeature {
+    name: Box<str>,
+    kind: DType,
+    values: WindowValues,
+}
+
+#[derive(Clone, Debug)]
+enum WindowValues {
+    /// The rows of a key, at these offsets from the anchor.
+    Rows {
+        key: usize,
+        offsets: Arc<[i64]>,
+        /// Encoded row of padding, for a key with a known number of values.
+        fill: Box<[u8]>,
+        pad: PadRow,
+    },
+    /// 1 for each of these offsets that is not in the episode.
+    Flags { offsets: Arc<[i64]> },
+    /// The list of a key of the episode.
+    Episode { key: usize },
+    /// The number of the episode, or of the step in it.
+    Number { step: bool },
+}
+
+/// A builder of [`Windows`].
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct WindowsBuilder {
+    episodes: Episodes,
+    features: Vec<WindowFeature>,
+    pad: Pad,
+    anchors: Option<Vec<(u64, Range<u64>)>>,
+    error: Option<String>,
+}
+
+impl WindowsBuilder {
+    pub(super) fn new(episodes: Episodes) -> WindowsBuilder {
+        WindowsBuilder { episodes, features: Vec::new(), pad: Pad::default(), anchors: None, error: None }
+    }
+
+    fn refuse(mut self, reason: String) -> WindowsBuilder {
+        self.error.get_or_insert(reason);
+        self
+    }
+
+    /// Returns the number of a key of steps, or of the episode.
+    fn find(&self, key: &str, of_episode: bool) -> Result<(usize, DType), String> {
+        let keys = self.episodes.keys();
+        let found = keys.find(key.as_bytes()).and_then(|k| Some((k, keys.all().get(k)?)));
+        match found {
+            Some((k, known)) if (known.values == ResolvedValues::Episode) == of_episode => {
+                Ok((k, known.kind))
+            }
+            _ => {
+                let what = if of_episode { "a feature of episodes" } else { "a feature of steps" };
+                Err(format!("expected {what}, found {key:?}"))
+            }
+        }
+    }
+
+    fn add(mut self, name: &str, kind: DType, values: WindowValues) -> WindowsBuilder {
+        if self.features.iter().any(|known| *known.name == *name) {
+            return self.refuse(format!("expected one feature {name:?} of a window, found two"));
+        }
+        self.features.push(WindowFeature { name: name.into(), kind, values });
+        self
+    }
+
+    /// Adds the values of a feature at the anchor plus each of these offsets, one after the other, under the name `to`.
+    pub fn rows(self, key: &str, to: &str, offsets: &[i64], pad: PadRow) -> WindowsBuilder {
+        let (number, kind) = match self.find(key, false) {
+            Ok(found) => found,
+            Err(reason) => return self.refuse(reason),
+        };
+        if offsets.is_empty() {
+            return self.refuse(format!("feature {key:?}: expected offsets, found none"));
+        }
+        let width = match self.episodes.keys().all().get(number).map(|key| &key.values) {
+            Some(ResolvedValues::Steps { width }) => *width as usize,
+            _ => 0,
+        };
+        let fill = match (kind, &pad) {
+            (DType::Float32, _) => vec![0; width.saturating_mul(4)],
+            (DType::Int64, _) => vec![0; width],
+            (DType::Bytes, PadRow::String(value)) => {
+                let mut one = vec![0x0a];
+                put_varint(value.len() as u64, &mut one);
+                one.extend_from_slice(value);
+                one.repeat(width)
+            }
+            (DType::Bytes, _) => [0x0a, 0].repeat(width),
+        };
+        let (offsets, fill) = (offsets.into(), fill.into());
+        self.add(to, kind, WindowValues::Rows { key: number, offsets, fill, pad })
+    }
+
+    /// Adds an int64 list with 1 for each of these offsets that is not in the episode, and 0 for others.
+    pub fn flags(self, to: &str, offsets: &[i64]) -> WindowsBuilder {
+        self.add(to, DType::Int64, WindowValues::Flags { offsets: offsets.into() })
+    }
+
+    /// Adds the values of a feature of the episode, under the name `to`.
+    pub fn episode(self, key: &str, to: &str) -> WindowsBuilder {
+        match self.find(key, true) {
+            Ok((key, kind)) => self.add(to, kind, WindowValues::Episode { key }),
+            Err(reason) => self.refuse(reason),
+        }
+    }
+
+    /// Adds the number of the episode in the dataset, and that of the anchor in the episode.
+    pub fn numbers(self, episode: &str, step: &str) -> WindowsBuilder {
+        let both = self.add(episode, DType::Int64, WindowValues::Number { step: false });
+        both.add(step, DType::Int64, WindowValues::Number { step: true })
+    }
+
+    /// Sets the values in place of steps that do not exist. Default: [`Pad::Repeat`].
+    pub fn pad(mut self, pad: Pad) -> WindowsBuilder {
+        self.pad = pad;
+        self
+    }
+
+    /// Restricts the anchors to these ranges of steps of episodes, in any order. They are cut off at the end of the episode, and united. By default
+    /// all steps are anchors.
+    pub fn anchors(mut self, ranges: impl IntoIterator<Item = (u64, Range<u64>)>) -> WindowsBuilder {
+        self.anchors = Some(united(ranges.into_iter().collect()));
+        self
+    }
+
+    /// Returns the windows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] for features that are no keys, for no features or two of one name, and for no offsets. [`ErrorKind::OutOfRange`] for an
+    /// episode of the anchors.
+    pub fn build(self) -> Result<Windows> {
+        let WindowsBuilder { episodes, mut features, pad, anchors, error } = self;
+        let error = error
+            .or_else(|| features.is_empty().then(|| "expected features of a window, found none".to_owned()));
+        if let Some(reason) = error {
+            return Err(ErrorKind::Spec(reason.into()).into());
+        }
+        features.sort_by(|a, b| a.name.cmp(&b.name));
+        let offsets = || {
+            features.iter().filter_map(|feature| match &feature.values {
+                WindowValues::Rows { offsets, .. } => Some(offsets),
+                _ => None,
+            })
+        };
+        let all = || offsets().flat_map(|offsets| offsets.iter().copied());
+        let inside = (pad == Pad::None).then(|| (all().min().unwrap_or(0), all().max().unwrap_or(0)));
+        let starts = episodes.starts();
+        let anchors = match anchors {
+            Some(ranges) => Anchors::of_ranges(starts, ranges, inside)?,
+            None if inside.is_none() => Anchors::All(episodes.shared_starts()),
+            None => Anchors::of_ranges(starts, (0..episodes.len()).map(|e| (e, 0..u64::MAX)), inside)?,
+        };
+        let mean = mean_bytes(&episodes, &features);
+        let dataset = episodes.dataset().clone();
+        let records = WindowRecords { episodes, features, pad, anchors, mean, scratch: Mutex::default() };
+        let records = Arc::new(records);
+        let windows: Arc<dyn DerivedRecords> = Arc::<WindowRecords>::clone(&records);
+        let dataset = Dataset::derived(windows, &dataset)?;
+        Ok(Windows { records, dataset })
+    }
+}
+
+impl Episodes {
+    /// Returns a builder of windows over the steps.
+    pub fn windows(&self) -> WindowsBuilder {
+        WindowsBuilder::new(self.clone())
+    }
+}
+
+/// Sorts ranges by episode and start, and joins those that touch.
+fn united(mut ranges: Vec<(u64, Range<u64>)>) -> Vec<(u64, Range<u64>)> {
+    ranges.retain(|(_, range)| range.start < range.end);
+    ranges.sort_by_key(|(episode, range)| (*episode, range.start));
+    let mut all: Vec<(u64, Range<u64>)> = Vec::new();
+    for (episode, range) in ranges {
+        match all.last_mut() {
+            Some((last, known)) if *last == episode && range.start <= known.end => {
+                known.end = known.end.max(range.end);
+            }
+            _ => all.push((episode, range)),
+        }
+    }
+    all
+}
+
+/// Returns the estimated number of bytes of a window, from the first episode that has steps.
+fn mean_bytes(episodes: &Episodes, features: &[WindowFeature]) -> u64 {
+    let first = episodes.starts().windows(2).position(|ends| ends.first() < ends.last());
+    let table = first.and_then(|episode| {
+        let at = episodes.dataset().set().locate(episode as u64).ok()?;
+        episodes.table(episode as u64, &at).ok()
+    });
+    let Some(table) = table else { return 1 << 10 };
+    let steps = u64::from(table.steps()).max(1);
+    let of = |feature: &WindowFeature| {
+        let values = match &feature.values {
+            WindowValues::Rows { key, offsets, .. } => {
+                let row = u64::from(table.place(*key).len).div_ceil(steps);
+                row.saturating_mul(offsets.len() as u64)
+            }
+            WindowValues::Episode { key } => table.place(*key).len.into(),
+            WindowValues::Flags { offsets } => offsets.len() as u64,
+            WindowValues::Number { .. } => 4,
+        };
+        values.saturating_add(feature.name.len() as u64).saturating_add(16)
+    };
+    features.iter().map(of).fold(8, u64::saturating_add)
+}
+
+/// Windows over the steps of episodes: records that have the values of several steps around an anchor, made when they are read.
+///
+/// A window is an Example. The values of a feature at all offsets follow each other in one list, so the offsets are the first dimension of its shape.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("train.tfrecord");
+/// # let mut writer = tfseek::Writer::create(&path)?;
+/// # for steps in [3, 2] {
+/// #     let action: Vec<f32> = (0..steps * 2).map(|k| k as f32).collect();
+/// #     writer.write(&tfseek::ExampleBuilder::new().float("steps/action", action).encode()?)?;
+/// # }
+/// # writer.close()?;
+/// # use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes};
+/// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
+/// # let action = EpisodeKey { name: "steps/action".into(), kind: tfseek::DType::Float32, values: EpisodeValues::Steps { width: 2 } };
+/// # let robot = Episodes::open(&ds, &EpisodeKeys::new([action])?, &Default::default())?;
+/// use tfseek::{DType, FeatureSpec, Schema, loader::Shuffle};
+/// let windows = robot.windows().rows("steps/action", "action", &[0, 1], Default::default()).build()?;
+/// assert_eq!((windows.len(), windows.locate(3)?), (5, (1, 0)));
+///
+/// let schema = Schema::example().feature("action", FeatureSpec::fixed_len(&[2, 2], DType::Float32)).build()?;
+/// let mut loader = windows.dataset().loader(&schema).batch_size(5).shuffle(Shuffle::None).build()?;
+/// let step = loader.next().unwrap()?;
+/// // The last step of an episode is repeated.
+/// assert_eq!(step.batch().unwrap().float32("action")?[4..12], [2.0, 3.0, 4.0, 5.0, 4.0, 5.0, 4.0, 5.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Windows {
+    records: Arc<WindowRecords>,
+    dataset: Dataset,
+}
+
+impl Windows {
+    /// Returns the number of windows.
+    pub fn len(&self) -> u64 {
+        self.records.anchors.len()
+    }
+
+    /// Returns true if there are no windows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the episode and the step in it of the anchor of window `i`. O(log n).
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`].
+    pub fn locate(&self, i: u64) -> Result<(u64, u64)> {
+        self.records.anchors.locate(i)
+    }
+
+    /// Returns the windows as a dataset of Examples, for loaders, mixes and readers. It has no index and no columns.
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    /// Returns the episodes.
+    pub fn episodes(&self) -> &Episodes {
+        &self.records.episodes
+    }
+}
+
+/// The records of windows.
+struct WindowRecords {
+    episodes: Episodes,
+    features: Vec<WindowFeature>,
+    pad: Pad,
+    anchors: Anchors,
+    mean: u64,
+    scratch: Mutex<Vec<WindowScratch>>,
+}
+
+/// Buffers for one window at a time.
+#[derive(Default)]
+struct WindowScratch {
+    parts: PayloadParts,
+    record: Vec<u8>,
+}
+
+impl fmt::Debug for WindowRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WindowRecords({} windows over {:?})", self.anchors.len(), self.episodes)
+    }
+}
+
+/// Returns the step at an offset from an anchor, clipped to the episode, and true if it was clipped.
+#[inline]
+fn clipped(anchor: u64, offset: i64, steps: u32) -> (u32, bool) {
+    let last = steps.saturating_sub(1);
+    match anchor.checked_add_signed(offset) {
+        Some(step) if step < u64::from(steps) => (step as u32, false),
+        Some(_) if offset >= 0 => (last, true),
+        // An anchor is inside of its episode.
+        _ if offset < 0 => (0, true),
+        _ => (last, true),
+    }
+}
+
+/// A part of a list.
+#[derive(Clone, Copy)]
+enum ListPart<'a> {
+    Bytes(&'a [u8]),
+    /// This number of zero bytes or empty strings.
+    Zeros(usize),
+}
+
+impl WindowRecords {
+    fn locate(&self, i: u64) -> Result<(u64, u64, RecordLocation)> {
+        let (episode, step) = self.anchors.locate(i)?;
+        Ok((episode, step, self.episodes.dataset().set().locate(episode)?))
+    }
+
+    /// Adds the bytes that a window needs.
+    fn need(&self, rows: &StepRows<'_>, table: &EpisodeTable, step: u64, parts: &mut PayloadParts) {
+        for feature in &self.features {
+            match &feature.values {
+                WindowValues::Rows { key, offsets, pad, .. } => {
+                    let needed = offsets.iter().filter_map(|offset| {
+                        let (at, outside) = clipped(step, *offset, table.steps());
+                        match (outside && self.pad == Pad::Zero, pad) {
+                            (false, _) => Some(at),
+                            (true, PadRow::First | PadRow::ZerosOfFirst) => Some(0),
+                            (true, _) => None,
+                        }
+                    });
+                    rows.need(parts, *key, needed);
+                }
+                WindowValues::Episode { key } => rows.need(parts, *key, []),
+                WindowValues::Flags { .. } | WindowValues::Number { .. } => {}
+            }
+        }
+    }
+
+    fn make(
+        &self,
+        scratch: &mut WindowScratch,
+        (episode, step, at): (u64, u64, RecordLocation),
+        verify: Verify,
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
+        let set = self.episodes.dataset().set();
+        let table = self.episodes.table(episode, &at)?;
+        let keys = self.episodes.keys();
+        let mut rows = StepRows::new(keys, &table);
+        scratch.parts.clear();
+        self.need(&rows, &table, step, &mut scratch.parts);
+        let view = scratch.parts.load(set, &at, keys, verify, &mut scratch.record)?;
+        for feature in &self.features {
+            if let WindowValues::Rows { key, .. } | WindowValues::Episode { key } = &feature.values {
+                rows.prepare(view, *key)?;
+            }
+        }
+        let lost = |feature: &WindowFeature| {
+            let expected = feature.kind.list_name();
+            Error::from(FeatureError::Missing { expected }).feature(feature.name.as_bytes())
+        };
+        // Small lists that are no bytes of the payload.
+        let mut own = Vec::new();
+        for feature in &self.features {
+            let start = own.len();
+            match &feature.values {
+                WindowValues::Flags { offsets } => {
+                    own.extend(
+                        offsets.iter().map(|offset| u8::from(clipped(step, *offset, table.steps()).1)),
+                    );
+                }
+                WindowValues::Number { step: false } => put_varint(episode, &mut own),
+                WindowValues::Number { step: true } => put_varint(step, &mut own),
+                _ => continue,
+            }
+            debug_assert!(own.len() > start, "a list has values");
+        }
+        let mut parts: Vec<ListPart<'_>> = Vec::with_capacity(self.features.len().saturating_mul(2));
+        let mut heads: Vec<(EntryHead<'_>, usize)> = Vec::with_capacity(self.features.len());
+        let mut own_at = 0usize;
+        for feature in &self.features {
+            let (first, mut len) = (parts.len(), 0usize);
+            match &feature.values {
+                WindowValues::Rows { key, offsets, fill, pad } => {
+                    // A record may lack a feature, which the parser treats like that of any record.
+                    if rows.is_absent(*key) && table.steps() > 0 {
+                        continue;
+                    }
+                    for offset in offsets.iter() {
+                        let (at, outside) = clipped(step, *offset, table.steps());
+                        let row = || rows.row(view, *key, at).ok_or_else(|| lost(feature));
+                        let of_first = || rows.row(view, *key, 0).ok_or_else(|| lost(feature));
+                        let part = match (outside && self.pad == Pad::Zero, pad) {
+                            (false, _) => ListPart::Bytes(row()?),
+                            (true, PadRow::First) => ListPart::Bytes(of_first()?),
+                            (true, PadRow::ZerosOfFirst) => {
+                                ListPart::Zeros(zeros_like(feature.kind, of_first()?))
+                            }
+                            (true, _) => ListPart::Bytes(fill),
+                        };
+                        len = len.saturating_add(match part {
+                            ListPart::Bytes(bytes) => bytes.len(),
+                            ListPart::Zeros(n) if feature.kind == DType::Bytes => n.saturating_mul(2),
+                            ListPart::Zeros(n) => n,
+                        });
+                        parts.push(part);
+                    }
+                }
+                WindowValues::Episode { key } => match rows.whole(view, *key) {
+                    Some(bytes) => {
+                        len = bytes.len();
+                        parts.push(ListPart::Bytes(bytes));
+                    }
+                    None => continue,
+                },
+                WindowValues::Flags { offsets } => {
+                    len = offsets.len();
+                    let end = own_at.saturating_add(len);
+                    parts.push(ListPart::Bytes(own.get(own_at..end).unwrap_or_default()));
+                    own_at = end;
+                }
+                WindowValues::Number { .. } => {
+                    let rest = own.get(own_at..).unwrap_or_default();
+                    len = rest.iter().position(|byte| *byte < 0x80).map_or(0, |k| k.saturating_add(1));
+                    parts.push(ListPart::Bytes(rest.get(..len).unwrap_or_default()));
+                    own_at = own_at.saturating_add(len);
+                }
+            }
+            let count = parts.len().saturating_sub(first);
+            heads.push((EntryHead::new(&feature.name, feature.kind, len as u64), count));
+        }
+        let body = features_len(heads.iter().map(|(head, _)| head));
+        put_features_head(body, buf)?;
+        let mut parts = parts.into_iter();
+        for (head, count) in &heads {
+            head.put(buf);
+            for part in parts.by_ref().take(*count) {
+                match part {
+                    ListPart::Bytes(bytes) => buf.extend_from_slice(bytes),
+                    ListPart::Zeros(n) if matches!(head.kind(), DType::Bytes) => {
+                        buf.extend(std::iter::repeat_n([0x0a, 0], n).flatten());
+                    }
+                    ListPart::Zeros(n) => buf.resize(buf.len().saturating_add(n), 0),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with the record of each window, and the parts of its payload. `None`: the whole payload.
+    fn each_range(&self, ids: &[u64], f: impl Fn(&RecordLocation, Option<&[Range<u32>]>)) {
+        let set = self.episodes.dataset().set();
+        let mut parts = PayloadParts::default();
+        for id in ids {
+            // Reading it will tell of an error.
+            let Ok((episode, step, at)) = self.locate(*id) else { continue };
+            let Some(table) = self.episodes.known_table(episode, &at) else {
+                f(&at, None);
+                continue;
+            };
+            parts.clear();
+            self.need(&StepRows::new(self.episodes.keys(), &table), &table, step, &mut parts);
+            f(&at, parts.ranges(set.has_objects()).as_deref());
+        }
+    }
+}
+
+/// Returns the number of zero bytes, or of empty strings, that have as many values as a row.
+fn zeros_like(kind: DType, row: &[u8]) -> usize {
+    match kind {
+        DType::Float32 => row.len(),
+        DType::Int64 => row.iter().filter(|byte| **byte < 0x80).count(),
+        DType::Bytes => count_strings(row),
+    }
+}
+
+impl DerivedRecords for WindowRecords {
+    fn len(&self) -> u64 {
+        self.anchors.len()
+    }
+
+    fn mean_bytes(&self) -> u64 {
+        self.mean
+    }
+
+    fn location(&self, i: u64) -> At<'_> {
+        let set = self.episodes.dataset().set();
+        let Ok((shard, record)) = self.anchors.locate(i).and_then(|(episode, _)| set.shard_of(episode))
+        else {
+            return At::NOWHERE;
+        };
+        let Some(file) = set.files().get(shard) else { return At::NOWHERE };
+        let mut at = At::NOWHERE;
+        (at.path, at.record) = (Some(file.path()), Some(record));
+        at
+    }
+
+    fn append(&self, i: u64, verify: Verify, buf: &mut Vec<u8>) -> Result<()> {
+        let place = self.locate(i)?;
+        let free = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = free().pop().unwrap_or_default();
+        let made = self.make(&mut scratch, place, verify, buf);
+        free().push(scratch);
+        made.map_err(|e| e.at(self.location(i)))
+    }
+
+    fn want(&self, ids: &[u64]) {
+        let set = self.episodes.dataset().set();
+        self.each_range(ids, |at, parts| set.announce_parts(at, parts, true));
+    }
+
+    fn forget(&self, ids: &[u64]) {
+        let set = self.episodes.dataset().set();
+        self.each_range(ids, |at, parts| set.announce_parts(at, parts, false));
+    }
+
+    fn has_objects(&self) -> bool {
+        self.episodes.dataset().set().has_objects()
+    }
+
+    /// Returns the digest of the dataset, of the lengths of all episodes, and of the anchors.
+    fn fingerprint(&self) -> Result<String> {
+        let mut all = self.episodes.dataset().fingerprint()?.into_bytes();
+        all.try_reserve(self.episodes.starts().len().saturating_mul(8))?;
+        self.episodes.starts().iter().for_each(|start| all.extend(start.to_le_bytes()));
+        self.anchors.digest(&mut all);
+        Ok(hex128(&all))
+    }
+}
