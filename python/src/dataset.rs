@@ -416,7 +416,10 @@ impl PyDataset {
                 headroom::bytes(py, &bytes)?.into_any()
             }
         };
-        let arguments: Bound<'py, PyDict> = self.shared.arguments.to_dict(py)?;
+        let arguments = match self.shared.arguments.recipe(py) {
+            Some(recipe) => recipe.clone(),
+            None => self.shared.arguments.to_dict(py)?.into_any(),
+        };
         let names = self.shared.arguments.storage();
         let args = (arguments, self.fingerprint(py)?, ids, names).into_pyobject(py)?.into_any();
         Ok((reopen, args))

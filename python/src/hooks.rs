@@ -27,6 +27,7 @@ hooks! {
     features = "features";
     feature_lists = "feature_lists";
     positions = "positions";
+    features_again = "features_again";
     progress_of = "progress_of";
     reopen = "reopen";
     scan_dataset = "scan_dataset";

@@ -6,6 +6,7 @@ use ::numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyInt, PyList};
+use std::ops::Range;
 use std::sync::Arc;
 use tfseek::ErrorKind;
 use tfseek::order::Subset;
@@ -71,6 +72,18 @@ impl Ids {
     /// Returns true if these are all of `n` records, in order.
     pub(crate) fn is_all(&self, n: u64) -> bool {
         *self == Ids::all(n)
+    }
+
+    /// Returns the record numbers as ranges, in their order.
+    pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
+        let mut all: Vec<Range<u64>> = Vec::new();
+        for id in self.iter() {
+            match all.last_mut() {
+                Some(last) if last.end == id => last.end = id.saturating_add(1),
+                _ => all.push(id..id.saturating_add(1)),
+            }
+        }
+        all
     }
 
     /// Returns the subset for a loader.

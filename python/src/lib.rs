@@ -43,6 +43,7 @@ mod reading;
 mod remote;
 mod repeated;
 mod reshard;
+mod rlds;
 mod rows;
 mod scan;
 mod schema;
@@ -97,6 +98,10 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tfds::TfdsDecoder>()?;
     m.add_class::<tfds_builder::TfdsBuilder>()?;
     m.add_class::<tfds_value::PySteps>()?;
+    m.add_class::<rlds::EpisodesCore>()?;
+    m.add_class::<rlds::WindowsCore>()?;
+    m.add_class::<rlds::StatisticsCore>()?;
+    m.add_function(wrap_pyfunction!(rlds::array_statistics, m)?)?;
     m.add_class::<loader::LoaderCore>()?;
     m.add_class::<order::SamplerCore>()?;
     m.add_function(wrap_pyfunction!(order::mixture_weights, m)?)?;

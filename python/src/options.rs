@@ -12,9 +12,10 @@ use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
 use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, MixStop, seed_of};
+use tfseek::steps::Pad;
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 use tfseek_arrow::{ByteStrings, ClassLabels, Tensors};
-use tfseek_tfds::Rounding;
+use tfseek_tfds::{Rounding, StatisticsStyle};
 
 /// An option whose values are strings in Python.
 pub(crate) struct Choice<T>(pub(crate) T);
@@ -182,6 +183,8 @@ choices! {
     Rounding: "rounding" { "closest" => Rounding::Closest, "pct1_dropremainder" => Rounding::Pct1DropRemainder }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
     Damage: "damage" { "raise" => Damage::Raise, "skip" => Damage::Skip }
+    Pad: "pad" { "repeat" => Pad::Repeat, "zero" => Pad::Zero, "none" => Pad::None }
+    StatisticsStyle: "style" { "openvla" => StatisticsStyle::OpenVla, "octo" => StatisticsStyle::Octo }
     MixStop: "stop" { "never" => MixStop::Never, "first" => MixStop::First, "all" => MixStop::All }
     LastBatch: "last_batch" {
         "drop" => LastBatch::Drop, "pad" => LastBatch::Pad,

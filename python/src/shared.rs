@@ -25,6 +25,8 @@ pub(crate) struct OpenArguments {
     /// Names of the storage options.
     storage: Vec<String>,
     pub(crate) kind: KindOption,
+    /// A function and its arguments that make the records again, if they are not those of files.
+    recipe: Option<Py<PyAny>>,
 }
 
 impl OpenArguments {
@@ -34,7 +36,17 @@ impl OpenArguments {
         storage: Vec<String>,
         kind: KindOption,
     ) -> OpenArguments {
-        OpenArguments { paths, arguments, storage, kind }
+        OpenArguments { paths, arguments, storage, kind, recipe: None }
+    }
+
+    /// Returns the arguments of records that are made of those of files.
+    pub(crate) fn made_by(self, recipe: Py<PyAny>, kind: KindOption) -> OpenArguments {
+        OpenArguments { recipe: Some(recipe), kind, ..self }
+    }
+
+    /// Returns the function and its arguments that make the records again. `None` for those of files.
+    pub(crate) fn recipe<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
+        self.recipe.as_ref().map(|recipe| recipe.bind(py))
     }
 
     pub(crate) fn paths(&self) -> &[PathBuf] {
@@ -51,7 +63,11 @@ impl OpenArguments {
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> OpenArguments {
         let (paths, storage) = (self.paths.clone(), self.storage.clone());
-        OpenArguments::new(paths, self.arguments.clone_ref(py), storage, self.kind)
+        let recipe = self.recipe.as_ref().map(|recipe| recipe.clone_ref(py));
+        OpenArguments {
+            recipe,
+            ..OpenArguments::new(paths, self.arguments.clone_ref(py), storage, self.kind)
+        }
     }
 
     /// Returns the paths as the caller gave them, without the secrets of URLs.

@@ -4,6 +4,7 @@ use crate::columns;
 use crate::dataset::PyDataset;
 use crate::error::{self, BindingError, Result};
 use crate::headroom;
+use crate::hooks;
 use crate::ids::{self, Ids};
 use crate::iter::Windows;
 use crate::options::Choice;
@@ -74,11 +75,26 @@ pub(crate) struct TfdsFeatures {
     folder: PathBuf,
     features: Arc<Features>,
     warnings: Vec<String>,
+    /// A function and its arguments that make the features again, if they are not those of the folder.
+    recipe: Option<Py<PyAny>>,
 }
 
 impl TfdsFeatures {
     pub(crate) fn of(folder: PathBuf, features: Features, warnings: Vec<String>) -> TfdsFeatures {
-        TfdsFeatures { folder, features: Arc::new(features), warnings }
+        TfdsFeatures { folder, features: Arc::new(features), warnings, recipe: None }
+    }
+
+    /// Returns features of windows over the steps of a folder.
+    pub(crate) fn made_by(folder: PathBuf, features: Features, recipe: Py<PyAny>) -> TfdsFeatures {
+        TfdsFeatures { recipe: Some(recipe), ..TfdsFeatures::of(folder, features, Vec::new()) }
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Features> {
+        Arc::clone(&self.features)
+    }
+
+    pub(crate) fn folder_path(&self) -> PathBuf {
+        self.folder.clone()
     }
 }
 
@@ -129,30 +145,26 @@ impl TfdsFeatures {
         records.filtered(py, self.features.filter(&condition.parse()?)?, progress)
     }
 
-    /// Compiles features: those of `select`, by default all, with the pictures `encoded` left encoded (`True`: all).
+    /// Compiles features: those of `select`, by default all, with the pictures `encoded` left encoded (`True`: all), and others resized.
+    #[pyo3(signature = (select, encoded, missing_none, resized=Vec::new()))]
     fn decoder(
         slf: Bound<'_, Self>,
         select: Option<Vec<String>>,
         encoded: Encoded,
         missing_none: bool,
+        resized: Vec<(String, [u32; 2])>,
     ) -> Result<TfdsDecoder> {
-        let py = slf.py();
-        let options = DecodeOptions { select, encoded: encoded.0, missing_none, ..DecodeOptions::default() };
-        let TfdsFeatures { features, folder, .. } = slf.get();
-        let decoder = Decoder::new(features, &options).map_err(|e| match e.kind() {
-            TfdsErrorKind::Features { .. } => {
-                let path = folder.join("features.json");
-                let message = format!("{}: {e}", tfseek::error::printable(&path));
-                failure_of(py, &e, Some(&path), message)
-            }
-            _ => failure(py, &e),
-        })?;
-        Ok(TfdsDecoder { features: slf.unbind(), decoder, options, parsers: Default::default() })
+        let options =
+            DecodeOptions { select, encoded: encoded.0, missing_none, resized, ..DecodeOptions::default() };
+        TfdsDecoder::compiled(slf, options)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
         let this = slf.get();
+        if let Some(recipe) = &this.recipe {
+            return (hooks::features_again(py)?, (recipe,)).into_pyobject(py);
+        }
         let read = slf.get_type().getattr(intern!(py, "_read"))?;
         let args = (this.folder.as_os_str(), digest(&this.features)).into_pyobject(py)?;
         (read, args).into_pyobject(py)
@@ -214,6 +226,12 @@ fn names(labels: &Labels) -> Option<Vec<String>> {
 /// The pictures that are left encoded: `True`, `False`, or a list of paths.
 pub(crate) struct Encoded(EncodedPictures);
 
+impl Encoded {
+    pub(crate) fn into_pictures(self) -> EncodedPictures {
+        self.0
+    }
+}
+
 impl<'a, 'py> FromPyObject<'a, 'py> for Encoded {
     type Error = PyErr;
 
@@ -240,6 +258,21 @@ pub(crate) struct TfdsDecoder {
 }
 
 impl TfdsDecoder {
+    /// Compiles features.
+    pub(crate) fn compiled(features: Bound<'_, TfdsFeatures>, options: DecodeOptions) -> Result<TfdsDecoder> {
+        let py = features.py();
+        let folder = &features.get().folder;
+        let decoder = Decoder::new(&features.get().features, &options).map_err(|e| match e.kind() {
+            TfdsErrorKind::Features { .. } => {
+                let path = folder.join("features.json");
+                let message = format!("{}: {e}", tfseek::error::printable(&path));
+                failure_of(py, &e, Some(&path), message)
+            }
+            _ => failure(py, &e),
+        })?;
+        Ok(TfdsDecoder { features: features.unbind(), decoder, options, parsers: Default::default() })
+    }
+
     fn parser(&self, py: Python<'_>, bytes_as: BytesAs) -> Result<&Parser> {
         let contiguous = bytes_as.is_contiguous();
         let [objects, offsets] = &self.parsers;
@@ -318,15 +351,24 @@ impl TfdsDecoder {
 
     /// Returns the decoder of some features.
     fn _select(&self, py: Python<'_>, select: Vec<String>) -> Result<TfdsDecoder> {
-        let DecodeOptions { encoded, missing_none, .. } = self.options.clone();
-        TfdsFeatures::decoder(self.features.bind(py).clone(), Some(select), Encoded(encoded), missing_none)
+        // Other pictures are not decoded, so their sizes are left out.
+        let mut options = DecodeOptions { select: Some(select), ..self.options.clone() };
+        let selected = |path: &str| {
+            let chosen = options.select.iter().flatten();
+            chosen.into_iter().any(|known| {
+                path.strip_prefix(&**known).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
+        let resized = options.resized.iter().filter(|(path, _)| selected(path)).cloned().collect();
+        options.resized = resized;
+        TfdsDecoder::compiled(self.features.bind(py).clone(), options)
     }
 
     /// Returns the decoder of the same features that leaves all pictures encoded.
     fn _encoded(&self, py: Python<'_>) -> Result<TfdsDecoder> {
-        let DecodeOptions { select, missing_none, .. } = self.options.clone();
-        let encoded = Encoded(EncodedPictures::All);
-        TfdsFeatures::decoder(self.features.bind(py).clone(), select, encoded, missing_none)
+        let encoded = EncodedPictures::All;
+        let options = DecodeOptions { encoded, resized: Vec::new(), ..self.options.clone() };
+        TfdsDecoder::compiled(self.features.bind(py).clone(), options)
     }
 
     /// Returns the values of the record at a Python index.
@@ -424,7 +466,7 @@ impl TfdsDecoder {
             EncodedPictures::All => true.into_pyobject(py)?.to_owned().into_any(),
             EncodedPictures::These(paths) => PyList::new(py, paths)?.into_any(),
         };
-        (decoder, (&options.select, encoded, options.missing_none)).into_pyobject(py)
+        (decoder, (&options.select, encoded, options.missing_none, &options.resized)).into_pyobject(py)
     }
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping as _Mapping
 from collections.abc import Sequence as _Sequence
 
 from . import _rust as _rust
-from . import io, tfds, train
+from . import io, rlds, tfds, train
 from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import (
@@ -136,6 +136,7 @@ __all__ = [
     "parse_single_sequence_example",
     "parse_tensor",
     "reshard",
+    "rlds",
     "scan",
     "serialize_tensor",
     "show",

@@ -9,6 +9,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._errors import SpecError
+from ._rlds import Windows
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import Parser, source_of
 from ._tfseek import Dataset, TfdsDecoder, mixture_weights
@@ -69,6 +70,8 @@ class Mix:
         for number, pair in enumerate(given):
             part, weight = _pair(number, pair)
             names = names_of.get(number, {})
+            if names and isinstance(part, Windows):
+                part, names = part._renamed(names), {}
             if isinstance(part, Mix):
                 weights += part._add_to(self._parts, number, names, weight, by)
                 continue

@@ -128,15 +128,26 @@ def open(
     return opened
 
 
-def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any, storage: Sequence[str] = ()) -> Dataset[Any]:
-    """Opens a pickled Dataset. ``storage`` are the names of its storage options."""
+def reopen(arguments: Any, fingerprint: str, ids: Any, storage: Sequence[str] = ()) -> Dataset[Any]:
+    """Opens a pickled Dataset. ``arguments`` may be a function with its arguments, which make its records of others. ``storage`` are the names of its
+    storage options."""
     try:
+        if isinstance(arguments, tuple):
+            make, given = arguments
+            made: Dataset[Any] = make(*given).records._restore(fingerprint, ids)
+            return made
         return _tfseek.open(arguments)._restore(fingerprint, ids)
     except Error as e:
         if storage:
             names = ", ".join(storage)
             e.args = (f"{e} (a pickle has no storage_options, here {names}: set the variables of the environment for them)", *e.args[1:])
         raise
+
+
+def features_again(recipe: tuple[Any, ...]) -> Any:
+    """Returns the pickled features of records that a function makes."""
+    make, given = recipe
+    return make(*given)._features
 
 
 def options_of_storage(options: Optional[Mapping[str, str]]) -> Optional[dict[str, str]]:

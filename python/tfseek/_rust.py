@@ -6,7 +6,7 @@ from ._encode import feature_lists, features
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import to_json
 from ._ids import positions
-from ._open import reopen
+from ._open import features_again, reopen
 from ._progress import progress_of
 from ._scan import scan_dataset
 from ._show import dataset_html, example_html, sequence_html
@@ -30,6 +30,7 @@ __all__ = [
     "byte_buffer",
     "dataset_html",
     "example_html",
+    "features_again",
     "feature_lists",
     "features",
     "pictures",

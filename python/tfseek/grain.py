@@ -69,7 +69,7 @@ class DataSource:
     def __repr__(self) -> str:
         # The pickled form: (start, step, length), or the record numbers as bytes.
         pickled: Any = self._ds.__reduce__()
-        _, (_, fingerprint, ids) = pickled
+        _, (_, fingerprint, ids, *_) = pickled
         view = "{1}x{2}+{0}".format(*ids) if isinstance(ids, tuple) else f"crc32:{zlib.crc32(ids):08x}"
         return f"tfseek.grain.DataSource(fingerprint={fingerprint}, records={len(self)}, view={view})"
 

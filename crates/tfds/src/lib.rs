@@ -56,6 +56,7 @@ mod pixels;
 mod record;
 mod set_folder;
 mod splits;
+mod statistics;
 mod template;
 mod windows;
 
@@ -75,4 +76,5 @@ pub use info::{DatasetInfo, SplitInfo};
 pub use metadata::{SetMetadata, WrittenSplit};
 pub use record::{Record, RecordValue, Steps};
 pub use splits::Rounding;
+pub use statistics::{KeyStatistics, StatisticsOptions, StatisticsStyle, StepStatistics};
 pub use windows::{EpisodeWindows, Offsets, WindowOptions};

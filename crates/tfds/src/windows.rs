@@ -7,9 +7,11 @@ use crate::episodes::{EpisodeLeaf, Episodes, StoredColumn};
 use crate::error::{Result, TfdsErrorKind};
 use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, SequenceFeature, StoredNames};
 use std::ops::Range;
-use tfseek::TensorDType;
+use tfseek::column::ColumnOptions;
+use tfseek::example::MessageKind;
 use tfseek::schema::DType;
 use tfseek::steps::{Pad, PadRow, Windows, WindowsBuilder};
+use tfseek::{Filter, TensorDType};
 
 /// The steps of a value in a window, relative to its anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,15 @@ pub struct WindowOptions {
     pub encoded: EncodedPictures,
     /// Height and width of pictures that are resized, by the keys of the window.
     pub resized: Vec<(String, [u32; 2])>,
+    /// Names of keys in the window, where they differ.
+    pub names: Vec<(String, String)>,
+}
+
+impl WindowOptions {
+    /// Returns the name of a key in the window.
+    fn name<'n>(&'n self, key: &'n str) -> &'n str {
+        self.names.iter().find(|(from, _)| from == key).map_or(key, |(_, to)| to)
+    }
 }
 
 /// Windows over the steps of episodes: records whose values are those of several steps.
@@ -100,6 +111,7 @@ impl Episodes {
         let mut root: Vec<(Box<str>, FeatureTree)> = Vec::new();
         for (key, offsets) in keys {
             let key = key.as_ref();
+            let name = options.name(key);
             let leaf = self.parts().leaf(key).ok_or_else(|| self.unknown(key))?;
             if matches!(leaf.item, Item::Unknown) {
                 return Err(refused(format!(
@@ -110,7 +122,7 @@ impl Episodes {
                 LeafFeature { optional: leaf.feature.optional && !leaf.of_steps, ..leaf.feature.clone() };
             let tree = match (&offsets, leaf.of_steps) {
                 (Offsets::One(0), false) => {
-                    builder = of_episode(builder, leaf, key);
+                    builder = of_episode(builder, leaf, name);
                     in_sequences(&feature, &leaf.inner)
                 }
                 (_, false) => {
@@ -125,13 +137,13 @@ impl Episodes {
                 (Offsets::Many(offsets), true) => {
                     let len = offsets.len();
                     builder = of_steps(builder, leaf, key, offsets, false, options)?;
-                    let flags = format!("{key}_is_pad");
+                    let flags = format!("{name}_is_pad");
                     builder = builder.flags(&flags, offsets);
                     root.push((flags.into(), tensor(TensorDType::Bool, vec![Some(len)])));
                     in_sequences(&feature, &[&[Some(len as u64)], &*leaf.inner].concat())
                 }
             };
-            root.push((key.into(), tree));
+            root.push((name.into(), tree));
         }
         builder = builder.numbers("_episode", "_step");
         root.push(("_episode".into(), tensor(TensorDType::Int64, Vec::new())));
@@ -140,11 +152,14 @@ impl Episodes {
             builder = builder.anchors(anchors.iter().cloned());
         }
         let features = Features { root: FeatureTree::Dict(root) };
-        let decode = DecodeOptions {
-            encoded: options.encoded.clone(),
-            resized: options.resized.clone(),
-            ..DecodeOptions::default()
+        let encoded = match &options.encoded {
+            EncodedPictures::These(keys) => {
+                EncodedPictures::These(keys.iter().map(|key| options.name(key).to_owned()).collect())
+            }
+            encoded => encoded.clone(),
         };
+        let resized = options.resized.iter().map(|(key, size)| (options.name(key).to_owned(), *size));
+        let decode = DecodeOptions { encoded, resized: resized.collect(), ..DecodeOptions::default() };
         Ok(EpisodeWindows { windows: builder.build()?, features, decode })
     }
 
@@ -162,6 +177,48 @@ impl Episodes {
         }
         let (features, decode) = (self.step_features(), DecodeOptions::default());
         Ok(EpisodeWindows { windows: builder.build()?, features, decode })
+    }
+
+    /// Returns the episodes with steps that satisfy a condition, ascending. If it compares values of episodes only, nothing else is read of them.
+    ///
+    /// # Errors
+    /// Errors of the condition, as of [`Dataset::select`](tfseek::Dataset::select), and of reading.
+    pub fn select(&self, condition: &Filter) -> Result<Vec<u64>> {
+        let dataset = self.steps().dataset();
+        let has_steps = |episode: &u64| self.steps().length(*episode).is_ok_and(|steps| steps > 0);
+        let of_episodes = |name: &&str| {
+            let leaf = self.parts().leaves.iter().find(|leaf| leaf.path == **name);
+            leaf.is_some_and(|leaf| {
+                !leaf.of_steps && leaf.columns.iter().all(|column| column.values() == **name)
+            })
+        };
+        let names = condition.features();
+        if names.is_empty() || !names.iter().all(of_episodes) {
+            let (selected, _) = dataset.select(condition, &ColumnOptions::default())?;
+            return Ok(selected.iter().filter(has_steps).collect());
+        }
+        let anchors = (0..dataset.len()).map(|episode| (episode, 0..1)).collect();
+        let options = WindowOptions {
+            anchors: Some(anchors),
+            encoded: EncodedPictures::All,
+            ..WindowOptions::default()
+        };
+        let windows = self.windows(names.iter().map(|name| (*name, Offsets::One(0))), &options)?;
+        let windows = windows.windows();
+        let (mut filter, mut selected, mut next) = (condition.for_records(), Vec::new(), 0u64..);
+        let ids: Vec<u64> = (0..windows.len()).collect();
+        windows.dataset().read_many(&ids, |record| {
+            let (episode, _) = windows.locate(next.next().unwrap_or_default())?;
+            if filter
+                .accepts(episode, record.payload(), MessageKind::Example)
+                .map_err(|e| e.at(record.at()))?
+            {
+                selected.push(episode);
+            }
+            Ok(())
+        })?;
+        filter.check_names(true)?;
+        Ok(selected)
     }
 
     fn unknown(&self, key: &str) -> crate::TfdsError {
@@ -207,7 +264,7 @@ fn of_steps(
 ) -> Result<WindowsBuilder> {
     for column in &leaf.columns {
         let levels = column.levels.saturating_sub(usize::from(single));
-        let name = renamed(&column.name, &leaf.path, key);
+        let name = renamed(&column.name, &leaf.path, options.name(key));
         let to = StoredNames::new(&name, levels);
         let pad = match options.pad {
             Pad::Zero if column.levels > 1 => PadRow::ZerosOfFirst,

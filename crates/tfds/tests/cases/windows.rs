@@ -139,8 +139,11 @@ fn anchors(case: &Json, robot: &Episodes, features: &Features) -> Option<Vec<(u6
     let ds = robot.steps().dataset();
     if let Some(condition) = case.get("where").and_then(Json::as_str) {
         let filter = features.filter(&condition.parse().unwrap()).unwrap();
-        let (selected, _) = ds.select(&filter, &Default::default()).unwrap();
-        return Some(selected.iter().map(|episode| (episode, 0..u64::MAX)).collect());
+        let (expected, _) = ds.select(&filter, &Default::default()).unwrap();
+        let selected = robot.select(&filter).unwrap();
+        let has_steps = |episode: &u64| robot.steps().length(*episode).unwrap() > 0;
+        assert_eq!(selected, expected.iter().filter(has_steps).collect::<Vec<_>>());
+        return Some(selected.into_iter().map(|episode| (episode, 0..u64::MAX)).collect());
     }
     let ranges = case.get("anchors")?.as_object().unwrap();
     let decoder = Decoder::new(

@@ -1,0 +1,554 @@
+//! `StepStatistics`: mean, deviation, range and quantiles of values over steps, as robot policies normalize with.
+
+use crate::episodes::Episodes;
+use crate::error::{Result, TfdsErrorKind};
+use crate::windows::{Offsets, WindowOptions};
+use serde_json::{Map, Value, json};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use tfseek::batch::{ArrayBits, Batch, Column, Values};
+use tfseek::{Error, ErrorKind, TensorDType};
+
+/// Maximum number of values of a step.
+const MAX_DIMENSIONS: usize = 1 << 20;
+/// Number of dimensions whose quantiles are counted together: each takes up to 1 MiB.
+const GROUP: usize = 128;
+/// Number of counters of a digit of 16 bits.
+const DIGITS: usize = 1 << 16;
+/// Steps of a batch.
+const BATCH: u64 = 1024;
+
+/// The probabilities of the quantiles.
+const QUANTILES: [f64; 2] = [0.01, 0.99];
+
+/// Options of [`Episodes::statistics`].
+#[derive(Clone, Default)]
+pub struct StatisticsOptions {
+    /// Ranges of steps of episodes. `None`: all steps.
+    pub anchors: Option<Vec<(u64, Range<u64>)>>,
+    /// Leaves out values that are NaN. If false they are an error.
+    pub skip_nan: bool,
+    /// Number of threads. `None`: as many as processors.
+    pub threads: Option<usize>,
+    /// Called with the number of steps since its last call. It may cancel the work.
+    pub progress: Option<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>>,
+}
+
+/// The statistics of a value, for each of its dimensions, in row-major order.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct KeyStatistics {
+    /// Arithmetic means.
+    pub mean: Vec<f64>,
+    /// Standard deviations of the population.
+    pub std: Vec<f64>,
+    /// Greatest values.
+    pub max: Vec<f64>,
+    /// Least values.
+    pub min: Vec<f64>,
+    /// First percentiles, linear between neighbours as NumPy computes them.
+    pub q01: Vec<f64>,
+    /// 99th percentiles.
+    pub q99: Vec<f64>,
+}
+
+/// The statistics of values over steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StepStatistics {
+    /// The statistics of each value, in the order of the keys.
+    pub keys: Vec<(String, KeyStatistics)>,
+    /// Number of steps.
+    pub transitions: u64,
+    /// Number of episodes that have one of the steps.
+    pub trajectories: u64,
+}
+
+/// The form of statistics in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatisticsStyle {
+    /// That of OpenVLA: `q01`, `q99`, and `proprio`, of zeros if there is none.
+    OpenVla,
+    /// That of Octo: `p01`, `p99`, and `proprio` if there is one.
+    Octo,
+}
+
+fn refused(reason: String) -> crate::TfdsError {
+    TfdsErrorKind::Options { reason }.into()
+}
+
+impl Episodes {
+    /// Returns statistics of values of steps. Reads only their lists, several times: for the moments and for each digit of the quantiles.
+    ///
+    /// They are exact, in double precision, in memory that does not grow with the number of steps.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Options`] for keys that have no numbers of a known shape; NaN, unless they are skipped; errors of reading.
+    pub fn statistics(&self, keys: &[&str], options: &StatisticsOptions) -> Result<StepStatistics> {
+        let offsets = keys.iter().map(|key| (*key, Offsets::One(0)));
+        let windows = WindowOptions { anchors: options.anchors.clone(), ..WindowOptions::default() };
+        let windows = self.windows(offsets, &windows)?;
+        for key in keys {
+            let leaf = self.parts().leaf(key).map(|leaf| &leaf.feature);
+            let known = leaf.is_some_and(|leaf| {
+                leaf.dtype != TensorDType::String && leaf.shape.iter().all(Option::is_some)
+            });
+            if !known {
+                return Err(refused(format!("feature {key:?}: expected numbers of a known shape")));
+            }
+        }
+        let parser = windows.decoder()?.parser()?;
+        let dataset = windows.windows().dataset();
+        let read = |each: &mut dyn FnMut(&Batch) -> tfseek::Result<()>| -> tfseek::Result<()> {
+            let loader = dataset.record_loader().parser(parser.clone()).batch_size(BATCH);
+            for step in loader.threads(options.threads).build()? {
+                let step = step?;
+                if let Some(batch) = step.batch() {
+                    each(batch)?;
+                }
+                let report = options.progress.as_ref().map(|progress| progress(step.ids.len() as u64));
+                if report.is_some_and(|flow| flow.is_break()) {
+                    return Err(ErrorKind::Cancelled.into());
+                }
+            }
+            Ok(())
+        };
+        let mut reducers: Vec<Reducer> = keys.iter().map(|_| Reducer::new(options.skip_nan)).collect();
+        let (mut transitions, mut last) = (0u64, None);
+        let mut trajectories = 0u64;
+        read(&mut |batch| {
+            transitions = transitions.saturating_add(batch.rows() as u64);
+            for episode in batch.int64("_episode")? {
+                // Windows are in the order of their episodes.
+                if last != Some(*episode) {
+                    last = Some(*episode);
+                    trajectories = trajectories.saturating_add(1);
+                }
+            }
+            each_key(keys, batch, &mut reducers, Reducer::moments)
+        })?;
+        loop {
+            reducers.iter_mut().for_each(Reducer::begin_pass);
+            if reducers.iter().all(Reducer::is_done) {
+                break;
+            }
+            read(&mut |batch| each_key(keys, batch, &mut reducers, Reducer::count))?;
+            reducers.iter_mut().for_each(Reducer::end_pass);
+        }
+        let keys = keys.iter().zip(&reducers).map(|(key, reducer)| ((*key).to_owned(), reducer.finish()));
+        Ok(StepStatistics { keys: keys.collect(), transitions, trajectories })
+    }
+}
+
+/// Calls `f` with the values of each key, and its number of dimensions.
+fn each_key(
+    keys: &[&str],
+    batch: &Batch,
+    reducers: &mut [Reducer],
+    f: impl Fn(&mut Reducer, &[f64], usize) -> tfseek::Result<()>,
+) -> tfseek::Result<()> {
+    for (key, reducer) in keys.iter().zip(reducers) {
+        let Some(column @ Column::Dense(dense)) = batch.get(key) else {
+            let reason = "expected a column of numbers";
+            return Err(Error::from(ErrorKind::Value { reason: reason.into() }).feature(key.as_bytes()));
+        };
+        let values = numbers(column.values())
+            .ok_or_else(|| Error::from(ErrorKind::Value { reason: "expected numbers, found strings".into() }))
+            .map_err(|e| e.feature(key.as_bytes()))?;
+        let dimensions = dense.shape.iter().skip(1).product();
+        f(reducer, &values, dimensions).map_err(|e| e.feature(key.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Returns numbers in double precision.
+fn numbers(values: &Values) -> Option<Vec<f64>> {
+    Some(match values {
+        Values::Int64(values) => values.iter().map(|value| *value as f64).collect(),
+        Values::Float32(values) => values.iter().map(|value| f64::from(*value)).collect(),
+        Values::Bytes(_) => return None,
+        Values::Array(values) => match (values.dtype(), values.bits()) {
+            (TensorDType::Bool | TensorDType::UInt8, ArrayBits::Bits8(bits)) => {
+                bits.iter().map(|value| f64::from(*value)).collect()
+            }
+            (TensorDType::Int8, ArrayBits::Bits8(bits)) => {
+                bits.iter().map(|value| f64::from(value.cast_signed())).collect()
+            }
+            (TensorDType::UInt16, ArrayBits::Bits16(bits)) => {
+                bits.iter().map(|value| f64::from(*value)).collect()
+            }
+            (TensorDType::Int16, ArrayBits::Bits16(bits)) => {
+                bits.iter().map(|value| f64::from(value.cast_signed())).collect()
+            }
+            (TensorDType::Float16, ArrayBits::Bits16(bits)) => {
+                bits.iter().map(|value| half::f16::from_bits(*value).to_f64()).collect()
+            }
+            (TensorDType::BFloat16, ArrayBits::Bits16(bits)) => {
+                bits.iter().map(|value| half::bf16::from_bits(*value).to_f64()).collect()
+            }
+            (TensorDType::UInt32, ArrayBits::Bits32(bits)) => {
+                bits.iter().map(|value| f64::from(*value)).collect()
+            }
+            (TensorDType::Int32, ArrayBits::Bits32(bits)) => {
+                bits.iter().map(|value| f64::from(value.cast_signed())).collect()
+            }
+            (TensorDType::Float32, ArrayBits::Bits32(bits)) => {
+                bits.iter().map(|value| f64::from(f32::from_bits(*value))).collect()
+            }
+            (TensorDType::UInt64, ArrayBits::Bits64(bits)) => {
+                bits.iter().map(|value| *value as f64).collect()
+            }
+            (TensorDType::Int64, ArrayBits::Bits64(bits)) => {
+                bits.iter().map(|value| value.cast_signed() as f64).collect()
+            }
+            (TensorDType::Float64, ArrayBits::Bits64(bits)) => {
+                bits.iter().map(|value| f64::from_bits(*value)).collect()
+            }
+            _ => return None,
+        },
+    })
+}
+
+/// Returns bits that are in the order of the numbers. -0.0 is 0.0.
+fn ordered(value: f64) -> u64 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+/// Returns the number of ordered bits.
+fn unordered(bits: u64) -> f64 {
+    f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
+}
+
+/// A value of a rank, as far as its digits are known.
+#[derive(Clone, Copy, Debug, Default)]
+struct RankedValue {
+    /// The known bits, at the top.
+    prefix: u64,
+    /// The rank among the values with these bits.
+    rank: u64,
+}
+
+/// The ranks of a dimension: two neighbours of each quantile.
+type Ranks = [RankedValue; 2 * QUANTILES.len()];
+
+/// Moments and exact quantiles of the dimensions of a value, of rows that are passed several times.
+///
+/// Each pass counts a digit of 16 bits of the values whose higher digits are those of a wanted rank.
+pub(crate) struct Reducer {
+    skip_nan: bool,
+    dimensions: Vec<Moments>,
+    ranks: Vec<Ranks>,
+    /// The dimensions whose quantiles are counted now.
+    group: Range<usize>,
+    /// Number of digits that are known.
+    digits: u32,
+    /// Counters of each dimension of the group: those of distinct prefixes.
+    counts: Vec<Vec<(u64, Vec<u32>)>>,
+    done: bool,
+}
+
+/// Count, mean, sum of squared deviations (Welford), and range.
+#[derive(Clone, Copy, Debug)]
+struct Moments {
+    count: u64,
+    mean: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Reducer {
+    pub(crate) fn new(skip_nan: bool) -> Reducer {
+        let (dimensions, ranks, counts) = (Vec::new(), Vec::new(), Vec::new());
+        Reducer { skip_nan, dimensions, ranks, group: 0..0, digits: 0, counts, done: false }
+    }
+
+    /// Adds rows in the first pass.
+    ///
+    /// # Errors
+    /// NaN, unless they are skipped, and too many dimensions.
+    pub(crate) fn moments(&mut self, values: &[f64], dimensions: usize) -> tfseek::Result<()> {
+        if dimensions > MAX_DIMENSIONS {
+            let found = dimensions as u128;
+            return Err(ErrorKind::TooMany { what: "dimensions", found, limit: MAX_DIMENSIONS as u64 }.into());
+        }
+        let none = Moments { count: 0, mean: 0.0, squares: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY };
+        self.dimensions.resize(dimensions, none);
+        for row in values.chunks_exact(dimensions.max(1)) {
+            for (value, moments) in row.iter().zip(&mut self.dimensions) {
+                if value.is_nan() {
+                    if self.skip_nan {
+                        continue;
+                    }
+                    let reason = "expected numbers, found NaN".into();
+                    return Err(ErrorKind::Value { reason }.into());
+                }
+                moments.count = moments.count.saturating_add(1);
+                let delta = value - moments.mean;
+                moments.mean += delta / moments.count as f64;
+                moments.squares += delta * (value - moments.mean);
+                moments.min = moments.min.min(*value);
+                moments.max = moments.max.max(*value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepares the next pass, which [`is_done`](Reducer::is_done) if there is none.
+    pub(crate) fn begin_pass(&mut self) {
+        if self.ranks.is_empty() {
+            self.ranks = self.dimensions.iter().map(|moments| ranks(moments.count)).collect();
+            self.group = 0..self.ranks.len().min(GROUP);
+        } else if self.digits == 4 {
+            let end = self.group.end;
+            (self.group, self.digits) = (end..self.ranks.len().min(end.saturating_add(GROUP)), 0);
+        }
+        self.done = self.group.is_empty();
+        let shift = 64u32.saturating_sub(self.digits.saturating_mul(16));
+        let group = self.ranks.get(self.group.clone()).unwrap_or_default();
+        self.counts = group
+            .iter()
+            .map(|ranks| {
+                let mut prefixes: Vec<u64> =
+                    ranks.iter().map(|rank| rank.prefix.checked_shr(shift).unwrap_or(0)).collect();
+                prefixes.sort_unstable();
+                prefixes.dedup();
+                prefixes.into_iter().map(|prefix| (prefix, vec![0u32; DIGITS])).collect()
+            })
+            .collect();
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Adds rows in a later pass.
+    ///
+    /// # Errors
+    /// None.
+    pub(crate) fn count(&mut self, values: &[f64], dimensions: usize) -> tfseek::Result<()> {
+        let shift = 64u32.saturating_sub(self.digits.saturating_mul(16));
+        let digit_at = 48u32.saturating_sub(self.digits.saturating_mul(16));
+        for row in values.chunks_exact(dimensions.max(1)) {
+            let row = row.get(self.group.clone()).unwrap_or_default();
+            for (value, counts) in row.iter().zip(&mut self.counts) {
+                if value.is_nan() {
+                    continue;
+                }
+                let bits = ordered(*value);
+                let prefix = bits.checked_shr(shift).unwrap_or(0);
+                let digit = (bits >> digit_at) as u16;
+                for (_, counts) in counts.iter_mut().filter(|(known, _)| *known == prefix) {
+                    if let Some(count) = counts.get_mut(usize::from(digit)) {
+                        *count = count.saturating_add(1);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the digits that were counted.
+    pub(crate) fn end_pass(&mut self) {
+        let shift = 64u32.saturating_sub(self.digits.saturating_mul(16));
+        let digit_at = 48u32.saturating_sub(self.digits.saturating_mul(16));
+        let group = self.ranks.get_mut(self.group.clone()).unwrap_or_default();
+        for (ranks, counts) in group.iter_mut().zip(&self.counts) {
+            for rank in ranks {
+                let prefix = rank.prefix.checked_shr(shift).unwrap_or(0);
+                let Some((_, counts)) = counts.iter().find(|(known, _)| *known == prefix) else { continue };
+                for (digit, count) in counts.iter().enumerate() {
+                    let count = u64::from(*count);
+                    if rank.rank < count {
+                        rank.prefix |= (digit as u64) << digit_at;
+                        break;
+                    }
+                    rank.rank = rank.rank.saturating_sub(count);
+                }
+            }
+        }
+        self.digits = self.digits.saturating_add(1);
+        self.counts = Vec::new();
+    }
+
+    /// Returns the statistics after the last pass. A dimension without values has zeros.
+    pub(crate) fn finish(&self) -> KeyStatistics {
+        let mut found = KeyStatistics::default();
+        for (moments, ranks) in self.dimensions.iter().zip(&self.ranks) {
+            if moments.count == 0 {
+                let KeyStatistics { mean, std, max, min, q01, q99 } = &mut found;
+                [mean, std, max, min, q01, q99].into_iter().for_each(|values| values.push(0.0));
+                continue;
+            }
+            found.mean.push(moments.mean);
+            found.std.push((moments.squares / moments.count as f64).max(0.0).sqrt());
+            found.max.push(moments.max);
+            found.min.push(moments.min);
+            let quantiles = QUANTILES.iter().zip(ranks.chunks(2)).map(|(q, pair)| {
+                let [low, high] = [0, 1].map(|k| pair.get(k).map_or(0.0, |rank| unordered(rank.prefix)));
+                let at = q * moments.count.saturating_sub(1) as f64;
+                between(low, high, at - at.floor())
+            });
+            for (quantile, to) in quantiles.zip([&mut found.q01, &mut found.q99]) {
+                to.push(quantile);
+            }
+        }
+        found
+    }
+}
+
+/// Returns the ranks of the neighbours of each quantile of this number of values.
+fn ranks(count: u64) -> Ranks {
+    let last = count.saturating_sub(1);
+    let mut ranks = Ranks::default();
+    for (q, pair) in QUANTILES.iter().zip(ranks.chunks_mut(2)) {
+        let low = (q * last as f64).floor() as u64;
+        for (rank, at) in pair.iter_mut().zip([low, low.saturating_add(1)]) {
+            rank.rank = at.min(last);
+        }
+    }
+    ranks
+}
+
+/// Returns a number between two others, with NumPy's rounding.
+fn between(low: f64, high: f64, t: f64) -> f64 {
+    let step = high - low;
+    if t < 0.5 { low + step * t } else { high - step * (1.0 - t) }
+}
+
+impl StepStatistics {
+    /// Returns the statistics of arrays: of each, the values row by row, and the number of values of a row.
+    ///
+    /// # Errors
+    /// NaN, unless they are skipped; arrays of other numbers of rows.
+    pub fn of_arrays<'a>(
+        arrays: impl IntoIterator<Item = (&'a str, Vec<f64>, usize)>,
+        skip_nan: bool,
+    ) -> Result<StepStatistics> {
+        let mut found = StepStatistics::default();
+        for (name, values, dimensions) in arrays {
+            let rows = values.len().checked_div(dimensions).unwrap_or_default() as u64;
+            if !found.keys.is_empty() && rows != found.transitions {
+                return Err(refused(format!(
+                    "array {name:?}: expected {} rows, found {rows}",
+                    found.transitions
+                )));
+            }
+            found.transitions = rows;
+            let mut reducer = Reducer::new(skip_nan);
+            reducer.moments(&values, dimensions).map_err(|e| e.feature(name.as_bytes()))?;
+            loop {
+                reducer.begin_pass();
+                if reducer.is_done() {
+                    break;
+                }
+                reducer.count(&values, dimensions)?;
+                reducer.end_pass();
+            }
+            found.keys.push((name.to_owned(), reducer.finish()));
+        }
+        Ok(found)
+    }
+
+    /// Returns the statistics as JSON. `names` gives keys other names, as a rule `action` and `proprio`.
+    pub fn to_json(&self, style: StatisticsStyle, names: &[(&str, &str)]) -> Value {
+        let mut all = Map::new();
+        for (key, found) in &self.keys {
+            let name = names.iter().find(|(from, _)| from == key).map_or(&**key, |(_, to)| to);
+            all.insert(name.to_owned(), found.to_json(style));
+        }
+        if style == StatisticsStyle::OpenVla
+            && !all.contains_key("proprio")
+            && let Some((_, action)) = self.keys.iter().find(|(key, _)| {
+                names.iter().find(|(from, _)| from == key).map_or(&**key, |(_, to)| *to) == "action"
+            })
+        {
+            let zeros = || vec![0.0; action.mean.len()];
+            let proprio = KeyStatistics {
+                mean: zeros(),
+                std: zeros(),
+                max: zeros(),
+                min: zeros(),
+                q01: zeros(),
+                q99: zeros(),
+            };
+            all.insert("proprio".to_owned(), proprio.to_json(style));
+        }
+        all.insert("num_transitions".to_owned(), json!(self.transitions));
+        all.insert("num_trajectories".to_owned(), json!(self.trajectories));
+        Value::Object(all)
+    }
+}
+
+impl KeyStatistics {
+    fn to_json(&self, style: StatisticsStyle) -> Value {
+        let KeyStatistics { mean, std, max, min, q01, q99 } = self;
+        match style {
+            StatisticsStyle::OpenVla => {
+                json!({"mean": mean, "std": std, "max": max, "min": min, "q01": q01, "q99": q99})
+            }
+            StatisticsStyle::Octo => {
+                json!({"mean": mean, "std": std, "max": max, "min": min, "p99": q99, "p01": q01})
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tfseek_testkit::rng::Rng;
+
+    /// Sorts, and takes the neighbours of the quantile.
+    fn naive(values: &[f64], q: f64) -> f64 {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = q * (sorted.len() - 1) as f64;
+        let low = sorted[at.floor() as usize];
+        let high = sorted[(at.floor() as usize + 1).min(sorted.len() - 1)];
+        between(low, high, at - at.floor())
+    }
+
+    #[test]
+    fn statistics_are_those_of_sorted_values() {
+        let mut rng = Rng::new(1);
+        for rows in [1usize, 2, 3, 99, 100, 101, 5000] {
+            for kind in 0..4 {
+                let dimensions = 1 + rng.below(140) / (1 + rows / 100);
+                let mut value = || match kind {
+                    0 => f64::from(rng.u64() as i32) / 1e6,
+                    1 => (rng.below(3) as f64) - 1.0,
+                    2 => f64::from(f32::from_bits(rng.u64() as u32 & 0x7f7f_ffff)),
+                    _ => -f64::from(rng.below(10) as u32) * 1e300,
+                };
+                let values: Vec<f64> = (0..rows * dimensions).map(|_| value()).collect();
+                let found = StepStatistics::of_arrays([("a", values.clone(), dimensions)], false).unwrap();
+                let (_, found) = &found.keys[0];
+                for d in 0..dimensions {
+                    let column: Vec<f64> = values.iter().skip(d).step_by(dimensions).copied().collect();
+                    assert_eq!(found.q01[d], naive(&column, 0.01), "{rows} {kind}");
+                    assert_eq!(found.q99[d], naive(&column, 0.99), "{rows} {kind}");
+                    assert_eq!(found.min[d], column.iter().copied().fold(f64::INFINITY, f64::min));
+                    assert_eq!(found.max[d], column.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+                    if kind < 2 {
+                        let mean = column.iter().sum::<f64>() / rows as f64;
+                        let squares: f64 = column.iter().map(|x| (x - mean) * (x - mean)).sum();
+                        assert!((found.mean[d] - mean).abs() <= 1e-9 * (1.0 + mean.abs()));
+                        let std = (squares / rows as f64).sqrt();
+                        assert!((found.std[d] - std).abs() <= 1e-9 * (1.0 + std));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nan_is_an_error_or_left_out() {
+        let values = vec![1.0, f64::NAN, 3.0];
+        assert!(StepStatistics::of_arrays([("a", values.clone(), 1)], false).is_err());
+        let found = StepStatistics::of_arrays([("a", values, 1)], true).unwrap();
+        assert_eq!((found.keys[0].1.mean[0], found.keys[0].1.max[0]), (2.0, 3.0));
+    }
+}
