@@ -149,13 +149,14 @@ impl PayloadParts {
 
 #[cold]
 fn corrupt(bytes: &CheckedBytes, found: Option<u32>, keys: &EpisodeKeys) -> Error {
-    let CheckedBytes { start, crc, key, step, .. } = *bytes;
+    let CheckedBytes { start, crc, key, steps: (first, last), .. } = *bytes;
+    let steps = if first == last { format!("step {first}") } else { format!("steps {first} to {last}") };
     let name = keys.all().get(usize::from(key)).map_or("", |key| &*key.name);
     let reason = match found {
         Some(found) => {
-            format!("step {step} at payload byte {start}: crc32c: expected {crc:#010x}, found {found:#010x}")
+            format!("{steps} at payload byte {start}: crc32c: expected {crc:#010x}, found {found:#010x}")
         }
-        None => format!("step {step}: expected bytes at payload byte {start}, found the end of the payload"),
+        None => format!("{steps}: expected bytes at payload byte {start}, found the end of the payload"),
     };
     Error::from(ErrorKind::Value { reason: reason.into() }).feature(name.as_bytes())
 }

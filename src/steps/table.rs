@@ -83,9 +83,9 @@ pub(super) struct CheckedBytes {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) crc: u32,
-    /// The number of the key, and a step of the bytes, for errors.
+    /// The number of the key, and the first and the last step of the bytes, for errors.
     pub(super) key: u16,
-    pub(super) step: u32,
+    pub(super) steps: (u32, u32),
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -235,7 +235,8 @@ impl EpisodeTable {
     pub(super) fn checked_row(&self, key: usize, step: u32) -> Option<CheckedBytes> {
         let place = self.place(key);
         let part = place.part as usize;
-        let (range, crc, step) = match place.form {
+        let all = (0, self.steps.saturating_sub(1));
+        let (range, crc, steps) = match place.form {
             ListForm::Uniform { stride, unit } => {
                 let number = step.checked_div(unit)?;
                 let first = number.checked_mul(unit)?;
@@ -246,16 +247,16 @@ impl EpisodeTable {
                     &self.bytes,
                     part.checked_add(4)?.checked_add((number as usize).checked_mul(4)?)?,
                 )?;
-                (from..to, crc, first)
+                (from..to, crc, (first, first.saturating_add(rows.saturating_sub(1))))
             }
-            ListForm::Table => (self.row(key, step)?, self.entry(place, step, 1)?, step),
-            ListForm::Constant { .. } => (self.row(key, 0)?, u32_at(&self.bytes, part.checked_add(4)?)?, 0),
+            ListForm::Table => (self.row(key, step)?, self.entry(place, step, 1)?, (step, step)),
+            ListForm::Constant { .. } => (self.row(key, 0)?, u32_at(&self.bytes, part.checked_add(4)?)?, all),
             ListForm::Whole => {
-                (place.start..place.start.checked_add(place.len)?, u32_at(&self.bytes, part)?, 0)
+                (place.start..place.start.checked_add(place.len)?, u32_at(&self.bytes, part)?, all)
             }
             ListForm::Absent | ListForm::Irregular => return None,
         };
-        Some(CheckedBytes { start: range.start, end: range.end, crc, key: key as u16, step })
+        Some(CheckedBytes { start: range.start, end: range.end, crc, key: key as u16, steps })
     }
 
     /// Calls `f` with the bytes to verify before any row of a key is used.

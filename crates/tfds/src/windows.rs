@@ -145,6 +145,9 @@ impl Episodes {
             };
             root.push((name.into(), tree));
         }
+        if root.is_empty() {
+            return Err(refused("expected keys of a window, found none".to_owned()));
+        }
         builder = builder.numbers("_episode", "_step");
         root.push(("_episode".into(), tensor(TensorDType::Int64, Vec::new())));
         root.push(("_step".into(), tensor(TensorDType::Int64, Vec::new())));

@@ -1,0 +1,383 @@
+"""``tfseek.rlds``: steps, windows, statistics and mixtures of robot episodes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import pickle
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tfds_cases as cases
+from test_tfds import features, image, prepare, sequence, tensor
+
+import tfseek
+
+TEXT = {"pythonClassName": "tensorflow_datasets.core.features.text_feature.Text", "text": {}}
+needs_cases = pytest.mark.skipif(cases.FOLDER is None, reason="TFSEEK_TFDS_CASES is not set")
+
+
+def picture(value: int) -> bytes:
+    """Returns a PNG of 3 x 4 pixels with this value."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    head = struct.pack(">IIBBBBB", 4, 3, 8, 2, 0, 0, 0)
+    rows = (b"\0" + bytes([value]) * 12) * 3
+    # Files of different sizes have a checksum each.
+    text = chunk(b"tEXt", b"Comment\0" + b"." * value)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + text + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def episode(k: int, steps: int) -> dict[str, Any]:
+    """Returns the stored record of an episode."""
+    return {
+        "steps/action": (np.arange(steps * 2, dtype=np.float32) + 100 * k),
+        "steps/t": np.arange(steps),
+        "steps/text": np.array([b"go %d" % k] * steps, dtype=object),
+        "steps/picture": np.array([picture(10 * k + t) for t in range(steps)], dtype=object),
+        "episode_metadata/name": f"episode {k}",
+        "episode_metadata/good": k % 2,
+    }
+
+
+LENGTHS = [3, 0, 1, 5, 4]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A prepared data set of five episodes in two shards."""
+    step = features(action=tensor("float32", (2,)), t=tensor("int64"), text=TEXT, picture=image(3, 4, 3))
+    root = features(
+        steps=sequence(step, "dataset_feature.Dataset"), episode_metadata=features(name=TEXT, good=tensor("int64"))
+    )
+    records = [episode(k, steps) for k, steps in enumerate(LENGTHS)]
+    return prepare(tmp_path_factory.mktemp("rlds") / "1.0.0", root, {"train": [records[:2], records[2:]]})
+
+
+def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
+
+
+def test_episodes_and_steps(folder: pathlib.Path) -> None:
+    robot = tfseek.rlds.open(folder)
+    assert len(robot) == 5 and robot.lengths.tolist() == LENGTHS and len(robot.steps) == 13
+    assert robot.locate(4) == (3, 0) and robot.number(3, 0) == 4
+    step = robot.steps[5]
+    assert step["action"].tolist() == [302.0, 303.0] and step["t"] == 1 and step["text"] == b"go 3"
+    assert step["picture"].shape == (3, 4, 3) and (step["picture"] == 31).all()
+    assert robot.episodes[3]["steps"][1]["action"].tolist() == [302.0, 303.0]
+    assert robot.episodes[4]["episode_metadata"]["name"] == b"episode 4"
+    assert [step["t"] for step in robot.steps[4:9]] == [0, 1, 2, 3, 4]
+    part = tfseek.rlds.open(folder, "train[3:]")
+    assert part.lengths.tolist() == [5, 4] and part.steps[0]["action"].tolist() == [300.0, 301.0]
+    again = pickle.loads(pickle.dumps(robot))
+    assert again.lengths.tolist() == LENGTHS and same(again.steps[5], step)
+    with pytest.raises(tfseek.OutOfRangeError):
+        robot.locate(13)
+    assert "episodes=5, steps=13" in repr(robot)
+
+
+@pytest.mark.parametrize("io", ["map", "pread"])
+@pytest.mark.parametrize("index", ["auto", "memory"])
+def test_windows(folder: pathlib.Path, io: str, index: str) -> None:
+    robot = tfseek.rlds.open(folder, io=io, index=index)
+    win = robot.windows({"action": [-1, 0, 1], "t": 2, "episode_metadata/name": 0, "picture": [0]}, decode=False)
+    assert len(win) == 13 and win.locate(4) == (3, 0)
+    first = win[4]
+    assert first["action"].tolist() == [[300.0, 301.0], [300.0, 301.0], [302.0, 303.0]]
+    assert first["action_is_pad"].tolist() == [True, False, False]
+    assert first["t"] == 2 and first["episode_metadata/name"] == b"episode 3"
+    assert first["picture"].tolist() == [picture(30)]
+    assert (first["_episode"], first["_step"]) == (3, 0)
+    zero = robot.windows({"action": [-1, 4], "text": [9], "picture": [-1]}, pad="zero")[4]
+    assert zero["action"].tolist() == [[0.0, 0.0], [308.0, 309.0]] and zero["text"].tolist() == [b""]
+    assert zero["picture"].shape == (1, 3, 4, 3) and not zero["picture"].any()
+    inner = robot.windows({"t": [-1, 2]}, pad="none")
+    assert [inner.locate(i) for i in range(len(inner))] == [(3, 1), (3, 2), (4, 1)]
+    small = robot.windows({"picture": [0, 1]}, decode={"picture": (6, 2)})[0]
+    assert small["picture"].shape == (2, 6, 2, 3)
+    rows = [row for step in tfseek.Loader(win, batch_size=4, shuffle=False) for row in step["t"].tolist()]
+    assert rows == [item["t"] for item in win]
+
+
+def test_anchors_and_conditions(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    robot = tfseek.rlds.open(folder)
+    at = lambda win: [win.locate(i) for i in range(len(win))]  # noqa: E731
+    ranges: dict[Any, Any] = {3: [[3, 9], [-2, 1]], 0: [[1, 2], [2, 3]], 1: [[0, 5]]}
+    expected = [(0, 1), (0, 2), (3, 0), (3, 3), (3, 4)]
+    assert at(robot.windows({"t": 0}, anchors=ranges)) == expected
+    file = tmp_path / "ranges.json"
+    file.write_text(json.dumps({str(key): value for key, value in ranges.items()}))
+    assert at(robot.windows({"t": 0}, anchors=file)) == expected
+    named = {f"episode {key}--0{key % 2}": value for key, value in ranges.items()}
+    win = robot.windows({"t": 0}, anchors=named, key="{episode_metadata/name}--0{episode_metadata/good}")
+    assert at(win) == expected
+    mask = np.zeros(13, dtype=bool)
+    mask[[1, 2, 4, 7, 8]] = True
+    assert at(robot.windows({"t": 0}, anchors=mask)) == expected
+    good = robot.windows({"t": 0}, where="episode_metadata/good == 1")
+    assert at(good) == [(3, t) for t in range(5)]
+    assert at(robot.windows({"t": 0}, anchors=ranges, where="episode_metadata/good == 0")) == expected[:2]
+    assert len(robot.windows({"t": 0}, where='episode_metadata/name == "nobody"')) == 0
+    for bad, error in [
+        (lambda: robot.windows({"t": 0}, anchors={7: [[0, 1]]}), tfseek.SpecError),
+        (lambda: robot.windows({"t": 0}, anchors={"a": [[0, 1]]}), tfseek.SpecError),
+        (lambda: robot.windows({"t": 0}, anchors=mask[1:]), TypeError),
+        (lambda: robot.windows({"tt": 0}), tfseek.SpecError),
+        (lambda: robot.windows({"t": []}), tfseek.SpecError),
+        (lambda: robot.windows({}), tfseek.SpecError),
+        (lambda: robot.windows({"episode_metadata/name": [0]}), tfseek.SpecError),
+        (lambda: robot.windows({"t": 0}, decode={"picture": False}), tfseek.SpecError),
+        (lambda: robot.windows({"t": 0}, pad="wrap"), ValueError),
+        (lambda: good.filter("t == 1"), tfseek.SpecError),
+    ]:
+        with pytest.raises(error):
+            bad()
+
+
+def test_orders_ranks_and_resume(folder: pathlib.Path) -> None:
+    robot = tfseek.rlds.open(folder)
+    win = robot.windows({"action": [0, 1]})
+    for shuffle in (False, True, "block"):
+        for world in (1, 2, 3):
+            seen = []
+            for rank in range(world):
+                loader = tfseek.Loader(
+                    win, batch_size=2, shuffle=shuffle, seed=3, rank=rank, world_size=world, ids="id", mask="real"
+                )
+                seen += [int(i) for batch in loader for i, real in zip(batch["id"], batch["real"]) if real]
+            assert sorted(seen) == list(range(13))
+    loader = tfseek.Loader(win, batch_size=2, seed=3)
+    batches = list(loader)
+    for k in range(len(batches)):
+        first = tfseek.Loader(win, batch_size=2, seed=3)
+        taken = iter(first)
+        for _ in range(k):
+            next(taken)
+        second = tfseek.Loader(pickle.loads(pickle.dumps(win)), batch_size=2, seed=3)
+        second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+        assert all(same(a, b) for a, b in zip(batches[k:], second))
+    state = loader.state_dict()
+    assert state["n"] == 13
+    for other in (robot.windows({"action": 0}, anchors={0: [[0, 3]]}), robot.episodes, robot.episodes.records):
+        spec = None if other is not robot.episodes else ["episode_metadata"]
+        with pytest.raises(tfseek.OrderError):
+            tfseek.Loader(other, spec, batch_size=2, seed=3).load_state_dict(state)
+    # Other offsets are the same windows.
+    tfseek.Loader(robot.windows({"t": 0}), batch_size=2, seed=3).load_state_dict(state)
+
+
+def test_views_pickles_and_mixes(folder: pathlib.Path) -> None:
+    robot = tfseek.rlds.open(folder)
+    win = robot.windows({"action": [0, 1], "text": 0})
+    view = win[[11, 3, 5]]
+    assert [view.locate(k) for k in range(3)] == [(4, 2), (2, 0), (3, 1)] and view.locate(-1) == (3, 1)
+    for copy in (pickle.loads(pickle.dumps(view)), view):
+        assert [item["action"].tolist() for item in copy] == [win[i]["action"].tolist() for i in (11, 3, 5)]
+    assert pickle.loads(pickle.dumps(win.records))[3] == win.records[3]
+    assert [same(a, b) for a, b in zip(win.get_many([2, 0]), (win[2], win[0]))] == [True, True]
+    other = tfseek.rlds.open(folder, "train[3:]").windows({"action": [0, 1], "text": 0})
+    mix = tfseek.Mix([(win, 3), (other, 1)], source="from")
+    batch = next(tfseek.Loader(mix, batch_size=8, seed=1, shuffle=True))
+    assert sorted(batch["from"].tolist()) == [0] * 6 + [1] * 2
+    renamed = tfseek.Mix([(win, 1), (robot.windows({"action": [0, 1], "t": 0, "text": 0}), 1)], rename={0: {"text": "words"}})
+    with pytest.raises(tfseek.SpecError, match="words|text|t"):
+        next(tfseek.Loader(renamed, batch_size=2))
+    same_names = tfseek.Mix([(win, 1), (robot.windows({"action": [0, 1], "text": 0}), 1)], rename={0: {"text": "w"}, 1: {"text": "w"}})
+    assert "w" in next(tfseek.Loader(same_names, batch_size=2))
+    assert len(tfseek.Mix([(win, 1.0), (other, 1.0)], by="size").weights) == 2
+    with pytest.raises(tfseek.SpecError, match="renames|rename"):
+        tfseek.Mix([(win, 1)], rename={0: {"nothing": "w"}})
+
+
+def test_statistics(folder: pathlib.Path) -> None:
+    robot = tfseek.rlds.open(folder)
+    found = robot.statistics(["action", "t"])
+    rows = np.array([step["action"] for step in robot.steps], dtype=np.float64)
+    expected = {
+        "mean": rows.mean(0),
+        "std": rows.std(0),
+        "min": rows.min(0),
+        "max": rows.max(0),
+        "q01": np.quantile(rows, 0.01, axis=0),
+        "q99": np.quantile(rows, 0.99, axis=0),
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(found["action"][name], values, rtol=1e-12)
+    assert (found.num_transitions, found.num_trajectories) == (13, 4) and found["t"]["max"].tolist() == [4.0]
+    part = robot.statistics(["t"], where="episode_metadata/good == 1")
+    assert (part.num_transitions, part.num_trajectories, part["t"]["mean"].tolist()) == (5, 1, [2.0])
+    vla = json.loads(found.to_json(names={"t": "proprio"}))
+    assert list(vla["action"]) == ["max", "mean", "min", "q01", "q99", "std"] and vla["proprio"]["max"] == [4.0]
+    assert json.loads(robot.statistics(["action"]).to_json())["proprio"]["mean"] == [0.0, 0.0]
+    octo = json.loads(found.to_json("octo"))
+    assert "p99" in octo["action"] and "proprio" not in octo and octo["num_trajectories"] == 4
+    of_arrays = tfseek.rlds.statistics({"action": rows})
+    np.testing.assert_array_equal(of_arrays["action"]["q01"], found["action"]["q01"])
+    for bad in (["text"], ["picture2"], ["episode_metadata/name"]):
+        with pytest.raises(tfseek.SpecError):
+            robot.statistics(bad)
+    with pytest.raises(tfseek.DataError):
+        tfseek.rlds.statistics({"a": [1.0, float("nan")]})
+    assert tfseek.rlds.statistics({"a": [1.0, float("nan")]}, nan="skip")["a"]["max"].tolist() == [1.0]
+
+
+def test_damage_names_the_step(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    copy = tmp_path / "1.0.0"
+    copy.mkdir()
+    for file in folder.iterdir():
+        if file.is_file():
+            (copy / file.name).write_bytes(file.read_bytes())
+    robot = tfseek.rlds.open(copy, index_dir=tmp_path / "index")
+    shard = next(copy.glob("*00001-of-00002"))
+    good = shard.read_bytes()
+    at = good.index(picture(31)) + 20
+    times = (shard.stat().st_atime_ns, shard.stat().st_mtime_ns)
+    with shard.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([good[at] ^ 1]))
+    os.utime(shard, ns=times)
+    robot = tfseek.rlds.open(copy, index_dir=tmp_path / "index", io="pread")
+    win = robot.windows({"picture": 0, "t": 0}, decode=False)
+    with pytest.raises(tfseek.DataError, match="step 1.*crc32c") as e:
+        win[5]
+    assert e.value.record == 1 and e.value.feature == "steps/picture" and str(e.value.path).endswith("00001-of-00002")
+    # Other steps of the record have their own checksums.
+    assert win[4]["picture"] == picture(30) and win[6]["picture"] == picture(32)
+    skipped = [step for step in tfseek.Loader(win, batch_size=3, damage="skip", ids="id")]
+    assert sorted(int(i) for step in skipped for i in step["id"]) == [i for i in range(13) if i != 5]
+
+
+def test_torch(folder: pathlib.Path) -> None:
+    torch = pytest.importorskip("torch")
+    import tfseek.torch
+
+    robot = tfseek.rlds.open(folder)
+    win = robot.windows({"action": [0, 1], "t": 0, "picture": 0})
+    data = tfseek.torch.Dataset(win)
+    assert torch.equal(data[4]["action"], torch.tensor([[300.0, 301.0], [302.0, 303.0]])) and len(data) == 13
+    loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="spawn")
+    steps = [int(t) for batch in loader for t in batch["t"]]
+    assert steps == [int(item["t"]) for item in win]
+    stream = tfseek.torch.IterableDataset(win, batch_size=4, shuffle=True, seed=0)
+    assert sum(len(batch["t"]) for batch in stream) == 13
+
+
+def test_grain(folder: pathlib.Path) -> None:
+    pytest.importorskip("grain")
+    import tfseek.grain
+
+    win = tfseek.rlds.open(folder).windows({"action": [0, 1], "t": 0})
+    source = tfseek.grain.DataSource(win)
+    assert len(source) == 13 and source[4]["t"] == 0 and "fingerprint" in repr(source)
+
+
+@needs_cases
+def test_windows_of_the_cases() -> None:
+    root = pathlib.Path(str(cases.FOLDER))
+    expected = json.loads((root / "cases/windows.json").read_text())
+    golden = cases.Golden.__new__(cases.Golden)
+    golden.name, golden.arrays = "windows", dict(np.load(root / "cases/windows.npz"))
+    checked = 0
+    for k, case in enumerate(expected):
+        found = json.loads((root / f"golden/{case['set']}.json").read_text())
+        robot = tfseek.rlds.open(root / found["dir"], case["split"])
+        win = robot.windows(case["windows"], pad=case["pad"], **{name: case[name] for name in ("anchors", "key", "where") if name in case})
+        assert len(win) == case["n"]
+        if case["n"] < 3000:
+            at = json.dumps([list(win.locate(i)) for i in range(len(win))])
+            assert hashlib.sha256(at.encode()).hexdigest() == case["anchor_digest"]
+        for sample in case["samples"]:
+            window = win[sample["i"]]
+            for key, node in sample["values"].items():
+                assert cases.difference(window[key], node, golden) is None, (k, sample["i"], key)
+            for key, flags in sample["is_pad"].items():
+                assert window[f"{key}_is_pad"].tolist() == [bool(flag) for flag in flags]
+            checked += 1
+    assert checked > 150
+
+
+@needs_cases
+def test_orders_of_the_cases() -> None:
+    root = pathlib.Path(str(cases.FOLDER))
+    for case in json.loads((root / "cases/order.json").read_text())["orders"]:
+        found = json.loads((root / f"golden/{case['set']}.json").read_text())
+        win = tfseek.rlds.open(root / found["dir"], case["split"]).windows({"action": 0})
+        assert len(win) == case["n"]
+        if "global" in case:
+            seed = case["seed"] if case["seed"] < 2**63 else case["seed"] - 2**64
+            loader = tfseek.Loader(win, batch_size=48, shuffle=True, seed=seed)
+            loader.set_epoch(case["epoch"])
+            batch = next(loader)
+            at = [list(pair) for pair in zip(batch["_episode"].tolist(), batch["_step"].tolist())]
+            assert at == case["global"]
+            continue
+        for rank, (rows, padding) in enumerate(zip(case["last_step"], case["padding"])):
+            loader = tfseek.Loader(
+                win, global_batch_size=case["global_batch_size"], shuffle=True, seed=case["seed"], rank=rank, world_size=4, mask="real"
+            )
+            assert len(loader) == case["steps"]
+            last = list(loader)[-1]
+            at = [list(pair) for pair in zip(last["_episode"].tolist(), last["_step"].tolist())]
+            assert at == rows and last["real"].tolist() == [not flag for flag in padding]
+
+
+@needs_cases
+def test_statistics_of_the_cases() -> None:
+    root = pathlib.Path(str(cases.FOLDER))
+    for case in json.loads((root / "cases/statistics.json").read_text()):
+        found = json.loads((root / f"golden/{case['set']}.json").read_text())
+        stats = tfseek.rlds.open(root / found["dir"], case["split"]).statistics(case["keys"])
+        assert (stats.num_transitions, stats.num_trajectories) == (case["num_transitions"], case["num_trajectories"])
+        for key, expected in case["keys"].items():
+            peer = expected.pop("peer_float32")
+            for name, values in expected.items():
+                np.testing.assert_allclose(stats[key][name], values, rtol=1e-9, atol=1e-12)
+                np.testing.assert_allclose(stats[key][name], peer[name], rtol=1e-5, atol=1e-5)
+            for name in ("min", "max", "q01", "q99"):
+                assert stats[key][name].tolist() == expected[name]
+
+
+def digest(value: Any) -> str:
+    array = np.asarray(value)
+    if array.dtype.kind in "OS":
+        data = b"".join(len(text).to_bytes(8, "little") + text for text in array.reshape(-1).tolist())
+    else:
+        data = np.ascontiguousarray(array).tobytes()
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def flat(value: dict[str, Any], at: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, inner in value.items():
+        found.update(flat(inner, f"{at}{key}/") if isinstance(inner, dict) else {f"{at}{key}": inner})
+    return found
+
+
+@needs_cases
+def test_real_episodes() -> None:
+    root = pathlib.Path(str(cases.FOLDER), "real_bridge")
+    robot = tfseek.rlds.open(root / "bridge_dataset/1.0.0")
+    golden: dict[str, Any] = json.loads((root / "golden.json").read_text())
+    number = 0
+    pictures: npt.NDArray[Any]
+    for e, record in enumerate(golden["records"]):
+        for t, expected in enumerate(record["steps"]):
+            step = flat(robot.steps[number])
+            assert robot.locate(number) == (e, t)
+            for key, facts in expected.items():
+                pictures = step[key]
+                if "pixels" in facts:
+                    assert digest(pictures) == facts["pixels"], (e, t, key)
+                else:
+                    assert list(np.shape(step[key])) == facts["shape"] and digest(step[key]) == facts["sha256"]
+            number += 1
+    assert number == len(robot.steps) == 250
