@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import import_keras
+from prepared import write_bridge
 from tiny_images import JPEG, png
 
 import tfseek
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["docs/python.md", "docs/damage.md", "docs/tutorial-tensorflow.md", "docs/engines.md", "README.md", "python/PACKAGE.md"]
+PAGES = ["docs/python.md", "docs/damage.md", "docs/tutorial-tensorflow.md", "docs/engines.md", "docs/rlds.md", "README.md", "python/PACKAGE.md"]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -47,6 +48,8 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     if page == "README.md":
         subprocess.run([sys.executable, "-m", "tfseek", "demo", "--out", "data"], check=True, capture_output=True)
+    elif page == "docs/rlds.md":
+        write_bridge(tmp_path / "bridge_dataset")
     else:
         write_training_data()
     run = [block for word, block in blocks(page) if word in ("", module)]

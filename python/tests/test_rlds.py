@@ -381,3 +381,36 @@ def test_real_episodes() -> None:
                     assert list(np.shape(step[key])) == facts["shape"] and digest(step[key]) == facts["sha256"]
             number += 1
     assert number == len(robot.steps) == 250
+
+
+def test_lerobot(folder: pathlib.Path) -> None:
+    torch = pytest.importorskip("torch")
+    import tfseek.lerobot
+
+    robot = tfseek.rlds.open(folder)
+    names: dict[str, Any] = {"observation.images.cam": "picture", "action": "action", "observation.state": ["action", "t"]}
+    data = tfseek.lerobot.Dataset(robot, {key: names[key] for key in ("observation.images.cam", "action")}, 10, task="text", delta_timestamps={"action": [-0.1, 0, 0.1]})
+    assert (len(data), data.num_frames, data.num_episodes) == (13, 13, 5)
+    item = data[8]
+    assert item["action"].tolist() == [[306.0, 307.0], [308.0, 309.0], [308.0, 309.0]] and item["action"].dtype == torch.float32
+    assert item["action_is_pad"].tolist() == [False, False, True]
+    picture = item["observation.images.cam"]
+    assert picture.shape == (3, 3, 4) and picture.dtype == torch.float32 and torch.allclose(picture, torch.full((3, 3, 4), 34 / 255))
+    numbers = {name: item[name].item() for name in ("frame_index", "episode_index", "index", "task_index")}
+    assert numbers == {"frame_index": 4, "episode_index": 3, "index": 8, "task_index": 2} and item["task"] == "go 3"
+    assert item["timestamp"].dtype == torch.float32 and abs(item["timestamp"].item() - 0.4) < 1e-6 and item["timestamp"].ndim == 0
+    dropped = tfseek.lerobot.Dataset(robot, {"state": ["action", "t"], "t": "t"}, 10, task="text", drop_n_first_frames=1, drop_n_last_frames=2)
+    assert [dropped[k]["index"].item() for k in range(len(dropped))] == [5, 6, 10]
+    assert dropped[0]["state"].tolist() == [302.0, 303.0, 1.0] and dropped[0]["t"].ndim == 0
+    meta = data.meta
+    assert meta.tasks == ["go 0", "go 2", "go 3", "go 4"] and meta.episodes["dataset_to_index"] == [3, 3, 4, 9, 13]
+    assert meta.features["observation.images.cam"]["shape"] == (3, 4, 3) and meta.features["action"]["shape"] == (2,)
+    np.testing.assert_allclose(meta.stats["action"]["mean"], robot.statistics(["action"])["action"]["mean"])
+    again = pickle.loads(pickle.dumps(data))
+    assert torch.equal(again[8]["action"], item["action"])
+    loader = torch.utils.data.DataLoader(data, batch_size=5)
+    assert sum(len(batch["index"]) for batch in loader) == 13
+    with pytest.raises(ValueError, match="whole frames"):
+        tfseek.lerobot.Dataset(robot, names, 10, task="text", delta_timestamps={"action": [0.05]})
+    with pytest.raises(tfseek.SpecError):
+        tfseek.lerobot.Dataset(robot, names, 10, task="text", delta_timestamps={"action": [0.1]})
