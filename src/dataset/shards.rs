@@ -9,7 +9,7 @@ use super::segments::OrderWindow;
 use super::shard::{ShardFile, stored_range};
 use super::touch::Loads;
 use crate::error::{At, ErrorKind, Result};
-use crate::frame::HEADER_LEN;
+use crate::frame::{self, HEADER_LEN};
 use crate::index::Span;
 use crate::policy::Verify;
 use crate::record::Record;
@@ -271,6 +271,18 @@ impl ShardSet {
         let file = self.file_of(at);
         file.check_len(at.i, at.span)?;
         file.append(stored_part(at, part), buf).map_err(|e| e.at(self.location(at)))
+    }
+
+    /// Reads the header of a record whose payload is read in parts, and compares it with the index.
+    pub(crate) fn check_header(&self, at: &RecordLocation) -> Result<()> {
+        let RecordLocation { i, span, .. } = *at;
+        let file = self.file_of(at);
+        file.check_len(i, span)?;
+        let range = span.offset..span.offset.saturating_add(HEADER_LEN as u64);
+        let mut header = Vec::new();
+        let read = file.append(range, &mut header);
+        let checked = read.and_then(|()| frame::check_header(&header, span.payload_len));
+        checked.map_err(|e| e.at(self.location(at)))
     }
 
     /// Announces bytes of the payload of a record, or all of it, or takes the announcement back.

@@ -51,7 +51,7 @@ impl EpisodeTable {
             let list = list_of(entry.value, key.kind).map_err(|e| e.feature(key.name.as_bytes()))?;
             // The last entry counts. A table of an earlier one would be wrong.
             *slot = match (&slot, list) {
-                (FoundList::Absent, list) => list,
+                (FoundList::Absent, list) | (_, list @ FoundList::Absent) => list,
                 (_, list) => FoundList::Scattered { values: list.values().unwrap_or_default() },
             };
         }

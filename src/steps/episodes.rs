@@ -254,7 +254,10 @@ fn starts(dataset: &Dataset, shards: &[ShardSteps]) -> Result<Arc<[u64]>> {
     for (shard, steps) in dataset.files().iter().zip(shards) {
         for i in shard.records() {
             let len = match steps {
-                ShardSteps::Tables(file) => file.steps(i).map(|(from, to)| to.saturating_sub(from)),
+                ShardSteps::Tables(file) => {
+                    let len = file.steps(i).map(|(from, to)| to.saturating_sub(from));
+                    len.filter(|len| *len <= u32::MAX.into())
+                }
                 ShardSteps::Lengths(all) => {
                     usize::try_from(i).ok().and_then(|i| all.get(i)).map(|len| u64::from(*len))
                 }

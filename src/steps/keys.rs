@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 /// Maximum number of features of an episode.
 const MAX_KEYS: usize = 4096;
+/// Maximum number of features with the lengths of another one.
+const MAX_LEVELS: usize = 255;
 /// Maximum bytes of a name.
 const MAX_NAME: usize = 1 << 16;
 
@@ -80,7 +82,7 @@ impl EpisodeKeys {
     ///
     /// # Errors
     /// [`ErrorKind::Spec`] if no feature has a known number of values for each step, for two features of one name, for lengths that are no int64
-    /// feature of steps, and for more than 4096 features.
+    /// feature of steps or more than 255, and for more than 4096 features.
     pub fn new(keys: impl IntoIterator<Item = EpisodeKey>) -> Result<EpisodeKeys> {
         let mut keys: Vec<EpisodeKey> = keys.into_iter().collect();
         keys.sort_by(|a, b| a.name.cmp(&b.name));
@@ -121,6 +123,15 @@ impl EpisodeKeys {
                     }
                 }
             };
+            if let EpisodeValues::Divided { lengths, .. } = &key.values
+                && lengths.len() > MAX_LEVELS
+            {
+                let found = lengths.len();
+                return refused(format!(
+                    "feature {:?}: expected at most {MAX_LEVELS} features as its lengths, found {found}",
+                    key.name
+                ));
+            }
             if key.name.len() > MAX_NAME {
                 return refused(format!(
                     "expected names of at most {MAX_NAME} bytes, found {}",
@@ -176,10 +187,10 @@ impl EpisodeKeys {
                 DType::Float32 => 2,
                 DType::Int64 => 3,
             };
-            out.extend([kind, role, lengths.len().min(usize::from(u8::MAX)) as u8, 0]);
+            out.extend([kind, role, lengths.len() as u8, 0]);
             out.extend(width.to_le_bytes());
             out.extend((key.name.len() as u32).to_le_bytes());
-            out.extend(lengths.iter().take(usize::from(u8::MAX)).flat_map(|k| k.to_le_bytes()));
+            out.extend(lengths.iter().flat_map(|k| k.to_le_bytes()));
             out.extend(key.name.as_bytes());
         }
         out

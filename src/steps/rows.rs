@@ -38,13 +38,15 @@ impl<'t> StepRows<'t> {
         StepRows { keys, table, found: Vec::new() }
     }
 
-    /// Adds the bytes that are needed for rows of a key.
+    /// Adds the bytes that are needed for the rows of these steps.
     pub(super) fn need(&self, parts: &mut PayloadParts, key: usize, steps: impl IntoIterator<Item = u32>) {
         let Some(known) = self.keys.all().get(key) else { return };
+        let mut steps = steps.into_iter().peekable();
         match &known.values {
+            _ if steps.peek().is_none() => {}
             ResolvedValues::Episode => parts.need_list(self.table, key),
             ResolvedValues::Steps { .. } => {
-                steps.into_iter().for_each(|step| parts.need_row(self.table, key, step));
+                steps.for_each(|step| parts.need_row(self.table, key, step));
             }
             ResolvedValues::Divided { lengths, .. } => {
                 parts.need_list(self.table, key);
@@ -173,6 +175,9 @@ impl<'t> StepRows<'t> {
             return view.get(row);
         }
         let FoundRows { made, ends, .. } = self.found.iter().find(|found| found.key == key)?;
+        let of_episode = self.keys.all().get(key).is_some_and(|key| key.values == ResolvedValues::Episode);
+        // All steps have the values of their episode.
+        let step = if of_episode { 0 } else { step };
         let from = match step.checked_sub(1) {
             Some(before) => *ends.get(before as usize)?,
             None => 0,

@@ -15,8 +15,9 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::keys::EpisodeKeys;
+use super::keys::{EpisodeKeys, ResolvedKey, ResolvedValues};
 use crate::crc::crc32c;
+use crate::example::DType;
 use crate::io::Region;
 use std::ops::Range;
 
@@ -88,6 +89,36 @@ pub(super) struct CheckedBytes {
     pub(super) steps: (u32, u32),
 }
 
+/// Returns true if a list of `len` bytes can have a form, and has bytes for the values of all steps.
+fn fits(key: &ResolvedKey, form: ListForm, steps: u32, len: u32) -> bool {
+    let width = match key.values {
+        ResolvedValues::Steps { width } => width,
+        // Rows of other lists are found by reading them.
+        _ => return matches!(form, ListForm::Absent | ListForm::Whole | ListForm::Irregular),
+    };
+    // Bytes of a value: exactly, or at least.
+    let (exact, least) = match key.kind {
+        DType::Float32 => (true, 4),
+        DType::Int64 => (false, 1),
+        DType::Bytes => (false, 2),
+    };
+    let row = u64::from(width).saturating_mul(least);
+    let (all, len) = (row.saturating_mul(steps.into()), u64::from(len));
+    match form {
+        ListForm::Absent | ListForm::Irregular => true,
+        ListForm::Whole => {
+            if exact {
+                all == len
+            } else {
+                all <= len
+            }
+        }
+        ListForm::Uniform { stride, .. } if key.kind == DType::Bytes => width > 0 && u64::from(stride) >= row,
+        ListForm::Uniform { stride, .. } => u64::from(stride) == row,
+        ListForm::Table | ListForm::Constant { .. } => key.kind == DType::Bytes && width > 0 && all <= len,
+    }
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
@@ -108,7 +139,11 @@ impl EpisodeTable {
         let mut places = Vec::new();
         places.try_reserve_exact(keys.len()).map_err(|_| "there is not enough memory")?;
         let mut part = keys.len().checked_mul(PLACE).and_then(|all| all.checked_add(HEAD)).ok_or(CUT)?;
-        for k in 0..keys.len() {
+        // Each counted value has at least a byte. The number of steps is the size of memory.
+        if u64::from(steps) > payload_len {
+            return Err("there are more steps than bytes of the payload");
+        }
+        for (k, key) in keys.all().iter().enumerate() {
             let at = HEAD.saturating_add(k.saturating_mul(PLACE));
             let form = *bytes.get(at).ok_or(CUT)?;
             let start = u32_at(&bytes, at.saturating_add(4)).ok_or(CUT)?;
@@ -117,6 +152,9 @@ impl EpisodeTable {
                 return Err("a list ends after its payload");
             }
             let (form, size) = EpisodeTable::form(&bytes, form, steps, len, part)?;
+            if !fits(key, form, steps, len) {
+                return Err("a list has a form that its feature cannot have");
+            }
             let place = ListPlace { form, start, len, part: u32::try_from(part).map_err(|_| CUT)? };
             part = part.checked_add(size).filter(|end| *end <= bytes.len()).ok_or(CUT)?;
             places.push(place);

@@ -61,8 +61,8 @@ enum WindowValues {
     Rows {
         key: usize,
         offsets: Arc<[i64]>,
-        /// Encoded row of padding, for a key with a known number of values.
-        fill: Box<[u8]>,
+        /// Number of values of a row, 0 if it is not known.
+        width: u32,
         pad: PadRow,
     },
     /// 1 for each of these offsets that is not in the episode.
@@ -127,22 +127,22 @@ impl WindowsBuilder {
             return self.refuse(format!("feature {key:?}: expected offsets, found none"));
         }
         let width = match self.episodes.keys().all().get(number).map(|key| &key.values) {
-            Some(ResolvedValues::Steps { width }) => *width as usize,
+            Some(ResolvedValues::Steps { width }) => *width,
             _ => 0,
         };
-        let fill = match (kind, &pad) {
-            (DType::Float32, _) => vec![0; width.saturating_mul(4)],
-            (DType::Int64, _) => vec![0; width],
-            (DType::Bytes, PadRow::String(value)) => {
+        // A string is kept as it is encoded.
+        let pad = match pad {
+            PadRow::String(value) if kind == DType::Bytes => {
                 let mut one = vec![0x0a];
                 put_varint(value.len() as u64, &mut one);
-                one.extend_from_slice(value);
-                one.repeat(width)
+                one.extend_from_slice(&value);
+                PadRow::String(one.into())
             }
-            (DType::Bytes, _) => [0x0a, 0].repeat(width),
+            PadRow::String(_) => PadRow::Zeros,
+            pad => pad,
         };
-        let (offsets, fill) = (offsets.into(), fill.into());
-        self.add(to, kind, WindowValues::Rows { key: number, offsets, fill, pad })
+        let offsets = offsets.into();
+        self.add(to, kind, WindowValues::Rows { key: number, offsets, width, pad })
     }
 
     /// Adds an int64 list with 1 for each of these offsets that is not in the episode, and 0 for others.
@@ -365,6 +365,8 @@ fn clipped(anchor: u64, offset: i64, steps: u32) -> (u32, bool) {
 #[derive(Clone, Copy)]
 enum ListPart<'a> {
     Bytes(&'a [u8]),
+    /// The same bytes this number of times.
+    Repeated(&'a [u8], usize),
     /// This number of zero bytes or empty strings.
     Zeros(usize),
 }
@@ -375,23 +377,29 @@ impl WindowRecords {
         Ok((episode, step, self.episodes.dataset().set().locate(episode)?))
     }
 
+    /// Returns the steps whose rows a feature of a window is made of. None if all offsets are outside of the episode and have other values.
+    fn needed(&self, values: &WindowValues, step: u64, steps: u32) -> impl Iterator<Item = u32> {
+        let (offsets, pad): (&[i64], _) = match values {
+            WindowValues::Rows { offsets, pad, .. } => (offsets, pad),
+            // Any step has the values of the episode.
+            WindowValues::Episode { .. } => (&[0], &PadRow::Zeros),
+            WindowValues::Flags { .. } | WindowValues::Number { .. } => (&[], &PadRow::Zeros),
+        };
+        offsets.iter().filter_map(move |offset| {
+            let (at, outside) = clipped(step, *offset, steps);
+            match (outside && self.pad == Pad::Zero, pad) {
+                (false, _) => Some(at),
+                (true, PadRow::First | PadRow::ZerosOfFirst) => Some(0),
+                (true, _) => None,
+            }
+        })
+    }
+
     /// Adds the bytes that a window needs.
     fn need(&self, rows: &StepRows<'_>, table: &EpisodeTable, step: u64, parts: &mut PayloadParts) {
-        for feature in &self.features {
-            match &feature.values {
-                WindowValues::Rows { key, offsets, pad, .. } => {
-                    let needed = offsets.iter().filter_map(|offset| {
-                        let (at, outside) = clipped(step, *offset, table.steps());
-                        match (outside && self.pad == Pad::Zero, pad) {
-                            (false, _) => Some(at),
-                            (true, PadRow::First | PadRow::ZerosOfFirst) => Some(0),
-                            (true, _) => None,
-                        }
-                    });
-                    rows.need(parts, *key, needed);
-                }
-                WindowValues::Episode { key } => rows.need(parts, *key, []),
-                WindowValues::Flags { .. } | WindowValues::Number { .. } => {}
+        for WindowFeature { values, .. } in &self.features {
+            if let WindowValues::Rows { key, .. } | WindowValues::Episode { key } = values {
+                rows.need(parts, *key, self.needed(values, step, table.steps()));
             }
         }
     }
@@ -410,8 +418,10 @@ impl WindowRecords {
         scratch.parts.clear();
         self.need(&rows, &table, step, &mut scratch.parts);
         let view = scratch.parts.load(set, &at, keys, verify, &mut scratch.record)?;
-        for feature in &self.features {
-            if let WindowValues::Rows { key, .. } | WindowValues::Episode { key } = &feature.values {
+        for WindowFeature { values, .. } in &self.features {
+            let (WindowValues::Rows { key, .. } | WindowValues::Episode { key }) = values else { continue };
+            // The bytes of a list without a needed row were not read.
+            if self.needed(values, step, table.steps()).next().is_some() {
                 rows.prepare(view, *key)?;
             }
         }
@@ -441,7 +451,7 @@ impl WindowRecords {
         for feature in &self.features {
             let (first, mut len) = (parts.len(), 0usize);
             match &feature.values {
-                WindowValues::Rows { key, offsets, fill, pad } => {
+                WindowValues::Rows { key, offsets, width, pad } => {
                     // A record may lack a feature, which the parser treats like that of any record.
                     if rows.is_absent(*key) && table.steps() > 0 {
                         continue;
@@ -456,10 +466,12 @@ impl WindowRecords {
                             (true, PadRow::ZerosOfFirst) => {
                                 ListPart::Zeros(zeros_like(feature.kind, of_first()?))
                             }
-                            (true, _) => ListPart::Bytes(fill),
+                            (true, PadRow::String(one)) => ListPart::Repeated(one, *width as usize),
+                            (true, PadRow::Zeros) => ListPart::Zeros(zero_bytes(feature.kind, *width)),
                         };
                         len = len.saturating_add(match part {
                             ListPart::Bytes(bytes) => bytes.len(),
+                            ListPart::Repeated(bytes, n) => bytes.len().saturating_mul(n),
                             ListPart::Zeros(n) if feature.kind == DType::Bytes => n.saturating_mul(2),
                             ListPart::Zeros(n) => n,
                         });
@@ -497,6 +509,9 @@ impl WindowRecords {
             for part in parts.by_ref().take(*count) {
                 match part {
                     ListPart::Bytes(bytes) => buf.extend_from_slice(bytes),
+                    ListPart::Repeated(bytes, n) => {
+                        (0..n).for_each(|_| buf.extend_from_slice(bytes));
+                    }
                     ListPart::Zeros(n) if matches!(head.kind(), DType::Bytes) => {
                         buf.extend(std::iter::repeat_n([0x0a, 0], n).flatten());
                     }
@@ -522,6 +537,14 @@ impl WindowRecords {
             self.need(&StepRows::new(self.episodes.keys(), &table), &table, step, &mut parts);
             f(&at, parts.ranges(set.has_objects()).as_deref());
         }
+    }
+}
+
+/// Returns the number of zero bytes, or of empty strings, that are this number of values.
+fn zero_bytes(kind: DType, values: u32) -> usize {
+    match kind {
+        DType::Float32 => (values as usize).saturating_mul(4),
+        DType::Int64 | DType::Bytes => values as usize,
     }
 }
 

@@ -14,6 +14,7 @@ pub mod arrays;
 pub mod bench;
 pub mod bucket;
 pub mod corpus;
+pub mod episodes;
 pub mod hex;
 pub mod labelled;
 pub mod oracle;

@@ -1,0 +1,154 @@
+//! Windows and steps agree with those of whole records that views decode, over every kind of dataset.
+
+use super::*;
+use std::borrow::Cow;
+
+/// Opens shards with maps.
+fn mapped(options: &DatasetOptions, pattern: &Path) -> Dataset {
+    // SAFETY: the files of a test are not written to while they are open.
+    #[allow(unsafe_code)]
+    unsafe { options.open_mapped(pattern) }.unwrap().dataset().clone()
+}
+
+/// Compares each value of each step.
+fn check_steps(robot: &Episodes, keys: &[EpisodeKey], decoded: &[Decoded]) {
+    for (e, episode) in decoded.iter().enumerate() {
+        for t in 0..episode.steps {
+            let step = robot.step(e as u64, t as u64).unwrap();
+            for key in keys {
+                let rows = episode.rows[&*key.name].as_ref().unwrap();
+                let want =
+                    rows.as_ref().map(|rows| rows[if rows.len() == episode.steps { t } else { 0 }].clone());
+                let name = &*key.name;
+                let found = match key.kind {
+                    DType::Float32 => {
+                        let bits =
+                            |list: Vec<f32>| List::Floats(list.into_iter().map(f32::to_bits).collect());
+                        step.floats(name).map(bits)
+                    }
+                    DType::Int64 => step.int64s(name).map(List::Ints),
+                    DType::Bytes => match &want {
+                        Some(want) if want.len() != 1 => {
+                            let e = step.bytes(name).unwrap_err().to_string();
+                            assert!(e.contains(&format!("found {}", want.len())), "{e}");
+                            continue;
+                        }
+                        _ => step.bytes(name).map(Cow::into_owned).map(|value| List::Strings(vec![value])),
+                    },
+                };
+                match want {
+                    Some(want) => assert_eq!(found.unwrap(), want, "{name} {e} {t}"),
+                    None => assert!(found.unwrap_err().to_string().contains(name)),
+                }
+            }
+        }
+        assert!(robot.step(e as u64, episode.steps as u64).is_err());
+    }
+}
+
+#[test]
+fn windows_and_steps_are_those_of_whole_records() {
+    for seed in 0..24 {
+        let rng = &mut Rng::new(seed);
+        let keys = episodes::keys(rng);
+        let checked = episodes::checked(&keys);
+        let sizes = [rng.below(6), rng.below(3), 1 + rng.below(6)];
+        let shards: Vec<Vec<Vec<u8>>> = sizes.iter().map(|n| episodes::payloads(rng, &keys, *n)).collect();
+        let decoded = decoded(&shards.concat(), &keys);
+        let dir = tempfile::tempdir().unwrap();
+        for (s, payloads) in shards.iter().enumerate() {
+            write(dir.path(), &format!("{s}.plain"), &framed(payloads));
+            write(dir.path(), &format!("{s}.gz"), &gzip(&framed(payloads)));
+        }
+        let (plain, gz) = (dir.path().join("*.plain"), dir.path().join("*.gz"));
+        let with_files = files(dir.path());
+        let header = with_files.clone().verify(Verify::Header);
+        let regions = shards.iter().map(|payloads| Region::from(framed(payloads)));
+        let all = [
+            in_memory().open_regions(regions).unwrap().dataset().clone(),
+            in_memory().open(&plain).unwrap(),
+            in_memory().verify(Verify::Header).open(&plain).unwrap(),
+            mapped(&in_memory(), &plain),
+            with_files.open(&plain).unwrap(),
+            // These find files.
+            with_files.open(&plain).unwrap(),
+            header.open(&plain).unwrap(),
+            mapped(&with_files, &plain),
+            mapped(&header, &plain),
+            with_files.open(&gz).unwrap(),
+            in_memory().open(&gz).unwrap(),
+        ];
+        let n = decoded.len() as u64;
+        let specs: Vec<WindowSpec> = (0..3).map(|_| WindowSpec::random(rng, &keys, n)).collect();
+        for (k, ds) in all.iter().enumerate() {
+            let robot = find(ds, &checked);
+            assert_eq!(robot.len(), n);
+            let lens: Vec<u64> = (0..n).map(|e| robot.length(e).unwrap()).collect();
+            assert!(lens.iter().copied().eq(decoded.iter().map(|episode| episode.steps as u64)), "{k}");
+            for spec in &specs {
+                episodes::check(spec, &keys, &robot, &decoded);
+            }
+            check_steps(&robot, &keys, &decoded);
+            let mut number = 0;
+            for (e, len) in lens.iter().enumerate() {
+                for t in 0..*len {
+                    assert_eq!(robot.locate(number).unwrap(), (e as u64, t));
+                    assert_eq!(robot.number(e as u64, t).unwrap(), number);
+                    number += 1;
+                }
+            }
+            assert!(robot.steps() == number && robot.locate(number).is_err() && robot.length(n).is_err());
+        }
+        let found = fs::read_dir(dir.path().join("i")).unwrap();
+        let tables = found.filter(|file| file.as_ref().unwrap().path().extension() == Some("tfrs".as_ref()));
+        assert_eq!(tables.count(), 3, "one for each plain shard");
+        // Some of the records, some of them twice.
+        let ranges = [n / 2..n, 0..n / 2 + 1];
+        let some: Vec<Decoded> =
+            ranges.iter().flat_map(|r| decoded[r.start as usize..r.end as usize].to_vec()).collect();
+        let spec = WindowSpec::random(rng, &keys, some.len() as u64);
+        for ds in &all {
+            let robot = find(&ds.ranges(&ranges).unwrap(), &checked);
+            episodes::check(&spec, &keys, &robot, &some);
+        }
+    }
+}
+
+/// The last entry of a key counts, also if it has no kind: the record then does not have the feature.
+#[test]
+fn the_last_entry_of_a_key_counts() {
+    fn field(tag: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[tag, bytes.len() as u8], bytes].concat()
+    }
+    let floats = |n: usize| field(0x12, &field(0x0a, &[1, 2, 3, 4].repeat(n)));
+    let entry = |key: &[u8], feature: &[u8]| field(0x0a, &[field(0x0a, key), field(0x12, feature)].concat());
+    let key = |name: &str| EpisodeKey {
+        name: name.into(),
+        kind: DType::Float32,
+        values: EpisodeValues::Steps { width: 1 },
+    };
+    let keys = [key("a"), key("b")];
+    for (entries, steps) in [
+        (vec![entry(b"a", &floats(3)), entry(b"a", b""), entry(b"b", &floats(2))], 2),
+        (vec![entry(b"a", b""), entry(b"b", &floats(2)), entry(b"a", &floats(2))], 2),
+        (
+            vec![entry(b"a", &floats(3)), entry(b"b", &floats(4)), entry(b"a", b""), entry(b"a", &floats(4))],
+            4,
+        ),
+    ] {
+        let payload = field(0x0a, &entries.concat());
+        assert_eq!(decode(&payload, &keys).unwrap().steps, steps);
+        let ds = in_memory().open_regions([Region::from(framed(&[payload]))]).unwrap().dataset().clone();
+        let robot = find(&ds, &episodes::checked(&keys));
+        assert_eq!(robot.steps(), steps as u64);
+    }
+}
+
+#[test]
+fn features_that_are_no_steps_are_refused() {
+    let key = |name: &str, values| EpisodeKey { name: name.into(), kind: DType::Int64, values };
+    let levels = |n: usize| EpisodeValues::Divided { lengths: vec!["a".into(); n], width: 1 };
+    let keys = |n| EpisodeKeys::new([key("a", EpisodeValues::Steps { width: 1 }), key("b", levels(n))]);
+    assert_eq!(keys(255).unwrap().len(), 2);
+    assert!(keys(256).unwrap_err().to_string().contains("expected at most 255"));
+}
