@@ -8,6 +8,8 @@ import os
 import pathlib
 import pickle
 import struct
+import subprocess
+import sys
 import zlib
 from typing import Any
 
@@ -414,3 +416,25 @@ def test_lerobot(folder: pathlib.Path) -> None:
         tfseek.lerobot.Dataset(robot, names, 10, task="text", delta_timestamps={"action": [0.05]})
     with pytest.raises(tfseek.SpecError):
         tfseek.lerobot.Dataset(robot, names, 10, task="text", delta_timestamps={"action": [0.1]})
+
+
+def test_the_example_goes_on_after_a_kill(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("torch")
+    from prepared import write_bridge
+
+    write_bridge(tmp_path)
+    script = pathlib.Path(__file__).resolve().parents[2] / "examples/train_policy.py"
+    command = [sys.executable, str(script), str(tmp_path / "1.0.0"), "--steps", "12", "--every", "3", "--batch", "16"]
+
+    def lines(checkpoint: str) -> list[str]:
+        done = subprocess.run([*command, "--checkpoint", str(tmp_path / checkpoint)], capture_output=True, text=True, check=True)
+        return [line for line in done.stdout.splitlines() if line.startswith("step")]
+
+    whole = lines("whole.pt")
+    assert len(whole) == 4
+    with subprocess.Popen([*command, "--checkpoint", str(tmp_path / "killed.pt")], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert next(child.stdout) == whole[0] + "\n"
+        child.kill()
+    rest = lines("killed.pt")
+    assert 2 <= len(rest) <= 3 and rest == whole[-len(rest) :]
