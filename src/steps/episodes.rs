@@ -197,7 +197,7 @@ impl Episodes {
         if let Some(table) = self.0.cache.get(episode) {
             return Ok(table);
         }
-        let table = match self.stored_table(episode, at) {
+        let table = match self.stored_table(episode, at, false) {
             Some(table) => table,
             None => {
                 let mut buf = Vec::new();
@@ -218,23 +218,23 @@ impl Episodes {
         Ok(table)
     }
 
-    fn stored_table(&self, episode: u64, at: &RecordLocation) -> Option<EpisodeTable> {
+    /// Returns the table of an episode from its file, if the file has a valid one with the steps of the episode.
+    fn stored_table(&self, episode: u64, at: &RecordLocation, is_wanted: bool) -> Option<EpisodeTable> {
         let (s, i) = self.0.dataset.set().shard_of(episode).ok()?;
-        match self.0.shards.get(s)? {
-            ShardSteps::Tables(file) => file.table(i, at.payload_len()),
-            ShardSteps::Lengths(_) => None,
+        let ShardSteps::Tables(file) = self.0.shards.get(s)? else { return None };
+        if is_wanted {
+            file.want(i);
         }
+        let table = file.table(i, at.payload_len())?;
+        (self.length(episode).ok()? == u64::from(table.steps())).then_some(table)
     }
 
-    /// Returns the table of an episode if it needs no record, and announces it otherwise.
+    /// Returns the table of an episode if it needs no record.
     pub(super) fn known_table(&self, episode: u64, at: &RecordLocation) -> Option<Arc<EpisodeTable>> {
         if let Some(table) = self.0.cache.get(episode) {
             return Some(table);
         }
-        let (s, i) = self.0.dataset.set().shard_of(episode).ok()?;
-        let ShardSteps::Tables(file) = self.0.shards.get(s)? else { return None };
-        file.want(i);
-        let table = Arc::new(file.table(i, at.payload_len())?);
+        let table = Arc::new(self.stored_table(episode, at, true)?);
         self.0.cache.put(episode, Arc::clone(&table));
         Some(table)
     }
@@ -280,5 +280,56 @@ fn starts(dataset: &Dataset, shards: &[ShardSteps]) -> Result<Arc<[u64]>> {
 impl fmt::Debug for Episodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Episodes({} episodes, {} steps)", self.len(), self.steps())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crc::crc32c;
+    use crate::dataset::DatasetOptions;
+    use crate::example::{DType, ExampleBuilder};
+    use crate::index::IndexOptions;
+    use crate::steps::{EpisodeKey, EpisodeValues};
+    use std::fs;
+
+    /// A planner opens tables before any value is read. One with other steps than its file says would give values of other steps.
+    #[test]
+    fn a_table_of_another_number_of_steps_is_not_used_for_a_plan() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let mut shard = Vec::new();
+        for steps in [3, 2] {
+            let payload = ExampleBuilder::new().float("a", vec![1.0; steps]).encode().unwrap();
+            crate::frame::put_record(&mut shard, &payload).unwrap();
+        }
+        fs::write(&path, shard).unwrap();
+        let values = EpisodeValues::Steps { width: 1 };
+        let keys = EpisodeKeys::new([EpisodeKey { name: "a".into(), kind: DType::Float32, values }]).unwrap();
+        let index = IndexOptions::new().default_dirs(None, None).index_dir(dir.path());
+        let open = || {
+            let ds = DatasetOptions::new().index(index.clone()).open(&path).unwrap();
+            Episodes::open(&ds, &keys, &EpisodeOptions::default()).unwrap()
+        };
+        let known = |robot: &Episodes, e: u64| {
+            robot.known_table(e, &robot.dataset().set().locate(e).unwrap()).map(|table| table.steps())
+        };
+        open();
+        assert_eq!((known(&open(), 0), known(&open(), 1)), (Some(3), Some(2)));
+        // Section EPISODES is the second one, with one block.
+        let file = dir.path().join("x.tfrs");
+        let mut bytes = fs::read(&file).unwrap();
+        let at = u64::from_le_bytes(bytes[168..176].try_into().unwrap()) as usize;
+        assert_eq!(bytes[at + 16..at + 28], [0, 0, 0, 0, 3, 0, 0, 0, 5, 0, 0, 0]);
+        bytes[at + 20] = 4;
+        let crc = crc32c(&[&bytes[at..at + 8], &bytes[at + 16..at + 28]].concat());
+        bytes[at + 8..at + 12].copy_from_slice(&crc.to_le_bytes());
+        fs::write(&file, bytes).unwrap();
+        let robot = open();
+        assert_eq!((robot.length(0).unwrap(), robot.length(1).unwrap()), (4, 1));
+        assert_eq!((known(&robot, 0), known(&robot, 1)), (None, None));
+        assert!(
+            robot.step(0, 3).unwrap_err().to_string().contains("expected an episode of 4 steps, found 3")
+        );
     }
 }

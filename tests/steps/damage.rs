@@ -4,9 +4,8 @@ use super::*;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use tfseek::crc::crc32c;
 use tfseek::{Damage, Warning};
-use tfseek_testkit::episodes::{WindowPart, lists};
+use tfseek_testkit::episodes::{WindowPart, lists, repair, section};
 
 /// The lists of windows by the episodes and steps of their anchors.
 type Want = BTreeMap<(u64, u64), BTreeMap<String, List>>;
@@ -245,44 +244,40 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize)
 }
 
-/// Returns offset and length of a section.
-fn section(file: &[u8], kind: usize) -> Option<(usize, usize)> {
-    let entry = (128..).step_by(32).take(4).find(|at| u32_at(file, *at) == Some(kind))?;
-    Some((u32_at(file, entry + 8)?, u32_at(file, entry + 16)?))
-}
-
-/// Recomputes the checksums of a file of tables of fewer than 1024 records, as far as its parts are inside of it.
-fn repair(file: &mut [u8]) -> Option<()> {
-    for k in 0..4 {
-        let entry = 128 + 32 * k;
-        let kind = u32_at(file, entry)?;
-        let (start, len) = (u32_at(file, entry + 8)?, u32_at(file, entry + 16)?);
-        let bytes = file.get(start..start.checked_add(len)?)?.to_vec();
-        match kind {
-            32 => file[entry + 24..entry + 28].copy_from_slice(&crc32c(&bytes).to_le_bytes()),
-            33 | 34 if len >= 16 => {
-                let crc = crc32c(&[&bytes[..8], &bytes[16..]].concat());
-                file[start + 8..start + 12].copy_from_slice(&crc.to_le_bytes());
+/// The planner of a loader opens tables too.
+#[test]
+fn a_loader_does_not_use_a_table_of_another_number_of_steps() {
+    let case = case();
+    let want = case.want();
+    case.open(&case.options()).unwrap();
+    let mut bytes = fs::read(case.file()).unwrap();
+    let (first, _) = section(&bytes, 33).unwrap();
+    // The last step of the first episode is one more, and the second episode has none.
+    assert_eq!(bytes[first + 20..first + 28], [4, 0, 0, 0, 5, 0, 0, 0]);
+    bytes[first + 20] = 5;
+    repair(&mut bytes).unwrap();
+    fs::write(case.file(), &bytes).unwrap();
+    for threads in [0, 1, 3] {
+        let windows = case.open(&case.reading()).unwrap();
+        let loader = windows.dataset().record_loader().batch_size(1).shuffle(tfseek::Shuffle::None);
+        let (mut right, mut errors) = (0, 0);
+        for (i, step) in loader.threads(threads).build().unwrap().enumerate() {
+            let at = windows.locate(i as u64).unwrap();
+            match step {
+                Ok(step) => {
+                    let record = step.records().unwrap().next().unwrap().unwrap();
+                    assert_eq!(Some(&lists(record.payload())), want.get(&at));
+                    right += 1;
+                }
+                Err(e) => {
+                    assert!(e.to_string().contains("expected an episode of 5 steps, found 4"), "{e}");
+                    assert!(at.0 == 0);
+                    errors += 1;
+                }
             }
-            _ => {}
         }
+        assert_eq!((right, errors), (6, 5), "{threads}");
     }
-    let (places, len) = section(file, 34)?;
-    let (tables, _) = section(file, 35)?;
-    let ends: Vec<usize> = (places + 16..places + len).step_by(4).map_while(|at| u32_at(file, at)).collect();
-    for pair in ends.windows(2) {
-        if let Some(table) = file.get_mut(tables.checked_add(pair[0])?..tables.checked_add(pair[1])?)
-            && table.len() >= 4
-        {
-            let crc = crc32c(&table[4..]);
-            table[..4].copy_from_slice(&crc.to_le_bytes());
-        }
-    }
-    let crc = crc32c(&file[128..256]);
-    file[120..124].copy_from_slice(&crc.to_le_bytes());
-    let crc = crc32c(&file[..124]);
-    file[124..128].copy_from_slice(&crc.to_le_bytes());
-    Some(())
 }
 
 /// The number of steps sizes memory, so it is compared with the bytes of the lists.

@@ -213,6 +213,77 @@ fn a_cancelled_build_leaves_nothing() {
     assert!(names(&case.dir.path().join("i")).iter().all(|name| !name.starts_with(".tmp")));
 }
 
+/// More than 1 MiB of tables, of more than 1024 episodes: not read at once, and in several blocks.
+#[test]
+fn a_large_file_is_read_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let key =
+        |name: &str, kind| EpisodeKey { name: name.into(), kind, values: EpisodeValues::Steps { width: 1 } };
+    let keys = episodes::checked(&[key("n", DType::Int64), key("s", DType::Bytes)]);
+    let len = |e: usize| (e * 7) % 180;
+    let text = |e: usize, t: usize| vec![(e + t) as u8; (e + t) % 4];
+    let payload = |e: usize| {
+        let numbers: Vec<i64> = (0..len(e)).map(|t| (e * 1000 + t) as i64).collect();
+        let texts: Vec<_> = (0..len(e)).map(|t| text(e, t)).collect();
+        ExampleBuilder::new().int64("n", numbers).bytes("s", texts).encode().unwrap()
+    };
+    let shard = |n: usize| framed(&(0..n).map(payload).collect::<Vec<_>>());
+    fs::write(&path, shard(1900)).unwrap();
+    let scanned = |n: u64| {
+        let ds = files(dir.path()).open(&path).unwrap();
+        let bytes = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&bytes);
+        let progress = move |n| {
+            count.fetch_add(n, Relaxed);
+            ControlFlow::Continue(())
+        };
+        let options = EpisodeOptions { progress: Some(Arc::new(progress)), ..EpisodeOptions::default() };
+        let robot = Episodes::open(&ds, &keys, &options).unwrap();
+        assert!(robot.len() == n && robot.warnings().is_empty());
+        (robot, bytes.load(Relaxed))
+    };
+    let check = |robot: &Episodes, n: usize| {
+        let starts: Vec<u64> = (0..=n).map(|n| (0..n).map(len).sum::<usize>() as u64).collect();
+        assert_eq!(robot.starts(), starts);
+        let builder = robot.windows().rows("n", "n", &[0], Default::default());
+        let windows = builder.rows("s", "s", &[0], Default::default()).build().unwrap();
+        let mut buf = Vec::new();
+        for i in (0..windows.len()).step_by(997) {
+            let (e, t) = windows.locate(i).unwrap();
+            let record = windows.dataset().read(i, &mut buf).unwrap();
+            let example = record.example();
+            assert_eq!(example.int64("n").unwrap().first(), Some((e * 1000 + t) as i64));
+            assert_eq!(example.bytes("s").unwrap().first().unwrap(), text(e as usize, t as usize));
+        }
+    };
+    let first = fs::metadata(&path).unwrap().len();
+    assert_eq!(scanned(1900).1, first);
+    let file = dir.path().join("i/x.tfrs");
+    assert!(fs::metadata(&file).unwrap().len() > 1 << 20);
+    let (robot, bytes) = scanned(1900);
+    assert_eq!(bytes, 0);
+    check(&robot, 1900);
+    // A file in use may be deleted. Tables that can no longer be read are made of their records.
+    let (open, good) = (scanned(1900).0, fs::read(&file).unwrap());
+    fs::remove_file(&file).unwrap();
+    check(&open, 1900);
+    fs::write(&file, &good).unwrap();
+    let open = scanned(1900).0;
+    fs::File::options().write(true).open(&file).unwrap().set_len(1 << 18).unwrap();
+    check(&open, 1900);
+    fs::write(&file, &good).unwrap();
+    fs::write(&path, shard(2100)).unwrap();
+    let (robot, bytes) = scanned(2100);
+    assert_eq!(bytes, fs::metadata(&path).unwrap().len() - first, "extended");
+    check(&robot, 2100);
+    check(&scanned(2100).0, 2100);
+    let extended = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    scanned(2100);
+    assert_eq!(fs::read(&file).unwrap(), extended);
+}
+
 /// Not a test: the body of the child processes.
 #[test]
 fn as_a_child() {

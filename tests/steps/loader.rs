@@ -204,6 +204,12 @@ fn windows_are_a_dataset_of_records_without_files() {
             assert!(e.to_string().contains(words), "{e}");
         }
         assert_eq!(ds.refresh().unwrap().len(), N);
+        let filter: tfseek::Filter = "_step == 0".parse().unwrap();
+        match ds.select(&filter, &Default::default()) {
+            Ok((selected, _)) => assert_eq!(selected.len(), 5),
+            Err(e) => assert!(e.to_string().contains(words), "{e}"),
+        }
+        assert!(ds.shares(2).is_err());
         assert!(Mapped::from_dataset(ds).is_none());
         assert!(ds.read(N, &mut buf).is_err());
     }

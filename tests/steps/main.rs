@@ -3,6 +3,7 @@
 mod bytes;
 mod damage;
 mod files;
+mod format;
 mod loader;
 mod twin;
 

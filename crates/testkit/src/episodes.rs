@@ -3,6 +3,7 @@
 use crate::rng::Rng;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use tfseek::crc::crc32c;
 use tfseek::example::Feature;
 use tfseek::frame::put_record;
 use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes, Pad, PadRow, WindowsBuilder};
@@ -113,9 +114,9 @@ pub fn decode(payload: &[u8], keys: &[EpisodeKey]) -> Result<Decoded, String> {
         if list.kind() != key.kind {
             return Err(format!("{}: wrong kind", key.name));
         }
-        let counts = match &key.values {
-            EpisodeValues::Episode => vec![list.len()],
-            EpisodeValues::Steps { width } => vec![*width as usize; steps],
+        let counts: Vec<u128> = match &key.values {
+            EpisodeValues::Episode => vec![list.len() as u128],
+            EpisodeValues::Steps { width } => vec![u128::from(*width); steps],
             EpisodeValues::Divided { lengths, width } => {
                 let mut counts = vec![1; steps];
                 for length in lengths {
@@ -129,30 +130,25 @@ pub fn decode(payload: &[u8], keys: &[EpisodeKey]) -> Result<Decoded, String> {
                         let mut items = 0;
                         for _ in 0..*count {
                             let number = numbers.next().ok_or("too few lengths")?;
-                            items += usize::try_from(*number)
-                                .ok()
-                                .filter(|n| *n < 1 << 32)
-                                .ok_or("a bad length")?;
+                            items += u128::try_from(*number).map_err(|_| "a negative length")?;
                         }
                         *count = items;
-                        if items > payload.len() {
-                            return Err("too many items".to_owned());
-                        }
                     }
                     if numbers.next().is_some() {
                         return Err("too many lengths".to_owned());
                     }
                 }
-                counts.iter().map(|count| count * *width as usize).collect()
+                counts.iter().map(|count| count * u128::from(*width)).collect()
             }
         };
-        if counts.iter().sum::<usize>() != list.len() {
+        if counts.iter().sum::<u128>() != list.len() as u128 {
             return Err(format!("{}: {} values for {counts:?}", key.name, list.len()));
         }
         let mut at = 0;
-        let row = |count: &usize| {
-            at += count;
-            list.part(at - count..at)
+        let row = |count: &u128| {
+            let from = at;
+            at += *count as usize;
+            list.part(from..at)
         };
         Ok(Some(counts.iter().map(row).collect()))
     };
@@ -271,8 +267,21 @@ impl WindowSpec {
                     None => continue,
                 },
                 WindowPart::Rows { key, offsets, pad } => {
-                    let Some(rows) = episode.rows[key].clone()? else { continue };
                     let of = keys.iter().find(|known| *known.name == **key).unwrap();
+                    let own_zeros = matches!(pad, PadRow::Zeros | PadRow::String(_));
+                    let rows = match &episode.rows[key] {
+                        Ok(None) => continue,
+                        Ok(Some(rows)) => rows.clone(),
+                        // Rows that are not needed are not looked for.
+                        Err(_)
+                            if self.pad == Pad::Zero
+                                && own_zeros
+                                && offsets.iter().all(|o| at(episode, t, *o).is_err()) =>
+                        {
+                            vec![List::zeros(of.kind, 0); episode.steps]
+                        }
+                        Err(reason) => return Err(reason.clone()),
+                    };
                     let mut list = List::zeros(of.kind, 0);
                     for offset in offsets {
                         list.append(&match at(episode, t, *offset) {
@@ -512,6 +521,47 @@ pub fn payloads(rng: &mut Rng, keys: &[EpisodeKey], n: usize) -> Vec<Vec<u8>> {
         encode(rng, &lists, odd)
     };
     (0..n).map(one).collect()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize)
+}
+
+/// Returns offset and length of a section of a file of tables.
+pub fn section(file: &[u8], kind: usize) -> Option<(usize, usize)> {
+    let entry = (128..).step_by(32).take(4).find(|at| u32_at(file, *at) == Some(kind))?;
+    Some((u32_at(file, entry + 8)?, u32_at(file, entry + 16)?))
+}
+
+/// Recomputes the checksums of a file of tables of fewer than 1024 records, as far as its parts are inside of it.
+pub fn repair(file: &mut [u8]) -> Option<()> {
+    for k in 0..4 {
+        let entry = 128 + 32 * k;
+        let kind = u32_at(file, entry)?;
+        let (start, len) = (u32_at(file, entry + 8)?, u32_at(file, entry + 16)?);
+        let bytes = file.get(start..start.checked_add(len)?)?.to_vec();
+        let (at, crc) = match kind {
+            32 => (entry + 24, crc32c(&bytes)),
+            33 | 34 if len >= 16 => (start + 8, crc32c(&[&bytes[..8], &bytes[16..]].concat())),
+            _ => continue,
+        };
+        file.get_mut(at..at + 4)?.copy_from_slice(&crc.to_le_bytes());
+    }
+    let (places, len) = section(file, 34)?;
+    let (tables, _) = section(file, 35)?;
+    let places = file.get(places..places.checked_add(len)?)?.get(16..)?;
+    let ends: Vec<usize> = places.chunks_exact(4).filter_map(|end| u32_at(end, 0)).collect();
+    for pair in ends.windows(2) {
+        let table = file.get_mut(tables.checked_add(pair[0])?..tables.checked_add(pair[1])?);
+        if let Some((crc, rest)) = table.and_then(|table| table.split_first_chunk_mut()) {
+            *crc = crc32c(rest).to_le_bytes();
+        }
+    }
+    let crc = crc32c(file.get(128..256)?);
+    file[120..124].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c(&file[..124]);
+    file[124..128].copy_from_slice(&crc.to_le_bytes());
+    Some(())
 }
 
 /// Returns a record stream.
