@@ -26,5 +26,5 @@ pub use tfseek_testkit::agree::{example, sequence};
 pub use tfseek_testkit::agree_parse::parse;
 pub use tfseek_testkit::roundtrip::roundtrip;
 pub use tfseek_testkit::targets::{
-    checkpoints, column, compressed, filter, frames, index, paths, predicted, salvage, schema, state, tensor,
+    checkpoints, column, compressed, filter, frames, index, paths, predicted, salvage, schema, state, steps, tensor,
 };

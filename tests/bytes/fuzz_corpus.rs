@@ -151,6 +151,20 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 [vec![k * 8 + rng.below(4) as u8], rng.bytes(2 + len)].concat()
             })
             .collect(),
+        "steps" => (0..64u8)
+            .map(|k| {
+                let edits = (0..k % 4).flat_map(|_| {
+                    let at = if rng.chance(128) { rng.below(300) } else { rng.below(2_000) } as u16;
+                    [vec![rng.u64() as u8], at.to_le_bytes().to_vec(), rng.bytes(2)].concat()
+                });
+                let edits: Vec<u8> = edits.collect();
+                match k % 2 {
+                    // The number of edits is before those of a payload.
+                    0 => [vec![k], rng.bytes(2), vec![k % 4], edits].concat(),
+                    _ => [vec![k << 3 | rng.pick(&[1, 3]), rng.u64() as u8], edits].concat(),
+                }
+            })
+            .collect(),
         "schema" => (0..40u16)
             .map(|k| match k % 2 {
                 0 => {
@@ -238,6 +252,7 @@ fn generated_inputs_pass() {
             targets::state(&bytes);
             targets::compressed(&bytes);
             targets::checkpoints(&bytes);
+            targets::steps(&bytes);
         }
         let dtype = tensors::dtype(bytes[0]);
         targets::tensor(&[vec![bytes[0] & 15], tensors::mutated(&mut rng, dtype)].concat());

@@ -14,6 +14,7 @@ mod salvage;
 mod schema;
 mod script;
 mod state;
+mod steps;
 mod tensor;
 
 pub use compressed::{checkpoints, compressed};
@@ -25,6 +26,7 @@ pub use predicted::predicted;
 pub use salvage::salvage;
 pub use schema::schema;
 pub use state::state;
+pub use steps::steps;
 pub use tensor::tensor;
 
 use crate::{agree, agree_parse, roundtrip};
@@ -49,4 +51,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("state", state),
     ("filter", filter),
     ("paths", paths),
+    ("steps", steps),
 ];
