@@ -2,7 +2,7 @@
 
 use super::cache::TableCache;
 use super::keys::EpisodeKeys;
-use super::obtain::{ShardSteps, StepSearch, find};
+use super::obtain::{EpisodeFile, ShardSteps, StepSearch, find, find_files};
 use super::table::EpisodeTable;
 use crate::dataset::{Dataset, RecordLocation};
 use crate::error::{Error, ErrorKind, IndexError, Result};
@@ -112,6 +112,14 @@ impl Episodes {
         let starts = starts(dataset, &shards)?;
         let (dataset, keys, cache) = (dataset.clone(), keys.clone(), TableCache::default());
         Ok(Episodes(Arc::new(EpisodesInner { dataset, keys, shards, starts, cache, warnings })))
+    }
+
+    /// Searches for the files with the tables of a dataset's shards, one result for each shard. Reads no record and builds nothing.
+    ///
+    /// # Errors
+    /// Errors of reading the index of a shard.
+    pub fn files(dataset: &Dataset, keys: &EpisodeKeys) -> Result<Vec<EpisodeFile>> {
+        find_files(dataset, keys)
     }
 
     /// Returns the dataset of the episodes.

@@ -25,6 +25,7 @@ mod windows;
 
 pub use episodes::{EpisodeOptions, Episodes};
 pub use keys::{EpisodeKey, EpisodeKeys, EpisodeValues};
+pub use obtain::EpisodeFile;
 pub use step::EpisodeStep;
 pub use table::EpisodeTable;
 pub use windows::{Pad, PadRow, Windows, WindowsBuilder};

@@ -17,7 +17,7 @@ use crate::policy::{Damage, IndexMode, Verify};
 use crate::record::Record;
 use crate::warning::Warning;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The end of the name of a file of tables.
 const ENDING: &str = ".tfrs";
@@ -88,6 +88,35 @@ pub(super) fn find(
     Ok((all, warnings))
 }
 
+/// The file with the step tables of a shard, as [`Episodes::files`](super::Episodes::files) found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EpisodeFile {
+    /// Path of the shard.
+    pub shard: PathBuf,
+    /// The file. `None` if there is none that can be used.
+    pub file: Option<PathBuf>,
+    /// The reason why a file that exists is not used.
+    pub refused: Option<&'static str>,
+}
+
+/// Searches for the files of all shards of a dataset, and builds none.
+///
+/// # Errors
+/// Errors of reading the shards' indexes.
+pub(super) fn find_files(dataset: &Dataset, keys: &EpisodeKeys) -> Result<Vec<EpisodeFile>> {
+    let (shards, options) = (dataset.files(), dataset.index_options());
+    let (search, work) = (StepSearch::Count, Work::new(None));
+    let files = StepFiles { dataset, shards, keys, options, search, work: &work };
+    let mut all = Vec::with_capacity(shards.len());
+    for (s, shard) in shards.iter().enumerate() {
+        let SearchedSteps { tables, refused, .. } = files.searched(s, &mut Vec::new())?;
+        let file = tables.and_then(|tables| tables.file().map(Path::to_path_buf));
+        all.push(EpisodeFile { shard: shard.path().to_path_buf(), file, refused });
+    }
+    Ok(all)
+}
+
 struct StepFiles<'a> {
     dataset: &'a Dataset,
     shards: &'a [ShardFile],
@@ -101,6 +130,8 @@ struct StepFiles<'a> {
 struct SearchedSteps {
     stamp: Option<Stamp>,
     tables: Option<StepFile>,
+    /// The reason why a file is not used.
+    refused: Option<&'static str>,
     /// The tables of the first records of a shard that has grown.
     earlier: Option<StepFile>,
 }
@@ -122,7 +153,7 @@ impl StepFiles<'_> {
         let (index, stamp) = (shard.index()?, shard.stamp()?);
         let rebuild = matches!(self.search, StepSearch::Files { rebuild: true, .. });
         let reads = self.options.reads_indexes() && self.search != StepSearch::Memory && !rebuild;
-        let mut found = SearchedSteps { stamp, tables: None, earlier: None };
+        let mut found = SearchedSteps { stamp, tables: None, refused: None, earlier: None };
         if !reads || !self.has_files(shard) {
             return Ok(found);
         }
@@ -138,8 +169,10 @@ impl StepFiles<'_> {
         };
         let refused = |file: &Path, reason: &str| warnings.push(refused_file(file, reason));
         let search = search_companion(&of, ENDING, self.options, REASONS, open, other, refused);
-        if let CompanionSearch::Found(Some(file)) = search {
-            found.tables = Some(file);
+        match search {
+            CompanionSearch::Found(Some(file)) => found.tables = Some(file),
+            CompanionSearch::Found(None) => found.refused = Some(REASONS.other),
+            CompanionSearch::Missing(reason) => found.refused = reason,
         }
         found.earlier = earlier;
         Ok(found)
@@ -161,7 +194,11 @@ impl StepFiles<'_> {
             let table = earlier.as_ref().and_then(|file| file.table(i, index.locate(i).ok()?.payload_len));
             // A damaged table is made again by `for_each_record` only if all later ones are.
             let Some(table) = table else {
-                return self.scan(s, shard, SearchedSteps { stamp, tables: None, earlier: None });
+                return self.scan(
+                    s,
+                    shard,
+                    SearchedSteps { stamp, tables: None, refused: None, earlier: None },
+                );
             };
             tables.push(Some(&table))?;
         }

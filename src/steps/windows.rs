@@ -6,7 +6,7 @@ use super::anchors::Anchors;
 use super::encode::{EntryHead, features_len, put_features_head};
 use super::episodes::Episodes;
 use super::keys::ResolvedValues;
-use super::payload::{PayloadParts, count_strings};
+use super::payload::{PayloadParts, PayloadView, count_strings};
 use super::rows::StepRows;
 use super::table::EpisodeTable;
 use crate::dataset::{Dataset, DerivedRecords, RecordLocation};
@@ -314,6 +314,42 @@ impl Windows {
         self.records.anchors.locate(i)
     }
 
+    /// Appends the window of a step of any payload with the same features, which need not be in the dataset. `table` is that of the payload, and
+    /// `episode` the number that the window has. All bytes of the payload are taken as they are.
+    ///
+    /// ```
+    /// # use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeTable, EpisodeValues, Episodes};
+    /// # let action = EpisodeKey { name: "steps/action".into(), kind: tfseek::DType::Float32, values: EpisodeValues::Steps { width: 2 } };
+    /// let none = tfseek::DatasetOptions::new().open_regions([])?;
+    /// let robot = Episodes::open(none.dataset(), &EpisodeKeys::new([action])?, &Default::default())?;
+    /// let windows = robot.windows().rows("steps/action", "action", &[0], Default::default()).build()?;
+    ///
+    /// let payload = tfseek::ExampleBuilder::new().float("steps/action", [0.0, 1.0, 2.0, 3.0]).encode()?;
+    /// let table = EpisodeTable::of(&payload, robot.keys())?;
+    /// let mut step = Vec::new();
+    /// windows.append_of(&payload, &table, (0, 1), &mut step)?;
+    /// assert_eq!(step, tfseek::ExampleBuilder::new().float("action", [2.0, 3.0]).encode()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`] for a step that the table does not have; errors of values that are not divided as their lengths say.
+    pub fn append_of(
+        &self,
+        payload: &[u8],
+        table: &EpisodeTable,
+        (episode, step): (u64, u64),
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
+        if step >= u64::from(table.steps()) {
+            return Err(
+                ErrorKind::OutOfRange { what: "step", i: step.into(), len: table.steps().into() }.into()
+            );
+        }
+        let mut rows = StepRows::new(self.records.episodes.keys(), table);
+        self.records.encode(&mut rows, PayloadView::Whole(payload), table, (episode, step), buf)
+    }
+
     /// Returns the windows as a dataset of Examples, for loaders, mixes and readers. It has no index and no columns.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
@@ -418,6 +454,18 @@ impl WindowRecords {
         scratch.parts.clear();
         self.need(&rows, &table, step, &mut scratch.parts);
         let view = scratch.parts.load(set, &at, keys, verify, &mut scratch.record)?;
+        self.encode(&mut rows, view, &table, (episode, step), buf)
+    }
+
+    /// Appends the window of a step, whose bytes are in the view.
+    fn encode(
+        &self,
+        rows: &mut StepRows<'_>,
+        view: PayloadView<'_>,
+        table: &EpisodeTable,
+        (episode, step): (u64, u64),
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
         for WindowFeature { values, .. } in &self.features {
             let (WindowValues::Rows { key, .. } | WindowValues::Episode { key }) = values else { continue };
             // The bytes of a list without a needed row were not read.

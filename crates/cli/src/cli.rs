@@ -139,7 +139,10 @@ pub(crate) fn prepare(args: impl IntoIterator<Item = OsString>) -> Vec<OsString>
 
 /// Returns true if the next word is the value of this one.
 fn takes_value(word: &str, command: &Command) -> bool {
-    let takes = |arg: &&clap::Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    // A value that follows `=` is in the same word.
+    let takes = |arg: &&clap::Arg| {
+        matches!(arg.get_action(), ArgAction::Set | ArgAction::Append) && !arg.is_require_equals_set()
+    };
     let options = || command.get_arguments().filter(takes);
     if let Some(long) = word.strip_prefix("--") {
         return options().any(|arg| arg.get_long() == Some(long));
@@ -171,6 +174,7 @@ mod tests {
             ("tfseek head -- -5", "tfseek head -- -5"),
             ("tfseek cat -5", "tfseek cat -5"),
             ("tfseek get a -1 -3: -q -2,4", "tfseek get a ^-1 ^-3: -q ^-2,4"),
+            ("tfseek head --steps -5 a", "tfseek head --steps -n 5 a"),
             ("tfseek sample a --seed -5", "tfseek sample a --seed -5"),
             ("tfseek", "tfseek"),
         ] {

@@ -1,10 +1,12 @@
 //! The features of the files that a verb reads, by a `features.json` of TensorFlow Datasets.
 
 use crate::console::Console;
+use crate::exit::{Failure, Outcome};
 use crate::records::STDIN;
 use crate::store;
 use std::path::Path;
-use tfseek_tfds::FoundFeatures;
+use std::sync::Arc;
+use tfseek_tfds::{Features, FoundFeatures};
 
 /// Finds the features of a verb's files, and prints warnings about them.
 pub(crate) fn find<'p>(paths: impl IntoIterator<Item = &'p Path>, console: &mut Console) -> FoundFeatures {
@@ -16,4 +18,34 @@ pub(crate) fn find<'p>(paths: impl IntoIterator<Item = &'p Path>, console: &mut 
     let found = FoundFeatures::of_files(paths, store::store().as_ref());
     found.warnings.iter().for_each(|warning| console.note(format_args!("tfseek: {warning}")));
     found
+}
+
+/// Returns the features of files whose records are episodes. `place` is what they are named in an error. `feature` is the one with the steps, if a user
+/// named it.
+///
+/// # Errors
+/// There are no features, they have no steps, or the user should name another feature.
+pub(crate) fn of_episodes(
+    found: &FoundFeatures,
+    place: &Path,
+    feature: Option<&str>,
+) -> Outcome<Arc<Features>> {
+    let place = tfseek::error::printable(place);
+    let refused = |what: &str, found: &str| {
+        Err(Failure::usage(format!("--steps: {place}: expected {what}, found {found}")))
+    };
+    const EPISODES: &str = "the folder of a data set of episodes";
+    let Some(features) = &found.features else {
+        return refused(EPISODES, "TFRecord files without a features.json");
+    };
+    let paths = features.paths_of_steps();
+    let names = || paths.iter().map(|path| format!("{path:?}")).collect::<Vec<_>>().join(", ");
+    match feature {
+        _ if paths.is_empty() => refused(EPISODES, "a features.json without a Dataset feature"),
+        None if paths.len() > 1 => refused("`--steps=FEATURE`, as several features have steps", &names()),
+        Some(name) if !paths.iter().any(|path| path == name) => {
+            refused(&format!("a feature with steps ({})", names()), &format!("{name:?}"))
+        }
+        _ => Ok(Arc::clone(features)),
+    }
 }

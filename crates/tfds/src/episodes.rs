@@ -9,8 +9,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use tfseek::schema::DType;
-use tfseek::steps::{self, EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeStep, EpisodeValues};
-use tfseek::{Dataset, Result as CoreResult};
+use tfseek::steps::{self, EpisodeFile, EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeStep, EpisodeValues};
+use tfseek::{Dataset, DatasetOptions, Result as CoreResult};
 
 /// The steps of a data set whose records are episodes: those with a `Dataset` feature. A clone increments a counter.
 ///
@@ -159,6 +159,15 @@ fn is_below(leaf: &str, path: &str) -> bool {
     leaf.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+impl Features {
+    /// Returns the paths of the features whose items are steps: one, usually `steps`, for a data set of episodes, and none for others.
+    pub fn paths_of_steps(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        sequences(&self.root, "", &mut found);
+        found.into_iter().map(|(path, _)| path).collect()
+    }
+}
+
 impl EpisodeParts {
     /// Finds the steps among features: the only `Dataset` feature, or the one at `path`.
     pub(crate) fn new(features: &Features, path: Option<&str>) -> Result<EpisodeParts> {
@@ -238,6 +247,23 @@ impl Episodes {
         let features =
             builder.features().ok_or_else(|| refused("expected features, found none".to_owned()))?;
         Episodes::new(&dataset, features, None, &EpisodeOptions::default())
+    }
+
+    /// Returns the steps of no records: for [`Windows::append_of`](steps::Windows::append_of), which makes windows of records that are read elsewhere.
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Options`] for features without steps.
+    pub fn without_records(features: &Features, steps: Option<&str>) -> Result<Episodes> {
+        let none = DatasetOptions::new().open_regions([])?;
+        Episodes::new(none.dataset(), features, steps, &EpisodeOptions::default())
+    }
+
+    /// Searches for the files with the tables of a dataset's shards: [`steps::Episodes::files`].
+    ///
+    /// # Errors
+    /// [`TfdsErrorKind::Options`] for features without steps, and errors of reading the index of a shard.
+    pub fn files(dataset: &Dataset, features: &Features, steps: Option<&str>) -> Result<Vec<EpisodeFile>> {
+        Ok(steps::Episodes::files(dataset, &EpisodeParts::new(features, steps)?.keys()?)?)
     }
 
     /// Returns the steps as one array, and the episodes.

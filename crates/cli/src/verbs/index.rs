@@ -1,5 +1,7 @@
 //! `tfseek index`: builds index files, which make random access to shards possible.
 
+mod steps;
+
 use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
@@ -42,6 +44,10 @@ pub(crate) struct IndexArgs {
     /// With --column: also list the records of each distinct value
     #[arg(long, requires = "column")]
     pub(crate) classes: bool,
+    /// Also store the places of the steps in episodes, of data sets with a features.json (RLDS): tables for reads of single steps. FEATURE
+    /// names the feature with the steps, if there are several
+    #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["format", "pack"])]
+    pub(crate) steps: Option<String>,
     /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
     #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, requires = "format", conflicts_with = "pack")]
     pub(crate) condition: Option<Filter>,
@@ -89,9 +95,15 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
             "--where requires --format dali: an index of tfseek contains all records",
         ));
     }
-    SplitPath::refuse(&args.paths.paths)?;
-    let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
+    let paths = match &args.steps {
+        Some(_) => steps::shards(&args.paths, args.read, console)?,
+        None => {
+            SplitPath::refuse(&args.paths.paths)?;
+            records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?
+        }
+    };
     check_objects(&paths, args)?;
+    let sets = args.steps.as_ref().map(|feature| steps::sets(&paths, feature, console)).transpose()?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
     let mut options = args.index()?.check_payloads(args.check).threads(args.threads.threads);
@@ -145,12 +157,12 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
     };
     let (records, time) = (count(records, "record"), text::duration(start.elapsed()));
     console.note(format_args!("{shards}, {records}, {size} in {time}; {built} built, {fresh} fresh{into}"));
-    match (args.column.is_empty(), pack) {
-        (true, _) => Ok(()),
+    if !args.column.is_empty() {
         // The indexes are in the pack and not next to the shards.
-        (false, Some(pack)) => columns(&[pack], args, global, console),
-        (false, None) => columns(&indexed, args, global, console),
+        let sources = pack.as_ref().map_or(&*indexed, std::slice::from_ref);
+        columns(sources, args, global, console)?;
     }
+    sets.map_or(Ok(()), |sets| steps::build(&sets, &indexed, args, global, console))
 }
 
 /// Refuses options that would write beside objects, apart from a pack in a bucket.

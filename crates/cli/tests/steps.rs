@@ -1,0 +1,123 @@
+//! Data sets of episodes: tables of steps.
+
+mod common;
+
+use common::robot::episodes;
+use common::*;
+use std::fs;
+
+/// Returns the data set `robot`, of two shards with 3 and 2 episodes: 3 + 1 + 4 and 0 + 2 steps.
+fn robot() -> Folder {
+    let dir = Folder::new();
+    dir.robot(&[&episodes(0, &[3, 1, 4]), &episodes(3, &[0, 2])]);
+    dir
+}
+
+const SHARDS: [&str; 2] =
+    ["robot/robot-train.tfrecord-00000-of-00002", "robot/robot-train.tfrecord-00001-of-00002"];
+
+fn tables() -> [String; 2] {
+    SHARDS.map(|shard| shard.replace("robot/", "robot/.tfseek/") + ".tfrs")
+}
+
+#[test]
+fn tables_are_built_once_and_extended() {
+    let dir = robot();
+    let ran = dir.run(&["index", "--steps", "robot", "--bytes"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let sizes = |dir: &Folder| tables().map(|name| fs::metadata(dir.path(&name)).unwrap().len());
+    let (size, data) = (sizes(&dir), SHARDS.map(|name| fs::metadata(dir.path(name)).unwrap().len()));
+    let (size, data): (u64, u64) = (size.iter().sum(), data.iter().sum());
+    let share = 100.0 * size as f64 / data as f64;
+    let built = |built, fresh| {
+        format!(
+            "steps: 5 episodes, 10 steps; {built} of tables built, {fresh} fresh; {size} B, {share:.3} % of the data\n"
+        )
+    };
+    assert!(
+        ran.err.contains("2 shards, 5 records") && ran.err.ends_with(&built("2 files", 0)),
+        "{}",
+        ran.err
+    );
+    for (args, expected) in [
+        (&["robot"][..], built("0 files", 2)),
+        (&["robot[train]"], built("0 files", 2)),
+        (&["--rebuild", "-j", "1", "robot/*.tfrecord*"], built("2 files", 0)),
+    ] {
+        let ran = dir.run(&[&["index", "--steps", "--bytes"], args].concat());
+        assert!(ran.code == 0 && ran.err.ends_with(&expected), "{args:?}: {}", ran.err);
+    }
+
+    // A split selects shards.
+    fs::remove_file(dir.path(&tables()[0])).unwrap();
+    let ran = dir.run(&["index", "--steps", "robot[train[:2]]"]);
+    assert!(ran.err.contains("steps: 3 episodes, 8 steps; 1 file of tables built, 0 fresh; "), "{}", ran.err);
+
+    // A shard that has grown, and one that has other records.
+    dir.robot(&[&episodes(0, &[3, 1, 4, 1]), &episodes(7, &[5, 2])]);
+    let ran = dir.run(&["index", "--steps", "robot"]);
+    assert!(
+        ran.err.contains("steps: 6 episodes, 16 steps; 2 files of tables built, 0 fresh; "),
+        "{}",
+        ran.err
+    );
+
+    // Another folder.
+    fs::remove_dir_all(dir.path("robot/.tfseek")).unwrap();
+    let ran = dir.run(&["index", "--steps", "--index-dir", "elsewhere", "robot", "-q"]);
+    assert_eq!((ran.code, ran.err.as_str(), dir.path("robot/.tfseek").exists()), (0, "", false));
+    let found = fs::read_dir(dir.path("elsewhere")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(found.filter(|path| path.extension().is_some_and(|ending| ending == "tfrs")).count(), 2);
+}
+
+#[test]
+fn folders_without_steps_are_refused_before_they_are_indexed() {
+    let dir = robot();
+    for (name, text, code) in [
+        (
+            "plain",
+            None,
+            "expected the folder of a data set of episodes, found TFRecord files without a features.json",
+        ),
+        (
+            "labels",
+            Some(r#"{"type": "tensorflow_datasets.core.features.text_feature.Text", "content": {}}"#),
+            "expected the folder of a data set of episodes, found a features.json without a Dataset feature",
+        ),
+    ] {
+        fs::create_dir(dir.path(name)).unwrap();
+        dir.shard(&format!("{name}/x.tfrecord"), labels(0..3));
+        if let Some(text) = text {
+            let text = format!(
+                r#"{{"type": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "content": {{"a": {text}}}}}"#
+            );
+            fs::write(dir.path(&format!("{name}/features.json")), text).unwrap();
+        }
+        dir.run(&["index", "--steps", name]).fails(2, &[&format!("--steps: {name}: {code}")]);
+        assert!(!dir.path(&format!("{name}/.tfseek")).exists());
+    }
+    dir.run(&["index", "--steps=action", "robot"])
+        .fails(2, &["expected a feature with steps (\"steps\"), found \"action\""]);
+    assert!(!dir.path("robot/.tfseek").exists());
+    dir.run(&["index", "--steps", "--pack", "all", "robot"]).fails(2, &["--steps", "--pack"]);
+}
+
+/// The other shards are done, and the error has the place.
+#[test]
+fn an_episode_with_other_numbers_of_steps_fails_its_shard() {
+    let dir = robot();
+    let mut uneven = robot::Episode::new(1, 3);
+    uneven.last.pop();
+    dir.robot(&[&[robot::Episode::new(0, 2).encode(), uneven.encode()], &episodes(2, &[4])]);
+    let ran = dir.run(&["index", "--steps", "robot"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    for text in [
+        "robot-train.tfrecord-00000-of-00002: record 1",
+        "3 of",
+        "2 of \"steps/is_last\"",
+        "steps: 1 episode, 4 steps; 1 file of",
+    ] {
+        assert!(ran.err.contains(text), "no {text:?} in {}", ran.err);
+    }
+    assert_eq!(tables().map(|name| dir.path(&name).exists()), [false, true]);
+}
