@@ -8,6 +8,7 @@ use crate::features;
 use crate::output::NumberedRecord;
 use crate::progress;
 use crate::split::SplitPath;
+use crate::steps::StepDataset;
 use crate::store;
 use crate::warnings;
 use indicatif::ProgressBar;
@@ -17,7 +18,9 @@ use std::sync::Arc;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
+use tfseek::steps::EpisodeOptions;
 use tfseek::{Dataset, DatasetOptions, Filter};
+use tfseek_tfds::{Features, FoundFeatures};
 
 /// A dataset, and the message kinds of the shards that were accessed.
 pub(crate) struct Numbered {
@@ -25,6 +28,8 @@ pub(crate) struct Numbered {
     choice: PayloadKind,
     kinds: HashMap<usize, MessageKind>,
     buf: Vec<u8>,
+    /// Set if the records are the steps of episodes.
+    steps: Option<StepDataset>,
 }
 
 impl Numbered {
@@ -41,7 +46,29 @@ impl Numbered {
     }
 
     pub(crate) fn new(dataset: Dataset, choice: PayloadKind) -> Numbered {
-        Numbered { dataset, choice, kinds: HashMap::new(), buf: Vec::new() }
+        Numbered { dataset, choice, kinds: HashMap::new(), buf: Vec::new(), steps: None }
+    }
+
+    /// Returns the steps of the records, as records of their own, and their features. `features` are those of the records.
+    pub(crate) fn into_steps(
+        self,
+        features: &Features,
+        feature: Option<&str>,
+        global: &GlobalArgs,
+        console: &mut Console,
+    ) -> Outcome<(Numbered, FoundFeatures)> {
+        let bar = progress::byte_count(global, "steps");
+        let options = EpisodeOptions {
+            progress: Some(Arc::new(progress::callback(&bar))),
+            ..EpisodeOptions::default()
+        };
+        let steps = StepDataset::open(&self.dataset, features, feature, &options);
+        bar.finish_and_clear();
+        let steps = steps?;
+        warnings::print(steps.windows().episodes().warnings(), console);
+        let (dataset, features) = (steps.windows().dataset().clone(), steps.features());
+        let numbered = Numbered::new(dataset, PayloadKind::Example);
+        Ok((Numbered { steps: Some(steps), ..numbered }, features))
     }
 
     /// Reads record `i`, counted over all shards.
@@ -50,8 +77,9 @@ impl Numbered {
             Some(kind) => kind,
             None => self.guess(i)?,
         };
+        let step = self.steps.as_ref().map(|steps| steps.locate(i)).transpose()?;
         let record = self.dataset.read(i, &mut self.buf)?;
-        Ok(NumberedRecord { record, index: Some(i), kind, strict: self.choice != PayloadKind::Auto })
+        Ok(NumberedRecord { record, index: Some(i), kind, strict: self.choice != PayloadKind::Auto, step })
     }
 
     /// Guesses the kind of the shard that contains record `i` from the shard's first records. Damage there ends the guess and is not

@@ -1,8 +1,11 @@
 //! The features of the files that a verb reads, by a `features.json` of TensorFlow Datasets.
 
+use crate::args::StepsArgs;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::records::STDIN;
+use crate::split::InputFile;
+use crate::steps::StepSplitter;
 use crate::store;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,4 +51,20 @@ pub(crate) fn of_episodes(
         }
         _ => Ok(Arc::clone(features)),
     }
+}
+
+/// Returns the maker of steps, if a user requests steps, and the features of what is printed. `found` are those of the records.
+pub(crate) fn splitter(
+    steps: &StepsArgs,
+    found: FoundFeatures,
+    paths: &[InputFile],
+) -> Outcome<(Option<StepSplitter>, FoundFeatures)> {
+    if !steps.is_set() {
+        return Ok((None, found));
+    }
+    let place = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new(""));
+    let features = of_episodes(&found, place, steps.feature())?;
+    let splitter = StepSplitter::new(&features, steps.feature())?;
+    let found = splitter.features();
+    Ok((Some(splitter), found))
 }

@@ -24,6 +24,7 @@ mod random;
 mod records;
 mod share;
 mod split;
+mod steps;
 mod store;
 mod text;
 mod tfds;

@@ -3,8 +3,9 @@
 use crate::args::{PathsArgs, PayloadArgs, PayloadKind, ReadArgs};
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use crate::output::NumberedRecord;
+use crate::output::{NumberedRecord, StepNumber};
 use crate::split::{InputFile, SplitPath};
+use crate::steps::{EpisodeReader, StepSplitter};
 use crate::store;
 use crate::warnings;
 use std::io;
@@ -32,6 +33,10 @@ pub(crate) struct Records {
     first: u64,
     pub(crate) kind: MessageKind,
     pub(crate) strict: bool,
+    /// Set if the records are the steps of episodes.
+    steps: Option<EpisodeReader>,
+    /// The last error is that of an episode, and the next one can be read.
+    goes_on: bool,
 }
 
 impl Records {
@@ -39,7 +44,26 @@ impl Records {
     pub(crate) fn open(input: &InputFile, payloads: PayloadArgs) -> tfseek::Result<Records> {
         let (kind, first) = (payloads.kind.specified(), input.first());
         let reader = kinded(stream(input, payloads.read)?, payloads.kind);
-        Ok(Records { before: None, first, kind: reader.kind(), strict: kind.is_some(), reader })
+        let (kind, strict) = (reader.kind(), kind.is_some());
+        Ok(Records { before: None, first, kind, strict, reader, steps: None, goes_on: false })
+    }
+
+    /// Opens a file, as the steps of its episodes if there is a splitter. Their payloads are Examples.
+    pub(crate) fn open_steps(
+        input: &InputFile,
+        payloads: PayloadArgs,
+        splitter: Option<&StepSplitter>,
+    ) -> tfseek::Result<Records> {
+        let Some(splitter) = splitter else { return Records::open(input, payloads) };
+        // The kind is not guessed, which would read more episodes than are printed.
+        let payloads = PayloadArgs { kind: PayloadKind::Example, ..payloads };
+        let records = Records::open(input, payloads)?;
+        Ok(Records { steps: Some(EpisodeReader::new(splitter.clone())), ..records })
+    }
+
+    /// Returns true if the error that `next` returned is that of an episode that has no steps, and the next episode can be read.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// Sets the number of records in the preceding files.
@@ -69,11 +93,44 @@ impl Records {
 
     /// Returns the next record. Damage is returned as an error after the records that precede it.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
+        if self.steps.is_some() {
+            return self.next_step();
+        }
         let Records { before, first, kind, strict, .. } = *self;
         let Some(record) = self.reader.next()? else { return Ok(None) };
         let inside = record.at().record.and_then(|i| i.checked_sub(first));
         let index = inside.and_then(|i| before.and_then(|before| before.checked_add(i)));
-        Ok(Some(NumberedRecord { record, index, kind, strict }))
+        Ok(Some(NumberedRecord { record, index, kind, strict, step: None }))
+    }
+
+    fn next_step(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
+        let Records { reader, before, first, kind, strict, steps: Some(steps), goes_on } = self else {
+            return Ok(None);
+        };
+        *goes_on = false;
+        while steps.is_at_end() {
+            let Some(record) = reader.next()? else { return Ok(None) };
+            if let Err(e) = steps.begin(record) {
+                *goes_on = true;
+                return Err(e);
+            }
+        }
+        let (name, (record, offset)) = (reader.path(), steps.place());
+        let at = At::new(name, record, offset);
+        let made = match steps.next() {
+            Ok(made) => made,
+            Err(e) => {
+                *goes_on = true;
+                return Err(e.at(at));
+            }
+        };
+        let Some(made) = made else { return Ok(None) };
+        let episode = record.checked_sub(*first).zip(*before).and_then(|(i, before)| before.checked_add(i));
+        let step = Some(StepNumber { episode, step: made.step });
+        // The steps of the files before are not counted.
+        let index = (*before == Some(0)).then_some(made.number);
+        let record = Record::new(made.payload, at);
+        Ok(Some(NumberedRecord { record, index, kind: *kind, strict: *strict, step }))
     }
 }
 
@@ -85,12 +142,13 @@ pub(crate) struct KeptRecord {
     index: Option<u64>,
     kind: MessageKind,
     strict: bool,
+    step: Option<StepNumber>,
 }
 
 impl Default for KeptRecord {
     fn default() -> KeptRecord {
         let (payload, kind) = (Vec::new(), MessageKind::Other);
-        KeptRecord { payload, record: 0, offset: 0, index: None, kind, strict: false }
+        KeptRecord { payload, record: 0, offset: 0, index: None, kind, strict: false, step: None }
     }
 }
 
@@ -106,13 +164,14 @@ impl KeptRecord {
         self.payload.extend_from_slice(item.record.payload());
         (self.record, self.offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
         (self.index, self.kind, self.strict) = (item.index, item.kind, item.strict);
+        self.step = item.step;
         Ok(())
     }
 
     /// Returns the record, in the file of this name.
     pub(crate) fn numbered<'a>(&'a self, name: &'a Path) -> NumberedRecord<'a> {
         let record = Record::new(&self.payload, At::new(name, self.record, self.offset));
-        NumberedRecord { record, index: self.index, kind: self.kind, strict: self.strict }
+        NumberedRecord { record, index: self.index, kind: self.kind, strict: self.strict, step: self.step }
     }
 }
 

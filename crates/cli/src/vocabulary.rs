@@ -140,7 +140,7 @@ fn options_and_parameters_have_the_same_names() {
             "get",
             "_open.py",
             "open",
-            "features format full progress where".into(),
+            "features format full progress steps where".into(),
             "columns index paths progress rest storage_options verify",
         ),
         ("cat", "_stream.py", "stream", "allow_missing bare features format full progress skip where".into(), "compression part paths verify"),

@@ -5,6 +5,7 @@
 mod common;
 
 use common::Folder;
+use common::robot::episodes;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -25,6 +26,7 @@ fn verbs(dir: &Folder) -> BTreeSet<String> {
 #[test]
 fn every_verb_has_an_example_that_runs() {
     let dir = Folder::new();
+    dir.robot(&[&episodes(0, &[3, 2])]);
     let bin = Path::new(env!("CARGO_BIN_EXE_tfseek")).parent().unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let (mut seen, verbs) = (BTreeSet::new(), verbs(&dir));

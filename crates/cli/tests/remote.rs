@@ -591,3 +591,69 @@ fn killed(bytes: usize, after: std::ops::Range<u64>) -> usize {
     assert!(!served.dir.path("to/.tfseek-fetch").exists());
     kills
 }
+
+/// The first steps of a data set without an index are those of its first episodes: no other is read.
+#[test]
+fn first_steps_are_read_without_the_other_episodes() {
+    let served = Served::new();
+    let mut noise = 1u32;
+    let mut episode = |number: usize| {
+        let mut episode = common::robot::Episode::new(number, 2);
+        for image in &mut episode.images {
+            image.extend((0..1 << 20).map(|_| {
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (noise >> 24) as u8
+            }));
+        }
+        episode.encode()
+    };
+    let episodes: Vec<_> = (0..40).map(&mut episode).collect();
+    served.dir.robot(&[&episodes]);
+    let shard = "robot/robot-train.tfrecord-00000-of-00001";
+    for name in [shard, "robot/features.json", "robot/dataset_info.json", "robot/steps-mode.labels.txt"] {
+        served.put(name);
+    }
+    let all = std::fs::metadata(served.dir.path(shard)).unwrap().len();
+    for root in served.roots() {
+        served.server.counts();
+        let args = |at: &str| {
+            ["head", "--steps", "-n", "3", "-f", "json"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain([format!("{at}{shard}")])
+                .collect::<Vec<_>>()
+        };
+        let run = |at: &str| served.run(&args(at).iter().map(String::as_str).collect::<Vec<_>>());
+        let objects = run(&root);
+        let bytes = served.server.counts().bytes;
+        assert_eq!((objects.code, objects.err.as_str()), (0, ""), "{root}");
+        assert!(objects.out == run("").out && objects.out.lines().count() == 3, "{root}");
+        assert!(bytes < all / 2, "{root}: {bytes} of {all} bytes");
+    }
+    // Tables of objects are in the user's folder, and a later run needs only the bytes of its steps.
+    let root = &served.roots()[0];
+    let ran = served.run(&["index", "--steps", &format!("{root}{shard}")]);
+    assert!(
+        ran.code == 0 && ran.err.contains("steps: 40 episodes, 80 steps; 1 file of tables built"),
+        "{}",
+        ran.err
+    );
+    served.server.counts();
+    let ran = served.run(&[
+        "get",
+        "--steps",
+        "-f",
+        "json",
+        "--features",
+        "action",
+        &format!("{root}{shard}"),
+        "79",
+    ]);
+    let bytes = served.server.counts().bytes;
+    assert!(
+        ran.out.contains("\"episode\":39,\"step\":1,\"features\":{\"action\":[39.0,1.0]}"),
+        "{}",
+        ran.err
+    );
+    assert!(bytes < 8 << 20, "{bytes} of {all} bytes");
+}

@@ -121,3 +121,109 @@ fn an_episode_with_other_numbers_of_steps_fails_its_shard() {
     }
     assert_eq!(tables().map(|name| dir.path(&name).exists()), [false, true]);
 }
+
+#[test]
+fn steps_are_printed_as_records() {
+    let dir = robot();
+    let step = |i: u64, episode: u64, step: u64, record: u64, file: usize| {
+        let (features, mode) =
+            (format!("{episode}.0 {step}.0"), if step == 0 { "0 \"still\"" } else { "1 \"moving\"" });
+        let last = u8::from(step + 1 == [3, 1, 4, 0, 2][episode as usize]);
+        let of =
+            if episode == record { String::new() } else { format!(", record {record} of {}", SHARDS[file]) };
+        let image = "image     bytes     <png 2x2 73 B>";
+        format!(
+            "step {i}, 167 B, step {step} of episode {episode}{of}\n  action    float[2]  {features}\n  {image}\n  is_first  int64     {}\n  \
+             is_last   int64     {last}\n  mode      int64     {mode}\n",
+            u8::from(step == 0)
+        )
+    };
+    let first: String =
+        [step(0, 0, 0, 0, 0), step(1, 0, 1, 0, 0), step(2, 0, 2, 0, 0), step(3, 1, 0, 1, 0)].concat();
+    dir.run(&["head", "--steps", "--bytes", "-4", SHARDS[0]]).prints(&first);
+    let ran = dir.run(&["head", "--steps", "-n", "1", "robot"]);
+    assert!(ran.out.contains("00001-of-00002 <==\nstep 0 of record 1 of"), "{}", ran.out);
+    // `head` needs neither an index nor tables.
+    assert!(!dir.path("cache").exists() && !dir.path("robot/.tfseek").exists());
+
+    dir.run(&["get", "--steps", "--bytes", "robot", "3", "-1"])
+        .prints(&[step(3, 1, 0, 1, 0), step(9, 4, 1, 1, 1)].concat());
+    dir.run(&["get", "--steps", "--bytes", "robot[train[4:]]", "1"])
+        .prints(&step(1, 4, 1, 1, 1).replace("of episode 4", "of episode 0"));
+    let all = dir.run(&["get", "--steps", "-f", "json", "robot", ":"]).out;
+    let drawn = dir.run(&["sample", "--steps", "-f", "json", "-n", "3", "robot"]).out;
+    assert!(drawn.lines().count() == 3 && drawn.lines().all(|line| all.contains(line)), "{drawn}");
+    let line = r#""index":9,"record":1,"episode":4,"step":1,"features":{"action":[4.0,1.0],"#;
+    assert!(all.lines().count() == 10 && all.lines().last().unwrap().contains(line), "{all}");
+    dir.run(&["get", "--steps", "robot", "10"]).fails(2, &["no step 10: there are 10"]);
+
+    // Conditions are those of steps, with names of labels.
+    let ran = dir.run(&[
+        "get",
+        "--steps",
+        "-f",
+        "json",
+        "--features",
+        "action",
+        "robot",
+        ":",
+        "--where",
+        "mode == \"still\"",
+    ]);
+    assert_eq!((ran.code, ran.out.lines().count()), (0, 4), "{}", ran.err);
+    let ran = dir.run(&[
+        "head",
+        "--steps",
+        "-f",
+        "json",
+        "--skip",
+        "1",
+        "robot",
+        "--where",
+        "is_last == 1",
+        "--features",
+        "action",
+    ]);
+    assert_eq!(ran.out.matches("\"action\":[1.0,0.0]").count(), 1, "{}", ran.out);
+    assert_eq!((ran.code, ran.out.lines().count()), (0, 2));
+
+    // The records are Examples, in every form.
+    let ran = dir.run(&["head", "--steps", "-f", "json", "-n", "-3", SHARDS[0]]);
+    assert_eq!(ran.out.lines().count(), 5);
+    fs::write(dir.path("steps.jsonl"), ran.out).unwrap();
+    let ran = dir.run(&["convert", "steps.jsonl", "made.tfrecord"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let printed = |args: &[&str]| dir.run(&[args, &["-f", "proto-json"]].concat()).out;
+    assert_eq!(printed(&["cat", "made.tfrecord"]), printed(&["head", "--steps", "-5", SHARDS[0]]));
+
+    // A compressed file beside a features.json.
+    dir.shard("robot/more.tfrecord.gz", episodes(0, &[2, 1]));
+    for verb in [&["head"][..], &["sample"], &["get"]] {
+        let words = ["--steps", "-f", "json", "robot/more.tfrecord.gz"];
+        let ran = dir.run(&[verb, &words, &[":"][..usize::from(verb == ["get"])]].concat());
+        assert_eq!((ran.code, ran.out.lines().count()), (0, 3), "{verb:?}: {}", ran.err);
+    }
+
+    dir.shard("x.tfrecord", labels(0..3));
+    for verb in ["head", "sample"] {
+        dir.run(&[verb, "--steps", "x.tfrecord"]).fails(2, &["found TFRecord files without a features.json"]);
+    }
+    dir.run(&["get", "--steps", "x.tfrecord", "0"])
+        .fails(2, &["found TFRecord files without a features.json"]);
+}
+
+#[test]
+fn an_episode_that_has_no_steps_is_left_out_on_request() {
+    let dir = Folder::new();
+    let mut uneven = robot::Episode::new(1, 3);
+    uneven.last.pop();
+    dir.robot(&[&[robot::Episode::new(0, 2).encode(), uneven.encode(), robot::Episode::new(2, 1).encode()]]);
+    let ran = dir.run(&["head", "--steps", "-f", "json", "robot"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 2), "{}", ran.err);
+    assert!(ran.err.contains("record 1 at byte") && ran.err.contains("number of steps"), "{}", ran.err);
+    for args in [&["head", "robot"][..], &["get", "robot", ":"], &["sample", "robot"]] {
+        let ran = dir.run(&[args, &["--steps", "-f", "json", "--damage", "skip"]].concat());
+        assert_eq!((ran.code, ran.out.lines().count()), (1, 3), "{args:?}: {}", ran.err);
+        assert!(ran.err.contains("record 1"), "{}", ran.err);
+    }
+}

@@ -37,8 +37,14 @@ pub(crate) fn export(
             serde_json::to_writer(&mut file, &ProtoJson { payload, content: &content })
         } else {
             let file_name = at.path.filter(|_| has_many_files);
-            let line =
-                RecordJson { file: file_name, index: Some(i), record: at.record, payload, content: &content };
+            let line = RecordJson {
+                file: file_name,
+                index: Some(i),
+                record: at.record,
+                step: None,
+                payload,
+                content: &content,
+            };
             serde_json::to_writer(&mut file, &line)
         };
         let line = line.map_err(std::io::Error::from).and_then(|()| file.write_all(b"\n"));

@@ -81,6 +81,27 @@ pub(crate) struct WhereArgs {
     pub(crate) condition: Option<Filter>,
 }
 
+/// Steps of episodes in place of records.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct StepsArgs {
+    /// Print the steps of episodes as records of their own, of data sets with a features.json (RLDS); options that count records
+    /// count steps. FEATURE names the feature with the steps, if there are several
+    #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    steps: Option<String>,
+}
+
+impl StepsArgs {
+    /// Returns true if steps are requested.
+    pub(crate) fn is_set(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// Returns the feature with the steps, if the user named it.
+    pub(crate) fn feature(&self) -> Option<&str> {
+        self.steps.as_deref().filter(|name| !name.is_empty())
+    }
+}
+
 /// Kind of the payloads, and options for reading them.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PayloadArgs {

@@ -7,12 +7,14 @@
 //!   pixels    float[784]  0.0 0.0 0.25 0.5 1.0 1.0 0.0 0.0 .. 776 more
 //! ```
 //!
+//! The heading of a step of an episode is `step 40, 73 bytes, step 4 of episode 7, record 2 of b.tfrecord`.
+//!
 //! Class labels have names if the files have a `features.json` of TensorFlow Datasets.
 //!
 //! The first number counts over all files, and `get` takes it. The number in the file is printed if it differs. If only the number in
 //! the file is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
 
-use super::NumberedRecord;
+use super::{NumberedRecord, StepNumber};
 use crate::bytes::{ByteLimits, Key, Readable, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
@@ -50,6 +52,21 @@ pub(super) fn print(
         Some(path) => format!("record {i} of {}", tfseek::error::printable(path)),
         None => format!("record {i}"),
     };
+    if let Some(StepNumber { episode, step }) = item.step {
+        let of = match (episode, at.record) {
+            (Some(e), Some(j)) if e != j => format!("episode {e}, {}", in_file(j)),
+            (Some(e), _) => format!("episode {e}"),
+            (None, record) => in_file(record.unwrap_or(0)),
+        };
+        let place = format!("step {step} of {of}");
+        match item.index {
+            Some(i) => {
+                console.print(format_args!("{bold}step {i}{bold:#}{dim}, {size}, {place}{dim:#}\n"))?
+            }
+            None => console.print(format_args!("{bold}{place}{bold:#}{dim}, {size}{dim:#}\n"))?,
+        }
+        return print_content(console, payload, content, (labels, limits));
+    }
     match (item.index, at.record) {
         (Some(i), Some(j)) if i != j => {
             console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}, {}{dim:#}\n", in_file(j)))?;
@@ -62,6 +79,16 @@ pub(super) fn print(
             console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}{dim:#}\n"))?;
         }
     }
+    print_content(console, payload, content, (labels, limits))
+}
+
+fn print_content(
+    console: &mut Console,
+    payload: &[u8],
+    content: &Content<'_>,
+    (labels, limits): (&LabelNames, Limits),
+) -> Outcome {
+    let dim = console.style(DIM);
     match content {
         Content::Raw => {
             // A text may also decode as a message.

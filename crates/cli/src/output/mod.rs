@@ -29,6 +29,17 @@ pub(crate) struct NumberedRecord<'a> {
     pub(crate) kind: MessageKind,
     /// The user specified the kind, so a payload of another kind is an error.
     pub(crate) strict: bool,
+    /// Set for a step of an episode, whose record is that of the episode.
+    pub(crate) step: Option<StepNumber>,
+}
+
+/// The numbers of a step.
+#[derive(Clone, Copy)]
+pub(crate) struct StepNumber {
+    /// The number of its episode over all files, if it is known.
+    pub(crate) episode: Option<u64>,
+    /// Its number in the episode.
+    pub(crate) step: u64,
 }
 
 impl<'a> NumberedRecord<'a> {
@@ -112,8 +123,9 @@ impl Printer {
             RecordFormat::Json => {
                 let (at, content) = (item.record.at(), self.content(&item)?);
                 let file = at.path.filter(|_| self.many_files);
-                let line =
-                    RecordJson { file, index: item.index, record: at.record, payload, content: &content };
+                let step = item.step.map(|step| (step.episode, step.step));
+                let index = item.index;
+                let line = RecordJson { file, index, record: at.record, step, payload, content: &content };
                 serde_json::to_writer(console.out(), &line).map_err(|e| Failure::Stdout(e.into()))?;
                 console.out().write_all(b"\n").map_err(Failure::Stdout)?;
             }

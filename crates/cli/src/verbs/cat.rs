@@ -1,6 +1,6 @@
 //! `tfseek cat`: prints all records in file order.
 
-use crate::args::{GlobalArgs, HeadCount, PathsArgs, PrintArgs, RecordFormat, WhereArgs};
+use crate::args::{GlobalArgs, HeadCount, PathsArgs, PrintArgs, RecordFormat, StepsArgs, WhereArgs};
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::records;
@@ -31,5 +31,11 @@ pub(crate) fn run(args: &CatArgs, global: &GlobalArgs, console: &mut Console) ->
     let all = HeadCount::First(u64::MAX);
     let format = if args.bare { RecordFormat::Bare } else { args.print.format };
     let print = PrintArgs { format, ..args.print.clone() };
-    super::head::print(&paths, (args.skip, all), (&print, &args.select), global, console)
+    super::head::print(
+        &paths,
+        (args.skip, all),
+        (&print, &args.select, &StepsArgs::default()),
+        global,
+        console,
+    )
 }

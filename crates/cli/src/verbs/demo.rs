@@ -5,7 +5,7 @@
 
 use crate::args::{
     self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadArgs, PayloadKind, PrintArgs,
-    ReadArgs, RecordFormat, ThreadsArgs, WhereArgs,
+    ReadArgs, RecordFormat, StepsArgs, ThreadsArgs, WhereArgs,
 };
 use crate::bytes::Size;
 use crate::console::{BOLD, Console};
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
         super::head::print(
             std::slice::from_ref(&InputFile::from(first.clone())),
             (0, HeadCount::First(2)),
-            (&print_args(), &WhereArgs::default()),
+            (&print_args(), &WhereArgs::default(), &StepsArgs::default()),
             global,
             console,
         )?;

@@ -161,7 +161,7 @@ impl FollowedRecords {
         }
         let index = record.at().record.and_then(|i| self.before?.checked_add(i));
         let kind = self.specified.unwrap_or(self.guess.kind());
-        Ok(Some(NumberedRecord { record, index, kind, strict: self.specified.is_some() }))
+        Ok(Some(NumberedRecord { record, index, kind, strict: self.specified.is_some(), step: None }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `tfseek get`: prints records by number.
 
-use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, WhereArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, StepsArgs, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
@@ -28,6 +28,8 @@ pub(crate) struct GetArgs {
     pub(crate) print: PrintArgs,
     #[command(flatten)]
     pub(crate) select: WhereArgs,
+    #[command(flatten)]
+    pub(crate) steps: StepsArgs,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
 }
@@ -59,17 +61,24 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
     let paths = paths.iter().map(PathBuf::from).collect();
     let paths = PathsArgs { paths, allow_missing: args.allow_missing };
     let mut records = Numbered::open(&paths, &args.access, args.print.payload, global, console)?;
+    let shards = records.dataset.shards().len();
+    let mut features = features::find(records.dataset.shards().map(|shard| shard.path), console);
+    if args.steps.is_set() {
+        let place = records.dataset.shards().next().and_then(|shard| shard.path.parent());
+        let place = place.unwrap_or(Path::new(""));
+        let of_records = features::of_episodes(&features, place, args.steps.feature())?;
+        (records, features) = records.into_steps(&of_records, args.steps.feature(), global, console)?;
+    }
     let len = records.dataset.len();
+    let what = if args.steps.is_set() { "step" } else { "record" };
     let mut ranges = Vec::new();
     for (word, list) in texts.iter().zip(lists) {
         for range in list {
-            ranges.push(range.resolve(len).map_err(|e| outside(word, range, e))?);
+            ranges.push(range.resolve(what, len).map_err(|e| outside(word, range, e))?);
         }
     }
-    let many_files = records.dataset.shards().len() > 1;
-    let features = features::find(records.dataset.shards().map(|shard| shard.path), console);
-    let printer = printer.many_files(many_files).labels(&features);
-    let mut condition = Condition::new(&args.select, records.dataset.shards().len(), &features)?;
+    let printer = printer.many_files(shards > 1).labels(&features);
+    let mut condition = Condition::new(&args.select, shards, &features)?;
     let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     for i in ranges.into_iter().flatten() {
         let item = records.get(i)?;
@@ -139,10 +148,9 @@ impl RecordRange {
         }
     }
 
-    fn resolve(self, len: u64) -> tfseek::Result<Range<u64>> {
+    fn resolve(self, what: &'static str, len: u64) -> tfseek::Result<Range<u64>> {
         let from_end = |i: i64| if i < 0 { len.checked_sub(i.unsigned_abs()) } else { Some(i as u64) };
-        let outside =
-            |i: i64| -> tfseek::Error { ErrorKind::OutOfRange { what: "record", i: i.into(), len }.into() };
+        let outside = |i: i64| -> tfseek::Error { ErrorKind::OutOfRange { what, i: i.into(), len }.into() };
         match self {
             RecordRange::Single(i) => {
                 let i = from_end(i).filter(|&i| i < len).ok_or_else(|| outside(i))?;
@@ -162,7 +170,7 @@ mod tests {
 
     #[test]
     fn numbers_and_ranges() {
-        let range = |word, len| RecordRange::parse(word).map(|range| range.resolve(len).ok());
+        let range = |word, len| RecordRange::parse(word).map(|range| range.resolve("record", len).ok());
         assert_eq!(range("7", 10), Some(Some(7..8)));
         assert_eq!(range("-1", 10), Some(Some(9..10)));
         assert_eq!(range("3..5", 10), Some(Some(3..5)));

@@ -206,7 +206,8 @@ impl GrepReport<'_> {
             self.console.print(format_args!("{index}:"))?;
         }
         let strict = self.args.print.payload.kind != PayloadKind::Auto;
-        self.printer.record(self.console, NumberedRecord { record, index, kind: found.kind, strict })?;
+        self.printer
+            .record(self.console, NumberedRecord { record, index, kind: found.kind, strict, step: None })?;
         if numbered {
             self.console.print("\n")?;
         }

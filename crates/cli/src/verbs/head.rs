@@ -1,6 +1,6 @@
 //! `tfseek head`: prints the first records of each file. `cat` uses the same loop.
 
-use crate::args::{self, GlobalArgs, HeadCount, PathsArgs, PrintArgs, ReadArgs, WhereArgs};
+use crate::args::{self, GlobalArgs, HeadCount, PathsArgs, PrintArgs, ReadArgs, StepsArgs, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
@@ -26,22 +26,25 @@ pub(crate) struct HeadArgs {
     pub(crate) print: PrintArgs,
     #[command(flatten)]
     pub(crate) select: WhereArgs,
+    #[command(flatten)]
+    pub(crate) steps: StepsArgs,
 }
 
 pub(crate) fn run(args: &HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
-    print(&paths, (args.skip, args.n), (&args.print, &args.select), global, console)
+    print(&paths, (args.skip, args.n), (&args.print, &args.select, &args.steps), global, console)
 }
 
 /// Skips the first `skip` records of each file that meet the condition, and prints the next `n`. After an error, which is reported, the next file follows.
 pub(crate) fn print(
     paths: &[InputFile],
     (skip, n): (u64, HeadCount),
-    (print, select): (&PrintArgs, &WhereArgs),
+    (print, select, steps): (&PrintArgs, &WhereArgs, &StepsArgs),
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     let features = features::find(paths.iter().map(InputFile::path), console);
+    let (splitter, features) = features::splitter(steps, features, paths)?;
     let mut condition = Condition::new(select, paths.len(), &features)?;
     let printer = Printer::new(print, global)?.many_files(paths.len() > 1).labels(&features);
     let mut numbers = RecordNumbers::new(print.payload.read);
@@ -52,7 +55,7 @@ pub(crate) fn print(
             continue;
         }
         let before = numbers.begin(path);
-        let outcome = match Records::open(path, print.payload) {
+        let outcome = match Records::open_steps(path, print.payload, splitter.as_ref()) {
             Ok(records) => {
                 let mut records = records.numbered(before);
                 let read = (print.payload.read, &mut skipped);
@@ -101,7 +104,17 @@ fn print_records(
     let mut seen: u64 = 0;
     // No further record is read after the last requested one, because damage after it is not an error.
     while seen.saturating_sub(skip) < n {
-        let Some(item) = records.next()? else { break };
+        let item = match records.next() {
+            Ok(Some(item)) => item,
+            Ok(None) => break,
+            Err(e) => {
+                if !records.goes_on() {
+                    return Err(e.into());
+                }
+                skipped.catch(read, Err(e.into()))?;
+                continue;
+            }
+        };
         let outcome = match condition.accepts(&item) {
             Ok(true) => Ok(item),
             Ok(false) => continue,

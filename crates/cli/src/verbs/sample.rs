@@ -4,7 +4,7 @@
 //! pipes and standard input are read in order: a sample is drawn in one pass and printed in file order, as `tfseek.stream(..).sample` of
 //! the Python package does. With `--rest` every file is read by number, because an index writes the damaged bytes.
 
-use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, WhereArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, StepsArgs, WhereArgs};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
@@ -16,8 +16,10 @@ use crate::progress;
 use crate::random::Random;
 use crate::records::{self, KeptRecord, RecordNumbers, Records};
 use crate::split::{InputFile, SplitPath};
+use crate::steps::StepSplitter;
 use clap::Args;
 use tfseek::Compression;
+use tfseek_tfds::Features;
 use tfseek_tools::sample::Reservoir;
 
 #[derive(Debug, Args)]
@@ -35,18 +37,21 @@ pub(crate) struct SampleArgs {
     #[command(flatten)]
     pub(crate) select: WhereArgs,
     #[command(flatten)]
+    pub(crate) steps: StepsArgs,
+    #[command(flatten)]
     pub(crate) access: AccessArgs,
 }
 
 pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let printer = Printer::new(&args.print, global)?;
     let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
-    let features = features::find(paths.iter().map(InputFile::path), console);
+    let of_records = features::find(paths.iter().map(InputFile::path), console);
+    let (splitter, features) = features::splitter(&args.steps, of_records.clone(), &paths)?;
     let condition = Condition::new(&args.select, paths.len(), &features)?;
     let printer = printer.many_files(paths.len() > 1).labels(&features);
     for path in &paths {
         if is_stream(path, args)? {
-            return in_one_pass(&paths, args, (condition, &printer), global, console);
+            return in_one_pass(&paths, args, splitter.as_ref(), (condition, &printer), global, console);
         }
     }
     // Warnings about the paths have been printed.
@@ -54,7 +59,7 @@ pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console)
     let files = paths.iter().map(|path| path.path().to_path_buf());
     let paths = if split { args.paths.paths.clone() } else { files.collect() };
     let paths = PathsArgs { paths, allow_missing: true };
-    by_number(&paths, args, (condition, &printer), global, console)
+    by_number(&paths, args, of_records.features.as_deref(), (condition, &printer), global, console)
         .map_err(|e| damage::explain(e, Reading::ByNumber))
 }
 
@@ -71,11 +76,15 @@ fn is_stream(path: &InputFile, args: &SampleArgs) -> Outcome<bool> {
 fn by_number(
     paths: &PathsArgs,
     args: &SampleArgs,
+    features: Option<&Features>,
     (mut condition, printer): (Condition, &Printer),
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     let mut records = Numbered::open(paths, &args.access, args.print.payload, global, console)?;
+    if let (true, Some(features)) = (args.steps.is_set(), features) {
+        (records, _) = records.into_steps(features, args.steps.feature(), global, console)?;
+    }
     let mut random = Random::new(args.seed);
     let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     let len = records.dataset.len();
@@ -109,6 +118,7 @@ struct Drawn {
 fn in_one_pass(
     paths: &[InputFile],
     args: &SampleArgs,
+    splitter: Option<&StepSplitter>,
     (mut condition, printer): (Condition, &Printer),
     global: &GlobalArgs,
     console: &mut Console,
@@ -127,7 +137,8 @@ fn in_one_pass(
             damage::explain(Failure::from(e), Reading::InOrder)
         };
         let before = numbers.begin(path);
-        let mut records = Records::open(path, args.print.payload).map_err(in_order)?.numbered(before);
+        let mut records =
+            Records::open_steps(path, args.print.payload, splitter).map_err(in_order)?.numbered(before);
         while let Some(item) = records.next().map_err(in_order)? {
             let offered = condition.accepts(&item).and_then(|accepted| {
                 let set = |drawn: &mut Drawn| {

@@ -4,10 +4,11 @@
 //! {"index":7,"record":2,"features":{"image":[{"base64":"iVBORw=="}],"label":[4],"word":["goat"],"unset":null}}
 //! {"index":7,"record":2,"context":{"id":[5]},"feature_lists":{"frames":[[0.5],[1.5]]}}
 //! {"index":7,"record":2,"payload":"a payload that is not an Example"}
+//! {"index":40,"record":2,"episode":7,"step":4,"features":{"action":[0.5,1.5]}}
 //! ```
 //!
 //! `index` is the record's number over all files, as `get` takes it, or null if it is not known. `record` is the number in its file, as
-//! in error messages. With several files each line also has `"file"`. A byte string is a JSON string if it is UTF-8, otherwise an
+//! in error messages. A step of an episode has the number of its episode over all files and its own in the episode; `index` counts steps. With several files each line also has `"file"`. A byte string is a JSON string if it is UTF-8, otherwise an
 //! object with `base64`. Integers are exact. Floats have the shortest form that reads back as the same 32 bits, or are `"NaN"`,
 //! `"Infinity"`, `"-Infinity"`. A feature without a kind is `null`; an empty list is `[]`.
 
@@ -28,6 +29,8 @@ pub struct RecordJson<'a> {
     pub index: Option<u64>,
     /// Ordinal of the record in its file, if it is known.
     pub record: Option<u64>,
+    /// For a step of an episode, the number of the episode over all files, if it is known, and that of the step in the episode.
+    pub step: Option<(Option<u64>, u64)>,
     /// The payload.
     pub payload: &'a [u8],
     /// The decoded payload.
@@ -42,6 +45,10 @@ impl Serialize for RecordJson<'_> {
         }
         line.serialize_entry("index", &self.index)?;
         line.serialize_entry("record", &self.record)?;
+        if let Some((episode, step)) = self.step {
+            line.serialize_entry("episode", &episode)?;
+            line.serialize_entry("step", &step)?;
+        }
         match self.content {
             Content::Example(features) => line.serialize_entry("features", &FeaturesJson(features))?,
             Content::Sequence(context, lists) => {

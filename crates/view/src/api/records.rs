@@ -154,6 +154,7 @@ pub(super) fn json(set: &ViewSet, i: u64) -> Outcome {
             file,
             index: Some(i),
             record: at.record,
+            step: None,
             payload: record.payload(),
             content: &content,
         };

@@ -57,8 +57,8 @@ struct Parts {
     is_sequence: bool,
 }
 
-/// Keys of `-f json` with the numbers and the file of a record.
-const NUMBERS: [&str; 3] = ["file", "index", "record"];
+/// Keys of `-f json` with the numbers and the file of a record or a step.
+const NUMBERS: [&str; 5] = ["file", "index", "record", "episode", "step"];
 
 /// Keys of the other forms than the plain one.
 const SECTIONS: [&str; 5] = ["features", "context", "feature_lists", "featureLists", "payload"];
@@ -278,13 +278,15 @@ impl RecordReader<'_> {
                         _ => return Err(value.expected("a string or {\"base64\": ..}")),
                     });
                 }
-                name @ ("index" | "record" | "file") if is_json => match value.token()? {
-                    Token::Null | Token::Number(_) | Token::Text(_) => {}
-                    token => {
-                        let reason = format!("{name}: expected a number or a path, found {token}");
-                        return Err(value.error(reason));
+                name @ ("index" | "record" | "file" | "episode" | "step") if is_json => {
+                    match value.token()? {
+                        Token::Null | Token::Number(_) | Token::Text(_) => {}
+                        token => {
+                            let reason = format!("{name}: expected a number or a path, found {token}");
+                            return Err(value.error(reason));
+                        }
                     }
-                },
+                }
                 _ => return Err(member.unexpected("\"features\", or \"context\" and \"feature_lists\"")),
             }
         }

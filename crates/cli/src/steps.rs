@@ -1,0 +1,157 @@
+//! The steps of episodes as records of their own.
+
+use crate::exit::{Failure, Outcome, USAGE, index_command};
+use crate::output::StepNumber;
+use crate::split::failure;
+use std::sync::Arc;
+use tfseek::error::IndexError;
+use tfseek::steps::{EpisodeOptions, EpisodeTable, Windows};
+use tfseek::{Dataset, ErrorKind, Record};
+use tfseek_tfds::{EpisodeWindows, Episodes, Features, FoundFeatures};
+
+/// Makes records of the steps of records that are read one after the other. Only these are read: no index, no tables.
+#[derive(Clone)]
+pub(crate) struct StepSplitter(EpisodeWindows);
+
+impl StepSplitter {
+    /// `feature` is the one with the steps, if there are several.
+    pub(crate) fn new(features: &Features, feature: Option<&str>) -> Outcome<StepSplitter> {
+        let none = Episodes::without_records(features, feature).map_err(failure)?;
+        Ok(StepSplitter(none.step_records().map_err(failure)?))
+    }
+
+    /// Returns the features of a step.
+    pub(crate) fn features(&self) -> FoundFeatures {
+        of_steps(&self.0)
+    }
+}
+
+fn of_steps(steps: &EpisodeWindows) -> FoundFeatures {
+    let mut found = FoundFeatures::default();
+    found.features = Some(Arc::new(steps.features().clone()));
+    found
+}
+
+/// The steps of the episode that was read last.
+pub(crate) struct EpisodeReader {
+    splitter: StepSplitter,
+    episode: Vec<u8>,
+    table: Option<EpisodeTable>,
+    /// The number of the next step in its episode, and among all steps that were read.
+    next: u64,
+    number: u64,
+    /// Ordinal and offset of the record.
+    place: (u64, u64),
+    step: Vec<u8>,
+}
+
+/// A step in the memory of its reader.
+pub(crate) struct StepRead<'a> {
+    pub(crate) payload: &'a [u8],
+    /// The number of the step in its episode, and among all steps that were read.
+    pub(crate) step: u64,
+    pub(crate) number: u64,
+}
+
+impl EpisodeReader {
+    pub(crate) fn new(splitter: StepSplitter) -> EpisodeReader {
+        let (episode, step) = (Vec::new(), Vec::new());
+        EpisodeReader { splitter, episode, table: None, next: 0, number: 0, place: (0, 0), step }
+    }
+
+    fn windows(&self) -> &Windows {
+        self.splitter.0.windows()
+    }
+
+    /// Begins the episode of a record.
+    ///
+    /// # Errors
+    /// The record is no message, or its features have other numbers of steps.
+    pub(crate) fn begin(&mut self, record: Record<'_>) -> tfseek::Result<()> {
+        let (at, payload) = (record.at(), record.payload());
+        self.table = None;
+        let table = EpisodeTable::of(payload, self.windows().episodes().keys()).map_err(|e| e.at(at))?;
+        self.episode.clear();
+        self.episode.try_reserve(payload.len()).map_err(|e| tfseek::Error::from(e).at(at))?;
+        self.episode.extend_from_slice(payload);
+        self.place = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+        (self.table, self.next) = (Some(table), 0);
+        Ok(())
+    }
+
+    /// Returns true if the episode has no further step.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.table.as_ref().is_none_or(|table| self.next >= u64::from(table.steps()))
+    }
+
+    /// Returns the ordinal and the offset of the episode's record.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        self.place
+    }
+
+    /// Makes the next step of the episode. `None` at its end.
+    ///
+    /// # Errors
+    /// Values that are not divided among the steps as their lengths say. The episode ends then.
+    pub(crate) fn next(&mut self) -> tfseek::Result<Option<StepRead<'_>>> {
+        let Some(table) = self.table.as_ref().filter(|_| !self.is_at_end()) else { return Ok(None) };
+        let (step, number) = (self.next, self.number);
+        self.step.clear();
+        let made = self.splitter.0.windows().append_of(&self.episode, table, (0, step), &mut self.step);
+        if let Err(e) = made {
+            self.table = None;
+            return Err(e);
+        }
+        (self.next, self.number) = (step + 1, number + 1);
+        Ok(Some(StepRead { payload: &self.step, step, number }))
+    }
+}
+
+/// All steps of a dataset, by number.
+pub(crate) struct StepDataset {
+    windows: EpisodeWindows,
+}
+
+impl StepDataset {
+    /// Finds the steps of a dataset. Missing tables are built as missing indexes are.
+    pub(crate) fn open(
+        dataset: &Dataset,
+        features: &Features,
+        feature: Option<&str>,
+        options: &EpisodeOptions,
+    ) -> Outcome<StepDataset> {
+        let episodes =
+            Episodes::new(dataset, features, feature, options).map_err(|e| explained(failure(e)))?;
+        Ok(StepDataset { windows: episodes.step_records().map_err(failure)? })
+    }
+
+    /// Returns the features of a step.
+    pub(crate) fn features(&self) -> FoundFeatures {
+        of_steps(&self.windows)
+    }
+
+    /// Returns the windows of one step each.
+    pub(crate) fn windows(&self) -> &Windows {
+        self.windows.windows()
+    }
+
+    /// Returns the episode and the step in it of step `i`.
+    pub(crate) fn locate(&self, i: u64) -> tfseek::Result<StepNumber> {
+        let (episode, step) = self.windows().locate(i)?;
+        Ok(StepNumber { episode: Some(episode), step })
+    }
+}
+
+/// Adds the command that builds tables to the error of tables that are not built without a request.
+fn explained(failure: Failure) -> Failure {
+    match failure {
+        Failure::Error(e) => match e.kind() {
+            ErrorKind::Index(IndexError::BuildLimit { build, .. }) => {
+                let command = index_command(build);
+                Failure::Message(USAGE, format!("{e} (run `{command} --steps`)"))
+            }
+            _ => e.into(),
+        },
+        failure => failure,
+    }
+}
