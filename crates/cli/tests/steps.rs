@@ -227,3 +227,100 @@ fn an_episode_that_has_no_steps_is_left_out_on_request() {
         assert!(ran.err.contains("record 1"), "{}", ran.err);
     }
 }
+
+/// Returns the lines of `info` about episodes.
+fn episode_lines(ran: &Ran) -> Vec<String> {
+    let lines = ran.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.skip_while(|line| !line.starts_with("episodes ")).collect()
+}
+
+#[test]
+fn info_has_the_steps_and_the_state_of_their_tables() {
+    let dir = robot();
+    let size: u64 = SHARDS.iter().map(|name| fs::metadata(dir.path(name)).unwrap().len()).sum();
+    let info = |dir: &Folder, args: &[&str]| {
+        let ran = dir.run(&[&["info", "--bytes"], args].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran
+    };
+    let steps = "steps 10 in 5 episodes: shortest 0, median 2, longest 4";
+    let end = ["episodes steps", steps];
+    let none = format!("tables none; `tfseek index --steps robot` builds them, which reads {size} B");
+    let expected = [end[0], end[1], &none, "pictures image"];
+    let ran = info(&dir, &["robot"]);
+    assert_eq!(episode_lines(&ran), expected);
+    assert!(
+        ran.out.contains("steps/image") && ran.out.contains("Dataset(Image(uint8, [2, 2, 3]))"),
+        "{}",
+        ran.out
+    );
+    // Nothing is written.
+    assert!(!dir.path("cache").exists() && !dir.path("robot/.tfseek").exists());
+    // The summary of a part is that of its records.
+    assert_eq!(
+        episode_lines(&info(&dir, &["robot[train[1:3]]"]))[1],
+        "steps 5 in 2 episodes: shortest 1, median 1, longest 4"
+    );
+
+    assert_eq!(dir.run(&["index", "--steps", "robot"]).code, 0);
+    let bytes: u64 = tables().iter().map(|name| fs::metadata(dir.path(name)).unwrap().len()).sum();
+    let built = format!("tables 2 files, {bytes} B");
+    assert_eq!(episode_lines(&info(&dir, &["robot"])), [end[0], end[1], &built, "pictures image"]);
+    assert_eq!(
+        episode_lines(&info(&dir, &["robot[train[1:3]]"]))[1],
+        "steps 5 in 2 episodes: shortest 1, median 1, longest 4"
+    );
+    let line = info(&dir, &["--json", SHARDS[0]]).out;
+    let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let found = &json["steps"]["steps"];
+    assert_eq!(
+        (&found["tables"], &found["episodes"], &found["steps"]),
+        (&"built".into(), &3.into(), &8.into()),
+        "{line}"
+    );
+    assert_eq!(
+        (&found["shortest"], &found["median"], &found["longest"]),
+        (&1.into(), &3.into(), &4.into()),
+        "{line}"
+    );
+    assert_eq!(found["pictures"], serde_json::json!(["image"]));
+
+    // Tables of other records.
+    dir.shard(SHARDS[1], episodes(3, &[7, 2]));
+    assert_eq!(dir.run(&["index", "robot"]).code, 0);
+    let lines = episode_lines(&info(&dir, &["robot"]));
+    assert_eq!(lines[1], "steps 17 in 5 episodes: shortest 1, median 3, longest 7");
+    let part = "1 stale: the step tables belong to other records or features; `tfseek index --steps robot` builds them";
+    assert!(lines[2].starts_with("tables 1 of 2 files, ") && lines[2].contains(part), "{lines:?}");
+    let json: serde_json::Value = serde_json::from_str(&info(&dir, &["--json", SHARDS[1]]).out).unwrap();
+    assert_eq!(
+        (&json["steps"]["steps"]["tables"], &json["steps"]["steps"]["steps"]),
+        (&"stale".into(), &9.into())
+    );
+
+    // Records that are no episodes.
+    dir.shard("x.tfrecord", labels(0..3));
+    let ran = info(&dir, &["x.tfrecord"]);
+    assert!(episode_lines(&ran).is_empty());
+    let json: serde_json::Value = serde_json::from_str(&info(&dir, &["--json", "x.tfrecord"]).out).unwrap();
+    assert!(json["steps"].is_null());
+}
+
+/// A set that is too large to be counted is summarized from its tables alone. Its other file is a hole of 2 GiB.
+#[test]
+#[cfg(target_os = "linux")]
+fn info_does_not_count_a_large_set() {
+    let dir = robot();
+    let lines = |dir: &Folder| episode_lines(&dir.run(&["info", "robot"]));
+    assert!(lines(&dir)[1].starts_with("steps 10 in 5 episodes"));
+    fs::File::create(dir.path(SHARDS[1])).unwrap().set_len(2 << 30).unwrap();
+    let found = lines(&dir);
+    assert_eq!(found[1], "steps not counted: 1 file without tables", "{found:?}");
+    assert!(found[2].starts_with("tables none; "), "{found:?}");
+    assert_eq!(dir.run(&["index", "--steps", SHARDS[0]]).code, 0);
+    let found = lines(&dir);
+    assert!(
+        found[1].starts_with("steps 8 in 3 episodes") && found[2].starts_with("tables 1 file, "),
+        "{found:?}"
+    );
+}

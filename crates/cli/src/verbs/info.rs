@@ -4,6 +4,8 @@
 //! those of a compressed file or of standard input by reading it. Several sets of shards are also summed separately. Features are those of
 //! the first record. Payloads of other types have the top-level fields of the first 16 records.
 
+mod episodes;
+
 use crate::args::{GlobalArgs, InspectArgs, LimitArgs, PathsArgs};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
@@ -17,6 +19,7 @@ use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::warnings;
 use clap::Args;
+use episodes::EpisodeSummary;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -72,6 +75,8 @@ struct FileSummary {
     split: Option<FileSplit>,
     /// The first payloads that are neither Examples nor SequenceExamples.
     payloads: Option<PayloadSummary>,
+    /// The steps of its episodes, as JSON.
+    steps: Value,
     error: Option<String>,
 }
 
@@ -98,6 +103,8 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
     };
     let bar = progress::bytes(global, "reading", paths.iter().map(bytes).sum());
     let features = features::find(paths.iter().flatten().map(InputFile::path), console);
+    let total = paths.iter().map(bytes).sum();
+    let mut episodes = EpisodeSummary::new(&features, total, args.inspect.limit);
     let (single, mut rows) = (paths.len() == 1, Vec::new());
     for path in paths {
         let read = bytes(&path);
@@ -105,6 +112,9 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
             Ok(path) => {
                 let (mut summary, outcome) = summarize(&path, args.inspect);
                 let records = summary.records.filter(|_| outcome.is_ok());
+                if outcome.is_ok() {
+                    summary.steps = episodes.add(&path, &features);
+                }
                 match path.records() {
                     // A part of a shard has other numbers of records.
                     Some(n) => summary.records = records.map(|_| n),
@@ -124,6 +134,7 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
             } else if single {
                 print_block(&summary, global, console)?;
                 tfds::print_features(&features, "  ", console)?;
+                episodes.print("  ", global.bytes, console)?;
             } else {
                 rows.push(summary);
             }
@@ -142,7 +153,8 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
     }
     print_table(&rows, global, console)?;
     splits.print_table(console)?;
-    tfds::print_features(&features, "", console)
+    tfds::print_features(&features, "", console)?;
+    episodes.print("", global.bytes, console)
 }
 
 /// Prints a message that names the folders in a folder, which do not belong to its dataset.
@@ -178,6 +190,7 @@ impl FileSummary {
             first: None,
             split: None,
             payloads: None,
+            steps: Value::Null,
             error: None,
         }
     }
@@ -609,6 +622,8 @@ fn as_json(summary: &FileSummary, features: &FoundFeatures) -> Value {
         "split": tfds::as_json(summary.split.as_ref()),
         // By its features.json.
         "features": tfds::features_json(features),
+        // By its features.json, for each feature with steps. Null for records that are no episodes.
+        "steps": summary.steps,
         // Of payloads that are neither Examples nor SequenceExamples.
         "payloads": summary.payload_type().map(PayloadType::name),
         "fields": summary.payloads.as_ref().map(fields_json),
