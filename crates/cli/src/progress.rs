@@ -43,6 +43,13 @@ fn bar(global: &GlobalArgs, label: &'static str, len: u64, template: &str) -> Pr
     bar
 }
 
+/// Returns a count of steps without a known total, or a hidden one.
+pub(crate) fn step_count(global: &GlobalArgs, label: &'static str) -> ProgressBar {
+    let bar = bar(global, label, 1, "{spinner} {msg} {pos} steps {per_sec}");
+    bar.unset_length();
+    bar
+}
+
 /// Returns a count of bytes without a known total, or a hidden one.
 pub(crate) fn byte_count(global: &GlobalArgs, label: &'static str) -> ProgressBar {
     let bar = bytes(global, label, 1);

@@ -120,8 +120,7 @@ impl StepDataset {
         feature: Option<&str>,
         options: &EpisodeOptions,
     ) -> Outcome<StepDataset> {
-        let episodes =
-            Episodes::new(dataset, features, feature, options).map_err(|e| explained(failure(e)))?;
+        let episodes = open(dataset, features, feature, options)?;
         Ok(StepDataset { windows: episodes.step_records().map_err(failure)? })
     }
 
@@ -140,6 +139,16 @@ impl StepDataset {
         let (episode, step) = self.windows().locate(i)?;
         Ok(StepNumber { episode: Some(episode), step })
     }
+}
+
+/// Finds the episodes of a dataset, and their steps. Missing tables are built as missing indexes are.
+pub(crate) fn open(
+    dataset: &Dataset,
+    features: &Features,
+    feature: Option<&str>,
+    options: &EpisodeOptions,
+) -> Outcome<Episodes> {
+    Episodes::new(dataset, features, feature, options).map_err(|e| explained(failure(e)))
 }
 
 /// Adds the command that builds tables to the error of tables that are not built without a request.

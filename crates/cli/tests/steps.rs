@@ -324,3 +324,70 @@ fn info_does_not_count_a_large_set() {
         "{found:?}"
     );
 }
+
+#[test]
+fn statistics_over_steps_are_exact() {
+    let dir = robot();
+    // Steps 0 to 2, 0, 0 to 3 of episodes 0 to 2, and 0 and 1 of episode 4.
+    let actions: [(f64, f64); 10] = [
+        (0.0, 0.0),
+        (0.0, 1.0),
+        (0.0, 2.0),
+        (1.0, 0.0),
+        (2.0, 0.0),
+        (2.0, 1.0),
+        (2.0, 2.0),
+        (2.0, 3.0),
+        (4.0, 0.0),
+        (4.0, 1.0),
+    ];
+    let mean = |values: &dyn Fn(&(f64, f64)) -> f64| actions.iter().map(values).sum::<f64>() / 10.0;
+    let ran = dir.run(&["stats", "--steps", "--features", "action", "--json", "robot"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&found["num_transitions"], &found["num_trajectories"]), (&10.into(), &4.into()));
+    let action = &found["action"];
+    assert_eq!(action["mean"], serde_json::json!([mean(&|a| a.0), mean(&|a| a.1)]));
+    assert_eq!(
+        (&action["min"], &action["max"]),
+        (&serde_json::json!([0.0, 0.0]), &serde_json::json!([4.0, 3.0]))
+    );
+    let variance = mean(&|a| (a.0 - 1.7).powi(2));
+    assert!((action["std"][0].as_f64().unwrap() - variance.sqrt()).abs() < 1e-12, "{action}");
+    assert_eq!(found["proprio"]["q99"], serde_json::json!([0.0, 0.0]));
+
+    // Another name and style; a split and a condition select episodes.
+    let ran = dir.run(&[
+        "stats",
+        "--steps=steps",
+        "--features",
+        "proprio=action",
+        "--json",
+        "--style",
+        "octo",
+        "robot[train[:2]]",
+    ]);
+    let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(found["proprio"]["max"], serde_json::json!([1.0, 2.0]));
+    assert!(
+        found["proprio"]["p99"].is_array() && found["action"].is_null() && found["num_transitions"] == 4,
+        "{found}"
+    );
+    let all = dir.run(&["stats", "--steps", "--where", "episode_metadata/file_path == \"a.h5\"", "robot"]);
+    assert_eq!(all.out.lines().next(), Some("4 episodes, 10 steps"));
+    // `mode` is a label, and `is_first` a boolean.
+    assert!(all.out.contains("\naction\n  dim") && !all.out.contains("mode"), "{}", all.out);
+    assert_eq!(
+        all.out.lines().last().map(|line| line.split_whitespace().collect::<Vec<_>>()),
+        Some(vec!["1", "1.00000", "1.00000", "0", "0", "2.91000", "3.00000"])
+    );
+
+    for (args, expected) in [
+        (&["stats", "--steps", "--by", "mode", "robot"][..], "--by"),
+        (&["stats", "--json", "--style", "octo", "robot"], "--steps"),
+        (&["stats", "--steps", "--features", "actoin", "robot"], "actoin"),
+    ] {
+        let ran = dir.run(args);
+        assert!(ran.code == 2 && ran.err.contains(expected), "{args:?}: {} {}", ran.code, ran.err);
+    }
+}

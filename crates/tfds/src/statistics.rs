@@ -2,6 +2,7 @@
 
 use crate::episodes::Episodes;
 use crate::error::{Result, TfdsErrorKind};
+use crate::feature::{LeafClass, LeafFeature};
 use crate::windows::{Offsets, WindowOptions};
 use serde_json::{Map, Value, json};
 use std::ops::{ControlFlow, Range};
@@ -79,6 +80,20 @@ fn refused(reason: String) -> crate::TfdsError {
 }
 
 impl Episodes {
+    /// Returns the paths of the features of a step that are numbers of a known shape: `Tensor` and `Scalar`, but not booleans.
+    pub fn numbers(&self) -> Vec<String> {
+        let features = self.step_features();
+        let is_numbers = |leaf: &LeafFeature| {
+            matches!(leaf.class, LeafClass::Tensor | LeafClass::Scalar)
+                && !matches!(leaf.dtype, TensorDType::String | TensorDType::Bool)
+                && leaf.shape.iter().all(Option::is_some)
+        };
+        // A feature below another sequence has several values in a step.
+        let one = |path: &str| self.parts().leaf(path).is_some_and(|leaf| leaf.inner.is_empty());
+        let leaves = features.root.leaves().into_iter();
+        leaves.filter(|(path, leaf)| is_numbers(leaf) && one(path)).map(|(path, _)| path).collect()
+    }
+
     /// Returns statistics of values of steps. Reads only their lists, several times: for the moments and for each digit of the quantiles.
     ///
     /// They are exact, in double precision, in memory that does not grow with the number of steps.

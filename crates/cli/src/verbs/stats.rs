@@ -1,5 +1,7 @@
 //! `tfseek stats`: statistics of records and features, in one pass.
 
+mod steps;
+
 use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, ThreadsArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
@@ -26,7 +28,8 @@ pub(crate) struct StatsArgs {
     /// Only records that meet this condition, for example 'label in 3, 5..9'; docs/filters.md has the grammar
     #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, conflicts_with_all = ["sample", "merge"])]
     pub(crate) condition: Option<Filter>,
-    /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
+    /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable). With --steps: features of a step,
+    /// and `NAME=FEATURE` gives one another name: `action,proprio=observation/state`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) features: Vec<String>,
     /// Also print the statistics of each slice: the records with one value of this feature, which has at most 1000 values
@@ -44,6 +47,14 @@ pub(crate) struct StatsArgs {
     /// Print the statistics as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print exact statistics over all steps of episodes, of data sets with a features.json (RLDS): mean, deviation, range and the first and
+    /// last percentile of each dimension. FEATURE names the feature with the steps, if there are several
+    #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        conflicts_with_all = ["sample", "seed", "by", "memory", "save", "merge", "tfdv", "force"])]
+    steps: Option<String>,
+    /// The form of --json with --steps, which policies read
+    #[arg(long, value_name = "STYLE", default_value = "openvla", requires_all = ["steps", "json"])]
+    style: steps::JsonStyle,
     /// Save the statistics in a file, for --merge
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
@@ -61,7 +72,17 @@ pub(crate) struct StatsArgs {
     pub(crate) threads: ThreadsArgs,
 }
 
+impl StatsArgs {
+    /// Returns the feature with the steps, if the user named it.
+    fn steps(&self) -> Option<&str> {
+        self.steps.as_deref().filter(|name| !name.is_empty())
+    }
+}
+
 pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    if args.steps.is_some() {
+        return steps::run(args, global, console);
+    }
     let paths = match args.merge {
         true => args.paths.paths.iter().cloned().map(InputFile::from).collect(),
         false => records::resolve(&args.paths, args.payload.read, console)?,

@@ -1,0 +1,133 @@
+//! `tfseek stats --steps`: statistics of numbers over the steps of episodes, as robot policies normalize with.
+
+use super::StatsArgs;
+use crate::args::{AccessArgs, GlobalArgs, IoMode};
+use crate::bytes::Key;
+use crate::console::{BOLD, Console, DIM};
+use crate::exit::{Failure, Outcome};
+use crate::split::failure;
+use crate::text::count;
+use crate::{dataset, features, progress, steps, warnings};
+use clap::ValueEnum;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use tfseek::steps::EpisodeOptions;
+use tfseek_tfds::{Episodes, FoundFeatures, StatisticsOptions, StatisticsStyle, StepStatistics};
+
+/// The form of the JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JsonStyle {
+    /// With `q01` and `q99`, and with zeros as `proprio` if there is none
+    Openvla,
+    /// With `p01` and `p99`
+    Octo,
+}
+
+pub(super) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: args.threads };
+    let records = dataset::open(&args.paths, &access, args.payload.read, global, console)?;
+    let found = features::find(records.shards().map(|shard| shard.path), console);
+    let place = records.shards().next().and_then(|shard| shard.path.parent()).unwrap_or(Path::new(""));
+    let of_records = features::of_episodes(&found, place, args.steps())?;
+    let bar = progress::byte_count(global, "steps");
+    let options =
+        EpisodeOptions { progress: Some(Arc::new(progress::callback(&bar))), ..EpisodeOptions::default() };
+    let episodes = steps::open(&records, &of_records, args.steps(), &options);
+    bar.finish_and_clear();
+    let episodes = episodes?;
+    warnings::print(episodes.steps().warnings(), console);
+    let all = episodes.numbers();
+    let named: Vec<(&str, &str)> = match args.features.is_empty() {
+        true => all.iter().map(|key| (&**key, &**key)).collect(),
+        false => args.features.iter().map(|text| key_and_name(text)).collect(),
+    };
+    if named.is_empty() {
+        return Err(Failure::usage("--steps: no feature of a step has numbers of a known shape"));
+    }
+    let stats = computed(&episodes, &found, &named, args, global)?;
+    match args.json {
+        true => {
+            let style = match args.style {
+                JsonStyle::Openvla => StatisticsStyle::OpenVla,
+                JsonStyle::Octo => StatisticsStyle::Octo,
+            };
+            console.print(format_args!("{}\n", stats.to_json(style, &named)))
+        }
+        false => print(&stats, &named, console),
+    }
+}
+
+/// Parses `FEATURE` or `NAME=FEATURE`.
+fn key_and_name(text: &str) -> (&str, &str) {
+    text.split_once('=').map_or((text, text), |(name, key)| (key, name))
+}
+
+fn computed(
+    episodes: &Episodes,
+    found: &FoundFeatures,
+    named: &[(&str, &str)],
+    args: &StatsArgs,
+    global: &GlobalArgs,
+) -> Outcome<StepStatistics> {
+    let anchors = match &args.condition {
+        None => None,
+        Some(condition) => {
+            let selected = episodes.select(&found.filter(condition)?).map_err(failure)?;
+            let range = |episode: u64| Ok((episode, 0..episodes.steps().length(episode)?));
+            Some(selected.into_iter().map(range).collect::<tfseek::Result<Vec<_>>>()?)
+        }
+    };
+    let bar = progress::step_count(global, "reading");
+    let advance = bar.clone();
+    let options = StatisticsOptions {
+        anchors,
+        threads: args.threads.threads,
+        progress: Some(Arc::new(move |steps| {
+            advance.inc(steps);
+            ControlFlow::Continue(())
+        })),
+        ..StatisticsOptions::default()
+    };
+    let keys: Vec<&str> = named.iter().map(|(key, _)| *key).collect();
+    let stats = episodes.statistics(&keys, &options);
+    bar.finish_and_clear();
+    stats.map_err(failure)
+}
+
+/// Prints a line for each dimension of each feature.
+fn print(stats: &StepStatistics, named: &[(&str, &str)], console: &mut Console) -> Outcome {
+    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let (episodes, steps) = (count(stats.trajectories, "episode"), count(stats.transitions, "step"));
+    console.print(format_args!("{episodes}, {steps}\n"))?;
+    for ((_, found), (_, name)) in stats.keys.iter().zip(named) {
+        console.print(format_args!("\n{bold}{}{bold:#}\n{dim}  dim", Key(name)))?;
+        for label in ["mean", "std", "min", "q01", "q99", "max"] {
+            console.print(format_args!(" {label:>12}"))?;
+        }
+        console.print(format_args!("{dim:#}\n"))?;
+        let columns = [&found.mean, &found.std, &found.min, &found.q01, &found.q99, &found.max];
+        for k in 0..found.mean.len() {
+            console.print(format_args!("{dim}{k:>5}{dim:#}"))?;
+            for column in columns {
+                let value = column.get(k).copied().unwrap_or(f64::NAN);
+                console.print(format_args!(" {:>12}", number(value)))?;
+            }
+            console.print("\n")?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a number with six significant digits.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        0.0 => "0".to_owned(),
+        _ if !(1e-4..1e9).contains(&size) => format!("{value:.5e}"),
+        _ => {
+            let digits = 5 - (size.log10().floor() as i32).clamp(-4, 5);
+            format!("{value:.*}", digits.max(0) as usize)
+        }
+    }
+}
