@@ -36,10 +36,10 @@ pub enum Pad {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PadRow {
-    /// Zeros, or empty strings.
+    /// Zeros, or empty strings. None of divided values.
     #[default]
     Zeros,
-    /// This byte string.
+    /// This byte string, as many times as a step has values; of divided values, as many times as the first step has values.
     String(Box<[u8]>),
     /// The row of the first step.
     First,
@@ -61,8 +61,8 @@ enum WindowValues {
     Rows {
         key: usize,
         offsets: Arc<[i64]>,
-        /// Number of values of a row, 0 if it is not known.
-        width: u32,
+        /// Number of values of a row, if it is known.
+        width: Option<u32>,
         pad: PadRow,
     },
     /// 1 for each of these offsets that is not in the episode.
@@ -127,8 +127,8 @@ impl WindowsBuilder {
             return self.refuse(format!("feature {key:?}: expected offsets, found none"));
         }
         let width = match self.episodes.keys().all().get(number).map(|key| &key.values) {
-            Some(ResolvedValues::Steps { width }) => *width,
-            _ => 0,
+            Some(ResolvedValues::Steps { width }) => Some(*width),
+            _ => None,
         };
         // A string is kept as it is encoded.
         let pad = match pad {
@@ -415,18 +415,21 @@ impl WindowRecords {
 
     /// Returns the steps whose rows a feature of a window is made of. None if all offsets are outside of the episode and have other values.
     fn needed(&self, values: &WindowValues, step: u64, steps: u32) -> impl Iterator<Item = u32> {
-        let (offsets, pad): (&[i64], _) = match values {
-            WindowValues::Rows { offsets, pad, .. } => (offsets, pad),
+        let (offsets, of_first): (&[i64], bool) = match values {
+            WindowValues::Rows { offsets, pad, width, .. } => match pad {
+                PadRow::First | PadRow::ZerosOfFirst => (offsets, true),
+                PadRow::String(_) => (offsets, width.is_none()),
+                PadRow::Zeros => (offsets, false),
+            },
             // Any step has the values of the episode.
-            WindowValues::Episode { .. } => (&[0], &PadRow::Zeros),
-            WindowValues::Flags { .. } | WindowValues::Number { .. } => (&[], &PadRow::Zeros),
+            WindowValues::Episode { .. } => (&[0], false),
+            WindowValues::Flags { .. } | WindowValues::Number { .. } => (&[], false),
         };
         offsets.iter().filter_map(move |offset| {
             let (at, outside) = clipped(step, *offset, steps);
-            match (outside && self.pad == Pad::Zero, pad) {
-                (false, _) => Some(at),
-                (true, PadRow::First | PadRow::ZerosOfFirst) => Some(0),
-                (true, _) => None,
+            match outside && self.pad == Pad::Zero {
+                false => Some(at),
+                true => of_first.then_some(0),
             }
         })
     }
@@ -514,8 +517,13 @@ impl WindowRecords {
                             (true, PadRow::ZerosOfFirst) => {
                                 ListPart::Zeros(zeros_like(feature.kind, of_first()?))
                             }
-                            (true, PadRow::String(one)) => ListPart::Repeated(one, *width as usize),
-                            (true, PadRow::Zeros) => ListPart::Zeros(zero_bytes(feature.kind, *width)),
+                            (true, PadRow::String(one)) => match width {
+                                Some(width) => ListPart::Repeated(one, *width as usize),
+                                None => ListPart::Repeated(one, count_strings(of_first()?)),
+                            },
+                            (true, PadRow::Zeros) => {
+                                ListPart::Zeros(zero_bytes(feature.kind, width.unwrap_or_default()))
+                            }
                         };
                         len = len.saturating_add(match part {
                             ListPart::Bytes(bytes) => bytes.len(),

@@ -268,7 +268,12 @@ impl WindowSpec {
                 },
                 WindowPart::Rows { key, offsets, pad } => {
                     let of = keys.iter().find(|known| *known.name == **key).unwrap();
-                    let own_zeros = matches!(pad, PadRow::Zeros | PadRow::String(_));
+                    let divided =
+                        matches!(of.values, EpisodeValues::Divided { .. }) && of.kind == DType::Bytes;
+                    let own_zeros = match pad {
+                        PadRow::String(_) => !divided,
+                        pad => *pad == PadRow::Zeros,
+                    };
                     let rows = match &episode.rows[key] {
                         Ok(None) => continue,
                         Ok(Some(rows)) => rows.clone(),
@@ -313,7 +318,10 @@ fn padding(key: &EpisodeKey, pad: &PadRow, first: &List) -> List {
     match pad {
         PadRow::First => first.clone(),
         PadRow::ZerosOfFirst => List::zeros(key.kind, first.len()),
-        PadRow::String(value) if key.kind == DType::Bytes => List::Strings(vec![value.to_vec(); width]),
+        PadRow::String(value) if key.kind == DType::Bytes => {
+            let divided = matches!(key.values, EpisodeValues::Divided { .. });
+            List::Strings(vec![value.to_vec(); if divided { first.len() } else { width }])
+        }
         _ => List::zeros(key.kind, width),
     }
 }

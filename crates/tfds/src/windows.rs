@@ -270,8 +270,14 @@ fn of_steps(
         let name = renamed(&column.name, &leaf.path, options.name(key));
         let to = StoredNames::new(&name, levels);
         let pad = match options.pad {
-            Pad::Zero if column.levels > 1 => PadRow::ZerosOfFirst,
-            Pad::Zero => zero_row(leaf, key, column, options)?,
+            // Lists have as many items as those of the first step.
+            Pad::Zero if column.levels > 1 && matches!(leaf.item, Item::Shaped { .. }) => {
+                PadRow::ZerosOfFirst
+            }
+            Pad::Zero => match zero_row(leaf, key, column, options)? {
+                PadRow::Zeros if column.levels > 1 => PadRow::ZerosOfFirst,
+                row => row,
+            },
             _ => PadRow::Zeros,
         };
         builder = builder.rows(&column.values(), &to.values(), offsets, pad);

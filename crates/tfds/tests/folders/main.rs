@@ -4,3 +4,4 @@ mod cases;
 mod made;
 mod opening;
 mod selecting;
+mod windows;
