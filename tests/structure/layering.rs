@@ -186,7 +186,7 @@ const WORKSPACE: [(&str, &[&str]); 10] = [
     ("crates/remote/src", &["tfseek"]),
     ("crates/tfds/src", &["tfseek", "tfseek_image"]),
     ("crates/arrow/src", &["tfseek", "tfseek_tfds"]),
-    ("crates/tools/src", &["tfseek", "tfseek_tfds"]),
+    ("crates/tools/src", &["tfseek", "tfseek_image", "tfseek_tfds"]),
     ("crates/view/src", &["tfseek", "tfseek_tfds", "tfseek_tools"]),
     ("crates/convert/src", &["tfseek", "tfseek_arrow", "tfseek_tfds", "tfseek_tools"]),
     (

@@ -391,3 +391,123 @@ fn statistics_over_steps_are_exact() {
         assert!(ran.code == 2 && ran.err.contains(expected), "{args:?}: {} {}", ran.code, ran.err);
     }
 }
+
+/// Returns the data set `robot` with one fault of each kind, in two shards.
+fn faulty() -> Folder {
+    let made = |number, change: &dyn Fn(&mut robot::Episode)| {
+        let mut episode = robot::Episode::new(number, 3);
+        change(&mut episode);
+        episode.encode()
+    };
+    let mut damaged = robot::SQUARE.to_vec();
+    // The pixels, and not the header.
+    damaged[45] ^= 0xff;
+    let first = [
+        made(0, &|_| ()),
+        made(1, &|episode| drop(episode.last.pop())),
+        made(2, &|episode| episode.first[1] = 1),
+        made(3, &|episode| episode.last[2] = 0),
+        made(4, &|episode| episode.actions[5] = f32::NAN),
+    ];
+    let second = [
+        made(5, &|episode| episode.actions.fill(0.5)),
+        made(6, &|episode| episode.images[1] = b"no picture".to_vec()),
+        made(7, &|episode| episode.images[0] = damaged.clone()),
+        made(8, &|episode| episode.images[2] = robot::WIDE.to_vec()),
+        robot::Episode::new(9, 1).encode(),
+        robot::Episode::new(10, 0).encode(),
+    ];
+    let dir = Folder::new();
+    dir.robot(&[&first, &second]);
+    dir
+}
+
+#[test]
+fn verify_names_each_fault_of_episodes_once() {
+    let dir = faulty();
+    // Shard, record, texts, whether it is a note, whether only --decode finds it.
+    let faults: [(usize, u64, &[&str], bool, bool); 8] = [
+        (0, 1, &["\"steps/is_last\"", "3 of \"steps/action\" and 2 of"], false, false),
+        (0, 2, &["\"steps/is_first\": step 1: expected 0, found 1"], false, false),
+        (0, 3, &["\"steps/is_last\": step 2: expected 1, found 0"], true, false),
+        (0, 4, &["\"steps/action\": step 2: expected numbers, found NaN as value 1"], true, false),
+        (1, 0, &["\"steps/action\": all 3 steps have the same action"], true, false),
+        (1, 1, &["\"steps/image\": step 1: expected a JPEG, PNG, BMP or GIF picture"], false, false),
+        (1, 2, &["\"steps/image\": step 0: "], false, true),
+        (1, 3, &["\"steps/image\": step 2: ", "(2, 2, 3)", "(2, 3, 3)"], false, false),
+    ];
+    for (args, decodes) in
+        [(&["robot"][..], false), (&["robot", "--decode", "-j", "2"], true), (&["robot[train]"], false)]
+    {
+        let ran = dir.run(&[&["verify"], args].concat());
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        let expected: Vec<_> = faults.iter().filter(|fault| decodes || !fault.4).collect();
+        let lines: Vec<_> = ran.err.lines().collect();
+        assert_eq!(lines.len(), expected.len(), "{args:?}: {}", ran.err);
+        for (line, (shard, record, texts, is_note, _)) in lines.iter().zip(&expected) {
+            let begin = if *is_note { "tfseek: note: " } else { "tfseek: " };
+            let begin = format!("{begin}{}: record {record} at byte ", SHARDS[*shard]);
+            assert!(line.starts_with(&begin), "{line} does not begin with {begin}");
+            for text in *texts {
+                assert!(line.contains(text), "no {text:?} in {line}");
+            }
+        }
+        let n = expected.iter().filter(|fault| !fault.3).count();
+        let steps = 8 * 3 + 1;
+        assert!(
+            ran.out.contains("0 of 2 files sound")
+                && ran.out.contains(&format!("\n{steps} steps of episodes: {n} faults, 3 notes\n")),
+            "{}",
+            ran.out
+        );
+    }
+
+    let ran = dir.run(&["verify", "--json", "robot"]);
+    let lines: Vec<serde_json::Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (&lines[0]["ok"], &lines[0]["record"], &lines[0]["steps"]),
+        (&false.into(), &1.into(), &12.into()),
+        "{}",
+        ran.out
+    );
+    let kinds = |line: &serde_json::Value| {
+        line["faults"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|fault| fault["kind"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&lines[0]), ["steps", "flag", "missing_flag", "not_a_number"]);
+    assert_eq!(kinds(&lines[1]), ["constant_action", "picture", "picture_size"]);
+    let last = &lines[1]["faults"][2];
+    assert_eq!((&last["record"], &last["step"], &last["note"]), (&3.into(), &2.into(), &false.into()));
+    assert_eq!(last["feature"], "steps/image");
+}
+
+#[test]
+fn verify_accepts_notes_and_counts_what_it_does_not_name() {
+    let dir = Folder::new();
+    let mut many = robot::Episode::new(0, 40);
+    many.actions.fill(f32::NAN);
+    let mut few = robot::Episode::new(1, 2);
+    few.actions[2] = f32::NAN;
+    dir.robot(&[&[many.encode()], &[few.encode()]]);
+    let ran = dir.run(&["verify", "robot"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.err.matches("found NaN as value 0").count(), 10, "{}", ran.err);
+    let more = "\ntfseek: feature \"steps/action\": 31 more of the kind not_a_number\n";
+    assert!(ran.err.ends_with(more), "{}", ran.err);
+    assert!(
+        ran.out.contains("2 of 2 files sound")
+            && ran.out.contains("42 steps of episodes: 0 faults, 42 notes"),
+        "{}",
+        ran.out
+    );
+    let quiet = dir.run(&["verify", "-q", "robot"]);
+    assert_eq!((quiet.code, quiet.err.as_str()), (0, ""));
+    // Files without a features.json are no episodes.
+    fs::remove_file(dir.path("robot/features.json")).unwrap();
+    assert!(!dir.run(&["verify", "robot"]).out.contains("steps of episodes"));
+}

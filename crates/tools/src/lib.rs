@@ -1,6 +1,7 @@
 //! The functions of the `tfseek` command, for other programs.
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] those of many files.
+//! * [`EpisodeChecks`] finds faults in the steps of episodes that checksums do not tell.
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes batches to a NumPy archive.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
@@ -55,6 +56,7 @@ pub use error::{
 };
 pub use forms::{Content, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
-    KindedStream, Verification, VerifyOptions, damage, decodable, guess_kind, in_order, sample, units, verify,
+    EpisodeChecker, EpisodeChecks, EpisodeFault, EpisodeFaultKind, EpisodeFaults, KindedStream, Verification,
+    VerifyOptions, damage, decodable, guess_kind, in_order, sample, units, verify, verify_episodes,
 };
 pub use write::{WriteProgress, fetch, outputs, reshard, salvage, set, unpack};

@@ -1,34 +1,40 @@
-//! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged ranges.
+//! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged ranges. The episodes of a data set with steps
+//! are checked, too.
 
 use crate::args::{GlobalArgs, InspectArgs, PathsArgs, PayloadKind, ThreadsArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, RecordNumbers, STDIN};
-use crate::split::InputFile;
+use crate::split::{self, InputFile};
 use crate::store;
 use crate::text::count;
 use crate::tfds::{self, Splits};
-use crate::{progress, verbs::salvage, warnings};
+use crate::{features, progress, verbs::salvage, warnings};
 use clap::Args;
 use indicatif::ProgressBar;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tfseek::Error;
 use tfseek_tfds::FileSplit;
-use tfseek_tools::{Verification, VerifyOptions, in_order};
+use tfseek_tools::{EpisodeChecks, EpisodeFaultKind, EpisodeFaults, Verification, VerifyOptions, in_order};
+
+/// Number of faults of a kind and a feature of episodes that are named. Others are counted.
+const MAX_NAMED: u64 = 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
-    /// Also decode the payloads, as the message type of --kind
+    /// Also decode the payloads, as the message type of --kind, and the pictures of episodes
     #[arg(long)]
     pub(crate) decode: bool,
     #[command(flatten)]
     pub(crate) inspect: InspectArgs,
     /// Print one JSON object per file; `index` and `record` are the numbers of the faulty record, over all files and in the
-    /// file, and `gaps` are the damaged ranges
+    /// file, `gaps` are the damaged ranges, and `faults` those of episodes
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -39,6 +45,10 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     let mut splits = Splits::new(&args.paths, console);
     let paths = records::resolve(&args.paths, args.inspect.payload().read, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
+    let features = features::find(paths.iter().map(InputFile::path), console);
+    let checks = features.features.as_ref().map(|features| EpisodeChecks::new(features, args.decode));
+    let checks = checks.transpose().map_err(split::failure)?.flatten().map(Arc::new);
+    let mut episodes = EpisodeReport::default();
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
     let mut numbers = RecordNumbers::new(args.inspect.payload().read);
     let done = |path: &InputFile, found: Verification| {
@@ -51,12 +61,13 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
         bar.suspend(|| {
             // A part of a shard has other numbers of records.
             let split = path.part().is_none().then(|| splits.add(path, counted, console)).flatten();
-            report(path, found, before, split.as_ref(), args, console)
+            report(path, found, before, split.as_ref(), &mut episodes, args, console)
         })
     };
-    let outcome = verify(&paths, args, &bar, done);
+    let outcome = verify(&paths, args, checks.as_ref(), &bar, done);
     bar.finish_and_clear();
     outcome?;
+    episodes.print_more(console);
     splits.missing().into_iter().for_each(|text| console.report(&Failure::Message(DATA, text)));
     if args.json {
         return Ok(());
@@ -65,6 +76,10 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     let result = if args.decode { "sound, decoded" } else { "sound" };
     let (files, records) = (count(paths.len() as u64, "file"), count(records, "record"));
     console.print(format_args!("{sound} of {files} {result}: {records}, {size} of payload\n"))?;
+    if checks.is_some() {
+        let (steps, faults) = (count(episodes.steps, "step"), count(episodes.faults, "fault"));
+        console.print(format_args!("{steps} of episodes: {faults}, {}\n", count(episodes.notes, "note")))?;
+    }
     splits.print_agreement(console)
 }
 
@@ -72,6 +87,7 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
 fn verify(
     paths: &[InputFile],
     args: &VerifyArgs,
+    checks: Option<&Arc<EpisodeChecks>>,
     bar: &ProgressBar,
     mut done: impl FnMut(&InputFile, Verification) -> Outcome,
 ) -> Outcome {
@@ -84,7 +100,13 @@ fn verify(
     if paths.iter().any(is_stream) {
         let each = |path: &InputFile| -> Outcome<_> {
             Ok(match records::stream(path, limit.into()) {
-                Ok(stream) => tfseek_tools::verify(records::kinded(stream, kind), |_| ()),
+                Ok(stream) => {
+                    let stream = records::kinded(stream, kind);
+                    match checks {
+                        Some(checks) => tfseek_tools::verify_episodes(stream, checks, |_| ()),
+                        None => tfseek_tools::verify(stream, |_| ()),
+                    }
+                }
                 Err(e) => e.into(),
             })
         };
@@ -97,6 +119,7 @@ fn verify(
     options.kind = kind.specified();
     options.stream = limit.stream();
     options.max_record = limit.max_record();
+    options.episodes = checks.cloned();
     let files: Vec<PathBuf> = paths.iter().map(|path| path.path().to_path_buf()).collect();
     options.run(&files, progress::callback(bar), |path, found| done(&path.to_path_buf().into(), found))
 }
@@ -107,12 +130,15 @@ fn report(
     found: Verification,
     before: Option<u64>,
     split: Option<&FileSplit>,
+    episodes: &mut EpisodeReport,
     args: &VerifyArgs,
     console: &mut Console,
 ) -> Outcome {
     let difference = split.and_then(|split| split.difference.clone());
     if args.json {
-        let error = found.damage.as_ref().or(found.first_malformed.as_ref());
+        let faults = found.episodes.iter().flat_map(|episodes| &episodes.faults);
+        let fault = faults.filter(|fault| !fault.kind.is_note()).map(|fault| &fault.error).next();
+        let error = found.damage.as_ref().or(found.first_malformed.as_ref()).or(fault);
         let location = error.map(Error::location);
         let record = location.and_then(|location| location.record);
         let line = json!({
@@ -130,6 +156,9 @@ fn report(
             "record": record,
             "offset": location.and_then(|location| location.offset),
             "gaps": salvage::gaps(&found.gaps),
+            // Null for files that are no episodes.
+            "steps": found.episodes.as_ref().map(|episodes| episodes.steps),
+            "faults": found.episodes.as_ref().map(faults_json),
         });
         console.print(format_args!("{line}\n"))?;
     }
@@ -144,9 +173,75 @@ fn report(
             console.note(format_args!("{}: {more} more {text} not decode", name.display()));
         }
     }
+    if let Some(found) = found.episodes {
+        episodes.add(found, console);
+    }
     warnings::print(&found.warnings, console);
     if let Some(e) = found.damage {
         console.report(&Failure::Error(e));
     }
     if args.json { Ok(()) } else { salvage::print(path, &found.gaps, console) }
+}
+
+/// The faults of episodes in all files: their numbers, those of each kind and feature that were named, and those that were not.
+#[derive(Default)]
+struct EpisodeReport {
+    steps: u64,
+    faults: u64,
+    notes: u64,
+    named: BTreeMap<(EpisodeFaultKind, String), u64>,
+    more: BTreeMap<(EpisodeFaultKind, String), u64>,
+}
+
+impl EpisodeReport {
+    /// Adds those of a file, and names the first ones of each kind and feature.
+    fn add(&mut self, found: EpisodeFaults, console: &mut Console) {
+        self.steps += found.steps;
+        self.notes += found.count(true);
+        self.faults += found.count(false);
+        for (group, count) in found.counts {
+            *self.more.entry(group).or_default() += count;
+        }
+        for fault in found.faults {
+            let key = fault.error.location().feature.as_deref().unwrap_or_default().to_owned();
+            let named = self.named.entry((fault.kind, key)).or_default();
+            if *named == MAX_NAMED {
+                continue;
+            }
+            *named += 1;
+            if fault.kind.is_note() {
+                console.note(format_args!("tfseek: note: {}", fault.error));
+            } else {
+                console.report(&Failure::Error(fault.error));
+            }
+        }
+    }
+
+    /// Prints how many faults were not named.
+    fn print_more(&self, console: &mut Console) {
+        for ((kind, key), count) in &self.more {
+            let named = self.named.get(&(*kind, key.clone())).copied().unwrap_or_default();
+            let more = count.saturating_sub(named);
+            if more > 0 {
+                console
+                    .note(format_args!("tfseek: feature {key:?}: {more} more of the kind {}", kind.name()));
+            }
+        }
+    }
+}
+
+/// Returns the faults of episodes as JSON.
+fn faults_json(found: &EpisodeFaults) -> Value {
+    let faults = found.faults.iter().map(|fault| {
+        let location = fault.error.location();
+        json!({
+            "kind": fault.kind.name(),
+            "note": fault.kind.is_note(),
+            "record": location.record,
+            "step": fault.step,
+            "feature": location.feature,
+            "message": fault.error.to_string(),
+        })
+    });
+    faults.collect()
 }

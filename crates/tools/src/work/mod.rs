@@ -2,6 +2,7 @@
 
 pub mod damage;
 mod decodable;
+mod episodes;
 pub(crate) mod fold;
 mod numbered;
 pub mod sample;
@@ -11,8 +12,9 @@ pub mod units;
 mod verify;
 
 pub use decodable::decodable;
+pub use episodes::{EpisodeChecker, EpisodeChecks, EpisodeFault, EpisodeFaultKind, EpisodeFaults};
 pub(crate) use numbered::NumberedRecords;
 pub use numbered::guess_kind;
 pub use stream::KindedStream;
 pub use threads::in_order;
-pub use verify::{Verification, VerifyOptions, verify};
+pub use verify::{Verification, VerifyOptions, verify, verify_episodes};

@@ -1,6 +1,7 @@
 //! Verification of streams and files.
 
 use super::damage::{Gap, MAX_RECORD, is_damage, scan};
+use super::episodes::{EpisodeChecks, EpisodeFaults};
 use super::stream::KindedStream;
 use super::threads::in_order;
 use std::fs::File;
@@ -31,12 +32,15 @@ pub struct Verification {
     pub damage: Option<Error>,
     /// The damaged ranges of a file.
     pub gaps: Vec<Gap>,
+    /// The faults of its episodes, if they were checked. Those after damage are not.
+    pub episodes: Option<EpisodeFaults>,
 }
 
 impl Verification {
-    /// Returns true if the stream was read to its end and all records decode.
+    /// Returns true if the stream was read to its end, all records decode, and episodes have no faults but notes.
     pub fn is_sound(&self) -> bool {
-        self.damage.is_none() && self.malformed == 0
+        let faults = self.episodes.as_ref().map_or(0, |episodes| episodes.count(false));
+        self.damage.is_none() && self.malformed == 0 && faults == 0
     }
 
     /// If the file that was verified is damaged, counts the sound records after the damage too, and finds the damaged ranges.
@@ -69,6 +73,8 @@ pub struct VerifyOptions {
     pub kind: Option<MessageKind>,
     /// Options of the streams.
     pub stream: StreamOptions,
+    /// Checks of episodes. Default: none.
+    pub episodes: Option<Arc<EpisodeChecks>>,
     /// Maximum payload length of the records after damage. Default: [`MAX_RECORD`].
     pub max_record: u64,
 }
@@ -76,7 +82,13 @@ pub struct VerifyOptions {
 impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
         let stream = StreamOptions::default();
-        VerifyOptions { threads: None, kind: Some(MessageKind::Other), stream, max_record: MAX_RECORD }
+        VerifyOptions {
+            threads: None,
+            kind: Some(MessageKind::Other),
+            stream,
+            episodes: None,
+            max_record: MAX_RECORD,
+        }
     }
 }
 
@@ -147,18 +159,22 @@ impl VerifyOptions {
     ) -> Result<Verification> {
         let Ok(file) = File::open(path) else {
             // The stream's error is that of a path that cannot be opened.
-            return Ok(verify(self.kinded(self.stream.open(path)?), |_| ()));
+            return Ok(self.verified(self.stream.open(path)?));
         };
         // A pipe cannot be read again.
         let again = match file.metadata() {
             Ok(found) if found.is_file() => file.try_clone().ok(),
             _ => None,
         };
-        let mut found = verify(self.kinded(self.stream.read_file(file, path, progress)?), |_| ());
+        let mut found = self.verified(self.stream.read_file(file, path, progress)?);
         if let Some(file) = again {
             found.count_after_damage(&file, path, self.max_record);
         }
         Ok(found)
+    }
+
+    fn verified(&self, stream: Stream) -> Verification {
+        verify_with(self.kinded(stream), self.episodes.as_deref(), |_| ())
     }
 
     fn kinded(&self, stream: Stream) -> KindedStream {
@@ -173,9 +189,27 @@ impl VerifyOptions {
 /// [`MessageKind::Other`] nothing is decoded.
 ///
 /// `progress` is called after each record with the number of bytes of the record stream that were read.
-pub fn verify(mut stream: KindedStream, mut progress: impl FnMut(u64)) -> Verification {
+pub fn verify(stream: KindedStream, progress: impl FnMut(u64)) -> Verification {
+    verify_with(stream, None, progress)
+}
+
+/// Verifies a stream as [`verify`] does, and checks the episodes that its records are.
+pub fn verify_episodes(
+    stream: KindedStream,
+    checks: &EpisodeChecks,
+    progress: impl FnMut(u64),
+) -> Verification {
+    verify_with(stream, Some(checks), progress)
+}
+
+fn verify_with(
+    mut stream: KindedStream,
+    checks: Option<&EpisodeChecks>,
+    mut progress: impl FnMut(u64),
+) -> Verification {
     let mut found = Verification::default();
     let kind = stream.kind();
+    let mut episodes = checks.map(EpisodeChecks::begin);
     loop {
         match stream.next() {
             Ok(Some(record)) => {
@@ -186,22 +220,28 @@ pub fn verify(mut stream: KindedStream, mut progress: impl FnMut(u64)) -> Verifi
                     MessageKind::SequenceExample => record.sequence_example().validate(),
                     MessageKind::Other => Ok(()),
                 };
-                if let Err(e) = decoded {
-                    found.malformed += 1;
-                    found.first_malformed.get_or_insert(e);
+                match (decoded, &mut episodes) {
+                    (Err(e), _) => {
+                        found.malformed += 1;
+                        found.first_malformed.get_or_insert(e);
+                    }
+                    (Ok(()), Some(episodes)) => episodes.check(record),
+                    (Ok(()), None) => {}
                 }
             }
             Ok(None) => {
                 found.warnings = stream.stream().warnings().to_vec();
-                return found;
+                break;
             }
             Err(e) => {
                 found.damage = Some(e);
-                return found;
+                break;
             }
         }
         progress(stream.stream().offset());
     }
+    found.episodes = episodes.map(|episodes| episodes.finish());
+    found
 }
 
 #[cfg(test)]
