@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from object_server import ObjectServer
-from prepared import write_mnist
+from prepared import write_bridge, write_mnist
 
 import tfseek
 
@@ -281,6 +281,29 @@ def test_a_prepared_data_set_has_no_secrets(server: ObjectServer, mnist: pathlib
     with pytest.raises(tfseek.NotFoundError, match="s3://bucket/none: no such folder") as none:
         tfseek.tfds.open("s3://bucket/none", storage_options=storage)
     no_secret(local.value, query.value, missing.value, none.value)
+
+
+@needs_remote
+def test_episodes_are_those_of_folders(server: ObjectServer, tmp_path: pathlib.Path) -> None:
+    write_bridge(tmp_path / "bridge")
+    for path in tmp_path.rglob("bridge/*/*.*"):
+        server.objects[f"bucket/{path.relative_to(tmp_path).as_posix()}"] = path.read_bytes()
+    url = "s3://bucket/bridge/1.0.0"
+    files = tfseek.rlds.open(tmp_path / "bridge" / "1.0.0", split="train")
+    robot = tfseek.rlds.open(url, split="train", storage_options=options(server))
+    assert robot.lengths.tolist() == files.lengths.tolist() and repr(robot) == repr(files)
+    # A step is one request, and its record was not read.
+    server.requests.clear()
+    for number in (0, 77, 139):
+        step, local = robot.steps[number], files.steps[number]
+        assert robot.locate(number) == files.locate(number)
+        assert np.array_equal(step["action"], local["action"]) and step["language_instruction"] == local["language_instruction"]
+        assert np.array_equal(step["observation"]["image_0"], local["observation"]["image_0"])
+    assert len(server.requests) <= 6, server.requests
+    assert robot.episodes[3]["episode_metadata"]["file_path"] == files.episodes[3]["episode_metadata"]["file_path"]
+    windows = [each.windows({"action": range(4), "observation/state": [-1, 0]}) for each in (robot, files)]
+    batches = [[batch["action"].tobytes() for batch in tfseek.Loader(each, batch_size=8, shuffle=True, seed=2)] for each in windows]
+    assert batches[0] == batches[1] and len(batches[0]) == 18
 
 
 def label_of(ds: tfseek.Dataset[Any], number: int) -> Any:
