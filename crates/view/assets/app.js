@@ -25,14 +25,16 @@ const VIEWS = {
   grid: { label: "Grid", load: () => import("./grid.js") },
   table: { label: "Table", load: () => import("./table.js") },
   record: { label: "Record", load: () => import("./record.js") },
+  episode: { label: "Episode", load: () => import("./episode.js") },
   data: { label: "Data set", load: () => import("./dataset.js") },
   compare: { label: "Compare", load: () => import("./compare.js") },
   step: { label: "Training step", load: () => import("./step.js") },
 };
 const KEYS = [
-  ["j k", "next and previous record"], ["h l", "value or frame"], ["arrows", "move in grid and table"], ["Enter", "open the record; in the table, show the records with this value"],
+  ["j k", "next and previous record"], ["h l", "value, frame or step"], ["arrows", "move in grid and table, and over steps"], ["Home End", "first and last step of an episode"], ["Enter", "open the record; in the table, show the records with this value"],
   ["/", "condition"], ["g", "go to a record"], ["r", "random sample"], ["b", "boxes on or off"], ["t", "table or grid"], ["?", "this help"], ["Escape", "close, or back to the grid"],
 ];
+const LISTED = ["grid", "table", "record", "episode"]; // views of a list of records
 const SAMPLE = 60;
 
 const page = { head: document.getElementById("bar"), main: document.getElementById("main"), live: document.getElementById("live") };
@@ -145,7 +147,7 @@ async function open(set) {
     },
   }, place);
   place.addEventListener("input", () => place.setCustomValidity(""));
-  const links = Object.entries(VIEWS).filter(([name]) => name !== "record" && (name !== "compare" || dataset.against)).map(([name, { label }]) =>
+  const links = Object.entries(VIEWS).filter(([name]) => name !== "record" && (name !== "episode" || dataset.episodes !== null) && (name !== "compare" || dataset.against)).map(([name, { label }]) =>
     h("a", { class: "view-link", "data-test": `view-${name}`, "data-view": name, href: "#" }, label));
   const warnings = [...(dataset.damage?.ranges ? [`${count(dataset.damage.ranges, "damaged range")} (${size(dataset.damage.bytes)}) left out: see Data set.`] : []), ...(dataset.warnings ?? [])];
   replace(page.head,
@@ -177,13 +179,14 @@ async function open(set) {
     place.value = "";
     place.blur();
     const at = current.list.position(id);
-    if (viewName() === "record" || at < 0 || !["grid", "table"].includes(viewName())) address.go({ view: "record", id, tab: null });
+    if (viewName() === "episode") address.go({ id, step: null });
+    else if (viewName() === "record" || at < 0 || !["grid", "table"].includes(viewName())) address.go({ view: "record", id, tab: null });
     else address.go({ at: at || null, sel: null });
   }
 
   // The list of the state: matches, a sample, or all records.
   const drawn = (state) => Math.max(1, Math.min(10_000, Math.floor(Number(state.n)) || SAMPLE));
-  const keyOf = (state) => JSON.stringify(["grid", "table", "record"].includes(viewName()) ? [state.where, state.where ? null : state.seed, drawn(state)] : null);
+  const keyOf = (state) => JSON.stringify(LISTED.includes(viewName()) ? [state.where, state.where ? null : state.seed, drawn(state)] : null);
 
   async function lists(state) {
     const key = keyOf(state);
@@ -210,7 +213,10 @@ async function open(set) {
     for (const link of links) {
       // The seed of a training step is not that of a sample.
       const other = (viewName() === "step") !== (link.dataset.view === "step");
-      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null, ...(other && { seed: null }) });
+      // Neither is its number that of a step of an episode.
+      const episodes = link.dataset.view === "episode" || viewName() === "episode";
+      const id = link.dataset.view === "episode" ? state.id : null;
+      link.href = address.href({ view: link.dataset.view, id, tab: null, value: null, ...(other && { seed: null }), ...(episodes && { step: null, key: null, offsets: null }) });
       if (link.dataset.view === viewName()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
@@ -218,8 +224,8 @@ async function open(set) {
       text: `${count(current.sample.n, "record")} drawn at random, seed ${current.sample.seed}`,
       command: context.command("sample", `-n ${current.sample.n} --seed ${shellWord(current.sample.seed)}`),
     });
-    page.head.classList.toggle("no-list", !["grid", "table", "record"].includes(viewName()));
-    document.title = `${viewName() === "record" ? `${number(Number(state.id ?? 0))} · ` : ""}${short(dataset.name)} – tfseek`;
+    page.head.classList.toggle("no-list", !LISTED.includes(viewName()));
+    document.title = `${["record", "episode"].includes(viewName()) ? `${number(Number(state.id ?? 0))} · ` : ""}${short(dataset.name)} – tfseek`;
   }
 
   return {
@@ -232,7 +238,7 @@ async function open(set) {
         place.select();
       },
       t: () => address.go({ view: viewName() === "table" ? null : "table", id: null }),
-      Escape: () => viewName() !== "grid" && address.go({ view: null, id: null, tab: null, value: null }),
+      Escape: () => viewName() !== "grid" && address.go({ view: null, id: null, tab: null, value: null, ...(viewName() === "episode" && { step: null, key: null, offsets: null }) }),
     },
   };
 }
@@ -242,7 +248,7 @@ function setSwitch(dataset, set) {
   return h("select", {
     "aria-label": "Data set on show", "data-test": "set",
     // Roles, columns and positions are of one set.
-    onchange: (event) => address.go({ set: event.target.value === "1" ? "1" : null, at: null, sel: null, id: null, roles: null, cols: null, view: viewName() === "record" ? null : viewName() }),
+    onchange: (event) => address.go({ set: event.target.value === "1" ? "1" : null, at: null, sel: null, id: null, roles: null, cols: null, ...(viewName() === "episode" && { step: null, key: null, offsets: null }), view: ["record", "episode"].includes(viewName()) ? null : viewName() }),
   }, names.map((name, i) => h("option", { value: i, selected: String(i) === set }, short(name))));
 }
 

@@ -81,6 +81,14 @@ export function search(where, { set }) {
   return found;
 }
 
+/** The record before (`by` -1) or after (1) record `id` in a list: a match, an entry of the sample, or simply the next number. */
+export function neighbour(list, id, by) {
+  const at = list.position(id);
+  if (at < 0) return undefined;
+  const to = by > 0 && list.at(at) !== id ? at : at + by;
+  return to >= 0 && to < list.length ? list.at(to) : undefined;
+}
+
 /** The condition that a feature has this value, or null if the grammar has none for it. `n`: values in the list. */
 export function condition(name, kind, value, n) {
   const subject = n > 1 ? `any(${quoteName(name)})` : quoteName(name);

@@ -2,7 +2,7 @@
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
 import { button, bytesText, count, float, h, kindOf, named, number, replace, size, valuesOf } from "./dom.js";
-import { condition } from "./find.js";
+import { condition, neighbour } from "./find.js";
 import { stage } from "./overlay.js";
 import { imageOf } from "./roles.js";
 import { href } from "./state.js";
@@ -27,6 +27,7 @@ export function mount(root, context) {
   const json = async () => context.copy(await text(`/api/json/${record.id}`, { set: context.set }), "JSON");
   const boxes = button("Boxes", toggle, "toggle-boxes", { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
   const values = h("div", { class: "row", hidden: true });
+  const episode = context.dataset.episodes !== null && h("a", { class: "button", "data-test": "to-episode" }, "Episode");
   const visual = h("div", { class: "column visual" });
   const panel = h("div", { class: "panel detail", role: "tabpanel", tabindex: "-1", id: "detail" });
   const tabs = Object.entries(TABS).map(([name, label]) => h("button", {
@@ -47,31 +48,23 @@ export function mount(root, context) {
   const columns = h("div", { class: "record-columns" }, visual, h("div", { class: "record-side" }, strip, panel));
   const body = h("div", { class: "page" },
     h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
-      h("div", { class: "row" }, boxes, button("Copy as JSON", () => json().catch(tell), "copy-json"), button("Copy as command", () => context.copy(context.command("get", String(record.id)), "command"), "copy-command"))),
+      h("div", { class: "row" }, boxes, episode, button("Copy as JSON", () => json().catch(tell), "copy-json"), button("Copy as command", () => context.copy(context.command("get", String(record.id)), "command"), "copy-command"))),
     where, columns);
   root.append(body);
 
   const tell = (error) => aborted(error) || replace(panel, h("p", { class: "note error", "data-test": "error" }, error.message));
 
-  // The next record of the list on show: a match, an entry of the sample, or simply the next number.
-  function neighbour(by) {
-    const { list } = context;
-    const id = Number(context.state().id);
-    const at = list.position(id);
-    if (at < 0) return undefined;
-    const to = by > 0 && list.at(at) !== id ? at : at + by;
-    return to >= 0 && to < list.length ? list.at(to) : undefined;
-  }
+  const beside = (by) => neighbour(context.list, Number(context.state().id), by);
 
   function turn(by) {
-    const to = neighbour(by);
+    const to = beside(by);
     if (to !== undefined) context.go({ id: to, step: null, value: null });
     else context.announce(context.list.more ? "No further match so far" : by > 0 ? "This is the last record of the list" : "This is the first record of the list");
   }
 
   function steps() {
-    previous.disabled = neighbour(-1) === undefined;
-    next.disabled = neighbour(1) === undefined && !context.list.more;
+    previous.disabled = beside(-1) === undefined;
+    next.disabled = beside(1) === undefined && !context.list.more;
   }
 
   function toggle() {
@@ -149,6 +142,7 @@ export function mount(root, context) {
           shown = { id, record, visual: null, tab: null };
           body.classList.remove("missing");
           replace(title, `Record ${number(record.id)}`);
+          if (episode) episode.href = href({ view: "episode", step: null, tab: null, value: null });
           replace(where, [record.shard, `record ${number(record.record)} in it`, `at byte ${number(record.offset)}`, size(record.bytes), record.kind.replace("_", " ")].join(" · "));
         }
         steps();

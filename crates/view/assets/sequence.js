@@ -9,7 +9,8 @@ import { allValues } from "./media.js";
 const LONG = 64; // values of a feature that is drawn as a line
 const MOST = 1 << 22; // values that are fetched for one line
 const SERIES = 6; // lines in one chart, one colour each
-const COLUMNS = 1000; // points of a line are the smallest and the largest value of a column: 2,000 at most
+/** The width of a chart in its own units. */
+export const COLUMNS = 1000; // points of a line are the smallest and the largest value of a column: 2,000 at most
 
 /** The svg paths of a line and of its lone points, in a box of `COLUMNS` x 100. Values that are not finite are gaps. */
 function linePath(values, span, low, high) {
@@ -41,8 +42,11 @@ function linePath(values, span, low, high) {
   return [parts.join(""), dots.join("")];
 }
 
+/** The classes of line `i` of a chart: colours repeat, dashed. */
+export const lineClass = (i) => `line series-${(i % SERIES) + 1} dash-${Math.min(5, Math.floor(i / SERIES))}`;
+
 /** A chart of several series with values at the cursor. `move(x)` is called with a share of the width. */
-function chart(name, series, span, move) {
+export function chart(name, series, span, move) {
   let low = Infinity, high = -Infinity;
   for (const s of series) for (const v of s) if (Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
   if (low > high) return { element: muted("no finite value"), at() {} };
@@ -57,7 +61,7 @@ function chart(name, series, span, move) {
     h("div", { class: "scale small muted", "aria-hidden": "true" }, h("span", {}, brief(high)), h("span", {}, low < high ? brief(low) : "")),
     svg("svg", { viewBox: `0 0 ${COLUMNS} 100`, preserveAspectRatio: "none", role: "img", "data-test": "lines", onpointerdown: drag, onpointermove: drag,
       "aria-label": `${name}: ${series.length > 1 ? `${series.length} lines of ` : ""}${count(span, "value")} between ${brief(low)} and ${brief(high)}` },
-      series.map((s, i) => linePath(s, span, low, high).map((d, dots) => d && svg("path", { class: `line series-${(i % SERIES) + 1}${dots ? " dots" : ""}`, d }))), move ? cursor : null));
+      series.map((s, i) => linePath(s, span, low, high).map((d, dots) => d && svg("path", { class: `${lineClass(i)}${dots ? " dots" : ""}`, d }))), move ? cursor : null));
   return {
     element,
     at(i) {

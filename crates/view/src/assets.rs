@@ -22,6 +22,7 @@ const ASSETS: &[Asset] = assets![
     "compare.js",
     "dataset.js",
     "dom.js",
+    "episode.js",
     "find.js",
     "grid.js",
     "histogram.js",

@@ -2,6 +2,9 @@
 
 mod common;
 mod damage;
+mod episode;
+#[cfg(test)]
+mod episode_tests;
 mod find;
 mod order;
 mod records;

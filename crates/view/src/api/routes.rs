@@ -1,7 +1,7 @@
 //! The sets of a viewer, and the way from a request to its answer.
 
 use super::refusal::{Outcome, Refusal, number, record_number};
-use super::{common, damage, find, order, records, schema, sets, stats};
+use super::{common, damage, episode, find, order, records, schema, sets, stats};
 use crate::declared;
 use crate::http::{Answers, Request, Response};
 use crate::jobs::Jobs;
@@ -169,6 +169,7 @@ impl Api {
                 )),
             },
             ("record", Some(id)) => records::record(set, record_number(set, id)?),
+            ("episode", Some(id)) => episode::episode(set, record_number(set, id)?),
             ("text", Some(id)) => records::text(set, record_number(set, id)?),
             ("json", Some(id)) => records::json(set, record_number(set, id)?),
             ("bytes", Some(id)) => records::bytes(set, request, record_number(set, id)?),

@@ -66,6 +66,8 @@ pub(super) fn dataset(
         "roles": roles,
         "declared": declared,
         "labels": labels(set),
+        // The path of the steps if records are episodes.
+        "episodes": super::episode::steps_path(set),
         "damage": { "ranges": ranges, "bytes": bytes },
         "warnings": warnings,
         "commands": commands,

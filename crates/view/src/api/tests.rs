@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use tfseek::index::IndexOptions;
 use tfseek::{Damage, DatasetOptions, ExampleBuilder, FeatureBuf, SequenceExampleBuilder, Writer};
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0";
+pub(super) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0";
 
-fn write(path: &Path, payloads: impl IntoIterator<Item = Vec<u8>>) -> PathBuf {
+pub(super) fn write(path: &Path, payloads: impl IntoIterator<Item = Vec<u8>>) -> PathBuf {
     let mut writer = Writer::create(path).unwrap();
     payloads.into_iter().for_each(|payload| writer.write(&payload).unwrap());
     writer.close().unwrap();
@@ -30,13 +30,13 @@ fn image(i: i64) -> Vec<u8> {
         .unwrap()
 }
 
-fn api(paths: &[PathBuf]) -> Api {
+pub(super) fn api(paths: &[PathBuf]) -> Api {
     let options = DatasetOptions::new().index(IndexOptions::new().damage(Damage::Skip));
     let set = ViewSet::new(options.open(paths).unwrap(), "images").unwrap();
     Api::new(vec![set], &Map::new(), None, 2).unwrap()
 }
 
-fn request(target: &str) -> Request {
+pub(super) fn request(target: &str) -> Request {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let query = pairs.map(|(key, value)| (key.to_owned(), value.replace('+', " "))).collect();
@@ -44,7 +44,7 @@ fn request(target: &str) -> Request {
 }
 
 /// Returns the JSON of an answer, which must have this status.
-fn ask(api: &Api, status: u16, target: &str) -> Value {
+pub(super) fn ask(api: &Api, status: u16, target: &str) -> Value {
     let response = api.answer(&request(target));
     let text = String::from_utf8_lossy(&response.body).into_owned();
     assert_eq!(response.status, status, "{target}: {text}");

@@ -137,6 +137,67 @@ pub(crate) fn prepared(folder: &Path) -> Vec<PathBuf> {
     vec![write(first, &indexed(), (0..20).map(pictures)), write(second, &indexed(), (0..20).map(arrays))]
 }
 
+/// Three robot episodes of 40, 50 and 0 steps that TensorFlow Datasets prepared: two cameras, actions of seven dimensions, and an instruction that
+/// changes at step 20. `action` has the value step + dimension / 10. The pictures of the camera `wrist` of episode 1 are no pictures.
+pub(crate) fn episodes(folder: &Path) -> Vec<PathBuf> {
+    let of = |class: &str, content: &str| {
+        format!(r#"{{"type": "tensorflow_datasets.core.features.{class}", "content": {content}}}"#)
+    };
+    let dict = |features: &[(&str, String)]| {
+        let all: Vec<_> = features.iter().map(|(name, feature)| format!("\"{name}\": {feature}")).collect();
+        of("features_dict.FeaturesDict", &format!("{{{}}}", all.join(", ")))
+    };
+    let tensor = |shape: &str, dtype: &str| {
+        of(
+            "tensor_feature.Tensor",
+            &format!(r#"{{"shape": {shape}, "dtype": "{dtype}", "encoding": "none"}}"#),
+        )
+    };
+    let image =
+        of("image_feature.Image", r#"{"shape": [48, 64, 3], "dtype": "uint8", "encoding_format": "png"}"#);
+    let text = of("text_feature.Text", "{}");
+    let step = dict(&[
+        ("action", tensor("[7]", "float32")),
+        ("discount", tensor("[]", "float32")),
+        ("embedding", tensor("[64]", "float32")),
+        ("is_first", tensor("[]", "bool")),
+        ("is_last", tensor("[]", "bool")),
+        ("language_instruction", text.clone()),
+        ("observation", dict(&[("image", image.clone()), ("wrist", image)])),
+        ("reward", tensor("[]", "float32")),
+    ]);
+    let steps = of("dataset_feature.Dataset", &format!(r#"{{"feature": {step}, "length": null}}"#));
+    let root = dict(&[("episode_metadata", dict(&[("file_path", text)])), ("steps", steps)]);
+    fs::write(folder.join("features.json"), root).unwrap();
+    let record = |e: u32| {
+        let steps = [40, 50, 0][e as usize];
+        let floats = |of: fn(u32) -> f32| (0..steps).map(of).collect::<Vec<_>>();
+        let flags = |at: u32| (0..steps).map(|step| i64::from(step == at)).collect::<Vec<_>>();
+        let wrist = |step| if e == 1 { b"no picture".to_vec() } else { image_of(step, 2) };
+        let said = |step| if step < 20 { "open the drawer" } else { "close <b>it</b>" };
+        let action = (0..steps * 7).map(|k| (k / 7) as f32 + (k % 7) as f32 / 10.0);
+        ExampleBuilder::new()
+            .bytes("episode_metadata/file_path", [format!("episode {e}")])
+            .float("steps/action", action.collect::<Vec<_>>())
+            .float("steps/discount", floats(|_| 1.0))
+            .float("steps/embedding", vec![0.5_f32; steps as usize * 64])
+            .int64("steps/is_first", flags(0))
+            .int64("steps/is_last", flags(steps.saturating_sub(1)))
+            .bytes("steps/language_instruction", (0..steps).map(said).collect::<Vec<_>>())
+            .bytes("steps/observation/image", (0..steps).map(|step| image_of(step, 5)).collect::<Vec<_>>())
+            .bytes("steps/observation/wrist", (0..steps).map(wrist).collect::<Vec<_>>())
+            .float("steps/reward", floats(|step| if step == 39 { 1.0 } else { 0.0 }))
+            .encode()
+            .unwrap()
+    };
+    vec![write(folder.join("robot-train.tfrecord-00000-of-00001"), &indexed(), (0..3).map(record))]
+}
+
+/// Returns the picture of a step.
+fn image_of(step: u32, shade: u32) -> Vec<u8> {
+    png(64, 48, |x, y| [(x * 4) as u8, (y * shade) as u8, (step * 5) as u8])
+}
+
 /// Images of 50 kB.
 pub(crate) fn thumbnails(folder: &Path, n: u32) -> Vec<PathBuf> {
     let record = |i: u32| {

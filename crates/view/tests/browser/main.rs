@@ -7,6 +7,7 @@
 
 mod data;
 mod devtools;
+mod episode;
 mod goals;
 mod grid;
 mod manners;

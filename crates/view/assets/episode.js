@@ -1,0 +1,425 @@
+// The page of one episode: films of its cameras, curves of its numbers, texts and flags under one cursor, and a window as a model reads it.
+
+import { aborted, bytesUrl, get, values } from "./api.js";
+import { bytesText, button, count, debounce, featureText, float, h, named, number, replace, setText, size, svg } from "./dom.js";
+import { neighbour } from "./find.js";
+import { COLUMNS, chart, lineClass } from "./sequence.js";
+import { href, note } from "./state.js";
+
+const CELL = 96; // width of a picture in a film, in pixels
+const LONGEST = 8_000_000; // width of a film in pixels: browsers end elements at 17 million. A longer one leaves out steps
+const MOST = 1 << 20; // values that are fetched for one curve
+const WIDEST = 32; // dimensions that are drawn
+const OFFSETS = 64; // offsets of a window
+
+/** The offsets of a text such as "-1, 0, 4..8, 0..=15". Throws an Error in words. */
+export function offsetsOf(text) {
+  const found = [];
+  for (const part of text.split(",")) {
+    const match = /^\s*([+-]?\d{1,9})\s*(?:\.\.(=?)\s*([+-]?\d{1,9}))?\s*$/.exec(part);
+    if (!match) throw new Error(`Expected offsets such as -1, 0 or 0..16, found ${part.trim() || "nothing"}`);
+    const from = Number(match[1]);
+    const to = match[3] === undefined ? from + 1 : Number(match[3]) + (match[2] ? 1 : 0);
+    if (to <= from) throw new Error(`Expected a range with an offset, found ${part.trim()}`);
+    if (found.length + to - from > OFFSETS) throw new Error(`Expected at most ${OFFSETS} offsets, found ${number(found.length + to - from)}`);
+    for (let offset = from; offset < to; offset++) found.push(offset);
+  }
+  return found;
+}
+
+/** The steps of a window at `anchor`, as windows with `pad="repeat"` have them: outside of the episode, the first or the last step. */
+export function windowOf(offsets, anchor, steps) {
+  return offsets.map((offset) => {
+    const step = Math.max(0, Math.min(steps - 1, anchor + offset));
+    return { offset, step, padded: step !== anchor + offset };
+  });
+}
+
+const signed = (offset) => (offset > 0 ? `+${offset}` : String(offset));
+const missing = (img) => () => img.replaceWith(h("span", { class: "film-cell muted small" }, "no picture"));
+
+// A picture of a step. It is requested when it is in the page.
+function picture(id, value, step, props) {
+  const img = h("img", { src: bytesUrl(id, value.feature, { value: step }), alt: `${value.name}, step ${step}`, draggable: "false", ...props });
+  img.addEventListener("error", missing(img));
+  return img;
+}
+
+// A row of pictures for each camera. Only those in view are in the page.
+function film(id, cameras, steps, move) {
+  const stride = Math.ceil((steps * CELL) / LONGEST);
+  const columns = Math.ceil(steps / stride);
+  const cells = new Map(); // column -> its pictures
+  let current = 0;
+  const rows = cameras.map((camera) => {
+    const [width, height] = camera.picture;
+    const row = h("div", { class: "film-row" });
+    row.style.height = `${Math.max(48, Math.min(128, width && height ? (CELL * height) / width : 72))}px`;
+    row.style.width = `${columns * CELL}px`;
+    return row;
+  });
+  const box = h("div", { class: "film", tabindex: "0", role: "group", "data-test": "film", "aria-label": `Pictures of ${count(cameras.length, "camera")} by step` },
+    cameras.map((camera, i) => [h("div", { class: "film-name small" }, camera.name), rows[i]]));
+  const place = (cell, c) => {
+    cell.style.transform = `translateX(${c * CELL}px)`;
+    cell.classList.toggle("current", c === current);
+    return cell;
+  };
+  function fill() {
+    const from = Math.max(0, Math.floor(box.scrollLeft / CELL) - 1);
+    const to = Math.min(columns, Math.ceil((box.scrollLeft + box.clientWidth) / CELL) + 1);
+    for (const [c, parts] of cells) {
+      if (c >= from && c < to) continue;
+      for (const part of parts) part.remove();
+      cells.delete(c);
+    }
+    for (let c = from; c < to; c++) {
+      if (cells.has(c)) continue;
+      cells.set(c, rows.map((row, i) => {
+        const cell = place(h("div", { class: "film-cell", "data-step": c * stride }, picture(id, cameras[i], c * stride)), c);
+        row.append(cell);
+        return cell;
+      }));
+    }
+  }
+  const later = debounce(fill, 50); // Steps that only pass by are not requested.
+  const at = (event) => move(Math.min(steps - 1, Math.max(0, Math.floor((event.clientX - box.getBoundingClientRect().left + box.scrollLeft) / CELL)) * stride));
+  box.addEventListener("scroll", later);
+  box.addEventListener("click", at);
+  // Fingers scroll, a mouse drags the cursor.
+  box.addEventListener("pointermove", (event) => event.pointerType === "mouse" && event.buttons === 1 && at(event));
+  const watch = new ResizeObserver(fill);
+  watch.observe(box);
+  return {
+    element: box,
+    at(step) {
+      for (const cell of cells.get(current) ?? []) cell.classList.remove("current");
+      current = Math.floor(step / stride);
+      for (const cell of cells.get(current) ?? []) cell.classList.add("current");
+      const x = current * CELL;
+      if (x < box.scrollLeft || x + CELL > box.scrollLeft + box.clientWidth) box.scrollLeft = x - (box.clientWidth - CELL) / 2;
+    },
+    end() {
+      watch.disconnect();
+      later.cancel();
+    },
+  };
+}
+
+// The steps with a flag, as marks on the axis of the curves.
+function marks(flag, steps) {
+  const x = (step) => Math.max(0, Math.min(COLUMNS, steps > 1 ? (step / (steps - 1)) * COLUMNS : COLUMNS / 2));
+  const cursor = svg("line", { class: "cursor", y1: 0, y2: 10 });
+  const set = flag.runs.reduce((sum, [from, to]) => sum + to - from, 0);
+  const element = h("div", { class: "chart marks" }, h("div", { class: "scale small muted", title: flag.name, "aria-hidden": "true" }, h("span", {}, flag.name)),
+    svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, preserveAspectRatio: "none", role: "img", "data-test": "marks", "aria-label": `${flag.name}: ${count(set, "step")}${flag.until < steps ? " or more" : ""}` },
+      flag.runs.map(([from, to]) => {
+        const left = Math.min(x(from - 0.5), COLUMNS - 4);
+        return svg("rect", { class: "mark", x: left, y: 1, height: 8, width: Math.max(4, x(to - 0.5) - left) });
+      }), cursor));
+  return {
+    element,
+    at(step) {
+      cursor.setAttribute("x1", x(step));
+      cursor.setAttribute("x2", x(step));
+    },
+  };
+}
+
+// A curve for each dimension of a value, and a legend with the values at the cursor.
+function curves(value, all, steps, names, move) {
+  const { width } = value;
+  const series = Array.from({ length: width }, (_, d) => Float64Array.from({ length: steps }, (_, step) => all[step * width + d]));
+  const drawn = chart(value.name, series, steps, (share) => move(Math.round(share * (steps - 1))));
+  const texts = series.map(() => h("span", { class: "mono number" }));
+  const legend = h("ul", { class: "legend small", "data-test": "legend", "aria-label": `${value.name} at the cursor` }, series.map((_, d) => h("li", {},
+    svg("svg", { viewBox: "0 0 20 8", width: 20, height: 8, "aria-hidden": "true" }, svg("path", { class: lineClass(d), d: "M0 4H20" })),
+    width > 1 && h("span", { class: "muted" }, d), texts[d])));
+  return {
+    element: h("div", { class: "column" }, drawn.element, legend),
+    at(step) {
+      drawn.at(step);
+      series.forEach((line, d) => setText(texts[d], width === 1 ? named(line[step], names) : float(line[step])));
+    },
+  };
+}
+
+/** The view "episode": the episode `id` of the address at its `step`, with the window of `key` and `offsets`. */
+export function mount(root, context) {
+  let shown = null; // the episode
+  let step = 0;
+  let parts = []; // what follows the cursor: { at(step) }
+  let strip = null;
+  let stop = new AbortController();
+  let endGrowth = () => {};
+  let fetched = new Map(); // feature -> promise of its values
+
+  const title = h("h1", { "data-test": "episode" });
+  const where = h("p", { class: "muted small" });
+  const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
+    button(label, () => turn(by), label.toLowerCase(), { title: `${label} episode (${key})`, class: "quiet" }));
+  const toRecord = h("a", { class: "button", "data-test": "to-record" }, "Record");
+  const slider = h("input", { type: "range", class: "wide", min: 0, "data-test": "slider", "aria-label": "Step", oninput: () => move(Number(slider.value)) });
+  const place = h("output", { class: "small number", "data-test": "place" });
+  const jump = h("input", { inputmode: "numeric", size: "6", autocomplete: "off", "data-test": "goto-step", placeholder: "Step", "aria-label": "Go to step", oninput: () => jump.setCustomValidity("") });
+  const jumpForm = h("form", { class: "row", onsubmit: goTo }, jump, h("button", {}, "Go"));
+  const body = h("div", { class: "column episode" });
+  const rest = h("div", { class: "column" });
+  const key = h("select", { "data-test": "window-key", "aria-label": "Key" });
+  const offsets = h("input", { "data-test": "window-offsets", class: "mono", size: "14", autocomplete: "off", spellcheck: "false", placeholder: "-1, 0 or 0..16", oninput: () => offsets.setCustomValidity("") });
+  const result = h("div", { class: "column", "data-test": "window" });
+  const form = h("section", { class: "panel", "aria-labelledby": "window-title" }, h("h2", { id: "window-title" }, "Window"),
+    h("form", { class: "row", onsubmit: choose }, h("label", { class: "field" }, h("span", {}, "Key"), key), h("label", { class: "field" }, h("span", {}, "Offsets"), offsets), h("button", { class: "primary", "data-test": "window-show" }, "Show")),
+    result);
+  const steps = h("div", { class: "row steps" }, slider, place, jumpForm);
+  root.append(h("div", { class: "page episode-view" },
+    h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
+      h("div", { class: "row" }, toRecord, button("Copy as command", () => context.copy(context.command("get", String(shown.id)), "command"), "copy-command"))),
+    where, steps, body, form, rest));
+
+  const number64 = (text) => Number(text.replaceAll(/[,_ ]/g, ""));
+
+  // The address follows the cursor when it rests: browsers refuse an address for each step of a drag.
+  const keep = () => note({ step: step || null });
+  const later = debounce(keep, 200);
+
+  function move(to) {
+    if (!shown?.steps) return;
+    step = Math.max(0, Math.min(shown.steps - 1, to));
+    draw();
+    later();
+  }
+
+  function flush() {
+    later.cancel();
+    if (shown) keep();
+  }
+
+  function goTo(event) {
+    event.preventDefault();
+    const to = number64(jump.value);
+    if (jump.value.trim() === "" || !Number.isInteger(to) || to < 0 || to >= shown.steps) {
+      jump.setCustomValidity(`Expected a number from 0 to ${number(shown.steps - 1)}, found ${jump.value || "nothing"}`);
+      jump.reportValidity();
+      return;
+    }
+    jump.value = "";
+    move(to);
+  }
+
+  function turn(by) {
+    const to = neighbour(context.list, Number(context.state().id ?? 0), by);
+    later.cancel();
+    if (to !== undefined) context.go({ id: to, step: null });
+    else context.announce(context.list.more ? "No further match so far" : by > 0 ? "This is the last episode of the list" : "This is the first episode of the list");
+  }
+
+  function ends() {
+    const id = Number(context.state().id ?? 0);
+    previous.disabled = neighbour(context.list, id, -1) === undefined;
+    next.disabled = neighbour(context.list, id, 1) === undefined && !context.list.more;
+  }
+
+  function choose(event) {
+    event.preventDefault();
+    try {
+      if (offsets.value.trim()) offsetsOf(offsets.value);
+    } catch (error) {
+      offsets.setCustomValidity(error.message);
+      offsets.reportValidity();
+      return;
+    }
+    flush();
+    context.go({ key: offsets.value.trim() ? key.value : null, offsets: offsets.value.trim() });
+  }
+
+  function draw() {
+    slider.value = step;
+    slider.setAttribute("aria-valuetext", `${step} of ${shown.steps}`);
+    setText(place, `step ${number(step)} of ${number(shown.steps)}`);
+    for (const part of parts) part.at(step);
+  }
+
+  function numbersOf(value, signal) {
+    if (value.n > MOST) return Promise.reject(new Error(`${number(value.n)} values are too many to show.`));
+    if (!fetched.has(value.feature)) fetched.set(value.feature, values(shown.id, value.feature, { signal }, value.kind));
+    return fetched.get(value.feature);
+  }
+
+  // A curve, or a line of text if the value is the same at all steps.
+  function track(value, constants, signal) {
+    const box = h("div", { class: "slot" }, h("p", { class: "muted small" }, "Reading …"));
+    const figure = h("figure", { class: "track", "data-test": "curve", "data-key": value.name }, h("figcaption", { class: "row" }, h("strong", {}, value.name), h("span", { class: "muted small" }, value.type)), box);
+    const names = context.dataset.labels?.[value.feature];
+    const part = { at() {} };
+    numbersOf(value, signal).then((all) => {
+      const { width } = value;
+      if (all.every((x, i) => Object.is(x, all[i % width])) && shown.steps > 1) {
+        figure.remove();
+        constants.parentElement.hidden = false;
+        constants.append(h("dt", {}, value.name), h("dd", { class: "mono" }, Array.from(all.slice(0, width), (x) => named(x, width === 1 ? names : undefined)).join(", ")));
+        return;
+      }
+      const drawn = curves(value, all, shown.steps, names, move);
+      replace(box, drawn.element);
+      part.at = drawn.at;
+      part.at(step);
+    }).catch((error) => aborted(error) || replace(box, h("p", { class: "error small" }, error.message)));
+    return { figure, part };
+  }
+
+  // The run at the cursor of a text.
+  function textAt(value, at) {
+    if (at >= value.until) return "not listed";
+    let [low, high] = [0, value.runs.length];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (value.runs[middle].from <= at) low = middle;
+      else high = middle;
+    }
+    return bytesText(value.runs[low]?.text ?? "");
+  }
+
+  const flagAt = (flag, at) => flag.runs.some(([from, to]) => from <= at && at < to);
+
+  function build(signal) {
+    const { id, values: all } = shown;
+    const of = (role) => all.filter((value) => value.role === role);
+    const [cameras, texts, flags, numbers] = ["picture", "text", "flag", "numbers"].map(of);
+    parts = [];
+    strip?.end();
+    strip = cameras.length ? film(id, cameras, shown.steps, move) : null;
+    if (strip) parts.push(strip);
+
+    const large = cameras.map((camera) => {
+      const figure = h("figure", {});
+      let at = -1;
+      parts.push({ at(to) {
+        if (at !== to) replace(figure, picture(id, camera, to, { class: "large", "data-test": "camera" }), h("figcaption", { class: "small muted" }, camera.name));
+        at = to;
+      } });
+      return figure;
+    });
+    const said = texts.map((value) => {
+      const text = h("dd", { "data-test": "text" });
+      parts.push({ at: (to) => setText(text, textAt(value, to) || '""') });
+      return [h("dt", {}, value.name), text];
+    });
+    const chips = h("div", { class: "row", "data-test": "flags" });
+    if (flags.length) parts.push({ at: (to) => replace(chips, flags.filter((flag) => flagAt(flag, to)).map((flag) => h("span", { class: "chip" }, flag.name))) });
+    const rows = flags.map((flag) => marks(flag, shown.steps));
+    parts.push(...rows);
+
+    const constants = h("dl", { class: "pairs small" });
+    const same = h("section", { class: "column", hidden: true, "data-test": "constants" }, h("h2", {}, "The same at all steps"), constants);
+    const narrow = numbers.filter((value) => value.width <= WIDEST);
+    const tracks = narrow.map((value) => track(value, constants, signal));
+    parts.push(...tracks.map(({ part }) => part));
+
+    const left = all.filter((value) => value.role === "other" || (value.role === "numbers" && value.width > WIDEST));
+    const own = Object.entries(shown.features);
+    replace(body,
+      strip?.element, large.length > 0 && h("div", { class: "cameras" }, large),
+      said.length > 0 && h("dl", { class: "pairs" }, said), flags.length > 0 && chips,
+      rows.length > 0 && h("div", { class: "axis-marks" }, rows.map((row) => row.element)),
+      tracks.map(({ figure }) => figure), same);
+    replace(rest,
+      left.length > 0 && h("section", { class: "column" }, h("h2", {}, "Not drawn"), h("dl", { class: "pairs small" }, left.map((value) => [h("dt", {}, value.name), h("dd", { class: value.problem ? "error" : "muted" }, value.problem ?? value.type)]))),
+      own.length > 0 && h("section", { class: "column" }, h("h2", {}, "Of the episode"), h("dl", { class: "pairs small" }, own.map(([name, feature]) => [h("dt", {}, name), h("dd", {}, featureText(feature, 8, context.dataset.labels?.[name]) || "no value")]))),
+      shown.left_out > 0 && h("p", { class: "muted small" }, `${count(shown.left_out, "more value")} not listed: see the record.`));
+    parts.push({ at: inWindow });
+    replace(key, [...cameras, ...numbers, ...texts, ...flags].map((value) => h("option", { value: value.name }, value.name)));
+  }
+
+  // The window of the address at the cursor.
+  function inWindow(at) {
+    const state = context.state();
+    const value = shown.values.find((one) => one.name === state.key && one.role !== "other");
+    if (!state.offsets || !state.key) return replace(result, h("p", { class: "muted small" }, "Offsets relative to the cursor, such as -1, 0 or 0..16: the steps that a model reads."));
+    let rows;
+    try {
+      if (!value) throw new Error(`This episode has no key ${state.key}`);
+      rows = windowOf(offsetsOf(state.offsets), at, shown.steps);
+    } catch (error) {
+      return replace(result, h("p", { class: "error small" }, error.message));
+    }
+    const padding = (row) => row.padded && h("span", { class: "chip warning", "data-test": "padding" }, "padding");
+    const head = (row) => [h("span", { class: "mono" }, signed(row.offset)), ` step ${number(row.step)} `, padding(row)];
+    const table = (cells) => replace(result, h("div", { class: "scroll-x", tabindex: "0", role: "group", "aria-label": "Values of the window" }, h("table", { class: "data" },
+      h("thead", {}, h("tr", {}, ["Offset", "Step", ...cells.names, ""].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, rows.map((row) => h("tr", { class: row.padded ? "padded" : null }, h("td", { class: "mono" }, signed(row.offset)), h("td", {}, number(row.step)), cells.of(row.step), h("td", {}, padding(row))))))));
+    if (value.role === "picture") {
+      replace(result, h("ol", { class: "window-pictures" }, rows.map((row) => h("li", { class: row.padded ? "padded" : null }, picture(shown.id, value, row.step, { class: "large" }), h("div", { class: "small" }, head(row))))));
+    } else if (value.role === "numbers") {
+      const wanted = [shown, state.key, state.offsets];
+      const dims = Array.from({ length: Math.min(value.width, WIDEST) }, (_, d) => d);
+      numbersOf(value, stop.signal).then((all) => {
+        // The cursor may have moved on since.
+        const now = context.state();
+        if (at !== step || [shown, now.key, now.offsets].some((part, i) => part !== wanted[i])) return;
+        table({
+          names: value.width > 1 ? [...dims, value.width > WIDEST && "…"].filter((name) => name !== false) : ["Value"],
+          of: (s) => [dims.map((d) => h("td", { class: "mono number" }, float(all[s * value.width + d]))), value.width > WIDEST && h("td", {}, `${number(value.width)} values`)],
+        });
+      }).catch((error) => aborted(error) || replace(result, h("p", { class: "error small" }, error.message)));
+    } else table({ names: ["Value"], of: (s) => h("td", {}, value.role === "flag" ? String(flagAt(value, s)) : textAt(value, s)) });
+    return null;
+  }
+
+  return {
+    title: "Episode",
+    async update(state) {
+      later.cancel();
+      endGrowth();
+      endGrowth = context.list.onGrow(ends);
+      ends();
+      const id = Number(state.id ?? 0);
+      if (shown?.id !== id) {
+        stop.abort();
+        stop = new AbortController();
+        const { signal } = stop;
+        shown = null;
+        fetched = new Map();
+        parts = [];
+        try {
+          shown = await get(`/api/episode/${encodeURIComponent(state.id ?? "0")}`, { set: context.set }, { signal });
+        } catch (error) {
+          if (aborted(error)) return;
+          strip?.end();
+          strip = null;
+          replace(title, `Episode ${state.id ?? "0"}`);
+          steps.hidden = form.hidden = true;
+          replace(body);
+          replace(rest);
+          replace(where, h("span", { class: "error", "data-test": "error" }, error.message), " ", h("a", { href: href({ view: "record", step: null, key: null, offsets: null }) }, "Show the record"));
+          return;
+        }
+        replace(title, `Episode ${number(shown.id)}`);
+        replace(where, [shown.shard, `record ${number(shown.record)} in it`, size(shown.bytes), count(shown.steps, "step")].filter(Boolean).join(" · "));
+        toRecord.href = href({ view: "record", id: shown.id, step: null, key: null, offsets: null });
+        steps.hidden = form.hidden = !shown.steps;
+        slider.max = Math.max(0, shown.steps - 1);
+        if (shown.steps) build(signal);
+        else {
+          replace(body, h("p", { class: "empty", "data-test": "empty" }, "This episode has no steps."));
+          replace(rest);
+        }
+      }
+      if (!shown.steps) return;
+      step = Math.max(0, Math.min(shown.steps - 1, Math.floor(Number(state.step)) || 0));
+      if (state.key && [...key.options].some((option) => option.value === state.key)) key.value = state.key;
+      if (document.activeElement !== offsets) offsets.value = state.offsets ?? "";
+      draw();
+    },
+    unmount() {
+      later.cancel();
+      endGrowth();
+      stop.abort();
+      strip?.end();
+    },
+    keys: {
+      j: () => turn(1), k: () => turn(-1), h: () => move(step - 1), l: () => move(step + 1), ArrowLeft: () => move(step - 1), ArrowRight: () => move(step + 1),
+      PageUp: () => move(step - 10), PageDown: () => move(step + 10), Home: () => move(0), End: () => move(Infinity),
+    },
+  };
+}
