@@ -174,7 +174,7 @@ export function mount(root, context) {
   const steps = h("div", { class: "row steps" }, slider, place, jumpForm);
   root.append(h("div", { class: "page episode-view" },
     h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
-      h("div", { class: "row" }, toRecord, button("Copy as command", () => context.copy(context.command("get", String(shown.id)), "command"), "copy-command"))),
+      h("div", { class: "row" }, toRecord, button("Copy as command", () => context.copy(context.command("get", String(Number(context.state().id ?? 0))), "command"), "copy-command"))),
     where, steps, body, form, rest));
 
   const number64 = (text) => Number(text.replaceAll(/[,_ ]/g, ""));
@@ -318,13 +318,15 @@ export function mount(root, context) {
 
     const left = all.filter((value) => value.role === "other" || (value.role === "numbers" && value.width > WIDEST));
     const own = Object.entries(shown.features);
+    const problems = all.filter((value) => value.problem);
     replace(body,
+      problems.length > 0 && h("div", { class: "note error", "data-test": "problems" }, problems.map((value) => h("p", {}, `${value.name}: ${value.problem}`))),
       strip?.element, large.length > 0 && h("div", { class: "cameras" }, large),
       said.length > 0 && h("dl", { class: "pairs" }, said), flags.length > 0 && chips,
       rows.length > 0 && h("div", { class: "axis-marks" }, rows.map((row) => row.element)),
       tracks.map(({ figure }) => figure), same);
     replace(rest,
-      left.length > 0 && h("section", { class: "column" }, h("h2", {}, "Not drawn"), h("dl", { class: "pairs small" }, left.map((value) => [h("dt", {}, value.name), h("dd", { class: value.problem ? "error" : "muted" }, value.problem ?? value.type)]))),
+      left.length > 0 && h("section", { class: "column" }, h("h2", {}, "Not drawn"), h("dl", { class: "pairs small" }, left.map((value) => [h("dt", {}, value.name), h("dd", { class: "muted" }, value.type)]))),
       own.length > 0 && h("section", { class: "column" }, h("h2", {}, "Of the episode"), h("dl", { class: "pairs small" }, own.map(([name, feature]) => [h("dt", {}, name), h("dd", {}, featureText(feature, 8, context.dataset.labels?.[name]) || "no value")]))),
       shown.left_out > 0 && h("p", { class: "muted small" }, `${count(shown.left_out, "more value")} not listed: see the record.`));
     parts.push({ at: inWindow });

@@ -84,7 +84,7 @@ impl<'a> StepValue<'a> {
         let mut value = json!({
             "name": name.unwrap_or(&stored.path),
             "feature": stored.name,
-            "type": stored.leaf.to_string(),
+            "type": if stored.sequences.len() > 1 { stored.to_string() } else { stored.leaf.to_string() },
             "kind": self.feature.kind().map(|kind| kind.list_name()),
             "n": self.feature.len(),
             "width": self.width,

@@ -138,7 +138,7 @@ pub(crate) fn prepared(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Three robot episodes of 40, 50 and 0 steps that TensorFlow Datasets prepared: two cameras, actions of seven dimensions, and an instruction that
-/// changes at step 20. `action` has the value step + dimension / 10. The pictures of the camera `wrist` of episode 1 are no pictures.
+/// changes at step 20. `action` has the value step + dimension / 10. The pictures of the camera `wrist` of episode 1 are no pictures, and it lacks the last reward.
 pub(crate) fn episodes(folder: &Path) -> Vec<PathBuf> {
     let of = |class: &str, content: &str| {
         format!(r#"{{"type": "tensorflow_datasets.core.features.{class}", "content": {content}}}"#)
@@ -172,6 +172,7 @@ pub(crate) fn episodes(folder: &Path) -> Vec<PathBuf> {
     let record = |e: u32| {
         let steps = [40, 50, 0][e as usize];
         let floats = |of: fn(u32) -> f32| (0..steps).map(of).collect::<Vec<_>>();
+        let rewards = |n: u32| (0..n).map(|step| if step == 39 { 1.0_f32 } else { 0.0 }).collect::<Vec<_>>();
         let flags = |at: u32| (0..steps).map(|step| i64::from(step == at)).collect::<Vec<_>>();
         let wrist = |step| if e == 1 { b"no picture".to_vec() } else { image_of(step, 2) };
         let said = |step| if step < 20 { "open the drawer" } else { "close <b>it</b>" };
@@ -186,7 +187,7 @@ pub(crate) fn episodes(folder: &Path) -> Vec<PathBuf> {
             .bytes("steps/language_instruction", (0..steps).map(said).collect::<Vec<_>>())
             .bytes("steps/observation/image", (0..steps).map(|step| image_of(step, 5)).collect::<Vec<_>>())
             .bytes("steps/observation/wrist", (0..steps).map(wrist).collect::<Vec<_>>())
-            .float("steps/reward", floats(|step| if step == 39 { 1.0 } else { 0.0 }))
+            .float("steps/reward", rewards(steps - u32::from(e == 1)))
             .encode()
             .unwrap()
     };
