@@ -88,7 +88,14 @@ function film(id, cameras, steps, move) {
   box.addEventListener("click", at);
   // Fingers scroll, a mouse drags the cursor.
   box.addEventListener("pointermove", (event) => event.pointerType === "mouse" && event.buttons === 1 && at(event));
-  const watch = new ResizeObserver(fill);
+  function reveal() {
+    const x = current * CELL;
+    if (x < box.scrollLeft || x + CELL > box.scrollLeft + box.clientWidth) box.scrollLeft = x - (box.clientWidth - CELL) / 2;
+  }
+  const watch = new ResizeObserver(() => {
+    reveal();
+    fill();
+  });
   watch.observe(box);
   return {
     element: box,
@@ -96,8 +103,7 @@ function film(id, cameras, steps, move) {
       for (const cell of cells.get(current) ?? []) cell.classList.remove("current");
       current = Math.floor(step / stride);
       for (const cell of cells.get(current) ?? []) cell.classList.add("current");
-      const x = current * CELL;
-      if (x < box.scrollLeft || x + CELL > box.scrollLeft + box.clientWidth) box.scrollLeft = x - (box.clientWidth - CELL) / 2;
+      reveal();
     },
     end() {
       watch.disconnect();

@@ -96,6 +96,13 @@ fn films_curves_and_texts_follow_one_cursor() {
         "the same step after a reload",
     );
     page.all_manners("episode");
+    page.viewport(360, 640);
+    page.wait(
+        "(() => { const [f, c] = [t.one('film'), t.one('film').querySelector('.current')].map(e => e?.getBoundingClientRect()); return c && c.left >= f.left && c.right <= f.right; })()",
+        "the cursor in a narrow film",
+    );
+    page.screenshot("episode-360");
+    page.viewport(1280, 800);
     page.scheme("dark");
     page.screenshot("episode-dark");
     page.finish();
