@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import zlib
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -112,7 +112,10 @@ def test_windows(folder: pathlib.Path, io: str, index: str) -> None:
 
 def test_anchors_and_conditions(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     robot = tfseek.rlds.open(folder)
-    at = lambda win: [win.locate(i) for i in range(len(win))]  # noqa: E731
+
+    def at(win: tfseek.rlds.Windows) -> list[tuple[int, int]]:
+        return [win.locate(i) for i in range(len(win))]
+
     ranges: dict[Any, Any] = {3: [[3, 9], [-2, 1]], 0: [[1, 2], [2, 3]], 1: [[0, 5]]}
     expected = [(0, 1), (0, 2), (3, 0), (3, 3), (3, 4)]
     assert at(robot.windows({"t": 0}, anchors=ranges)) == expected
@@ -129,7 +132,7 @@ def test_anchors_and_conditions(folder: pathlib.Path, tmp_path: pathlib.Path) ->
     assert at(good) == [(3, t) for t in range(5)]
     assert at(robot.windows({"t": 0}, anchors=ranges, where="episode_metadata/good == 0")) == expected[:2]
     assert len(robot.windows({"t": 0}, where='episode_metadata/name == "nobody"')) == 0
-    for bad, error in [
+    calls: list[tuple[Callable[[], object], type[Exception]]] = [
         (lambda: robot.windows({"t": 0}, anchors={7: [[0, 1]]}), tfseek.SpecError),
         (lambda: robot.windows({"t": 0}, anchors={"a": [[0, 1]]}), tfseek.SpecError),
         (lambda: robot.windows({"t": 0}, anchors=mask[1:]), TypeError),
@@ -140,7 +143,8 @@ def test_anchors_and_conditions(folder: pathlib.Path, tmp_path: pathlib.Path) ->
         (lambda: robot.windows({"t": 0}, decode={"picture": False}), tfseek.SpecError),
         (lambda: robot.windows({"t": 0}, pad="wrap"), ValueError),
         (lambda: good.filter("t == 1"), tfseek.SpecError),
-    ]:
+    ]
+    for bad, error in calls:
         with pytest.raises(error):
             bad()
 
@@ -169,8 +173,9 @@ def test_orders_ranks_and_resume(folder: pathlib.Path) -> None:
         assert all(same(a, b) for a, b in zip(batches[k:], second))
     state = loader.state_dict()
     assert state["n"] == 13
-    for other in (robot.windows({"action": 0}, anchors={0: [[0, 3]]}), robot.episodes, robot.episodes.records):
-        spec = None if other is not robot.episodes else ["episode_metadata"]
+    others: list[Any] = [robot.windows({"action": 0}, anchors={0: [[0, 3]]}), robot.episodes, robot.episodes.records]
+    for other in others:
+        spec: Any = None if other is not robot.episodes else ["episode_metadata"]
         with pytest.raises(tfseek.OrderError):
             tfseek.Loader(other, spec, batch_size=2, seed=3).load_state_dict(state)
     # Other offsets are the same windows.
@@ -243,9 +248,9 @@ def test_damage_names_the_step(folder: pathlib.Path, tmp_path: pathlib.Path) -> 
     good = shard.read_bytes()
     at = good.index(picture(31)) + 20
     times = (shard.stat().st_atime_ns, shard.stat().st_mtime_ns)
-    with shard.open("r+b") as file:
-        file.seek(at)
-        file.write(bytes([good[at] ^ 1]))
+    with shard.open("r+b") as opened:
+        opened.seek(at)
+        opened.write(bytes([good[at] ^ 1]))
     os.utime(shard, ns=times)
     robot = tfseek.rlds.open(copy, index_dir=tmp_path / "index", io="pread")
     win = robot.windows({"picture": 0, "t": 0}, decode=False)
@@ -416,6 +421,44 @@ def test_lerobot(folder: pathlib.Path) -> None:
         tfseek.lerobot.Dataset(robot, names, 10, task="text", delta_timestamps={"action": [0.05]})
     with pytest.raises(tfseek.SpecError):
         tfseek.lerobot.Dataset(robot, names, 10, task="text", delta_timestamps={"action": [0.1]})
+
+
+def test_items_are_those_of_the_package_lerobot(tmp_path: pathlib.Path) -> None:
+    package = pytest.importorskip("lerobot.datasets.lerobot_dataset")
+    torch = pytest.importorskip("torch")
+    from prepared import write_bridge
+
+    import tfseek.lerobot
+
+    write_bridge(tmp_path / "bridge")
+    robot = tfseek.rlds.open(tmp_path / "bridge" / "1.0.0")
+    features = {
+        "observation.images.cam": {"dtype": "image", "shape": (8, 8, 3), "names": ["height", "width", "channels"]},
+        "observation.state": {"dtype": "float32", "shape": (7,), "names": None},
+        "action": {"dtype": "float32", "shape": (7,), "names": None},
+    }
+    root = tmp_path / "lerobot"
+    written = package.LeRobotDataset.create("local/bridge", fps=5, features=features, root=root, use_videos=False)
+    for episode, length in enumerate(robot.lengths):
+        for t in range(int(length)):
+            step = robot.steps[robot.number(episode, t)]
+            frame = {"observation.images.cam": step["observation"]["image_0"], "observation.state": step["observation"]["state"], "action": step["action"]}
+            written.add_frame({**frame, "task": step["language_instruction"].decode()})
+        written.save_episode()
+    written.finalize()
+    names = {"observation.images.cam": "observation/image_0", "observation.state": "observation/state", "action": "action"}
+    for deltas in (None, {"observation.images.cam": [-0.2, 0.0], "observation.state": [-0.2, 0, 0.2], "action": [k / 5 for k in range(16)]}):
+        theirs = package.LeRobotDataset("local/bridge", root=root, delta_timestamps=deltas)
+        ours = tfseek.lerobot.Dataset(robot, names, 5, delta_timestamps=deltas)
+        assert (len(ours), ours.num_episodes, ours.num_frames) == (len(theirs), theirs.num_episodes, theirs.num_frames) == (140, 14, 140)
+        for i in range(len(ours)):
+            expected, found = theirs[i], ours[i]
+            assert found.keys() == expected.keys()
+            for key, value in expected.items():
+                if isinstance(value, str):
+                    assert found[key] == value
+                else:
+                    assert found[key].dtype == value.dtype and torch.equal(found[key], value), (i, key)
 
 
 def test_the_example_goes_on_after_a_kill(tmp_path: pathlib.Path) -> None:

@@ -74,7 +74,7 @@ class Windows(_tfds.Dataset):
             if name not in known:
                 raise SpecError(f"rename: expected a key of the windows, found {name!r}")
         renamed = [(path, names.get(name, name), offsets) for path, name, offsets in keys]
-        made = cast(Windows, make(source, renamed, *rest))
+        made = make(source, renamed, *rest)
         _, (_, fingerprint, ids, *_) = cast(Any, self.records.__reduce__())
         return made._view(made.records._restore(fingerprint, ids))
 
