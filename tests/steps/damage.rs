@@ -135,7 +135,7 @@ fn each_flipped_bit_of_a_shard_gives_right_values_or_an_error_with_its_place() {
                 let place = e.location();
                 assert_eq!(place.path.as_deref(), Some(&*case.path));
                 assert!(place.record.is_some() && place.feature.is_some(), "{e}");
-                assert!(e.is_data() && e.to_string().contains("step "), "{e}");
+                assert!(e.is_data() && e.to_string().contains(": step"), "{e}");
                 all += 1;
             }
         }
