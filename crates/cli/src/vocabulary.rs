@@ -109,7 +109,7 @@ fn options_and_parameters_have_the_same_names() {
             format!("check checkpoint_every classes column format max_record steps tail where {}", "progress"),
             "paths progress",
         ),
-        ("stats", "_stats.py", "stats", "allow_missing force json max_record merge progress save tail tfdv where".into(), "progress source"),
+        ("stats", "_stats.py", "stats", "allow_missing force json max_record merge progress save steps style tail tfdv where".into(), "progress source"),
         ("verify", "_stream.py", "verify", "allow_missing json max_record progress tail".into(), "paths progress"),
         #[cfg(feature = "remote")]
         ("fetch", "_fetch.py", "fetch", "dry_run json max_record progress".into(), "folder split storage_options url"),
