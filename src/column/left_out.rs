@@ -1,33 +1,8 @@
 //! Records that are left out of columns and selections, because they cannot be read or do not decode.
 
 use super::selection::Selection;
+use crate::dataset::LeftOut;
 use crate::error::{Error, Result};
-use crate::warning::Warning;
-
-/// The number of records that are left out, and the error of the first.
-#[derive(Default)]
-pub(super) struct LeftOut {
-    count: u64,
-    first: Option<Error>,
-}
-
-impl LeftOut {
-    pub(super) fn add(&mut self, e: Error) {
-        self.count = self.count.saturating_add(1);
-        self.first.get_or_insert(e);
-    }
-
-    /// Adds those of a shard after the others.
-    pub(super) fn append(&mut self, next: LeftOut) {
-        self.count = self.count.saturating_add(next.count);
-        self.first = self.first.take().or(next.first);
-    }
-
-    /// Returns the warning about these records. `None` if there are none.
-    pub(super) fn warning(&self) -> Option<Warning> {
-        self.first.as_ref().map(|first| Warning::payloads_skipped(first, self.count))
-    }
-}
 
 /// The records of a shard, or of a dataset, that have no values because they do not decode.
 pub(super) struct Undecoded {

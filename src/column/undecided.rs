@@ -1,10 +1,9 @@
 //! Selection by the records themselves, where columns do not decide.
 
 use super::known::KnownFeatures;
-use super::left_out::LeftOut;
 use super::obtain::ColumnOptions;
 use super::selection::Selection;
-use crate::dataset::{Dataset, ShardEntry, for_each_record};
+use crate::dataset::{Dataset, LeftOut, ShardEntry, for_each_record};
 use crate::error::{ErrorKind, Result};
 use crate::example::MessageKind;
 use crate::filter::{Filter, RecordFilter};

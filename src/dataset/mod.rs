@@ -22,6 +22,6 @@ pub use dataset::{Dataset, ShardEntry};
 pub(crate) use derived::DerivedRecords;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
-pub(crate) use scan::for_each_record;
+pub(crate) use scan::{LeftOut, for_each_record};
 pub(crate) use segments::INFLATED_BYTES;
 pub(crate) use shards::{OrderBlocks, RecordLocation, ShardSet};

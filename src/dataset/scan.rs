@@ -1,11 +1,12 @@
-//! Scans of the records of one shard, for columns and tables of steps.
+//! Scans of the records of one shard, for columns and tables of steps, and the records that they leave out.
 
 use super::dataset::Dataset;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frame::OVERHEAD;
 use crate::index::{REPORT, Work};
 use crate::policy::Verify;
 use crate::record::Record;
+use crate::warning::Warning;
 
 /// Calls `f` with each of the records `ids` of shard `s`, in that order, or with the error of reading it. Verifies payloads, regardless of the
 /// dataset's options.
@@ -34,4 +35,33 @@ pub(crate) fn for_each_record(
         dataset.set().read_runs(ids, Verify::Payload, &mut each)?;
     }
     work.report(seen)
+}
+
+/// The number of records that are left out, because they cannot be read or do not decode, and the error of the first.
+#[derive(Default)]
+pub(crate) struct LeftOut {
+    count: u64,
+    first: Option<Error>,
+}
+
+impl LeftOut {
+    pub(crate) fn add(&mut self, e: Error) {
+        self.count = self.count.saturating_add(1);
+        self.first.get_or_insert(e);
+    }
+
+    /// Adds those of a shard after the others.
+    pub(crate) fn append(&mut self, next: LeftOut) {
+        self.count = self.count.saturating_add(next.count);
+        self.first = self.first.take().or(next.first);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Returns the warning about these records. `None` if there are none.
+    pub(crate) fn warning(&self) -> Option<Warning> {
+        self.first.as_ref().map(|first| Warning::payloads_skipped(first, self.count))
+    }
 }

@@ -6,6 +6,17 @@ use crate::error::{ErrorKind, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Returns the episode and the step in it of step `number` of all. `starts` are the number of the first step of each episode, followed by the number of
+/// all steps. O(log n).
+#[inline]
+pub(super) fn episode_of(starts: &[u64], number: u64) -> Option<(u64, u64)> {
+    // The last episode that starts at or before the step. Episodes without steps start where the next one does.
+    let k = starts.partition_point(|start| *start <= number).checked_sub(1)?;
+    // After the last step there is no episode.
+    starts.get(k.saturating_add(1))?;
+    starts.get(k).map(|start| (k as u64, number.saturating_sub(*start)))
+}
+
 /// The steps that have a window.
 #[derive(Clone, Debug)]
 pub(super) enum Anchors {
@@ -72,11 +83,8 @@ impl Anchors {
     #[inline]
     pub(super) fn locate(&self, i: u64) -> Result<(u64, u64)> {
         let found = match self {
-            _ if i >= self.len() => None,
-            Anchors::All(starts) => {
-                let k = starts.partition_point(|start| *start <= i).saturating_sub(1);
-                starts.get(k).map(|start| (k as u64, i.saturating_sub(*start)))
-            }
+            Anchors::All(starts) => episode_of(starts, i),
+            Anchors::Runs(_, len) if i >= *len => None,
             Anchors::Runs(runs, _) => {
                 let k = runs.partition_point(|run| run.first <= i).saturating_sub(1);
                 runs.get(k).map(|run| (run.episode, run.step.saturating_add(i.saturating_sub(run.first))))

@@ -1,11 +1,11 @@
-//! The heads of map entries: the tags and lengths around lists whose bytes are copied.
+//! The encoding of lists: the heads of map entries around bytes that are copied, and byte strings with their tags.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::error::{ErrorKind, Result};
 use crate::example::DType;
-use crate::wire::MAX_LEN;
 use crate::wire::varint::put_varint;
+use crate::wire::{MAX_LEN, WireReader};
 
 /// The head of an entry whose list has a number of bytes: packed numbers, or encoded byte strings.
 pub(super) struct EntryHead<'a> {
@@ -27,6 +27,28 @@ fn field_len(len: u64) -> u64 {
     len.saturating_add(varint_len(len)).saturating_add(1)
 }
 
+/// Appends a field with a length: its tag, the length, and the bytes.
+fn put_field(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    put_head(tag, bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn put_head(tag: u8, len: u64, out: &mut Vec<u8>) {
+    out.push(tag);
+    put_varint(len, out);
+}
+
+/// Appends a byte string of a list.
+pub(super) fn put_string(value: &[u8], out: &mut Vec<u8>) {
+    put_field(0x0a, value, out);
+}
+
+/// Counts encoded byte strings.
+pub(super) fn count_strings(row: &[u8]) -> usize {
+    let mut reader = WireReader::new(row);
+    std::iter::from_fn(|| reader.take_field(0x0a)).count()
+}
+
 impl<'a> EntryHead<'a> {
     /// Creates the head of an entry whose list has `content` bytes.
     pub(super) fn new(name: &'a str, kind: DType, content: u64) -> EntryHead<'a> {
@@ -46,22 +68,17 @@ impl<'a> EntryHead<'a> {
 
     /// Appends the head. The bytes of the list follow.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
-        let mut field = |tag: u8, len: u64, bytes: &[u8]| {
-            out.push(tag);
-            put_varint(len, out);
-            out.extend_from_slice(bytes);
-        };
-        field(0x0a, self.entry, &[]);
-        field(0x0a, self.name.len() as u64, self.name.as_bytes());
-        field(0x12, self.feature, &[]);
+        put_head(0x0a, self.entry, out);
+        put_field(0x0a, self.name.as_bytes(), out);
+        put_head(0x12, self.feature, out);
         let tag = match self.kind {
             DType::Bytes => 0x0a,
             DType::Float32 => 0x12,
             DType::Int64 => 0x1a,
         };
-        field(tag, self.list, &[]);
+        put_head(tag, self.list, out);
         if self.kind != DType::Bytes && self.content > 0 {
-            field(0x0a, self.content, &[]);
+            put_head(0x0a, self.content, out);
         }
     }
 }
@@ -81,8 +98,7 @@ pub(super) fn put_features_head(len: u64, out: &mut Vec<u8>) -> Result<()> {
         return Err(ErrorKind::TooLarge { len: all.into(), limit: MAX_LEN }.into());
     }
     out.try_reserve(all as usize)?;
-    out.push(0x0a);
-    put_varint(len, out);
+    put_head(0x0a, len, out);
     Ok(())
 }
 
@@ -97,9 +113,9 @@ mod tests {
             let floats: Vec<f32> = (0..n).map(|k| k as f32).collect();
             let text = vec![7u8; n];
             let content: Vec<u8> = floats.iter().flat_map(|value| value.to_le_bytes()).collect();
-            let mut strings = vec![0x0a];
-            put_varint(n as u64, &mut strings);
-            strings.extend(&text);
+            let mut strings = Vec::new();
+            put_string(&text, &mut strings);
+            assert_eq!(count_strings(&strings), 1);
             let heads = [
                 (EntryHead::new("a", DType::Float32, content.len() as u64), &content),
                 (EntryHead::new("b/c", DType::Bytes, strings.len() as u64), &strings),

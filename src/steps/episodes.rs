@@ -1,5 +1,6 @@
 //! `Episodes`: the steps of a dataset whose records are episodes.
 
+use super::anchors::episode_of;
 use super::cache::TableCache;
 use super::keys::EpisodeKeys;
 use super::obtain::{EpisodeFile, ShardSteps, StepSearch, find, find_files};
@@ -178,13 +179,8 @@ impl Episodes {
     /// # Errors
     /// [`ErrorKind::OutOfRange`].
     pub fn locate(&self, number: u64) -> Result<(u64, u64)> {
-        if number >= self.steps() {
-            return Err(ErrorKind::OutOfRange { what: "step", i: number.into(), len: self.steps() }.into());
-        }
-        // The last episode that starts at or before the step. Episodes without steps start where the next one does.
-        let k = self.0.starts.partition_point(|start| *start <= number).saturating_sub(1);
-        let start = self.0.starts.get(k).copied().unwrap_or_default();
-        Ok((k as u64, number.saturating_sub(start)))
+        episode_of(&self.0.starts, number)
+            .ok_or_else(|| ErrorKind::OutOfRange { what: "step", i: number.into(), len: self.steps() }.into())
     }
 
     /// Returns the number of a step of an episode: the inverse of [`locate`](Episodes::locate).

@@ -5,14 +5,14 @@ use super::keys::EpisodeKeys;
 use super::lengths::steps_by_heads;
 use super::table::EpisodeTable;
 use crate::dataset::shard::ShardFile;
-use crate::dataset::{Dataset, for_each_record};
+use crate::dataset::{Dataset, LeftOut, for_each_record};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::index::{
     CompanionReasons, CompanionSearch, CompanionShard, IndexOptions, NamedShard, Obtained, Save,
     SearchResult, ShardFiles, Work, check_start, header_for, header_in_memory, obtain, refused_file,
     save_required, save_somewhere, search_companion,
 };
-use crate::io::{Compression, Source, Stamp};
+use crate::io::{Compression, Stamp, read_exact_at};
 use crate::policy::{Damage, IndexMode, Verify};
 use crate::record::Record;
 use crate::warning::Warning;
@@ -48,6 +48,16 @@ pub(super) enum StepSearch {
     Memory,
 }
 
+impl StepSearch {
+    /// Returns the place of new files.
+    fn save(self) -> Save {
+        match self {
+            StepSearch::Files { save, .. } => save,
+            StepSearch::Count | StepSearch::Memory => Save::Never,
+        }
+    }
+}
+
 /// Finds the steps of all shards. A dataset of some records has those of all records of its shards.
 ///
 /// # Errors
@@ -63,28 +73,15 @@ pub(super) fn find(
     let (shards, options) = (dataset.files(), dataset.index_options());
     let named: Vec<NamedShard<'_>> =
         shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
-    let save = match search {
-        StepSearch::Files { save, .. } => save,
-        _ => Save::Never,
-    };
     let files = StepFiles { dataset, shards, keys, options, search, work };
-    let (found, mut warnings) = obtain(&files, &named, options, save, work)?;
-    let mut left_out: Option<(u64, Warning)> = None;
+    let (found, mut warnings) = obtain(&files, &named, options, search.save(), work)?;
+    let mut left_out = LeftOut::default();
     let mut all = Vec::with_capacity(found.len());
     for ShardFound { steps, left_out: more } in found {
-        if let Some((count, first)) = more {
-            left_out = match left_out {
-                None => Some((count, Warning::payloads_skipped(&first, count))),
-                Some((known, Warning::PayloadsSkipped { path, first, .. })) => {
-                    let skipped = known.saturating_add(count);
-                    Some((skipped, Warning::PayloadsSkipped { path, skipped, first }))
-                }
-                other => other,
-            };
-        }
+        left_out.append(more);
         all.push(steps);
     }
-    warnings.extend(left_out.map(|(_, warning)| warning));
+    warnings.extend(left_out.warning());
     Ok((all, warnings))
 }
 
@@ -136,10 +133,10 @@ struct SearchedSteps {
     earlier: Option<StepFile>,
 }
 
-/// The steps of a shard, and the number of its records without steps, with the error of the first.
+/// The steps of a shard, and its records without steps.
 struct ShardFound {
     steps: ShardSteps,
-    left_out: Option<(u64, Error)>,
+    left_out: LeftOut,
 }
 
 impl StepFiles<'_> {
@@ -182,10 +179,7 @@ impl StepFiles<'_> {
     fn scan(&self, s: usize, shard: &ShardFile, found: SearchedSteps) -> Result<Obtained<ShardFound>> {
         let index = shard.index()?;
         let SearchedSteps { stamp, earlier, .. } = found;
-        let save = match self.search {
-            StepSearch::Files { save, .. } => save,
-            _ => Save::Never,
-        };
+        let save = self.search.save();
         // A file that was requested is for all readers.
         let damage = if save == Save::Required { Damage::Raise } else { self.options.damage };
         let mut tables = StepFileBuilder::new(self.keys);
@@ -202,13 +196,13 @@ impl StepFiles<'_> {
             };
             tables.push(Some(&table))?;
         }
-        let mut left_out: Option<(u64, Error)> = None;
+        let mut left_out = LeftOut::default();
         let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
         let ids = start.saturating_add(known)..start.saturating_add(shard.len());
         for_each_record(self.dataset, s, ids, self.work, |_, record| match self.table_of(record) {
             Ok(table) => tables.push(Some(&table)),
             Err(e) if damage == Damage::Skip && e.is_data() => {
-                add(&mut left_out, e);
+                left_out.add(e);
                 tables.push(None)
             }
             Err(e) => Err(e),
@@ -218,7 +212,7 @@ impl StepFiles<'_> {
         let saves = header.is_some();
         let tables = tables.finish(header.unwrap_or_else(|| header_in_memory(index)))?;
         let writes = saves
-            && left_out.is_none()
+            && left_out.is_empty()
             && (save == Save::Required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
         let not_saved = if writes { self.save(&tables, shard, save)? } else { None };
         let changed = !saves && shard.is_file() && self.has_files(shard);
@@ -245,7 +239,7 @@ impl StepFiles<'_> {
 
     /// Counts the steps of the episodes of a shard, without their values if the shard is not compressed.
     fn count(&self, s: usize, shard: &ShardFile) -> Result<ShardFound> {
-        let (mut lengths, mut left_out) = (Vec::new(), None);
+        let (mut lengths, mut left_out) = (Vec::new(), LeftOut::default());
         lengths.try_reserve(usize::try_from(shard.len()).unwrap_or(usize::MAX))?;
         let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
         let plain = shard.compression() == Compression::None;
@@ -268,7 +262,7 @@ impl StepFiles<'_> {
             };
             lengths.push(match steps {
                 Err(e) if self.options.damage == Damage::Skip && e.is_data() => {
-                    add(&mut left_out, e);
+                    left_out.add(e);
                     0
                 }
                 steps => steps?,
@@ -296,22 +290,10 @@ impl StepFiles<'_> {
             let left = usize::try_from(span.payload_len.saturating_sub(at)).unwrap_or(usize::MAX);
             let len = left.min(to.len());
             let to = to.get_mut(..len).unwrap_or_default();
-            read_part(source, to, start.saturating_add(at))
+            read_exact_at(source, to, start.saturating_add(at))
                 .map_err(|e| Error::from(e).in_file(shard.path()))?;
             Ok(len)
         })
-    }
-}
-
-fn read_part(source: &dyn Source, to: &mut [u8], at: u64) -> io::Result<()> {
-    crate::io::read_exact_at(source, to, at)
-}
-
-/// Counts a record without steps.
-fn add(left_out: &mut Option<(u64, Error)>, e: Error) {
-    match left_out {
-        Some((count, _)) => *count = count.saturating_add(1),
-        None => *left_out = Some((1, e)),
     }
 }
 
@@ -350,9 +332,9 @@ impl ShardFiles for StepFiles<'_> {
         let known = |files| Obtained { files, changed: false, not_saved: None };
         match (found.tables.clone(), self.search) {
             (Some(tables), search) => {
-                let save = matches!(search, StepSearch::Files { save: Save::Required, .. });
-                let not_saved = if save { self.save(&tables, shard, Save::Required)? } else { None };
-                let files = ShardFound { steps: ShardSteps::Tables(tables), left_out: None };
+                let required = search.save() == Save::Required;
+                let not_saved = if required { self.save(&tables, shard, Save::Required)? } else { None };
+                let files = ShardFound { steps: ShardSteps::Tables(tables), left_out: LeftOut::default() };
                 Ok(Obtained { not_saved, ..known(files) })
             }
             (None, StepSearch::Files { .. }) if self.has_files(shard) => self.scan(s, shard, found),

@@ -8,7 +8,6 @@ use crate::crc::crc32c;
 use crate::dataset::{RecordLocation, ShardSet};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Verify;
-use crate::wire::WireReader;
 use std::ops::Range;
 
 /// Bytes between two parts of a payload that are read together: from a file, and from a store.
@@ -163,10 +162,4 @@ fn corrupt(bytes: &CheckedBytes, found: Option<u32>, keys: &EpisodeKeys) -> Erro
         None => format!("{steps}: expected bytes at payload byte {start}, found the end of the payload"),
     };
     Error::from(ErrorKind::Value { reason: reason.into() }).feature(name.as_bytes())
-}
-
-/// Counts encoded byte strings.
-pub(super) fn count_strings(row: &[u8]) -> usize {
-    let mut reader = WireReader::new(row);
-    std::iter::from_fn(|| reader.take_field(0x0a)).count()
 }

@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use super::encode::put_string;
 use super::keys::{EpisodeKeys, ResolvedValues};
 use super::payload::{PayloadParts, PayloadView};
 use super::table::{EpisodeTable, ListForm};
@@ -108,11 +109,7 @@ impl<'t> StepRows<'t> {
                 list.iter().for_each(|value| varint::put_varint(value as u64, &mut made));
             }
             (Feature::Bytes(list), DType::Bytes) => {
-                for value in list.iter() {
-                    made.push(0x0a);
-                    varint::put_varint(value.len() as u64, &mut made);
-                    made.extend_from_slice(value);
-                }
+                list.iter().for_each(|value| put_string(value, &mut made));
             }
             (found, expected) => {
                 let found = found.kind().map_or("no kind", DType::list_name);
@@ -136,14 +133,12 @@ impl<'t> StepRows<'t> {
         counts.resize(steps, 1);
         for length in lengths {
             let list = self.list(view, usize::from(*length))?;
-            let bytes = &*list;
-            let mut numbers = vec![0; varint::count(bytes)?];
-            let found = varint::decode(bytes, &mut numbers);
-            let mut numbers = numbers.into_iter().take(found);
+            let numbers = integers(&list)?;
             let all: u64 = counts.iter().fold(0, |sum, count| sum.saturating_add(*count));
-            if all != found as u64 {
-                return Err(uneven(all, found as u64));
+            if all != numbers.len() as u64 {
+                return Err(uneven(all, numbers.len() as u64));
             }
+            let mut numbers = numbers.into_iter();
             for count in &mut counts {
                 let mut items = 0u64;
                 for _ in 0..*count {
@@ -214,6 +209,14 @@ impl<'t> StepRows<'t> {
             }
         }
     }
+}
+
+/// Returns the integers of a row.
+pub(super) fn integers(row: &[u8]) -> Result<Vec<i64>> {
+    let mut values = vec![0; varint::count(row)?];
+    let found = varint::decode(row, &mut values);
+    values.truncate(found);
+    Ok(values)
 }
 
 /// Returns the end of each step's values in a list.

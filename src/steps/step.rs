@@ -2,14 +2,15 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use super::encode::count_strings;
 use super::episodes::Episodes;
-use super::payload::{PayloadParts, count_strings};
-use super::rows::StepRows;
+use super::payload::PayloadParts;
+use super::rows::{StepRows, integers};
 use super::table::EpisodeTable;
 use crate::dataset::RecordLocation;
 use crate::error::{Error, FeatureError, Result};
 use crate::example::DType;
-use crate::wire::{WireReader, varint};
+use crate::wire::WireReader;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -122,11 +123,7 @@ impl<'e> EpisodeStep<'e> {
     /// # Errors
     /// As [`floats`](EpisodeStep::floats).
     pub fn int64s(&self, name: &str) -> Result<Vec<i64>> {
-        let row = self.row(name, DType::Int64)?;
-        let mut values = vec![0; varint::count(&row)?];
-        let found = varint::decode(&row, &mut values);
-        values.truncate(found);
-        Ok(values)
+        integers(&self.row(name, DType::Int64)?)
     }
 }
 

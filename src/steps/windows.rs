@@ -3,10 +3,10 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::anchors::Anchors;
-use super::encode::{EntryHead, features_len, put_features_head};
+use super::encode::{EntryHead, count_strings, features_len, put_features_head, put_string};
 use super::episodes::Episodes;
 use super::keys::ResolvedValues;
-use super::payload::{PayloadParts, PayloadView, count_strings};
+use super::payload::{PayloadParts, PayloadView};
 use super::rows::StepRows;
 use super::table::EpisodeTable;
 use crate::dataset::{Dataset, DerivedRecords, RecordLocation};
@@ -133,9 +133,8 @@ impl WindowsBuilder {
         // A string is kept as it is encoded.
         let pad = match pad {
             PadRow::String(value) if kind == DType::Bytes => {
-                let mut one = vec![0x0a];
-                put_varint(value.len() as u64, &mut one);
-                one.extend_from_slice(&value);
+                let mut one = Vec::new();
+                put_string(&value, &mut one);
                 PadRow::String(one.into())
             }
             PadRow::String(_) => PadRow::Zeros,
@@ -390,7 +389,6 @@ fn clipped(anchor: u64, offset: i64, steps: u32) -> (u32, bool) {
     let last = steps.saturating_sub(1);
     match anchor.checked_add_signed(offset) {
         Some(step) if step < u64::from(steps) => (step as u32, false),
-        Some(_) if offset >= 0 => (last, true),
         // An anchor is inside of its episode.
         _ if offset < 0 => (0, true),
         _ => (last, true),
@@ -398,9 +396,10 @@ fn clipped(anchor: u64, offset: i64, steps: u32) -> (u32, bool) {
 }
 
 /// A part of a list.
-#[derive(Clone, Copy)]
 enum ListPart<'a> {
     Bytes(&'a [u8]),
+    /// A range of the bytes that are not those of the payload.
+    Own(Range<usize>),
     /// The same bytes this number of times.
     Repeated(&'a [u8], usize),
     /// This number of zero bytes or empty strings.
@@ -481,24 +480,9 @@ impl WindowRecords {
             Error::from(FeatureError::Missing { expected }).feature(feature.name.as_bytes())
         };
         // Small lists that are no bytes of the payload.
-        let mut own = Vec::new();
-        for feature in &self.features {
-            let start = own.len();
-            match &feature.values {
-                WindowValues::Flags { offsets } => {
-                    own.extend(
-                        offsets.iter().map(|offset| u8::from(clipped(step, *offset, table.steps()).1)),
-                    );
-                }
-                WindowValues::Number { step: false } => put_varint(episode, &mut own),
-                WindowValues::Number { step: true } => put_varint(step, &mut own),
-                _ => continue,
-            }
-            debug_assert!(own.len() > start, "a list has values");
-        }
+        let mut own: Vec<u8> = Vec::new();
         let mut parts: Vec<ListPart<'_>> = Vec::with_capacity(self.features.len().saturating_mul(2));
         let mut heads: Vec<(EntryHead<'_>, usize)> = Vec::with_capacity(self.features.len());
-        let mut own_at = 0usize;
         for feature in &self.features {
             let (first, mut len) = (parts.len(), 0usize);
             match &feature.values {
@@ -525,11 +509,12 @@ impl WindowRecords {
                                 ListPart::Zeros(zero_bytes(feature.kind, width.unwrap_or_default()))
                             }
                         };
-                        len = len.saturating_add(match part {
+                        len = len.saturating_add(match &part {
                             ListPart::Bytes(bytes) => bytes.len(),
-                            ListPart::Repeated(bytes, n) => bytes.len().saturating_mul(n),
+                            ListPart::Own(range) => range.len(),
+                            ListPart::Repeated(bytes, n) => bytes.len().saturating_mul(*n),
                             ListPart::Zeros(n) if feature.kind == DType::Bytes => n.saturating_mul(2),
-                            ListPart::Zeros(n) => n,
+                            ListPart::Zeros(n) => *n,
                         });
                         parts.push(part);
                     }
@@ -542,16 +527,17 @@ impl WindowRecords {
                     None => continue,
                 },
                 WindowValues::Flags { offsets } => {
-                    len = offsets.len();
-                    let end = own_at.saturating_add(len);
-                    parts.push(ListPart::Bytes(own.get(own_at..end).unwrap_or_default()));
-                    own_at = end;
+                    let start = own.len();
+                    let outside = |offset: &i64| clipped(step, *offset, table.steps()).1;
+                    own.extend(offsets.iter().map(|offset| u8::from(outside(offset))));
+                    len = own.len().saturating_sub(start);
+                    parts.push(ListPart::Own(start..own.len()));
                 }
-                WindowValues::Number { .. } => {
-                    let rest = own.get(own_at..).unwrap_or_default();
-                    len = rest.iter().position(|byte| *byte < 0x80).map_or(0, |k| k.saturating_add(1));
-                    parts.push(ListPart::Bytes(rest.get(..len).unwrap_or_default()));
-                    own_at = own_at.saturating_add(len);
+                WindowValues::Number { step: of_step } => {
+                    let start = own.len();
+                    put_varint(if *of_step { step } else { episode }, &mut own);
+                    len = own.len().saturating_sub(start);
+                    parts.push(ListPart::Own(start..own.len()));
                 }
             }
             let count = parts.len().saturating_sub(first);
@@ -565,6 +551,7 @@ impl WindowRecords {
             for part in parts.by_ref().take(*count) {
                 match part {
                     ListPart::Bytes(bytes) => buf.extend_from_slice(bytes),
+                    ListPart::Own(range) => buf.extend_from_slice(own.get(range).unwrap_or_default()),
                     ListPart::Repeated(bytes, n) => {
                         (0..n).for_each(|_| buf.extend_from_slice(bytes));
                     }
