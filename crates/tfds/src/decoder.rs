@@ -3,7 +3,7 @@
 use crate::array::NumberPools;
 use crate::columns::Columns;
 use crate::compile::{DecodeOptions, DecodePlan, Item, LeafColumn, Node};
-use crate::error::{Result, TfdsErrorKind};
+use crate::error::{Result, refused_option};
 use crate::feature::{Features, LeafFeature};
 use crate::parts::DecoderParts;
 use crate::pixels::PictureDecoders;
@@ -24,7 +24,7 @@ impl Decoder {
     /// Compiles features.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Features`] for features that cannot be read, and [`TfdsErrorKind::Options`] for paths that are no features.
+    /// [`TfdsErrorKind::Features`](crate::TfdsErrorKind::Features) for features that cannot be read, and [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for paths that are no features.
     pub fn new(features: &Features, options: &DecodeOptions) -> Result<Decoder> {
         let plan = DecodePlan::new(features, options)?;
         let renamed = plan.renamed.iter().map(|(key, name)| (key.as_str(), name.as_str()));
@@ -78,19 +78,20 @@ impl Decoder {
     /// Returns a parser for batches. Its columns have the paths of the features as names, and their decoded values.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`] if a selected feature is of an unknown class, or in steps without [`DecodeOptions::batch_steps`].
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) if a selected feature is of an unknown class, or in steps without [`DecodeOptions::batch_steps`].
     pub fn parser(&self) -> Result<BatchParser> {
         let plan = &self.0.plan;
-        let refused = |reason: String| TfdsErrorKind::Options { reason }.into();
         if let Some(leaf) = plan.steps().filter(|_| !plan.batch_steps) {
             let path = &leaf.path;
-            return Err(refused(format!(
+            return Err(refused_option(format!(
                 "feature {path:?} has the steps of episodes, which batches of records do not have: choose other features"
             )));
         }
         if let Some(leaf) = plan.leaves.iter().find(|leaf| matches!(leaf.item, Item::Unknown)) {
             let path = &leaf.path;
-            return Err(refused(format!("feature {path:?} is of an unknown class: choose other features")));
+            return Err(refused_option(format!(
+                "feature {path:?} is of an unknown class: choose other features"
+            )));
         }
         Ok(self.0.records.clone().decoder(Arc::new(Columns::new(&self.0))))
     }

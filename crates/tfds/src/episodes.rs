@@ -2,7 +2,7 @@
 
 use crate::builder::{Builder, BuilderOptions};
 use crate::compile::{DecodeOptions, DecodePlan, EncodedPictures, Item, Leaf};
-use crate::error::{Result, TfdsErrorKind};
+use crate::error::{Result, refused_option};
 use crate::feature::{FeatureTree, Features, LeafFeature, SequenceFeature, StoredNames, joined};
 use std::borrow::Cow;
 use std::fmt;
@@ -119,10 +119,6 @@ impl StoredColumn {
     }
 }
 
-fn refused(reason: String) -> crate::TfdsError {
-    TfdsErrorKind::Options { reason }.into()
-}
-
 /// Collects the paths of features whose items are steps, and these features.
 fn sequences<'a>(tree: &'a FeatureTree, path: &str, found: &mut Vec<(String, &'a SequenceFeature)>) {
     match tree {
@@ -176,14 +172,17 @@ impl EpisodeParts {
         let names = || found.iter().map(|(path, _)| format!("{path:?}")).collect::<Vec<_>>().join(", ");
         let chosen = match (path, &*found) {
             (_, []) => {
-                return Err(refused("expected a data set of episodes, found no Dataset feature".to_owned()));
+                return Err(refused_option("expected a data set of episodes, found no Dataset feature"));
             }
             (None, [one]) => one,
             (None, _) => {
-                return Err(refused(format!("expected the name of the feature with the steps: {}", names())));
+                return Err(refused_option(format!(
+                    "expected the name of the feature with the steps: {}",
+                    names()
+                )));
             }
             (Some(path), _) => found.iter().find(|(known, _)| known == path).ok_or_else(|| {
-                refused(format!("expected a Dataset feature ({}), found {path:?}", names()))
+                refused_option(format!("expected a Dataset feature ({}), found {path:?}", names()))
             })?,
         };
         let options =
@@ -211,6 +210,14 @@ impl EpisodeParts {
         EpisodeKeys::new(self.leaves.iter().flat_map(keys))
     }
 
+    /// Returns the name of a leaf: of steps, its path in a step.
+    pub(crate) fn name<'l>(&self, leaf: &'l EpisodeLeaf) -> &'l str {
+        match leaf.path.strip_prefix(&*self.path) {
+            Some(rest) if leaf.of_steps => rest.strip_prefix('/').unwrap_or(rest),
+            _ => &leaf.path,
+        }
+    }
+
     /// Returns the leaf of a name: of steps, without or with their path, or of episodes.
     pub(crate) fn leaf(&self, name: &str) -> Option<&EpisodeLeaf> {
         let of_steps = joined(&self.path, name);
@@ -224,7 +231,7 @@ impl Episodes {
     /// Finds the steps of a dataset with these features. `steps` is the path of the feature whose items are steps, if there are several.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`] for features without steps, and [`TfdsErrorKind::Error`], the errors of [`steps::Episodes::open`].
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and [`TfdsErrorKind::Error`](crate::TfdsErrorKind::Error), the errors of [`steps::Episodes::open`].
     pub fn new(
         dataset: &Dataset,
         features: &Features,
@@ -244,15 +251,14 @@ impl Episodes {
         let builder = Builder::open(folder, &BuilderOptions::default())?;
         let selection = builder.select(split)?;
         let dataset = selection.dataset.ranges(&selection.ranges)?;
-        let features =
-            builder.features().ok_or_else(|| refused("expected features, found none".to_owned()))?;
+        let features = builder.features().ok_or_else(|| refused_option("expected features, found none"))?;
         Episodes::new(&dataset, features, None, &EpisodeOptions::default())
     }
 
     /// Returns the steps of no records: for [`Windows::append_of`](steps::Windows::append_of), which makes windows of records that are read elsewhere.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`] for features without steps.
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps.
     pub fn without_records(features: &Features, steps: Option<&str>) -> Result<Episodes> {
         let none = DatasetOptions::new().open_regions([])?;
         Episodes::new(none.dataset(), features, steps, &EpisodeOptions::default())
@@ -261,7 +267,7 @@ impl Episodes {
     /// Searches for the files with the tables of a dataset's shards: [`steps::Episodes::files`].
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`] for features without steps, and errors of reading the index of a shard.
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and errors of reading the index of a shard.
     pub fn files(dataset: &Dataset, features: &Features, steps: Option<&str>) -> Result<Vec<EpisodeFile>> {
         Ok(steps::Episodes::files(dataset, &EpisodeParts::new(features, steps)?.keys()?)?)
     }

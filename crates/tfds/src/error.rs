@@ -80,6 +80,11 @@ impl TfdsError {
     }
 }
 
+/// Returns the error of an option.
+pub(crate) fn refused_option(reason: impl Into<String>) -> TfdsError {
+    TfdsErrorKind::Options { reason: reason.into() }.into()
+}
+
 impl From<TfdsErrorKind> for TfdsError {
     fn from(kind: TfdsErrorKind) -> TfdsError {
         TfdsError { path: None, kind }

@@ -32,15 +32,13 @@ impl PictureDecoders {
 impl PictureDecoders {
     /// Decodes a picture to the end of `out`, and returns its shape.
     pub(crate) fn decode(&self, leaf: &Leaf, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
-        if leaf.resized {
-            return self.resized(leaf, file, out);
-        }
         let form = form(leaf)?;
+        if leaf.resized {
+            return self.resized(leaf, &form, file, out);
+        }
         let shape = form.shape(file).map_err(|e| wrong(e.to_string()))?;
-        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut decoder = free().pop().unwrap_or_default();
         let values = shape.values();
-        let decoded = match out.bits() {
+        self.with_decoder(|decoder| match out.bits() {
             NumberBits::Bits8(pixels) => {
                 grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::U8(to)))
             }
@@ -51,19 +49,13 @@ impl PictureDecoders {
                 decoder.decode_to(file, &form, PixelsMut::F32(bytemuck::cast_slice_mut(to)))
             }),
             _ => Err(wrong("expected a picture of uint8, uint16 or float32")),
-        };
-        free().push(decoder);
-        decoded?;
+        })?;
         let sizes = [shape.height, shape.width, shape.channels];
         Ok(shape.frames.into_iter().chain(sizes).collect())
     }
-}
 
-#[cfg(feature = "image")]
-impl PictureDecoders {
     /// Decodes a picture and resizes it to the shape of the leaf, to the end of `out`.
-    fn resized(&self, leaf: &Leaf, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
-        let form = form(leaf)?;
+    fn resized(&self, leaf: &Leaf, form: &PictureForm, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
         let (Some(height), Some(width), Some(channels)) = (form.height, form.width, form.channels) else {
             return Err(wrong(format!("expected a picture of a known size, found {}", leaf.feature)));
         };
@@ -71,16 +63,21 @@ impl PictureDecoders {
             ImageSpec { size: Some([height, width]), channels, dtype: form.dtype, ..ImageSpec::default() };
         let shape = [height as usize, width as usize, usize::from(channels)];
         let values = shape.iter().product();
-        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut decoder = free().pop().unwrap_or_default();
-        let decoded = match out.bits() {
+        self.with_decoder(|decoder| match out.bits() {
             NumberBits::Bits8(pixels) => grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, to)),
             NumberBits::Bits16(pixels) => grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, to)),
             _ => Err(wrong("expected a picture of uint8 or uint16")),
-        };
-        free().push(decoder);
-        decoded?;
+        })?;
         Ok(shape.to_vec())
+    }
+
+    /// Calls `decode` with a decoder that no other thread uses.
+    fn with_decoder(&self, decode: impl FnOnce(&mut Decoder) -> Result<()>) -> Result<()> {
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decoder = free().pop().unwrap_or_default();
+        let decoded = decode(&mut decoder);
+        free().push(decoder);
+        decoded
     }
 }
 

@@ -1,7 +1,7 @@
 //! `StepStatistics`: mean, deviation, range and quantiles of values over steps, as robot policies normalize with.
 
 use crate::episodes::Episodes;
-use crate::error::{Result, TfdsErrorKind};
+use crate::error::{Result, refused_option};
 use crate::feature::{LeafClass, LeafFeature};
 use crate::windows::{Offsets, WindowOptions};
 use serde_json::{Map, Value, json};
@@ -75,10 +75,6 @@ pub enum StatisticsStyle {
     Octo,
 }
 
-fn refused(reason: String) -> crate::TfdsError {
-    TfdsErrorKind::Options { reason }.into()
-}
-
 impl Episodes {
     /// Returns the paths of the features of a step that are numbers of a known shape: `Tensor` and `Scalar`, but not booleans.
     pub fn numbers(&self) -> Vec<String> {
@@ -99,7 +95,7 @@ impl Episodes {
     /// They are exact, in double precision, in memory that does not grow with the number of steps.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`] for keys that have no numbers of a known shape; NaN, unless they are skipped; errors of reading.
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for keys that have no numbers of a known shape; NaN, unless they are skipped; errors of reading.
     pub fn statistics(&self, keys: &[&str], options: &StatisticsOptions) -> Result<StepStatistics> {
         let offsets = keys.iter().map(|key| (*key, Offsets::One(0)));
         let windows = WindowOptions { anchors: options.anchors.clone(), ..WindowOptions::default() };
@@ -110,7 +106,7 @@ impl Episodes {
                 leaf.dtype != TensorDType::String && leaf.shape.iter().all(Option::is_some)
             });
             if !known {
-                return Err(refused(format!("feature {key:?}: expected numbers of a known shape")));
+                return Err(refused_option(format!("feature {key:?}: expected numbers of a known shape")));
             }
         }
         let parser = windows.decoder()?.parser()?;
@@ -143,17 +139,23 @@ impl Episodes {
             }
             each_key(keys, batch, &mut reducers, Reducer::moments)
         })?;
-        loop {
-            reducers.iter_mut().for_each(Reducer::begin_pass);
-            if reducers.iter().all(Reducer::is_done) {
-                break;
-            }
-            read(&mut |batch| each_key(keys, batch, &mut reducers, Reducer::count))?;
-            reducers.iter_mut().for_each(Reducer::end_pass);
-        }
+        rank(&mut reducers, |reducers| read(&mut |batch| each_key(keys, batch, reducers, Reducer::count)))?;
         let keys = keys.iter().zip(&reducers).map(|(key, reducer)| ((*key).to_owned(), reducer.finish()));
         Ok(StepStatistics { keys: keys.collect(), transitions, trajectories })
     }
+}
+
+/// Finds the quantiles. `count` passes all rows to [`Reducer::count`].
+fn rank(
+    reducers: &mut [Reducer],
+    mut count: impl FnMut(&mut [Reducer]) -> tfseek::Result<()>,
+) -> tfseek::Result<()> {
+    // Each reducer begins a pass, if any of them needs one.
+    while reducers.iter_mut().map(Reducer::begin_pass).fold(false, |any, needed| any | needed) {
+        count(reducers)?;
+        reducers.iter_mut().for_each(Reducer::end_pass);
+    }
+    Ok(())
 }
 
 /// Calls `f` with the values of each key, and its number of dimensions.
@@ -261,7 +263,6 @@ pub(crate) struct Reducer {
     digits: u32,
     /// Counters of each dimension of the group: those of distinct prefixes.
     counts: Vec<Vec<(u64, Vec<u32>)>>,
-    done: bool,
 }
 
 /// Count, mean, sum of squared deviations (Welford), and range.
@@ -277,7 +278,7 @@ struct Moments {
 impl Reducer {
     pub(crate) fn new(skip_nan: bool) -> Reducer {
         let (dimensions, ranks, counts) = (Vec::new(), Vec::new(), Vec::new());
-        Reducer { skip_nan, dimensions, ranks, group: 0..0, digits: 0, counts, done: false }
+        Reducer { skip_nan, dimensions, ranks, group: 0..0, digits: 0, counts }
     }
 
     /// Adds rows in the first pass.
@@ -311,8 +312,14 @@ impl Reducer {
         Ok(())
     }
 
-    /// Prepares the next pass, which [`is_done`](Reducer::is_done) if there is none.
-    pub(crate) fn begin_pass(&mut self) {
+    /// Returns the shifts of the known digits and of the next one.
+    fn shifts(&self) -> (u32, u32) {
+        let known = self.digits.saturating_mul(16);
+        (64u32.saturating_sub(known), 48u32.saturating_sub(known))
+    }
+
+    /// Prepares the next pass. Returns false if none is needed.
+    pub(crate) fn begin_pass(&mut self) -> bool {
         if self.ranks.is_empty() {
             self.ranks = self.dimensions.iter().map(|moments| ranks(moments.count)).collect();
             self.group = 0..self.ranks.len().min(GROUP);
@@ -320,8 +327,7 @@ impl Reducer {
             let end = self.group.end;
             (self.group, self.digits) = (end..self.ranks.len().min(end.saturating_add(GROUP)), 0);
         }
-        self.done = self.group.is_empty();
-        let shift = 64u32.saturating_sub(self.digits.saturating_mul(16));
+        let (shift, _) = self.shifts();
         let group = self.ranks.get(self.group.clone()).unwrap_or_default();
         self.counts = group
             .iter()
@@ -333,10 +339,7 @@ impl Reducer {
                 prefixes.into_iter().map(|prefix| (prefix, vec![0u32; DIGITS])).collect()
             })
             .collect();
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        self.done
+        !self.group.is_empty()
     }
 
     /// Adds rows in a later pass.
@@ -344,8 +347,7 @@ impl Reducer {
     /// # Errors
     /// None.
     pub(crate) fn count(&mut self, values: &[f64], dimensions: usize) -> tfseek::Result<()> {
-        let shift = 64u32.saturating_sub(self.digits.saturating_mul(16));
-        let digit_at = 48u32.saturating_sub(self.digits.saturating_mul(16));
+        let (shift, digit_at) = self.shifts();
         for row in values.chunks_exact(dimensions.max(1)) {
             let row = row.get(self.group.clone()).unwrap_or_default();
             for (value, counts) in row.iter().zip(&mut self.counts) {
@@ -367,8 +369,7 @@ impl Reducer {
 
     /// Takes the digits that were counted.
     pub(crate) fn end_pass(&mut self) {
-        let shift = 64u32.saturating_sub(self.digits.saturating_mul(16));
-        let digit_at = 48u32.saturating_sub(self.digits.saturating_mul(16));
+        let (shift, digit_at) = self.shifts();
         let group = self.ranks.get_mut(self.group.clone()).unwrap_or_default();
         for (ranks, counts) in group.iter_mut().zip(&self.counts) {
             for rank in ranks {
@@ -446,23 +447,20 @@ impl StepStatistics {
         for (name, values, dimensions) in arrays {
             let rows = values.len().checked_div(dimensions).unwrap_or_default() as u64;
             if !found.keys.is_empty() && rows != found.transitions {
-                return Err(refused(format!(
+                return Err(refused_option(format!(
                     "array {name:?}: expected {} rows, found {rows}",
                     found.transitions
                 )));
             }
             found.transitions = rows;
-            let mut reducer = Reducer::new(skip_nan);
-            reducer.moments(&values, dimensions).map_err(|e| e.feature(name.as_bytes()))?;
-            loop {
-                reducer.begin_pass();
-                if reducer.is_done() {
-                    break;
-                }
-                reducer.count(&values, dimensions)?;
-                reducer.end_pass();
-            }
-            found.keys.push((name.to_owned(), reducer.finish()));
+            let mut reducer = [Reducer::new(skip_nan)];
+            let each = |reducers: &mut [Reducer],
+                        f: fn(&mut Reducer, &[f64], usize) -> tfseek::Result<()>| {
+                reducers.iter_mut().try_for_each(|reducer| f(reducer, &values, dimensions))
+            };
+            each(&mut reducer, Reducer::moments).map_err(|e| e.feature(name.as_bytes()))?;
+            rank(&mut reducer, |reducers| each(reducers, Reducer::count))?;
+            found.keys.extend(reducer.map(|reducer| (name.to_owned(), reducer.finish())));
         }
         Ok(found)
     }

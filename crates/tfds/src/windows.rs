@@ -4,7 +4,7 @@ use crate::blank::{black_png, zeros, zlib_zeros};
 use crate::compile::{DecodeOptions, EncodedPictures, Item};
 use crate::decoder::Decoder;
 use crate::episodes::{EpisodeLeaf, Episodes, StoredColumn};
-use crate::error::{Result, TfdsErrorKind};
+use crate::error::{Result, refused_option};
 use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, SequenceFeature, StoredNames};
 use std::ops::Range;
 use tfseek::column::ColumnOptions;
@@ -77,10 +77,6 @@ impl EpisodeWindows {
     }
 }
 
-fn refused(reason: String) -> crate::TfdsError {
-    TfdsErrorKind::Options { reason }.into()
-}
-
 fn tensor(dtype: TensorDType, shape: Vec<Option<usize>>) -> FeatureTree {
     let (class, encoding) = (LeafClass::Tensor, Encoding::None);
     FeatureTree::Leaf(Box::new(LeafFeature { class, dtype, shape, encoding, optional: false }))
@@ -101,7 +97,7 @@ impl Episodes {
     /// `_step` of its anchor. With [`Pad::Zero`] pictures that are decoded must have a known size.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`] for keys that are no values, for offsets of values of the episode, and for values without zeros of a known size.
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for keys that are no values, for offsets of values of the episode, and for values without zeros of a known size.
     pub fn windows(
         &self,
         keys: impl IntoIterator<Item = (impl AsRef<str>, Offsets)>,
@@ -114,7 +110,7 @@ impl Episodes {
             let name = options.name(key);
             let leaf = self.parts().leaf(key).ok_or_else(|| self.unknown(key))?;
             if matches!(leaf.item, Item::Unknown) {
-                return Err(refused(format!(
+                return Err(refused_option(format!(
                     "feature {key:?} is of an unknown class: choose other features"
                 )));
             }
@@ -126,7 +122,7 @@ impl Episodes {
                     in_sequences(&feature, &leaf.inner)
                 }
                 (_, false) => {
-                    return Err(refused(format!(
+                    return Err(refused_option(format!(
                         "feature {key:?}: expected offset 0 of a value of episodes, found {offsets:?}"
                     )));
                 }
@@ -146,7 +142,7 @@ impl Episodes {
             root.push((name.into(), tree));
         }
         if root.is_empty() {
-            return Err(refused("expected keys of a window, found none".to_owned()));
+            return Err(refused_option("expected keys of a window, found none"));
         }
         builder = builder.numbers("_episode", "_step");
         root.push(("_episode".into(), tensor(TensorDType::Int64, Vec::new())));
@@ -174,9 +170,7 @@ impl Episodes {
         let mut builder = self.steps().windows();
         let options = WindowOptions { encoded: EncodedPictures::All, ..WindowOptions::default() };
         for leaf in self.parts().leaves.iter().filter(|leaf| leaf.of_steps) {
-            let name = leaf.path.strip_prefix(self.path()).unwrap_or_default();
-            let name = name.strip_prefix('/').unwrap_or(name);
-            builder = of_steps(builder, leaf, name, &[0], true, &options)?;
+            builder = of_steps(builder, leaf, self.parts().name(leaf), &[0], true, &options)?;
         }
         let (features, decode) = (self.step_features(), DecodeOptions::default());
         Ok(EpisodeWindows { windows: builder.build()?, features, decode })
@@ -225,17 +219,12 @@ impl Episodes {
     }
 
     fn unknown(&self, key: &str) -> crate::TfdsError {
-        let names = || {
-            self.parts().leaves.iter().map(|leaf| match leaf.path.strip_prefix(self.path()) {
-                Some(rest) if leaf.of_steps => rest.strip_prefix('/').unwrap_or(rest),
-                _ => &leaf.path,
-            })
-        };
+        let names = || self.parts().leaves.iter().map(|leaf| self.parts().name(leaf));
         let hint = match crate::splits::nearest(key, names()) {
             Some(near) => format!("; the nearest name is {near:?}"),
             None => format!("; the names are {}", names().take(20).collect::<Vec<_>>().join(", ")),
         };
-        refused(format!("expected a value of steps or episodes, found {key:?}{hint}"))
+        refused_option(format!("expected a value of steps or episodes, found {key:?}{hint}"))
     }
 }
 
@@ -293,7 +282,7 @@ fn of_steps(
 /// Returns the stored form of zeros.
 fn zero_row(leaf: &EpisodeLeaf, key: &str, column: &StoredColumn, options: &WindowOptions) -> Result<PadRow> {
     let open = || {
-        refused(format!(
+        refused_option(format!(
             "feature {key:?}: expected a value of a known size for zeros in its place, found {}",
             leaf.feature
         ))

@@ -8,7 +8,7 @@ use crate::values::{SUMMARY, ValueLimits, ValueWriter, object};
 use serde_json::{Map, Value, json};
 use tfseek::filter::image_size;
 use tfseek::{DType, Feature, TensorDType};
-use tfseek_tfds::{Encoding, FeatureTree, Features, LeafClass, StoredFeature};
+use tfseek_tfds::{Encoding, Features, LeafClass, StoredFeature};
 use tfseek_tools::Content;
 
 /// Number of values of steps in an answer.
@@ -19,21 +19,10 @@ const MAX_RUNS: usize = 1000;
 /// Limits for the texts of an episode.
 const TEXTS: ValueLimits = ValueLimits { text: 4000, total_text: 200_000, ..SUMMARY };
 
-/// Returns the path of the first feature whose items are steps.
-fn steps_below(tree: &FeatureTree, path: &str) -> Option<String> {
-    match tree {
-        FeatureTree::Dict(features) => features.iter().find_map(|(name, feature)| match path {
-            "" => steps_below(feature, name),
-            path => steps_below(feature, &format!("{path}/{name}")),
-        }),
-        FeatureTree::Sequence(sequence) if sequence.steps => Some(path.to_owned()),
-        _ => None,
-    }
-}
-
 /// Returns the path of the steps if the records of a set are episodes.
 pub(super) fn steps_path(set: &ViewSet) -> Option<String> {
-    set.features().features.as_ref().and_then(|features| steps_below(&features.root, ""))
+    let features = set.features().features.as_ref()?;
+    features.paths_of_steps().into_iter().next()
 }
 
 /// A value of steps, and what a record has of it.
