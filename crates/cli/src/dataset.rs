@@ -18,7 +18,6 @@ use std::sync::Arc;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
-use tfseek::steps::EpisodeOptions;
 use tfseek::{Dataset, DatasetOptions, Filter};
 use tfseek_tfds::{Features, FoundFeatures};
 
@@ -57,15 +56,7 @@ impl Numbered {
         global: &GlobalArgs,
         console: &mut Console,
     ) -> Outcome<(Numbered, FoundFeatures)> {
-        let bar = progress::byte_count(global, "steps");
-        let options = EpisodeOptions {
-            progress: Some(Arc::new(progress::callback(&bar))),
-            ..EpisodeOptions::default()
-        };
-        let steps = StepDataset::open(&self.dataset, features, feature, &options);
-        bar.finish_and_clear();
-        let steps = steps?;
-        warnings::print(steps.windows().episodes().warnings(), console);
+        let steps = StepDataset::open(&self.dataset, features, feature, global, console)?;
         let (dataset, features) = (steps.windows().dataset().clone(), steps.features());
         let numbered = Numbered::new(dataset, PayloadKind::Example);
         Ok((Numbered { steps: Some(steps), ..numbered }, features))

@@ -23,17 +23,17 @@ pub(crate) fn find<'p>(paths: impl IntoIterator<Item = &'p Path>, console: &mut 
     found
 }
 
-/// Returns the features of files whose records are episodes. `place` is what they are named in an error. `feature` is the one with the steps, if a user
-/// named it.
+/// Returns the features of files whose records are episodes. An error names the folder of `first`, the first file. `feature` is the one with the steps,
+/// if a user named it.
 ///
 /// # Errors
 /// There are no features, they have no steps, or the user should name another feature.
 pub(crate) fn of_episodes(
     found: &FoundFeatures,
-    place: &Path,
+    first: Option<&Path>,
     feature: Option<&str>,
 ) -> Outcome<Arc<Features>> {
-    let place = tfseek::error::printable(place);
+    let place = tfseek::error::printable(first.and_then(Path::parent).unwrap_or(Path::new("")));
     let refused = |what: &str, found: &str| {
         Err(Failure::usage(format!("--steps: {place}: expected {what}, found {found}")))
     };
@@ -62,8 +62,7 @@ pub(crate) fn splitter(
     if !steps.is_set() {
         return Ok((None, found));
     }
-    let place = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new(""));
-    let features = of_episodes(&found, place, steps.feature())?;
+    let features = of_episodes(&found, paths.first().map(InputFile::path), steps.feature())?;
     let splitter = StepSplitter::new(&features, steps.feature())?;
     let found = splitter.features();
     Ok((Some(splitter), found))

@@ -1,8 +1,11 @@
 //! The steps of episodes as records of their own.
 
+use crate::args::GlobalArgs;
+use crate::console::Console;
 use crate::exit::{Failure, Outcome, USAGE, index_command};
 use crate::output::StepNumber;
 use crate::split::failure;
+use crate::{progress, warnings};
 use std::sync::Arc;
 use tfseek::error::IndexError;
 use tfseek::steps::{EpisodeOptions, EpisodeTable, Windows};
@@ -118,9 +121,10 @@ impl StepDataset {
         dataset: &Dataset,
         features: &Features,
         feature: Option<&str>,
-        options: &EpisodeOptions,
+        global: &GlobalArgs,
+        console: &mut Console,
     ) -> Outcome<StepDataset> {
-        let episodes = open(dataset, features, feature, options)?;
+        let episodes = open(dataset, features, feature, global, console)?;
         Ok(StepDataset { windows: episodes.step_records().map_err(failure)? })
     }
 
@@ -141,14 +145,22 @@ impl StepDataset {
     }
 }
 
-/// Finds the episodes of a dataset, and their steps. Missing tables are built as missing indexes are.
+/// Finds the episodes of a dataset, and their steps, with progress and warnings. Missing tables are built as missing indexes are.
 pub(crate) fn open(
     dataset: &Dataset,
     features: &Features,
     feature: Option<&str>,
-    options: &EpisodeOptions,
+    global: &GlobalArgs,
+    console: &mut Console,
 ) -> Outcome<Episodes> {
-    Episodes::new(dataset, features, feature, options).map_err(|e| explained(failure(e)))
+    let bar = progress::byte_count(global, "steps");
+    let options =
+        EpisodeOptions { progress: Some(Arc::new(progress::callback(&bar))), ..EpisodeOptions::default() };
+    let episodes = Episodes::new(dataset, features, feature, &options);
+    bar.finish_and_clear();
+    let episodes = episodes.map_err(|e| explained(failure(e)))?;
+    warnings::print(episodes.steps().warnings(), console);
+    Ok(episodes)
 }
 
 /// Adds the command that builds tables to the error of tables that are not built without a request.

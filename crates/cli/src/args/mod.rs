@@ -98,8 +98,13 @@ impl StepsArgs {
 
     /// Returns the feature with the steps, if the user named it.
     pub(crate) fn feature(&self) -> Option<&str> {
-        self.steps.as_deref().filter(|name| !name.is_empty())
+        named_feature(self.steps.as_deref())
     }
+}
+
+/// Returns the value of an option `--steps`, if it has one.
+pub(crate) fn named_feature(steps: Option<&str>) -> Option<&str> {
+    steps.filter(|name| !name.is_empty())
 }
 
 /// Kind of the payloads, and options for reading them.

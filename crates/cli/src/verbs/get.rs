@@ -64,9 +64,8 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
     let shards = records.dataset.shards().len();
     let mut features = features::find(records.dataset.shards().map(|shard| shard.path), console);
     if args.steps.is_set() {
-        let place = records.dataset.shards().next().and_then(|shard| shard.path.parent());
-        let place = place.unwrap_or(Path::new(""));
-        let of_records = features::of_episodes(&features, place, args.steps.feature())?;
+        let first = records.dataset.shards().next().map(|shard| shard.path);
+        let of_records = features::of_episodes(&features, first, args.steps.feature())?;
         (records, features) = records.into_steps(&of_records, args.steps.feature(), global, console)?;
     }
     let len = records.dataset.len();

@@ -103,7 +103,10 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
         }
     };
     check_objects(&paths, args)?;
-    let sets = args.steps.as_ref().map(|feature| steps::sets(&paths, feature, console)).transpose()?;
+    let sets = match &args.steps {
+        Some(feature) => Some(steps::sets(&paths, args::named_feature(Some(feature)), console)?),
+        None => None,
+    };
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
     let mut options = args.index()?.check_payloads(args.check).threads(args.threads.threads);

@@ -72,13 +72,6 @@ pub(crate) struct StatsArgs {
     pub(crate) threads: ThreadsArgs,
 }
 
-impl StatsArgs {
-    /// Returns the feature with the steps, if the user named it.
-    fn steps(&self) -> Option<&str> {
-        self.steps.as_deref().filter(|name| !name.is_empty())
-    }
-}
-
 pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.steps.is_some() {
         return steps::run(args, global, console);

@@ -1,7 +1,7 @@
 //! `tfseek index --steps`: the tables of the steps of episodes.
 
 use super::{IndexArgs, elsewhere};
-use crate::args::{GlobalArgs, PathsArgs, ReadArgs};
+use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::Outcome;
@@ -47,8 +47,11 @@ pub(super) fn shards(paths: &PathsArgs, read: ReadArgs, console: &mut Console) -
 ///
 /// # Errors
 /// A folder without features, or whose features have no steps, or several.
-pub(super) fn sets(shards: &[PathBuf], feature: &str, console: &mut Console) -> Outcome<Vec<StepSet>> {
-    let feature = Some(feature).filter(|name| !name.is_empty());
+pub(super) fn sets(
+    shards: &[PathBuf],
+    feature: Option<&str>,
+    console: &mut Console,
+) -> Outcome<Vec<StepSet>> {
     let mut folders: Vec<(&Path, Vec<PathBuf>)> = Vec::new();
     for shard in shards {
         let folder = shard.parent().unwrap_or(Path::new(""));
@@ -58,9 +61,12 @@ pub(super) fn sets(shards: &[PathBuf], feature: &str, console: &mut Console) -> 
         }
     }
     let mut sets = Vec::new();
-    for (folder, shards) in folders {
+    for (_, shards) in folders {
         let found = features::find(shards.iter().map(PathBuf::as_path), console);
-        sets.push(StepSet { features: features::of_episodes(&found, folder, feature)?, shards });
+        sets.push(StepSet {
+            features: features::of_episodes(&found, shards.first().map(PathBuf::as_path), feature)?,
+            shards,
+        });
     }
     Ok(sets)
 }
@@ -80,7 +86,7 @@ pub(super) fn build(
         index = index.index_dir(dir);
     }
     let options = args.read.dataset(index).allow_missing(true).progress(progress::callback(&bar));
-    let feature = args.steps.as_deref().filter(|name| !name.is_empty());
+    let feature = args::named_feature(args.steps.as_deref());
     let jobs = sets.iter().flat_map(|set| set.shards.iter().map(move |shard| (&*set.features, shard)));
     let indexed_shards: HashSet<&PathBuf> = indexed.iter().collect();
     let jobs: Vec<_> = jobs.filter(|(_, shard)| indexed_shards.contains(shard)).collect();

@@ -1,18 +1,16 @@
 //! `tfseek stats --steps`: statistics of numbers over the steps of episodes, as robot policies normalize with.
 
 use super::StatsArgs;
-use crate::args::{AccessArgs, GlobalArgs, IoMode};
+use crate::args::{self, AccessArgs, GlobalArgs, IoMode};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
 use crate::split::failure;
 use crate::text::count;
-use crate::{dataset, features, progress, steps, warnings};
+use crate::{dataset, features, progress, steps};
 use clap::ValueEnum;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
-use tfseek::steps::EpisodeOptions;
 use tfseek_tfds::{Episodes, FoundFeatures, StatisticsOptions, StatisticsStyle, StepStatistics};
 
 /// The form of the JSON.
@@ -28,15 +26,10 @@ pub(super) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
     let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: args.threads };
     let records = dataset::open(&args.paths, &access, args.payload.read, global, console)?;
     let found = features::find(records.shards().map(|shard| shard.path), console);
-    let place = records.shards().next().and_then(|shard| shard.path.parent()).unwrap_or(Path::new(""));
-    let of_records = features::of_episodes(&found, place, args.steps())?;
-    let bar = progress::byte_count(global, "steps");
-    let options =
-        EpisodeOptions { progress: Some(Arc::new(progress::callback(&bar))), ..EpisodeOptions::default() };
-    let episodes = steps::open(&records, &of_records, args.steps(), &options);
-    bar.finish_and_clear();
-    let episodes = episodes?;
-    warnings::print(episodes.steps().warnings(), console);
+    let feature = args::named_feature(args.steps.as_deref());
+    let first = records.shards().next().map(|shard| shard.path);
+    let of_records = features::of_episodes(&found, first, feature)?;
+    let episodes = steps::open(&records, &of_records, feature, global, console)?;
     let all = episodes.numbers();
     let named: Vec<(&str, &str)> = match args.features.is_empty() {
         true => all.iter().map(|key| (&**key, &**key)).collect(),
