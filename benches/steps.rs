@@ -8,6 +8,7 @@ use std::hint::black_box;
 use tfseek::index::IndexOptions;
 use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeTable, EpisodeValues, Episodes};
 use tfseek::{DType, DatasetOptions, Example, ExampleBuilder, IndexMode, Writer};
+use tfseek_testkit::episodes::steps_key;
 use tfseek_testkit::rng::Rng;
 
 const EPISODES: usize = 8;
@@ -36,21 +37,19 @@ fn episode(rng: &mut Rng) -> (Vec<u8>, usize) {
 }
 
 fn keys() -> EpisodeKeys {
-    let key = |name: &str, kind, width| EpisodeKey {
-        name: name.into(),
-        kind,
-        values: EpisodeValues::Steps { width },
-    };
     let mut all = vec![
-        key("steps/action", DType::Float32, 8),
-        key("steps/observation/state", DType::Float32, 8),
-        key("steps/reward", DType::Float32, 1),
-        key("steps/is_first", DType::Int64, 1),
-        key("steps/is_last", DType::Int64, 1),
-        key("steps/language_instruction", DType::Bytes, 1),
-        EpisodeKey { values: EpisodeValues::Episode, ..key("episode_metadata/file_path", DType::Bytes, 1) },
+        steps_key("steps/action", DType::Float32, 8),
+        steps_key("steps/observation/state", DType::Float32, 8),
+        steps_key("steps/reward", DType::Float32, 1),
+        steps_key("steps/is_first", DType::Int64, 1),
+        steps_key("steps/is_last", DType::Int64, 1),
+        steps_key("steps/language_instruction", DType::Bytes, 1),
+        EpisodeKey {
+            values: EpisodeValues::Episode,
+            ..steps_key("episode_metadata/file_path", DType::Bytes, 1)
+        },
     ];
-    all.extend(CAMERAS.map(|camera| key(camera, DType::Bytes, 1)));
+    all.extend(CAMERAS.map(|camera| steps_key(camera, DType::Bytes, 1)));
     EpisodeKeys::new(all).unwrap()
 }
 

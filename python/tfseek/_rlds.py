@@ -75,12 +75,15 @@ class Windows(_tfds.Dataset):
                 raise SpecError(f"rename: expected a key of the windows, found {name!r}")
         renamed = [(path, names.get(name, name), offsets) for path, name, offsets in keys]
         made = make(source, renamed, *rest)
-        _, (_, fingerprint, ids, *_) = cast(Any, self.records.__reduce__())
-        return made._view(made.records._restore(fingerprint, ids))
+        return made._view(made.records._restore(*self._identity()))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        return (_view_again, (self._recipe, *self._identity()))
+
+    def _identity(self) -> tuple[str, Any]:
+        """Returns the fingerprint of all windows, and the numbers of these."""
         _, (_, fingerprint, ids, *_) = cast(Any, self.records.__reduce__())
-        return (_view_again, (self._recipe, fingerprint, ids))
+        return fingerprint, ids
 
     def __repr__(self) -> str:
         return f"tfseek.rlds.Windows({self._name}, windows={len(self)})"
@@ -189,12 +192,11 @@ class Episodes:
         nan: ``"raise"``: NaN is an error; ``"skip"``: it is left out.
         progress: display of the number of steps; each is read five times.
         """
-        if nan not in ("raise", "skip"):
-            raise ValueError(f"nan: expected 'raise' or 'skip', found {nan!r}")
+        skip_nan = _skips(nan)
         if isinstance(keys, (str, bytes)):
             raise TypeError(f"keys: expected a list of paths, found {keys!r}")
         ranges = self._ranges(anchors, key, where, None)
-        return Statistics(self._core.statistics(list(keys), ranges, nan == "skip", progress))
+        return Statistics(self._core.statistics(list(keys), ranges, skip_nan, progress))
 
     def _ranges(
         self, anchors: Optional[Anchors], key: Optional[str], where: Optional[str], progress: Progress
@@ -341,15 +343,14 @@ def statistics(arrays: Mapping[str, Any], *, nan: str = "raise") -> Statistics:
 
     ``nan`` is that of :meth:`Episodes.statistics`.
     """
-    if nan not in ("raise", "skip"):
-        raise ValueError(f"nan: expected 'raise' or 'skip', found {nan!r}")
+    skip_nan = _skips(nan)
     rows = []
     for name, array in arrays.items():
         found = np.asarray(array)
         if found.ndim == 0 or found.dtype.kind not in "biuf":
             raise TypeError(f"{name}: expected an array of numbers with a row for each step, found {found.dtype} of shape {found.shape}")
         rows.append((name, np.ascontiguousarray(found.reshape(len(found), -1), dtype=np.float64)))
-    return Statistics(array_statistics(rows, nan == "skip"))
+    return Statistics(array_statistics(rows, skip_nan))
 
 
 def _windows_of(
@@ -379,6 +380,12 @@ def _view_again(recipe: tuple[Any, ...], fingerprint: str, ids: Any) -> Windows:
     make, arguments = recipe
     made = cast(Windows, make(*arguments))
     return made._view(made.records._restore(fingerprint, ids))
+
+
+def _skips(nan: str) -> bool:
+    if nan not in ("raise", "skip"):
+        raise ValueError(f"nan: expected 'raise' or 'skip', found {nan!r}")
+    return nan == "skip"
 
 
 def _offsets(path: str, offsets: Any) -> Union[int, list[int]]:

@@ -16,17 +16,12 @@ fn read_bytes() -> u64 {
 fn windows_read_little_more_than_their_values() {
     let rng = &mut Rng::new(8);
     let dir = tempfile::tempdir().unwrap();
-    let key = |name: &str, kind, width| EpisodeKey {
-        name: name.into(),
-        kind,
-        values: EpisodeValues::Steps { width },
-    };
     let cameras = ["camera/0", "camera/1", "camera/2"];
-    let mut keys: Vec<_> = cameras.iter().map(|name| key(name, DType::Bytes, 1)).collect();
+    let mut keys: Vec<_> = cameras.iter().map(|name| steps_key(name, DType::Bytes, 1)).collect();
     keys.extend([
-        key("action", DType::Float32, 7),
-        key("state", DType::Float32, 8),
-        key("text", DType::Bytes, 1),
+        steps_key("action", DType::Float32, 7),
+        steps_key("state", DType::Float32, 8),
+        steps_key("text", DType::Bytes, 1),
     ]);
     let payloads: Vec<Vec<u8>> = (0..4)
         .map(|_| {

@@ -18,20 +18,16 @@ struct Case {
     spec: WindowSpec,
 }
 
-fn key(name: &str, kind: DType, width: u32) -> EpisodeKey {
-    EpisodeKey { name: name.into(), kind, values: EpisodeValues::Steps { width } }
-}
-
 /// Returns a shard of three episodes with lists of each form.
 fn case() -> Case {
     let dir = tempfile::tempdir().unwrap();
     let mut keys = vec![
-        key("float", DType::Float32, 2),
-        key("byte", DType::Int64, 1),
-        key("long", DType::Int64, 1),
-        key("equal", DType::Bytes, 1),
-        key("text", DType::Bytes, 1),
-        key("constant", DType::Bytes, 1),
+        steps_key("float", DType::Float32, 2),
+        steps_key("byte", DType::Int64, 1),
+        steps_key("long", DType::Int64, 1),
+        steps_key("equal", DType::Bytes, 1),
+        steps_key("text", DType::Bytes, 1),
+        steps_key("constant", DType::Bytes, 1),
     ];
     keys.push(EpisodeKey { name: "path".into(), kind: DType::Bytes, values: EpisodeValues::Episode });
     let divided = EpisodeValues::Divided { lengths: vec!["byte".into()], width: 1 };
@@ -284,7 +280,7 @@ fn a_loader_does_not_use_a_table_of_another_number_of_steps() {
 #[test]
 fn a_table_that_claims_billions_of_steps_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let keys = [key("long", DType::Int64, 1)];
+    let keys = [steps_key("long", DType::Int64, 1)];
     let payload = ExampleBuilder::new().int64("long", [1000i64, 2000, 3000]).encode().unwrap();
     let path = write(dir.path(), "x", &framed(&[payload]));
     let checked = episodes::checked(&keys);

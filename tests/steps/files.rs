@@ -218,9 +218,7 @@ fn a_cancelled_build_leaves_nothing() {
 fn a_large_file_is_read_in_parts() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
-    let key =
-        |name: &str, kind| EpisodeKey { name: name.into(), kind, values: EpisodeValues::Steps { width: 1 } };
-    let keys = episodes::checked(&[key("n", DType::Int64), key("s", DType::Bytes)]);
+    let keys = episodes::checked(&[steps_key("n", DType::Int64, 1), steps_key("s", DType::Bytes, 1)]);
     let len = |e: usize| (e * 7) % 180;
     let text = |e: usize, t: usize| vec![(e + t) as u8; (e + t) % 4];
     let payload = |e: usize| {

@@ -15,9 +15,8 @@ fn payload(episode: u64, steps: u64) -> Vec<u8> {
 }
 
 fn keys() -> EpisodeKeys {
-    let key =
-        |name: &str, kind| EpisodeKey { name: name.into(), kind, values: EpisodeValues::Steps { width: 1 } };
-    EpisodeKeys::new([key("steps/x", DType::Float32), key("steps/picture", DType::Bytes)]).unwrap()
+    EpisodeKeys::new([steps_key("steps/x", DType::Float32, 1), steps_key("steps/picture", DType::Bytes, 1)])
+        .unwrap()
 }
 
 fn schema() -> Schema {

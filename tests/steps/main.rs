@@ -13,7 +13,7 @@ use std::path::Path;
 use tfseek::io::Region;
 use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeValues, Episodes, Windows};
 use tfseek::{DType, Dataset, DatasetOptions, ExampleBuilder, IndexMode, Verify};
-use tfseek_testkit::episodes::{self, Decoded, List, WindowSpec, decode, framed};
+use tfseek_testkit::episodes::{self, Decoded, List, WindowSpec, decode, framed, steps_key};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shards::{options, write};
 

@@ -122,12 +122,7 @@ fn the_last_entry_of_a_key_counts() {
     }
     let floats = |n: usize| field(0x12, &field(0x0a, &[1, 2, 3, 4].repeat(n)));
     let entry = |key: &[u8], feature: &[u8]| field(0x0a, &[field(0x0a, key), field(0x12, feature)].concat());
-    let key = |name: &str| EpisodeKey {
-        name: name.into(),
-        kind: DType::Float32,
-        values: EpisodeValues::Steps { width: 1 },
-    };
-    let keys = [key("a"), key("b")];
+    let keys = ["a", "b"].map(|name| steps_key(name, DType::Float32, 1));
     for (entries, steps) in [
         (vec![entry(b"a", &floats(3)), entry(b"a", b""), entry(b"b", &floats(2))], 2),
         (vec![entry(b"a", b""), entry(b"b", &floats(2)), entry(b"a", &floats(2))], 2),

@@ -326,6 +326,11 @@ fn padding(key: &EpisodeKey, pad: &PadRow, first: &List) -> List {
     }
 }
 
+/// Returns a feature with `width` values for each step.
+pub fn steps_key(name: &str, kind: DType, width: u32) -> EpisodeKey {
+    EpisodeKey { name: name.into(), kind, values: EpisodeValues::Steps { width } }
+}
+
 /// Returns features of each kind and division, some of them lengths of others. The first has a known number of values.
 pub fn keys(rng: &mut Rng) -> Vec<EpisodeKey> {
     let key = |name: &str, kind, values| EpisodeKey { name: name.into(), kind, values };

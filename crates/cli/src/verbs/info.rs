@@ -101,9 +101,9 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
     let bytes = |path: &Result<InputFile, _>| {
         path.as_ref().map_or(0, |path| progress::total_size(std::slice::from_ref(path)))
     };
-    let bar = progress::bytes(global, "reading", paths.iter().map(bytes).sum());
-    let features = features::find(paths.iter().flatten().map(InputFile::path), console);
     let total = paths.iter().map(bytes).sum();
+    let bar = progress::bytes(global, "reading", total);
+    let features = features::find(paths.iter().flatten().map(InputFile::path), console);
     let mut episodes = EpisodeSummary::new(&features, total, args.inspect.limit);
     let (single, mut rows) = (paths.len() == 1, Vec::new());
     for path in paths {
