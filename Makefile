@@ -8,8 +8,8 @@ PYTHON_VENV := target/python
 MATURIN_ARGS ?= --profile dev --features as-tests,remote
 # Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
 ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
-# Reads the metadata of prepared data sets. TensorFlow is not installed.
-TFDS ?= tensorflow-datasets
+# Reads the metadata of prepared data sets, and bfloat16 values in recorded ones. TensorFlow is not installed.
+TFDS ?= tensorflow-datasets ml_dtypes
 FRAMEWORKS ?= torch torchdata torchvision pillow grain jax pandas
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
 	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_jax.py python/tests/test_transform.py python/tests/test_image.py python/tests/test_mix.py python/tests/test_rlds.py python/tests/test_docs.py \
