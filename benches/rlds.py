@@ -1,9 +1,10 @@
 """Windows of robot episodes: what they cost in bytes, memory and time, beside tf.data with a shuffle buffer, as policies are trained today.
 
-Usage: python benches/rlds.py [--tf PYTHON] [--episodes 24] [FOLDER]
+Usage: python benches/rlds.py [--tf PYTHON] [--plot FILE.svg] [--episodes 24] [FOLDER]
 
 Makes a set like DROID in FOLDER: episodes of 150 to 380 steps with three JPEG of 180 x 320, actions, states and a text. A window has two pictures, 16 actions, a state and
-the text. Each part runs in a process of its own. `cold` removes the files from the page cache before. Needs pillow; PYTHON needs tensorflow and tensorflow-datasets.
+the text. Each part runs in a process of its own. `cold` removes the files from the page cache before. `--plot` draws the memory
+of the warm, decoded epochs. Needs pillow, and matplotlib for a plot; PYTHON needs tensorflow and tensorflow-datasets.
 """
 
 from __future__ import annotations
@@ -101,14 +102,19 @@ def windows(folder: pathlib.Path, decode: bool, cameras: list[str] = PICTURES, *
 def epochs(name: str, batches: Iterable[Any], number: int) -> None:
     """Prints the samples per second, and the memory and the bytes of the disk, of each epoch."""
     start, begin, read = anonymous(), time.time(), of_process("read_bytes")
-    rows, samples, top = [], 0, 0.0
+    rows, samples, top, curve = [], 0, 0.0, []
     for batch in batches:
         samples += len(batch["language_instruction"])
-        top = max(top, anonymous() - start)
+        used = anonymous() - start
+        top = max(top, used)
+        curve.append((samples / number, used))
         if samples // number > len(rows):
             rows.append(f"{top:.0f}")
             top = 0.0
     seconds = time.time() - begin
+    if "TFSEEK_CURVES" in os.environ:
+        with open(os.environ["TFSEEK_CURVES"], "a") as file:
+            print(json.dumps([name, curve]), file=file)
     print(f"{name}: {samples / seconds:,.0f} samples/s, {(of_process('read_bytes') - read) / 1e6:,.0f} MB of the disk, {' '.join(rows)} MB of memory by epoch")
 
 
@@ -199,10 +205,28 @@ def of_tf(folder: pathlib.Path, decode: bool, passes: int, number: int) -> None:
     epochs(f"tf.data, {'decoded' if decode else 'not decoded'}", steps.shuffle(2000).batch(32).with_options(settings).as_numpy_iterator(), number)
 
 
+def plot(curves: dict[str, Any], path: str) -> None:
+    """Draws the memory over the epochs."""
+    import matplotlib
+
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "tfseek", "font.family": "sans-serif"})
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 3), layout="constrained")
+    for name, curve in curves.items():
+        epoch, memory = np.array(curve[:: max(1, len(curve) // 200)]).T
+        axes.plot(epoch.round(3), memory.round(), label=name)
+    axes.set(xlabel="Epoch", ylabel="Anonymous memory, MB", xlim=(0, EPOCHS), ylim=(0, None), xticks=range(EPOCHS + 1))
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, metadata={"Date": None})
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("folder", nargs="?", default=os.path.join(tempfile.gettempdir(), "tfseek-rlds"))
     arguments.add_argument("--tf")
+    arguments.add_argument("--plot")
     arguments.add_argument("--episodes", type=int, default=24)
     arguments.add_argument("--part")
     given = arguments.parse_args()
@@ -222,8 +246,11 @@ def main() -> None:
     if not folder.exists():
         make(folder, given.episodes)
 
+    curves = os.path.join(os.environ["XDG_CACHE_HOME"], "curves")
+
     def run(python: str, part: str) -> None:
-        subprocess.run([python, __file__, str(given.folder), "--part", part], check=True)
+        environment = {**os.environ, "TFSEEK_CURVES": curves} if given.plot else None
+        subprocess.run([python, __file__, str(given.folder), "--part", part], check=True, env=environment)
 
     run(sys.executable, "tables,0,0,0")
     number = len(windows(folder, False))
@@ -238,6 +265,14 @@ def main() -> None:
                         os.fsync(file.fileno())
                         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 run(python, f"{name},{decode},{1 if cold else EPOCHS},{number}")
+    if given.plot:
+        decoded: dict[str, Any] = {}
+        with open(curves) as file:
+            for name, curve in map(json.loads, file):
+                # The warm epochs come first.
+                if name.endswith(", decoded"):
+                    decoded.setdefault(name.removesuffix(", decoded"), curve)
+        plot(decoded, given.plot)
 
 
 if __name__ == "__main__":

@@ -209,6 +209,7 @@ fn fields<'py>(py: Python<'py>, leaf: &LeafFeature) -> PyResult<Bound<'py, PyDic
     dict.set_item("shape", PyTuple::new(py, &leaf.shape)?)?;
     dict.set_item("encoding", leaf.encoding.to_string())?;
     dict.set_item("optional", leaf.optional)?;
+    dict.set_item("description", &*leaf.description)?;
     dict.set_item("is_known", !matches!(leaf.class, LeafClass::Unknown(_)))?;
     dict.set_item("num_classes", labels.and_then(|labels| labels.classes))?;
     dict.set_item("names", labels.and_then(names))?;

@@ -86,7 +86,7 @@ TOY = features(
     any=image(None, None, 3),
     label=label(3),
     text={"pythonClassName": TEXT, "text": {}},
-    pose=tensor("float64", (3,)),
+    pose={**tensor("float64", (3,)), "description": "x, y & z"},
     objects=sequence(features(bbox=BOXES, label=label(2))),
     tags=sequence({"pythonClassName": TEXT, "text": {}}),
 )
@@ -116,6 +116,7 @@ def test_a_builder_describes_the_folder(toy: pathlib.Path) -> None:
     assert isinstance(found, tfseek.tfds.FeaturesDict)
     assert found["objects"]["bbox"].shape == (4,) and found["image"].shape == (2, 3, 3)
     assert "'objects': Sequence(FeaturesDict({" in repr(found) and "'label': ClassLabel(3)" in repr(found)
+    assert (found["pose"].description, found["label"].description) == ("x, y & z", "") and "x, y &amp; z" in found._repr_html_()
     assert "<td" in found._repr_html_() and "cat, dog, bird" in found._repr_html_()
     assert repr(b) == "tfseek.tfds.Builder('toy/1.0.0', train=10, test=3)"
     assert "objects/bbox" in b._repr_html_()

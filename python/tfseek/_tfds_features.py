@@ -27,6 +27,7 @@ class Leaf:
     dtype, shape: those of the values. ``None`` in a shape is any size, and the dtype of byte strings is ``"string"``.
     encoding: ``"none"``, ``"bytes"`` or ``"zlib"``: how numbers are stored.
     optional: true if records may lack it.
+    description: what the data set says of it, such as the meaning of each value. ``""`` if it says nothing.
     num_classes: number of classes of a label, or ``None``.
     box_format, sample_rate: of boxes (``"REL_YXYX"``) and of audio.
     """
@@ -37,6 +38,7 @@ class Leaf:
         self.shape: tuple[Optional[int], ...] = fields["shape"]
         self.encoding: str = fields["encoding"]
         self.optional: bool = fields["optional"]
+        self.description: str = fields["description"]
         self.num_classes: Optional[int] = fields["num_classes"]
         self.box_format: Optional[str] = fields["box_format"]
         self.sample_rate: Optional[int] = fields["sample_rate"]
@@ -105,11 +107,11 @@ def features_html(feature: Feature) -> str:
     def line(path: str, levels: tuple[Sequence, ...], leaf: Leaf) -> list[str]:
         inner = "".join(f"{_sequence(level)}(" for level in levels) + repr(leaf) + ")" * len(levels)
         names = leaf._names or []
-        cells = (path, inner, ", ".join(names[:_CLASSES]) + (", .." if len(names) > _CLASSES else ""))
+        cells = (path, inner, ", ".join(names[:_CLASSES]) + (", .." if len(names) > _CLASSES else ""), leaf.description)
         return [html.escape(cell) for cell in cells]
 
     lines = [line(*each) for each in leaves(feature)]
-    return _table(["feature", "type", "names"], lines[:_NAMES], len(lines) - _NAMES)
+    return _table(["feature", "type", "names", "description"], lines[:_NAMES], len(lines) - _NAMES)
 
 
 @functools.lru_cache(maxsize=16)

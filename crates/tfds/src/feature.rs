@@ -42,6 +42,8 @@ pub struct LeafFeature {
     pub encoding: Encoding,
     /// True if a record may lack the feature.
     pub optional: bool,
+    /// What the data set says of the feature, such as the meaning of each value. Empty if it says nothing.
+    pub description: Box<str>,
 }
 
 /// The class of a [`LeafFeature`].
@@ -178,6 +180,12 @@ impl LeafClass {
 }
 
 impl LeafFeature {
+    /// Returns a feature whose numbers are stored as a list.
+    pub(crate) fn new(class: LeafClass, dtype: TensorDType, shape: Vec<Option<usize>>) -> LeafFeature {
+        let (encoding, description) = (Encoding::None, Box::default());
+        LeafFeature { class, dtype, shape, encoding, optional: false, description }
+    }
+
     /// Returns the labels of a class label.
     pub fn labels(&self) -> Option<&Labels> {
         match &self.class {

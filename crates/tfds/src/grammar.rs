@@ -108,7 +108,13 @@ fn feature(value: &Value, path: &str, depth: usize) -> Result<FeatureTree> {
                 return Err(refused(path, format!("expected one content, found {one} and {other}")));
             }
         };
-        return of_message(class, message, content, path, depth);
+        let mut feature = of_message(class, message, content, path, depth)?;
+        if let (FeatureTree::Leaf(leaf), Some(Value::String(text))) =
+            (&mut feature, field(node, "description"))
+        {
+            leaf.description = text.as_str().into();
+        }
+        return Ok(feature);
     }
     let class = match node.get("type") {
         Some(Value::String(class)) => class,
@@ -203,7 +209,7 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
             let encoding = content.encoding()?;
             let (dtype, optional) = (content.dtype(None)?, content.flag("optional")?);
             let class = if is_scalar { LeafClass::Scalar } else { LeafClass::Tensor };
-            content.leaf(LeafFeature { class, dtype, shape, encoding, optional })
+            content.leaf(LeafFeature { encoding, optional, ..LeafFeature::new(class, dtype, shape) })
         }
         "class_label_feature.ClassLabel" => {
             expects(&["classLabel"])?;
@@ -246,8 +252,7 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
             };
             let dtype = content.dtype(content.message.is_none().then_some(TensorDType::Int64))?;
             let (encoding, class) = (content.encoding()?, LeafClass::Audio { sample_rate, lazy });
-            let leaf = LeafFeature { class, dtype, shape, encoding, optional: false };
-            content.leaf(leaf)
+            content.leaf(LeafFeature { encoding, ..LeafFeature::new(class, dtype, shape) })
         }
         "bounding_boxes.BBoxFeature" => {
             expects(&["boundingBox", "tensor"])?;
@@ -258,13 +263,7 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
         _ => match content.message {
             Some("featuresDict") => content.dict(),
             Some("sequence") => content.sequence(false),
-            _ => Ok(FeatureTree::Leaf(Box::new(LeafFeature {
-                class: LeafClass::Unknown(class.into()),
-                dtype: TensorDType::String,
-                shape: Vec::new(),
-                encoding: Encoding::None,
-                optional: false,
-            }))),
+            _ => content.plain(LeafClass::Unknown(class.into()), TensorDType::String, Vec::new()),
         },
     }
 }
@@ -316,13 +315,7 @@ impl<'a> Content<'a> {
 
     fn translation(&self, variable: bool) -> Result<FeatureTree> {
         let text = || {
-            FeatureTree::Leaf(Box::new(LeafFeature {
-                class: LeafClass::Text,
-                dtype: TensorDType::String,
-                shape: Vec::new(),
-                encoding: Encoding::None,
-                optional: false,
-            }))
+            FeatureTree::Leaf(Box::new(LeafFeature::new(LeafClass::Text, TensorDType::String, Vec::new())))
         };
         if variable {
             let fields = ["language", "translation"].map(|name| (name.into(), text()));
@@ -347,7 +340,7 @@ impl<'a> Content<'a> {
 
     /// Returns a leaf whose numbers are stored as a list.
     fn plain(&self, class: LeafClass, dtype: TensorDType, shape: Vec<Option<usize>>) -> Result<FeatureTree> {
-        self.leaf(LeafFeature { class, dtype, shape, encoding: Encoding::None, optional: false })
+        self.leaf(LeafFeature::new(class, dtype, shape))
     }
 
     /// Checks a leaf.

@@ -5,7 +5,7 @@ use crate::compile::{DecodeOptions, EncodedPictures, Item};
 use crate::decoder::Decoder;
 use crate::episodes::{EpisodeLeaf, Episodes, StoredColumn};
 use crate::error::{Result, refused_option};
-use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, SequenceFeature, StoredNames};
+use crate::feature::{FeatureTree, Features, LeafClass, LeafFeature, SequenceFeature, StoredNames};
 use std::ops::Range;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
@@ -78,8 +78,7 @@ impl EpisodeWindows {
 }
 
 fn tensor(dtype: TensorDType, shape: Vec<Option<usize>>) -> FeatureTree {
-    let (class, encoding) = (LeafClass::Tensor, Encoding::None);
-    FeatureTree::Leaf(Box::new(LeafFeature { class, dtype, shape, encoding, optional: false }))
+    FeatureTree::Leaf(Box::new(LeafFeature::new(LeafClass::Tensor, dtype, shape)))
 }
 
 /// Returns the feature of a leaf in sequences with these stated numbers of items.

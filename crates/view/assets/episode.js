@@ -255,7 +255,7 @@ export function mount(root, context) {
   // A curve, or a line of text if the value is the same at all steps.
   function track(value, constants, signal) {
     const box = h("div", { class: "slot" }, h("p", { class: "muted small" }, "Reading …"));
-    const figure = h("figure", { class: "track", "data-test": "curve", "data-key": value.name }, h("figcaption", { class: "row" }, h("strong", {}, value.name), h("span", { class: "muted small" }, value.type)), box);
+    const figure = h("figure", { class: "track", "data-test": "curve", "data-key": value.name }, h("figcaption", { class: "row" }, h("strong", {}, value.name), h("span", { class: "muted small" }, value.type)), value.about && h("p", { class: "muted small", "data-test": "about" }, bytesText(value.about)), box);
     const names = context.dataset.labels?.[value.feature];
     const part = { at() {} };
     numbersOf(value, signal).then((all) => {

@@ -65,3 +65,20 @@ fn the_depth_is_limited() {
     let e = tfseek_tfds::Features::parse(nested(200).as_bytes()).unwrap_err();
     assert!(e.to_string().contains("recursion limit"), "{e}");
 }
+
+#[test]
+fn descriptions_are_kept() {
+    let p = "tensorflow_datasets.core.features.";
+    let leaf = |more: &str| format!(r#"{{"pythonClassName": "{p}text_feature.Text", "text": {{}}{more}}}"#);
+    let fields = format!(
+        r#"{{"a": {}, "b": {}}}"#,
+        leaf(r#", "description": "what it says""#),
+        leaf(r#", "description": 3"#)
+    );
+    let text = format!(
+        r#"{{"pythonClassName": "{p}features_dict.FeaturesDict", "featuresDict": {{"features": {fields}}}}}"#
+    );
+    let features = tfseek_tfds::Features::parse(text.as_bytes()).unwrap();
+    let found: Vec<_> = features.root.leaves().into_iter().map(|(_, leaf)| &*leaf.description).collect();
+    assert_eq!(found, ["what it says", ""]);
+}

@@ -80,6 +80,9 @@ impl<'a> StepValue<'a> {
             "role": self.role(),
         });
         let Some(fields) = value.as_object_mut() else { return value };
+        if !stored.leaf.description.is_empty() {
+            fields.insert("about".into(), texts.bytes(stored.leaf.description.as_bytes()));
+        }
         let problem = match (self.feature.kind(), self.width) {
             (None, _) => Some("the record does not have it".to_owned()),
             (_, Some(width)) if self.steps() != Some(steps) => Some(format!(

@@ -156,8 +156,9 @@ pub(crate) fn episodes(folder: &Path) -> Vec<PathBuf> {
     let image =
         of("image_feature.Image", r#"{"shape": [48, 64, 3], "dtype": "uint8", "encoding_format": "png"}"#);
     let text = of("text_feature.Text", "{}");
+    let action = r#"{"pythonClassName": "tensorflow_datasets.core.features.tensor_feature.Tensor", "tensor": {"shape": {"dimensions": ["7"]}, "dtype": "float32", "encoding": "none"}, "description": "joints <b>, gripper last"}"#;
     let step = dict(&[
-        ("action", tensor("[7]", "float32")),
+        ("action", action.to_owned()),
         ("discount", tensor("[]", "float32")),
         ("embedding", tensor("[64]", "float32")),
         ("is_first", tensor("[]", "bool")),

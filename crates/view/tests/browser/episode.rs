@@ -37,6 +37,10 @@ fn films_curves_and_texts_follow_one_cursor() {
 
     // Seven dimensions with their values; what is the same at all steps has no curve, and what is too wide none.
     page.wait("t.all('curve').length == 2", "curves of actions and of rewards");
+    page.check(
+        "t.all('about').map(p => p.innerText).join() == 'joints <b>, gripper last'",
+        "what the data set says of them",
+    );
     page.wait("t.one('legend')?.innerText.includes('12.6')", "the values at the cursor");
     page.check("t.all('lines')[0].querySelectorAll('path.line:not(.dots)').length == 7", "seven lines");
     page.check("new Set([...t.all('lines')[0].querySelectorAll('path.line:not(.dots)')].map(p => getComputedStyle(p).stroke + getComputedStyle(p).strokeDasharray)).size == 7", "seven looks");
