@@ -42,7 +42,7 @@ pub struct LeafFeature {
     pub encoding: Encoding,
     /// True if a record may lack the feature.
     pub optional: bool,
-    /// What the data set says of the feature, such as the meaning of each value. Empty if it says nothing.
+    /// The text of the data set on the feature, such as the meaning of each value. May be empty.
     pub description: Box<str>,
 }
 
