@@ -267,8 +267,8 @@ def main() -> None:
                 run(python, f"{name},{decode},{1 if cold else EPOCHS},{number}")
     if given.plot:
         decoded: dict[str, Any] = {}
-        with open(curves) as file:
-            for name, curve in map(json.loads, file):
+        with open(curves) as lines:
+            for name, curve in map(json.loads, lines):
                 # The warm epochs come first.
                 if name.endswith(", decoded"):
                     decoded.setdefault(name.removesuffix(", decoded"), curve)
