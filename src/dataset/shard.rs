@@ -209,6 +209,22 @@ impl ShardFile {
         }
     }
 
+    /// Returns true for an object of a store that is not compressed, and whose bytes have to be waited for.
+    pub(crate) fn is_plain_object(&self) -> bool {
+        matches!(self.access, Access::Object(_, None))
+    }
+
+    /// Returns the byte range of all these records.
+    ///
+    /// # Errors
+    /// The shard cannot be opened, or the index has no valid entry for one of them.
+    pub(crate) fn range_of(&self, records: Range<u64>) -> Result<Range<u64>> {
+        let Some(last) = records.end.checked_sub(1).filter(|last| *last >= records.start) else {
+            return Ok(0..0);
+        };
+        Ok(self.locate(records.start)?.offset..stored_range(self.locate(last)?).end)
+    }
+
     /// Returns true for a file or an object, false for bytes in memory.
     pub(crate) fn is_file(&self) -> bool {
         !matches!(self.access, Access::Memory(_) | Access::Derived(_))
@@ -510,10 +526,7 @@ impl ShardFile {
     /// Like [`append`](ShardFile::append), for a range inside the records `block`, which will all be needed soon.
     pub(crate) fn append_in(&self, block: Range<u64>, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
         let ShardBytes::Inflated(file) = &self.opened()?.bytes else { return self.append(range, buf) };
-        let block = match block.end.checked_sub(1) {
-            Some(last) => self.locate(block.start)?.offset..stored_range(self.locate(last)?).end,
-            None => range.clone(),
-        };
+        let block = self.range_of(block)?;
         let before = buf.len();
         self.appended(file.fetch_in(block, range.clone(), buf), range, before, buf)
     }

@@ -244,12 +244,24 @@ impl ShardSet {
 
     /// Returns the ordinals in its shard of the records that are in the same block as this one.
     fn in_block(&self, at: &RecordLocation, blocks: OrderBlocks) -> Range<u64> {
-        let (first, records) = (self.starts[at.shard as usize], self.file_of(at).records());
-        let id = first + (at.i - records.start);
+        let first = self.starts[at.shard as usize];
+        self.block_in(at.shard as usize, first + (at.i - self.file_of(at).records().start), blocks)
+    }
+
+    /// Returns the ordinals in shard `s` of the records that are in the same block as record `id` of that shard.
+    fn block_in(&self, s: usize, id: u64, blocks: OrderBlocks) -> Range<u64> {
+        let (first, records) = (self.starts[s], self.files[s].records());
         let len = blocks.len.max(1);
         let start = id - id.saturating_sub(blocks.first) % len;
-        let end = start.saturating_add(len).min(self.starts[at.shard as usize + 1]);
+        let end = start.saturating_add(len).min(self.starts[s + 1]);
         records.start + start.saturating_sub(first)..records.start + (end - first)
+    }
+
+    /// Returns the shard of record `id`, and the ordinals of the records in it that are in the same block. `None` if the shard is not a plain object of
+    /// a store, or has no such record.
+    pub(crate) fn object_block(&self, id: u64, blocks: OrderBlocks) -> Option<(u32, Range<u64>)> {
+        let (s, _) = self.shard_of(id).ok()?;
+        self.files[s].is_plain_object().then(|| (s as u32, self.block_in(s, id, blocks)))
     }
 
     /// Returns the record at a location. It borrows from the shard, or is read into `buf`.

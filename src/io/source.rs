@@ -35,6 +35,14 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// Announces ranges that will be needed, in this order. Returns immediately.
     fn want(&self, ranges: &[Range<u64>]);
 
+    /// Raises the number of announced bytes, of all objects of the store together, that are kept until they are read. A block order
+    /// announces the blocks of two windows.
+    ///
+    /// By default does nothing, which is correct for sources whose announcements take no memory.
+    fn make_room(&self, bytes: u64) {
+        let _ = bytes;
+    }
+
     /// Waits until the bytes of `range` are available. Depending on the source, they are returned as shared memory or appended to
     /// `buf`.
     ///
@@ -259,6 +267,10 @@ impl<S: Source + ?Sized> Source for &S {
 
     fn want(&self, ranges: &[Range<u64>]) {
         (**self).want(ranges);
+    }
+
+    fn make_room(&self, bytes: u64) {
+        (**self).make_room(bytes);
     }
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {

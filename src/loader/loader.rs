@@ -423,7 +423,7 @@ impl Loader {
     /// Stops the threads once the cursor has moved. After an error the loader is unchanged.
     fn move_cursor(&mut self, to: impl FnOnce(&mut Cursor) -> Result<()>) -> Result<()> {
         to(&mut self.cursor)?;
-        self.running = Execution::Idle;
+        self.stop();
         Ok(())
     }
 
@@ -435,6 +435,8 @@ impl Loader {
         }
         let tickets = BatchTickets::new(&cursor)?;
         self.cursor = cursor;
+        self.running = Execution::Idle;
+        self.worker.begin(&tickets);
         self.running = match self.threads.get() {
             0 => Execution::Inline(Box::new(tickets)),
             threads => Execution::Threads(WorkerThreads::start(&self.worker, tickets, self.limits, threads)?),
@@ -493,11 +495,23 @@ impl Loader {
         NextStep::Ready(made)
     }
 
+    /// Ends the threads, and drops what was requested for them.
+    fn stop(&mut self) {
+        self.running = Execution::Idle;
+        self.worker.end();
+    }
+
     /// Ends the epoch. The next call starts the next epoch.
     fn end_epoch(&mut self) -> NextStep {
-        self.running = Execution::Idle;
+        self.stop();
         self.cursor.end();
         NextStep::EpochEnd
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

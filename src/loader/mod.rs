@@ -11,8 +11,10 @@
 //! Records that are not in memory have to be requested long before they are read. Then a planner draws the tickets ahead of the threads.
 //!
 //! Files in the order of the work: `plan` (positions to plans), `queue` (the bounded queue between threads), `worker` (makes one
-//! batch), `times`, `pace` (the number of threads), `step` (the result), `loader` (the threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`.
+//! batch), `times`, `pace` (the number of threads), `step` (the result), `loader` (the threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`, and
+//! `blocks_ahead` requests whole blocks of objects.
 
+mod blocks_ahead;
 #[expect(clippy::module_inception, reason = "the file of the type `Loader`")]
 mod loader;
 #[cfg(all(test, target_os = "linux"))]

@@ -5,7 +5,7 @@ use super::pace::Pace;
 use super::queue::QueueLimits;
 use super::sources::{MixSource, MixSources};
 use super::times::WorkerClock;
-use super::worker::{BatchWorker, Pictures};
+use super::worker::{BatchWorker, ObjectBlocks, Pictures};
 use crate::batch::{BatchParser, BytePool, PictureDecoder, PicturePools};
 use crate::column::DatasetColumn;
 use crate::dataset::{Dataset, INFLATED_BYTES, OrderBlocks};
@@ -18,7 +18,7 @@ use crate::policy::{Damage, Verify};
 use crate::schema::Schema;
 use crate::warning::Warning;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The order of the records in an epoch.
 #[non_exhaustive]
@@ -90,6 +90,9 @@ const MIN_RECORDS_AHEAD: u64 = 16;
 const BYTES_AHEAD: u64 = 256 << 20;
 /// Default limit of the payload bytes of batches in flight.
 const MEMORY: u64 = 1 << 30;
+/// Bytes of the blocks in which objects are read in order, and the number of blocks that are requested ahead.
+const IN_ORDER_BLOCK: u64 = 4 << 20;
+const IN_ORDER_BLOCKS: u64 = 32;
 /// Mean record size below which a global order reads scattered pages.
 const SMALL_RECORD: u64 = 64 << 10;
 
@@ -502,9 +505,11 @@ impl LoaderOptions {
         let dataset = self.dataset;
         let (spec, n) = (cursor.order().spec(), dataset.len());
         let bytes = dataset.known_bytes();
+        let mut window_records = 0;
         if let Spec::Block { block, window } = *unfiltered(spec) {
             bytes.map_or(Ok(()), |bytes| check_memory(n, bytes, block, window, memory))?;
-            dataset.set().keep_inflated(block.saturating_mul(window));
+            window_records = block.saturating_mul(window);
+            dataset.set().keep_inflated(window_records);
         }
         // A filtered order has blocks of the records that pass.
         let mut blocks = match *spec {
@@ -512,12 +517,29 @@ impl LoaderOptions {
             _ => Vec::new(),
         };
         if let Some(mix) = &self.mix {
-            let windows;
-            (blocks, windows) = mix.blocks(spec, memory)?;
-            if windows > 0 {
-                dataset.set().keep_inflated(windows);
+            (blocks, window_records) = mix.blocks(spec, memory)?;
+            if window_records > 0 {
+                dataset.set().keep_inflated(window_records);
             }
         }
+        let object_blocks = dataset.set().has_objects().then(|| match *spec {
+            // Other ranks read other parts of the blocks.
+            Spec::Sequential if self.rank.1 == 1 && self.worker.1 == 1 => {
+                let bytes = bytes.or_else(|| dataset.stored_bytes().ok())?;
+                let len = records_of(IN_ORDER_BLOCK, n, bytes).max(1);
+                Some((vec![Some(OrderBlocks { first: 0, len })], IN_ORDER_BLOCKS * IN_ORDER_BLOCK))
+            }
+            _ if blocks.iter().any(Option::is_some) => {
+                let bytes = bytes.or_else(|| dataset.stored_bytes().ok())?;
+                let two = u128::from(window_records.saturating_mul(2).min(n)) * u128::from(bytes);
+                let room = u64::try_from(two / u128::from(n.max(1))).unwrap_or(u64::MAX);
+                Some((blocks.clone(), room))
+            }
+            _ => None,
+        });
+        let object_blocks = object_blocks.flatten();
+        let object_blocks =
+            object_blocks.map(|(blocks, room)| ObjectBlocks { blocks, room, ahead: Mutex::default() });
         // All sources of a mix are shuffled alike.
         let spec = if self.mix.is_some() && self.shuffle == Shuffle::Global { &Spec::Global } else { spec };
         let warnings = match bytes {
@@ -558,6 +580,7 @@ impl LoaderOptions {
             damage: self.damage,
             verify,
             blocks,
+            object_blocks,
             ahead: ReadAhead::default(),
             buffers: BytePool::default(),
             clock: WorkerClock::default(),
@@ -588,6 +611,12 @@ fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warni
 fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
     let scattered = *unfiltered(spec) == Spec::Global && inflated_bytes > INFLATED_BYTES;
     scattered.then_some(Warning::ScatteredInflation { inflated_bytes })
+}
+
+/// Returns the number of records, of `n` that have `all` bytes, that have this number of bytes.
+fn records_of(bytes: u64, n: u64, all: u64) -> u64 {
+    let records = u128::from(bytes) * u128::from(n) / u128::from(all.max(1));
+    u64::try_from(records).unwrap_or(u64::MAX)
 }
 
 /// Returns the order without its filter.

@@ -32,6 +32,7 @@ pub(super) struct StepPlan {
 }
 
 /// The tickets of the batches of an epoch, starting at a cursor. Whoever draws a ticket plans its batch.
+#[derive(Clone)]
 pub(super) struct BatchTickets {
     epoch: Arc<EpochShare>,
     step: u64,
@@ -110,6 +111,11 @@ pub(super) fn catch_panic<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl Ticket {
+    /// Appends the records of the batch to `ids`.
+    pub(super) fn add_ids(&self, ids: &mut Vec<u64>) -> Result<()> {
+        self.epoch.add_ids(self.step, ids, |_, _| ())
+    }
+
     /// Returns the plan of the batch. `None` if there is none.
     pub(super) fn plan(&self, dataset: &Dataset) -> Result<Option<StepPlan>> {
         self.epoch.plan(self.step, dataset)
@@ -127,13 +133,10 @@ impl EpochShare {
         Ok(EpochShare { order, share, epoch })
     }
 
+    /// Appends the records of a step to `ids`, and calls `each` with the epoch of each run of positions, and the run.
     #[expect(clippy::indexing_slicing, reason = "`filled` was the length")]
-    fn plan(&self, step: u64, dataset: &Dataset) -> Result<Option<StepPlan>> {
-        let Some(runs_of_step) = self.share.step(step) else { return Ok(None) };
-        let Some((epochs, position)) = self.share.after(step) else { return Ok(None) };
-        let mut ids = Vec::new();
-        let mut runs = Vec::new();
-        for run in runs_of_step {
+    fn add_ids(&self, step: u64, ids: &mut Vec<u64>, mut each: impl FnMut(u64, Run)) -> Result<()> {
+        for run in self.share.step(step).into_iter().flatten() {
             let filled = ids.len();
             ids.resize(filled + run.len as usize, 0);
             let epoch = following_epoch(self.epoch, run.epoch)?;
@@ -141,8 +144,18 @@ impl EpochShare {
                 0 => self.order.fill(run.start, &mut ids[filled..])?,
                 _ => self.order.at_epoch(epoch)?.fill(run.start, &mut ids[filled..])?,
             }
-            runs.push((epoch, run));
+            each(epoch, run);
         }
+        Ok(())
+    }
+
+    fn plan(&self, step: u64, dataset: &Dataset) -> Result<Option<StepPlan>> {
+        if self.share.step(step).is_none() {
+            return Ok(None);
+        }
+        let Some((epochs, position)) = self.share.after(step) else { return Ok(None) };
+        let (mut ids, mut runs) = (Vec::new(), Vec::new());
+        self.add_ids(step, &mut ids, |epoch, run| runs.push((epoch, run)))?;
         let mut faults = Vec::new();
         let mut located: Vec<Option<RecordLocation>> = Vec::with_capacity(ids.len());
         dataset.set().locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));

@@ -2,7 +2,8 @@
 
 #![expect(clippy::indexing_slicing, reason = "`kept` has the index of each row in the plan")]
 
-use super::plan::StepPlan;
+use super::blocks_ahead::BlocksAhead;
+use super::plan::{BatchTickets, StepPlan};
 use super::sources::MixSources;
 use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use super::times::{LoaderTimes, WorkerClock};
@@ -14,7 +15,7 @@ use crate::memory::grow;
 use crate::order::{augmentation_seed, named_draw};
 use crate::policy::{Damage, Verify};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of bytes of a new buffer that are accessed before records are read into it.
 const NEW_BYTES: usize = 4 << 20;
@@ -31,6 +32,8 @@ pub(super) struct BatchWorker {
     /// The blocks of a block order, of each source of a mix. Empty for other orders.
     pub(super) blocks: Vec<Option<OrderBlocks>>,
     pub(super) ahead: ReadAhead,
+    /// The blocks of objects that are requested whole. `None`: records are requested.
+    pub(super) object_blocks: Option<ObjectBlocks>,
     pub(super) buffers: BytePool,
     pub(super) clock: WorkerClock,
     /// Set if the schema has pictures.
@@ -38,6 +41,15 @@ pub(super) struct BatchWorker {
     /// Called with the record numbers of a batch before the records are read.
     #[cfg(test)]
     pub(super) before_read: Option<BeforeRead>,
+}
+
+/// The blocks of objects that are requested whole, ahead of the batches of the running epoch.
+pub(super) struct ObjectBlocks {
+    /// The blocks of each source of a mix, or of the data set.
+    pub(super) blocks: Vec<Option<OrderBlocks>>,
+    /// Maximum number of their bytes that were not read.
+    pub(super) room: u64,
+    pub(super) ahead: Mutex<Option<BlocksAhead>>,
 }
 
 #[cfg(test)]
@@ -72,15 +84,59 @@ fn if_located<'a, T>(
 }
 
 impl BatchWorker {
+    /// Begins an epoch with these batches.
+    pub(super) fn begin(&self, tickets: &BatchTickets) {
+        if let Some(object_blocks) = &self.object_blocks {
+            self.set_blocks_ahead(Some(BlocksAhead::new(tickets.clone(), object_blocks.room)));
+        }
+    }
+
+    /// Ends an epoch, also one that is left early.
+    pub(super) fn end(&self) {
+        self.set_blocks_ahead(None);
+    }
+
+    fn set_blocks_ahead(&self, ahead: Option<BlocksAhead>) {
+        let Some(object_blocks) = &self.object_blocks else { return };
+        let mut locked = object_blocks.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = std::mem::replace(&mut *locked, ahead) {
+            before.end(self.dataset.set());
+        }
+    }
+
+    /// Calls `f` with the blocks of objects that are requested ahead, if they are, and returns true.
+    fn with_blocks_ahead(
+        &self,
+        f: impl FnOnce(&mut BlocksAhead, &dyn Fn(u64) -> Option<OrderBlocks>),
+    ) -> bool {
+        let Some(object_blocks) = &self.object_blocks else { return false };
+        let mut locked = object_blocks.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ahead) = &mut *locked else { return false };
+        f(ahead, &|record| self.blocks_in(&object_blocks.blocks, record));
+        true
+    }
+
     /// Requests the records of a batch that will be made later, if records are cold.
     pub(super) fn request_ahead(&self, plan: &mut StepPlan) {
-        plan.requested = prefetch::request_ahead(self.dataset.set(), &self.ahead, &plan.located);
+        let set = self.dataset.set();
+        plan.requested = if self.with_blocks_ahead(|ahead, blocks_of| ahead.plan(set, blocks_of)) {
+            let others = prefetch::outside_objects(set, &plan.located);
+            prefetch::request_ahead(set, &self.ahead, &others)
+        } else {
+            prefetch::request_ahead(set, &self.ahead, &plan.located)
+        };
     }
 
     /// Takes the request back because the batch will not be made.
     pub(super) fn forget(&self, plan: &StepPlan) {
-        if plan.requested != Requested::Nothing {
-            prefetch::forget(self.dataset.set(), &plan.located);
+        let set = self.dataset.set();
+        if plan.requested == Requested::Nothing {
+            return;
+        }
+        if self.with_blocks_ahead(|ahead, blocks_of| ahead.made(set, &plan.ids, blocks_of)) {
+            prefetch::forget(set, &prefetch::outside_objects(set, &plan.located));
+        } else {
+            prefetch::forget(set, &plan.located);
         }
     }
 
@@ -91,24 +147,11 @@ impl BatchWorker {
 
     /// Makes a step. Calls `cold` before it waits for mapped records that are not in memory.
     pub(super) fn make(&self, mut plan: StepPlan, cold: impl FnOnce()) -> Result<Step> {
-        let mut faults = std::mem::take(&mut plan.faults).into_iter();
-        #[cfg(test)]
-        if let Some(before_read) = &self.before_read {
-            before_read(&plan.ids);
-        }
-        let verify = self.verify[usize::from(plan.runs.first().is_some_and(|&(epoch, _)| epoch > 0))];
         let mut outcome = BatchOutcome::default();
-        let content = if self.dataset.set().can_borrow() {
-            let set = self.dataset.set();
-            if prefetch::is_cold(set, &self.ahead, plan.requested, &plan.located) {
-                cold();
-                let mut located = plan.located.iter().flatten();
-                self.clock.reading(|| located.try_for_each(|at| prefetch::fetch(set, at)))?;
-            }
-            self.clock.parsing(|| self.borrow_records(&plan, &mut faults, verify, &mut outcome))?
-        } else {
-            self.read_records(&plan, &mut faults, verify, &mut outcome)?
-        };
+        let content = self.read(&mut plan, cold, &mut outcome);
+        let set = self.dataset.set();
+        self.with_blocks_ahead(|ahead, blocks_of| ahead.made(set, &plan.ids, blocks_of));
+        let content = content?;
         let kept = outcome.kept.iter().filter_map(|&index| plan.located.get(index as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();
         let StepPlan { seed, at: (epoch, step), runs, mut ids, lengths, .. } = plan;
@@ -123,6 +166,31 @@ impl BatchWorker {
         });
         let skipped = outcome.skipped;
         Ok(Step { content, epoch, step, seed, runs, ids, kept, skipped, payload_bytes, lengths })
+    }
+
+    /// Reads and parses the records of a batch.
+    fn read(
+        &self,
+        plan: &mut StepPlan,
+        cold: impl FnOnce(),
+        outcome: &mut BatchOutcome,
+    ) -> Result<StepContent> {
+        let mut faults = std::mem::take(&mut plan.faults).into_iter();
+        #[cfg(test)]
+        if let Some(before_read) = &self.before_read {
+            before_read(&plan.ids);
+        }
+        let verify = self.verify[usize::from(plan.runs.first().is_some_and(|&(epoch, _)| epoch > 0))];
+        if !self.dataset.set().can_borrow() {
+            return self.read_records(plan, &mut faults, verify, outcome);
+        }
+        let set = self.dataset.set();
+        if prefetch::is_cold(set, &self.ahead, plan.requested, &plan.located) {
+            cold();
+            let mut located = plan.located.iter().flatten();
+            self.clock.reading(|| located.try_for_each(|at| prefetch::fetch(set, at)))?;
+        }
+        self.clock.parsing(|| self.borrow_records(plan, &mut faults, verify, outcome))
     }
 
     /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind of error.
@@ -141,11 +209,11 @@ impl BatchWorker {
         Ok(())
     }
 
-    /// Returns the blocks of the order that contains a record.
-    fn blocks_of(&self, record: u64) -> Option<OrderBlocks> {
+    /// Returns the blocks, of those of all sources, of the source of a record.
+    fn blocks_in(&self, blocks: &[Option<OrderBlocks>], record: u64) -> Option<OrderBlocks> {
         match &self.mix {
-            None => self.blocks.first().copied().flatten(),
-            Some(mix) => mix.blocks_of(&self.blocks, record),
+            None => blocks.first().copied().flatten(),
+            Some(mix) => mix.blocks_of(blocks, record),
         }
     }
 
@@ -207,7 +275,7 @@ impl BatchWorker {
         let read_part = |part: Range<usize>| {
             for index in part {
                 let Some(at) = plan.located.get(index) else { continue };
-                let blocks = self.blocks_of(plan.ids[index]);
+                let blocks = self.blocks_in(&self.blocks, plan.ids[index]);
                 let read = |at: &_| set.append(at, blocks, verify, &mut buffer);
                 let Some(read) = if_located(at, faults, read) else { continue };
                 match read {

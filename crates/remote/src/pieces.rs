@@ -14,6 +14,9 @@ pub(crate) const PIECE: u64 = 8 << 20;
 /// Wanted ranges are fetched together over a gap of at most a quarter of the bytes wanted so far, between these numbers of bytes.
 const GAP: [u64; 2] = [64 << 10, 1 << 20];
 
+/// Bytes of other pieces, beside those that a reader makes room for.
+const IN_FLIGHT: u64 = 64 << 20;
+
 /// Returns the pieces of wanted ranges, in the order in which they are needed first.
 pub(crate) fn merge(ranges: &[Range<u64>], len: u64) -> Vec<Range<u64>> {
     let ranges = ranges.iter().enumerate().map(|(k, range)| (range.start..range.end.min(len), k));
@@ -123,6 +126,11 @@ impl<O> Pieces<O> {
             slow: Slow::default(),
             memory,
         }
+    }
+
+    /// Raises the number of bytes that are kept.
+    pub(crate) fn make_room(&mut self, bytes: u64) {
+        self.memory = self.memory.max(bytes.saturating_add(IN_FLIGHT));
     }
 
     fn object(&mut self, id: u64, object: &Arc<O>) -> &mut Object<O> {

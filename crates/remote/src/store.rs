@@ -382,11 +382,17 @@ impl Source for RemoteObject {
     }
 
     fn want(&self, ranges: &[Range<u64>]) {
-        // A read will tell of the failure.
         let Ok((live, remote)) = self.live() else { return };
         let mut pieces = live.pieces();
         pieces.want(self.id, &remote, ranges, self.len());
         live.advance(&mut pieces);
+    }
+
+    fn make_room(&self, bytes: u64) {
+        // A read will tell of the failure.
+        if let Ok((live, _)) = self.live() {
+            live.pieces().make_room(bytes);
+        }
     }
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {

@@ -1,0 +1,132 @@
+//! Whole blocks of objects, requested ahead of the batches that need them.
+//!
+//! A block order takes each record of a window from another block. So the blocks of a window are requested whole, in the order in which they are
+//! needed, and kept until their last record was read. Batches are looked up ahead of their plans, as far as the blocks of two windows.
+
+use super::plan::BatchTickets;
+use crate::dataset::{OrderBlocks, ShardSet, prefetch};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Number of batches that are looked up for each plan, at most.
+const STEPS: usize = 32;
+
+/// The blocks of objects that batches will need.
+pub(super) struct BlocksAhead {
+    /// The batches that were not looked up.
+    tickets: BatchTickets,
+    /// Number of batches that were looked up, and of those that were planned.
+    seen: u64,
+    planned: u64,
+    /// The requested blocks, by shard and first record.
+    blocks: HashMap<(u32, u64), Block>,
+    /// Bytes of these, and their limit.
+    bytes: u64,
+    room: u64,
+    ids: Vec<u64>,
+}
+
+/// A requested block.
+struct Block {
+    range: Range<u64>,
+    /// Number of its records in batches that were looked up and not made.
+    records: u64,
+}
+
+impl Block {
+    fn len(&self) -> u64 {
+        self.range.end.saturating_sub(self.range.start)
+    }
+}
+
+impl BlocksAhead {
+    /// Begins before the first of these batches. Blocks of up to `room` bytes are requested and not read.
+    pub(super) fn new(tickets: BatchTickets, room: u64) -> BlocksAhead {
+        BlocksAhead { tickets, seen: 0, planned: 0, blocks: HashMap::new(), bytes: 0, room, ids: Vec::new() }
+    }
+
+    /// Requests the blocks of the next planned batch, and of some later ones. `blocks_of` returns the blocks of a record.
+    pub(super) fn plan(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
+        self.planned = self.planned.saturating_add(1);
+        self.look_up(set, blocks_of);
+    }
+
+    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
+        for _ in 0..STEPS {
+            if self.seen >= self.planned && self.bytes >= self.room {
+                return;
+            }
+            // An error is that of the plan.
+            let Some(Ok(ticket)) = self.tickets.next() else { return };
+            self.seen = self.seen.saturating_add(1);
+            let mut ids = std::mem::take(&mut self.ids);
+            ids.clear();
+            if ticket.add_ids(&mut ids).is_ok() {
+                for &id in &ids {
+                    let block = blocks_of(id).and_then(|blocks| set.object_block(id, blocks));
+                    if let Some(block) = block {
+                        self.add(set, block);
+                    }
+                }
+            }
+            self.ids = ids;
+        }
+    }
+
+    /// Counts a record of a block, and requests the block if it is new.
+    fn add(&mut self, set: &ShardSet, (shard, records): (u32, Range<u64>)) {
+        let room = self.room;
+        let bytes = &mut self.bytes;
+        let block = self.blocks.entry((shard, records.start)).or_insert_with(|| {
+            // The read of the record returns the error.
+            let range = prefetch::request_block(set, (shard, records), room).unwrap_or(0..0);
+            let block = Block { range, records: 0 };
+            *bytes = bytes.saturating_add(block.len());
+            block
+        });
+        block.records = block.records.saturating_add(1);
+    }
+
+    /// Drops the blocks of which these records were the last, and looks up more batches.
+    pub(super) fn made(
+        &mut self,
+        set: &ShardSet,
+        ids: &[u64],
+        blocks_of: impl Fn(u64) -> Option<OrderBlocks>,
+    ) {
+        let (mut ended, mut bytes) = (Vec::new(), 0u64);
+        for &id in ids {
+            let Some((shard, records)) = blocks_of(id).and_then(|blocks| set.object_block(id, blocks)) else {
+                continue;
+            };
+            let key = (shard, records.start);
+            let Some(block) = self.blocks.get_mut(&key) else { continue };
+            block.records = block.records.saturating_sub(1);
+            if block.records == 0 {
+                ended.push(key);
+                bytes = bytes.saturating_add(block.len());
+            }
+        }
+        // The next batches may have more records of a block that seems to have ended.
+        let room = self.room;
+        self.room = room.saturating_add(bytes);
+        self.look_up(set, blocks_of);
+        self.room = room;
+        for key in ended {
+            let is_ended = |block: &&Block| block.records == 0;
+            if self.blocks.get(&key).filter(is_ended).is_some()
+                && let Some(block) = self.blocks.remove(&key)
+            {
+                self.bytes = self.bytes.saturating_sub(block.len());
+                prefetch::forget_block(set, key.0, block.range);
+            }
+        }
+    }
+
+    /// Drops all blocks.
+    pub(super) fn end(self, set: &ShardSet) {
+        for ((shard, _), block) in self.blocks {
+            prefetch::forget_block(set, shard, block.range);
+        }
+    }
+}
