@@ -26,6 +26,7 @@ mod source;
 mod storage;
 mod store;
 pub(crate) mod threads;
+mod traffic;
 mod url;
 mod watched;
 
@@ -53,6 +54,7 @@ pub(crate) use source::{ReadRange, check_answer, read_exact_at};
 pub(crate) use storage::{OpenedShard, Storage};
 pub use store::{Listing, Object, Store};
 pub(crate) use threads::threads;
+pub use traffic::Traffic;
 pub use url::bare_url;
 pub(crate) use url::{check_local, folder, join, split_query, url_of};
 pub(crate) use watched::WatchedFile;

@@ -1,6 +1,6 @@
 //! Places that have objects, addressed by URLs.
 
-use super::{Region, Source, Stamp};
+use super::{Region, Source, Stamp, Traffic};
 use crate::error::Result;
 use std::fmt;
 use std::sync::Arc;
@@ -72,6 +72,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// [`io::ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported) if the store is for reading only: index files are then kept in the
     /// user's cache; I/O errors.
     fn put(&self, url: &str, bytes: &[u8]) -> Result<()>;
+
+    /// Returns what was read so far in this process. `None` if the store does not count it.
+    fn traffic(&self) -> Option<Traffic> {
+        None
+    }
 }
 
 /// An object of a [`Store`], as it was listed.

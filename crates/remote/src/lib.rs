@@ -19,6 +19,7 @@
 //! * Announced ranges are merged to pieces of at most 8 MiB, fetched in the order of their need, and kept until they are read.
 //! * 8 requests are made at a time, and more as long as this makes reading faster. 429 and 503 halve their number. A piece that a thread waits for
 //!   and that takes twice as long as 99 of the last 100 is requested once more.
+//! * With [`RemoteOptions::cache_dir`], pieces are also kept on disk, up to a limit. All processes of the machine share them.
 //! * A store reads variables when it is made, and asks once for a login, a region and the commit of a revision. A new store asks again.
 //! * Servers that ignore ranges are an error. Web servers have no listings.
 // No input causes a panic.
@@ -29,6 +30,7 @@ mod address;
 mod backend;
 mod clients;
 mod cloud;
+mod disk;
 mod failure;
 mod hub;
 mod in_flight;
@@ -41,4 +43,4 @@ mod store;
 mod web;
 
 pub use settings::RemoteOptions;
-pub use store::RemoteStore;
+pub use store::{CacheContent, RemoteStore};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tfseek::io::Region;
+use tfseek::io::{Region, Traffic};
 
 /// The most bytes of a piece.
 pub(crate) const PIECE: u64 = 8 << 20;
@@ -17,8 +17,9 @@ const GAP: [u64; 2] = [64 << 10, 1 << 20];
 /// Bytes of other pieces, beside those that a reader makes room for.
 const IN_FLIGHT: u64 = 64 << 20;
 
-/// Returns the pieces of wanted ranges, in the order in which they are needed first.
-pub(crate) fn merge(ranges: &[Range<u64>], len: u64) -> Vec<Range<u64>> {
+/// Returns the pieces of wanted ranges, in the order in which they are needed first. With `joins` they are fetched together over gaps, else only if they
+/// are adjacent: a piece in a cache has the same range in the next epoch.
+pub(crate) fn merge(ranges: &[Range<u64>], len: u64, joins: bool) -> Vec<Range<u64>> {
     let ranges = ranges.iter().enumerate().map(|(k, range)| (range.start..range.end.min(len), k));
     let mut sorted: Vec<(Range<u64>, usize)> = ranges.filter(|(range, _)| range.start < range.end).collect();
     sorted.sort_unstable_by_key(|(range, _)| range.start);
@@ -26,7 +27,7 @@ pub(crate) fn merge(ranges: &[Range<u64>], len: u64) -> Vec<Range<u64>> {
     for (range, k) in sorted {
         let bytes = range.end - range.start;
         if let Some((last, first, wanted)) = merged.last_mut()
-            && range.start <= last.end.saturating_add((*wanted / 4).clamp(GAP[0], GAP[1]))
+            && range.start <= last.end.saturating_add(if joins { gap(*wanted) } else { 0 })
         {
             last.end = last.end.max(range.end);
             (*first, *wanted) = ((*first).min(k), wanted.saturating_add(bytes));
@@ -36,6 +37,11 @@ pub(crate) fn merge(ranges: &[Range<u64>], len: u64) -> Vec<Range<u64>> {
     }
     merged.sort_by_key(|(_, first, _)| *first);
     merged.into_iter().flat_map(|(range, ..)| cut(range)).collect()
+}
+
+/// Returns the gap over which ranges are fetched together.
+fn gap(wanted: u64) -> u64 {
+    (wanted / 4).clamp(GAP[0], GAP[1])
 }
 
 /// Cuts a range to pieces.
@@ -67,6 +73,15 @@ enum PieceState {
     Running,
     Here(Region),
     Failed(RequestFailure),
+}
+
+/// The place of the bytes of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    Cache,
+    Server,
+    /// A server that refused requests while this one was under way.
+    RefusingServer,
 }
 
 /// A request for a piece.
@@ -109,11 +124,16 @@ pub(crate) struct Pieces<O> {
     in_flight: InFlight,
     slow: Slow,
     memory: u64,
+    /// Ranges are fetched together over gaps.
+    joins: bool,
+    traffic: Traffic,
 }
 
 impl<O> Pieces<O> {
-    pub(crate) fn new(requests: usize, memory: u64) -> Pieces<O> {
+    pub(crate) fn new(requests: usize, memory: u64, joins: bool) -> Pieces<O> {
         Pieces {
+            joins,
+            traffic: Traffic::default(),
             objects: HashMap::new(),
             queue: VecDeque::new(),
             urgent: VecDeque::new(),
@@ -140,9 +160,9 @@ impl<O> Pieces<O> {
 
     /// Notes ranges that will be needed, in this order.
     pub(crate) fn want(&mut self, id: u64, object: &Arc<O>, ranges: &[Range<u64>], len: u64) {
-        let mut queued = Vec::new();
+        let (joins, mut queued) = (self.joins, Vec::new());
         let pieces = &mut self.object(id, object).pieces;
-        for wanted in merge(ranges, len) {
+        for wanted in merge(ranges, len, joins) {
             for gap in gaps(pieces, wanted) {
                 queued.push((id, gap.start));
                 pieces.insert(gap.start, Piece::new(gap.end));
@@ -270,22 +290,42 @@ impl<O> Pieces<O> {
         }
     }
 
-    /// Notes the result of a request. `refused` is true if the server refused requests while it was under way.
+    /// Returns what was read so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut traffic = self.traffic;
+        traffic.latency = self.slow.latency();
+        traffic
+    }
+
+    /// Counts a read that waited.
+    pub(crate) fn waited(&mut self, time: Duration) {
+        self.traffic.waits += 1;
+        self.traffic.waited = self.traffic.waited.saturating_add(time);
+    }
+
+    /// Notes the result of a request. `from` is the place of the bytes.
     pub(crate) fn done(
         &mut self,
         request: &Request,
         result: Result<Region, RequestFailure>,
         now: Duration,
-        refused: bool,
+        from: From,
     ) {
         let Request { number, id, range, since } = request;
         self.running = self.running.saturating_sub(1);
         self.clock += 1;
         let len = range.end.saturating_sub(range.start);
         let arrived = if result.is_ok() { len } else { 0 };
-        self.in_flight.answered(now, arrived, self.running, refused);
-        if result.is_ok() {
-            self.slow.answered(len, now.saturating_sub(*since));
+        if from == From::Cache {
+            self.traffic.cached += 1;
+            self.traffic.cached_bytes = self.traffic.cached_bytes.saturating_add(arrived);
+        } else {
+            self.traffic.requests += 1;
+            self.traffic.bytes = self.traffic.bytes.saturating_add(arrived);
+            self.in_flight.answered(now, arrived, self.running, from == From::RefusingServer);
+            if result.is_ok() {
+                self.slow.answered(len, now.saturating_sub(*since));
+            }
         }
         let piece = self.objects.get_mut(id).and_then(|object| object.pieces.get_mut(&range.start));
         // The object may be dropped, or the other of two requests for the piece was faster.
@@ -329,6 +369,7 @@ impl<O> Pieces<O> {
         });
         for piece in found {
             if !again.contains(&piece) && self.slow.may_repeat(requests) {
+                self.traffic.repeated += 1;
                 again.push_back(piece);
             }
         }
@@ -463,15 +504,18 @@ mod tests {
     fn near_ranges_are_fetched_together() {
         let len = u64::MAX;
         // A gap of 64 KiB.
-        assert_eq!(merge(&[70_000..70_001, 0..10, 65_000..65_010], len), [0..70_001]);
-        assert_eq!(merge(&[200_000..200_001, 0..10], len), [200_000..200_001, 0..10]);
+        assert_eq!(merge(&[70_000..70_001, 0..10, 65_000..65_010], len, true), [0..70_001]);
+        assert_eq!(merge(&[200_000..200_001, 0..10], len, true), [200_000..200_001, 0..10]);
         // A quarter of what is wanted, and at most 1 MiB.
-        assert_eq!(merge(&[0..2 * MIB, 2 * MIB + 500_000..2 * MIB + 500_001], len).len(), 1);
-        assert_eq!(merge(&[0..6 * MIB, 7 * MIB + 1..7 * MIB + 2], len).len(), 2);
+        assert_eq!(merge(&[0..2 * MIB, 2 * MIB + 500_000..2 * MIB + 500_001], len, true).len(), 1);
+        assert_eq!(merge(&[0..6 * MIB, 7 * MIB + 1..7 * MIB + 2], len, true).len(), 2);
         // Pieces of 8 MiB, and the end of the object.
-        assert_eq!(merge(&[0..20 * MIB], 17 * MIB), [0..8 * MIB, 8 * MIB..16 * MIB, 16 * MIB..17 * MIB]);
-        assert_eq!(merge(&[5..5, 30..20, 100..u64::MAX], 10), [] as [Range<u64>; 0]);
-        assert_eq!(merge(&[5..7, u64::MAX - 1..u64::MAX], 10), [5..7]);
+        assert_eq!(
+            merge(&[0..20 * MIB], 17 * MIB, true),
+            [0..8 * MIB, 8 * MIB..16 * MIB, 16 * MIB..17 * MIB]
+        );
+        assert_eq!(merge(&[5..5, 30..20, 100..u64::MAX], 10, true), [] as [Range<u64>; 0]);
+        assert_eq!(merge(&[5..7, u64::MAX - 1..u64::MAX], 10, true), [5..7]);
     }
 
     fn region(range: &Range<u64>) -> Region {
@@ -492,7 +536,7 @@ mod tests {
 
     /// Notes the answer to a request.
     fn end(pieces: &mut Pieces<()>, request: &Request) {
-        pieces.done(request, Ok(region(&request.range)), Duration::ZERO, false);
+        pieces.done(request, Ok(region(&request.range)), Duration::ZERO, From::Server);
     }
 
     fn next(pieces: &mut Pieces<()>) -> Option<Request> {
@@ -509,7 +553,7 @@ mod tests {
 
     #[test]
     fn announced_pieces_are_kept_until_they_are_read() {
-        let mut pieces = Pieces::<()>::new(4, 100 * MIB);
+        let mut pieces = Pieces::<()>::new(4, 100 * MIB, true);
         let object = &Arc::new(());
         pieces.want(1, object, &[0..100, 150..200, 500_000..500_010], 1_000_000);
         assert_eq!(run(&mut pieces), [0..200, 500_000..500_010]);
@@ -536,7 +580,7 @@ mod tests {
 
     #[test]
     fn memory_and_requests_are_bounded_and_waiting_threads_come_first() {
-        let mut pieces = Pieces::<()>::new(2, 1000);
+        let mut pieces = Pieces::<()>::new(2, 1000, true);
         let object = &Arc::new(());
         let far = |k: u64| k * MIB..k * MIB + 400;
         pieces.want(1, object, &[far(0), far(1), far(2), far(3)], u64::MAX);
@@ -567,12 +611,12 @@ mod tests {
 
     #[test]
     fn failures_are_told_once() {
-        let mut pieces = Pieces::<()>::new(2, 1000);
+        let mut pieces = Pieces::<()>::new(2, 1000, true);
         let object = &Arc::new(());
         pieces.want(1, object, &[0..10], 100);
         let request = next(&mut pieces).unwrap();
         let failure = || Err(RequestFailure::new(Cause::Other, "it broke"));
-        pieces.done(&request, failure(), Duration::ZERO, false);
+        pieces.done(&request, failure(), Duration::ZERO, From::Server);
         pieces.begin(1, object, &(0..10));
         assert!(matches!(pieces.take(1, &(0..10)), Answer::Failed(_)));
         assert_eq!(pieces.bytes, 0);
@@ -583,7 +627,7 @@ mod tests {
 
     #[test]
     fn results_of_dropped_objects_are_dropped() {
-        let mut pieces = Pieces::<()>::new(2, 1000);
+        let mut pieces = Pieces::<()>::new(2, 1000, true);
         let object = &Arc::new(());
         pieces.want(1, object, &[0..10], 100);
         let request = next(&mut pieces).unwrap();
@@ -600,7 +644,7 @@ mod tests {
 
     #[test]
     fn slow_pieces_are_asked_for_once_more_and_the_first_answer_counts() {
-        let mut pieces = Pieces::<()>::new(4, 100 * MIB);
+        let mut pieces = Pieces::<()>::new(4, 100 * MIB, true);
         let object = &Arc::new(());
         let ms = Duration::from_millis;
         let mut now = ms(0);
@@ -615,7 +659,7 @@ mod tests {
             assert_eq!(pieces.hurry(1, &range, now + ms(5000)), None);
             assert!(pieces.next(now + ms(5000)).is_none());
             now += ms(1000);
-            pieces.done(&request, Ok(region(&range)), now, false);
+            pieces.done(&request, Ok(region(&range)), now, From::Server);
             assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
         }
         // 100 requests allow five.
@@ -633,23 +677,23 @@ mod tests {
             assert!(k >= 5 || pieces.next(now).is_none());
             match (again, k % 3) {
                 (Some((again, _)), 0) => {
-                    pieces.done(&again, Ok(region(&range)), now, false);
+                    pieces.done(&again, Ok(region(&range)), now, From::Server);
                     assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
-                    pieces.done(&slow, Ok(region(&range)), now, false);
+                    pieces.done(&slow, Ok(region(&range)), now, From::Server);
                 }
                 // One fails: the other counts.
                 (Some((again, _)), 1) => {
-                    pieces.done(&slow, Err(RequestFailure::new(Cause::Other, "it broke")), now, false);
+                    pieces.done(&slow, Err(RequestFailure::new(Cause::Other, "it broke")), now, From::Server);
                     assert!(matches!(pieces.take(1, &range), Answer::Wait));
-                    pieces.done(&again, Ok(region(&range)), now, false);
+                    pieces.done(&again, Ok(region(&range)), now, From::Server);
                     assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
                 }
                 (again, _) => {
-                    pieces.done(&slow, Ok(region(&range)), now, false);
+                    pieces.done(&slow, Ok(region(&range)), now, From::Server);
                     assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
                     if let Some((again, _)) = again {
                         let failure = RequestFailure::new(Cause::Other, "it broke");
-                        pieces.done(&again, Err(failure), now, false);
+                        pieces.done(&again, Err(failure), now, From::Server);
                     }
                 }
             }
@@ -660,7 +704,7 @@ mod tests {
     #[test]
     fn the_bytes_held_are_bounded_and_counted() {
         let (memory, len, step) = (20 * MIB, 400 * MIB, 4 * MIB);
-        let mut pieces = Pieces::<()>::new(128, memory);
+        let mut pieces = Pieces::<()>::new(128, memory, true);
         let object = &Arc::new(());
         let (mut running, mut most, mut wanted, mut asked) = (VecDeque::new(), 0, 0, 0);
         for at in (0..len).step_by(256 << 10) {

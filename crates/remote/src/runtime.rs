@@ -7,6 +7,9 @@ use std::thread;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+/// Largest number of threads that read and write the cache on disk.
+const DISK_THREADS: usize = 8;
+
 /// A thread `tfseek-io` with the runtime of the requests. It ends when this value is dropped, and its requests with it.
 #[derive(Debug)]
 pub(crate) struct IoThread {
@@ -45,7 +48,11 @@ impl IoThread {
     /// # Errors
     /// There are too many threads or descriptors.
     pub(crate) fn start() -> io::Result<IoThread> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(DISK_THREADS)
+            .thread_name("tfseek-disk")
+            .build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         thread::Builder::new().name("tfseek-io".into()).spawn(move || {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of a [`RemoteStore`](crate::RemoteStore).
@@ -23,6 +24,11 @@ pub struct RemoteOptions {
     pub retries: usize,
     /// How long to wait for the next bytes of an answer. 10 seconds by default.
     pub read_timeout: Duration,
+    /// A folder for bytes of objects, which all processes of the machine share. By default the variable `TFSEEK_CACHE_DIR`, or none. Objects without a
+    /// time and a version are not kept.
+    pub cache_dir: Option<PathBuf>,
+    /// The largest number of bytes in that folder, which is needed with it. By default the variable `TFSEEK_CACHE_BYTES`, such as `500000000000`.
+    pub cache_bytes: Option<u64>,
 }
 
 impl Default for RemoteOptions {
@@ -34,6 +40,8 @@ impl Default for RemoteOptions {
             memory: 256 << 20,
             retries: 10,
             read_timeout: Duration::from_secs(10),
+            cache_dir: None,
+            cache_bytes: None,
         }
     }
 }
@@ -47,9 +55,15 @@ impl fmt::Debug for RemoteOptions {
             .field("memory", &self.memory)
             .field("retries", &self.retries)
             .field("read_timeout", &self.read_timeout)
+            .field("cache_dir", &self.cache_dir)
+            .field("cache_bytes", &self.cache_bytes)
             .finish_non_exhaustive()
     }
 }
+
+/// The variables of the cache on disk.
+const CACHE_DIR: &str = "TFSEEK_CACHE_DIR";
+const CACHE_BYTES: &str = "TFSEEK_CACHE_BYTES";
 
 /// How long repeated attempts of a request may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
@@ -66,6 +80,8 @@ pub(crate) struct Settings {
     pub(crate) memory: u64,
     pub(crate) retries: usize,
     pub(crate) read_timeout: Duration,
+    cache_dir: Option<PathBuf>,
+    cache_bytes: Option<u64>,
 }
 
 impl Settings {
@@ -84,6 +100,34 @@ impl Settings {
             memory: options.memory,
             retries: options.retries,
             read_timeout: options.read_timeout,
+            cache_dir: options.cache_dir,
+            cache_bytes: options.cache_bytes,
+        }
+    }
+
+    /// Returns the folder of the cache and its largest number of bytes. `None` if there is no cache.
+    ///
+    /// # Errors
+    /// One of the two without the other, and a variable that is no number.
+    pub(crate) fn cache(&self) -> Result<Option<(PathBuf, u64)>, String> {
+        let folder = self.cache_dir.clone().or_else(|| self.variable(CACHE_DIR).map(PathBuf::from));
+        let number = |text: &str| {
+            text.parse::<u64>()
+                .map_err(|_| format!("{CACHE_BYTES}: expected a number of bytes, found {text:?}"))
+        };
+        let bytes = match self.cache_bytes {
+            Some(bytes) => Some(bytes),
+            None => self.variable(CACHE_BYTES).map(number).transpose()?,
+        };
+        match (folder, bytes) {
+            (Some(folder), Some(bytes)) => Ok(Some((folder, bytes))),
+            (None, None) => Ok(None),
+            (Some(_), None) => {
+                Err(format!("a cache on disk has a limit: expected cache_bytes or {CACHE_BYTES} too"))
+            }
+            (None, Some(_)) => {
+                Err(format!("a cache on disk has a folder: expected cache_dir or {CACHE_DIR} too"))
+            }
         }
     }
 
@@ -137,5 +181,26 @@ mod tests {
         let last: BTreeMap<_, _> = settings.all("AWS_").collect();
         assert_eq!(last.get("aws_region"), Some(&"from-option"));
         assert!(!format!("{settings:?}").contains("from-"));
+    }
+
+    #[test]
+    fn a_cache_needs_a_folder_and_a_limit() {
+        let cache = |dir: Option<&str>, bytes, variables: &[(&str, &str)]| {
+            let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let mut options = RemoteOptions { variables: Some(Vec::new()), ..RemoteOptions::default() };
+            options.variables = Some(variables.iter().map(pair).collect());
+            (options.cache_dir, options.cache_bytes) = (dir.map(PathBuf::from), bytes);
+            Settings::new(options).cache()
+        };
+        assert_eq!(cache(None, None, &[]), Ok(None));
+        assert_eq!(cache(Some("a"), Some(7), &[]), Ok(Some(("a".into(), 7))));
+        let both = [("TFSEEK_CACHE_DIR", "b"), ("TFSEEK_CACHE_BYTES", "9")];
+        assert_eq!(cache(None, None, &both), Ok(Some(("b".into(), 9))));
+        assert_eq!(cache(Some("a"), None, &both), Ok(Some(("a".into(), 9))));
+        assert_eq!(cache(None, Some(0), &both), Ok(Some(("b".into(), 0))));
+        let word = |found: Result<_, String>| found.unwrap_err();
+        assert!(word(cache(Some("a"), None, &[])).contains("cache_bytes or TFSEEK_CACHE_BYTES"));
+        assert!(word(cache(None, Some(7), &[])).contains("cache_dir or TFSEEK_CACHE_DIR"));
+        assert!(word(cache(Some("a"), None, &[("TFSEEK_CACHE_BYTES", "1 GB")])).contains("found \"1 GB\""));
     }
 }

@@ -10,10 +10,15 @@ const SHARE: u64 = 20;
 /// The least time of a slow request: a second one takes as long.
 const LEAST: Duration = Duration::from_millis(100);
 
+/// Number of requests whose times are told.
+const SHOWN: usize = 1000;
+
 /// The lengths and times of the last requests.
 #[derive(Debug, Default)]
 pub(crate) struct Slow {
     last: VecDeque<(u64, Duration)>,
+    /// The times of more of them.
+    shown: VecDeque<Duration>,
     /// Number of requests that were repeated.
     repeated: u64,
 }
@@ -24,6 +29,20 @@ impl Slow {
             self.last.pop_front();
         }
         self.last.push_back((len, time));
+        if self.shown.len() >= SHOWN {
+            self.shown.pop_front();
+        }
+        self.shown.push_back(time);
+    }
+
+    /// Returns the times that half, 90 % and 99 % of the last requests did not exceed.
+    pub(crate) fn latency(&self) -> [Duration; 3] {
+        let mut times: Vec<Duration> = self.shown.iter().copied().collect();
+        times.sort_unstable();
+        [50, 90, 99].map(|share| {
+            let last = times.len().saturating_mul(share).div_ceil(100).saturating_sub(1);
+            times.get(last).copied().unwrap_or_default()
+        })
     }
 
     /// Returns the time after which a request for `len` bytes is slow, at least [`LEAST`]. It is twice the time that one of the last hundred exceeded:
@@ -69,6 +88,16 @@ mod tests {
         // Later ones replace them.
         (0..99).for_each(|_| slow.answered(0, Duration::ZERO));
         assert_eq!(slow.limit(10), Some(LEAST));
+    }
+
+    #[test]
+    fn times_are_those_of_the_last_thousand() {
+        let mut slow = Slow::default();
+        assert_eq!(slow.latency(), [Duration::ZERO; 3]);
+        slow.answered(1, Duration::from_secs(9));
+        assert_eq!(slow.latency(), [Duration::from_secs(9); 3]);
+        (1..=1000).rev().for_each(|k| slow.answered(1, Duration::from_millis(k)));
+        assert_eq!(slow.latency(), [500, 900, 990].map(Duration::from_millis));
     }
 
     #[test]

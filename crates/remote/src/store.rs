@@ -4,20 +4,21 @@ use crate::address::{Address, Kind};
 use crate::backend::{Backend, Clients};
 use crate::clients;
 use crate::cloud::is_option;
+use crate::disk::{self, DiskCache, Lease};
 use crate::failure::{Cause, RequestFailure};
-use crate::pieces::{Answer, Pieces, Request};
+use crate::pieces::{Answer, From, Pieces, Request};
 use crate::runtime::IoThread;
 use crate::settings::{RemoteOptions, Settings};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tfseek::error::{Error, ErrorKind, Result};
-use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, bare_url};
+use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, Traffic, bare_url};
 
 /// Objects of S3, Google Cloud Storage, Azure, HTTP servers and the Hugging Face hub.
 ///
@@ -60,6 +61,7 @@ struct Live {
     backends: Mutex<HashMap<String, Arc<Backend>>>,
     pieces: Mutex<Pieces<Remote>>,
     changed: Condvar,
+    cache: Option<Arc<DiskCache>>,
     /// The times of requests count from here.
     start: Instant,
 }
@@ -69,6 +71,22 @@ struct Remote {
     backend: Arc<Backend>,
     key: String,
     stamp: Stamp,
+    /// The name of its folder in the cache.
+    cached: Option<String>,
+}
+
+/// The content of a cache on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheContent {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Number of pieces of objects in it.
+    pub pieces: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Largest number of bytes.
+    pub limit: u64,
 }
 
 impl Generation {
@@ -103,6 +121,8 @@ impl SharedStore {
             return Err(RequestFailure::new(Cause::Invalid, format!("unknown storage option {name:?}")));
         }
         let failed = |text: String| RequestFailure::new(Cause::Other, text);
+        let cache = self.settings.cache().map_err(|e| RequestFailure::new(Cause::Invalid, e))?;
+        let cache = cache.map(|(folder, limit)| Arc::new(DiskCache::new(folder, limit)));
         let clients = || -> Result<Clients, clients::Told> {
             let (direct, following) =
                 (clients::client(&self.settings, 0)?, clients::client(&self.settings, 10)?);
@@ -111,9 +131,11 @@ impl SharedStore {
         let clients = clients().map_err(|e| failed(e.to_string()))?;
         let io =
             IoThread::start().map_err(|e| failed(format!("the thread for requests did not start: {e}")))?;
-        let pieces = Mutex::new(Pieces::new(self.settings.requests, self.settings.memory));
+        let pieces = Pieces::new(self.settings.requests, self.settings.memory, cache.is_none());
+        let pieces = Mutex::new(pieces);
         let (settings, backends, changed) = (self.settings.clone(), Mutex::default(), Condvar::new());
-        let made = Arc::new(Live { io, settings, clients, backends, pieces, changed, start: Instant::now() });
+        let start = Instant::now();
+        let made = Arc::new(Live { io, settings, clients, backends, pieces, changed, cache, start });
         Ok(live.insert(made).clone())
     }
 }
@@ -137,13 +159,30 @@ impl Live {
     fn advance(self: &Arc<Live>, pieces: &mut Pieces<Remote>) {
         while let Some((request, object)) = pieces.next(self.start.elapsed()) {
             let refusals = object.backend.refusals();
-            let live = Arc::downgrade(self);
-            let mut running = Running { live, request, object, refusals, result: None };
+            let (live, cache) = (Arc::downgrade(self), self.cache.clone());
+            let running = Running { live, request, object, refusals, from_cache: false, result: None };
             self.io.spawn(async move {
-                let Remote { backend, key, stamp } = &*running.object;
-                let result = backend.read(key, running.request.range.clone(), stamp).await;
-                running.result = Some(result);
-                drop(running);
+                let range = running.request.range.clone();
+                let kept = running.object.cached.clone().filter(|_| range.end - range.start >= LEAST_KEPT);
+                let Some((cache, folder)) = cache.zip(kept) else {
+                    let result = running.object.read(range).await.map(Region::from);
+                    return running.end(result);
+                };
+                let lease = match find(&cache, &folder, &range).await {
+                    Found::Bytes(bytes) => return running.end_from_cache(bytes.into()),
+                    Found::Lease(lease) => lease,
+                };
+                let result = running.object.read(range.clone()).await.map(Region::from);
+                // The thread that waits does not wait for the disk.
+                running.end(result.clone());
+                if let Ok(bytes) = result {
+                    let write = move || {
+                        cache.write(&folder, &range, &bytes);
+                        drop(lease);
+                    };
+                    // It cannot fail.
+                    let _ = tokio::task::spawn_blocking(write).await;
+                }
             });
         }
     }
@@ -173,6 +212,44 @@ impl Live {
     }
 }
 
+/// The fewest bytes of a piece that is kept on disk.
+const LEAST_KEPT: u64 = 4096;
+
+/// The result of a look into the cache.
+enum Found {
+    Bytes(Vec<u8>),
+    /// The piece is to be fetched. Without a lease, other processes may fetch it too.
+    Lease(Option<Lease>),
+}
+
+/// Looks for a piece in the cache. Waits a while for another process that is fetching it.
+async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>) -> Found {
+    let since = Instant::now();
+    loop {
+        let (cache, folder, range) = (cache.clone(), folder.to_owned(), range.clone());
+        let look = move || match cache.read(&folder, &range) {
+            Some(bytes) => Some(Found::Bytes(bytes)),
+            None => {
+                let lease = cache.lease(&folder, &range)?;
+                // Its last holder may have written the piece in between.
+                let written = if cache.has(&folder, &range) { cache.read(&folder, &range) } else { None };
+                Some(written.map_or(Found::Lease(Some(lease)), Found::Bytes))
+            }
+        };
+        match tokio::task::spawn_blocking(look).await {
+            Ok(Some(found)) => return found,
+            Ok(None) if since.elapsed() < disk::LEASE => tokio::time::sleep(disk::LOOK).await,
+            _ => return Found::Lease(None),
+        }
+    }
+}
+
+impl Remote {
+    async fn read(&self, range: Range<u64>) -> Result<Vec<u8>, RequestFailure> {
+        self.backend.read(&self.key, range, &self.stamp).await
+    }
+}
+
 /// A request for a piece. Its end is noted also if it fails in an unexpected way.
 struct Running {
     live: Weak<Live>,
@@ -180,7 +257,19 @@ struct Running {
     object: Arc<Remote>,
     /// Number of refusals of the server before it.
     refusals: u64,
-    result: Option<Result<Vec<u8>, RequestFailure>>,
+    from_cache: bool,
+    result: Option<Result<Region, RequestFailure>>,
+}
+
+impl Running {
+    fn end(mut self, result: Result<Region, RequestFailure>) {
+        self.result = Some(result);
+    }
+
+    fn end_from_cache(mut self, bytes: Region) {
+        self.from_cache = true;
+        self.end(Ok(bytes));
+    }
 }
 
 impl Drop for Running {
@@ -188,10 +277,14 @@ impl Drop for Running {
         // If the store was dropped, so was the thread that asked.
         let Some(live) = self.live.upgrade() else { return };
         let ended = || Err(RequestFailure::new(Cause::Other, "the request ended without an answer"));
-        let result = self.result.take().unwrap_or_else(ended).map(Region::from);
+        let result = self.result.take().unwrap_or_else(ended);
         let mut pieces = live.pieces();
-        let refused = self.object.backend.refusals() > self.refusals;
-        pieces.done(&self.request, result, live.start.elapsed(), refused);
+        let from = match self.from_cache {
+            true => From::Cache,
+            false if self.object.backend.refusals() > self.refusals => From::RefusingServer,
+            false => From::Server,
+        };
+        pieces.done(&self.request, result, live.start.elapsed(), from);
         live.advance(&mut pieces);
         drop(pieces);
         live.changed.notify_all();
@@ -213,6 +306,19 @@ impl RemoteStore {
     /// Returns true if nothing can be written to the place of a URL: a web server, or the Hugging Face hub.
     pub fn is_read_only(url: &str) -> bool {
         Address::of(url).is_ok_and(|address| matches!(address.kind, Kind::Web | Kind::Hub))
+    }
+
+    /// Returns the cache on disk. `None` if there is none. Its folder is looked through.
+    ///
+    /// # Errors
+    /// A folder without a limit, or a limit without a folder.
+    pub fn cache(&self) -> Result<Option<CacheContent>> {
+        let cache = self.0.settings.cache();
+        let cache = cache.map_err(|e| RequestFailure::new(Cause::Invalid, e).error())?;
+        Ok(cache.map(|(folder, limit)| {
+            let (pieces, bytes) = disk::content(&folder);
+            CacheContent { folder, pieces, bytes, limit }
+        }))
     }
 
     /// Makes one request about a URL, and waits for it.
@@ -282,6 +388,10 @@ impl Store for RemoteStore {
         let put = |backend: Arc<Backend>, key: String| async move { backend.put(&key, bytes).await };
         self.request(url, put).map_err(|failure| about(url, &failure))
     }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(self.0.live().ok()?.pieces().traffic())
+    }
 }
 
 /// An object of one version. Announced pieces are kept until they are read.
@@ -315,7 +425,8 @@ impl RemoteObject {
         }
         let address = Address::of(&self.object.url)?;
         let (key, stamp) = (address.key.to_owned(), self.object.stamp.clone());
-        let remote = Arc::new(Remote { backend: live.backend(address), key, stamp });
+        let cached = live.cache.as_ref().and_then(|_| disk::folder_name(&self.name, &stamp));
+        let remote = Arc::new(Remote { backend: live.backend(address), key, stamp, cached });
         if let Some(known) = &mut known {
             // That of the parent is not dropped: its clients have the parent's thread.
             std::mem::forget(known.replace((process, remote.clone())));
@@ -329,8 +440,13 @@ impl RemoteObject {
         let mut pieces = live.pieces();
         pieces.begin(self.id, &remote, range);
         live.advance(&mut pieces);
+        let mut since = None;
         loop {
-            match pieces.take(self.id, range) {
+            let answer = pieces.take(self.id, range);
+            if let (Some(since), Answer::Here(_) | Answer::Failed(_)) = (since, &answer) {
+                pieces.waited(live.start.elapsed().saturating_sub(since));
+            }
+            match answer {
                 Answer::Here(parts) => {
                     // There may be memory for the next pieces.
                     live.advance(&mut pieces);
@@ -342,6 +458,7 @@ impl RemoteObject {
                 }
                 Answer::Wait => {
                     let now = live.start.elapsed();
+                    since.get_or_insert(now);
                     let slow = pieces.hurry(self.id, range, now);
                     live.advance(&mut pieces);
                     pieces = live.wait_for_change(pieces, slow.map(|at| at.saturating_sub(now)));

@@ -7,16 +7,16 @@ use tfseek::loader::{LoaderOptions, Mix, Shuffle};
 use tfseek::order::{LastBatch, Spec, State, Subset};
 
 /// Three shards with 12,000 records of 1,000 to 1,400 bytes, which are 14 MB and 14 blocks of 1 MiB.
-struct Blocks {
-    case: Case,
-    files: Dataset,
-    bytes: u64,
+pub(crate) struct Blocks {
+    pub(crate) case: Case,
+    pub(crate) files: Dataset,
+    pub(crate) bytes: u64,
 }
 
 const N: u64 = 12_000;
 /// A block has 1/12 of a shard.
 const BLOCK: u64 = 1000;
-const ORDERS: [Shuffle; 4] = [
+pub(crate) const ORDERS: [Shuffle; 4] = [
     Shuffle::None,
     Shuffle::Global,
     Shuffle::Order(Spec::Block { block: BLOCK, window: 3 }),
@@ -25,7 +25,7 @@ const ORDERS: [Shuffle; 4] = [
 ];
 
 impl Blocks {
-    fn new() -> Blocks {
+    pub(crate) fn new() -> Blocks {
         let case = Case::new("s3");
         let (mut regions, mut bytes) = (Vec::new(), 0);
         for k in 0..3u64 {
@@ -44,7 +44,7 @@ impl Blocks {
     }
 
     /// Opens the objects, whose index is here, in a new store.
-    fn open(&self, change: impl FnOnce(&mut RemoteOptions)) -> Dataset {
+    pub(crate) fn open(&self, change: impl FnOnce(&mut RemoteOptions)) -> Dataset {
         let mut options = self.case.remote();
         change(&mut options);
         let store = Arc::new(RemoteStore::new(options));
@@ -53,7 +53,7 @@ impl Blocks {
 }
 
 /// Returns the record numbers of each batch, after comparing the payloads with them.
-fn read(options: LoaderOptions) -> Vec<Vec<u64>> {
+pub(crate) fn read(options: LoaderOptions) -> Vec<Vec<u64>> {
     let loader = options.build().unwrap();
     loader.map(|step| checked(&step.unwrap())).collect()
 }
@@ -67,7 +67,7 @@ fn checked(step: &tfseek::loader::Step) -> Vec<u64> {
     step.ids.to_vec()
 }
 
-fn loader(ds: &Dataset, shuffle: &Shuffle) -> LoaderOptions {
+pub(crate) fn loader(ds: &Dataset, shuffle: &Shuffle) -> LoaderOptions {
     ds.record_loader().batch_size(64).shuffle(shuffle.clone()).seed(7)
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::single_range_in_vec_init, reason = "ranges are what is tested")]
 
+mod cache;
 mod epochs;
 mod faults;
 mod forks;

@@ -1,0 +1,413 @@
+//! The cache on disk: a file for each piece, which all processes of a machine share.
+//!
+//! ```text
+//! FOLDER/blocks/<hash of URL and version>/<from>-<to>          the bytes, and their CRC32C
+//!                                         <from>-<to>.lease    a process is fetching it
+//!                                         <from>-<to>.<p>.tmp  a process is writing it
+//! ```
+//!
+//! A piece is written by rename, so it is whole or not there. No other name is read or deleted. Errors of the disk are not errors of a read: the piece is
+//! then fetched.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tfseek::crc;
+use tfseek::io::Stamp;
+
+/// Bytes of the checksum after those of a piece.
+const TRAILER: u64 = 4;
+/// How long another process is waited for, and the time between two looks.
+pub(crate) const LEASE: Duration = Duration::from_secs(2);
+pub(crate) const LOOK: Duration = Duration::from_millis(10);
+/// The age at which the time of a piece that is read is set again, for the order of deletion.
+const TOUCH: Duration = Duration::from_secs(60);
+/// The age at which a file of a process that was killed is deleted.
+const ABANDONED: Duration = Duration::from_secs(3600);
+/// How long nothing is written after an error.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// A folder with pieces of objects.
+#[derive(Debug)]
+pub(crate) struct DiskCache {
+    /// The folder of the user.
+    folder: PathBuf,
+    /// Maximum number of bytes of all pieces.
+    limit: u64,
+    used: Mutex<Used>,
+}
+
+/// Number of temporary files of this process so far.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+/// What is known of the files.
+#[derive(Debug, Default)]
+struct Used {
+    /// Their bytes at the last look, and those that this process has added since. `None` before the first look.
+    bytes: Option<(u64, u64)>,
+    /// Nothing is written until then.
+    paused: Option<Instant>,
+}
+
+/// The right to fetch a piece. Others wait for it, for a while.
+#[derive(Debug)]
+pub(crate) struct Lease(PathBuf);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Another process may have removed it.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A file of the cache.
+struct CachedFile {
+    path: PathBuf,
+    used: SystemTime,
+    bytes: u64,
+}
+
+/// Returns the name of the folder of an object. `None` if a replaced object could not be told from it.
+pub(crate) fn folder_name(url: &str, stamp: &Stamp) -> Option<String> {
+    let version = match (&stamp.version, stamp.modified_ns) {
+        (Some(version), _) => version.to_string(),
+        (None, Some(time)) => time.to_string(),
+        (None, None) => return None,
+    };
+    let text = format!("{url}\n{}\n{version}", stamp.size);
+    Some(format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes())))
+}
+
+impl DiskCache {
+    pub(crate) fn new(folder: PathBuf, limit: u64) -> DiskCache {
+        DiskCache { folder, limit, used: Mutex::default() }
+    }
+
+    fn path(&self, object: &str, range: &Range<u64>) -> PathBuf {
+        self.folder.join("blocks").join(object).join(format!("{}-{}", range.start, range.end))
+    }
+
+    /// Returns the bytes of a piece. A damaged file is deleted.
+    pub(crate) fn read(&self, object: &str, range: &Range<u64>) -> Option<Vec<u8>> {
+        let path = self.path(object, range);
+        let mut file = File::open(&path).ok()?;
+        let found = file.metadata().ok()?;
+        let len = range.end.checked_sub(range.start)?;
+        let bytes = (found.len() == len.checked_add(TRAILER)?).then(|| read_piece(&mut file, len)).flatten();
+        if bytes.is_none() {
+            let _ = fs::remove_file(&path);
+        } else if let Ok(used) = found.modified()
+            && used.elapsed().is_ok_and(|age| age > TOUCH)
+        {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        bytes
+    }
+
+    /// Returns true if there is a file of a piece.
+    pub(crate) fn has(&self, object: &str, range: &Range<u64>) -> bool {
+        self.path(object, range).exists()
+    }
+
+    /// Takes the lease of a piece. `None` if another process has it. Without a file for it, because the folder is read-only or full, all processes have it.
+    pub(crate) fn lease(&self, object: &str, range: &Range<u64>) -> Option<Lease> {
+        let path = self.path(object, range).with_extension("lease");
+        let create = || File::options().write(true).create_new(true).open(&path);
+        let created = create().or_else(|e| {
+            if e.kind() == io::ErrorKind::NotFound {
+                path.parent().map_or(Ok(()), fs::create_dir_all)?;
+                return create();
+            }
+            Err(e)
+        });
+        match created {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                let age = fs::metadata(&path).and_then(|found| found.modified()).ok()?.elapsed();
+                // Its process was killed, or is slow.
+                (!age.is_ok_and(|age| age < LEASE)).then(|| Lease(path))
+            }
+            _ => Some(Lease(path)),
+        }
+    }
+
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a piece, and deletes those that were not used for the longest time if there are too many bytes.
+    pub(crate) fn write(&self, object: &str, range: &Range<u64>, bytes: &[u8]) {
+        let len = (bytes.len() as u64).saturating_add(TRAILER);
+        if len > self.limit || !self.make_room(len) {
+            return;
+        }
+        let path = self.path(object, range);
+        let number = WRITTEN.fetch_add(1, Relaxed);
+        let temporary = path.with_extension(format!("{}-{number}.tmp", std::process::id()));
+        let write = || -> io::Result<()> {
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            let mut file = File::options().write(true).create_new(true).open(&temporary)?;
+            file.write_all(bytes)?;
+            file.write_all(&crc::crc32c(bytes).to_le_bytes())?;
+            drop(file);
+            fs::rename(&temporary, &path)
+        };
+        let written = write();
+        let mut used = self.used();
+        match (written, &mut used.bytes) {
+            (Ok(()), Some((_, added))) => *added = added.saturating_add(len),
+            (Ok(()), None) => {}
+            (Err(_), _) => {
+                let _ = fs::remove_file(&temporary);
+                (used.bytes, used.paused) = (None, Some(Instant::now()));
+            }
+        }
+    }
+
+    /// Deletes pieces until `len` more bytes have room. Returns false while nothing is written.
+    ///
+    /// Other processes add pieces too, so the folder is looked at again after a part of the limit.
+    fn make_room(&self, len: u64) -> bool {
+        let mut used = self.used();
+        if used.paused.is_some_and(|since| since.elapsed() < PAUSE) {
+            return false;
+        }
+        used.paused = None;
+        let fits = |(found, added): (u64, u64)| {
+            added.saturating_add(len) <= self.limit / 16
+                && found.saturating_add(added).saturating_add(len) <= self.limit
+        };
+        if used.bytes.is_some_and(fits) {
+            return true;
+        }
+        let mut files = self.files();
+        let mut bytes = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.bytes));
+        if bytes.saturating_add(len) > self.limit {
+            let least = self.limit.saturating_sub(len).saturating_sub(self.limit / 16);
+            files.make_contiguous().sort_by_key(|file| file.used);
+            while bytes > least
+                && let Some(file) = files.pop_front()
+            {
+                if fs::remove_file(&file.path).is_ok()
+                    && let Some(folder) = file.path.parent()
+                {
+                    // It stays if it has other files.
+                    let _ = fs::remove_dir(folder);
+                }
+                bytes = bytes.saturating_sub(file.bytes);
+            }
+        }
+        used.bytes = Some((bytes, 0));
+        true
+    }
+
+    /// Returns all pieces. Deletes the files of processes that were killed.
+    fn files(&self) -> VecDeque<CachedFile> {
+        let mut found = VecDeque::new();
+        for_each_file(&self.folder, |path, kind| {
+            let Ok(file) = fs::metadata(&path) else { return };
+            let Ok(used) = file.modified() else { return };
+            match kind {
+                Kind::Piece => found.push_back(CachedFile { path, used, bytes: file.len() }),
+                Kind::Temporary => {
+                    if used.elapsed().is_ok_and(|age| age > ABANDONED) {
+                        let _ = fs::remove_file(&path);
+                    }
+                }
+            }
+        });
+        found
+    }
+}
+
+/// Returns the number of pieces in a cache, and their bytes.
+pub(crate) fn content(folder: &Path) -> (u64, u64) {
+    let (mut pieces, mut bytes) = (0u64, 0u64);
+    for_each_file(folder, |path, kind| {
+        if let (Kind::Piece, Ok(file)) = (kind, fs::metadata(path)) {
+            (pieces, bytes) = (pieces.saturating_add(1), bytes.saturating_add(file.len()));
+        }
+    });
+    (pieces, bytes)
+}
+
+/// Reads the bytes of a piece of `len` bytes, if its checksum is right.
+fn read_piece(file: &mut File, len: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(len.checked_add(TRAILER)?).ok()?).ok()?;
+    file.read_to_end(&mut bytes).ok()?;
+    let checksum = bytes.split_off(usize::try_from(len).ok().filter(|len| *len <= bytes.len())?);
+    (checksum == crc::crc32c(&bytes).to_le_bytes()).then_some(bytes)
+}
+
+/// A file whose name is of the form of this cache.
+enum Kind {
+    Piece,
+    /// A lease, or a file that is being written.
+    Temporary,
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    let (range, rest) = name.split_once('.').map_or((name, None), |(range, rest)| (range, Some(rest)));
+    let (from, to) = range.split_once('-')?;
+    let number = |text: &str| text.parse::<u64>().ok().filter(|number| number.to_string() == text);
+    if number(from)? >= number(to)? {
+        return None;
+    }
+    match rest {
+        None => Some(Kind::Piece),
+        Some("lease") => Some(Kind::Temporary),
+        Some(rest) => {
+            let (process, count) = rest.strip_suffix(".tmp")?.split_once('-')?;
+            (number(process).is_some() && number(count).is_some()).then_some(Kind::Temporary)
+        }
+    }
+}
+
+/// Calls `f` with each file of the cache.
+fn for_each_file(folder: &Path, mut f: impl FnMut(PathBuf, Kind)) {
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    for object in entries(&folder.join("blocks")) {
+        let name = object.file_name();
+        let is_hash = |name: &str| name.len() == 32 && name.bytes().all(|c| c.is_ascii_hexdigit());
+        if !name.to_str().is_some_and(is_hash) || !object.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        for file in entries(&object.path()) {
+            let kind = file.file_name().to_str().and_then(kind_of);
+            if let (Some(kind), Ok(true)) = (kind, file.file_type().map(|kind| kind.is_file())) {
+                f(file.path(), kind);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBJECT: &str = "0123456789abcdef0123456789abcdef";
+
+    fn bytes(range: &Range<u64>) -> Vec<u8> {
+        range.clone().map(|at| at as u8).collect()
+    }
+
+    #[test]
+    fn pieces_are_whole_or_not_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path().into(), 1 << 20);
+        let range = 5..1005;
+        assert_eq!(cache.read(OBJECT, &range), None);
+        cache.write(OBJECT, &range, &bytes(&range));
+        assert!(cache.has(OBJECT, &range));
+        let path = cache.path(OBJECT, &range);
+        let whole = fs::read(&path).unwrap();
+        // Every truncation, flips, and more bytes: the file goes.
+        for len in (0..whole.len()).chain([whole.len() + 1]) {
+            let mut other = whole.clone();
+            other.resize(len, 0);
+            fs::write(&path, &other).unwrap();
+            assert_eq!(cache.read(OBJECT, &range), None, "{len}");
+            assert!(!path.exists());
+        }
+        for bit in 0..whole.len() * 8 {
+            let mut other = whole.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &other).unwrap();
+            assert_eq!(cache.read(OBJECT, &range), None, "{bit}");
+        }
+        fs::write(&path, &whole).unwrap();
+        assert_eq!(cache.read(OBJECT, &range), Some(bytes(&range)));
+        assert_eq!((cache.read(OBJECT, &(5..1004)), cache.read(OBJECT, &(4..1005))), (None, None));
+        assert_eq!(content(dir.path()), (1, 1004));
+    }
+
+    #[test]
+    fn the_oldest_pieces_go_and_no_other_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path().into(), 10_040);
+        let others = ["0-5.part", "5-0", "x-y", "05-7", "0-5.1.tmp", "notes.txt", "0-5.1-x.tmp"];
+        let folder = dir.path().join("blocks").join(OBJECT);
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(dir.path().join("blocks/other")).unwrap();
+        for name in others {
+            fs::write(folder.join(name), [7; 20_000]).unwrap();
+        }
+        fs::write(dir.path().join("blocks/other/0-5"), [7; 20_000]).unwrap();
+        fs::write(folder.join("0-9.77-1.tmp"), b"").unwrap();
+        let old = SystemTime::now() - Duration::from_secs(7200);
+        File::options().write(true).open(folder.join("0-9.77-1.tmp")).unwrap().set_modified(old).unwrap();
+        for k in 0..30u64 {
+            let range = k * 1000..(k + 1) * 1000;
+            cache.write(OBJECT, &range, &bytes(&range));
+            // Two that are used stay.
+            for used in [0, 1] {
+                let path = cache.path(OBJECT, &(used * 1000..(used + 1) * 1000));
+                let later = SystemTime::now() + Duration::from_secs(100);
+                if let Ok(file) = File::options().write(true).open(path) {
+                    file.set_modified(later).unwrap();
+                }
+            }
+            let (pieces, bytes) = content(dir.path());
+            assert!(bytes <= 10_040 && (k < 10 || pieces >= 8), "{pieces} {bytes}");
+            assert!(cache.has(OBJECT, &range));
+        }
+        assert!(cache.has(OBJECT, &(0..1000)) && cache.has(OBJECT, &(1000..2000)));
+        assert!(!cache.has(OBJECT, &(2000..3000)));
+        assert!(others.iter().all(|name| folder.join(name).exists()));
+        assert!(dir.path().join("blocks/other/0-5").exists() && !folder.join("0-9.77-1.tmp").exists());
+        // A piece above the limit is not written, and deletes nothing.
+        let before = content(dir.path());
+        cache.write(OBJECT, &(0..20_000), &bytes(&(0..20_000)));
+        assert_eq!(content(dir.path()), before);
+    }
+
+    #[test]
+    fn a_lease_is_that_of_one_process_for_a_while() {
+        let dir = tempfile::tempdir().unwrap();
+        let caches = [0, 1].map(|_| DiskCache::new(dir.path().into(), 1 << 20));
+        let lease = caches[0].lease(OBJECT, &(0..5));
+        assert!(lease.is_some());
+        assert!((0..3).all(|_| caches[1].lease(OBJECT, &(0..5)).is_none()));
+        assert!(caches[1].lease(OBJECT, &(0..6)).is_some());
+        drop(lease);
+        let lease = caches[1].lease(OBJECT, &(0..5)).unwrap();
+        let old = SystemTime::now() - LEASE;
+        File::options().write(true).open(&lease.0).unwrap().set_modified(old).unwrap();
+        assert!(caches[0].lease(OBJECT, &(0..5)).is_some());
+    }
+
+    #[test]
+    fn errors_of_the_disk_are_not_those_of_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, b"").unwrap();
+        let cache = DiskCache::new(file, 1 << 20);
+        assert!(cache.lease(OBJECT, &(0..5)).is_some());
+        cache.write(OBJECT, &(0..5), &bytes(&(0..5)));
+        assert_eq!(cache.read(OBJECT, &(0..5)), None);
+        // Nothing is tried again for a while.
+        assert!(!cache.make_room(5));
+    }
+
+    #[test]
+    fn versions_have_folders_of_their_own() {
+        let stamp = |modified_ns, version: Option<&str>| {
+            let mut stamp = Stamp::new(9);
+            (stamp.modified_ns, stamp.version) = (modified_ns, version.map(Into::into));
+            folder_name("s3://a/b", &stamp)
+        };
+        assert_eq!(stamp(None, None), None);
+        let names =
+            [stamp(Some(1), None), stamp(Some(2), None), stamp(Some(1), Some("x")), stamp(None, Some("y"))];
+        assert!(names.iter().flatten().all(|name| name.len() == 32));
+        assert!(names.iter().enumerate().all(|(k, name)| !names[..k].contains(name)));
+        assert_eq!(stamp(Some(1), Some("x")), stamp(Some(2), Some("x")));
+    }
+}
