@@ -3,6 +3,10 @@
 //! `TFSEEK_REMOTE=N` sets the size of the large shard in MiB, by default 1024. `TFSEEK_ROUNDS` sets the number of rounds, by default 3. All ways run in
 //! turn in each round, and the table has the medians. Copies are written below `TFSEEK_DIR`, by default the current folder. `TFSEEK_LATENCIES` sets the latencies in ms, by default `5,20,50,100`.
 //!
+//! Then epochs of loaders over `TFSEEK_EPOCH` MiB in four shards, by default 512: their part of the bare client's rate, and of the rate that 128 requests at a
+//! time allow; the time that a trainer waits which takes 0.8 of the link, after its first batch; and the second epoch from a cache on disk, beside
+//! the same loader over local files.
+//!
 //! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack, without a limit of the link. The listing of Azure is
 //! that in a row.
 
@@ -20,7 +24,7 @@ use tfseek::frame::put_record;
 use tfseek::index::IndexOptions;
 use tfseek::io::Store;
 use tfseek::stream::StreamOptions;
-use tfseek::{Dataset, DatasetOptions, IndexMode};
+use tfseek::{Dataset, DatasetOptions, IndexMode, Shuffle};
 use tfseek_remote::{RemoteOptions, RemoteStore};
 use tfseek_testkit::bucket::{BucketStore, Manners};
 use tfseek_tools::WriteProgress;
@@ -50,6 +54,10 @@ fn shard(bytes: u64, record: usize) -> Vec<u8> {
 }
 
 fn store(server: &Server) -> Arc<RemoteStore> {
+    Arc::new(RemoteStore::new(options(server)))
+}
+
+fn options(server: &Server) -> RemoteOptions {
     let url = server.url();
     let variables = [
         ("AWS_ENDPOINT_URL", url.as_str()),
@@ -64,7 +72,7 @@ fn store(server: &Server) -> Arc<RemoteStore> {
     ];
     let mut options = RemoteOptions::default();
     options.variables = Some(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-    Arc::new(RemoteStore::new(options))
+    options
 }
 
 /// Requests all pieces of an object.
@@ -164,6 +172,9 @@ fn main() {
     if number("TFSEEK_REMOTE", 1024) > 0 {
         large_objects(rounds, &latencies);
     }
+    if number("TFSEEK_EPOCH", 512) > 0 {
+        epochs(rounds, &latencies);
+    }
     if number("TFSEEK_OBJECTS", 100_000) > 0 {
         many_objects(rounds, &latencies);
     }
@@ -221,6 +232,154 @@ fn many_objects(rounds: u64, latencies: &[u64]) {
                 bytes as f64 / 1e6
             );
         }
+    }
+}
+
+/// Four shards of records of one size, on the server and in a folder, with an index of both.
+struct Epochs {
+    record: usize,
+    bytes: u64,
+    dir: tempfile::TempDir,
+}
+
+/// Samples of a batch.
+const BATCH: u64 = 32;
+
+impl Epochs {
+    fn new(server: &Server, record: usize) -> Epochs {
+        let bytes = number("TFSEEK_EPOCH", 512) << 18;
+        let (dir, mut sum) =
+            (tempfile::tempdir_in(std::env::var_os("TFSEEK_DIR").unwrap_or_else(|| ".".into())).unwrap(), 0);
+        std::fs::create_dir(dir.path().join("data")).unwrap();
+        for k in 0..4 {
+            let shard = shard(bytes, record);
+            sum += shard.len() as u64;
+            std::fs::write(dir.path().join(format!("data/{record}-{k}.tfrecord")), &shard).unwrap();
+            server.set(&format!("bucket/epochs/{record}-{k}.tfrecord"), shard);
+        }
+        let epochs = Epochs { record, bytes: sum, dir };
+        epochs.open(server, None);
+        epochs.files();
+        epochs
+    }
+
+    fn index(&self) -> IndexOptions {
+        IndexOptions::new().default_dirs(None, Some(self.dir.path().join("index")))
+    }
+
+    fn open(&self, server: &Server, cache: Option<&std::path::Path>) -> Dataset {
+        let mut options = options(server);
+        if let Some(cache) = cache {
+            (options.cache_dir, options.cache_bytes) = (Some(cache.into()), Some(1 << 40));
+        }
+        let store = Arc::new(RemoteStore::new(options));
+        let options = DatasetOptions::new().index(self.index()).store(store);
+        options.open(format!("s3://bucket/epochs/{}-*", self.record)).unwrap()
+    }
+
+    fn files(&self) -> Dataset {
+        DatasetOptions::new().index(self.index()).open(self.dir.path().join("data/*")).unwrap()
+    }
+
+    /// Reads an epoch. With a `rate` in bytes per second, a trainer takes that much. Returns how long it waited after the first batch.
+    fn read(&self, ds: &Dataset, shuffle: &Shuffle, rate: Option<u64>) -> Duration {
+        let mut loader =
+            ds.record_loader().batch_size(BATCH).shuffle(shuffle.clone()).seed(3).build().unwrap();
+        let (mut bytes, mut waited) = (0, Duration::ZERO);
+        loop {
+            let start = Instant::now();
+            let Some(step) = loader.next() else { break };
+            let step = step.unwrap();
+            if bytes > 0 {
+                waited += start.elapsed();
+            }
+            let batch: u64 =
+                step.records().unwrap().map(|record| record.unwrap().payload().len() as u64).sum();
+            bytes += batch;
+            if let Some(rate) = rate {
+                thread::sleep(Duration::from_secs_f64(batch as f64 / rate as f64));
+            }
+        }
+        assert_eq!(bytes, self.bytes / (self.record as u64 + 16) * self.record as u64);
+        waited
+    }
+}
+
+fn epochs(rounds: u64, latencies: &[u64]) {
+    let server = Server::start();
+    let sets = [1000, 100_000, 1_000_000].map(|record| Epochs::new(&server, record));
+    let ways = [
+        ("in order", 0, Shuffle::None),
+        ("in order", 1, Shuffle::None),
+        ("block", 0, Shuffle::Block),
+        ("block", 1, Shuffle::Block),
+        ("global", 1, Shuffle::Global),
+        ("global", 2, Shuffle::Global),
+    ];
+    println!(
+        "\nEpochs of {} MB, in batches of {BATCH}. The ratio is of the bare client's rate, or of 128 requests at a time if that is less.\n\n\
+         | Order | Record | Latency | MB/s | MB | Requests | At a time | Ratio |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
+        sets[1].bytes / 1_000_000
+    );
+    for latency in latencies {
+        server.latency(Duration::from_millis(*latency));
+        server.rates(LINK, CONNECTION);
+        let (mut limit, mut runs): (Runs, [Runs; 6]) = Default::default();
+        let mut waits = Vec::new();
+        for _ in 0..rounds {
+            limit.run(&server, || {
+                (0..4).for_each(|k| {
+                    bare(server.address, &format!("/bucket/epochs/100000-{k}.tfrecord"), sets[1].bytes / 4)
+                });
+            });
+            for ((_, set, shuffle), runs) in ways.iter().zip(&mut runs) {
+                let ds = sets[*set].open(&server, None);
+                runs.run(&server, || _ = sets[*set].read(&ds, shuffle, None));
+            }
+            let ds = sets[1].open(&server, None);
+            waits.push(sets[1].read(&ds, &Shuffle::Block, Some(LINK / 10 * 8)));
+        }
+        let limit = sets[1].bytes as f64 / limit.median().0;
+        println!("| bare | | {latency} ms | {:.0} | | | | |", limit / 1e6);
+        for ((order, set, _), runs) in ways.iter().zip(&mut runs) {
+            let (set, (seconds, bytes, requests, most)) = (&sets[*set], runs.median());
+            let rate = set.bytes as f64 / seconds;
+            let of_requests = match *order {
+                "global" => 128.0 / (*latency as f64 / 1e3) * set.record as f64,
+                _ => f64::INFINITY,
+            };
+            println!(
+                "| {order} | {} | {latency} ms | {:.0} | {:.0} | {requests} | {most} | {:.2} |",
+                set.record,
+                rate / 1e6,
+                bytes as f64 / 1e6,
+                rate / limit.min(of_requests)
+            );
+        }
+        waits.sort();
+        println!(
+            "| block, a trainer of 0.8 | 100000 | {latency} ms | waited {:.2} s | | | | |",
+            waits[waits.len() / 2].as_secs_f64()
+        );
+    }
+    let mut runs: [Runs; 4] = Default::default();
+    for (k, set) in sets[..2].iter().enumerate() {
+        let cache = set.dir.path().join("cache");
+        let ds = set.open(&server, Some(&cache));
+        set.read(&ds, &Shuffle::Block, None);
+        thread::sleep(Duration::from_secs(2));
+        let files = set.files();
+        for _ in 0..rounds {
+            runs[2 * k].run(&server, || _ = set.read(&ds, &Shuffle::Block, None));
+            runs[2 * k + 1].run(&server, || _ = set.read(&files, &Shuffle::Block, None));
+        }
+        let [(cached, _, requests, _), (files, ..)] = [2 * k, 2 * k + 1].map(|k| runs[k].median());
+        println!(
+            "| block, epoch 2 from the cache | {} | | {:.0} | | {requests} | | {:.2} of files |",
+            set.record,
+            set.bytes as f64 / cached / 1e6,
+            files / cached
+        );
     }
 }
 
