@@ -20,8 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use tfseek::ErrorKind;
+use tfseek::io::Traffic;
 use tfseek::loader::{LoaderTimes, NextStep, RowLengths, Step};
 use tfseek::order::{Cursor, State};
+
+/// The fields of a report on requests.
+type TrafficFields = (u64, u64, u64, u64, u64, u64, f64, f64, f64, f64);
 
 /// The native part of `tfseek.Loader`, which has the documentation.
 #[pyclass(frozen, module = "tfseek._tfseek")]
@@ -327,6 +331,20 @@ impl LoaderCore {
         };
         let [read, parse, decode] = [times.read, times.parse, times.decode].map(|time| time.as_secs_f64());
         Ok((read, parse, decode, threads))
+    }
+
+    /// The requests of the store since the loader was made: ``(requests, bytes, repeated, cached, cached bytes, waits, seconds of them, p50, p90, p99)``.
+    /// ``None`` for files, and of a closed loader.
+    fn traffic(&self, py: Python<'_>) -> Result<Option<TrafficFields>> {
+        if self.closed.get().is_some() {
+            return Ok(None);
+        }
+        let traffic = self.with(py, |loader| loader.traffic())?;
+        Ok(traffic.map(|traffic| {
+            let [p50, p90, p99] = traffic.latency.map(|time| time.as_secs_f64());
+            let Traffic { requests, bytes, repeated, cached, cached_bytes, waits, waited, .. } = traffic;
+            (requests, bytes, repeated, cached, cached_bytes, waits, waited.as_secs_f64(), p50, p90, p99)
+        }))
     }
 
     /// Steps per epoch. Of a mix: steps to the next end of an epoch, because batches may continue with the next one.

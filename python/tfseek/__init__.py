@@ -37,7 +37,7 @@ from ._loader import Loader
 from ._mix import Mix
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
-from ._report import Report
+from ._report import Report, Traffic
 from ._reshard import Resharded, ReshardedSet, reshard
 from ._scan import Scan, scan
 from ._show import show
@@ -113,6 +113,7 @@ __all__ = [
     "StepInfo",
     "Stream",
     "Tensor",
+    "Traffic",
     "UniformRowLength",
     "ValueRowIds",
     "VarLenFeature",

@@ -18,7 +18,7 @@ from ._errors import OrderError
 from ._features import Features
 from ._mix import Mix
 from ._progress import Progress
-from ._report import LoaderClock, Report
+from ._report import LoaderClock, Report, Traffic
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import Parser, source_of
 from ._tfseek import Dataset, LoaderCore, StepInfo
@@ -411,7 +411,7 @@ class Loader(Generic[Batch]):
         that ``look_ahead`` or another disk helps. A short wait means that the consumer is the limit.
         """
         disk, parse, decode, threads = self._core.times()
-        clock = self._clock
+        clock, traffic = self._clock, self._core.traffic()
         return Report(
             steps=clock.steps,
             rows=clock.rows,
@@ -426,6 +426,7 @@ class Loader(Generic[Batch]):
             threads=threads,
             padding=clock.padding(),
             skipped=self.skipped_total,
+            traffic=None if traffic is None else Traffic(*traffic),
         )
 
     def describe(self) -> str:

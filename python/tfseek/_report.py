@@ -12,6 +12,33 @@ from typing import Any, Optional
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """The requests for bytes of objects since a :class:`tfseek.Loader` was made, in this process. Other readers of the same data set count too."""
+
+    #: Number of answered requests, bytes of their answers, and number of those that repeated a slow one.
+    requests: int
+    bytes: int
+    repeated: int
+    #: Number of pieces from the cache on disk, and their bytes.
+    cached: int
+    cached_bytes: int
+    #: Number of reads that waited for bytes, and their seconds, added up over the threads.
+    waits: int
+    wait_s: float
+    #: Seconds that half, 90 % and 99 % of the last thousand requests did not exceed.
+    latency_p50_s: float
+    latency_p90_s: float
+    latency_p99_s: float
+
+    def __str__(self) -> str:
+        cached = f", {self.cached} pieces of {self.cached_bytes} bytes from the cache" if self.cached else ""
+        return (
+            f"{self.requests} requests of {self.bytes} bytes{cached}, waited {self.wait_s:.3g} s, "
+            f"latency p50 {self.latency_p50_s:.3g} s, p99 {self.latency_p99_s:.3g} s"
+        )
+
+
+@dataclass(frozen=True)
 class Report:
     """The batches that a :class:`tfseek.Loader` has delivered in this process, and where the time went.
 
@@ -43,6 +70,8 @@ class Report:
     padding: Optional[float]
     #: Number of skipped records.
     skipped: int
+    #: What was requested of a store. ``None`` for files, and of a closed loader.
+    traffic: Optional[Traffic] = None
 
     def to_json(self) -> str:
         """Returns all fields as JSON."""
@@ -57,6 +86,7 @@ class Report:
             f"{self.steps} steps, {self.rows} rows{skipped}{padding}, {self.bytes} bytes in {self.seconds:.3g} s: "
             f"waited {self.wait_s:.3g} s{share}, consumer {self.consumer_s:.3g} s; "
             f"{self.threads} threads: disk {self.disk_s:.3g} s, parse {self.parse_s:.3g} s{decode}; transform {self.transform_s:.3g} s"
+            + (f"; {self.traffic}" if self.traffic else "")
         )
 
 

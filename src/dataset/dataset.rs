@@ -8,7 +8,7 @@ use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
 use crate::index::{Index, IndexOptions};
-use crate::io::{Compression, Promise};
+use crate::io::{Compression, Promise, Traffic};
 use crate::order::joined_fingerprint;
 use crate::policy::{Damage, Verify};
 use crate::record::Record;
@@ -261,6 +261,12 @@ impl Dataset {
     /// store sizes of shards.
     pub fn known_bytes(&self) -> Option<u64> {
         self.files().iter().try_fold(0u64, |sum, file| Some(sum.saturating_add(file.known_bytes()?)))
+    }
+
+    /// Returns what the store of the shards has read so far in this process, for all data sets that share it. `None` without a store, and for one that does
+    /// not count.
+    pub fn traffic(&self) -> Option<Traffic> {
+        self.files().iter().find_map(ShardFile::traffic)
     }
 
     /// Returns the shard that contains record `i`, and the record's ordinal in that shard.

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use crate::error::{At, ErrorKind, Result};
+use crate::io::Traffic;
 use crate::policy::Verify;
 use std::fmt;
 
@@ -33,6 +34,9 @@ pub(crate) trait DerivedRecords: fmt::Debug + Send + Sync {
 
     /// Returns true if the bytes of an object of a store may have to be waited for.
     fn has_objects(&self) -> bool;
+
+    /// Returns what the store of the objects has read so far.
+    fn traffic(&self) -> Option<Traffic>;
 
     /// Returns an identifier of the records, 32 hex digits.
     ///

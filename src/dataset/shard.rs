@@ -10,7 +10,7 @@ use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
     Budget, CompressedFormat, Compression, Fetched, FileId, Map, PositionalFile, Promise, Region, Source,
-    Stamp, Storage, check_answer, open_regular,
+    Stamp, Storage, Traffic, check_answer, open_regular,
 };
 use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record, RecordFile};
@@ -206,6 +206,15 @@ impl ShardFile {
             Access::Object(..) => true,
             Access::Derived(records) => records.has_objects(),
             _ => false,
+        }
+    }
+
+    /// Returns what the store of an object has read so far.
+    pub(crate) fn traffic(&self) -> Option<Traffic> {
+        match &self.access {
+            Access::Object(storage, _) => storage.traffic(),
+            Access::Derived(records) => records.traffic(),
+            _ => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::open::open_regular;
 use super::url::{bare_url, check_local, may_be_object, url_of};
-use super::{FileId, Listing, Object, Region, Scans, Source, Stamp, Store};
+use super::{FileId, Listing, Object, Region, Scans, Source, Stamp, Store, Traffic};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -53,6 +53,11 @@ impl Storage {
     /// Returns true if there is a store.
     pub(crate) fn has_store(&self) -> bool {
         self.store.is_some()
+    }
+
+    /// Returns what the store has read so far, if it counts that.
+    pub(crate) fn traffic(&self) -> Option<Traffic> {
+        self.store.as_ref()?.traffic()
     }
 
     /// Returns the scans of objects that are under way.

@@ -23,3 +23,20 @@ pub struct Traffic {
     /// Times that half, 90 % and 99 % of the last thousand requests did not exceed. Zero before the first one.
     pub latency: [Duration; 3],
 }
+
+impl Traffic {
+    /// Returns what was read after `before`. The latencies are those of now.
+    #[must_use]
+    pub fn since(&self, before: &Traffic) -> Traffic {
+        Traffic {
+            requests: self.requests.saturating_sub(before.requests),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            repeated: self.repeated.saturating_sub(before.repeated),
+            cached: self.cached.saturating_sub(before.cached),
+            cached_bytes: self.cached_bytes.saturating_sub(before.cached_bytes),
+            waits: self.waits.saturating_sub(before.waits),
+            waited: self.waited.saturating_sub(before.waited),
+            latency: self.latency,
+        }
+    }
+}

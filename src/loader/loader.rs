@@ -7,6 +7,7 @@ use super::step::{RowLengths, Step};
 use super::times::LoaderTimes;
 use super::worker::BatchWorker;
 use crate::error::Result;
+use crate::io::Traffic;
 use crate::order::{Cursor, Position, State};
 use crate::warning::Warning;
 use std::fmt;
@@ -63,6 +64,8 @@ pub struct Loader {
     running: Execution,
     fingerprint: OnceLock<String>,
     warnings: Vec<Warning>,
+    /// What the store had read when the loader was made.
+    before: Option<Traffic>,
     /// The cells of all delivered batches that were padded to the longest row, and those of them with values. `None` without buckets.
     cells: Option<[u64; 2]>,
 }
@@ -283,6 +286,7 @@ impl Loader {
         warnings: Vec<Warning>,
     ) -> Loader {
         Loader {
+            before: worker.dataset.traffic(),
             worker: Arc::new(worker),
             cursor,
             limits,
@@ -292,6 +296,12 @@ impl Loader {
             warnings,
             cells: None,
         }
+    }
+
+    /// Returns what the store of the objects has read since the loader was made, also for others that share it. `None` for files.
+    pub fn traffic(&self) -> Option<Traffic> {
+        let now = self.worker.dataset.traffic()?;
+        Some(now.since(&self.before.unwrap_or_default()))
     }
 
     /// Returns the loader's position in its epochs: the order, the epoch, the number of steps left. A clone of the cursor can compute

@@ -13,6 +13,7 @@ use crate::dataset::{Dataset, DerivedRecords, RecordLocation};
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::example::DType;
 use crate::index::hex128;
+use crate::io::Traffic;
 use crate::policy::Verify;
 use crate::wire::varint::put_varint;
 use std::fmt;
@@ -642,6 +643,10 @@ impl DerivedRecords for WindowRecords {
 
     fn has_objects(&self) -> bool {
         self.episodes.dataset().set().has_objects()
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.episodes.dataset().traffic()
     }
 
     /// Returns the digest of the dataset, of the lengths of all episodes, and of the anchors.

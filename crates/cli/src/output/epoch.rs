@@ -8,6 +8,7 @@ use crate::exit::Outcome;
 use crate::text::{count, duration};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tfseek::io::Traffic;
 use tfseek::order::LastBatch;
 
 /// The contents of the report.
@@ -30,6 +31,8 @@ pub(crate) struct EpochReport<'a> {
     /// Warnings: objects with `kind`, `path` and `message`.
     pub(crate) warnings: Value,
     pub(crate) stats: &'a RunStats,
+    /// What was read of objects. `None` for files.
+    pub(crate) traffic: Option<Traffic>,
 }
 
 /// The composition of an epoch, known before it is run.
@@ -110,6 +113,7 @@ impl EpochReport<'_> {
             ("peak_anonymous_bytes", memory.anonymous.map(Value::from)),
             ("page_table_bytes", memory.page_tables.map(Value::from)),
         ];
+        let optional = optional.into_iter().chain([("traffic", self.traffic.as_ref().map(traffic_json))]);
         for (name, value) in optional {
             if let (Some(value), Some(all)) = (value, all.as_object_mut()) {
                 all.insert(name.to_owned(), value);
@@ -117,6 +121,22 @@ impl EpochReport<'_> {
         }
         all
     }
+}
+
+fn traffic_json(traffic: &Traffic) -> Value {
+    let [p50, p90, p99] = traffic.latency.map(|time| time.as_secs_f64());
+    json!({
+        "requests": traffic.requests,
+        "bytes": traffic.bytes,
+        "repeated": traffic.repeated,
+        "cached": traffic.cached,
+        "cached_bytes": traffic.cached_bytes,
+        "waits": traffic.waits,
+        "wait_seconds": traffic.waited.as_secs_f64(),
+        "latency_p50_seconds": p50,
+        "latency_p90_seconds": p90,
+        "latency_p99_seconds": p99,
+    })
 }
 
 pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -163,6 +183,21 @@ pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut
         rows.push(("step", format!("p50 {p50}, p99 {p99}, max {max}")));
         let stalls = if stats.stalls == 0 { "0".to_owned() } else { format!("{}, {stalled}", stats.stalls) };
         rows.push(("stalls", stalls));
+    }
+    if let Some(traffic) = &report.traffic {
+        let repeated =
+            if traffic.repeated > 0 { format!(", {} repeated", traffic.repeated) } else { String::new() };
+        let requests = count(traffic.requests, "request");
+        rows.push(("requests", format!("{requests}, {}{repeated}", size(traffic.bytes))));
+        if traffic.requests > 0 {
+            let [p50, p90, p99] = traffic.latency.map(duration);
+            rows.push(("latency", format!("p50 {p50}, p90 {p90}, p99 {p99}")));
+        }
+        if traffic.cached > 0 {
+            let pieces = count(traffic.cached, "piece");
+            rows.push(("cache", format!("{pieces}, {}", size(traffic.cached_bytes))));
+        }
+        rows.push(("waits", format!("{}, {}", traffic.waits, duration(traffic.waited))));
     }
     let memory = stats.memory.peak;
     if let (Some(peak), Some(anonymous), Some(tables)) =

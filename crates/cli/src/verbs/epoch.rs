@@ -25,6 +25,7 @@ pub(crate) const AFTER_EPOCH: &str = "\
 A step lasts from the request for a batch until every value in the batch has been read. A stall is a batch that the loop waited \
 for longer than 1 ms. The first batch is reported separately and counts as neither, because no batch can be prepared before it. \
 Without -j the number of threads follows from the loop's wait, up to one per processor. `threads` is their number at the end. \
+Of objects it also prints the requests, their latencies, the pieces from the cache on disk, and what the threads waited for bytes. \
 `sum` is the sum of all values as 64-bit numbers. It does not depend on the order: the sums of the ranks, or of the parts of an \
 epoch, add up to the sum of the epoch.";
 
@@ -113,6 +114,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         threads: loader.threads(),
         warnings: warnings::printed_json(),
         stats: &stats,
+        traffic: loader.traffic(),
     };
     if args.json {
         console.print(format_args!("{}\n", report.json()))
