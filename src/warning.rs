@@ -98,6 +98,13 @@ pub enum Warning {
         /// Number of decompressed bytes of the compressed shards.
         inflated_bytes: u64,
     },
+    /// A global order is used with small records of objects, so that each takes a request of its own.
+    ScatteredRequests {
+        /// Mean size of a record in bytes.
+        record_bytes: u64,
+        /// Number of records.
+        records: u64,
+    },
     /// The tables of steps were not built, because more bytes would have to be scanned than the limit. Those of an episode are made at its first use.
     StepsNotIndexed {
         /// Path of the first shard.
@@ -148,7 +155,7 @@ impl Warning {
     }
 
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`, `damage_skipped`,
-    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `steps_not_indexed` or
+    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `scattered_requests`, `steps_not_indexed` or
     /// `compressed_steps`.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -162,6 +169,7 @@ impl Warning {
             Warning::LongBlocks { .. } => "long_blocks",
             Warning::ScatteredReads { .. } => "scattered_reads",
             Warning::ScatteredInflation { .. } => "scattered_inflation",
+            Warning::ScatteredRequests { .. } => "scattered_requests",
             Warning::StepsNotIndexed { .. } => "steps_not_indexed",
             Warning::CompressedSteps { .. } => "compressed_steps",
         }
@@ -180,7 +188,9 @@ impl Warning {
             | Warning::LongBlocks { path, .. }
             | Warning::StepsNotIndexed { path, .. }
             | Warning::CompressedSteps { path } => Some(path),
-            Warning::ScatteredReads { .. } | Warning::ScatteredInflation { .. } => None,
+            Warning::ScatteredReads { .. }
+            | Warning::ScatteredInflation { .. }
+            | Warning::ScatteredRequests { .. } => None,
         }
     }
 }
@@ -264,6 +274,11 @@ impl fmt::Display for Warning {
                 f,
                 "a global order over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes from \
                  the checkpoint before it; a block order decompresses them once per window, and unpacked shards need no decompression"
+            ),
+            Warning::ScatteredRequests { record_bytes, records } => write!(
+                f,
+                "a global order over {} of {record_bytes} bytes in objects: each takes a request of its own; a block order requests about 1 MiB at a time",
+                Count(*records, "record")
             ),
             Warning::StepsNotIndexed { bytes, .. } => write!(
                 f,

@@ -93,6 +93,9 @@ const MEMORY: u64 = 1 << 30;
 /// Bytes of the blocks in which objects are read in order, and the number of blocks that are requested ahead.
 const IN_ORDER_BLOCK: u64 = 4 << 20;
 const IN_ORDER_BLOCKS: u64 = 32;
+/// Mean size of records of objects below which a request takes longer to begin than to read. Sets of few bytes do not matter.
+const SMALL_REQUEST: u64 = 256 << 10;
+const FEW_BYTES: u64 = 16 << 20;
 /// Mean record size below which a global order reads scattered pages.
 const SMALL_RECORD: u64 = 64 << 10;
 
@@ -545,7 +548,11 @@ impl LoaderOptions {
         let warnings = match bytes {
             Some(bytes) => {
                 let inflation = scattered_inflation(spec, dataset.inflated_bytes());
-                scattered_reads(spec, n, bytes, memory).into_iter().chain(inflation).collect()
+                let reads = match dataset.set().has_objects() {
+                    true => scattered_requests(spec, n, bytes),
+                    false => scattered_reads(spec, n, bytes, memory),
+                };
+                reads.into_iter().chain(inflation).collect()
             }
             None => Vec::new(),
         };
@@ -605,6 +612,13 @@ fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warni
         dataset_bytes: bytes,
         memory_bytes: memory,
     })
+}
+
+/// Returns a warning if a global order makes more requests than its bytes need.
+fn scattered_requests(spec: &Spec, n: u64, bytes: u64) -> Option<Warning> {
+    let record_bytes = bytes / n.max(1);
+    let scattered = *unfiltered(spec) == Spec::Global && bytes > FEW_BYTES && record_bytes < SMALL_REQUEST;
+    scattered.then_some(Warning::ScatteredRequests { record_bytes, records: n })
 }
 
 /// Returns a warning for a global order over compressed shards that the cache of decompressed bytes cannot hold.

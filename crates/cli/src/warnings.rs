@@ -78,6 +78,9 @@ fn object(warning: &Warning) -> Value {
             "dataset_bytes": dataset_bytes,
             "memory_bytes": memory_bytes,
         }),
+        Warning::ScatteredRequests { record_bytes, records } => {
+            json!({ "record_bytes": record_bytes, "records": records })
+        }
         Warning::ScatteredInflation { inflated_bytes } => json!({ "inflated_bytes": inflated_bytes }),
         _ => json!({}),
     };

@@ -185,6 +185,21 @@ fn faults_change_no_batch() {
 }
 
 #[test]
+fn small_records_in_a_global_order_are_warned_of() {
+    let case = Case::new("s3");
+    for (record, count, warned) in [(1000, 20_000, true), (1000, 1000, false), (300_000, 60, false)] {
+        let mut bytes = Vec::new();
+        (0..count).for_each(|_| put_record(&mut bytes, &vec![7; record]).unwrap());
+        case.set("some.tfrecord", bytes);
+        let ds = case.open("some.tfrecord").unwrap();
+        let loader = |shuffle| ds.record_loader().batch_size(10).shuffle(shuffle).build().unwrap();
+        let kinds: Vec<_> = loader(Shuffle::Global).warnings().iter().map(tfseek::Warning::kind).collect();
+        assert_eq!(kinds == ["scattered_requests"], warned, "{kinds:?}");
+        assert!(loader(Shuffle::Block).warnings().is_empty());
+    }
+}
+
+#[test]
 fn what_was_requested_for_an_epoch_that_is_left_is_dropped() {
     let blocks = Blocks::new();
     let ds = blocks.open(|_| ());
