@@ -65,8 +65,7 @@ impl SharedFilesystem {
             generation = generation.next.get_or_init(|| Box::new(ProcessCalls::new()));
         }
         let mut calls = generation.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let calls = calls.get_or_insert_with(|| Arc::new(Calls::new(self.parts))).clone();
-        calls
+        calls.get_or_insert_with(|| Arc::new(Calls::new(self.parts))).clone()
     }
 
     /// Returns the calls of this process, whose threads are there. No lock is held while the GIL is taken.

@@ -197,6 +197,8 @@ impl RangeTable {
             (part, result) => {
                 self.bytes = self.bytes.saturating_sub(range.end.saturating_sub(range.start));
                 if let (Some(part), Err(failure)) = (part, result) {
+                    // If no thread waits for it, the one that needs it asks again.
+                    part.wanted = if part.waiting > 0 { part.wanted } else { 0 };
                     part.state = PartState::Failed(failure);
                 }
             }

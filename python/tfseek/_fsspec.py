@@ -98,7 +98,12 @@ class Filesystem:
         if self._process != os.getpid():
             # Connections and event loops do not survive a fork.
             old = self._fs
-            self._fs = type(old)(*old.storage_args, **{**old.storage_options, "skip_instance_cache": True})
+            try:
+                self._fs = type(old)(*old.storage_args, **{**old.storage_options, "skip_instance_cache": True})
+            except Exception as e:
+                _, text = _Calls(old)._failure(e)
+                queue.end(f"a forked process could not make the filesystem again: {text}")
+                return
             self._process = os.getpid()
         calls = _Calls(self._fs)
         for number in range(self._threads):
@@ -126,7 +131,7 @@ def filesystem_of(given: Union[Filesystem, str]) -> Filesystem:
 def given(paths: Any, filesystem: Any) -> Optional[tuple[list[str], Filesystem]]:
     """Returns the URLs of shards and their filesystem. ``None`` for other names."""
     is_one = isinstance(paths, (str, os.PathLike)) or _is_open_file(paths)
-    items = [paths] if is_one or not isinstance(paths, Iterable) else list(paths)
+    items: list[Any] = [paths] if is_one or not isinstance(paths, Iterable) else list(paths)
     files = [item for item in items if _is_open_file(item)]
     if not files:
         if filesystem is None:
@@ -364,7 +369,7 @@ _running: dict[threading.Thread, CallQueue] = {}
 
 
 def _end() -> None:
-    """Ends the threads that wait for a call, because they may not wait in Rust when the interpreter ends."""
+    """Ends the threads that wait for a call, because they may not wait in Rust when the interpreter ends. Threads that wait for an answer get an error."""
     running = list(_running.items())
     for _, queue in running:
         queue.end("the interpreter ends")

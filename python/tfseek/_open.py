@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from . import _fsspec, _tfseek
 from ._errors import Error
+from ._fsspec import FsspecFilesystem, OpenFiles
 from ._progress import Progress
 from ._tfseek import Dataset, Example, SequenceExample
 from ._warnings import raise_all
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
-
-    from ._fsspec import FsspecFilesystem, OpenFiles
 
     class OpenOptions(TypedDict, total=False):
         """Arguments of :func:`open` that do not determine the type of its records."""
@@ -153,8 +152,8 @@ def reopen(arguments: Any, fingerprint: str, ids: Any, storage: Sequence[str] = 
             names = ", ".join(storage)
             e.args = (f"{e} (a pickle has no storage_options, here {names}: set the variables of the environment for them)", *e.args[1:])
         elif isinstance(arguments, dict) and arguments.get("filesystem"):
-            made = f"a pickle has only the protocol of a filesystem: fsspec.filesystem({arguments['filesystem']!r}) was used"
-            e.args = (f"{e} ({made})", *e.args[1:])
+            hint = f"a pickle has only the protocol of a filesystem: fsspec.filesystem({arguments['filesystem']!r}) was used"
+            e.args = (f"{e} ({hint})", *e.args[1:])
         raise
 
 
