@@ -8,6 +8,8 @@ PYTHON_VENV := target/python
 MATURIN_ARGS ?= --profile dev --features as-tests,remote
 # Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
 ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
+# Filesystems that shards are read through.
+FSSPEC ?= fsspec
 # Reads the metadata of prepared data sets, and bfloat16 values in recorded ones. TensorFlow is not installed.
 TFDS ?= tensorflow-datasets ml_dtypes
 FRAMEWORKS ?= torch torchdata torchvision pillow grain jax pandas
@@ -117,7 +119,7 @@ python:
 		if $(PYTHON_VENV)/bin/python -m pip install -q pyright && $(PYTHON_VENV)/bin/pyright --version >/dev/null 2>&1; then \
 			$(PYTHON_VENV)/bin/pyright -p python/pyproject.toml --pythonpath $(PYTHON_VENV)/bin/python; \
 		else echo "skipped: pip cannot install pyright, or pyright cannot install Node.js"; fi; \
-		for engine in $(ARROW_READERS) $(TFDS); do \
+		for engine in $(ARROW_READERS) $(FSSPEC) $(TFDS); do \
 			$(PYTHON_VENV)/bin/python -m pip install -q $$engine || echo "skipped: pip cannot install $$engine"; \
 		done; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \

@@ -27,6 +27,7 @@ hooks! {
     features = "features";
     feature_lists = "feature_lists";
     positions = "positions";
+    filesystem = "filesystem_of";
     features_again = "features_again";
     progress_of = "progress_of";
     reopen = "reopen";

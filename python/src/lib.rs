@@ -2,7 +2,7 @@
 //!
 //! NumPy arrays share memory that Rust owns ([`memory`]). Errors are the classes of `tfseek/_errors.py` ([`error`]).
 //! Rust does not wait while it holds the GIL, and no thread of tfseek touches a Python object. Long calls handle signals
-//! ([`wait`]).
+//! ([`wait`]). Filesystems of fsspec are called by threads of Python ([`calls`]).
 
 // No input from a user causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -10,6 +10,7 @@
 
 mod arrow_write;
 mod buckets;
+mod calls;
 mod column;
 mod columns;
 mod command;
@@ -24,6 +25,7 @@ mod feature;
 mod fetch;
 mod foreign;
 mod forms;
+mod fsspec;
 mod get_many;
 mod headroom;
 mod hooks;
@@ -39,6 +41,7 @@ mod options;
 mod order;
 mod part;
 mod payload;
+mod ranges;
 mod reading;
 mod remote;
 mod repeated;
@@ -123,6 +126,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(stats::stats, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
     m.add_class::<view::ViewCore>()?;
+    m.add_class::<calls::CallQueue>()?;
     m.add_function(wrap_pyfunction!(view::view, m)?)?;
     #[cfg(feature = "remote")]
     m.add_function(wrap_pyfunction!(fetch::fetch, m)?)?;

@@ -17,7 +17,8 @@ use tfseek::{Damage, DatasetOptions, ErrorKind, IndexMode, Tail, Verify};
 
 /// Opens a dataset. `tfseek.open` calls it and has the documentation.
 ///
-/// `arguments` contains all arguments of `tfseek.open` except `progress`, which a pickled dataset does not keep. `storage_options` is taken out of it.
+/// `arguments` contains all arguments of `tfseek.open` except `progress`, which a pickled dataset does not keep. `storage_options` is taken out of it, and of
+/// `filesystem` it keeps the protocol.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None))]
 pub(crate) fn open(
@@ -33,7 +34,7 @@ pub(crate) fn open(
     let storage = StorageOptions::take(&arguments)?;
     let options = options_of(&arguments)?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-    let (names, store) = (storage.names(), storage.store(&paths)?);
+    let (names, store) = (storage.names(), storage.store(py, &paths)?);
     let is_remote = store.is_some();
     let options = match store {
         Some(store) => options.store(store),

@@ -1,6 +1,8 @@
 //! URLs, and the store of their objects.
 
 use crate::error::{BindingError, Result};
+use crate::fsspec::FilesystemStore;
+use crate::hooks;
 use crate::options::argument;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -9,37 +11,64 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::io::{Store, bare_url};
 
-/// The argument `storage_options`: names and values. The values may be secret, so they are kept only by the store.
+/// The arguments `storage_options`, names and values, and `filesystem`. The values may be secret, so they are kept only by the store.
 #[derive(Default)]
-pub(crate) struct StorageOptions(Vec<(String, String)>);
+pub(crate) struct StorageOptions {
+    options: Vec<(String, String)>,
+    /// A `tfseek._fsspec.Filesystem`.
+    filesystem: Option<Py<PyAny>>,
+    protocol: Option<String>,
+}
 
 impl StorageOptions {
-    /// Takes the options out of the arguments of a function.
+    /// Takes the options out of the arguments of a function. In place of a filesystem they keep its protocol, from which a pickle makes another one.
     pub(crate) fn take(arguments: &Bound<'_, PyDict>) -> Result<StorageOptions> {
-        const NAME: &str = "storage_options";
-        if !arguments.contains(NAME)? {
-            return Ok(StorageOptions::default());
+        const OPTIONS: &str = "storage_options";
+        const FILESYSTEM: &str = "filesystem";
+        let mut found = StorageOptions::default();
+        if arguments.contains(OPTIONS)? {
+            let given: Option<Bound<'_, PyDict>> = argument(arguments, OPTIONS)?;
+            arguments.del_item(OPTIONS)?;
+            let given = given.iter().flatten().map(|(name, value)| Ok((name.extract()?, value.extract()?)));
+            found.options = given.collect::<PyResult<_>>()?;
         }
-        let given: Option<Bound<'_, PyDict>> = argument(arguments, NAME)?;
-        arguments.del_item(NAME)?;
-        let given = given.iter().flatten().map(|(name, value)| Ok((name.extract()?, value.extract()?)));
-        Ok(StorageOptions(given.collect::<PyResult<_>>()?))
+        if let Some(given) = arguments.get_item(FILESYSTEM)?.filter(|given| !given.is_none()) {
+            found = StorageOptions { options: found.options, ..StorageOptions::through(&given)? };
+            arguments.set_item(FILESYSTEM, &found.protocol)?;
+        }
+        Ok(found)
     }
 
-    /// Returns the names.
+    /// Returns the options of a filesystem: a `tfseek._fsspec.Filesystem`, or the protocol of one.
+    pub(crate) fn through(given: &Bound<'_, PyAny>) -> Result<StorageOptions> {
+        let filesystem = hooks::filesystem(given.py())?.call1((given,))?;
+        let protocol = filesystem.getattr("protocol")?.extract()?;
+        Ok(StorageOptions { filesystem: Some(filesystem.unbind()), protocol, ..StorageOptions::default() })
+    }
+
+    /// Returns the names of the options.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.iter().map(|(name, _)| name.clone()).collect()
+        self.options.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns the protocol of the filesystem, if there is one.
+    pub(crate) fn protocol(&self) -> Option<String> {
+        self.protocol.clone()
     }
 
     /// Returns the store of these paths. `None` if none of them is a URL.
     ///
     /// # Errors
     /// Options without a URL.
-    pub(crate) fn store(self, paths: &[PathBuf]) -> Result<Option<Arc<dyn Store>>> {
-        if has_url(paths) {
-            return Ok(remote(self.0));
+    pub(crate) fn store(self, py: Python<'_>, paths: &[PathBuf]) -> Result<Option<Arc<dyn Store>>> {
+        if let Some(filesystem) = self.filesystem {
+            let parts = filesystem.bind(py).getattr("parts")?.extract()?;
+            return Ok(Some(Arc::new(FilesystemStore::new(filesystem, parts))));
         }
-        if self.0.is_empty() {
+        if has_url(paths) {
+            return Ok(remote(self.options));
+        }
+        if self.options.is_empty() {
             return Ok(None);
         }
         let message =

@@ -20,7 +20,7 @@ use tfseek::{ErrorKind, Mapped, Record, Warning};
 /// The arguments of `open`, kept for `pickle` and `repr`.
 pub(crate) struct OpenArguments {
     paths: Vec<PathBuf>,
-    /// All but `storage_options`.
+    /// All but `storage_options`, and the protocol in place of a filesystem.
     arguments: Py<PyDict>,
     /// Names of the storage options.
     storage: Vec<String>,

@@ -73,6 +73,8 @@ fn failure_of(py: Python<'_>, e: &TfdsError, path: Option<&Path>, message: Strin
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct TfdsFeatures {
     folder: PathBuf,
+    /// The protocol of the filesystem that the folder is read through.
+    protocol: Option<String>,
     features: Arc<Features>,
     warnings: Vec<String>,
     /// A function and its arguments that make the features again, if they are not those of the folder.
@@ -81,12 +83,23 @@ pub(crate) struct TfdsFeatures {
 
 impl TfdsFeatures {
     pub(crate) fn of(folder: PathBuf, features: Features, warnings: Vec<String>) -> TfdsFeatures {
-        TfdsFeatures { folder, features: Arc::new(features), warnings, recipe: None }
+        TfdsFeatures { folder, protocol: None, features: Arc::new(features), warnings, recipe: None }
+    }
+
+    /// Returns the features of a folder that is read through a filesystem with this protocol.
+    pub(crate) fn through(self, protocol: Option<String>) -> TfdsFeatures {
+        TfdsFeatures { protocol, ..self }
     }
 
     /// Returns features of windows over the steps of a folder.
     pub(crate) fn made_by(folder: PathBuf, features: Features, recipe: Py<PyAny>) -> TfdsFeatures {
         TfdsFeatures { recipe: Some(recipe), ..TfdsFeatures::of(folder, features, Vec::new()) }
+    }
+
+    fn read(py: Python<'_>, folder: PathBuf, protocol: Option<String>) -> Result<TfdsFeatures> {
+        let read = read_features(py, folder.clone(), protocol.as_deref())?;
+        let (features, warnings) = read.map_err(|e| failure(py, &e))?;
+        Ok(TfdsFeatures::of(folder, features, warnings).through(protocol))
     }
 
     pub(crate) fn shared(&self) -> Arc<Features> {
@@ -103,8 +116,7 @@ impl TfdsFeatures {
     /// Reads the `features.json` of a folder, and the names of labels.
     #[new]
     fn new(py: Python<'_>, folder: PathBuf) -> Result<TfdsFeatures> {
-        let (features, warnings) = read_features(py, folder.clone())?.map_err(|e| failure(py, &e))?;
-        Ok(TfdsFeatures::of(folder, features, warnings))
+        TfdsFeatures::read(py, folder, None)
     }
 
     /// Returns a spec of nested columns.
@@ -114,7 +126,8 @@ impl TfdsFeatures {
         select: Option<Vec<String>>,
         labels: Choice<ClassLabels>,
     ) -> Result<NestedSpec> {
-        NestedSpec::of(py, self.folder.clone(), Arc::clone(&self.features), select, (labels.0, true))
+        let folder = (self.folder.clone(), self.protocol.clone());
+        NestedSpec::of(py, folder, Arc::clone(&self.features), select, (labels.0, true))
     }
 
     /// Path of the folder.
@@ -166,14 +179,15 @@ impl TfdsFeatures {
             return (hooks::features_again(py)?, (recipe,)).into_pyobject(py);
         }
         let read = slf.get_type().getattr(intern!(py, "_read"))?;
-        let args = (this.folder.as_os_str(), digest(&this.features)).into_pyobject(py)?;
+        let args = (this.folder.as_os_str(), digest(&this.features), &this.protocol).into_pyobject(py)?;
         (read, args).into_pyobject(py)
     }
 
     /// Reads pickled features again.
     #[staticmethod]
-    fn _read(py: Python<'_>, folder: PathBuf, digest: u32) -> Result<TfdsFeatures> {
-        let found = TfdsFeatures::new(py, folder)?;
+    #[pyo3(signature = (folder, digest, protocol=None))]
+    fn _read(py: Python<'_>, folder: PathBuf, digest: u32, protocol: Option<String>) -> Result<TfdsFeatures> {
+        let found = TfdsFeatures::read(py, folder, protocol)?;
         check_digest(py, &found.folder, &found.features, digest)?;
         Ok(found)
     }

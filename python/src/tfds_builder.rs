@@ -25,6 +25,8 @@ pub(crate) struct TfdsBuilder {
     arguments: Py<PyDict>,
     /// Names of the storage options.
     storage: Vec<String>,
+    /// The protocol of the filesystem that the folder is read through.
+    protocol: Option<String>,
     /// True for the folder of a URL.
     is_remote: bool,
     /// The call that opens shards.
@@ -43,7 +45,8 @@ impl TfdsBuilder {
     ) -> Result<TfdsBuilder> {
         let Choice::<ReadMode>(io) = argument(&arguments, "io")?;
         let storage = StorageOptions::take(&arguments)?;
-        let (storage, store) = (storage.names(), storage.store(std::slice::from_ref(&folder))?);
+        let protocol = storage.protocol();
+        let (storage, store) = (storage.names(), storage.store(py, std::slice::from_ref(&folder))?);
         let is_remote = store.is_some();
         let dataset = open::options_of(&arguments)?;
         let dataset = match store {
@@ -68,7 +71,7 @@ impl TfdsBuilder {
             Ok(Builder::open_records(folder, &options))
         })?;
         let builder = Arc::new(builder.map_err(|e| failure(py, &e))?);
-        Ok(TfdsBuilder { builder, arguments: arguments.unbind(), storage, is_remote, call })
+        Ok(TfdsBuilder { builder, arguments: arguments.unbind(), storage, protocol, is_remote, call })
     }
 
     /// Reads the features of the folder.
@@ -79,7 +82,8 @@ impl TfdsBuilder {
             Ok(builder.read_features())
         })?;
         let (features, warnings) = read.map_err(|e| failure(py, &e))?;
-        Ok(TfdsFeatures::of(self.builder.folder().to_path_buf(), features, warnings))
+        let features = TfdsFeatures::of(self.builder.folder().to_path_buf(), features, warnings);
+        Ok(features.through(self.protocol.clone()))
     }
 
     #[getter]

@@ -6,7 +6,7 @@ use crate::remote::StorageOptions;
 use crate::wait;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::Filter;
@@ -27,6 +27,8 @@ use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, TfdsError};
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct NestedSpec {
     folder: PathBuf,
+    /// The protocol of the filesystem that the folder is read through.
+    protocol: Option<String>,
     features: Arc<Features>,
     select: Option<Vec<String>>,
     labels: ClassLabels,
@@ -49,12 +51,17 @@ pub(crate) fn check_digest(py: Python<'_>, folder: &Path, features: &Features, e
     Err(BindingError::error(py, message))
 }
 
-/// Reads the features of a folder, or those of a URL with the login of the environment.
+/// Reads the features of a folder, or those of a URL with the login of the environment, or through a filesystem with this protocol.
 pub(crate) fn read_features(
     py: Python<'_>,
     folder: PathBuf,
+    protocol: Option<&str>,
 ) -> Result<std::result::Result<(Features, Vec<String>), TfdsError>> {
-    let store = StorageOptions::default().store(std::slice::from_ref(&folder))?;
+    let storage = match protocol {
+        Some(protocol) => StorageOptions::through(&PyString::new(py, protocol))?,
+        None => StorageOptions::default(),
+    };
+    let store = storage.store(py, std::slice::from_ref(&folder))?;
     wait::run(py, None, move |call| {
         call.may_request(store.is_some());
         Ok(Features::read(&folder, store.as_ref()))
@@ -64,15 +71,26 @@ pub(crate) fn read_features(
 impl NestedSpec {
     pub(crate) fn of(
         py: Python<'_>,
-        folder: PathBuf,
+        (folder, protocol): (PathBuf, Option<String>),
         features: Arc<Features>,
         select: Option<Vec<String>>,
         (labels, text): (ClassLabels, bool),
     ) -> Result<NestedSpec> {
-        let mut spec = NestedSpec { folder, features, select, labels, text, columns: Vec::new() };
+        let mut spec = NestedSpec { folder, protocol, features, select, labels, text, columns: Vec::new() };
         let converter = spec.converter(Options::new()).map_err(|e| failure(py, e))?;
         spec.columns = converter.schema().fields().iter().map(|field| field.name().clone()).collect();
         Ok(spec)
+    }
+
+    fn read(
+        py: Python<'_>,
+        folder: (PathBuf, Option<String>),
+        select: Option<Vec<String>>,
+        labels: (ClassLabels, bool),
+    ) -> Result<NestedSpec> {
+        let read = read_features(py, folder.0.clone(), folder.1.as_deref())?;
+        let (features, _) = read.map_err(|e| BindingError::error(py, e.to_string()))?;
+        NestedSpec::of(py, folder, Arc::new(features), select, labels)
     }
 
     /// Returns a converter. Pictures are files, missing values are null, and steps are lists.
@@ -121,9 +139,7 @@ impl NestedSpec {
         labels: Choice<ClassLabels>,
         text: bool,
     ) -> Result<NestedSpec> {
-        let (features, _) =
-            read_features(py, folder.clone())?.map_err(|e| BindingError::error(py, e.to_string()))?;
-        NestedSpec::of(py, folder, Arc::new(features), select, (labels.0, text))
+        NestedSpec::read(py, (folder, None), select, (labels.0, text))
     }
 
     /// Names of the columns, which are those of the outermost features.
@@ -151,8 +167,8 @@ impl NestedSpec {
             }
             select.extend(paths);
         }
-        let (folder, features) = (self.folder.clone(), Arc::clone(&self.features));
-        NestedSpec::of(py, folder, features, Some(select), (self.labels, self.text))
+        let folder = (self.folder.clone(), self.protocol.clone());
+        NestedSpec::of(py, folder, Arc::clone(&self.features), Some(select), (self.labels, self.text))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -162,12 +178,14 @@ impl NestedSpec {
             ClassLabels::Names => "names",
             ClassLabels::Numbers => "numbers",
         };
-        let arguments = (this.folder.as_os_str(), digest(&this.features), &this.select, labels, this.text);
+        let digest = digest(&this.features);
+        let arguments = (this.folder.as_os_str(), digest, &this.select, labels, this.text, &this.protocol);
         (read, arguments.into_pyobject(py)?).into_pyobject(py)
     }
 
     /// Reads pickled features again.
     #[staticmethod]
+    #[pyo3(signature = (folder, digest, select, labels, text, protocol=None))]
     fn _read(
         py: Python<'_>,
         folder: PathBuf,
@@ -175,8 +193,9 @@ impl NestedSpec {
         select: Option<Vec<String>>,
         labels: Choice<ClassLabels>,
         text: bool,
+        protocol: Option<String>,
     ) -> Result<NestedSpec> {
-        let found = NestedSpec::new(py, folder, select, labels, text)?;
+        let found = NestedSpec::read(py, (folder, protocol), select, (labels.0, text))?;
         check_digest(py, &found.folder, &found.features, digest)?;
         Ok(found)
     }

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
-from . import _tfseek
+from . import _fsspec, _tfseek
 from ._errors import Error
+from ._fsspec import FsspecFilesystem, OpenFiles
 from ._progress import Progress
 from ._tfseek import Dataset, Example, SequenceExample
 from ._warnings import raise_all
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         max_record: Optional[int]
         threads: Optional[int]
         storage_options: Optional[Mapping[str, str]]
+        filesystem: Optional[FsspecFilesystem]
         progress: Progress
 
 
@@ -38,15 +40,15 @@ Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 # With `kind="auto"` the type is that of nearly all files, so that editors know the methods of a record.
 @overload
-def open(paths: Paths, *, kind: Literal["auto", "example"] = "auto", **options: Unpack[OpenOptions]) -> Dataset[Example]: ...
+def open(paths: Union[Paths, OpenFiles], *, kind: Literal["auto", "example"] = "auto", **options: Unpack[OpenOptions]) -> Dataset[Example]: ...
 @overload
-def open(paths: Paths, *, kind: Literal["sequence_example"], **options: Unpack[OpenOptions]) -> Dataset[SequenceExample]: ...
+def open(paths: Union[Paths, OpenFiles], *, kind: Literal["sequence_example"], **options: Unpack[OpenOptions]) -> Dataset[SequenceExample]: ...
 @overload
-def open(paths: Paths, *, kind: Literal["bytes"], **options: Unpack[OpenOptions]) -> Dataset[bytes]: ...
+def open(paths: Union[Paths, OpenFiles], *, kind: Literal["bytes"], **options: Unpack[OpenOptions]) -> Dataset[bytes]: ...
 @overload
-def open(paths: Paths, *, kind: str, **options: Unpack[OpenOptions]) -> Dataset[Any]: ...
+def open(paths: Union[Paths, OpenFiles], *, kind: str, **options: Unpack[OpenOptions]) -> Dataset[Any]: ...
 def open(
-    paths: Paths,
+    paths: Union[Paths, OpenFiles],
     *,
     index: str = "auto",
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
@@ -61,6 +63,7 @@ def open(
     max_record: Optional[int] = None,
     threads: Optional[int] = None,
     storage_options: Optional[Mapping[str, str]] = None,
+    filesystem: Optional[FsspecFilesystem] = None,
     progress: Progress = None,
 ) -> Dataset[Any]:
     """Opens shards as one sequence of records.
@@ -96,6 +99,9 @@ def open(
     storage_options: options of the stores of URLs, a dict of strings such as ``{"aws_region": "eu-west-1"}``. They precede variables of the
         environment. They are in no message, and not in pickles: a process that opens a pickled dataset needs its own login, from variables. A forked
         process has them.
+    filesystem: a filesystem of fsspec that the shards are read through, for places without a store of their own; it is slower. ``paths`` are then URLs or
+        paths of it. They may also be the result of ``fsspec.open_files``, without this argument. Pickles have the protocol of the filesystem and not its
+        options: a process that opens one calls ``fsspec.filesystem(protocol)``, with its own login. A forked process makes the filesystem again.
     progress: display of the scan for indexes and columns. ``True``: a bar of ``tqdm`` if it is installed, otherwise a line on standard
         error. Also a bar or class like those of ``tqdm``, or a callable ``f(done, total)``. The thread that called ``open`` calls it
         at the start, about every 50 ms, and at the end. ``done`` is the number of bytes scanned, ``total`` the size of all shards or
@@ -105,9 +111,12 @@ def open(
     Raises :class:`tfseek.NotFoundError`, :class:`tfseek.IoError`, :class:`tfseek.SidecarError`, and :class:`tfseek.DataError` for the
     first damage in a shard that is scanned.
     """
+    through = _fsspec.given(paths, filesystem)
+    if through is not None and storage_options is not None:
+        raise ValueError("storage_options: expected those of the filesystem, given to fsspec, found others beside it")
     opened = _tfseek.open(
         {
-            "paths": path_list(paths),
+            "paths": path_list(paths) if through is None else through[0],
             "index": index,
             "index_dir": None if index_dir is None else os.fspath(index_dir),
             "verify": verify,
@@ -121,6 +130,7 @@ def open(
             "max_record": max_record,
             "threads": threads,
             "storage_options": options_of_storage(storage_options),
+            "filesystem": None if through is None else through[1],
         },
         progress,
     )
@@ -141,6 +151,9 @@ def reopen(arguments: Any, fingerprint: str, ids: Any, storage: Sequence[str] = 
         if storage:
             names = ", ".join(storage)
             e.args = (f"{e} (a pickle has no storage_options, here {names}: set the variables of the environment for them)", *e.args[1:])
+        elif isinstance(arguments, dict) and arguments.get("filesystem"):
+            hint = f"a pickle has only the protocol of a filesystem: fsspec.filesystem({arguments['filesystem']!r}) was used"
+            e.args = (f"{e} ({hint})", *e.args[1:])
         raise
 
 
@@ -210,7 +223,7 @@ def build_index(
     )
 
 
-def path_list(paths: Paths) -> list[str]:
+def path_list(paths: Any) -> list[str]:
     if isinstance(paths, (str, os.PathLike)):
         return [_path(paths)]
     if isinstance(paths, (bytes, bytearray)) or not isinstance(paths, Iterable):

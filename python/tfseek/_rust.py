@@ -5,6 +5,7 @@ from ._columns import Bytes, Column, Ragged, Sparse, pictures
 from ._encode import feature_lists, features
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import to_json
+from ._fsspec import filesystem_of
 from ._ids import positions
 from ._open import features_again, reopen
 from ._progress import progress_of
@@ -33,6 +34,7 @@ __all__ = [
     "features_again",
     "feature_lists",
     "features",
+    "filesystem_of",
     "pictures",
     "positions",
     "progress_of",

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ._errors import SpecError
 from ._features import schema_of
+from ._fsspec import Filesystem, FsspecFilesystem
 from ._open import options_of_storage, rest_folder
 from ._progress import Progress
 from ._scan import Scan, Spec, listed_names
@@ -260,6 +261,7 @@ def open(
     max_record: Optional[int] = None,
     threads: Optional[int] = None,
     storage_options: Optional[Mapping[str, str]] = None,
+    filesystem: Optional[FsspecFilesystem] = None,
 ) -> Builder:
     """Opens a data set that TensorFlow Datasets prepared. TensorFlow is not needed.
 
@@ -274,14 +276,17 @@ def open(
     decode: false: pictures and videos are the bytes of their files. A dict such as ``{"image": False}`` says so for single features.
     optional: value of an optional feature that a record does not have: ``"default"``, the value that TFDS uses, or ``"none"``: ``None``, and a
         :class:`tfseek.Column` in batches.
-    index, index_dir, verify, io, tail, damage, rest, max_record, threads, storage_options: as for :func:`tfseek.open`, whose rule about files in maps holds for the
-        shards, too.
+    index, index_dir, verify, io, tail, damage, rest, max_record, threads, storage_options, filesystem: as for :func:`tfseek.open`, whose rule about files in maps
+        holds for the shards, too.
 
     Raises :class:`tfseek.Error` for a folder without a data set or with several, :class:`tfseek.DataError` for files with another content than
     expected, and :class:`tfseek.SpecError` for paths in ``decode`` that are no pictures.
     """
     if optional not in ("default", "none"):
         raise ValueError(f"optional: expected 'default' or 'none', found {optional!r}")
+    if filesystem is not None and storage_options is not None:
+        raise ValueError("storage_options: expected those of the filesystem, given to fsspec, found others beside it")
+    through = None if filesystem is None else Filesystem(filesystem)
     arguments: dict[str, Any] = {
         "index": index,
         "index_dir": None if index_dir is None else os.fspath(index_dir),
@@ -296,8 +301,10 @@ def open(
         "max_record": max_record,
         "threads": threads,
         "storage_options": options_of_storage(storage_options),
+        "filesystem": through,
     }
-    core = TfdsBuilder(os.path.expanduser(os.fspath(dir)), config, version, arguments)
+    folder = os.path.expanduser(os.fspath(dir)) if through is None else through.url(dir)
+    core = TfdsBuilder(folder, config, version, arguments)
     features = core.features()
     decoder = features.decoder(None, _encoded(decode), optional == "none")
     builder = Builder(core, features, decoder)
