@@ -5,6 +5,7 @@
 use crate::error::{At, ErrorKind, Result};
 use crate::policy::Verify;
 use std::fmt;
+use std::path::Path;
 
 /// A sequence of records that are made when they are read. They have no file and no index.
 ///
@@ -33,6 +34,9 @@ pub(crate) trait DerivedRecords: fmt::Debug + Send + Sync {
 
     /// Returns true if the bytes of an object of a store may have to be waited for.
     fn has_objects(&self) -> bool;
+
+    /// Returns the path of an object whose records are read whole, because it has no table of their parts. `None` if there is no such object.
+    fn without_tables(&self) -> Option<&Path>;
 
     /// Returns an identifier of the records, 32 hex digits.
     ///

@@ -520,13 +520,14 @@ impl LoaderOptions {
         }
         // All sources of a mix are shuffled alike.
         let spec = if self.mix.is_some() && self.shuffle == Shuffle::Global { &Spec::Global } else { spec };
-        let warnings = match bytes {
+        let warnings: Vec<Warning> = match bytes {
             Some(bytes) => {
                 let inflation = scattered_inflation(spec, dataset.inflated_bytes());
                 scattered_reads(spec, n, bytes, memory).into_iter().chain(inflation).collect()
             }
             None => Vec::new(),
         };
+        let warnings = warnings.into_iter().chain(scattered_episodes(spec, &dataset)).collect();
         let threads = match self.threads {
             Some(0) => ThreadNumber::Fixed(0),
             Some(n) => ThreadNumber::Fixed(self::threads::threads(Some(n))?),
@@ -588,6 +589,12 @@ fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warni
 fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
     let scattered = *unfiltered(spec) == Spec::Global && inflated_bytes > INFLATED_BYTES;
     scattered.then_some(Warning::ScatteredInflation { inflated_bytes })
+}
+
+/// Returns a warning for a global order over the steps of objects that have no tables of them.
+fn scattered_episodes(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
+    let path = (*unfiltered(spec) == Spec::Global).then(|| dataset.set().without_tables())??;
+    Some(Warning::ScatteredEpisodes { path: path.into() })
 }
 
 /// Returns the order without its filter.
