@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 
 class ObjectServer(http.server.ThreadingHTTPServer):
-    """Objects by ``bucket/key``. ``requests`` has the method and path of each request."""
+    """Objects by ``bucket/key``. ``requests`` has the method and path of each request, and ``sent`` counts the bytes of objects that were sent."""
 
     daemon_threads = True
 
@@ -19,6 +19,7 @@ class ObjectServer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects: dict[str, bytes] = {}
         self.requests: list[str] = []
+        self.sent = 0
         #: Reads of objects wait for it.
         self.open = threading.Event()
         self.open.set()
@@ -40,6 +41,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
+
+    def do_PUT(self) -> None:
+        self.server.requests.append(f"PUT {self.path}")
+        name = urllib.parse.unquote(self.path.partition("?")[0]).strip("/")
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.objects[name] = content
+        self._answer(200, b"", {"ETag": _tag(content)})
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -65,6 +73,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._answer(200, content, headers)
         start, _, last = wanted[len("bytes=") :].partition("-")
         part = content[int(start) : int(last) + 1 if last else None]
+        self.server.sent += len(part)
         headers["Content-Range"] = f"bytes {start}-{int(start) + len(part) - 1}/{len(content)}"
         return self._answer(206, part, headers)
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -304,6 +305,109 @@ def test_episodes_are_those_of_folders(server: ObjectServer, tmp_path: pathlib.P
     windows = [each.windows({"action": range(4), "observation/state": [-1, 0]}) for each in (robot, files)]
     batches = [[batch["action"].tobytes() for batch in tfseek.Loader(each, batch_size=8, shuffle=True, seed=2)] for each in windows]
     assert batches[0] == batches[1] and len(batches[0]) == 18
+
+
+@pytest.fixture
+def robot(server: ObjectServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a data set of 14 episodes of 10 steps with pictures of some KB, without an index. It is in the folder ``bridge``, too."""
+    write_bridge(tmp_path / "bridge")
+    folder, noise = tmp_path / "bridge" / "1.0.0", np.random.default_rng(3)
+    with tfseek.Writer(folder / "bridge_dataset-train.tfrecord-00000-of-00001") as writer:
+        for k in range(14):
+            pictures = [noise.bytes(4000 + 100 * (t % 7)) for t in range(10)]
+            record = {
+                "steps/observation/image_0": np.array(pictures, dtype=object),
+                "steps/observation/state": np.arange(70, dtype=np.float32) + k,
+                "steps/action": np.arange(70, dtype=np.float32) / 70,
+                "steps/language_instruction": np.array([b"put the cup %d away" % k] * 10, dtype=object),
+                "episode_metadata/file_path": f"/data/{k}",
+            }
+            writer.write(record)
+    for path in folder.glob("*.*"):
+        server.objects[f"bucket/bridge/1.0.0/{path.name}"] = path.read_bytes()
+    for name, value in {"AWS_ENDPOINT_URL": server.url, "AWS_ALLOW_HTTP": "true", "AWS_SKIP_SIGNATURE": "true"}.items():
+        monkeypatch.setenv(name, value)
+    return "s3://bucket/bridge/1.0.0"
+
+
+def robot_windows(robot: tfseek.rlds.Episodes) -> tfseek.rlds.Windows:
+    return robot.windows({"observation/image_0": [-1, 0], "action": range(4), "observation/state": 0, "language_instruction": 0}, decode=False)
+
+
+def epochs(win: tfseek.rlds.Windows, **more: Any) -> list[tuple[Any, ...]]:
+    """Returns the batches of an epoch of each order, on two ranks."""
+    found = []
+    for shuffle in (False, "block", True):
+        for rank in range(2):
+            loader = tfseek.Loader(win, batch_size=8, shuffle=shuffle, seed=2, rank=rank, world_size=2, **more)
+            found += [tuple(np.asarray(batch[key]).tolist() for key in sorted(batch)) for batch in loader]
+    return found
+
+
+@needs_remote
+def test_windows_with_tables_beside_the_objects_read_their_bytes(
+    server: ObjectServer, robot: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = robot[5:] + "/bridge_dataset-train.tfrecord-00000-of-00001"
+    command = [sys.executable, "-m", "tfseek", "index", "--steps", robot, "--pack", "all"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and "14 episodes, 140 steps; 1 file of tables built" in done.stderr, done.stderr
+    beside = f"{robot[5:]}/.tfseek"
+    tables = f"{beside}/{shard.rsplit('/', 1)[1]}.tfrs"
+    # The pack comes last.
+    assert [request for request in server.requests if request[:3] == "PUT"] == [f"PUT /{tables}", f"PUT /{beside}/all.tfrp"]
+    files = robot_windows(tfseek.rlds.open(tmp_path / "bridge" / "1.0.0", index="memory"))
+    # Another user, without a cache.
+    monkeypatch.setenv("TFSEEK_INDEX_DIR", str(tmp_path / "other"))
+    server.requests.clear()
+    win = robot_windows(tfseek.rlds.open(robot))
+    reads = [request for request in server.requests if "list-type" not in request]
+    assert not any(shard in request and ".tfseek" not in request for request in reads), reads
+    assert sum(tables in request for request in reads) == 1, reads
+    assert epochs(win) == epochs(files)
+    own = sum(sum(map(len, item["observation/image_0"])) + 4 * 7 * 5 for item in files)
+    for shuffle in (False, "block", True):
+        server.requests.clear()
+        server.sent = 0
+        for batch in tfseek.Loader(win, batch_size=8, shuffle=shuffle, seed=2):
+            pass
+        assert server.sent <= 1.5 * own, (shuffle, server.sent / own)
+        print(shuffle, server.sent / own, len(server.requests))
+        if shuffle is False:
+            # One request of an episode and a group of keys.
+            assert len(server.requests) <= 3 * 14, server.requests
+    # A run goes on where one over files stopped.
+    loader = tfseek.Loader(files, batch_size=8, shuffle=True, seed=4)
+    batches = iter(loader)
+    for _ in range(5):
+        next(batches)
+    resumed = tfseek.Loader(win, batch_size=8, shuffle=True, seed=4)
+    resumed.load_state_dict(loader.state_dict())
+    assert [b["_step"].tolist() for b in resumed] == [b["_step"].tolist() for b in batches]
+    # A damaged file of tables is not used: the tables are built in the cache.
+    server.objects[tables] = server.objects[tables][:200] + b"?" + server.objects[tables][201:]
+    with pytest.warns(tfseek.Warning, match="file is not used"):
+        again = robot_windows(tfseek.rlds.open(robot))
+    assert epochs(again) == epochs(files)
+
+
+@needs_remote
+def test_windows_without_tables_read_each_episode_once(server: ObjectServer, robot: str, tmp_path: pathlib.Path) -> None:
+    files = robot_windows(tfseek.rlds.open(tmp_path / "bridge" / "1.0.0", index="memory"))
+    for shuffle in ("block", False, True):
+        win = robot_windows(tfseek.rlds.open(robot, index="memory"))
+        server.requests.clear()
+        server.sent = 0
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            batches = list(tfseek.Loader(win, batch_size=8, shuffle=shuffle, seed=2, threads=2))
+        texts = [str(each.message) for each in warned]
+        assert len(texts) == (shuffle is True) and all(f"`tfseek index --steps {robot} --pack NAME`" in text for text in texts)
+        assert len(server.requests) <= 14 and server.sent <= len(server.objects[f"{robot[5:]}/bridge_dataset-train.tfrecord-00000-of-00001"])
+        expected = list(tfseek.Loader(files, batch_size=8, shuffle=shuffle, seed=2))
+        for a, b in zip(batches, expected):
+            assert all(np.array_equal(a[key], b[key]) for key in b)
+        assert len(batches) == len(expected) == 18
 
 
 def label_of(ds: tfseek.Dataset[Any], number: int) -> Any:

@@ -13,8 +13,9 @@ use std::ops::Range;
 /// Bytes between two parts of a payload that are read together from a file.
 const FILE_GAP: u32 = 512;
 /// Most bytes between two parts of a payload that are read together from a store. All such bytes are at most a fifth of those that are needed, so that
-/// small windows do not fetch what is around them.
+/// small windows do not fetch what is around them. In one window they may be [`HEADERS`], as the headers of a request take as much.
 const OBJECT_GAP: u32 = 64 << 10;
+const HEADERS: u64 = 1 << 10;
 
 /// The bytes of a payload that are needed, and those that were read.
 #[derive(Debug, Default)]
@@ -94,7 +95,8 @@ impl PayloadParts {
         self.checked.sort_unstable();
         self.checked.dedup();
         if has_objects {
-            return Some(joined(self.checked.iter().map(|bytes| bytes.start..bytes.end).collect()));
+            let parts = self.checked.iter().map(|bytes| bytes.start..bytes.end);
+            return Some(joined(parts.collect(), HEADERS));
         }
         let mut ranges: Vec<Range<u32>> = Vec::new();
         for bytes in &self.checked {
@@ -154,8 +156,8 @@ impl PayloadParts {
     }
 }
 
-/// Joins ranges of an object for requests: those that touch, and others over the smallest gaps. Returns them ascending.
-pub(super) fn joined(mut ranges: Vec<Range<u32>>) -> Vec<Range<u32>> {
+/// Joins ranges of an object for requests: those that touch, and others over the smallest gaps, of `least` bytes together or more. Returns them ascending.
+pub(super) fn joined(mut ranges: Vec<Range<u32>>, least: u64) -> Vec<Range<u32>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut united: Vec<Range<u32>> = Vec::new();
     for range in ranges {
@@ -169,7 +171,7 @@ pub(super) fn joined(mut ranges: Vec<Range<u32>>) -> Vec<Range<u32>> {
     let gaps = after.map(|(next, range)| next.start.saturating_sub(range.end));
     let mut smallest: Vec<(u32, usize)> = gaps.zip(1..).filter(|(gap, _)| *gap <= OBJECT_GAP).collect();
     smallest.sort_unstable();
-    let mut left = own / 5;
+    let mut left = least.max(own / 5);
     smallest.retain(|(gap, _)| {
         let fits = u64::from(*gap) <= left;
         left = if fits { left.saturating_sub((*gap).into()) } else { 0 };

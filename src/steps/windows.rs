@@ -613,7 +613,7 @@ impl WindowRecords {
                 }
             }
             // A source may merge the ranges of one call, so each request has its own.
-            for request in joined(all.clone()) {
+            for request in joined(all.clone(), 0) {
                 let inside = |range: &&Range<u32>| request.start <= range.start && range.end <= request.end;
                 let ranges: Vec<Range<u32>> = all.iter().filter(inside).cloned().collect();
                 set.announce_parts(at, Some(&ranges), wanted);
