@@ -112,6 +112,11 @@ pub enum Warning {
         /// Number of bytes to scan.
         bytes: u64,
     },
+    /// A global order is used with windows over the steps of objects without tables of steps, so the first use of an episode reads it whole.
+    ScatteredEpisodes {
+        /// URL of the first such object.
+        path: PathBuf,
+    },
     /// Compressed shards have no files of tables of steps, so episodes are decompressed to count their steps.
     CompressedSteps {
         /// Path of the first such shard.
@@ -171,6 +176,7 @@ impl Warning {
             Warning::ScatteredInflation { .. } => "scattered_inflation",
             Warning::ScatteredRequests { .. } => "scattered_requests",
             Warning::StepsNotIndexed { .. } => "steps_not_indexed",
+            Warning::ScatteredEpisodes { .. } => "scattered_episodes",
             Warning::CompressedSteps { .. } => "compressed_steps",
         }
     }
@@ -187,6 +193,7 @@ impl Warning {
             | Warning::OtherNames { path, .. }
             | Warning::LongBlocks { path, .. }
             | Warning::StepsNotIndexed { path, .. }
+            | Warning::ScatteredEpisodes { path }
             | Warning::CompressedSteps { path } => Some(path),
             Warning::ScatteredReads { .. }
             | Warning::ScatteredInflation { .. }
@@ -280,16 +287,49 @@ impl fmt::Display for Warning {
                 "a global order over {} of {record_bytes} bytes in objects: each takes a request of its own; a block order requests about 1 MiB at a time",
                 Count(*records, "record")
             ),
-            Warning::StepsNotIndexed { bytes, .. } => write!(
+            Warning::StepsNotIndexed { path, bytes } => {
+                let (rate, text) = match folder_of_url(path) {
+                    Some(_) => (100_000_000, "100 MB/s"),
+                    None => (1_000_000_000, "1 GB/s"),
+                };
+                write!(
+                    f,
+                    "the tables of steps are not built, because that scans {bytes} bytes: each episode is read whole at its first use; `{}` \
+                     scans them once, which takes about {} at {text}",
+                    StepsCommand(path),
+                    Count((*bytes / rate).max(1), "second")
+                )
+            }
+            Warning::ScatteredEpisodes { path } => write!(
                 f,
-                "the tables of steps are not built, because that scans {bytes} bytes: each episode is read whole at its first use; `tfseek index \
-                 --steps` scans them once, which takes about {} at 1 GB/s",
-                Count((*bytes / 1_000_000_000).max(1), "second")
+                "a global order over the steps of objects without step tables: the first use of each episode reads it whole; `{}` writes the \
+                 tables once for all readers, and a block order reads near steps together",
+                StepsCommand(path)
             ),
             Warning::CompressedSteps { .. } => f.write_str(
                 "a compressed shard has no file of step tables, so all episodes are decompressed to count their steps; `tfseek unpack` makes \
                  files that need none",
             ),
+        }
+    }
+}
+
+/// Returns the folder of an object. `None` for a path.
+fn folder_of_url(name: &Path) -> Option<&str> {
+    let (folder, _) = name.to_str()?.rsplit_once('/')?;
+    folder.contains("://").then_some(folder)
+}
+
+/// The command that builds the tables of steps: of objects, those of their folder.
+struct StepsCommand<'a>(&'a Path);
+
+impl fmt::Display for StepsCommand<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match folder_of_url(self.0) {
+            Some(folder) => {
+                write!(f, "tfseek index --steps {} --pack NAME", crate::error::printable(folder))
+            }
+            None => f.write_str("tfseek index --steps"),
         }
     }
 }

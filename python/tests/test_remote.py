@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -397,12 +398,11 @@ def test_windows_without_tables_read_each_episode_once(server: ObjectServer, rob
         win = robot_windows(tfseek.rlds.open(robot, index="memory"))
         server.requests.clear()
         server.sent = 0
-        loader = tfseek.Loader(win, batch_size=8, shuffle=shuffle, seed=2, threads=2)
-        if shuffle is True:
-            with pytest.warns(tfseek.Warning, match=f"`tfseek index --steps {robot} --pack NAME`"):
-                batches = list(loader)
-        else:
-            batches = list(loader)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            batches = list(tfseek.Loader(win, batch_size=8, shuffle=shuffle, seed=2, threads=2))
+        texts = [str(each.message) for each in warned]
+        assert len(texts) == (shuffle is True) and all(f"`tfseek index --steps {robot} --pack NAME`" in text for text in texts)
         assert len(server.requests) <= 14 and server.sent <= len(server.objects[f"{robot[5:]}/bridge_dataset-train.tfrecord-00000-of-00001"])
         expected = list(tfseek.Loader(files, batch_size=8, shuffle=shuffle, seed=2))
         for a, b in zip(batches, expected):

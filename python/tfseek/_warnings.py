@@ -35,7 +35,8 @@ class Warning(UserWarning):
     """
 
     #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"payloads_skipped"``,
-    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"`` or ``"scattered_requests"``. Later versions may add others.
+    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"steps_not_indexed"`` or
+    #: ``"compressed_steps"``. Later versions may add others.
     kind: str = ""
     #: Message, which contains the path.
     message: str = ""

@@ -10,9 +10,10 @@ use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::example::DType;
 use crate::filter::value::Value;
 use crate::index::{
-    HEADER_LEN, IndexHeader, MAX_PREFIX, OpenedFile, Refusal, Section, read_section, refused, reopen, slice,
+    HEADER_LEN, IndexHeader, MAX_PREFIX, OpenedFile, Refusal, Section, SidecarFile, read_section, refused,
+    slice,
 };
-use crate::io::{KeptFile, Region, Reserved};
+use crate::io::{Region, Reserved};
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
@@ -42,7 +43,7 @@ enum ColumnSource {
     /// have the header `head`.
     File {
         head: Box<[u8; HEADER_LEN]>,
-        kept: Mutex<Option<Arc<KeptFile>>>,
+        from: Mutex<SidecarFile>,
     },
 }
 
@@ -84,9 +85,10 @@ impl FeatureColumn {
         match opened {
             OpenedFile::Whole(bytes, reserved) => FeatureColumn::from_whole(bytes, Some(file), Some(feature))
                 .map(|column| column.reserving(reserved)),
-            OpenedFile::Start { bytes, len, head, file: kept } => {
+            OpenedFile::Start { bytes, len, from } => {
                 let (header, sections) = layout::decode(&bytes, len)?;
-                let source = ColumnSource::File { head, kept: Mutex::new(kept.map(Arc::new)) };
+                let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
+                let source = ColumnSource::File { head, from: Mutex::new(from) };
                 FeatureColumn::new(header, sections, source, Some(file), Some(feature))
             }
         }
@@ -276,8 +278,9 @@ impl ColumnFile {
         let data = ColumnData::new(*encoding, n, values, present, dictionary)
             .map_err(|(section, why)| self.corrupt(section, why))?;
         let data = self.data.get_or_init(|| data);
-        if let ColumnSource::File { kept, .. } = &self.source {
-            *kept.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        if let (ColumnSource::File { head, from }, Some(path)) = (&self.source, &self.file) {
+            let released = SidecarFile::Path { path: path.clone(), head: head.clone() };
+            *from.lock().unwrap_or_else(|e| e.into_inner()) = released;
         }
         Ok(data)
     }
@@ -291,12 +294,9 @@ impl ColumnFile {
                 bytes.populate(0..bytes.len())?;
                 bytes
             }
-            (ColumnSource::File { head, kept }, Some(file)) => {
-                let kept = kept.lock().unwrap_or_else(|e| e.into_inner()).clone();
-                let read = match kept {
-                    Some(kept) => read_section(&kept, 0, section),
-                    None => reopen(file, head).and_then(|opened| read_section(&opened, 0, section)),
-                };
+            (ColumnSource::File { from, .. }, Some(file)) => {
+                let from = from.lock().unwrap_or_else(|e| e.into_inner()).clone();
+                let read = from.read(|file, at| read_section(file, at, section));
                 read.map_err(|e| e.in_file(file))?
             }
             (ColumnSource::File { .. }, None) => {

@@ -208,7 +208,7 @@ impl Dataset {
             if !options.reads_indexes() || !shard.is_file() {
                 return Ok(None);
             }
-            let of = CompanionShard { path: shard.path(), index, stamp: stamp.as_ref() };
+            let of = CompanionShard { path: shard.path(), index, stamp: stamp.as_ref(), checked: false };
             let found = search(&of, (feature, false), options, |file, reason| {
                 warnings.push(refused_file(file, reason));
             });
@@ -310,7 +310,7 @@ impl ShardFiles for ColumnFiles<'_> {
             if !reads {
                 return ColumnSearch::Missing(None);
             }
-            let of = CompanionShard { path: shard.path(), index, stamp: stamp.as_ref() };
+            let of = CompanionShard { path: shard.path(), index, stamp: stamp.as_ref(), checked: false };
             search(&of, (feature, self.counts), options, |file, reason| {
                 warnings.push(refused_file(file, reason));
             })

@@ -6,6 +6,7 @@ use crate::error::{At, ErrorKind, Result};
 use crate::io::Traffic;
 use crate::policy::Verify;
 use std::fmt;
+use std::path::Path;
 
 /// A sequence of records that are made when they are read. They have no file and no index.
 ///
@@ -37,6 +38,9 @@ pub(crate) trait DerivedRecords: fmt::Debug + Send + Sync {
 
     /// Returns what the store of the objects has read so far.
     fn traffic(&self) -> Option<Traffic>;
+
+    /// Returns the path of an object whose records are read whole, because it has no table of their parts. `None` if there is no such object.
+    fn without_tables(&self) -> Option<&Path>;
 
     /// Returns an identifier of the records, 32 hex digits.
     ///

@@ -15,6 +15,7 @@ use crate::policy::Verify;
 use crate::record::Record;
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 
 /// The shards of a dataset in order, with the record number of each first record.
 pub(crate) struct ShardSet {
@@ -99,6 +100,11 @@ impl ShardSet {
     /// Returns true if a shard is an object of a store.
     pub(crate) fn has_objects(&self) -> bool {
         self.has_objects
+    }
+
+    /// Returns the path of an object whose records are read whole, because derived records are made of them without tables of their parts.
+    pub(crate) fn without_tables(&self) -> Option<&Path> {
+        self.files.iter().find_map(|file| file.as_derived()?.without_tables())
     }
 
     /// Returns true if no shard is compressed.

@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::io::inflate::{Checkpoint, Checkpoints, WINDOW};
 use crate::io::{Region, read_exact_at};
 use crate::memory::{grow, room};
-use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 
@@ -98,7 +97,7 @@ impl CheckpointTable {
     /// # Errors
     /// I/O errors.
     pub(super) fn read(
-        file: &File,
+        file: &dyn crate::io::Source,
         at: u64,
         s: &Section,
         from: &SidecarFile,

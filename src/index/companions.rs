@@ -1,11 +1,11 @@
 //! Files about the records of a shard besides its index: columns, and tables of steps. Their headers identify the records as that of the index does.
 
-use super::file::{OpenedFile, open_file};
+use super::file::{OpenedFile, open_file, open_in_parts};
 use super::layout::{CHECKED, IndexHeader, Refusal};
 use super::lookup::Index;
 use super::options::IndexOptions;
 use super::store::candidates;
-use crate::io::Stamp;
+use crate::io::{Stamp, url_of};
 use std::path::Path;
 
 /// The result of a search for the file of a shard.
@@ -33,6 +33,16 @@ pub(crate) struct CompanionShard<'a> {
     pub(crate) index: &'a Index,
     /// Size and time of the shard. `None`: it has changed since it was opened.
     pub(crate) stamp: Option<&'a Stamp>,
+    /// The parts of the file have checksums of bytes of the shard. So large files of a store are read in parts, and that of an object may have
+    /// another time, as its index may.
+    pub(crate) checked: bool,
+}
+
+impl CompanionShard<'_> {
+    /// Returns true for the file of an object whose time is another one. The fingerprints, which are those of the index, have decided.
+    fn is_copied(&self, known: &IndexHeader, stamp: &Stamp) -> bool {
+        self.checked && url_of(self.path).is_some() && stamp.size == known.data_size
+    }
 }
 
 /// The reasons of a search, for messages.
@@ -58,7 +68,11 @@ pub(crate) fn search_companion<T>(
 ) -> CompanionSearch<T> {
     let mut best = CompanionSearch::Missing(None);
     for file in candidates(shard.path, ending, options) {
-        let found = match open_file(&file, options) {
+        let opened = match shard.checked {
+            true => open_in_parts(&file, options),
+            false => open_file(&file, options),
+        };
+        let found = match opened {
             Ok(None) => continue,
             Ok(Some(opened)) => open(opened, &file),
             Err(reason) => Err(reason),
@@ -74,7 +88,7 @@ pub(crate) fn search_companion<T>(
         if identity(&known) != identity(shard.index.header()) {
             other(known, found);
             best = best.or(CompanionSearch::Missing(Some(reasons.other)));
-        } else if shard.stamp.is_some_and(|stamp| fits(&known, stamp)) {
+        } else if shard.stamp.is_some_and(|stamp| fits(&known, stamp) || shard.is_copied(&known, stamp)) {
             return CompanionSearch::Found(found);
         } else if options.trust_columns {
             best = best.or(CompanionSearch::Found(found));

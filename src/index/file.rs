@@ -3,7 +3,7 @@
 use super::layout::{HEADER_LEN, MAX_PREFIX, Section};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};
-use crate::io::{KeptFile, Map, Region, Reserved, open_regular, read_exact_at, size, url_of};
+use crate::io::{KeptFile, Map, Region, Reserved, Source, open_regular, read_exact_at, size, url_of};
 use crate::memory::zeroed;
 use std::fs::File;
 use std::io;
@@ -16,15 +16,18 @@ pub(crate) const SMALL: u64 = 64 << 10;
 /// then be deleted or truncated on disk.
 pub(crate) const READ_IN: u64 = 1 << 20;
 
-/// Maximum size of an index file of a store, which is always read into memory.
+/// Maximum size of an index file of a store that is read into memory.
 pub(crate) const LARGEST: u64 = 1 << 30;
+
+/// Bytes of a large index file of a store that are read first. They mostly have all sections before the tables.
+const OBJECT_START: u64 = 64 << 10;
 
 /// An open index or column file.
 pub(crate) enum OpenedFile {
     /// The whole file, in memory or mapped.
     Whole(Region, Option<Reserved>),
-    /// The header and the section table. Sections are read on first use: from `file`, if the budget had a descriptor for it.
-    Start { bytes: Vec<u8>, len: u64, head: Box<[u8; HEADER_LEN]>, file: Option<KeptFile> },
+    /// The header and the section table, of a file of `len` bytes. Sections are read on first use.
+    Start { bytes: Vec<u8>, len: u64, from: SidecarFile },
 }
 
 /// The file of a sidecar that is read in parts, when they are needed.
@@ -37,6 +40,8 @@ pub(crate) enum SidecarFile {
     Path { path: Box<Path>, head: Box<[u8; HEADER_LEN]> },
     /// A pack, which keeps one descriptor for all shards, and the offset of the sidecar in it.
     Pack { file: Arc<File>, at: u64 },
+    /// A large index file of a store, in one version.
+    Object(Arc<dyn Source>),
 }
 
 impl SidecarFile {
@@ -44,11 +49,12 @@ impl SidecarFile {
     ///
     /// # Errors
     /// Errors of [`reopen`] and of `read`.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&File, u64) -> Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&dyn Source, u64) -> Result<T>) -> Result<T> {
         match self {
-            SidecarFile::Kept(file) => read(file, 0),
+            SidecarFile::Kept(file) => read(&***file, 0),
             SidecarFile::Path { path, head } => read(&reopen(path, head)?, 0),
-            SidecarFile::Pack { file, at } => read(file, *at),
+            SidecarFile::Pack { file, at } => read(&**file, *at),
+            SidecarFile::Object(source) => read(&**source, 0),
         }
     }
 }
@@ -81,7 +87,27 @@ pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<Op
         return Ok(Some(OpenedFile::Whole(Region::from(bytes), reserved)));
     }
     let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
-    Ok(Some(OpenedFile::Start { bytes, len, head, file: budget.keep_index(file).ok() }))
+    let from = match budget.keep_index(file) {
+        Ok(kept) => SidecarFile::Kept(Arc::new(kept)),
+        Err(_) => SidecarFile::Path { path: path.into(), head },
+    };
+    Ok(Some(OpenedFile::Start { bytes, len, from }))
+}
+
+/// Opens an index file like [`open_file`]. Of a large one in a store, only the start is read: more than [`READ_IN`] bytes.
+pub(crate) fn open_in_parts(path: &Path, options: &IndexOptions) -> Result<Option<OpenedFile>, String> {
+    let listed = match url_of(path) {
+        Some(_) => options.storage.listed_index_file(path).map_err(|e| e.kind().to_string())?,
+        None => None,
+    };
+    match listed {
+        Some(source) if source.len() > READ_IN => {
+            let mut bytes = zeroed(OBJECT_START).map_err(|e| e.to_string())?;
+            read_exact_at(&*source, &mut bytes, 0).map_err(|e| e.to_string())?;
+            Ok(Some(OpenedFile::Start { bytes, len: source.len(), from: SidecarFile::Object(source) }))
+        }
+        _ => open_file(path, options),
+    }
 }
 
 /// Reopens an index file to read its sections. Its header must still be `head`.
@@ -112,8 +138,31 @@ pub(crate) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
 }
 
 /// Reads a section of the file that begins at byte `at`. The caller has checked that the section is inside the file.
-pub(crate) fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
+pub(crate) fn read_section(file: &dyn Source, at: u64, s: &Section) -> Result<Region> {
     let mut bytes = zeroed(s.len)?;
     read_exact_at(file, &mut bytes, at.saturating_add(s.offset))?;
     Ok(Region::from(bytes))
+}
+
+/// Returns the sections before the tables of a large file of a store: from its start, or by one read of those that are not in it.
+pub(crate) fn sections_in_start(
+    start: &[u8],
+    source: &dyn Source,
+    sections: [&Section; 3],
+) -> Result<[Region; 3], String> {
+    let ends = sections.map(|section| section.offset.saturating_add(section.len));
+    let end = ends.into_iter().max().unwrap_or_default();
+    let mut all = start.to_vec();
+    if let Some(more) = end.checked_sub(all.len() as u64).filter(|more| *more > 0) {
+        if end > LARGEST {
+            return Err(format!("expected at most {LARGEST} bytes before the tables, found {end}"));
+        }
+        let mut rest = zeroed(more).map_err(|e| e.to_string())?;
+        read_exact_at(source, &mut rest, all.len() as u64).map_err(|e| e.to_string())?;
+        all.append(&mut rest);
+    }
+    let all = Region::from(all);
+    let part = |section| slice(&all, section).ok_or_else(|| "the file ends inside a section".to_owned());
+    let [keys, episodes, places] = sections;
+    Ok([part(keys)?, part(episodes)?, part(places)?])
 }

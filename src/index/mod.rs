@@ -44,6 +44,7 @@ mod obtain;
 mod open;
 mod options;
 mod pack;
+mod packed;
 mod progress;
 mod salvage;
 mod scan;
@@ -63,7 +64,7 @@ pub(crate) use changed::check_start;
 pub(crate) use companions::{
     CompanionReasons, CompanionSearch, CompanionShard, header_for, header_in_memory, search_companion,
 };
-pub(crate) use file::{OpenedFile, SidecarFile, read_section, reopen, slice};
+pub(crate) use file::{OpenedFile, SidecarFile, read_section, sections_in_start, slice};
 pub(crate) use identity::{fingerprints, hex128, same_records};
 pub(crate) use layout::{HEADER_LEN, IndexHeader, MAX_PREFIX, Refusal, Section, compression_flags, refused};
 pub(crate) use left_out::{report, warning};
@@ -72,5 +73,5 @@ pub(crate) use obtain::{Obtained, SearchResult, ShardFiles, build_advice, obtain
 pub(crate) use open::sidecar_for_written;
 pub(crate) use pack::Pack;
 pub(crate) use progress::{ProgressCallback, REPORT, Work};
-pub(crate) use store::{NamedShard, Save, save_required, save_somewhere};
+pub(crate) use store::{NamedShard, Save, save_beside, save_required, save_somewhere};
 pub(crate) use table::{Table, TableBuilder, TableEnds};

@@ -7,25 +7,29 @@ use super::left_out::report;
 use super::lookup::Index;
 use super::obtain::{Obtained, SearchResult, ShardFiles, obtain, refused_file};
 use super::options::IndexOptions;
+use super::packed::PackFile;
 use super::progress::Work;
 use super::sidecar::Sidecar;
 use super::store::{
-    self, IndexSearch, NamedShard, Save, TFRI, named, save_required, save_somewhere, search, target_dir,
-    write,
+    self, HIDDEN_DIR, IndexSearch, NamedShard, Save, TFRI, TFRP, classify, named, save_required,
+    save_somewhere, search, target_dir, write,
 };
 use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader, Torn};
 use crate::io::threads;
 use crate::io::{
-    Compression, ReadRange, Stamp, TMP_PREFIX, check_regular, file_type_name, read_exact_at, sniff, url_of,
+    Compression, ReadRange, Stamp, TMP_PREFIX, check_regular, file_type_name, folder, join, read_exact_at,
+    sniff, url_of,
 };
 use crate::paths;
 use crate::policy::IndexMode;
 use crate::warning::Warning;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 /// The indexes of a set of shards, in the order of the set. Collecting several of these joins them.
@@ -134,8 +138,13 @@ pub(crate) fn open_all(
     work: &Work,
 ) -> Result<Indexes> {
     let options = &options.budgeted();
-    let (indexes, mut warnings) =
-        obtain(&IndexFiles { shards, options, save, work }, shards, options, save, work)?;
+    let (indexes, mut warnings) = obtain(
+        &IndexFiles { shards, options, save, work, packs: Mutex::default() },
+        shards,
+        options,
+        save,
+        work,
+    )?;
     check_one_set(shards, &indexes, options)?;
     for (shard, index) in shards.iter().zip(&indexes) {
         warnings.extend(report(shard.path, index, options, work).map_err(|e| e.in_file(shard.path))?);
@@ -173,13 +182,21 @@ fn stamp(path: &Path, options: &IndexOptions) -> Result<Stamp> {
     }
 }
 
+/// Maximum number of packs that are read beside the objects of a folder.
+const MAX_PACKS: usize = 16;
+
 /// The index files of shards.
 struct IndexFiles<'a> {
     shards: &'a [NamedShard<'a>],
     options: &'a IndexOptions,
     save: Save,
     work: &'a Work,
+    /// The packs beside objects, by their folders.
+    packs: Mutex<HashMap<PathBuf, Arc<OpenedPacks>>>,
 }
+
+/// The packs in a folder: opened, or the path and the reason why one is refused.
+type OpenedPacks = Vec<Result<PackFile, (PathBuf, String)>>;
 
 /// The result of the search for an index, and the state of the shard at that time.
 struct FoundIndex {
@@ -197,7 +214,11 @@ impl ShardFiles for IndexFiles<'_> {
         let stamp = stamp(shard.path, options).map_err(|e| e.in_file(shard.path))?;
         let mut warnings = Vec::new();
         let found = if options.reads_indexes() {
-            search(shard, &stamp, options, |file, reason| warnings.push(refused_file(file, reason)))?
+            let mut refused = |file: &Path, reason: &str| warnings.push(refused_file(file, reason));
+            match search(shard, &stamp, options, &mut refused)? {
+                fresh @ IndexSearch::Fresh(_) => fresh,
+                found => found.or(self.search_packs(shard, &stamp, &mut refused)?),
+            }
         } else {
             IndexSearch::Nothing(None)
         };
@@ -230,6 +251,57 @@ impl ShardFiles for IndexFiles<'_> {
 }
 
 impl IndexFiles<'_> {
+    /// Searches for the index of an object in the packs beside it, whose names are known from the listing of their folder.
+    fn search_packs(
+        &self,
+        shard: NamedShard<'_>,
+        now: &Stamp,
+        refused: &mut impl FnMut(&Path, &str),
+    ) -> Result<IndexSearch> {
+        let mut best = IndexSearch::Nothing(None);
+        if url_of(shard.path).is_none() {
+            return Ok(best);
+        }
+        for url in self.packs_of(shard.path)?.iter() {
+            let found = match url {
+                Ok(pack) => pack.sidecar_of(shard.path),
+                Err((path, reason)) => {
+                    refused(path, reason);
+                    continue;
+                }
+            };
+            best = match found {
+                Ok(None) => continue,
+                Ok(Some(sidecar)) => best.or(classify(sidecar, shard, now, self.options)?),
+                Err(e) => {
+                    refused(e.location().path.as_deref().unwrap_or(shard.path), &e.kind().to_string());
+                    continue;
+                }
+            };
+            if let IndexSearch::Fresh(_) = best {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Returns the packs beside an object. Each is read once for all shards of the set.
+    fn packs_of(&self, path: &Path) -> Result<Arc<OpenedPacks>> {
+        let folder = join(folder(path), HIDDEN_DIR);
+        let mut known = self.packs.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(packs) = known.get(&folder) {
+            return Ok(Arc::clone(packs));
+        }
+        let mut all = Vec::new();
+        for url in self.options.storage.index_files(&folder, TFRP)?.into_iter().take(MAX_PACKS) {
+            let path = PathBuf::from(&*url);
+            all.push(PackFile::open(&path, self.options).map_err(|e| (path, e.kind().to_string())));
+        }
+        let packs = Arc::new(all);
+        known.insert(folder, Arc::clone(&packs));
+        Ok(packs)
+    }
+
     /// Scans the part of a shard that is not indexed, saves a new index, and checks the result against the options.
     fn complete(&self, shard: NamedShard<'_>, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
         let IndexFiles { options, work, .. } = *self;

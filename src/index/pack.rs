@@ -1,24 +1,18 @@
 //! Packs: all sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
-use super::file::{LARGEST, READ_IN, SMALL, SidecarFile, slice};
-use super::layout::{
-    self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused, u64_at,
-};
+use super::file::SidecarFile;
+use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused};
 use super::lookup::Index;
 use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
+use super::packed::{PackBytes, PackEntry, PackFile, check_name};
 use super::progress::Work;
-use super::sidecar::{self, Sidecar, decode};
+use super::sidecar::{self, Sidecar};
 use super::store::{self, HIDDEN_DIR, NO_CHECKPOINTS, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
-use crate::io::{
-    Compression, Map, Region, Source, folder, join, open_regular, path_from_bytes, read_exact_at, size,
-    url_of,
-};
-use crate::memory::zeroed;
+use crate::io::{Compression, Source, folder, join, url_of};
 use crate::warning::Warning;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -28,24 +22,8 @@ use std::sync::Arc;
 /// Opening reads the header, the shard table and the names, but no metadata of shards. Record numbers are fixed from then on. So a
 /// shard that is missing or has changed at its first access is an error, and its index is never rebuilt.
 pub(crate) struct Pack {
-    path: PathBuf,
-    base: PathBuf,
-    header: PackHeader,
-    entries: Vec<PackEntry>,
-    source: PackBytes,
+    file: PackFile,
     options: IndexOptions,
-}
-
-struct PackEntry {
-    offset: u64,
-    len: u64,
-    n_records: u64,
-    path: PathBuf,
-}
-
-enum PackBytes {
-    Bytes(Region),
-    File(Arc<File>),
 }
 
 impl Pack {
@@ -54,83 +32,25 @@ impl Pack {
     /// # Errors
     /// [`IndexError::Refused`]; I/O errors.
     pub(crate) fn open(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Pack> {
-        let path = path.as_ref();
-        Pack::open_at(path, options).map_err(|e| e.in_file(path))
-    }
-
-    fn open_at(path: &Path, options: &IndexOptions) -> Result<Pack> {
-        let in_store = options.storage.small(path, LARGEST)?;
-        let (source, len) = match in_store {
-            Some(bytes) => (PackBytes::Bytes(bytes.clone()), bytes.len()),
-            None if url_of(path).is_some() => return Err(io::Error::from(io::ErrorKind::NotFound).into()),
-            None => PackBytes::open(path, options)?,
-        };
-        let pack = Pack::decode(path, source, len).map_err(refused)??;
-        Ok(Pack { options: options.clone(), ..pack })
-    }
-
-    /// Decodes the header and the tables of a pack. The outer error is a refusal, the inner one an I/O error.
-    fn decode(path: &Path, source: PackBytes, file_len: u64) -> Result<Result<Pack>, layout::Refusal> {
-        let head = match source.read(0, file_len.min(HEADER_LEN as u64)) {
-            Ok(head) => head,
-            Err(e) => return Ok(Err(e)),
-        };
-        let (header, tables_len) = layout::decode_pack(&head, file_len)?;
-        let tables = match source.read(HEADER_LEN as u64, tables_len) {
-            Ok(tables) => tables,
-            Err(e) => return Ok(Err(e)),
-        };
-        layout::check_pack_tables(&head, &tables)?;
-        let (table, names) = usize::try_from(header.shard_count)
-            .ok()
-            .and_then(|shards| tables.split_at_checked(shards.checked_mul(ENTRY_LEN)?))
-            .ok_or("the shard table is truncated")?;
-        let table = table.as_chunks::<ENTRY_LEN>().0;
-        let mut entries = Vec::with_capacity(table.len());
-        #[expect(
-            clippy::arithmetic_side_effects,
-            reason = "`decode_pack` has found the tables inside the file"
-        )]
-        let mut end = HEADER_LEN as u64 + tables_len;
-        let (mut name_start, mut n_records) = (0, 0u64);
-        for (s, entry) in table.iter().enumerate() {
-            let (offset, len, n) = (u64_at(entry, 0), u64_at(entry, 8), u64_at(entry, 16));
-            let name_end = usize::try_from(u64_at(entry, 24)).unwrap_or(usize::MAX);
-            let name = names.get(name_start..name_end).ok_or_else(|| format!("name {s} is out of bounds"))?;
-            name_start = name_end;
-            if layout::align(end) != Some(offset) {
-                return Err(format!("sidecar {s} has a wrong offset, {offset}"));
-            }
-            end = offset.checked_add(len).ok_or("a sidecar's end overflows")?;
-            n_records = n_records.checked_add(n).ok_or("the number of records overflows")?;
-            check_name(name).map_err(|why| format!("name {s}, \"{}\": {why}", name.escape_ascii()))?;
-            let path = path_from_bytes(name).ok_or_else(|| format!("name {s} is not UTF-8"))?;
-            entries.push(PackEntry { offset, len, n_records: n, path });
-        }
-        if name_start != names.len() {
-            return Err("the shard table does not cover all names".into());
-        }
-        if end != file_len {
-            return Err(format!("expected the last sidecar to end at byte {file_len}, found byte {end}"));
-        }
-        if n_records != header.n_records {
-            return Err(format!(
-                "the shards have {n_records} records, the header declares {}",
-                header.n_records
-            ));
-        }
-        let options = IndexOptions::new();
-        Ok(Ok(Pack { path: path.into(), base: base_folder(path), header, entries, source, options }))
+        Ok(Pack { file: PackFile::open(path.as_ref(), options)?, options: options.clone() })
     }
 
     /// Returns the number of shards.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.file.len()
+    }
+
+    /// Returns the header of the embedded sidecar of shard `s`. Accesses no shard.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange); [`IndexError::Refused`]; I/O errors.
+    pub(crate) fn header(&self, s: usize) -> Result<IndexHeader> {
+        self.file.header(s)
     }
 
     /// Returns the path and the number of records of each shard, in the order of the dataset.
     pub(crate) fn shards(&self) -> impl ExactSizeIterator<Item = (PathBuf, u64)> + '_ {
-        self.entries.iter().map(|e| (join(&self.base, &e.path), e.n_records))
+        self.file.entries.iter().map(|e| (self.file.shard(e), e.n_records))
     }
 
     /// Returns the compression of shard `s`, and the number of bytes of its record stream if it is compressed. Accesses no shard. An
@@ -139,7 +59,7 @@ impl Pack {
         // A sidecar with checkpoints is longer than the one of a plain shard with narrow offsets. Nearly all sidecars have that length, so
         // opening a large pack reads few of them.
         let plain = |entry: &PackEntry| sidecar::plain_len(entry.n_records) == Some(entry.len);
-        if self.entries.get(s).is_none_or(plain) {
+        if self.file.entries.get(s).is_none_or(plain) {
             return (Compression::None, 0);
         }
         self.header(s).map_or((Compression::None, 0), |header| (header.compression(), header.stream_end))
@@ -152,10 +72,10 @@ impl Pack {
         if self.stream(s).0 == Compression::None {
             return None;
         }
-        let entry = self.entries.get(s)?;
-        match &self.source {
+        let entry = self.file.entries.get(s)?;
+        match &self.file.source {
             PackBytes::File(file) => {
-                let prefix = self.source.read(entry.offset, entry.len.min(MAX_PREFIX as u64)).ok()?;
+                let prefix = self.file.source.read(entry.offset, entry.len.min(MAX_PREFIX as u64)).ok()?;
                 let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
                 Sidecar::longest_segment_in(&prefix, entry.len, &from)
             }
@@ -173,10 +93,9 @@ impl Pack {
     /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if the shard has changed;
     /// I/O errors.
     pub(crate) fn index(&self, s: usize, compression: Compression, file: &dyn Source) -> Result<Index> {
-        let entry = self.entry(s)?;
-        let mut sidecar = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
-        sidecar.file = Some(self.path.clone().into());
-        let path = join(&self.base, &entry.path);
+        let entry = self.file.entry(s)?;
+        let sidecar = self.file.embedded(entry).map_err(|e| e.in_file(&self.file.path))?;
+        let path = self.file.shard(entry);
         if let Some(why) = store::mismatch(&sidecar.header, Some(compression), &self.options) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
@@ -184,47 +103,11 @@ impl Pack {
             return Err(torn_tail(&sidecar, &path, &self.options)?);
         }
         if !sidecar.allows_access() {
-            return Err(refused(NO_CHECKPOINTS.into()).in_file(&self.path));
+            return Err(refused(NO_CHECKPOINTS.into()).in_file(&self.file.path));
         }
         let index = Index::from(sidecar);
         index.check_file(file, false).map_err(|e| self.explain(e).in_file(&path))?;
         Ok(index)
-    }
-
-    /// Returns the header of the embedded sidecar of shard `s`. Accesses no shard.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`]; I/O errors.
-    pub(crate) fn header(&self, s: usize) -> Result<IndexHeader> {
-        let entry = self.entry(s)?;
-        let prefix = self.source.part(entry.offset, entry.len.min(MAX_PREFIX as u64));
-        let header = prefix.and_then(|prefix| Ok(decode(&prefix, entry.len).map_err(refused)?.0));
-        header.map_err(|e| e.in_file(&self.path))
-    }
-
-    fn entry(&self, s: usize) -> Result<&PackEntry> {
-        let out = || ErrorKind::OutOfRange { what: "shard", i: s as i128, len: self.len() as u64 };
-        Ok(self.entries.get(s).ok_or_else(out)?)
-    }
-
-    fn embedded(&self, entry: &PackEntry) -> Result<Sidecar> {
-        let sidecar = match &self.source {
-            PackBytes::File(file) if entry.len > SMALL => {
-                let prefix = self.source.read(entry.offset, MAX_PREFIX as u64)?;
-                let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
-                Sidecar::lazy(&prefix, entry.len, from).map_err(refused)?
-            }
-            source => {
-                Sidecar::from_bytes(source.part(entry.offset, entry.len)?, entry.len).map_err(refused)?
-            }
-        };
-        if sidecar.header.n_records != entry.n_records {
-            let (found, declared) = (sidecar.header.n_records, entry.n_records);
-            return Err(refused(format!(
-                "an embedded sidecar has {found} records, the shard table declares {declared}"
-            )));
-        }
-        Ok(sidecar)
     }
 
     /// Turns a stale index into a stale pack.
@@ -233,86 +116,19 @@ impl Pack {
             ErrorKind::Index(IndexError::Stale { reason }) => reason.clone(),
             _ => return e,
         };
-        IndexError::StalePack { pack: self.path.as_path().into(), reason }.into()
+        IndexError::StalePack { pack: self.file.path.as_path().into(), reason }.into()
     }
 }
 
 impl fmt::Debug for Pack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pack({}, {} shards, {} records)", self.path.display(), self.len(), self.header.n_records)
-    }
-}
-
-impl PackBytes {
-    /// Opens the file of a pack. Also returns its length.
-    fn open(path: &Path, options: &IndexOptions) -> Result<(PackBytes, u64)> {
-        let file = open_regular(path)?;
-        let len = size(&file)?;
-        let source = match options.may_map {
-            Some(promise) if len > READ_IN => PackBytes::Bytes(Map::open(&file, promise)?.into()),
-            _ if len > READ_IN => PackBytes::File(Arc::new(file)),
-            _ => {
-                let mut bytes = zeroed(len)?;
-                read_exact_at(&file, &mut bytes, 0)?;
-                PackBytes::Bytes(Region::from(bytes))
-            }
-        };
-        Ok((source, len))
-    }
-
-    /// Reads `len` bytes. The caller has checked that they are inside the file.
-    fn read(&self, at: u64, len: u64) -> Result<Region> {
-        let part = self.part(at, len)?;
-        part.populate(0..part.as_ref().len())?;
-        Ok(part)
-    }
-
-    /// Returns `len` bytes like [`read`](PackBytes::read), but does not make mapped bytes resident.
-    fn part(&self, at: u64, len: u64) -> Result<Region> {
-        match self {
-            PackBytes::Bytes(all) => {
-                let section = layout::Section { kind: 0, mandatory: true, param: 0, offset: at, len, crc: 0 };
-                slice(all, &section).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
-            }
-            PackBytes::File(file) => {
-                let mut bytes = zeroed(len)?;
-                read_exact_at(&**file, &mut bytes, at)?;
-                Ok(Region::from(bytes))
-            }
-        }
-    }
-}
-
-/// Checks that a name is a relative path that stays inside the base folder.
-fn check_name(name: &[u8]) -> Result<(), &'static str> {
-    if name.contains(&0) {
-        return Err("found a NUL byte");
-    }
-    // Windows treats these as separators and drive letters; other systems as ordinary bytes.
-    if cfg!(windows) && name.iter().any(|b| matches!(b, b'\\' | b':')) {
-        return Err("found a backslash or a colon");
-    }
-    if name.split(|&b| b == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {
-        return Err("found an absolute path, or a part that is empty, `.` or `..`");
-    }
-    Ok(())
-}
-
-/// Returns the folder to which the names in a pack are relative: the parent of `.tfseek/` for a pack in such a folder, otherwise the
-/// pack's own folder.
-fn base_folder(pack: &Path) -> PathBuf {
-    let own = folder(pack);
-    if url_of(own).is_some() {
-        return if own.file_name().is_some_and(|name| name == HIDDEN_DIR) { folder(own) } else { own }.into();
-    }
-    match own.file_name() {
-        Some(name) if name == HIDDEN_DIR => folder(own).to_path_buf(),
-        // The path is `x.tfrp`, and the current folder is `.tfseek/`.
-        None if own == Path::new(".") => match std::env::current_dir() {
-            Ok(dir) if dir.ends_with(HIDDEN_DIR) => PathBuf::from(".."),
-            _ => own.to_path_buf(),
-        },
-        _ => own.to_path_buf(),
+        write!(
+            f,
+            "Pack({}, {} shards, {} records)",
+            self.file.path.display(),
+            self.len(),
+            self.file.header.n_records
+        )
     }
 }
 

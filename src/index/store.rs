@@ -1,6 +1,6 @@
 //! The locations of index and column files: search, choice and saving.
 
-use super::file::{OpenedFile, SidecarFile, open_file};
+use super::file::{OpenedFile, open_file};
 use super::identity::{Staleness, compare, fingerprints, hex128};
 use super::layout::{CHECKED, GAPS, IndexHeader, TORN};
 use super::options::IndexOptions;
@@ -13,12 +13,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Name of the hidden index folder next to the data. It is hidden so that `glob("train-*")` in another job never matches an index.
 pub(crate) const HIDDEN_DIR: &str = ".tfseek";
 /// File name extension of a sidecar.
 pub(super) const TFRI: &str = ".tfri";
+/// File name extension of a pack.
+pub(super) const TFRP: &str = ".tfrp";
 
 pub(super) const NO_CHECKPOINTS: &str = "the index of a compressed shard has no checkpoints";
 
@@ -113,7 +114,7 @@ pub(crate) fn search(
     shard: NamedShard<'_>,
     now: &Stamp,
     options: &IndexOptions,
-    mut refused: impl FnMut(&Path, &str),
+    refused: &mut impl FnMut(&Path, &str),
 ) -> Result<IndexSearch> {
     let path = shard.path;
     let mut best = IndexSearch::Nothing(None);
@@ -156,7 +157,7 @@ pub(crate) fn mismatch(
 }
 
 /// Compares an index with the options and with the shard.
-fn classify(
+pub(super) fn classify(
     sidecar: Sidecar,
     shard: NamedShard<'_>,
     now: &Stamp,
@@ -213,7 +214,7 @@ impl IndexSearch {
     }
 
     /// Returns the better of two results, or `self` if they are equally good.
-    fn or(self, other: IndexSearch) -> IndexSearch {
+    pub(super) fn or(self, other: IndexSearch) -> IndexSearch {
         if other.rank() > self.rank() { other } else { self }
     }
 }
@@ -226,13 +227,7 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar
             let len = bytes.len() as u64;
             Sidecar { _reserved: reserved, ..Sidecar::from_bytes(bytes, len)? }
         }
-        OpenedFile::Start { bytes, len, head, file } => {
-            let from = match file {
-                Some(file) => SidecarFile::Kept(Arc::new(file)),
-                None => SidecarFile::Path { path: path.into(), head },
-            };
-            Sidecar::lazy(&bytes, len, from)?
-        }
+        OpenedFile::Start { bytes, len, from } => Sidecar::lazy(&bytes, len, from)?,
     };
     sidecar.file = Some(path.into());
     Ok(Some(sidecar))
@@ -290,6 +285,20 @@ pub(crate) fn save_required(
             None => save_somewhere(path, ending, options, bytes).map_err(|e| Error::from(e).in_file(path)),
         };
     }
+    save_beside(path, ending, known, options, bytes)
+}
+
+/// Writes an index file to [`target_dir`], also beside an object, unless `known` is there, and returns its path.
+///
+/// # Errors
+/// A failed write.
+pub(crate) fn save_beside(
+    path: &Path,
+    ending: &str,
+    known: Option<&Path>,
+    options: &IndexOptions,
+    bytes: impl Fn(&mut dyn Write) -> Result<()>,
+) -> Result<PathBuf> {
     let target = named_with(&target_dir(path, options), path, ending);
     if known != Some(&*target) {
         write(&target, options, bytes).map_err(|e| e.in_file(&target))?;

@@ -4,7 +4,7 @@ use super::open::open_regular;
 use super::url::{bare_url, check_local, may_be_object, url_of};
 use super::{FileId, Listing, Object, Region, Scans, Source, Stamp, Store, Traffic};
 use crate::error::{Error, ErrorKind, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -20,13 +20,13 @@ pub(crate) struct Storage {
     store: Option<Arc<dyn Store>>,
     /// The objects that were listed, by their names, which have no query and no user.
     listed: Arc<Mutex<HashMap<Box<str>, Object>>>,
-    /// The names in the folders of index files. `None` for a folder that could not be listed.
-    beside: Arc<Mutex<HashMap<Box<str>, Option<ListedNames>>>>,
+    /// The objects in the folders of index files. `None` for a folder that could not be listed.
+    beside: Arc<Mutex<HashMap<Box<str>, Option<ListedObjects>>>>,
     scans: Arc<Scans>,
 }
 
-/// The URLs in a folder.
-type ListedNames = HashSet<Box<str>>;
+/// The objects in a folder, by their URLs.
+type ListedObjects = BTreeMap<Box<str>, Object>;
 
 /// An open shard.
 #[derive(Debug)]
@@ -236,7 +236,8 @@ impl Storage {
                 let mut beside = self.beside.lock().unwrap_or_else(|e| e.into_inner());
                 let folder = url.rsplit_once('/').map_or("", |(folder, _)| folder);
                 if let Some(Some(names)) = beside.get_mut(folder) {
-                    names.insert(url.into());
+                    let stamp = Stamp::new(bytes.len() as u64);
+                    names.insert(url.into(), Object { url: url.into(), stamp });
                 }
                 Ok(())
             }
@@ -260,18 +261,45 @@ impl Storage {
     pub(crate) fn index_file(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
         let Some((folder, _)) = url.rsplit_once('/') else { return Ok(None) };
-        let lock = || self.beside.lock().unwrap_or_else(|e| e.into_inner());
-        let known = || lock().get(folder).map(|names| names.as_ref().is_none_or(|names| names.contains(url)));
-        let exists = match known() {
-            Some(exists) => exists,
-            None => {
-                let listing = store.list(&format!("{folder}/"), false).ok();
-                let names = listing.map(|all| all.objects.into_iter().map(|object| object.url).collect());
-                lock().insert(folder.into(), names);
-                known().unwrap_or(true)
-            }
+        let exists =
+            |objects: Option<&ListedObjects>| objects.is_none_or(|objects| objects.contains_key(url));
+        if self.beside(store, folder, exists) { self.small(name, limit) } else { Ok(None) }
+    }
+
+    /// Opens an index file of a folder that can be listed. `None` if there is none, and for paths and folders without a listing.
+    ///
+    /// # Errors
+    /// Errors of [`Store::open`].
+    pub(crate) fn listed_index_file(&self, name: &Path) -> Result<Option<Arc<dyn Source>>> {
+        let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
+        let Some((folder, _)) = url.rsplit_once('/') else { return Ok(None) };
+        let found = self.beside(store, folder, |objects| objects?.get(url).cloned());
+        found.map(|object| store.open(&object)).transpose()
+    }
+
+    /// Returns the URLs in a folder of index files that have this ending, sorted. None for paths and folders without a listing.
+    ///
+    /// # Errors
+    /// Errors of [`object_of`](Storage::object_of).
+    pub(crate) fn index_files(&self, folder: &Path, ending: &str) -> Result<Vec<Box<str>>> {
+        let Some((store, folder)) = self.object_of(folder)? else { return Ok(Vec::new()) };
+        let ended = |objects: &ListedObjects| {
+            objects.keys().filter(|url| url.ends_with(ending)).cloned().collect::<Vec<_>>()
         };
-        if exists { self.small(name, limit) } else { Ok(None) }
+        Ok(self.beside(store, folder, |objects| objects.map(ended)).unwrap_or_default())
+    }
+
+    /// Calls `f` with the objects in a folder of index files, which is listed once. `None` if it cannot be listed.
+    fn beside<T>(&self, store: &dyn Store, folder: &str, f: impl Fn(Option<&ListedObjects>) -> T) -> T {
+        let lock = || self.beside.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(objects) = lock().get(folder) {
+            return f(objects.as_ref());
+        }
+        let listing = store.list(&format!("{folder}/"), false).ok();
+        let objects = listing.map(|all| {
+            all.objects.into_iter().map(|object| (object.url.clone(), object)).collect::<ListedObjects>()
+        });
+        f(lock().entry(folder.into()).or_insert(objects).as_ref())
     }
 }
 

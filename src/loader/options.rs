@@ -545,7 +545,7 @@ impl LoaderOptions {
             object_blocks.map(|(blocks, room)| ObjectBlocks { blocks, room, ahead: Mutex::default() });
         // All sources of a mix are shuffled alike.
         let spec = if self.mix.is_some() && self.shuffle == Shuffle::Global { &Spec::Global } else { spec };
-        let warnings = match bytes {
+        let warnings: Vec<Warning> = match bytes {
             Some(bytes) => {
                 let inflation = scattered_inflation(spec, dataset.inflated_bytes());
                 let reads = match dataset.set().has_objects() {
@@ -556,6 +556,7 @@ impl LoaderOptions {
             }
             None => Vec::new(),
         };
+        let warnings = warnings.into_iter().chain(scattered_episodes(spec, &dataset)).collect();
         let threads = match self.threads {
             Some(0) => ThreadNumber::Fixed(0),
             Some(n) => ThreadNumber::Fixed(self::threads::threads(Some(n))?),
@@ -631,6 +632,12 @@ fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
 fn records_of(bytes: u64, n: u64, all: u64) -> u64 {
     let records = u128::from(bytes) * u128::from(n) / u128::from(all.max(1));
     u64::try_from(records).unwrap_or(u64::MAX)
+}
+
+/// Returns a warning for a global order over the steps of objects that have no tables of them.
+fn scattered_episodes(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
+    let path = (*unfiltered(spec) == Spec::Global).then(|| dataset.set().without_tables())??;
+    Some(Warning::ScatteredEpisodes { path: path.into() })
 }
 
 /// Returns the order without its filter.

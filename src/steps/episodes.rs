@@ -4,6 +4,7 @@ use super::anchors::episode_of;
 use super::cache::TableCache;
 use super::keys::EpisodeKeys;
 use super::obtain::{EpisodeFile, ShardSteps, StepSearch, find, find_files};
+use super::pool::{EpisodePool, WholeEpisode};
 use super::table::EpisodeTable;
 use crate::dataset::{Dataset, RecordLocation};
 use crate::error::{Error, ErrorKind, IndexError, Result};
@@ -11,8 +12,10 @@ use crate::index::{ProgressCallback, Save, Work};
 use crate::io::Compression;
 use crate::policy::{IndexMode, Verify};
 use crate::warning::Warning;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Options of [`Episodes::open`].
@@ -26,15 +29,19 @@ pub struct EpisodeOptions {
     /// Writes the files to `.tfseek/` next to the shards, or to the folder for index files if one is configured. Default: false. The scan then has no
     /// limit, and a file that cannot be written is an error, as the command `tfseek index --steps` has it.
     pub beside: bool,
+    /// With `beside`: also writes the files of objects to `.tfseek/` beside them, for all readers. By default those of objects are written to the user's
+    /// cache. Default: false.
+    pub beside_objects: bool,
     /// A progress callback in place of that of [`DatasetOptions::progress`](crate::DatasetOptions::progress), with its rules.
     pub progress: Option<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>>,
 }
 
 impl fmt::Debug for EpisodeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let EpisodeOptions { memory, rebuild, beside, progress: _ } = self;
+        let EpisodeOptions { memory, rebuild, beside, beside_objects, progress: _ } = self;
         let mut s = f.debug_struct("EpisodeOptions");
-        s.field("memory", memory).field("rebuild", rebuild).field("beside", beside).finish_non_exhaustive()
+        s.field("memory", memory).field("rebuild", rebuild).field("beside", beside);
+        s.field("beside_objects", beside_objects).finish_non_exhaustive()
     }
 }
 
@@ -71,6 +78,7 @@ struct EpisodesInner {
     /// Number of the first step of each episode, followed by the number of steps.
     starts: Arc<[u64]>,
     cache: TableCache,
+    pool: EpisodePool,
     warnings: Vec<Warning>,
 }
 
@@ -81,13 +89,14 @@ impl Episodes {
     /// The error of the first record that is damaged, is no message, or whose features have other numbers of steps. With
     /// [`Damage::Skip`](crate::Damage::Skip) such a record has no steps, with [`Warning::PayloadsSkipped`].
     ///
-    /// [`IndexError::BuildLimit`] for objects of a store without tables above the limit, [`ErrorKind::Cancelled`], and I/O errors.
+    /// [`ErrorKind::Cancelled`], and I/O errors.
     pub fn open(dataset: &Dataset, keys: &EpisodeKeys, options: &EpisodeOptions) -> Result<Episodes> {
         let own = options.progress.clone().map(ProgressCallback::from);
         let work = Work::new(own.as_ref().or(dataset.index_options().progress.as_ref()));
         let save = if options.beside { Save::Required } else { Save::BestEffort };
         let mode = dataset.index_options().mode;
         let first = match mode {
+            _ if options.beside && options.beside_objects => StepSearch::Beside { rebuild: options.rebuild },
             _ if options.beside => StepSearch::Files { save, rebuild: options.rebuild },
             IndexMode::Memory => StepSearch::Memory,
             _ if options.memory => StepSearch::Memory,
@@ -96,7 +105,7 @@ impl Episodes {
         };
         let found = work.end(find(dataset, keys, first, &work));
         let (shards, mut warnings) = match found {
-            Err(e) if !options.beside && !dataset.set().has_objects() => match e.kind() {
+            Err(e) if !options.beside => match e.kind() {
                 ErrorKind::Index(IndexError::BuildLimit { bytes, .. }) => {
                     let bytes = *bytes;
                     let (shards, mut warnings) = work.end(find(dataset, keys, StepSearch::Count, &work))?;
@@ -111,8 +120,9 @@ impl Episodes {
             warnings.push(Warning::CompressedSteps { path: shard.path().into() });
         }
         let starts = starts(dataset, &shards)?;
-        let (dataset, keys, cache) = (dataset.clone(), keys.clone(), TableCache::default());
-        Ok(Episodes(Arc::new(EpisodesInner { dataset, keys, shards, starts, cache, warnings })))
+        let (dataset, keys) = (dataset.clone(), keys.clone());
+        let (cache, pool) = (TableCache::default(), EpisodePool::default());
+        Ok(Episodes(Arc::new(EpisodesInner { dataset, keys, shards, starts, cache, pool, warnings })))
     }
 
     /// Searches for the files with the tables of a dataset's shards, one result for each shard. Reads no record and builds nothing.
@@ -201,36 +211,96 @@ impl Episodes {
         if let Some(table) = self.0.cache.get(episode) {
             return Ok(table);
         }
-        let table = match self.stored_table(episode, at, false) {
-            Some(table) => table,
-            None => {
-                let mut buf = Vec::new();
-                let record = self.0.dataset.set().read_verified(at, Verify::Payload, &mut buf)?;
-                EpisodeTable::of(record.payload(), &self.0.keys).map_err(|e| e.at(record.at()))?
-            }
-        };
+        if let Some(table) = self.stored_table(episode, at) {
+            let table = Arc::new(table);
+            self.0.cache.put(episode, Arc::clone(&table));
+            return Ok(table);
+        }
+        let set = self.0.dataset.set();
+        if set.has_objects() {
+            return Ok(Arc::clone(&self.0.pool.get_or_read(episode, || self.read_whole(episode, at))?.table));
+        }
+        let mut buf = Vec::new();
+        let record = set.read_verified(at, Verify::Payload, &mut buf)?;
+        self.made_of(episode, at, record.payload())
+    }
+
+    /// Makes the table of an episode of its payload, and keeps it.
+    fn made_of(&self, episode: u64, at: &RecordLocation, payload: &[u8]) -> Result<Arc<EpisodeTable>> {
+        let set = self.0.dataset.set();
+        let table = EpisodeTable::of(payload, &self.0.keys).map_err(|e| e.at(set.location(at)))?;
         let (expected, found) = (self.length(episode)?, u64::from(table.steps()));
         if expected != found {
             let reason = format!(
                 "expected an episode of {expected} steps, found {found}: the shard has changed, or its features have other numbers of steps"
             );
             let e = Error::from(ErrorKind::Value { reason: reason.into() });
-            return Err(e.at(self.0.dataset.set().location(at)));
+            return Err(e.at(set.location(at)));
         }
         let table = Arc::new(table);
         self.0.cache.put(episode, Arc::clone(&table));
         Ok(table)
     }
 
+    /// Reads and verifies the record of an episode.
+    fn read_whole(&self, episode: u64, at: &RecordLocation) -> Result<WholeEpisode> {
+        let mut buf = Vec::new();
+        let record = self.0.dataset.set().read_verified(at, Verify::Payload, &mut buf)?;
+        let payload = record.payload().to_vec();
+        let table = self.made_of(episode, at, &payload)?;
+        Ok(WholeEpisode { payload, table })
+    }
+
+    /// Returns an episode of a store whose record is in memory, or is read now because there is no table of it. `None`: its parts are to be read.
+    pub(super) fn whole(&self, episode: u64, at: &RecordLocation) -> Result<Option<Arc<WholeEpisode>>> {
+        if !self.0.dataset.set().has_objects() {
+            return Ok(None);
+        }
+        if let Some(here) = self.0.pool.get(episode) {
+            return Ok(Some(here));
+        }
+        if let Some(table) =
+            self.0.cache.get(episode).or_else(|| self.stored_table(episode, at).map(Arc::new))
+        {
+            self.0.cache.put(episode, table);
+            return Ok(None);
+        }
+        self.0.pool.get_or_read(episode, || self.read_whole(episode, at)).map(Some)
+    }
+
+    /// Returns the whole episodes.
+    pub(super) fn pool(&self) -> &EpisodePool {
+        &self.0.pool
+    }
+
+    /// Returns the path of the first object without a file of tables. `None` if all have one.
+    pub(super) fn without_tables(&self) -> Option<&Path> {
+        let shards = self.0.dataset.files().iter().zip(&self.0.shards);
+        let mut counted = shards.filter(|(_, steps)| matches!(steps, ShardSteps::Lengths(_)));
+        counted.find(|(shard, _)| shard.is_object()).map(|(shard, _)| shard.path())
+    }
+
     /// Returns the table of an episode from its file, if the file has a valid one with the steps of the episode.
-    fn stored_table(&self, episode: u64, at: &RecordLocation, is_wanted: bool) -> Option<EpisodeTable> {
+    fn stored_table(&self, episode: u64, at: &RecordLocation) -> Option<EpisodeTable> {
         let (s, i) = self.0.dataset.set().shard_of(episode).ok()?;
         let ShardSteps::Tables(file) = self.0.shards.get(s)? else { return None };
-        if is_wanted {
-            file.want(i);
-        }
         let table = file.table(i, at.payload_len())?;
         (self.length(episode).ok()? == u64::from(table.steps())).then_some(table)
+    }
+
+    /// Announces the tables of these episodes that have to be read.
+    pub(super) fn want_tables(&self, episodes: &[u64]) {
+        let mut wanted: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        for episode in episodes.iter().filter(|episode| self.0.cache.get(**episode).is_none()) {
+            if let Ok((s, i)) = self.0.dataset.set().shard_of(*episode) {
+                wanted.entry(s).or_default().push(i);
+            }
+        }
+        for (s, records) in &wanted {
+            if let Some(ShardSteps::Tables(file)) = self.0.shards.get(*s) {
+                file.want(records);
+            }
+        }
     }
 
     /// Returns the table of an episode if it needs no record.
@@ -238,7 +308,7 @@ impl Episodes {
         if let Some(table) = self.0.cache.get(episode) {
             return Some(table);
         }
-        let table = Arc::new(self.stored_table(episode, at, true)?);
+        let table = Arc::new(self.stored_table(episode, at)?);
         self.0.cache.put(episode, Arc::clone(&table));
         Some(table)
     }

@@ -9,7 +9,7 @@ use crate::crc::crc32c;
 use crate::error::Result;
 use crate::index::{
     IndexHeader, MAX_PREFIX, OpenedFile, Refusal, Section, SidecarFile, Table, TableBuilder, TableEnds,
-    read_section, slice,
+    read_section, sections_in_start, slice,
 };
 use crate::io::{Region, Reserved, read_exact_at};
 use crate::memory::{room, zeroed};
@@ -78,13 +78,13 @@ impl StepFile {
                 }
                 (parts, TableBytes::Here(part(tables)?), reserved)
             }
-            OpenedFile::Start { head, file: kept, .. } => {
-                let from = match kept {
-                    Some(kept) => SidecarFile::Kept(Arc::new(kept)),
-                    None => SidecarFile::Path { path: file.into(), head },
-                };
+            OpenedFile::Start { bytes, from, .. } => {
                 let StepSections { keys, episodes, places, tables } = &sections;
-                let parts = [read(&from, keys)?, read(&from, episodes)?, read(&from, places)?];
+                let first = [keys, episodes, places];
+                let parts = match &from {
+                    SidecarFile::Object(source) => sections_in_start(&bytes, &**source, first)?,
+                    from => [read(from, keys)?, read(from, episodes)?, read(from, places)?],
+                };
                 (parts, TableBytes::File { from, at: tables.offset, len: tables.len }, None)
             }
         };
@@ -150,12 +150,23 @@ impl StepFile {
         EpisodeTable::read(bytes, &self.0.keys, payload_len).ok()
     }
 
-    /// Announces that the table of a record will be read.
-    pub(super) fn want(&self, i: u64) {
-        if let (Some((from, to)), TableBytes::Here(all)) = (self.0.places.pair(i).ok(), &self.0.tables)
-            && let (Ok(from), Ok(to)) = (usize::try_from(from), usize::try_from(to))
-        {
-            all.will_need(from..to);
+    /// Announces that the tables of records will be read, one after the other.
+    pub(super) fn want(&self, records: &[u64]) {
+        let places = records.iter().filter_map(|i| self.0.places.pair(*i).ok());
+        match &self.0.tables {
+            TableBytes::Here(all) => {
+                for (from, to) in places {
+                    if let (Ok(from), Ok(to)) = (usize::try_from(from), usize::try_from(to)) {
+                        all.will_need(from..to);
+                    }
+                }
+            }
+            TableBytes::File { from: SidecarFile::Object(source), at, len } => {
+                let inside = places.filter(|(from, to)| from < to && to <= len);
+                let ranges = inside.map(|(from, to)| at.saturating_add(from)..at.saturating_add(to));
+                source.want(&ranges.collect::<Vec<_>>());
+            }
+            TableBytes::File { .. } => {}
         }
     }
 

@@ -18,6 +18,7 @@ mod layout;
 mod lengths;
 mod obtain;
 mod payload;
+mod pool;
 mod rows;
 mod step;
 mod table;

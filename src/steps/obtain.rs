@@ -9,18 +9,25 @@ use crate::dataset::{Dataset, LeftOut, for_each_record};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::index::{
     CompanionReasons, CompanionSearch, CompanionShard, IndexOptions, NamedShard, Obtained, Save,
-    SearchResult, ShardFiles, Work, check_start, header_for, header_in_memory, obtain, refused_file,
-    save_required, save_somewhere, search_companion,
+    SearchResult, ShardFiles, Span, Work, check_start, header_for, header_in_memory, obtain, refused_file,
+    save_beside, save_required, save_somewhere, search_companion,
 };
 use crate::io::{Compression, Stamp, read_exact_at};
+use crate::memory::zeroed;
 use crate::policy::{Damage, IndexMode, Verify};
 use crate::record::Record;
 use crate::warning::Warning;
-use std::io;
+use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The end of the name of a file of tables.
 const ENDING: &str = ".tfrs";
+
+/// Bytes of an object that are read together for the heads of a record.
+const HEADS: u64 = 16 << 10;
+/// Number of records of an object whose heads are requested together.
+const HEADS_AHEAD: u64 = 16;
 
 const REASONS: CompanionReasons = CompanionReasons {
     invalid: "the file of step tables is invalid",
@@ -42,6 +49,8 @@ pub(super) enum ShardSteps {
 pub(super) enum StepSearch {
     /// Files of tables are used and built.
     Files { save: Save, rebuild: bool },
+    /// Files of tables are used, and built and written beside the shards, also beside objects.
+    Beside { rebuild: bool },
     /// Episodes are counted, except those of shards with a file.
     Count,
     /// Episodes are counted.
@@ -49,10 +58,16 @@ pub(super) enum StepSearch {
 }
 
 impl StepSearch {
+    /// Returns true if missing files are built.
+    fn builds(self) -> bool {
+        matches!(self, StepSearch::Files { .. } | StepSearch::Beside { .. })
+    }
+
     /// Returns the place of new files.
     fn save(self) -> Save {
         match self {
             StepSearch::Files { save, .. } => save,
+            StepSearch::Beside { .. } => Save::Required,
             StepSearch::Count | StepSearch::Memory => Save::Never,
         }
     }
@@ -148,13 +163,14 @@ impl StepFiles<'_> {
     fn searched(&self, s: usize, warnings: &mut Vec<Warning>) -> Result<SearchedSteps> {
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
         let (index, stamp) = (shard.index()?, shard.stamp()?);
-        let rebuild = matches!(self.search, StepSearch::Files { rebuild: true, .. });
+        use StepSearch::{Beside, Files};
+        let rebuild = matches!(self.search, Files { rebuild: true, .. } | Beside { rebuild: true });
         let reads = self.options.reads_indexes() && self.search != StepSearch::Memory && !rebuild;
         let mut found = SearchedSteps { stamp, tables: None, refused: None, earlier: None };
         if !reads || !self.has_files(shard) {
             return Ok(found);
         }
-        let of = CompanionShard { path: shard.path(), index, stamp: found.stamp.as_ref() };
+        let of = CompanionShard { path: shard.path(), index, stamp: found.stamp.as_ref(), checked: true };
         let mut earlier = None;
         let open = |opened, file: &Path| StepFile::opened(opened, file, self.keys);
         let other = |header: crate::index::IndexHeader, file: Option<StepFile>| {
@@ -231,7 +247,12 @@ impl StepFiles<'_> {
                 Ok(save_somewhere(shard.path(), ENDING, self.options, |w| tables.write_to(w)).err())
             }
             Save::Required => {
-                save_required(shard.path(), ENDING, tables.file(), self.options, |w| tables.write_to(w))?;
+                let (path, known, write) =
+                    (shard.path(), tables.file(), |w: &mut dyn Write| tables.write_to(w));
+                match self.search {
+                    StepSearch::Beside { .. } => save_beside(path, ENDING, known, self.options, write)?,
+                    _ => save_required(path, ENDING, known, self.options, write)?,
+                };
                 Ok(None)
             }
         }
@@ -243,9 +264,14 @@ impl StepFiles<'_> {
         lengths.try_reserve(usize::try_from(shard.len()).unwrap_or(usize::MAX))?;
         let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
         let plain = shard.compression() == Compression::None;
+        let is_object = plain && shard.is_object();
         for i in 0..shard.len() {
-            if i % 256 == 0 {
+            if i % 256 == 0 || is_object {
                 self.work.report(0)?;
+            }
+            if is_object && i % HEADS_AHEAD == 0 {
+                let known = if i == 0 { 0 } else { i.saturating_add(HEADS_AHEAD) };
+                want_heads(shard, known..i.saturating_add(2 * HEADS_AHEAD).min(shard.len()));
             }
             let by_heads = if plain { self.by_heads(shard, i)? } else { None };
             let steps = match by_heads {
@@ -285,7 +311,29 @@ impl StepFiles<'_> {
             });
         }
         let source = shard.source()?;
-        let start = span.end().saturating_sub(span.payload_len).saturating_sub(4);
+        let start = payload_start(span);
+        if shard.is_object() {
+            // Heads that are near each other are read together.
+            let (mut from, mut bytes) = (0u64, Vec::new());
+            return steps_by_heads(self.keys, span.payload_len, |at, to| {
+                let len = span.payload_len.saturating_sub(at).min(to.len() as u64);
+                let is_known =
+                    from <= at && at.saturating_add(len) <= from.saturating_add(bytes.len() as u64);
+                if !is_known {
+                    bytes = zeroed(HEADS.min(span.payload_len.saturating_sub(at)))?;
+                    from = at;
+                    read_exact_at(source, &mut bytes, start.saturating_add(at))
+                        .map_err(|e| Error::from(e).in_file(shard.path()))?;
+                }
+                let skipped = usize::try_from(at.saturating_sub(from)).unwrap_or(usize::MAX);
+                let known = bytes.get(skipped..).unwrap_or_default();
+                let len = known.len().min(to.len());
+                if let (Some(to), Some(known)) = (to.get_mut(..len), known.get(..len)) {
+                    to.copy_from_slice(known);
+                }
+                Ok(len)
+            });
+        }
         steps_by_heads(self.keys, span.payload_len, |at, to| {
             let left = usize::try_from(span.payload_len.saturating_sub(at)).unwrap_or(usize::MAX);
             let len = left.min(to.len());
@@ -297,6 +345,23 @@ impl StepFiles<'_> {
     }
 }
 
+/// Returns the offset of a record's payload.
+fn payload_start(span: Span) -> u64 {
+    span.end().saturating_sub(span.payload_len).saturating_sub(4)
+}
+
+/// Announces the first heads of records of an object.
+fn want_heads(shard: &ShardFile, records: Range<u64>) {
+    // A read will tell of a failure.
+    let Ok(source) = shard.source() else { return };
+    let spans = records.filter_map(|i| shard.locate(i).ok());
+    let heads = spans.map(|span| {
+        let start = payload_start(span);
+        start..start.saturating_add(HEADS.min(span.payload_len))
+    });
+    source.want(&heads.collect::<Vec<_>>());
+}
+
 impl ShardFiles for StepFiles<'_> {
     type Found = SearchedSteps;
     type Files = ShardFound;
@@ -305,7 +370,7 @@ impl ShardFiles for StepFiles<'_> {
         let mut warnings = Vec::new();
         let found = self.searched(s, &mut warnings)?;
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
-        let scans = found.tables.is_none() && matches!(self.search, StepSearch::Files { .. });
+        let scans = found.tables.is_none() && self.search.builds();
         let scan = if scans && self.has_files(shard) {
             let known = found.earlier.as_ref().map_or(0, StepFile::len);
             let index = shard.index()?;
@@ -337,7 +402,7 @@ impl ShardFiles for StepFiles<'_> {
                 let files = ShardFound { steps: ShardSteps::Tables(tables), left_out: LeftOut::default() };
                 Ok(Obtained { not_saved, ..known(files) })
             }
-            (None, StepSearch::Files { .. }) if self.has_files(shard) => self.scan(s, shard, found),
+            (None, search) if search.builds() && self.has_files(shard) => self.scan(s, shard, found),
             (None, _) => Ok(known(self.count(s, shard)?)),
         }
     }

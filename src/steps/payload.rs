@@ -10,9 +10,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Verify;
 use std::ops::Range;
 
-/// Bytes between two parts of a payload that are read together: from a file, and from a store.
+/// Bytes between two parts of a payload that are read together from a file.
 const FILE_GAP: u32 = 512;
+/// Most bytes between two parts of a payload that are read together from a store. All such bytes are at most a fifth of those that are needed, so that
+/// small windows do not fetch what is around them. In one window they may be [`HEADERS`], as the headers of a request take as much.
 const OBJECT_GAP: u32 = 64 << 10;
+const HEADERS: u64 = 1 << 10;
 
 /// The bytes of a payload that are needed, and those that were read.
 #[derive(Debug, Default)]
@@ -89,13 +92,16 @@ impl PayloadParts {
         if self.whole {
             return None;
         }
-        let gap = if has_objects { OBJECT_GAP } else { FILE_GAP };
         self.checked.sort_unstable();
         self.checked.dedup();
+        if has_objects {
+            let parts = self.checked.iter().map(|bytes| bytes.start..bytes.end);
+            return Some(joined(parts.collect(), HEADERS));
+        }
         let mut ranges: Vec<Range<u32>> = Vec::new();
         for bytes in &self.checked {
             match ranges.last_mut() {
-                Some(last) if bytes.start <= last.end.saturating_add(gap) => {
+                Some(last) if bytes.start <= last.end.saturating_add(FILE_GAP) => {
                     last.end = last.end.max(bytes.end)
                 }
                 _ => ranges.push(bytes.start..bytes.end),
@@ -148,6 +154,39 @@ impl PayloadParts {
         }
         Ok(view)
     }
+}
+
+/// Joins ranges of an object for requests: those that touch, and others over the smallest gaps, of `least` bytes together or more. Returns them ascending.
+pub(super) fn joined(mut ranges: Vec<Range<u32>>, least: u64) -> Vec<Range<u32>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut united: Vec<Range<u32>> = Vec::new();
+    for range in ranges {
+        match united.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => united.push(range),
+        }
+    }
+    let own = united.iter().fold(0u64, |sum, range| sum.saturating_add(range.len() as u64));
+    let after = united.iter().skip(1).zip(&united);
+    let gaps = after.map(|(next, range)| next.start.saturating_sub(range.end));
+    let mut smallest: Vec<(u32, usize)> = gaps.zip(1..).filter(|(gap, _)| *gap <= OBJECT_GAP).collect();
+    smallest.sort_unstable();
+    let mut left = least.max(own / 5);
+    smallest.retain(|(gap, _)| {
+        let fits = u64::from(*gap) <= left;
+        left = if fits { left.saturating_sub((*gap).into()) } else { 0 };
+        fits
+    });
+    let mut over: Vec<usize> = smallest.into_iter().map(|(_, k)| k).collect();
+    over.sort_unstable();
+    let mut all: Vec<Range<u32>> = Vec::new();
+    for (k, range) in united.into_iter().enumerate() {
+        match all.last_mut() {
+            Some(last) if over.binary_search(&k).is_ok() => last.end = range.end,
+            _ => all.push(range),
+        }
+    }
+    all
 }
 
 #[cold]

@@ -6,7 +6,7 @@ use super::anchors::Anchors;
 use super::encode::{EntryHead, count_strings, features_len, put_features_head, put_string};
 use super::episodes::Episodes;
 use super::keys::ResolvedValues;
-use super::payload::{PayloadParts, PayloadView};
+use super::payload::{PayloadParts, PayloadView, joined};
 use super::rows::StepRows;
 use super::table::EpisodeTable;
 use crate::dataset::{Dataset, DerivedRecords, RecordLocation};
@@ -16,8 +16,10 @@ use crate::index::hex128;
 use crate::io::Traffic;
 use crate::policy::Verify;
 use crate::wire::varint::put_varint;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Values in place of those before the first step of an episode and after its last one.
@@ -451,6 +453,11 @@ impl WindowRecords {
         buf: &mut Vec<u8>,
     ) -> Result<()> {
         let set = self.episodes.dataset().set();
+        if let Some(whole) = self.episodes.whole(episode, &at)? {
+            let mut rows = StepRows::new(self.episodes.keys(), &whole.table);
+            let view = PayloadView::Whole(&whole.payload);
+            return self.encode(&mut rows, view, &whole.table, (episode, step), buf);
+        }
         let table = self.episodes.table(episode, &at)?;
         let keys = self.episodes.keys();
         let mut rows = StepRows::new(keys, &table);
@@ -566,10 +573,60 @@ impl WindowRecords {
         Ok(())
     }
 
+    /// Announces the bytes of windows in a store, or takes the announcement back. The bytes of near windows of an episode are requested together, and
+    /// an episode without a table is requested whole, once for all of its windows.
+    fn announce_objects(&self, ids: &[u64], wanted: bool) {
+        let (set, pool) = (self.episodes.dataset().set(), self.episodes.pool());
+        let mut places: Vec<_> = ids.iter().filter_map(|id| self.locate(*id).ok()).collect();
+        // Those of an episode follow each other, in the order of the first one.
+        let mut first: HashMap<u64, usize> = HashMap::new();
+        for (k, (episode, ..)) in places.iter().enumerate() {
+            first.entry(*episode).or_insert(k);
+        }
+        places.sort_by_key(|(episode, ..)| first.get(episode).copied());
+        if wanted {
+            let mut episodes: Vec<u64> = places.iter().map(|(episode, ..)| *episode).collect();
+            episodes.dedup();
+            self.episodes.want_tables(&episodes);
+        }
+        let mut parts = PayloadParts::default();
+        for windows in places.chunk_by(|a, b| a.0 == b.0) {
+            let Some((episode, _, at)) = windows.first() else { continue };
+            let table = self.episodes.known_table(*episode, at).filter(|_| pool.get(*episode).is_none());
+            let Some(table) = table else {
+                let bytes = at.payload_len();
+                for _ in windows {
+                    let changes = if wanted { pool.want(*episode, bytes) } else { pool.forget(*episode) };
+                    if changes {
+                        set.announce_parts(at, None, wanted);
+                    }
+                }
+                continue;
+            };
+            let rows = StepRows::new(self.episodes.keys(), &table);
+            let mut all: Vec<Range<u32>> = Vec::new();
+            for (_, step, _) in windows {
+                parts.clear();
+                self.need(&rows, &table, *step, &mut parts);
+                match parts.ranges(true) {
+                    Some(ranges) => all.extend(ranges),
+                    None => set.announce_parts(at, None, wanted),
+                }
+            }
+            // A source may merge the ranges of one call, so each request has its own.
+            for request in joined(all.clone(), 0) {
+                let inside = |range: &&Range<u32>| request.start <= range.start && range.end <= request.end;
+                let ranges: Vec<Range<u32>> = all.iter().filter(inside).cloned().collect();
+                set.announce_parts(at, Some(&ranges), wanted);
+            }
+        }
+    }
+
     /// Calls `f` with the record of each window, and the parts of its payload. `None`: the whole payload.
     fn each_range(&self, ids: &[u64], f: impl Fn(&RecordLocation, Option<&[Range<u32>]>)) {
-        let set = self.episodes.dataset().set();
         let mut parts = PayloadParts::default();
+        let episodes: Vec<u64> = ids.iter().filter_map(|id| Some(self.anchors.locate(*id).ok()?.0)).collect();
+        self.episodes.want_tables(&episodes);
         for id in ids {
             // Reading it will tell of an error.
             let Ok((episode, step, at)) = self.locate(*id) else { continue };
@@ -579,7 +636,7 @@ impl WindowRecords {
             };
             parts.clear();
             self.need(&StepRows::new(self.episodes.keys(), &table), &table, step, &mut parts);
-            f(&at, parts.ranges(set.has_objects()).as_deref());
+            f(&at, parts.ranges(false).as_deref());
         }
     }
 }
@@ -633,12 +690,18 @@ impl DerivedRecords for WindowRecords {
 
     fn want(&self, ids: &[u64]) {
         let set = self.episodes.dataset().set();
-        self.each_range(ids, |at, parts| set.announce_parts(at, parts, true));
+        match set.has_objects() {
+            true => self.announce_objects(ids, true),
+            false => self.each_range(ids, |at, parts| set.announce_parts(at, parts, true)),
+        }
     }
 
     fn forget(&self, ids: &[u64]) {
         let set = self.episodes.dataset().set();
-        self.each_range(ids, |at, parts| set.announce_parts(at, parts, false));
+        match set.has_objects() {
+            true => self.announce_objects(ids, false),
+            false => self.each_range(ids, |at, parts| set.announce_parts(at, parts, false)),
+        }
     }
 
     fn has_objects(&self) -> bool {
@@ -647,6 +710,10 @@ impl DerivedRecords for WindowRecords {
 
     fn traffic(&self) -> Option<Traffic> {
         self.episodes.dataset().traffic()
+    }
+
+    fn without_tables(&self) -> Option<&Path> {
+        self.episodes.without_tables()
     }
 
     /// Returns the digest of the dataset, of the lengths of all episodes, and of the anchors.

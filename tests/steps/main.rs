@@ -5,6 +5,7 @@ mod damage;
 mod files;
 mod format;
 mod loader;
+mod stores;
 mod twin;
 
 use std::fs;

@@ -657,3 +657,76 @@ fn first_steps_are_read_without_the_other_episodes() {
     );
     assert!(bytes < 8 << 20, "{bytes} of {all} bytes");
 }
+
+/// Tables of steps and the pack are written once, for all readers.
+#[test]
+fn tables_of_steps_are_written_beside_objects_and_then_the_pack() {
+    let served = Served::new();
+    let mut episodes = common::robot::episodes(0, &[3, 2, 40]);
+    let more = common::robot::episodes(3, &[1, 5]);
+    served.dir.robot(&[&episodes, &more]);
+    let shards = [0, 1].map(|k| format!("robot/robot-train.tfrecord-{k:05}-of-00002"));
+    for name in ["robot/features.json", "robot/dataset_info.json", "robot/steps-mode.labels.txt"] {
+        served.put(name);
+    }
+    shards.iter().for_each(|shard| served.put(shard));
+    let get = |at: &str| {
+        let paths = shards.clone().map(|shard| format!("{at}{shard}"));
+        served.run(&["get", "--steps", "-f", "json", &paths[0], &paths[1], "49", "0", "44"])
+    };
+    let expected = get("").out;
+    for root in &served.roots()[..3] {
+        let folder = format!("{root}robot");
+        served.server.counts();
+        let ran = served.run(&["index", "--steps", &folder, "--pack", "all"]);
+        let puts = served.server.counts().puts;
+        assert_eq!((ran.code, puts), (0, 3), "{root}: {}", ran.err);
+        assert!(
+            ran.err.contains("steps: 5 episodes, 51 steps; 2 files of tables built, 0 fresh"),
+            "{}",
+            ran.err
+        );
+        assert!(ran.err.trim_end().ends_with(&format!("-> {folder}/.tfseek/all.tfrp")), "{}", ran.err);
+        // A reader without a cache.
+        std::fs::remove_dir_all(served.dir.path("cache/tfseek")).unwrap();
+        let ran = get(root);
+        assert_eq!((ran.out.replace(root, ""), ran.err), (expected.clone(), String::new()), "{root}");
+        assert_eq!(cached(&served), 0);
+        let ran = served.run(&["index", "--steps", &folder, "--pack", "all"]);
+        assert_eq!((ran.code, served.server.counts().puts), (0, 1), "the pack only: {}", ran.err);
+        assert!(ran.err.contains("0 files of tables built, 2 fresh"), "{}", ran.err);
+        for name in [
+            "all.tfrp",
+            "robot-train.tfrecord-00000-of-00002.tfrs",
+            "robot-train.tfrecord-00001-of-00002.tfrs",
+        ] {
+            served.server.remove(&format!("bucket/data/robot/.tfseek/{name}"));
+        }
+    }
+    // An episode that is no sound one: the other shard is done, and there is no pack.
+    episodes[1] = tfseek::ExampleBuilder::new().float("steps/action", [1.0; 3]).encode().unwrap();
+    served.dir.robot(&[&episodes, &more]);
+    served.put(&shards[0]);
+    let folder = format!("{}robot", served.roots()[0]);
+    served.server.counts();
+    let ran = served.run(&["index", "--steps", &folder, "--pack", "all"]);
+    assert_eq!((ran.code, served.server.counts().puts), (1, 1), "{}", ran.err);
+    assert!(ran.err.contains("record 1"), "{}", ran.err);
+    let read_only = format!("{}robot/robot-train.tfrecord-00001-of-00002", served.roots()[3]);
+    let ran = served.run(&["index", "--steps", &read_only, "--pack", "all"]);
+    assert!(ran.code == 2 && ran.err.contains("expected no --pack"), "{}", ran.err);
+}
+
+#[test]
+fn tables_of_steps_and_a_pack_of_files_are_in_one_folder() {
+    let dir = common::Folder::new();
+    dir.robot(&[&common::robot::episodes(0, &[3, 2]), &common::robot::episodes(2, &[4])]);
+    let ran = dir.run(&["index", "--steps", "robot", "--pack", "all"]);
+    assert!(ran.code == 0 && ran.err.contains("3 episodes, 9 steps; 2 files of tables built"), "{}", ran.err);
+    let names: std::collections::BTreeSet<_> = std::fs::read_dir(dir.path("robot/.tfseek"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let tables = [0, 1].map(|k| format!("robot-train.tfrecord-{k:05}-of-00002.tfrs"));
+    assert!(names.iter().eq(["all.tfrp".to_owned()].iter().chain(&tables)), "{names:?}");
+}

@@ -46,12 +46,13 @@ pub(crate) struct IndexArgs {
     pub(crate) classes: bool,
     /// Also store the places of the steps in episodes, of data sets with a features.json (RLDS): tables for reads of single steps. FEATURE
     /// names the feature with the steps, if there are several
-    #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["format", "pack"])]
+    #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "format")]
     pub(crate) steps: Option<String>,
     /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
     #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, requires = "format", conflicts_with = "pack")]
     pub(crate) condition: Option<Filter>,
-    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder, also beside objects
+    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder, also beside objects. With --steps: also the tables of each
+    /// shard to `.tfseek/` beside it
     #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
     pub(crate) pack: Option<String>,
     /// Decompressed bytes between two checkpoints of a compressed file: fewer make random access faster and the index larger
@@ -122,6 +123,16 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
         IndexFormat::Tfri => fresh(&paths, args, &options)?,
         IndexFormat::Dali => Vec::new(),
     };
+    if let (Some(sets), Some(_)) = (&sets, &args.pack) {
+        // Who finds the pack then finds the tables, too.
+        let all = index::open_shards(&paths, &options.clone().auto_limit(u64::MAX));
+        bar.finish_and_clear();
+        warnings::print(&all.map_err(|e| elsewhere(e.into(), &paths, args))?.warnings, console);
+        if steps::build(sets, &paths, args, global, console)? > 0 {
+            return Ok(());
+        }
+        options = options.mode(IndexMode::Auto);
+    }
     let done = match (&args.pack, args.format) {
         (Some(name), _) => {
             index::write_pack(name, &paths, &options).map(|(path, opened)| (Some(path), vec![Ok(opened)]))
@@ -165,7 +176,10 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
         let sources = pack.as_ref().map_or(&*indexed, std::slice::from_ref);
         columns(sources, args, global, console)?;
     }
-    sets.map_or(Ok(()), |sets| steps::build(&sets, &indexed, args, global, console))
+    match sets.filter(|_| args.pack.is_none()) {
+        Some(sets) => steps::build(&sets, &indexed, args, global, console).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Refuses options that would write beside objects, apart from a pack in a bucket.

@@ -71,14 +71,15 @@ pub(super) fn sets(
     Ok(sets)
 }
 
-/// Builds the tables of shards that have an index.
+/// Builds the tables of shards that have an index: beside the shards, and of objects in the user's cache or, with a pack, beside them. Returns the number of
+/// shards that failed.
 pub(super) fn build(
     sets: &[StepSet],
     indexed: &[PathBuf],
     args: &IndexArgs,
     global: &GlobalArgs,
     console: &mut Console,
-) -> Outcome {
+) -> Outcome<usize> {
     let bytes = progress::total_size(indexed);
     let bar = progress::bytes(global, "steps", bytes);
     let mut index = args.index()?.auto_limit(u64::MAX).threads(1);
@@ -87,6 +88,8 @@ pub(super) fn build(
     }
     let options = args.read.dataset(index).allow_missing(true).progress(progress::callback(&bar));
     let feature = args::named_feature(args.steps.as_deref());
+    let (rebuild, beside_objects) = (args.rebuild, args.pack.is_some());
+    let building = EpisodeOptions { beside: true, beside_objects, rebuild, ..EpisodeOptions::default() };
     let jobs = sets.iter().flat_map(|set| set.shards.iter().map(move |shard| (&*set.features, shard)));
     let indexed_shards: HashSet<&PathBuf> = indexed.iter().collect();
     let jobs: Vec<_> = jobs.filter(|(_, shard)| indexed_shards.contains(shard)).collect();
@@ -96,7 +99,7 @@ pub(super) fn build(
         args.threads.threads,
         usize::MAX,
         &jobs,
-        |(features, shard)| Ok(tables(shard, features, feature, &options, args.rebuild)),
+        |(features, shard)| Ok(tables(shard, features, feature, &options, &building)),
         |built: Outcome<BuiltTables>| {
             let built = match built {
                 Ok(built) => built,
@@ -120,7 +123,7 @@ pub(super) fn build(
     bar.finish_and_clear();
     done?;
     if tried == failed {
-        return Ok(());
+        return Ok(failed);
     }
     let (episodes, steps) = (count(episodes, "episode"), count(steps, "step"));
     let share = 100.0 * size as f64 / bytes.max(1) as f64;
@@ -129,7 +132,7 @@ pub(super) fn build(
     console.note(format_args!(
         "steps: {episodes}, {steps}; {built} of tables built, {fresh} fresh; {size}, {share:.3} % of the data"
     ));
-    Ok(())
+    Ok(failed)
 }
 
 fn tables(
@@ -137,13 +140,12 @@ fn tables(
     features: &Features,
     feature: Option<&str>,
     options: &DatasetOptions,
-    rebuild: bool,
+    building: &EpisodeOptions,
 ) -> Outcome<BuiltTables> {
     let dataset = options.open(shard)?;
     let find = || Episodes::files(&dataset, features, feature).map_err(failure);
     let before = find()?;
-    let options = EpisodeOptions { beside: true, rebuild, ..EpisodeOptions::default() };
-    let found = Episodes::new(&dataset, features, feature, &options).map_err(failure)?;
+    let found = Episodes::new(&dataset, features, feature, building).map_err(failure)?;
     let (episodes, steps) = (found.steps().len(), found.steps().steps());
     let warnings = found.steps().warnings().to_vec();
     Ok(BuiltTables { episodes, steps, files: find()?, before, warnings })

@@ -1,0 +1,189 @@
+//! Whole episodes of a store, for those without a stored table: each is read once while its steps are in use.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::table::EpisodeTable;
+use crate::error::Result;
+use std::collections::HashMap;
+use std::process;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of the episodes that are kept.
+const BYTES: u64 = 256 << 20;
+/// Bytes of the episodes that are requested ahead. One is always allowed.
+const BYTES_AHEAD: u64 = 128 << 20;
+
+/// An episode whose record was read and verified, and its table, made of the payload.
+#[derive(Debug)]
+pub(super) struct WholeEpisode {
+    pub(super) payload: Vec<u8>,
+    pub(super) table: Arc<EpisodeTable>,
+}
+
+/// The episodes that were read last, and those that were announced.
+#[derive(Default)]
+pub(super) struct EpisodePool {
+    state: Mutex<PoolState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct PoolState {
+    episodes: HashMap<u64, PoolEntry>,
+    /// Bytes of the episodes that are here, and of those that were announced.
+    bytes: u64,
+    ahead: u64,
+    /// Number of accesses so far.
+    clock: u64,
+}
+
+enum PoolEntry {
+    /// It was announced for this number of windows, and is not read yet.
+    Wanted {
+        windows: u64,
+        bytes: u64,
+    },
+    /// A thread of this process reads it. In a forked child the thread does not exist.
+    Reading {
+        process: u32,
+    },
+    Here {
+        episode: Arc<WholeEpisode>,
+        used: u64,
+    },
+}
+
+impl PoolState {
+    /// Returns an episode that is here, and notes the access.
+    fn here(&mut self, number: u64) -> Option<Arc<WholeEpisode>> {
+        self.clock = self.clock.saturating_add(1);
+        match self.episodes.get_mut(&number)? {
+            PoolEntry::Here { episode, used } => {
+                *used = self.clock;
+                Some(Arc::clone(episode))
+            }
+            _ => None,
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        match self.episodes.remove(&number) {
+            Some(PoolEntry::Here { episode, .. }) => {
+                self.bytes = self.bytes.saturating_sub(episode.payload.len() as u64);
+            }
+            Some(PoolEntry::Wanted { bytes, .. }) => self.ahead = self.ahead.saturating_sub(bytes),
+            Some(PoolEntry::Reading { .. }) | None => {}
+        }
+    }
+
+    /// Adds an episode, and drops those that were not used for the longest time if there are too many bytes.
+    fn add(&mut self, number: u64, episode: Arc<WholeEpisode>) {
+        self.remove(number);
+        self.bytes = self.bytes.saturating_add(episode.payload.len() as u64);
+        while self.bytes > BYTES {
+            let uses = self.episodes.iter().filter_map(|(number, entry)| match entry {
+                PoolEntry::Here { used, .. } => Some((*used, *number)),
+                _ => None,
+            });
+            let Some((_, oldest)) = uses.min() else { break };
+            self.remove(oldest);
+        }
+        self.clock = self.clock.saturating_add(1);
+        self.episodes.insert(number, PoolEntry::Here { episode, used: self.clock });
+    }
+}
+
+/// Ends the read of an episode, also after an error.
+struct Read<'p> {
+    pool: &'p EpisodePool,
+    number: u64,
+    episode: Option<Arc<WholeEpisode>>,
+}
+
+impl Drop for Read<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.lock();
+        match self.episode.take() {
+            Some(episode) => state.add(self.number, episode),
+            None => state.remove(self.number),
+        }
+        drop(state);
+        self.pool.changed.notify_all();
+    }
+}
+
+impl EpisodePool {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an episode if it is here.
+    pub(super) fn get(&self, number: u64) -> Option<Arc<WholeEpisode>> {
+        self.lock().here(number)
+    }
+
+    /// Returns an episode, which one thread reads if it is not here.
+    ///
+    /// # Errors
+    /// Errors of `read`. The next access reads again.
+    pub(super) fn get_or_read(
+        &self,
+        number: u64,
+        read: impl FnOnce() -> Result<WholeEpisode>,
+    ) -> Result<Arc<WholeEpisode>> {
+        let process = process::id();
+        let mut state = self.lock();
+        loop {
+            if let Some(episode) = state.here(number) {
+                return Ok(episode);
+            }
+            match state.episodes.get(&number) {
+                Some(PoolEntry::Reading { process: reader }) if *reader == process => {
+                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                _ => break,
+            }
+        }
+        state.remove(number);
+        state.episodes.insert(number, PoolEntry::Reading { process });
+        drop(state);
+        let mut reading = Read { pool: self, number, episode: None };
+        let episode = Arc::new(read()?);
+        reading.episode = Some(Arc::clone(&episode));
+        Ok(episode)
+    }
+
+    /// Notes that a window needs an episode of this many bytes. Returns true if the episode has to be announced.
+    pub(super) fn want(&self, number: u64, bytes: u64) -> bool {
+        let mut state = self.lock();
+        let ahead = state.ahead.saturating_add(bytes);
+        if let Some(known) = state.episodes.get_mut(&number) {
+            if let PoolEntry::Wanted { windows, .. } = known {
+                *windows = windows.saturating_add(1);
+            }
+            return false;
+        }
+        if state.ahead > 0 && ahead > BYTES_AHEAD {
+            return false;
+        }
+        state.ahead = ahead;
+        state.episodes.insert(number, PoolEntry::Wanted { windows: 1, bytes });
+        true
+    }
+
+    /// Takes the need of a window back. Returns true if the announcement has to be taken back, because no other window needs the episode.
+    pub(super) fn forget(&self, number: u64) -> bool {
+        let mut state = self.lock();
+        match state.episodes.get_mut(&number) {
+            Some(PoolEntry::Wanted { windows, .. }) if *windows > 1 => {
+                *windows = windows.saturating_sub(1);
+                false
+            }
+            Some(PoolEntry::Wanted { .. }) => {
+                state.remove(number);
+                true
+            }
+            _ => false,
+        }
+    }
+}
