@@ -104,10 +104,6 @@ impl fmt::Debug for FilesystemStore {
 }
 
 impl CallFailure {
-    pub(crate) fn other(text: impl Into<Box<str>>) -> CallFailure {
-        CallFailure { cause: FailureCause::Other, text: text.into() }
-    }
-
     /// Returns the error, which has no path.
     fn error(&self) -> Error {
         let kind = match self.cause {

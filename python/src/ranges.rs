@@ -23,6 +23,12 @@ pub(crate) struct CallFailure {
     pub(crate) text: Box<str>,
 }
 
+impl CallFailure {
+    pub(crate) fn other(text: impl Into<Box<str>>) -> CallFailure {
+        CallFailure { cause: FailureCause::Other, text: text.into() }
+    }
+}
+
 /// The reason of a failure, as far as callers tell it apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCause {
@@ -41,7 +47,7 @@ struct KeptPart {
     wanted: u64,
     /// Number of threads that wait for it.
     waiting: usize,
-    /// When it was last used.
+    /// The time of its last use.
     used: u64,
 }
 
