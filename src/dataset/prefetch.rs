@@ -6,7 +6,7 @@ use super::shard::ShardFile;
 use super::shards::{RecordLocation, ShardSet};
 use super::touch::Loads;
 use crate::cache;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::frame::OVERHEAD;
 use crate::io::read_ahead::Touch;
 use crate::io::{ReadAhead, Requested, Source};
@@ -195,28 +195,28 @@ pub(super) fn read_requested(
     Ok(())
 }
 
-/// Requests a whole block of records of an object, and returns its byte range. Up to `room` bytes will be requested and not read. An error is that
-/// of the first read.
-pub(crate) fn request_block(
-    set: &ShardSet,
-    (shard, records): (u32, Range<u64>),
-    room: u64,
-) -> Result<Range<u64>> {
-    let file = set.files().get(shard as usize).ok_or(ErrorKind::OutOfRange {
-        what: "shard",
-        i: i128::from(shard),
-        len: set.files().len() as u64,
-    })?;
+/// Requests a whole block of records, by shard and ordinals, and returns the number of its bytes. Up to `room` bytes will be requested and not read.
+/// An error is that of the first read.
+pub(crate) fn request_block(set: &ShardSet, (shard, records): (u32, Range<u64>), room: u64) -> Result<u64> {
+    let Some(file) = set.files().get(shard as usize) else { return Ok(0) };
+    if let Some(derived) = file.as_derived() {
+        let ids: Vec<u64> = records.collect();
+        derived.want(&ids);
+        return Ok(derived.mean_bytes().saturating_mul(ids.len() as u64));
+    }
     let range = file.range_of(records)?;
     let source = file.source()?;
     source.make_room(room);
     source.want(std::slice::from_ref(&range));
-    Ok(range)
+    Ok(range.end.saturating_sub(range.start))
 }
 
 /// Withdraws the request of a block.
-pub(crate) fn forget_block(set: &ShardSet, shard: u32, range: Range<u64>) {
-    if let Some(Ok(source)) = set.files().get(shard as usize).map(ShardFile::source) {
+pub(crate) fn forget_block(set: &ShardSet, (shard, records): (u32, Range<u64>)) {
+    let Some(file) = set.files().get(shard as usize) else { return };
+    if let Some(derived) = file.as_derived() {
+        derived.forget(&records.collect::<Vec<_>>());
+    } else if let (Ok(range), Ok(source)) = (file.range_of(records), file.source()) {
         source.forget(std::slice::from_ref(&range));
     }
 }
@@ -226,12 +226,12 @@ fn request(set: &ShardSet, records: &[Option<RecordLocation>]) {
     by_shard(set, records, |source, ranges| source.want(ranges), |derived, ids| derived.want(ids));
 }
 
-/// Returns the records that are not in plain objects of a store, whose blocks may be [requested whole](request_block).
+/// Returns the records of shards whose blocks are not [requested whole](request_block).
 pub(crate) fn outside_objects(
     set: &ShardSet,
     records: &[Option<RecordLocation>],
 ) -> Vec<Option<RecordLocation>> {
-    let is_outside = |at: &RecordLocation| !set.file_of(at).is_plain_object();
+    let is_outside = |at: &RecordLocation| !set.file_of(at).has_object_blocks();
     records.iter().copied().filter(|at| at.as_ref().is_some_and(is_outside)).collect()
 }
 

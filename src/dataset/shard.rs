@@ -218,9 +218,13 @@ impl ShardFile {
         }
     }
 
-    /// Returns true for an object of a store that is not compressed, and whose bytes have to be waited for.
-    pub(crate) fn is_plain_object(&self) -> bool {
-        matches!(self.access, Access::Object(_, None))
+    /// Returns true for an object of a store that is not compressed, and for records that are made of objects: blocks of them are requested whole.
+    pub(crate) fn has_object_blocks(&self) -> bool {
+        match &self.access {
+            Access::Object(_, None) => true,
+            Access::Derived(records) => records.has_objects(),
+            _ => false,
+        }
     }
 
     /// Returns the byte range of all these records.

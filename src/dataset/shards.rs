@@ -263,11 +263,11 @@ impl ShardSet {
         records.start + start.saturating_sub(first)..records.start + (end - first)
     }
 
-    /// Returns the shard of record `id`, and the ordinals of the records in it that are in the same block. `None` if the shard is not a plain object of
-    /// a store, or has no such record.
+    /// Returns the shard of record `id`, and the ordinals of the records in it that are in the same block. `None` if the shard has no
+    /// [blocks of objects](ShardFile::has_object_blocks), or no such record.
     pub(crate) fn object_block(&self, id: u64, blocks: OrderBlocks) -> Option<(u32, Range<u64>)> {
         let (s, _) = self.shard_of(id).ok()?;
-        self.files[s].is_plain_object().then(|| (s as u32, self.block_in(s, id, blocks)))
+        self.files[s].has_object_blocks().then(|| (s as u32, self.block_in(s, id, blocks)))
     }
 
     /// Returns the record at a location. It borrows from the shard, or is read into `buf`.

@@ -1,4 +1,4 @@
-//! What a store has read so far.
+//! The requests of a store.
 
 use std::time::Duration;
 

@@ -28,15 +28,11 @@ pub(super) struct BlocksAhead {
 
 /// A requested block.
 struct Block {
-    range: Range<u64>,
+    /// Its records in the shard, and their bytes.
+    of: Range<u64>,
+    bytes: u64,
     /// Number of its records in batches that were looked up and not made.
     records: u64,
-}
-
-impl Block {
-    fn len(&self) -> u64 {
-        self.range.end.saturating_sub(self.range.start)
-    }
 }
 
 impl BlocksAhead {
@@ -79,10 +75,9 @@ impl BlocksAhead {
         let bytes = &mut self.bytes;
         let block = self.blocks.entry((shard, records.start)).or_insert_with(|| {
             // The read of the record returns the error.
-            let range = prefetch::request_block(set, (shard, records), room).unwrap_or(0..0);
-            let block = Block { range, records: 0 };
-            *bytes = bytes.saturating_add(block.len());
-            block
+            let len = prefetch::request_block(set, (shard, records.clone()), room).unwrap_or(0);
+            *bytes = bytes.saturating_add(len);
+            Block { of: records, bytes: len, records: 0 }
         });
         block.records = block.records.saturating_add(1);
     }
@@ -104,7 +99,7 @@ impl BlocksAhead {
             block.records = block.records.saturating_sub(1);
             if block.records == 0 {
                 ended.push(key);
-                bytes = bytes.saturating_add(block.len());
+                bytes = bytes.saturating_add(block.bytes);
             }
         }
         // The next batches may have more records of a block that seems to have ended.
@@ -117,8 +112,8 @@ impl BlocksAhead {
             if self.blocks.get(&key).filter(is_ended).is_some()
                 && let Some(block) = self.blocks.remove(&key)
             {
-                self.bytes = self.bytes.saturating_sub(block.len());
-                prefetch::forget_block(set, key.0, block.range);
+                self.bytes = self.bytes.saturating_sub(block.bytes);
+                prefetch::forget_block(set, (key.0, block.of));
             }
         }
     }
@@ -126,7 +121,7 @@ impl BlocksAhead {
     /// Drops all blocks.
     pub(super) fn end(self, set: &ShardSet) {
         for ((shard, _), block) in self.blocks {
-            prefetch::forget_block(set, shard, block.range);
+            prefetch::forget_block(set, (shard, block.of));
         }
     }
 }

@@ -64,7 +64,7 @@ pub struct Loader {
     running: Execution,
     fingerprint: OnceLock<String>,
     warnings: Vec<Warning>,
-    /// What the store had read when the loader was made.
+    /// The requests of the store before the loader was made.
     before: Option<Traffic>,
     /// The cells of all delivered batches that were padded to the longest row, and those of them with values. `None` without buckets.
     cells: Option<[u64; 2]>,

@@ -22,14 +22,14 @@ use tfseek::io::Stamp;
 
 /// Bytes of the checksum after those of a piece.
 const TRAILER: u64 = 4;
-/// How long another process is waited for, and the time between two looks.
+/// The longest wait for another process, and the time between two looks.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 pub(crate) const LOOK: Duration = Duration::from_millis(10);
 /// The age at which the time of a piece that is read is set again, for the order of deletion.
 const TOUCH: Duration = Duration::from_secs(60);
 /// The age at which a file of a process that was killed is deleted.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// How long nothing is written after an error.
+/// The time after an error in which nothing is written.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// A folder with pieces of objects.
@@ -45,7 +45,7 @@ pub(crate) struct DiskCache {
 /// Number of temporary files of this process so far.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// What is known of the files.
+/// The known bytes of all files.
 #[derive(Debug, Default)]
 struct Used {
     /// Their bytes at the last look, and those that this process has added since. `None` before the first look.
@@ -72,7 +72,7 @@ struct CachedFile {
     bytes: u64,
 }
 
-/// Returns the name of the folder of an object. `None` if a replaced object could not be told from it.
+/// Returns the name of the folder of an object. `None` if a replaced object would have the same.
 pub(crate) fn folder_name(url: &str, stamp: &Stamp) -> Option<String> {
     let version = match (&stamp.version, stamp.modified_ns) {
         (Some(version), _) => version.to_string(),

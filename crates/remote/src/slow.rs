@@ -10,7 +10,7 @@ const SHARE: u64 = 20;
 /// The least time of a slow request: a second one takes as long.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Number of requests whose times are told.
+/// Number of requests whose times are shown.
 const SHOWN: usize = 1000;
 
 /// The lengths and times of the last requests.

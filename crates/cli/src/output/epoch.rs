@@ -31,7 +31,7 @@ pub(crate) struct EpochReport<'a> {
     /// Warnings: objects with `kind`, `path` and `message`.
     pub(crate) warnings: Value,
     pub(crate) stats: &'a RunStats,
-    /// What was read of objects. `None` for files.
+    /// The requests for objects. `None` for files.
     pub(crate) traffic: Option<Traffic>,
 }
 
