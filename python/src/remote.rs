@@ -15,6 +15,9 @@ use tfseek::io::{Store, bare_url};
 #[derive(Default)]
 pub(crate) struct StorageOptions {
     options: Vec<(String, String)>,
+    /// The folder and the bytes of the cache on disk. A pickle keeps them.
+    cache_dir: Option<PathBuf>,
+    cache_bytes: Option<u64>,
     /// A `tfseek._fsspec.Filesystem`.
     filesystem: Option<Py<PyAny>>,
     protocol: Option<String>,
@@ -31,6 +34,16 @@ impl StorageOptions {
             arguments.del_item(OPTIONS)?;
             let given = given.iter().flatten().map(|(name, value)| Ok((name.extract()?, value.extract()?)));
             found.options = given.collect::<PyResult<_>>()?;
+        }
+        // Pickles of earlier versions have no cache.
+        if let Some(dir) = arguments.get_item("cache_dir")? {
+            found.cache_dir = dir.extract()?;
+        }
+        if let Some(bytes) = arguments.get_item("cache_bytes")? {
+            found.cache_bytes = bytes.extract().map_err(|_| {
+                let message = format!("cache_bytes: expected a number of bytes, found {bytes}");
+                BindingError::Python(PyValueError::new_err(message))
+            })?;
         }
         if let Some(given) = arguments.get_item(FILESYSTEM)?.filter(|given| !given.is_none()) {
             found = StorageOptions { options: found.options, ..StorageOptions::through(&given)? };
@@ -66,28 +79,35 @@ impl StorageOptions {
             return Ok(Some(Arc::new(FilesystemStore::new(filesystem, parts))));
         }
         if has_url(paths) {
-            return Ok(remote(self.options));
+            return remote(self);
         }
-        if self.options.is_empty() {
-            return Ok(None);
-        }
+        let name = match &self {
+            StorageOptions { options, .. } if !options.is_empty() => "storage_options",
+            StorageOptions { cache_dir: Some(_), .. } => "cache_dir",
+            StorageOptions { cache_bytes: Some(_), .. } => "cache_bytes",
+            _ => return Ok(None),
+        };
         let message =
-            "storage_options: expected a URL such as s3://bucket/key among the paths, found local paths";
+            format!("{name}: expected a URL such as s3://bucket/key among the paths, found local paths");
         Err(BindingError::Python(PyValueError::new_err(message)))
     }
 }
 
 #[cfg(feature = "remote")]
-#[expect(clippy::unnecessary_wraps, reason = "without the feature there is no store")]
-fn remote(storage_options: Vec<(String, String)>) -> Option<Arc<dyn Store>> {
+fn remote(storage: StorageOptions) -> Result<Option<Arc<dyn Store>>> {
     let mut options = tfseek_remote::RemoteOptions::default();
-    options.storage_options = storage_options;
-    Some(Arc::new(tfseek_remote::RemoteStore::new(options)))
+    options.storage_options = storage.options;
+    (options.cache_dir, options.cache_bytes) = (storage.cache_dir, storage.cache_bytes);
+    let store = tfseek_remote::RemoteStore::new(options);
+    // A folder without a limit is refused now, and not at the first request.
+    store.check()?;
+    Ok(Some(Arc::new(store)))
 }
 
 #[cfg(not(feature = "remote"))]
-fn remote(_: Vec<(String, String)>) -> Option<Arc<dyn Store>> {
-    None
+#[expect(clippy::unnecessary_wraps, reason = "with the feature there are errors")]
+fn remote(_: StorageOptions) -> Result<Option<Arc<dyn Store>>> {
+    Ok(None)
 }
 
 /// Returns the URL of an object. `None` for a path.

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         max_record: Optional[int]
         threads: Optional[int]
         storage_options: Optional[Mapping[str, str]]
+        cache_dir: Optional[Union[str, "os.PathLike[str]"]]
+        cache_bytes: Optional[int]
         filesystem: Optional[FsspecFilesystem]
         progress: Progress
 
@@ -63,6 +65,8 @@ def open(
     max_record: Optional[int] = None,
     threads: Optional[int] = None,
     storage_options: Optional[Mapping[str, str]] = None,
+    cache_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
+    cache_bytes: Optional[int] = None,
     filesystem: Optional[FsspecFilesystem] = None,
     progress: Progress = None,
 ) -> Dataset[Any]:
@@ -99,6 +103,8 @@ def open(
     storage_options: options of the stores of URLs, a dict of strings such as ``{"aws_region": "eu-west-1"}``. They precede variables of the
         environment. They are in no message, and not in pickles: a process that opens a pickled dataset needs its own login, from variables. A forked
         process has them.
+    cache_dir, cache_bytes: a folder on disk for bytes of URLs, and its largest number of bytes. All processes of the machine share it, and the next epoch
+        makes no request for what is in it. By default the variables ``TFSEEK_CACHE_DIR`` and ``TFSEEK_CACHE_BYTES``, or no cache.
     filesystem: a filesystem of fsspec that the shards are read through, for places without a store of their own; it is slower. ``paths`` are then URLs or
         paths of it. They may also be the result of ``fsspec.open_files``, without this argument. Pickles have the protocol of the filesystem and not its
         options: a process that opens one calls ``fsspec.filesystem(protocol)``, with its own login. A forked process makes the filesystem again.
@@ -112,8 +118,8 @@ def open(
     first damage in a shard that is scanned.
     """
     through = _fsspec.given(paths, filesystem)
-    if through is not None and storage_options is not None:
-        raise ValueError("storage_options: expected those of the filesystem, given to fsspec, found others beside it")
+    if through is not None:
+        check_beside_filesystem(storage_options, cache_dir, cache_bytes)
     opened = _tfseek.open(
         {
             "paths": path_list(paths) if through is None else through[0],
@@ -130,6 +136,7 @@ def open(
             "max_record": max_record,
             "threads": threads,
             "storage_options": options_of_storage(storage_options),
+            **cache_of(cache_dir, cache_bytes),
             "filesystem": None if through is None else through[1],
         },
         progress,
@@ -175,6 +182,19 @@ def options_of_storage(options: Optional[Mapping[str, str]]) -> Optional[dict[st
         if not isinstance(value, str):
             raise TypeError(f"storage_options: expected a str for {name!r}, found {type(value).__name__}")
     return dict(options)
+
+
+def cache_of(cache_dir: Optional[Union[str, "os.PathLike[str]"]], cache_bytes: Optional[int]) -> dict[str, Any]:
+    """Returns the arguments of the cache on disk."""
+    return {"cache_dir": None if cache_dir is None else os.fspath(cache_dir), "cache_bytes": cache_bytes}
+
+
+def check_beside_filesystem(storage_options: Any, cache_dir: Any, cache_bytes: Any) -> None:
+    """Refuses options of the own stores beside a filesystem of fsspec."""
+    if storage_options is not None:
+        raise ValueError("storage_options: expected those of the filesystem, given to fsspec, found others beside it")
+    if cache_dir is not None or cache_bytes is not None:
+        raise ValueError("cache_dir: expected a URL of a store of tfseek, found a filesystem, which has caches of its own")
 
 
 def rest_folder(rest: Optional[Union[str, "os.PathLike[str]"]], damage: str) -> Optional[str]:

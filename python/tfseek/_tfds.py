@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ._errors import SpecError
 from ._features import schema_of
 from ._fsspec import Filesystem, FsspecFilesystem
-from ._open import options_of_storage, rest_folder
+from ._open import cache_of, check_beside_filesystem, options_of_storage, rest_folder
 from ._progress import Progress
 from ._scan import Scan, Spec, listed_names
 from ._show import record_html
@@ -261,6 +261,8 @@ def open(
     max_record: Optional[int] = None,
     threads: Optional[int] = None,
     storage_options: Optional[Mapping[str, str]] = None,
+    cache_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
+    cache_bytes: Optional[int] = None,
     filesystem: Optional[FsspecFilesystem] = None,
 ) -> Builder:
     """Opens a data set that TensorFlow Datasets prepared. TensorFlow is not needed.
@@ -276,7 +278,7 @@ def open(
     decode: false: pictures and videos are the bytes of their files. A dict such as ``{"image": False}`` says so for single features.
     optional: value of an optional feature that a record does not have: ``"default"``, the value that TFDS uses, or ``"none"``: ``None``, and a
         :class:`tfseek.Column` in batches.
-    index, index_dir, verify, io, tail, damage, rest, max_record, threads, storage_options, filesystem: as for :func:`tfseek.open`, whose rule about files in maps
+    index, index_dir, verify, io, tail, damage, rest, max_record, threads, storage_options, cache_dir, cache_bytes, filesystem: as for :func:`tfseek.open`, whose rule about files in maps
         holds for the shards, too.
 
     Raises :class:`tfseek.Error` for a folder without a data set or with several, :class:`tfseek.DataError` for files with another content than
@@ -284,8 +286,8 @@ def open(
     """
     if optional not in ("default", "none"):
         raise ValueError(f"optional: expected 'default' or 'none', found {optional!r}")
-    if filesystem is not None and storage_options is not None:
-        raise ValueError("storage_options: expected those of the filesystem, given to fsspec, found others beside it")
+    if filesystem is not None:
+        check_beside_filesystem(storage_options, cache_dir, cache_bytes)
     through = None if filesystem is None else Filesystem(filesystem)
     arguments: dict[str, Any] = {
         "index": index,
@@ -301,6 +303,7 @@ def open(
         "max_record": max_record,
         "threads": threads,
         "storage_options": options_of_storage(storage_options),
+        **cache_of(cache_dir, cache_bytes),
         "filesystem": through,
     }
     folder = os.path.expanduser(os.fspath(dir)) if through is None else through.url(dir)

@@ -63,7 +63,10 @@ pub fn bare_url(url: &str) -> String {
 /// Returns the folder of a path or URL. Links are not followed.
 pub(crate) fn folder(name: &Path) -> &Path {
     if let Some(url) = url_of(name) {
-        return Path::new(url.rsplit_once('/').map_or(url, |(folder, _)| folder));
+        let folder = url.rsplit_once('/').map_or(url, |(folder, _)| folder);
+        // An object may be in no folder and no bucket: `memory://x` is in `memory://`.
+        let root = url.split_once("://").map_or("", |(scheme, _)| url.get(..scheme.len() + 3).unwrap_or(url));
+        return Path::new(if folder.len() < root.len() { root } else { folder });
     }
     match name.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
@@ -75,6 +78,7 @@ pub(crate) fn folder(name: &Path) -> &Path {
 pub(crate) fn join(folder: &Path, entry: impl AsRef<OsStr>) -> PathBuf {
     let entry = entry.as_ref();
     match url_of(folder) {
+        Some(url) if url.ends_with("://") => format!("{url}{}", entry.to_string_lossy()).into(),
         Some(url) => format!("{}/{}", url.trim_end_matches('/'), entry.to_string_lossy()).into(),
         None => folder.join(entry),
     }
@@ -106,6 +110,8 @@ mod tests {
         assert_eq!(folder(url), Path::new("gs://b/dir"));
         assert_eq!(join(folder(url), "y"), Path::new("gs://b/dir/y"));
         assert_eq!(join(Path::new("gs://b/"), "y"), Path::new("gs://b/y"));
+        assert_eq!(folder(Path::new("memory://x")), Path::new("memory://"));
+        assert_eq!(join(folder(Path::new("memory://x")), "y"), Path::new("memory://y"));
         assert_eq!((folder(Path::new("x")), folder(Path::new("a/x"))), (Path::new("."), Path::new("a")));
         assert_eq!(join(Path::new("a"), "x"), Path::new("a").join("x"));
         for path in ["a/x", "C:/x", "gs:/b/x", "./gs://b"] {

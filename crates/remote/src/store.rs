@@ -106,6 +106,15 @@ impl Drop for Generation {
 }
 
 impl SharedStore {
+    /// Checks the options, and returns the folder of the cache and its limit.
+    fn cache(&self) -> Result<Option<(PathBuf, u64)>, RequestFailure> {
+        let invalid = |text| RequestFailure::new(Cause::Invalid, text);
+        if let Some(name) = self.settings.options().find(|name| !is_option(name)) {
+            return Err(invalid(format!("unknown storage option {name:?}")));
+        }
+        self.settings.cache().map_err(invalid)
+    }
+
     /// Returns the thread and clients of this process. They are made if there are none.
     fn live(&self) -> Result<Arc<Live>, RequestFailure> {
         let process = process::id();
@@ -117,11 +126,8 @@ impl SharedStore {
         if let Some(live) = &*live {
             return Ok(live.clone());
         }
-        if let Some(name) = self.settings.options().find(|name| !is_option(name)) {
-            return Err(RequestFailure::new(Cause::Invalid, format!("unknown storage option {name:?}")));
-        }
+        let cache = self.cache()?;
         let failed = |text: String| RequestFailure::new(Cause::Other, text);
-        let cache = self.settings.cache().map_err(|e| RequestFailure::new(Cause::Invalid, e))?;
         let cache = cache.map(|(folder, limit)| Arc::new(DiskCache::new(folder, limit)));
         let clients = || -> Result<Clients, clients::Told> {
             let (direct, following) =
@@ -308,13 +314,20 @@ impl RemoteStore {
         Address::of(url).is_ok_and(|address| matches!(address.kind, Kind::Web | Kind::Hub))
     }
 
+    /// Checks the options. No request is made.
+    ///
+    /// # Errors
+    /// An unknown option, and a cache with a folder and no limit, or the other way round.
+    pub fn check(&self) -> Result<()> {
+        self.0.cache().map(drop).map_err(|failure| failure.error())
+    }
+
     /// Returns the cache on disk. `None` if there is none. Its folder is looked through.
     ///
     /// # Errors
     /// A folder without a limit, or a limit without a folder.
     pub fn cache(&self) -> Result<Option<CacheContent>> {
-        let cache = self.0.settings.cache();
-        let cache = cache.map_err(|e| RequestFailure::new(Cause::Invalid, e).error())?;
+        let cache = self.0.cache().map_err(|failure| failure.error())?;
         Ok(cache.map(|(folder, limit)| {
             let (pieces, bytes) = disk::content(&folder);
             CacheContent { folder, pieces, bytes, limit }
