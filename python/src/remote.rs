@@ -2,12 +2,14 @@
 
 use crate::error::{BindingError, Result};
 use crate::options::argument;
+use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::io::{Store, bare_url};
+use tfseek_tools::outputs;
 
 /// The argument `storage_options`: names and values. The values may be secret, so they are kept only by the store.
 #[derive(Default)]
@@ -20,10 +22,9 @@ impl StorageOptions {
         if !arguments.contains(NAME)? {
             return Ok(StorageOptions::default());
         }
-        let given: Option<Bound<'_, PyDict>> = argument(arguments, NAME)?;
+        let given = argument(arguments, NAME)?;
         arguments.del_item(NAME)?;
-        let given = given.iter().flatten().map(|(name, value)| Ok((name.extract()?, value.extract()?)));
-        Ok(StorageOptions(given.collect::<PyResult<_>>()?))
+        Ok(given)
     }
 
     /// Returns the names.
@@ -59,6 +60,28 @@ fn remote(storage_options: Vec<(String, String)>) -> Option<Arc<dyn Store>> {
 #[cfg(not(feature = "remote"))]
 fn remote(_: Vec<(String, String)>) -> Option<Arc<dyn Store>> {
     None
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for StorageOptions {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<StorageOptions> {
+        let given: Option<Bound<'py, PyDict>> = given.extract()?;
+        let given = given.iter().flatten().map(|(name, value)| Ok((name.extract()?, value.extract()?)));
+        Ok(StorageOptions(given.collect::<PyResult<_>>()?))
+    }
+}
+
+/// Returns a path as it is shown: a URL without its query and user, which may be secret.
+#[pyfunction]
+pub(crate) fn shown_path(path: PathBuf) -> String {
+    shown(&path)
+}
+
+/// Refuses a URL as the path of an output.
+#[pyfunction]
+pub(crate) fn check_output(py: Python<'_>, path: PathBuf) -> Result<()> {
+    outputs::check_local(&path).map_err(|e| BindingError::error(py, e.to_string()))
 }
 
 /// Returns the URL of an object. `None` for a path.

@@ -55,4 +55,4 @@ pub use store::{Listing, Object, Store};
 pub(crate) use threads::threads;
 pub use url::bare_url;
 pub(crate) use url::{check_local, folder, join, split_query, url_of};
-pub(crate) use watched::WatchedFile;
+pub(crate) use watched::Watched;

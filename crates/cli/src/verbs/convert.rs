@@ -9,6 +9,8 @@ use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 #[cfg(feature = "tables")]
 use crate::split::{self, SplitPath};
+#[cfg(feature = "tables")]
+use crate::store;
 use crate::text::count;
 use crate::{dataset, outputs, progress, records};
 use clap::{Args, ValueEnum};
@@ -226,7 +228,7 @@ fn to_other(
 fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Features>>> {
     let [input] = inputs else { return Ok(None) };
     let folder = SplitPath::parse(input).map_or(input.as_path(), SplitPath::folder);
-    if !folder.join("features.json").is_file() {
+    if store::size(&store::entry(folder, "features.json")).is_none() {
         return Ok(None);
     }
     let reason = "the columns are those of features.json, unless --schema or the files are named";
@@ -237,7 +239,7 @@ fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Fea
 /// Reads the features of a data set, and prints the warnings about them.
 #[cfg(feature = "tables")]
 fn features(folder: &Path, console: &mut Console) -> Result<Arc<Features>, TfdsError> {
-    let (features, warnings) = Features::read(folder, None)?;
+    let (features, warnings) = Features::read(folder, store::store().as_ref())?;
     warnings.iter().for_each(|warning| console.note(format_args!("tfseek: {warning}")));
     Ok(Arc::new(features))
 }
