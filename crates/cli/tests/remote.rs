@@ -262,6 +262,19 @@ fn outputs_are_local() {
         assert!(!served.dir.path("s3:").exists(), "{args:?}: {}", ran.err);
     }
     assert_eq!(served.server.counts().puts, 0);
+    for args in [
+        &["convert", "s3://bucket/x.parquet", "new.tfrecord"][..],
+        &["stats", "--merge", "s3://bucket/x"],
+        &["parse", shard, "--schema", "s3://bucket/x"],
+    ] {
+        let ran = served.run(args);
+        assert_eq!(
+            (ran.code, ran.err.contains("expected a local file, found a URL")),
+            (2, true),
+            "{}",
+            ran.err
+        );
+    }
     for args in [&["salvage", "s3://bucket/data/x", "out"][..], &["tail", "-F", "s3://bucket/data/x"]] {
         let ran = served.run(args);
         assert_eq!((ran.code, ran.err.contains("salvage and `tail -F`")), (2, true), "{args:?}: {}", ran.err);

@@ -11,7 +11,7 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::split::{self, SplitPath};
 #[cfg(feature = "tables")]
 use crate::store;
-use crate::text::count;
+use crate::text::{self, count};
 use crate::{dataset, outputs, progress, records};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -248,6 +248,7 @@ fn features(folder: &Path, console: &mut Console) -> Result<Arc<Features>, TfdsE
 #[cfg(feature = "tables")]
 fn to_data_set(args: &ConvertArgs, folder: &Path, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
+    inputs.iter().try_for_each(|path| text::check_local(path))?;
     let unfit = [
         ("--format", args.format != JsonFormChoice::Auto),
         ("--features", !args.features.is_empty()),
@@ -311,6 +312,7 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
         ("--text", !args.text.is_empty()),
     ];
     refuse(&of_tfrecords, "expected TFRecords as an input")?;
+    inputs.iter().try_for_each(|path| text::check_local(path))?;
     let has_json = !args.bare && (has_stdin || inputs.iter().any(|path| is_json(path)));
     if args.schema.is_some() && !has_json {
         return Err(Failure::usage("--schema: expected JSON lines or TFRecords as an input"));
