@@ -52,6 +52,9 @@ pub(crate) fn load_columns(
     Ok(dataset.columns(&features, &ColumnOptions::default())?)
 }
 
+/// Shards, and the store of those that are URLs.
+pub(crate) type Resolved = (Vec<PathBuf>, Option<Arc<dyn Store>>);
+
 /// Returns the shards that paths match, with the store of those that are URLs, and raises warnings about folders with other TFRecord files. For
 /// functions whose results have no warnings.
 pub(crate) fn resolve(
@@ -59,10 +62,10 @@ pub(crate) fn resolve(
     paths: Vec<OsString>,
     allow_missing: bool,
     storage: StorageOptions,
-) -> Result<(Vec<PathBuf>, Option<Arc<dyn Store>>)> {
-    let (paths, store, warnings) = resolve_with_warnings(py, paths, allow_missing, storage)?;
+) -> Result<Resolved> {
+    let (resolved, warnings) = resolve_with_warnings(py, paths, allow_missing, storage)?;
     warning::raise(py, &warnings)?;
-    Ok((paths, store))
+    Ok(resolved)
 }
 
 /// Returns the shards that paths match, with the store of those that are URLs, and warnings about folders with other TFRecord files.
@@ -71,7 +74,7 @@ pub(crate) fn resolve_with_warnings(
     paths: Vec<OsString>,
     allow_missing: bool,
     storage: StorageOptions,
-) -> Result<(Vec<PathBuf>, Option<Arc<dyn Store>>, Vec<Warning>)> {
+) -> Result<(Resolved, Vec<Warning>)> {
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
     let store = storage.store(&paths)?;
     let of_paths = store.clone();
@@ -79,7 +82,7 @@ pub(crate) fn resolve_with_warnings(
         call.may_request(of_paths.is_some());
         Ok(paths::resolve_in_store(of_paths, paths, allow_missing)?)
     })?;
-    Ok((paths, store, warnings))
+    Ok(((paths, store), warnings))
 }
 
 /// Returns the size of the shards that paths match, in bytes. `None` for a pack, or if it is unknown.

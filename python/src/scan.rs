@@ -105,7 +105,8 @@ impl ScanCore {
         let converter = spec.converter(options).map_err(|e| failure(py, e))?;
         let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
         let storage = StorageOptions::take(arguments)?;
-        let (mut record_bytes, mut requests) = (None, false);
+        let mut record_bytes = None;
+        let requests;
         let mut scan = match parts {
             Some(parts) => {
                 let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();

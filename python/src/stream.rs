@@ -131,7 +131,7 @@ impl StreamCore {
             let source = Source::new(paths, Some(parts), StreamOptions { store, ..options }, kind);
             return Ok(StreamCore { source: Arc::new(source) });
         }
-        let (paths, store, found) = reading::resolve_with_warnings(py, paths, false, storage)?;
+        let ((paths, store), found) = reading::resolve_with_warnings(py, paths, false, storage)?;
         // The caller of this constructor raises them.
         let warnings = StreamWarnings { raised: found.len(), found };
         let paths = paths.into_iter().map(Arc::from).collect();
