@@ -6,7 +6,7 @@ use crate::io::inflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{
     Ahead, CompressedFormat, Compression, Inflate, OpenedShard, ReadBuffer, ReadRange, SalvageReader,
-    Sequential, Source, Storage, Store, WatchedFile,
+    Sequential, Source, Storage, Store, Watched,
 };
 use crate::part::Part;
 use crate::policy::{Damage, Tail, Verify};
@@ -116,7 +116,27 @@ impl StreamOptions {
     ) -> Result<Stream> {
         let name = name.into();
         let is_regular = is_regular(&file, &name)?;
-        self.read_opened(WatchedFile::new(file, progress), is_regular, &name)
+        self.read_opened(Watched::new(file, progress), is_regular, &name)
+    }
+
+    /// Opens a file, or an object of the store, like [`open`](StreamOptions::open). `progress` is called as by
+    /// [`read_file`](StreamOptions::read_file).
+    ///
+    /// # Errors
+    /// Those of [`open`](StreamOptions::open) and of [`read_file`](StreamOptions::read_file).
+    pub fn open_with(
+        &self,
+        path: impl AsRef<Path>,
+        progress: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Result<Stream> {
+        let path = path.as_ref();
+        if let Some(source) = self.storage().open_object(path)? {
+            let name = PathBuf::from(source.name());
+            let object = Sequential::new(source, 0..u64::MAX, Ahead::OF_FIRST);
+            return self.read_opened(Watched::new(object, progress), true, &name);
+        }
+        let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
+        self.read_file(file, path, progress)
     }
 
     /// Returns the files and the objects of the store. They are listed anew in each call: an object may have been replaced since an earlier one.

@@ -21,7 +21,7 @@ pub(crate) fn fetch<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
     let url: PathBuf = argument(arguments, "url")?;
-    let store = StorageOptions::take(arguments)?.store(py, std::slice::from_ref(&url))?;
+    let store = StorageOptions::take(arguments)?.store(std::slice::from_ref(&url))?;
     let (Some(store), Some(url)) = (store, url.to_str()) else {
         let message = "url: expected a URL such as s3://bucket/train-*, found a local path";
         return Err(BindingError::Python(PyValueError::new_err(message)));

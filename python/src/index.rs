@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::options::Choice;
 use crate::reading::{self, bytes_of};
+use crate::remote::StorageOptions;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -23,13 +24,18 @@ pub(crate) fn build_index(
     pack: Option<String>,
     damage: Choice<Damage>,
     rest: Option<PathBuf>,
+    storage: StorageOptions,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<u64> {
     let progress = Progress::new(py, progress, "indexing", Unit::Bytes)?;
     let shown = progress.is_some();
-    let paths = reading::resolve(py, paths, allow_missing)?;
+    let (paths, store) = reading::resolve(py, paths, allow_missing, storage)?;
     wait::run(py, progress, move |call| {
+        call.may_request(store.is_some());
         let mut options = IndexOptions::new().threads(threads).progress(call.callback());
+        if let Some(store) = store {
+            options = options.store(store);
+        }
         if rebuild {
             options = options.mode(IndexMode::Rebuild);
         }

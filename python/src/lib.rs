@@ -125,6 +125,8 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(unpack::unpack, m)?)?;
     m.add_function(wrap_pyfunction!(stats::stats, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
+    m.add_function(wrap_pyfunction!(remote::shown_path, m)?)?;
+    m.add_function(wrap_pyfunction!(remote::check_output, m)?)?;
     m.add_class::<view::ViewCore>()?;
     m.add_class::<calls::CallQueue>()?;
     m.add_function(wrap_pyfunction!(view::view, m)?)?;

@@ -34,7 +34,7 @@ pub(crate) fn open(
     let storage = StorageOptions::take(&arguments)?;
     let options = options_of(&arguments)?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-    let (names, store) = (storage.names(), storage.store(py, &paths)?);
+    let (names, store) = (storage.names(), storage.store(&paths)?);
     let is_remote = store.is_some();
     let options = match store {
         Some(store) => options.store(store),

@@ -1,6 +1,8 @@
 //! `tfseek.Part`, and the division of a dataset into parts.
 
 use crate::error::Result;
+use crate::remote::StorageOptions;
+use crate::wait;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -35,10 +37,19 @@ impl PyPart {
 
     /// Returns a whole shard as one part, without an index. The number of its records is unknown. ``first`` is the number of its first
     /// record in the dataset.
+    ///
+    /// ``storage_options`` are as of :func:`tfseek.open`. They are not in the part.
     #[staticmethod]
-    #[pyo3(signature = (path, first=0))]
-    fn of_shard(py: Python<'_>, path: PathBuf, first: u64) -> Result<PyPart> {
-        Ok(PyPart(py.detach(|| Part::of_shard(path, first, None))?))
+    #[pyo3(signature = (path, first=0, *, storage_options=None))]
+    fn of_shard(
+        py: Python<'_>,
+        path: PathBuf,
+        first: u64,
+        storage_options: Option<StorageOptions>,
+    ) -> Result<PyPart> {
+        let store = storage_options.unwrap_or_default().store(std::slice::from_ref(&path))?;
+        let requests = store.is_some();
+        Ok(PyPart(wait::detached(py, requests, move || Part::of_shard(path, first, store))?))
     }
 
     /// Returns the part as JSON, one line.
@@ -46,7 +57,7 @@ impl PyPart {
         self.0.to_json()
     }
 
-    /// Absolute path of the shard.
+    /// Absolute path of the shard, or its URL without secrets.
     #[getter]
     fn shard(&self) -> &str {
         &self.0.shard

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::options::argument;
+use crate::remote::StorageOptions;
 use crate::shared::SharedDataset;
 use crate::wait::{self, CallState, Progress, Unit};
 use crate::warning;
@@ -10,7 +11,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::column::{ColumnOptions, DatasetColumn};
-use tfseek::paths;
+use tfseek::io::Store;
+use tfseek::{Warning, paths};
 
 /// Opens a dataset again with the same arguments. `Dataset.refresh` calls it and has the documentation.
 pub(crate) fn refresh(
@@ -50,13 +52,37 @@ pub(crate) fn load_columns(
     Ok(dataset.columns(&features, &ColumnOptions::default())?)
 }
 
-/// Returns the shards that paths match, and raises warnings about folders with other TFRecord files. For functions whose results have no
-/// warnings.
-pub(crate) fn resolve(py: Python<'_>, paths: Vec<OsString>, allow_missing: bool) -> Result<Vec<PathBuf>> {
-    let (paths, warnings) =
-        wait::run(py, None, move |_| Ok(paths::resolve_with_warnings(paths, allow_missing)?))?;
+/// Shards, and the store of those that are URLs.
+pub(crate) type Resolved = (Vec<PathBuf>, Option<Arc<dyn Store>>);
+
+/// Returns the shards that paths match, with the store of those that are URLs, and raises warnings about folders with other TFRecord files. For
+/// functions whose results have no warnings.
+pub(crate) fn resolve(
+    py: Python<'_>,
+    paths: Vec<OsString>,
+    allow_missing: bool,
+    storage: StorageOptions,
+) -> Result<Resolved> {
+    let (resolved, warnings) = resolve_with_warnings(py, paths, allow_missing, storage)?;
     warning::raise(py, &warnings)?;
-    Ok(paths)
+    Ok(resolved)
+}
+
+/// Returns the shards that paths match, with the store of those that are URLs, and warnings about folders with other TFRecord files.
+pub(crate) fn resolve_with_warnings(
+    py: Python<'_>,
+    paths: Vec<OsString>,
+    allow_missing: bool,
+    storage: StorageOptions,
+) -> Result<(Resolved, Vec<Warning>)> {
+    let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
+    let store = storage.store(&paths)?;
+    let of_paths = store.clone();
+    let (paths, warnings) = wait::run(py, None, move |call| {
+        call.may_request(of_paths.is_some());
+        Ok(paths::resolve_in_store(of_paths, paths, allow_missing)?)
+    })?;
+    Ok(((paths, store), warnings))
 }
 
 /// Returns the size of the shards that paths match, in bytes. `None` for a pack, or if it is unknown.

@@ -4,12 +4,14 @@ use crate::error::{BindingError, Result};
 use crate::fsspec::FilesystemStore;
 use crate::hooks;
 use crate::options::argument;
+use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::io::{Store, bare_url};
+use tfseek_tools::outputs;
 
 /// The arguments `storage_options`, names and values, and `filesystem`. The values may be secret, so they are kept only by the store.
 #[derive(Default)]
@@ -30,10 +32,8 @@ impl StorageOptions {
         const FILESYSTEM: &str = "filesystem";
         let mut found = StorageOptions::default();
         if arguments.contains(OPTIONS)? {
-            let given: Option<Bound<'_, PyDict>> = argument(arguments, OPTIONS)?;
+            found = argument(arguments, OPTIONS)?;
             arguments.del_item(OPTIONS)?;
-            let given = given.iter().flatten().map(|(name, value)| Ok((name.extract()?, value.extract()?)));
-            found.options = given.collect::<PyResult<_>>()?;
         }
         // Pickles of earlier versions have no cache.
         if let Some(dir) = arguments.get_item("cache_dir")? {
@@ -73,9 +73,9 @@ impl StorageOptions {
     ///
     /// # Errors
     /// Options without a URL.
-    pub(crate) fn store(self, py: Python<'_>, paths: &[PathBuf]) -> Result<Option<Arc<dyn Store>>> {
+    pub(crate) fn store(self, paths: &[PathBuf]) -> Result<Option<Arc<dyn Store>>> {
         if let Some(filesystem) = self.filesystem {
-            let parts = filesystem.bind(py).getattr("parts")?.extract()?;
+            let parts = Python::attach(|py| filesystem.bind(py).getattr("parts")?.extract())?;
             return Ok(Some(Arc::new(FilesystemStore::new(filesystem, parts))));
         }
         if has_url(paths) {
@@ -108,6 +108,28 @@ fn remote(storage: StorageOptions) -> Result<Option<Arc<dyn Store>>> {
 #[expect(clippy::unnecessary_wraps, reason = "with the feature there are errors")]
 fn remote(_: StorageOptions) -> Result<Option<Arc<dyn Store>>> {
     Ok(None)
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for StorageOptions {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<StorageOptions> {
+        let given: Option<Bound<'py, PyDict>> = given.extract()?;
+        let given = given.iter().flatten().map(|(name, value)| Ok((name.extract()?, value.extract()?)));
+        Ok(StorageOptions { options: given.collect::<PyResult<_>>()?, ..StorageOptions::default() })
+    }
+}
+
+/// Returns a path as it is shown: a URL without its query and user, which may be secret.
+#[pyfunction]
+pub(crate) fn shown_path(path: PathBuf) -> String {
+    shown(&path)
+}
+
+/// Refuses a URL as the path of an output.
+#[pyfunction]
+pub(crate) fn check_output(py: Python<'_>, path: PathBuf) -> Result<()> {
+    outputs::check_local(&path).map_err(|e| BindingError::error(py, e.to_string()))
 }
 
 /// Returns the URL of an object. `None` for a path.

@@ -9,6 +9,7 @@ use crate::foreign;
 use crate::ids::{self, Ids};
 use crate::options::{Choice, argument};
 use crate::part::PyPart;
+use crate::remote::StorageOptions;
 use crate::schema::PySchema;
 use crate::tfds_scan::NestedSpec;
 use crate::wait;
@@ -17,6 +18,7 @@ use arrow_array::ffi::FFI_ArrowSchema;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
+use std::path::PathBuf;
 use tfseek::{Filter, Part, Verify};
 use tfseek_arrow::{ByteStrings, Converter, Options, Scan, Tensors, c_stream, spec_of};
 
@@ -73,12 +75,14 @@ pub(crate) struct ScanCore {
     scan: Scan,
     /// Mean bytes of a record, if the sizes of the shards are known.
     record_bytes: Option<u64>,
+    /// True if records may have to be requested from a store.
+    requests: bool,
 }
 
 impl ScanCore {
     /// Returns a scan with the same records or fewer columns.
     fn with(&self, scan: Scan) -> ScanCore {
-        ScanCore { scan, record_bytes: self.record_bytes }
+        ScanCore { scan, record_bytes: self.record_bytes, requests: self.requests }
     }
 }
 
@@ -100,11 +104,21 @@ impl ScanCore {
         }
         let converter = spec.converter(options).map_err(|e| failure(py, e))?;
         let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
+        let storage = StorageOptions::take(arguments)?;
         let mut record_bytes = None;
+        let requests;
         let mut scan = match parts {
             Some(parts) => {
                 let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
-                Scan::of_parts_with_converter(parts, &converter)
+                let shards: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();
+                // An empty share needs no login.
+                let store = if shards.is_empty() { None } else { storage.store(&shards)? };
+                requests = store.is_some();
+                let scan = Scan::of_parts_with_converter(parts, &converter);
+                match store {
+                    Some(store) => scan.store(store),
+                    None => scan,
+                }
             }
             None => {
                 let dataset: Py<PyDataset> = argument(arguments, "dataset")?;
@@ -116,6 +130,7 @@ impl ScanCore {
                     None => dataset.view_ids().map(|ids| ids.iter().collect()),
                 };
                 let whole = &dataset.shared.dataset;
+                requests = dataset.shared.is_remote;
                 record_bytes = whole.known_bytes().and_then(|bytes| bytes.checked_div(whole.len()));
                 let scan = Scan::with_converter(whole, &converter).loaded_columns(&dataset.shared.columns);
                 match records {
@@ -137,7 +152,7 @@ impl ScanCore {
         if let Some(Choice(verify)) = argument::<Option<Choice<Verify>>>(arguments, "verify")? {
             scan = scan.verify(verify);
         }
-        Ok(ScanCore { scan, record_bytes })
+        Ok(ScanCore { scan, record_bytes, requests })
     }
 
     /// Number of records, before a condition is evaluated.
@@ -171,8 +186,12 @@ impl ScanCore {
 
     /// Returns the scan of column files in place of records, if each column has one.
     fn over_columns(&self, py: Python<'_>) -> Result<Option<ScanCore>> {
-        let scan = self.scan.clone();
-        let found = wait::run(py, None, move |_| Ok(scan.over_columns()))?.map_err(|e| failure(py, e))?;
+        let (scan, requests) = (self.scan.clone(), self.requests);
+        let found = wait::run(py, None, move |call| {
+            call.may_request(requests);
+            Ok(scan.over_columns())
+        })?
+        .map_err(|e| failure(py, e))?;
         Ok(found.map(|scan| self.with(scan)))
     }
 
@@ -199,8 +218,12 @@ impl ScanCore {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let scan = self.scan.clone();
-        let reader = wait::run(py, None, move |_| Ok(scan.reader()))?.map_err(|e| failure(py, e))?;
+        let (scan, requests) = (self.scan.clone(), self.requests);
+        let reader = wait::run(py, None, move |call| {
+            call.may_request(requests);
+            Ok(scan.reader())
+        })?
+        .map_err(|e| failure(py, e))?;
         warning::raise(py, reader.warnings())?;
         Ok(PyCapsule::new_with_value(py, c_stream(reader), c"arrow_array_stream")?)
     }

@@ -4,11 +4,12 @@ use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed};
 use crate::reading::{self, bytes_of};
+use crate::remote::StorageOptions;
+use crate::shared::is_remote;
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
 use pyo3::prelude::*;
 use std::ffi::OsString;
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tfseek::index::IndexOptions;
@@ -38,6 +39,7 @@ pub(crate) fn stats(
     damage: Choice<Damage>,
     memory: Option<u64>,
     threads: Option<usize>,
+    storage: StorageOptions,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<(String, String, String)> {
     let mut options = StatsOptions {
@@ -59,26 +61,30 @@ pub(crate) fn stats(
             let len = ds.ids.len();
             let progress = Progress::new(py, progress, "reading", Unit::Records)?;
             wait::run(py, progress, move |call| {
+                call.may_request(is_remote(&dataset));
                 call.expect(Some(sample.map_or(len, |(n, _)| n.min(len))));
                 Ok(of_dataset(&options, (&dataset, ids.as_deref()), sample, &call.callback()))
             })
         }
         StatsInput::Paths(paths) => {
             let progress = Progress::new(py, progress, "reading", Unit::Bytes)?;
-            let paths = reading::resolve(py, paths, false)?;
+            let (paths, store) = reading::resolve(py, paths, false, storage)?;
             wait::run(py, progress, move |call| {
+                call.may_request(store.is_some());
                 call.expect(bytes_of(&paths));
                 let report = call.callback();
                 if sample.is_some() {
                     let index = IndexOptions::new().damage(damage.0);
-                    let dataset = DatasetOptions::new().index(index).open(&paths)?;
+                    let opened = DatasetOptions::new().index(index);
+                    let opened = match store {
+                        Some(store) => opened.store(store),
+                        None => opened,
+                    };
+                    let dataset = opened.open(&paths)?;
                     return Ok(of_dataset(&options, (&dataset, None), sample, &|_| report(0)));
                 }
-                let streams = StreamOptions { damage: damage.0, ..StreamOptions::default() };
-                let open = |path: &PathBuf| {
-                    let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-                    streams.read_file(file, path, report.clone())
-                };
+                let streams = StreamOptions { damage: damage.0, store, ..StreamOptions::default() };
+                let open = |path: &PathBuf| streams.open_with(path, report.clone());
                 Ok(options.run(&paths, &open))
             })
         }

@@ -8,6 +8,8 @@ use crate::headroom;
 use crate::options::{Choice, KindOption, Seed, argument};
 use crate::part::PyPart;
 use crate::payload::{self, RecordRef};
+use crate::reading;
+use crate::remote::StorageOptions;
 use crate::rows::PyPayload;
 use crate::schema::PySchema;
 use crate::shared;
@@ -32,6 +34,8 @@ use tfseek_tools::sample::Reservoir;
 
 /// Maximum number of records that are read together.
 const WINDOW: usize = 64;
+/// The same for a store, after the first windows.
+const REMOTE_WINDOW: usize = 1024;
 /// Number of payload bytes after which no further record is added to a window.
 const WINDOW_BYTES: usize = 1 << 20;
 
@@ -43,6 +47,8 @@ struct Source {
     options: StreamOptions,
     /// Kind of the records. The first iteration guesses it if it is not given.
     kind: OnceLock<MessageKind>,
+    /// True if records may have to be requested from a store.
+    is_remote: bool,
     warnings: Mutex<StreamWarnings>,
 }
 
@@ -55,6 +61,16 @@ struct StreamWarnings {
 }
 
 impl Source {
+    fn new(
+        paths: Vec<Arc<Path>>,
+        parts: Option<Vec<Part>>,
+        options: StreamOptions,
+        kind: OnceLock<MessageKind>,
+    ) -> Source {
+        let is_remote = options.store.is_some();
+        Source { paths, parts, options, kind, is_remote, warnings: Mutex::default() }
+    }
+
     fn warnings(&self) -> MutexGuard<'_, StreamWarnings> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,22 +119,25 @@ impl StreamCore {
         let max_record: Option<u64> = argument(arguments, "max_record")?;
         let default = StreamOptions::default();
         let max_record = max_record.unwrap_or(default.max_record);
+        let storage = StorageOptions::take(arguments)?;
         let options = StreamOptions { compression, verify, tail, damage, max_record, ..default };
         let kind = kind.given().map_or_else(OnceLock::new, OnceLock::from);
         if let Some(parts) = parts {
             let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
-            let paths = parts.iter().map(|part| Arc::from(Path::new(&*part.shard))).collect();
-            let source = Source { paths, parts: Some(parts), options, kind, warnings: Mutex::default() };
+            let paths: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();
+            // An empty share needs no login.
+            let store = if paths.is_empty() { None } else { storage.store(&paths)? };
+            let paths = paths.into_iter().map(Arc::from).collect();
+            let source = Source::new(paths, Some(parts), StreamOptions { store, ..options }, kind);
             return Ok(StreamCore { source: Arc::new(source) });
         }
-        let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-        let (paths, found) =
-            wait::run(py, None, move |_| Ok(tfseek::paths::resolve_with_warnings(paths, false)?))?;
+        let ((paths, store), found) = reading::resolve_with_warnings(py, paths, false, storage)?;
         // The caller of this constructor raises them.
         let warnings = StreamWarnings { raised: found.len(), found };
-        let warnings = Mutex::new(warnings);
         let paths = paths.into_iter().map(Arc::from).collect();
-        Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, kind, warnings }) })
+        let source = Source::new(paths, None, StreamOptions { store, ..options }, kind);
+        *source.warnings() = warnings;
+        Ok(StreamCore { source: Arc::new(source) })
     }
 
     fn __iter__(&self) -> StreamIterator {
@@ -149,28 +168,30 @@ impl StreamCore {
     fn sample<'py>(&self, py: Python<'py>, n: i64, seed: Seed) -> Result<Bound<'py, PyList>> {
         let n = usize::try_from(n)
             .map_err(|_| PyValueError::new_err(format!("n: expected at least 0, found {n}")))?;
-        let mut reader = RecordReader::new(&self.source);
-        let (mut guess, mut reservoir) = (KindGuess::default(), Reservoir::<Option<Taken>>::new(n, seed.0));
+        let mut drawing = Drawing {
+            reader: RecordReader::new(&self.source),
+            guess: KindGuess::default(),
+            reservoir: Reservoir::new(n, seed.0),
+        };
         let mut more = n > 0;
-        while more {
-            py.check_signals()?;
-            more = py.detach(|| {
-                reader.slice(|path, record| {
-                    if !guess.is_complete() {
-                        guess.add(record.payload());
-                    }
-                    let kept = reservoir.offer(|slot| {
-                        *slot = Some(taken(path, &record)?);
-                        Ok(())
-                    });
-                    kept.unwrap_or(Ok(())).map(|()| true)
-                })
+        if self.source.is_remote {
+            drawing = wait::run(py, None, move |call| {
+                call.may_request(true);
+                let report = call.callback();
+                while more && report(0).is_continue() {
+                    more = drawing.slice()?;
+                }
+                Ok(drawing)
             })?;
         }
+        while more && !self.source.is_remote {
+            py.check_signals()?;
+            more = py.detach(|| drawing.slice())?;
+        }
         self.source.raise_warnings(py)?;
-        let (kind, mut slice) = (*self.source.kind.get_or_init(|| guess.kind()), TimeSlice::new());
+        let (kind, mut slice) = (*self.source.kind.get_or_init(|| drawing.guess.kind()), TimeSlice::new());
         let mut items = Vec::new();
-        for (payload, record) in reservoir.into_items().flatten() {
+        for (payload, record) in drawing.reservoir.into_items().flatten() {
             slice.pause(py, TimeSlice::VALUE + payload.len() as u64)?;
             items.push(shared::item(py, kind, payload, || record)?);
         }
@@ -185,6 +206,30 @@ impl StreamCore {
     #[getter]
     fn paths(&self) -> Vec<OsString> {
         self.source.paths.iter().map(|path| path.as_os_str().to_owned()).collect()
+    }
+}
+
+/// A sample that is being drawn.
+struct Drawing {
+    reader: RecordReader,
+    guess: KindGuess,
+    reservoir: Reservoir<Option<Taken>>,
+}
+
+impl Drawing {
+    /// Offers the records of a time slice. Returns false at the end of the last file.
+    fn slice(&mut self) -> Result<bool> {
+        let Drawing { reader, guess, reservoir } = self;
+        reader.slice(|path, record| {
+            if !guess.is_complete() {
+                guess.add(record.payload());
+            }
+            let kept = reservoir.offer(|slot| {
+                *slot = Some(taken(path, &record)?);
+                Ok(())
+            });
+            kept.unwrap_or(Ok(())).map(|()| true)
+        })
     }
 }
 
@@ -322,20 +367,28 @@ impl StreamBatches {
 /// The records of a stream, which are read in windows.
 struct Window {
     source: Arc<Source>,
-    reader: RecordReader,
-    guess: KindGuess,
+    /// `None` after a call that a signal ended while it waited for a request.
+    filling: Option<Filling>,
     ready: VecDeque<Taken>,
     /// Error that follows the records in `ready`.
     failed: Option<Error>,
     ended: bool,
 }
 
+/// The reader of a window's records, and the guess of their kind.
+struct Filling {
+    reader: RecordReader,
+    guess: KindGuess,
+    /// Maximum number of records that are read together.
+    window: usize,
+}
+
 impl Window {
     fn new(source: &Arc<Source>) -> Window {
+        let reader = RecordReader::new(source);
         Window {
-            reader: RecordReader::new(source),
             source: Arc::clone(source),
-            guess: KindGuess::default(),
+            filling: Some(Filling { reader, guess: KindGuess::default(), window: WINDOW }),
             ready: VecDeque::new(),
             failed: None,
             ended: false,
@@ -344,7 +397,8 @@ impl Window {
 
     /// Returns the kind of the records. It is known when a record was returned.
     fn kind(&self) -> MessageKind {
-        *self.source.kind.get_or_init(|| self.guess.kind())
+        let guessed = || self.filling.as_ref().map_or(MessageKind::Other, |filling| filling.guess.kind());
+        *self.source.kind.get_or_init(guessed)
     }
 
     /// Returns the next record. Checks for signals between slices.
@@ -359,24 +413,35 @@ impl Window {
                 return self.failed.take().map_or(Ok(None), |e| Err(e.into()));
             }
             py.check_signals()?;
-            py.detach(|| self.fill())?;
+            self.fill(py)?;
             self.source.raise_warnings(py)?;
         }
     }
 
     /// Reads a window of records. Records are kept until the kind of all records is known.
-    fn fill(&mut self) -> Result<()> {
-        let Window { source, reader, guess, ready, .. } = self;
-        let is_known = source.kind.get().is_some();
-        let (mut count, mut bytes) = (0, 0);
-        let outcome = reader.slice(|path, record| {
-            if !is_known {
-                guess.add(record.payload());
-            }
-            ready.push_back(taken(path, &record)?);
-            (count, bytes) = (count + 1, bytes + record.payload().len());
-            Ok(count < WINDOW && bytes < WINDOW_BYTES)
-        });
+    fn fill(&mut self, py: Python<'_>) -> Result<()> {
+        // It ends with a call that a signal ends.
+        let Some(mut filling) = self.filling.take() else { return Ok(()) };
+        let is_known = self.source.kind.get().is_some();
+        let filled = if self.source.is_remote {
+            let filled = wait::run(py, None, move |call| {
+                call.may_request(true);
+                let filled = filling.fill(is_known);
+                filling.window = (filling.window * 2).min(REMOTE_WINDOW);
+                Ok((filling, filled))
+            });
+            self.ended = filled.is_err();
+            filled?
+        } else {
+            py.detach(|| {
+                let filled = filling.fill(is_known);
+                (filling, filled)
+            })
+        };
+        let (filling, (found, outcome)) = filled;
+        let is_complete = filling.guess.is_complete();
+        self.filling = Some(filling);
+        self.ready.extend(found);
         match outcome {
             Ok(more) => self.ended = !more,
             Err(BindingError::Tfseek(e)) => {
@@ -388,10 +453,27 @@ impl Window {
                 return Err(raised);
             }
         }
-        if !is_known && (self.ended || self.guess.is_complete()) {
+        if !is_known && (self.ended || is_complete) {
             self.kind();
         }
         Ok(())
+    }
+}
+
+impl Filling {
+    /// Reads a window of records. Returns those before an error, and false after the last one.
+    fn fill(&mut self, is_known: bool) -> (Vec<Taken>, Result<bool>) {
+        let Filling { reader, guess, window } = self;
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        let outcome = reader.slice(|path, record| {
+            if !is_known {
+                guess.add(record.payload());
+            }
+            found.push(taken(path, &record)?);
+            bytes += record.payload().len();
+            Ok(found.len() < *window && bytes < WINDOW_BYTES)
+        });
+        (found, outcome)
     }
 }
 
@@ -445,6 +527,12 @@ impl RecordReader {
         if let Some(parts) = &self.source.parts {
             let Some(part) = parts.get(self.opened) else { return Ok(false) };
             self.current = Some((Arc::clone(path), self.source.options.part(part)?));
+            self.opened += 1;
+            return Ok(true);
+        }
+        if self.source.is_remote {
+            // The calling thread does not wait for it.
+            self.current = Some((Arc::clone(path), self.source.options.open(path)?));
             self.opened += 1;
             return Ok(true);
         }

@@ -46,7 +46,7 @@ impl TfdsBuilder {
         let Choice::<ReadMode>(io) = argument(&arguments, "io")?;
         let storage = StorageOptions::take(&arguments)?;
         let protocol = storage.protocol();
-        let (storage, store) = (storage.names(), storage.store(py, std::slice::from_ref(&folder))?);
+        let (storage, store) = (storage.names(), storage.store(std::slice::from_ref(&folder))?);
         let is_remote = store.is_some();
         let dataset = open::options_of(&arguments)?;
         let dataset = match store {

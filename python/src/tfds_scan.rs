@@ -61,7 +61,7 @@ pub(crate) fn read_features(
         Some(protocol) => StorageOptions::through(&PyString::new(py, protocol))?,
         None => StorageOptions::default(),
     };
-    let store = storage.store(py, std::slice::from_ref(&folder))?;
+    let store = storage.store(std::slice::from_ref(&folder))?;
     wait::run(py, None, move |call| {
         call.may_request(store.is_some());
         Ok(Features::read(&folder, store.as_ref()))

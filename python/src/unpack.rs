@@ -2,18 +2,18 @@
 
 use crate::error::Result;
 use crate::reading::{self, bytes_of};
+use crate::remote::StorageOptions;
 use crate::reshard;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use tfseek::io::Existing;
+use tfseek::io::{Existing, Store};
 use tfseek::stream::StreamOptions;
 use tfseek::{Compression, Error, ErrorKind, Stream};
 use tfseek_tools::unpack::{self as tools, Destination, UnpackInput};
@@ -26,20 +26,21 @@ pub(crate) fn unpack(
     paths: Vec<OsString>,
     out: PathBuf,
     force: bool,
+    storage: StorageOptions,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Vec<OsString>> {
     let progress = Progress::new(py, progress, "unpacking", Unit::Bytes)?;
-    let paths = reading::resolve(py, paths, false)?;
+    let (paths, store) = reading::resolve(py, paths, false, storage)?;
     let written = wait::run(py, progress, move |call| {
         let report = call.callback();
-        Ok(unpack_all(&paths, &out, force, |total| call.expect(total), report))
+        Ok(unpack_all((&paths, store), &out, force, |total| call.expect(total), report))
     })?;
     written.map_err(|e| reshard::failure(py, e))
 }
 
 /// Unpacks all files, and returns the error of the first one that failed.
 fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
-    paths: &[PathBuf],
+    (paths, store): (&[PathBuf], Option<Arc<dyn Store>>),
     out: &Path,
     force: bool,
     expect: impl FnOnce(Option<u64>),
@@ -54,10 +55,9 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
             report(bytes)
         }
     };
-    let open = |path: &Path| {
-        let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-        StreamOptions::default().read_file(file, path, report.clone())
-    };
+    outputs::check_local(out)?;
+    let streams = StreamOptions { store, ..StreamOptions::default() };
+    let open = |path: &Path| streams.open_with(path, report.clone());
     let inputs = UnpackInput::open_all(paths, open);
     let compressed = inputs.iter().filter(|input| input.is_compressed()).map(|input| input.path);
     let compressed: Vec<PathBuf> = compressed.map(Path::to_path_buf).collect();

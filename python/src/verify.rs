@@ -3,6 +3,7 @@
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption};
 use crate::reading::{self, bytes_of};
+use crate::remote::StorageOptions;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -21,17 +22,20 @@ pub(crate) fn verify<'py>(
     decode: bool,
     kind: Choice<KindOption>,
     threads: Option<usize>,
+    storage: StorageOptions,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<Found<'py>> {
     // Without decoding the kind does not matter, and no record is read for a guess.
     let kind = if decode { kind.0.given() } else { Some(MessageKind::Other) };
     let progress = Progress::new(py, progress, "verifying", Unit::Bytes)?;
-    let paths = reading::resolve(py, paths, false)?;
+    let (paths, store) = reading::resolve(py, paths, false, storage)?;
     let found = wait::run(py, progress, move |call| {
+        call.may_request(store.is_some());
         call.expect(bytes_of(&paths));
         let mut options = VerifyOptions::default();
         options.threads = threads;
         options.kind = kind;
+        options.stream.store = store;
         let mut found = Vec::new();
         options.run(&paths, call.callback(), |_, file| {
             found.push(file);

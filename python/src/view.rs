@@ -2,6 +2,7 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
+use crate::wait;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -54,7 +55,7 @@ pub(crate) fn view(
     port: Option<u16>,
     threads: Option<usize>,
 ) -> Result<ViewCore> {
-    let mut views = Vec::new();
+    let (mut given, mut requests) = (Vec::new(), false);
     for (ds, name, paths) in sets {
         let len = ds.shared.dataset.len();
         if !ds.ids.is_all(len) {
@@ -66,8 +67,14 @@ pub(crate) fn view(
         }
         let words = CommandWords { paths, ..CommandWords::default() };
         let kind = ds.shared.arguments.kind.given();
-        views.push(ViewSet::new(ds.shared.dataset.clone(), name)?.kind(kind).words(words));
+        requests |= ds.shared.is_remote;
+        given.push((ds.shared.dataset.clone(), name, kind, words));
     }
+    // A set reads the features of its folder.
+    let views = wait::detached(py, requests, move || {
+        let set = |(dataset, name, kind, words)| Ok(ViewSet::new(dataset, name)?.kind(kind).words(words));
+        given.into_iter().map(set).collect::<tfseek::Result<Vec<_>>>()
+    })?;
     let condition = condition.map(str::parse::<Filter>).transpose()?;
     let failed = |e: ViewError| BindingError::error(py, e.to_string());
     let mut options = ViewOptions::new().condition(condition.as_ref()).threads(threads);
@@ -77,7 +84,9 @@ pub(crate) fn view(
     if let Some(port) = port {
         options = options.port(port);
     }
-    let viewer = Viewer::bind(views, &options).map_err(failed)?;
+    // It reads the first records.
+    let bound = wait::detached(py, requests, move || Ok(Viewer::bind(views, &options)))?;
+    let viewer = bound.map_err(failed)?;
     let (url, port, handle) = (viewer.url(), viewer.address().port(), viewer.handle());
     let one_time_url = viewer.one_time_url().unwrap_or_else(|_| url.clone());
     let thread = thread::Builder::new().name("tfseek-view".into()).spawn(move || viewer.serve());

@@ -22,6 +22,7 @@ from object_server import ObjectServer
 from prepared import write_bridge, write_mnist
 
 import tfseek
+from tfseek import _tasks
 
 from conftest import RECORDS, SPEC
 
@@ -173,9 +174,98 @@ def test_errors_and_texts_have_no_secrets(server: ObjectServer, monkeypatch: pyt
     with pytest.raises(tfseek.IoError, match="403 Forbidden") as refused:
         ds[0]
     no_secret(missing.value, refused.value, repr(refused.value), vars(refused.value))
-    for function in (tfseek.stream, tfseek.build_index, tfseek.verify):
-        with pytest.raises(tfseek.Error, match="tfseek.open reads such addresses"):
-            function("s3://bucket/data/x")
+
+
+@needs_remote
+@pytest.mark.parametrize("scheme", ["s3", "http"])
+def test_functions_of_paths_take_urls(server: ObjectServer, shards: str, tmp_path: pathlib.Path, scheme: str) -> None:
+    files = sorted(pathlib.Path(shards).parent.glob("train-*.tfrecord"))
+    storage: Any = {"storage_options": options(server)} if scheme == "s3" else {}
+    root = "s3://bucket/data" if scheme == "s3" else f"{server.url}/bucket/data"
+    urls, paths = [f"{root}/{path.name}" for path in files], [str(path) for path in files]
+
+    stream = tfseek.stream(urls, kind="bytes", **storage)
+    assert list(stream) == list(tfseek.stream(paths, kind="bytes")) and stream.paths == urls
+    assert [ex["label"][0] for ex in tfseek.stream(urls, **storage)] == [ex["label"][0] for ex in tfseek.stream(paths)]
+    batches = [[b["label"].tolist() for b in tfseek.stream(p, **s).batches(SPEC, 64)] for p, s in ((urls, storage), (paths, {}))]
+    assert batches[0] == batches[1]
+    assert stream.sample(9, seed=3) == tfseek.stream(paths, kind="bytes").sample(9, seed=3)
+    assert tfseek.verify(urls, decode=True, **storage) == tfseek.verify(paths, decode=True)
+    for sample in (None, 100):
+        assert dict(tfseek.stats(urls, sample=sample, **storage)) == dict(tfseek.stats(paths, sample=sample))
+    assert tfseek.build_index(urls, **storage) == RECORDS
+    assert tfseek.reshard(urls, tmp_path / "new@2.tfrecord", **storage).records == RECORDS
+    assert list(tfseek.open(tmp_path / "new@2.tfrecord", kind="bytes")) == list(tfseek.open(paths, kind="bytes"))
+    with tfseek.view(urls, port=0, baseline=paths, **storage) as viewer:
+        assert viewer.port > 0
+
+    ds = tfseek.open(urls, **storage)
+    share = [part for each in ds.shares(2) for part in each]
+    assert [part.shard for part in share][0] == urls[0] and all(tfseek.Part(part.to_json()) == part for part in share)
+    server.requests.clear()
+    assert [bytes(ex) for ex in tfseek.stream(part=share, **storage)] == [bytes(ex) for ex in tfseek.stream(paths)]
+    # Two for the check of an object, and one for its bytes.
+    assert len(server.requests) <= 4 * len(share), server.requests
+    whole = [tfseek.Part.of_shard(url, **storage) for url in urls]
+    assert len(list(tfseek.stream(part=whole, **storage))) == RECORDS
+    assert list(tfseek.stream(part=[], **storage)) == []
+    arrow = pytest.importorskip("pyarrow")
+    scans = [tfseek.scan(parts=p, spec=SPEC, columns=["label"], **s) for p, s in ((share, storage), (tfseek.open(paths).shares(1)[0], {}))]
+    assert arrow.table(scans[0]) == arrow.table(scans[1])
+    assert ds.scan(["label"]).to_arrow() == tfseek.open(paths).scan(["label"]).to_arrow()
+
+
+@needs_remote
+def test_streams_scans_and_parts_have_no_secrets(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = {"endpoint": server.url, "allow_http": "true", **LOGIN}
+    url = "s3://bucket/data/train@3.tfrecord"
+    stream, parts = tfseek.stream(url, storage_options=storage), tfseek.open(url, storage_options=storage).shares(2)[0]
+    scan = tfseek.scan(parts=parts, spec=SPEC, storage_options=storage)
+    texts = [stream, scan, parts, pickle.dumps(stream), pickle.dumps(scan), pickle.dumps(parts), stream._arguments, scan._arguments]
+    no_secret(*texts, *(part.to_json() for part in parts), stream.warnings)
+    for name, value in {"AWS_ENDPOINT_URL": server.url, "AWS_ALLOW_HTTP": "true", "AWS_SKIP_SIGNATURE": "true"}.items():
+        monkeypatch.setenv(name, value)
+    assert len(list(pickle.loads(pickle.dumps(stream)))) == RECORDS
+    assert len(list(tfseek.stream(part=parts))) == sum(part.records or 0 for part in parts)
+    assert pickle.loads(pickle.dumps(scan)).columns == scan.columns
+    signed = f"http://user:hidden-password@{server.url[7:]}/{next(iter(server.objects))}?X-Signature=hidden-signature"
+    stream = tfseek.stream(signed)
+    assert len(list(stream)) > 0
+    no_secret(stream, stream.paths)
+    with pytest.raises(TypeError, match="a query or a user cannot be pickled") as e:
+        pickle.dumps(stream)
+    with tfseek.view(signed, port=0) as viewer:
+        no_secret(viewer)
+    server.refusal = 403
+    with pytest.raises(tfseek.IoError) as refused:
+        list(tfseek.stream(part=parts, storage_options=storage))
+    no_secret(e.value, refused.value)
+
+
+@needs_remote
+def test_a_part_of_an_object_that_was_replaced_is_an_error(server: ObjectServer) -> None:
+    (part, *_), *_ = opened(server).shares(3)
+    name = next(iter(server.objects))
+    server.objects[name] = server.objects[name][:-1] + b"x"
+    with pytest.raises(tfseek.Error, match="replaced|changed"):
+        list(tfseek.stream(part=part, storage_options=options(server)))
+
+
+def test_outputs_are_local(shards: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pa = pytest.importorskip("pyarrow")
+    for write in (
+        lambda url: tfseek.Writer(url),
+        lambda url: tfseek.io.TFRecordWriter(url),
+        lambda url: tfseek.write(pa.table({"label": [1]}), url),
+        lambda url: tfseek.reshard(shards, url),
+        lambda url: tfseek.unpack(shards, url),
+        lambda url: _tasks.begin(url),
+        lambda url: tfseek.stats(shards).save(url),
+    ):
+        with pytest.raises(tfseek.Error, match="expected a local path"):
+            write("s3://bucket/new.tfrecord")
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_remote
@@ -434,6 +524,7 @@ def test_a_forked_child_has_the_options(server: ObjectServer) -> None:
     code = """
 import os, sys, warnings
 import tfseek
+from tfseek import _tasks
 warnings.simplefilter("ignore")
 storage = {"endpoint": sys.argv[1], "allow_http": "true", "skip_signature": "true"}
 ds = tfseek.open("s3://bucket/data/train-*.tfrecord", storage_options=storage)
@@ -456,7 +547,7 @@ assert [ds[i]["label"] for i in range(0, 1000, 90)] == want
 
 
 @needs_remote
-@pytest.mark.parametrize("call", ["item", "many", "iteration", "open", "loader", "tfds"])
+@pytest.mark.parametrize("call", ["item", "many", "iteration", "open", "loader", "tfds", "stream", "sample", "verify", "stats", "part"])
 def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, mnist: pathlib.Path, call: str) -> None:
     ds = opened(server, kind="bytes")
     loader = tfseek.Loader(ds, SPEC, batch_size=10)
@@ -466,6 +557,11 @@ def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, mnist: pathli
         "iteration": lambda: list(ds),
         "open": lambda: opened(server, index="memory"),
         "loader": lambda: next(iter(loader)),
+        "stream": lambda: list(tfseek.stream("s3://bucket/data/train@3.tfrecord", storage_options=options(server))),
+        "sample": lambda: tfseek.stream("s3://bucket/data/train@3.tfrecord", storage_options=options(server)).sample(3),
+        "verify": lambda: tfseek.verify("s3://bucket/data/train@3.tfrecord", storage_options=options(server)),
+        "stats": lambda: tfseek.stats("s3://bucket/data/train@3.tfrecord", storage_options=options(server)),
+        "part": lambda: list(tfseek.stream(part=ds.shares(1)[0], storage_options=options(server))),
         "tfds": lambda: tfseek.tfds.open("s3://bucket/mnist", storage_options=options(server)),
     }
     sent: list[float] = []

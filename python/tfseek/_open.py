@@ -215,13 +215,16 @@ def build_index(
     pack: Optional[str] = None,
     damage: str = "raise",
     rest: Optional[Union[str, "os.PathLike[str]"]] = None,
+    storage_options: Optional[Mapping[str, str]] = None,
 ) -> int:
-    """Builds missing indexes, in ``.tfseek/`` in the shards' folder or in ``index_dir``, and returns the number of records.
+    """Builds missing indexes, in ``.tfseek/`` in the shards' folder or in ``index_dir``, and returns the number of records. Those of URLs are in the user's
+    cache, and only a pack is written beside the objects.
 
     ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
 
     pack: the name of a pack. One file ``.tfseek/NAME.tfrp`` in the common folder of the shards then contains all indexes, and no others are
         written. ``tfseek.open`` opens it by its path, which is fast for thousands of shards. An existing pack is replaced.
+    storage_options: as for :func:`tfseek.open`.
     damage, rest: as for :func:`tfseek.open`. Indexes that skip damage are used only by calls with ``damage="skip"``.
 
     Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. A pack is written only if all shards are intact,
@@ -239,6 +242,7 @@ def build_index(
         pack,
         damage,
         rest_folder(rest, damage),
+        options_of_storage(storage_options),
         progress,
     )
 

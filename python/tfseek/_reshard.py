@@ -69,6 +69,7 @@ def reshard(
     threads: Optional[int] = None,
     force: bool = False,
     allow_missing: bool = False,
+    storage_options: Optional[Mapping[str, str]] = None,
     progress: Progress = None,
 ) -> Resharded:
     """Writes a dataset again, as the command ``tfseek reshard`` does: in other shards, shuffled, sorted, split, or with fewer features.
@@ -96,6 +97,7 @@ def reshard(
         that take more than 60 % of it are copied twice. The result is the same.
     threads: number of threads; 0: the calling thread. By default one per processor.
     force: replaces existing files. By default an existing file is an error.
+    storage_options: options of the stores of URLs among the paths, as for :func:`tfseek.open`. ``out`` is local.
     progress: display of the bytes copied; :func:`tfseek.open` describes it.
 
     With ``damage="skip"`` of :func:`tfseek.open`, records that do not decode are left out if an option needs their features, with a warning of kind
@@ -117,7 +119,7 @@ def reshard(
         shards_of_splits = _tfseek.prepared_shards(names, os.fspath(out))
         if shards_of_splits is not None:
             [prepared], names = names, shards_of_splits
-        opened = _open(names, allow_missing, memory, threads)
+        opened = _open(names, allow_missing, memory, threads, storage_options)
     if where is not None:
         opened = opened.filter(where)
     arguments = {
@@ -145,8 +147,16 @@ def reshard(
     return Resharded([ReshardedSet(*part) for part in sets], way)
 
 
-def _open(names: list[str], allow_missing: bool, memory: Optional[Union[int, str]], threads: Optional[int]) -> Dataset[Any]:
+def _open(
+    names: list[str],
+    allow_missing: bool,
+    memory: Optional[Union[int, str]],
+    threads: Optional[int],
+    storage: Optional[Mapping[str, str]],
+) -> Dataset[Any]:
     """Opens a dataset, by maps if its files fit into the memory."""
+    if storage is not None or any("://" in name for name in names):
+        return open(names, allow_missing=allow_missing, threads=threads, storage_options=storage)
     io = "auto" if _tfseek.fits_memory(names, allow_missing, memory) else "pread"
     return open(names, io=io, allow_missing=allow_missing, threads=threads)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional, Protocol, Union, cast
 from . import _tfseek
 from ._errors import SpecError
 from ._features import Features, schema_of
+from ._open import options_of_storage
 from ._tfseek import Dataset, NestedSpec, Part, ScanCore, Schema
 
 if TYPE_CHECKING:
@@ -36,9 +37,11 @@ class Scan:
     exception of the library that reads it, whose text has the place.
     """
 
-    def __init__(self, arguments: dict[str, Any]) -> None:
+    def __init__(self, arguments: dict[str, Any], storage: Optional[Mapping[str, str]] = None) -> None:
         self._arguments = arguments
-        self._core = ScanCore(arguments)
+        # The options of stores may be secret: they are in no pickle.
+        self._storage = storage
+        self._core = ScanCore({**arguments, "storage_options": storage})
 
     @property
     def schema(self) -> Union[Schema, NestedSpec]:
@@ -65,7 +68,7 @@ class Scan:
 
     def to_pandas(self) -> Any:
         """Returns a ``pandas.DataFrame`` of all records, through PyArrow. Byte strings are copied: PyArrow converts no lists of views."""
-        return Scan({**self._arguments, "bytes": "copy"}).to_arrow().to_pandas()
+        return Scan({**self._arguments, "bytes": "copy"}, self._storage).to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """Returns a ``polars.DataFrame`` of all records."""
@@ -98,6 +101,7 @@ def scan(
     tensors: str = "lists",
     batch_rows: Optional[int] = None,
     verify: Optional[str] = None,
+    storage_options: Optional[Mapping[str, str]] = None,
 ) -> Scan:
     """Returns the records of parts of a dataset as a stream of Arrow record batches, a :class:`tfseek.Scan`.
 
@@ -116,6 +120,8 @@ def scan(
     tensors: ``"lists"``: nested lists of fixed lengths for ``FixedLenFeature``; ``"extension"``: the type ``arrow.fixed_shape_tensor``.
     batch_rows: number of rows of a batch; by default as many as have about 32 MiB of records, at most 8192.
     verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``. By default those that :func:`tfseek.open` chose.
+    storage_options: options of the stores of parts at URLs, as for :func:`tfseek.open`. By default the process logs in by its environment. A pickled
+        scan has none of them.
 
     An absent feature is null for :class:`tfseek.Optional`, the default or an error for ``FixedLenFeature``. Raises
     :class:`tfseek.SpecError`. ``docs/engines.md`` has the types.
@@ -125,7 +131,7 @@ def scan(
         if not isinstance(item, Part):
             raise TypeError(f"parts: expected a tfseek.Part or a list of them, found {type(item).__name__}")
     arguments = _arguments(spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
-    return Scan({**arguments, "dataset": None, "parts": listed, "threads": None})
+    return Scan({**arguments, "dataset": None, "parts": listed, "threads": None}, options_of_storage(storage_options))
 
 
 def scan_dataset(

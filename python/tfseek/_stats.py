@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _tfseek
-from ._open import Paths, path_list
+from ._open import Paths, options_of_storage, path_list
 from ._progress import Progress
 from ._tfds import records_of
 from ._tfseek import Dataset
@@ -83,6 +83,7 @@ class Stats(StatsFields):
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes the statistics to a file, which ``tfseek stats --merge`` reads. An existing file is replaced."""
         target = os.fspath(path)
+        _tfseek.check_output(target)
         part = f"{target}.tmp-{os.getpid()}"
         try:
             with open(part, "w", encoding="utf-8") as file:
@@ -119,6 +120,7 @@ def stats(
     damage: str = "raise",
     memory: Optional[int] = None,
     threads: Optional[int] = None,
+    storage_options: Optional[Mapping[str, str]] = None,
     progress: Progress = None,
 ) -> Stats:
     """Reads all records once and returns statistics of their features, as the command ``tfseek stats`` does.
@@ -133,6 +135,7 @@ def stats(
         ``damaged_ranges`` and ``damaged_bytes`` are those of the damage, and a :class:`tfseek.Warning` for each file says where it is.
     memory: limit on the memory of the sketches in bytes. Beyond it, values are not counted exactly any more; ``limited`` names the features.
     threads: number of threads; 0: the calling thread. By default one per processor.
+    storage_options: options of the stores of URLs among the paths, as for :func:`tfseek.open`.
     progress: display of the bytes or records read; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.DataError` for damage, and :class:`tfseek.NotFoundError` if a path does not exist.
@@ -140,7 +143,8 @@ def stats(
     patterns = [features] if isinstance(features, str) else list(features or [])
     source = records_of(source)
     records = source if isinstance(source, Dataset) else path_list(source)
-    text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, threads, progress)
+    storage = options_of_storage(storage_options)
+    text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, threads, storage, progress)
     fields = json.loads(text, object_hook=_fields)
     return Stats(fields._fields, table, saved)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Optional, Union, overlo
 from . import _tfseek
 from ._errors import Error
 from ._features import Features, schema_of
-from ._open import Paths, path_list
+from ._open import Paths, options_of_storage, path_list
 from ._progress import Progress
 from ._tfseek import Example, Part, Schema, SequenceExample, StreamCore
 from ._warnings import Warning, raise_all
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         damage: str
         max_record: Optional[int]
         part: Union[Part, Iterable[Part], None]
+        storage_options: Optional[Mapping[str, str]]
 
 else:
     from typing import TypeVar
@@ -54,10 +55,11 @@ def stream(
     tail: str = "strict",
     damage: str = "raise",
     max_record: Optional[int] = None,
+    storage_options: Optional[Mapping[str, str]] = None,
 ) -> Stream[Any]:
     """Returns the records of plain, gzip and zlib files in file order, as a :class:`tfseek.Stream`. No index is read or built.
 
-    ``paths`` is a file, a folder, a pattern, a set or a list of them, as for :func:`tfseek.open`. A pipe is read once.
+    ``paths`` is a file, a folder, a pattern, a set or a list of them, as for :func:`tfseek.open`, also at URLs. A pipe is read once.
 
     part: a :class:`tfseek.Part` or a list of them, such as a share of :meth:`Dataset.shares`, instead of ``paths``. Exactly their records
         are read, in order; anything else is an error. A shard that was replaced raises :class:`tfseek.SidecarError`.
@@ -72,6 +74,7 @@ def stream(
         dataset left out, and no other.
     max_record: largest payload of a record in bytes; by default 2**31 - 1. A longer record raises :class:`tfseek.DataError` before
         memory is allocated.
+    storage_options: options of the stores of URLs, also of those in parts, as for :func:`tfseek.open`. A pickled stream has none of them.
 
     Raises :class:`tfseek.NotFoundError` if a path does not exist. The files are opened by the iteration.
     """
@@ -91,7 +94,8 @@ def stream(
             "tail": tail,
             "damage": damage,
             "max_record": max_record,
-        }
+        },
+        options_of_storage(storage_options),
     )
     raise_all(opened.warnings)
     return opened
@@ -107,9 +111,9 @@ class Stream(Generic[Record]):
     then ended. With ``damage="skip"`` it is left out instead.
     """
 
-    def __init__(self, arguments: dict[str, Any]) -> None:
+    def __init__(self, arguments: dict[str, Any], storage: Optional[Mapping[str, str]] = None) -> None:
         self._arguments = arguments
-        self._core = StreamCore(arguments)
+        self._core = StreamCore({**arguments, "storage_options": storage})
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self._core)
@@ -157,10 +161,14 @@ class Stream(Generic[Record]):
         return self._core.warnings
 
     def __reduce__(self) -> tuple[Any, ...]:
+        for path in self._arguments["paths"]:
+            shown = _tfseek.shown_path(path)
+            if shown != path:
+                raise TypeError(f"{shown}: a URL with a query or a user cannot be pickled, because they may be secret")
         return Stream, (self._arguments,)
 
     def __repr__(self) -> str:
-        names, parts = self._arguments["paths"], self._arguments["parts"]
+        names, parts = [_tfseek.shown_path(path) for path in self._arguments["paths"]], self._arguments["parts"]
         if parts is not None:
             return f"tfseek.stream(part={parts[0] if len(parts) == 1 else parts!r})"
         return f"tfseek.stream({names[0]!r})" if len(names) == 1 else f"tfseek.stream({names!r})"
@@ -171,6 +179,7 @@ def unpack(
     out: Union[str, "os.PathLike[str]"],
     *,
     force: bool = False,
+    storage_options: Optional[Mapping[str, str]] = None,
     progress: Progress = None,
 ) -> list[str]:
     """Inflates gzip and zlib files to plain ones in ``out``, which allow random access, and returns the paths of the new files.
@@ -180,12 +189,13 @@ def unpack(
     created if it does not exist. All checksums are verified, and a file gets its name only when it is complete.
 
     force: replaces existing files. By default an existing file is an error.
+    storage_options: options of the stores of URLs among ``paths``, as for :func:`tfseek.open`. ``out`` is a local folder.
     progress: display of the compressed bytes read; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.Error` before anything is written if two files would get the same name, or an output is an input. If a file
     fails, the others are unpacked first, and the first error is raised.
     """
-    return _tfseek.unpack(path_list(paths), os.fspath(out), force, progress)
+    return _tfseek.unpack(path_list(paths), os.fspath(out), force, options_of_storage(storage_options), progress)
 
 
 @dataclass(frozen=True)
@@ -218,7 +228,15 @@ class Verification:
         return f"tfseek.Verification({self.sound_files} of {self.files} files sound, {self.records} records{first})"
 
 
-def verify(paths: Paths, *, decode: bool = False, kind: str = "auto", threads: Optional[int] = None, progress: Progress = None) -> Verification:
+def verify(
+    paths: Paths,
+    *,
+    decode: bool = False,
+    kind: str = "auto",
+    threads: Optional[int] = None,
+    storage_options: Optional[Mapping[str, str]] = None,
+    progress: Progress = None,
+) -> Verification:
     """Reads all records of all files and verifies all checksums, as the command ``tfseek verify`` does.
 
     Damage raises no exception: it is in ``errors`` of the result. ``paths`` are plain, gzip or zlib files, as for :func:`tfseek.stream`.
@@ -226,8 +244,10 @@ def verify(paths: Paths, *, decode: bool = False, kind: str = "auto", threads: O
     decode: if true, the payloads are decoded as well, as messages of ``kind``: ``"example"``, ``"sequence_example"``, or ``"auto"``, which
         inspects the first records of each file.
     threads: number of threads, each for one file at a time; 0: the calling thread. By default one per processor.
+    storage_options: options of the stores of URLs, as for :func:`tfseek.open`. The damaged ranges of objects are not looked for.
     progress: display of the bytes read; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.NotFoundError` if a path does not exist.
     """
-    return Verification(*_tfseek.verify(path_list(paths), decode, kind, threads, progress))
+    storage = options_of_storage(storage_options)
+    return Verification(*_tfseek.verify(path_list(paths), decode, kind, threads, storage, progress))

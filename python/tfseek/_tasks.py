@@ -55,6 +55,7 @@ class Job:
 
 def begin(path: Union[str, "os.PathLike[str]"], compression: str = "none", force: bool = False, **options: Any) -> Job:
     """Begins a set ``PATH-00000-of-N``. Raises :class:`tfseek.Error` if a set of that name exists, unless ``force`` is true."""
+    _tfseek.check_output(os.fspath(path))
     ending = _tfseek.file_ending(compression)
     if not os.path.basename(os.fspath(path)):
         raise ValueError(f"path: expected a folder and a name such as 'out/train', found {os.fspath(path)!r}")

@@ -82,6 +82,7 @@ def view(
     port: Optional[int] = None,
     browser: bool = False,
     threads: Optional[int] = None,
+    storage_options: Optional[Mapping[str, str]] = None,
 ) -> View:
     """Shows records in the browser, as the command ``tfseek view`` does, and returns the viewer with its link.
 
@@ -93,10 +94,11 @@ def view(
     port: port to listen on; 0: any free one. Default: the first free one from 7717 on.
     browser: if true, the page is opened in a browser on this machine.
     threads: number of threads of a search or of statistics. By default one per processor, at most 8.
+    storage_options: options of the stores of URLs among the paths, as for :func:`tfseek.open`.
     """
-    sets = [_named(source)]
+    sets = [_named(source, storage_options)]
     if baseline is not None:
-        sets.append(_named(baseline))
+        sets.append(_named(baseline, storage_options))
     core = _tfseek.view(sets, where, None if roles is None else json.dumps(dict(roles)), port, threads)
     viewer = View(core)
     if browser:
@@ -105,7 +107,7 @@ def view(
     return viewer
 
 
-def _named(source: Union[Dataset[Any], Paths]) -> tuple[Dataset[Any], str, str]:
+def _named(source: Union[Dataset[Any], Paths], storage: Optional[Mapping[str, str]]) -> tuple[Dataset[Any], str, str]:
     """Returns a dataset, its title, and the paths as words of a shell."""
     source = records_of(source)
     if isinstance(source, Dataset):
@@ -115,8 +117,11 @@ def _named(source: Union[Dataset[Any], Paths]) -> tuple[Dataset[Any], str, str]:
         first = os.path.basename(paths[0]) if paths else "memory"
         title = first if len(shards) < 2 else f"{first} .. ({len(shards)} shards)"
         return source, title, shlex.join(paths) + more
-    given = [str(path) for path in path_list(source)]
-    return open(source), " ".join(given), shlex.join(given)
+    paths = path_list(source)
+    given = [_tfseek.shown_path(path) for path in paths]
+    # One of two sets may be local.
+    is_remote = any("://" in path for path in paths)
+    return open(paths, storage_options=storage if is_remote else None), " ".join(given), shlex.join(given)
 
 
 def _close_all() -> None:

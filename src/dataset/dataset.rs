@@ -8,7 +8,7 @@ use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
 use crate::index::{Index, IndexOptions};
-use crate::io::{Compression, Promise, Traffic};
+use crate::io::{Compression, Promise, Store, Traffic};
 use crate::order::joined_fingerprint;
 use crate::policy::{Damage, Verify};
 use crate::record::Record;
@@ -206,6 +206,11 @@ impl Dataset {
     pub fn index(&self, s: usize) -> Result<&Index> {
         let len = self.files().len() as u64;
         self.files().get(s).ok_or(ErrorKind::OutOfRange { what: "shard", i: s as i128, len })?.index()
+    }
+
+    /// Returns the store from which the shards whose names are URLs are read. `None` if the dataset was opened without one.
+    pub fn store(&self) -> Option<&Arc<dyn Store>> {
+        self.index_options().storage.store()
     }
 
     /// Returns the treatment of damage with which the dataset was opened.

@@ -7,7 +7,9 @@ use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::named_with;
 use crate::error::{Error, Result};
-use crate::io::{Existing, Output, SalvageItem, SalvageReader, folder, open_regular, read_exact_at};
+use crate::io::{
+    Existing, Output, SalvageItem, SalvageReader, check_local, folder, open_regular, read_exact_at,
+};
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
 use crate::wire::MAX_LEN;
@@ -134,6 +136,7 @@ fn write_rest(path: &Path, index: &Index, options: &IndexOptions, target: &Path,
     let file = opened.source();
     index.check_file(file, true)?;
     let to_target = |e: io::Error| Error::from(e).in_file(target);
+    check_local(target)?;
     fs::create_dir_all(folder(target)).map_err(to_target)?;
     let mut out = RestFile::open(target).map_err(to_target)?;
     let mut put = |bytes: &[u8]| out.put(bytes).map_err(to_target);

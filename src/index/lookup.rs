@@ -90,7 +90,7 @@ impl Index {
     }
 
     /// Returns the size of the shard when it was scanned.
-    pub(crate) fn data_size(&self) -> u64 {
+    pub fn data_size(&self) -> u64 {
         self.0.header.data_size
     }
 

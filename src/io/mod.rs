@@ -57,4 +57,4 @@ pub(crate) use threads::threads;
 pub use traffic::Traffic;
 pub use url::bare_url;
 pub(crate) use url::{check_local, folder, join, split_query, url_of};
-pub(crate) use watched::WatchedFile;
+pub(crate) use watched::Watched;

@@ -1,6 +1,6 @@
 //! Path functions: link resolution, conversion from bytes.
 
-use super::url::folder;
+use super::url::{check_local, folder};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ impl OutputTarget {
     /// Follows the links at the end of `path`. The file that they point to need not exist.
     pub(crate) fn of(path: &Path) -> io::Result<OutputTarget> {
         let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
+        check_local(path)?;
         if path.file_name().is_none() {
             return Err(invalid("the path has no file name"));
         }

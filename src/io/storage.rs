@@ -60,6 +60,11 @@ impl Storage {
         self.store.as_ref()?.traffic()
     }
 
+    /// Returns the store of objects. `None` if there is none.
+    pub(crate) fn store(&self) -> Option<&Arc<dyn Store>> {
+        self.store.as_ref()
+    }
+
     /// Returns the scans of objects that are under way.
     pub(crate) fn scans(&self) -> &Arc<Scans> {
         &self.scans

@@ -35,7 +35,8 @@ pub(crate) fn check_local(path: &Path) -> Result<()> {
     if slashes < 2 && Path::new(&format!("{scheme}:")).exists() {
         return Ok(());
     }
-    Err(PathsError::NotLocal { address: path.display().to_string().into(), scheme: scheme.into() }.into())
+    let address = bare_url(&path.to_string_lossy()).into();
+    Err(PathsError::NotLocal { address, scheme: scheme.into() }.into())
 }
 
 /// Returns a URL and its query, if it has one: a question mark, a key and `=`. Others are those of a pattern.

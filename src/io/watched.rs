@@ -1,26 +1,25 @@
-//! Files that report the bytes that are read.
+//! Files and objects that report the bytes that are read.
 
 use super::file_state::Stamp;
 use super::source::{Fetched, Source};
 use crate::error::{Error, ErrorKind, Result};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A file that calls a function after each read, with the number of bytes that were not read before. If a signal interrupted the read, the
-/// number is 0. The function may cancel the work.
-pub(crate) struct WatchedFile<F> {
-    file: File,
+/// A file or object that calls a function after each read, with the number of bytes that were not read before. If a signal interrupted the
+/// read, the number is 0. The function may cancel the work.
+pub(crate) struct Watched<S, F> {
+    file: S,
     progress: F,
     /// Offset after the bytes that were read.
     end: AtomicU64,
 }
 
-impl<F: Fn(u64) -> ControlFlow<()>> WatchedFile<F> {
-    pub(crate) fn new(file: File, progress: F) -> WatchedFile<F> {
-        WatchedFile { file, progress, end: AtomicU64::new(0) }
+impl<S, F: Fn(u64) -> ControlFlow<()>> Watched<S, F> {
+    pub(crate) fn new(file: S, progress: F) -> Watched<S, F> {
+        Watched { file, progress, end: AtomicU64::new(0) }
     }
 
     /// Reports a read at `offset`, and returns its result.
@@ -40,20 +39,20 @@ impl<F: Fn(u64) -> ControlFlow<()>> WatchedFile<F> {
     }
 }
 
-impl<F: Fn(u64) -> ControlFlow<()>> Read for WatchedFile<F> {
+impl<S: Read, F: Fn(u64) -> ControlFlow<()>> Read for Watched<S, F> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buf);
         self.report(read, self.end.load(Relaxed))
     }
 }
 
-impl<F: Fn(u64) -> ControlFlow<()> + Send + Sync> Source for WatchedFile<F> {
+impl<S: Source, F: Fn(u64) -> ControlFlow<()> + Send + Sync> Source for Watched<S, F> {
     fn name(&self) -> &str {
-        ""
+        self.file.name()
     }
 
     fn len(&self) -> u64 {
-        Source::len(&self.file)
+        self.file.len()
     }
 
     fn stamp(&self) -> Result<Stamp> {
@@ -72,12 +71,12 @@ impl<F: Fn(u64) -> ControlFlow<()> + Send + Sync> Source for WatchedFile<F> {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.report(Source::read_at(&self.file, buf, offset), offset)
+        self.report(self.file.read_at(buf, offset), offset)
     }
 }
 
-impl<F> fmt::Debug for WatchedFile<F> {
+impl<S: fmt::Debug, F> fmt::Debug for Watched<S, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WatchedFile").field(&self.file).finish()
+        f.debug_tuple("Watched").field(&self.file).finish()
     }
 }

@@ -18,7 +18,8 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
 ('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, grep, schema, \
-stats, parse, digest, verify, validate, info, unpack. Most verbs read local files only, not gs:// or s3:// addresses.
+stats, parse, digest, verify, validate, info, unpack. With the feature `remote` PATHS can be URLs (s3://, gs://, az://, https://, hf://), \
+except for salvage and `tail -F`.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
@@ -84,20 +85,11 @@ pub(crate) enum Verb {
 impl Verb {
     /// Returns true if the verb reads objects of stores.
     pub(crate) fn reads_objects(&self) -> bool {
-        #[cfg(feature = "remote")]
-        if matches!(self, Verb::Fetch(_)) {
-            return true;
+        match self {
+            Verb::Demo(_) | Verb::Salvage(_) | Verb::Completions(_) => false,
+            Verb::Tail(args) => !args.follow,
+            _ => true,
         }
-        matches!(
-            self,
-            Verb::Index(_)
-                | Verb::Info(_)
-                | Verb::Head(_)
-                | Verb::Get(_)
-                | Verb::Sample(_)
-                | Verb::Schema(_)
-                | Verb::Verify(_)
-        )
     }
 }
 

@@ -150,7 +150,7 @@ pub(crate) fn open(
 pub(crate) fn files(paths: &[PathBuf], allow_missing: bool) -> Outcome<Vec<PathBuf>> {
     match SplitPath::among(paths)? {
         Some(split) => split.shards(),
-        None => Ok(tfseek::paths::resolve(paths, allow_missing)?),
+        None => Ok(tfseek::paths::resolve_in_store(store::store(), paths, allow_missing)?.0),
     }
 }
 

@@ -88,7 +88,7 @@ impl Failure {
 }
 
 /// The verbs that read objects.
-const READERS: &str = "fetch, get, head, index, info, sample, schema and verify read";
+const READERS: &str = "all verbs that read, except salvage and `tail -F`, take";
 
 /// Returns the message of an error, with its remedy in terms of the command.
 pub(crate) fn message(e: &Error) -> String {

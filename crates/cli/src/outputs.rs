@@ -5,8 +5,9 @@ use crate::records::STDIN;
 use std::path::Path;
 use tfseek_tools::outputs;
 
-/// Refuses `-`, which is no file: an output gets its name when it is complete.
+/// Refuses `-`, which is no file: an output gets its name when it is complete. Refuses URLs, which are read only.
 pub(crate) fn check_name(path: &Path) -> Outcome {
+    outputs::check_local(path).map_err(|e| Failure::usage(e.to_string()))?;
     if path == Path::new(STDIN) {
         return Err(Failure::usage("expected a file for the output, found `-` (standard output)"));
     }

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+#[cfg(feature = "tables")]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tfseek::error::{Error, ErrorKind, PathsError};
@@ -65,6 +67,15 @@ pub(crate) fn folders_in(path: &Path) -> Vec<OsString> {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
             entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name()).collect()
         }
+    }
+}
+
+/// Returns the path or URL of an entry of a folder.
+#[cfg(feature = "tables")]
+pub(crate) fn entry(folder: &Path, name: &str) -> PathBuf {
+    match folder.to_str().filter(|_| is_object(folder)) {
+        Some(url) => format!("{}/{name}", url.trim_end_matches('/')).into(),
+        None => folder.join(name),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Small JSON files that arguments name: schemas and saved states. Numbers of things in messages.
 
 use crate::exit::{Failure, IO, Outcome, USAGE};
+use crate::store;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -28,14 +29,29 @@ pub(crate) fn parsed<T>(path: &Path, result: tfseek::Result<T>) -> Outcome<T> {
     result.map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
 }
 
+/// Refuses a URL where a local file is read.
+pub(crate) fn check_local(path: &Path) -> Outcome {
+    match path.to_str().filter(|_| store::is_object(path)) {
+        Some(url) => {
+            let url = tfseek::io::bare_url(url);
+            Err(Failure::usage(format!(
+                "{url}: expected a local file, found a URL: only TFRecords are read there"
+            )))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Reads a small file of text.
 pub(crate) fn read_file(path: &Path, what: &str) -> Outcome<String> {
+    check_local(path)?;
     let file = File::open(path).map_err(|e| Failure::io(path, e))?;
     read_text(path, file, what, MAX_BYTES)
 }
 
 /// Reads a file of JSON that begins with a brace. An endless device has none, so at most `max` bytes are read only from a file with one.
 pub(crate) fn read_object(path: &Path, what: &str, max: u64) -> Outcome<String> {
+    check_local(path)?;
     let mut file = File::open(path).map_err(|e| Failure::io(path, e))?;
     let mut start = Vec::new();
     file.by_ref().take(START).read_to_end(&mut start).map_err(|e| Failure::io(path, e))?;

@@ -104,6 +104,183 @@ fn verbs_print_what_they_print_of_files() {
     assert_eq!(served.server.counts().puts, 0);
 }
 
+/// A schema of the records.
+const SCHEMA: &str = r#"{"features": {"label": {"type": "fixed", "dtype": "int64", "shape": []}}}"#;
+
+#[test]
+fn all_verbs_that_read_take_urls() {
+    let served = Served::new();
+    std::fs::write(served.dir.path("schema.json"), SCHEMA).unwrap();
+    for name in NAMES {
+        let packed = format!("{name}.gz");
+        served.dir.shard(&packed, common::labels(0..30));
+        served.put(&packed);
+    }
+    let verbs: &[&[&str]] = &[
+        &["cat"],
+        &["cat", "-f", "json", "--skip", "28"],
+        &["cat", "--bare"],
+        &["cat", "--where", "label > 25", "-f", "json"],
+        &["tail", "-n", "3"],
+        &["tail", "-n", "+18", "-f", "json"],
+        &["tail", "-n", "2", "--where", "label < 40"],
+        &["grep", "label in 7, 33"],
+        &["grep", "label > 20", "--count", "--json"],
+        &["stats", "--json"],
+        &["stats", "--json", "--where", "number > 45"],
+        &["stats", "--json", "--sample", "20"],
+        &["digest"],
+        &["order", "--batch-size", "8", "--step", "2"],
+        &["order", "--batch-size", "8", "--record", "40", "--where", "label > 20"],
+        &["parse", "--schema", "schema.json", "-n", "40", "--skip", "20"],
+        &["validate", "--schema", "schema.json", "--json"],
+        &["schema", "--json"],
+        &["verify", "--json"],
+    ];
+    // It builds the indexes.
+    assert_eq!(served.run(&["order", NAMES[0], NAMES[1], "--batch-size", "8", "--describe"]).code, 0);
+    for root in served.roots() {
+        let urls = NAMES.map(|name| format!("{root}{name}"));
+        assert_eq!(served.run(&["get", &urls[0], &urls[1], "0"]).code, 0);
+        for args in verbs {
+            let run = |paths: [&str; 2]| served.run(&[*args, &paths[..]].concat());
+            let (files, objects) = (run(NAMES), run([&urls[0], &urls[1]]));
+            let bare = |text: &str| text.replace(&root, "");
+            assert_eq!((objects.code, bare(&objects.err)), (files.code, files.err), "{args:?} {root}");
+            assert_eq!(bare(&objects.out), files.out, "{args:?} {root}");
+        }
+        let epoch = |paths: [&str; 2]| {
+            let ran = served.run(
+                &[&["epoch", "--json", "--schema", "schema.json", "-b", "8", "--seed", "3"], &paths[..]]
+                    .concat(),
+            );
+            let report: serde_json::Value = serde_json::from_str(&ran.out).expect(&ran.err);
+            (report["records"].clone(), report["sum"].clone(), report["steps"].clone())
+        };
+        assert_eq!(epoch([&urls[0], &urls[1]]), epoch(NAMES), "{root}");
+        let arrow = |paths: [&str; 2]| {
+            let child =
+                served.command(&["cat", "-f", "arrow", paths[0], paths[1]]).stdout(Stdio::piped()).spawn();
+            child.unwrap().wait_with_output().unwrap().stdout
+        };
+        let tables = (arrow([&urls[0], &urls[1]]), arrow(NAMES));
+        assert!(tables.0 == tables.1 && tables.0.len() > 400, "{root}");
+        for (args, out) in [
+            (&["convert"][..], "all.parquet"),
+            (&["convert", "--where", "label > 20"], "some.jsonl"),
+            (&["convert", "--schema", "schema.json"], "some.arrow"),
+        ] {
+            let run = |paths: [&str; 2]| {
+                let ran = served.run(&[args, &paths, &[out, "--force"]].concat());
+                assert_eq!(ran.code, 0, "{args:?} {root}: {}", ran.err);
+                let made = std::fs::read(served.dir.path(out)).unwrap();
+                String::from_utf8_lossy(&made).replace(&root, "")
+            };
+            assert!(run([&urls[0], &urls[1]]) == run(NAMES), "{args:?} {root}");
+        }
+        for (args, out) in
+            [(&["reshard", "-o"][..], "new.tfrecord"), (&["reshard", "--shuffle", "-o"], "new.tfrecord")]
+        {
+            let run = |paths: [&str; 2]| {
+                let ran = served.run(&[args, &[out, "--force"], &paths].concat());
+                assert_eq!(ran.code, 0, "{args:?} {root}: {}", ran.err);
+                std::fs::read(served.dir.path(out)).unwrap()
+            };
+            assert!(run([&urls[0], &urls[1]]) == run(NAMES), "{args:?} {root}");
+        }
+        let ran = served.run(&["unpack", "--force", "-o", "plain.tfrecord", &format!("{}.gz", urls[0])]);
+        assert_eq!(ran.code, 0, "{root}: {}", ran.err);
+        let plain = std::fs::read(served.dir.path("plain.tfrecord")).unwrap();
+        assert!(plain == std::fs::read(served.dir.path(NAMES[0])).unwrap(), "{root}");
+        #[cfg(feature = "view")]
+        {
+            let ran = served.run(&["view", "--html", "page.html", "--force", &urls[0], &urls[1]]);
+            assert_eq!(ran.code, 0, "{root}: {}", ran.err);
+            let page = std::fs::read_to_string(served.dir.path("page.html")).unwrap();
+            assert!(page.contains("50 records"), "{root}");
+        }
+    }
+    assert_eq!(served.server.counts().puts, 0);
+}
+
+#[test]
+fn verbs_in_file_order_read_each_byte_once() {
+    let served = Served::new();
+    std::fs::write(served.dir.path("schema.json"), SCHEMA).unwrap();
+    let mut bytes = Vec::new();
+    for label in 0..1200 {
+        let example = ExampleBuilder::new().int64("label", [label]).bytes("more", [[7; 50_000]]);
+        tfseek::frame::put_record(&mut bytes, &example.encode().unwrap()).unwrap();
+    }
+    let size = bytes.len() as u64;
+    served.server.set("bucket/large.tfrecord", bytes);
+    let url = "s3://bucket/large.tfrecord";
+    for args in [
+        &["cat", "-f", "json", "--features", "label"][..],
+        &["tail", "-n", "1"],
+        &["grep", "label == 7"],
+        &["stats", "--features", "label"],
+        &["digest"],
+        &["parse", "--schema", "schema.json"],
+        &["validate", "--schema", "schema.json"],
+        &["verify"],
+    ] {
+        served.server.counts();
+        let ran = served.run(&[args, &[url]].concat());
+        assert!(ran.code <= 1, "{args:?}: {}", ran.err);
+        let counts = served.server.counts();
+        println!("{args:?}: {counts:?} of {size} bytes");
+        assert!(counts.bytes <= size + size / 10, "{args:?}: {counts:?} of {size} bytes");
+        assert!(counts.gets <= 8 + size / (1 << 20), "{args:?}: {counts:?} of {size} bytes");
+    }
+}
+
+#[test]
+fn outputs_are_local() {
+    let served = Served::new();
+    std::fs::write(served.dir.path("schema.json"), SCHEMA).unwrap();
+    let shard = NAMES[0];
+    served.dir.shard("x.tfrecord.gz", common::labels(0..3));
+    served.put("x.tfrecord.gz");
+    for args in [
+        &["convert", shard, "s3://bucket/new.parquet"][..],
+        &["reshard", shard, "-o", "s3://bucket/new.tfrecord"],
+        &["reshard", "s3://bucket/data/", "-o", "s3://bucket/new/x@2.tfrecord"],
+        &["parse", shard, "--schema", "schema.json", "-o", "s3://bucket/new.npz"],
+        &["stats", shard, "--save", "s3://bucket/new"],
+        &["salvage", shard, "s3://bucket/new"],
+        &["unpack", "s3://bucket/data/x.tfrecord.gz"],
+        &["unpack", "s3://bucket/data/x.tfrecord.gz", "-o", "s3://bucket/new"],
+        &["epoch", shard, "-b", "8", "--state-out", "s3://bucket/new"],
+        &["view", shard, "--html", "s3://bucket/new"],
+        &["fetch", "s3://bucket/data/train-*", "s3://bucket/new"],
+        &["demo", "--out", "s3://bucket/new"],
+    ] {
+        let ran = served.run(args);
+        assert!(ran.code >= 2, "{args:?}: {} {}", ran.out, ran.err);
+        assert!(ran.err.contains("expected a local path"), "{args:?}: {}", ran.err);
+        assert!(!served.dir.path("s3:").exists(), "{args:?}: {}", ran.err);
+    }
+    assert_eq!(served.server.counts().puts, 0);
+    for args in [
+        &["convert", "s3://bucket/x.parquet", "new.tfrecord"][..],
+        &["stats", "--merge", "s3://bucket/x"],
+        &["parse", shard, "--schema", "s3://bucket/x"],
+    ] {
+        let ran = served.run(args);
+        assert_eq!(
+            (ran.code, ran.err.contains("expected a local file, found a URL")),
+            (2, true),
+            "{}",
+            ran.err
+        );
+    }
+    for args in [&["salvage", "s3://bucket/data/x", "out"][..], &["tail", "-F", "s3://bucket/data/x"]] {
+        let ran = served.run(args);
+        assert_eq!((ran.code, ran.err.contains("salvage and `tail -F`")), (2, true), "{args:?}: {}", ran.err);
+    }
+}
+
 /// The `features.json` of records with a label of three classes.
 const FEATURES: &str = r#"{"type": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "content": {
     "label": {"type": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "content": {"num_classes": 3}}}}"#;
@@ -147,13 +324,27 @@ fn splits_of_data_sets_are_those_of_folders() {
             ("sample", "[train]", &["-n", "2"]),
             ("schema", "[all]", &[]),
             ("verify", "[train[1:]+test]", &["--json"]),
+            ("cat", "[train[1:]+test]", &["-f", "json"]),
+            ("tail", "[train]", &["-n", "2", "--where", "label == 'horse'"]),
+            ("grep", "[train[:2]]", &["-f", "json"]),
+            ("digest", "[train[1:]]", &[]),
+            ("stats", "[all]", &["--json"]),
+            ("order", "[train]", &["-b", "2", "--step", "0"]),
         ] {
-            let run = |at: &str| served.run(&[&[verb, &format!("{at}tiny/1.0.0{split}")], rest].concat());
+            let condition = ["label == 'dog'"].into_iter().filter(|_| verb == "grep");
+            let run = |at: &str| {
+                let words = [verb].into_iter().chain(condition.clone()).map(str::to_owned);
+                let words = words.chain([format!("{at}tiny/1.0.0{split}")]);
+                let words: Vec<_> = words.chain(rest.iter().map(|word| (*word).to_owned())).collect();
+                served.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
+            };
             let (files, objects) = (run(""), run(&root));
-            let bare = |text: &str| text.replace(&root, "");
+            // Parts of files have absolute paths.
+            let here = format!("{}/", served.dir.path("").display().to_string().trim_end_matches('/'));
+            let bare = |text: &str| text.replace(&root, "").replace(&here, "");
             assert_eq!(
                 (objects.code, bare(&objects.out), bare(&objects.err)),
-                (files.code, files.out, files.err),
+                (files.code, bare(&files.out), bare(&files.err)),
                 "{verb} {split} {root}"
             );
         }
@@ -233,12 +424,6 @@ fn data_sets_that_are_not_whole_are_told() {
     assert!(ran.err.contains(missing), "{}", ran.err);
     served.server.remove("bucket/data/tiny/1.0.0/dataset_info.json");
     fails(&["head", "s3://bucket/data/tiny/1.0.0[test]"], 3, &["tiny/1.0.0[test]"]);
-    // Other verbs read files.
-    fails(
-        &["cat", "hf://datasets/owner/name/data/tiny[test]"],
-        2,
-        &["expected a local path", "head, index, info"],
-    );
 }
 
 #[test]
@@ -405,7 +590,7 @@ fn signed_urls_are_not_printed() {
     let served = Served::new();
     served.server.refuse_heads();
     let url = format!("{}/bucket/data/{}?X-Signature=secret", served.server.url(), NAMES[0]);
-    for verb in ["head", "info", "verify", "schema", "sample"] {
+    for verb in ["head", "info", "verify", "schema", "sample", "cat", "tail", "stats", "digest"] {
         let ran = served.run(&[verb, &url]);
         assert_eq!(ran.code, 0, "{verb}: {}", ran.err);
         assert!(
@@ -438,11 +623,7 @@ fn errors_have_one_line() {
         3,
         &["no such repository, or it is private; no token: HF_TOKEN"],
     );
-    fails(
-        &["cat", "s3://bucket/data/x"],
-        2,
-        &["expected a local path", "get, head, index, info, sample, schema and verify read"],
-    );
+    fails(&["cat", "s3://bucket/data/x"], 3, &["s3://bucket/data/x: no such object"]);
     fails(&["head", "hdfs://x/y"], 3, &["hdfs://x/y: unknown scheme, expected one of s3"]);
     served.server.private("bucket");
     fails(&["head", "s3://bucket/data/x"], 3, &["403 Forbidden: AccessDenied (no login: AWS_ACCESS_KEY_ID"]);

@@ -675,6 +675,11 @@ pub enum OutputConflict {
         /// The inputs that both outputs are made from.
         inputs: [PathBuf; 2],
     },
+    /// The output is a URL.
+    Url {
+        /// The URL, without secrets.
+        output: String,
+    },
     /// There is another set of shards with the name of the output.
     OtherSet {
         /// A file of that set.
@@ -703,6 +708,9 @@ impl fmt::Display for OutputConflict {
             OutputConflict::Shared { output, inputs: [first, second] } => {
                 let (first, second) = (first.display(), second.display());
                 write!(f, "{first} and {second} would both be written to {}", output.display())
+            }
+            OutputConflict::Url { output } => {
+                write!(f, "{output}: expected a local path for the output, found a URL")
             }
             OutputConflict::OtherSet { other } => write!(
                 f,

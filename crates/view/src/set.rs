@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::OnceLock;
 use tfseek::example::MessageKind;
+use tfseek::index::Index;
+use tfseek::stream::StreamOptions;
 use tfseek::{Compression, Dataset, Record, Result};
 use tfseek_tfds::FoundFeatures;
 use tfseek_tools::{Content, damage, guess_kind};
@@ -61,7 +63,7 @@ impl ViewSet {
         let fingerprint = dataset.fingerprint()?;
         let kinds = dataset.shards().map(|_| OnceLock::new()).collect();
         let words = CommandWords { paths: "PATHS".into(), ..CommandWords::default() };
-        let features = FoundFeatures::of_files(dataset.shards().map(|shard| shard.path), None);
+        let features = FoundFeatures::of_files(dataset.shards().map(|shard| shard.path), dataset.store());
         Ok(ViewSet { dataset, name: name.into(), words, fingerprint, kind: None, kinds, features })
     }
 
@@ -138,20 +140,34 @@ impl ViewSet {
         (0..n).map(move |k| (u128::from(k) * u128::from(len) / u128::from(n.max(1))) as u64)
     }
 
+    /// Returns the options of streams of the shards.
+    pub(crate) fn streams(&self) -> StreamOptions {
+        StreamOptions { store: self.dataset.store().cloned(), ..StreamOptions::default() }
+    }
+
+    /// Returns the compression of a shard by its first bytes. Unreadable ones count as plain.
+    pub(crate) fn compression(&self, path: &Path) -> Compression {
+        self.streams().open(path).map_or(Compression::None, |stream| stream.compression())
+    }
+
     /// Returns the number of damaged ranges that are left out, and of the bytes in them.
     pub(crate) fn damage(&self) -> (u64, u64) {
         damage::left_out(self.dataset.warnings())
     }
 }
 
+/// Returns the number of bytes of shard `s` at `path`: of the file now, or of the object when it was indexed.
+pub(crate) fn bytes_of(dataset: &Dataset, s: usize, path: &Path) -> u64 {
+    match std::fs::metadata(path) {
+        Ok(found) => found.len(),
+        Err(_) if dataset.store().is_some() => dataset.index(s).map_or(0, Index::data_size),
+        Err(_) => 0,
+    }
+}
+
 /// Returns the last part of a path.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
-/// Returns the compression of a file by its first bytes. Unreadable ones count as plain.
-pub(crate) fn compression(path: &Path) -> Compression {
-    tfseek::Stream::open(path).map_or(Compression::None, |stream| stream.compression())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ import os
 import pathlib
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Optional
 
 import numpy as np
@@ -139,6 +139,33 @@ def copy(tmp_path: pathlib.Path, paths: list[str]) -> list[str]:
     return copies
 
 
+@pytest.fixture(scope="session")
+def urls(paths: list[str]) -> Iterator[list[str]]:
+    """The URLs of its shards in a server of this machine. The environment has the login, which engines that start later pass on to their workers."""
+    # Workers import this file, and have no server.
+    from object_server import ObjectServer
+
+    with ObjectServer() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in {"AWS_ENDPOINT_URL": server.url, "AWS_ALLOW_HTTP": "true", "AWS_SKIP_SIGNATURE": "true"}.items():
+            patch.setenv(name, value)
+        urls = []
+        for path in paths:
+            name = f"odd/{os.path.basename(path)}"
+            server.objects[name] = pathlib.Path(path).read_bytes()
+            urls.append(f"s3://{name}")
+        yield urls
+        server.shutdown()
+
+
+def reads_urls() -> bool:
+    """Returns true if this build reads URLs."""
+    try:
+        tfseek.stream("s3://odd/none", storage_options={"endpoint": "http://127.0.0.1:1"})
+    except tfseek.Error as e:
+        return "without the feature" not in str(e)
+    return True
+
+
 class Suite:
     """The tests of an engine. A subclass in the engine's test file defines ``read``."""
 
@@ -149,6 +176,10 @@ class Suite:
     def test_each_record_is_read_once(self, paths: list[str], want: list[Pair]) -> None:
         for shares in self.shares:
             assert sorted(self.read(paths, shares)) == want, shares
+
+    @pytest.mark.skipif(not reads_urls(), reason="requires a build with the feature remote")
+    def test_shards_at_urls(self, urls: list[str], want: list[Pair]) -> None:
+        assert sorted(self.read(urls, 3)) == want
 
     def test_a_worker_that_dies_is_replaced(self, paths: list[str], want: list[Pair], tmp_path: pathlib.Path) -> None:
         marker = tmp_path / "died"

@@ -9,7 +9,7 @@ import tempfile
 from typing import Any, Callable, Optional
 
 import pytest
-from harness import SPEC, Pair, Suite, assert_written, copy, die_once, digest_of, pairs_of, paths, want
+from harness import SPEC, Pair, Suite, assert_written, copy, die_once, digest_of, pairs_of, paths, urls, want
 
 import tfseek
 
@@ -23,7 +23,7 @@ import apache_beam.testing.util  # noqa: E402
 import tfseek.beam  # noqa: E402
 from tfseek import _plan  # noqa: E402
 
-__all__ = ["copy", "paths", "want"]
+__all__ = ["copy", "paths", "urls", "want"]
 
 
 def sources(source: Any, size: int, *positions: int) -> list[tuple[Any, Any, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 import pytest
-from harness import SPEC, Pair, Suite, copy, die_once, pairs_of, paths, want
+from harness import SPEC, Pair, Suite, copy, die_once, pairs_of, paths, urls, want
 
 import tfseek
 
@@ -14,7 +14,7 @@ distributed = pytest.importorskip("distributed")
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
-__all__ = ["copy", "paths", "want"]
+__all__ = ["copy", "paths", "urls", "want"]
 
 
 def read_share(texts: list[str], die: Optional[str] = None) -> Any:
@@ -32,7 +32,7 @@ def frame(table: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def client() -> Any:
+def client(urls: list[str]) -> Any:
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         with distributed.Client(cluster) as client:
             client.upload_file(__file__.replace("test_dask", "harness"))

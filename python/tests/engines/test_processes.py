@@ -10,11 +10,11 @@ import pickle
 import tempfile
 from typing import Any, Callable, Optional
 
-from harness import Pair, Suite, copy, die_once, digest_of, paths, want
+from harness import Pair, Suite, copy, die_once, digest_of, paths, urls, want
 
 import tfseek
 
-__all__ = ["copy", "paths", "want"]
+__all__ = ["copy", "paths", "urls", "want"]
 
 
 def work(share: list[str], out: str, die: Optional[str]) -> None:

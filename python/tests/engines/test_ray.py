@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 import pytest
-from harness import RECORDS, SPEC, Pair, Suite, assert_written, copy, die_once, pairs_of, paths, want
+from harness import RECORDS, SPEC, Pair, Suite, assert_written, copy, die_once, pairs_of, paths, urls, want
 
 import tfseek
 
@@ -20,11 +20,11 @@ pa = pytest.importorskip("pyarrow")
 
 import tfseek.ray  # noqa: E402
 
-__all__ = ["copy", "paths", "want"]
+__all__ = ["copy", "paths", "urls", "want"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
+def cluster(urls: list[str]) -> Iterator[None]:
     environment = {"env_vars": {"PYTHONPATH": os.path.dirname(__file__)}}
     ray.init(num_cpus=2, include_dashboard=False, logging_level="error", log_to_driver=False, runtime_env=environment)
     ray.data.DataContext.get_current().enable_progress_bars = False

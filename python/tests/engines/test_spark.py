@@ -14,7 +14,7 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 import pytest
-from harness import SPEC, Pair, Suite, assert_written, copy, die_once, pairs_of, paths, want
+from harness import SPEC, Pair, Suite, assert_written, copy, die_once, pairs_of, paths, urls, want
 
 import tfseek
 
@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 
 import tfseek.spark  # noqa: E402
 
-__all__ = ["copy", "paths", "want"]
+__all__ = ["copy", "paths", "urls", "want"]
 
 
 class Odd(tfseek.spark.Source):
@@ -82,7 +82,7 @@ class OddReader(tfseek.spark.Reader):
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark(urls: list[str]) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         # Workers must be this interpreter, and import the harness.
         patch.setenv("PYSPARK_PYTHON", sys.executable)

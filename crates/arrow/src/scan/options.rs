@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use tfseek::io::Store;
 use tfseek::order::Subset;
 use tfseek::{Dataset, Filter, Part, Schema, Verify};
 
@@ -52,6 +53,8 @@ pub struct Scan {
     pub(super) batch_rows: Option<usize>,
     pub(super) threads: Option<usize>,
     pub(super) verify: Option<Verify>,
+    /// The store of parts whose shards are URLs.
+    pub(super) store: Option<Arc<dyn Store>>,
 }
 
 /// The origin of the records.
@@ -112,6 +115,7 @@ impl Scan {
             batch_rows: None,
             threads: None,
             verify: None,
+            store: None,
         }
     }
 
@@ -184,6 +188,13 @@ impl Scan {
     #[must_use]
     pub fn verify(mut self, verify: Verify) -> Scan {
         self.verify = Some(verify);
+        self
+    }
+
+    /// Sets the store of parts whose shards are URLs. Default: none; such a part is then an error.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Scan {
+        self.store = Some(store);
         self
     }
 

@@ -4,10 +4,11 @@ use super::rows::BATCH_BYTES;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tfseek::batch::Row;
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
-use tfseek::io::Region;
+use tfseek::io::{Region, Store};
 use tfseek::stream::{Stream, StreamOptions};
 use tfseek::{At, Filter, Part, Record, Verify};
 
@@ -15,7 +16,7 @@ use tfseek::{At, Filter, Part, Record, Verify};
 pub(super) struct PartRows {
     parts: VecDeque<Part>,
     open: Option<OpenPart>,
-    verify: Verify,
+    streams: StreamOptions,
 }
 
 /// A part that is being read.
@@ -86,8 +87,9 @@ impl RowLimits {
 }
 
 impl PartRows {
-    pub(super) fn new(parts: &[Part], verify: Verify) -> PartRows {
-        PartRows { parts: parts.iter().cloned().collect(), open: None, verify }
+    pub(super) fn new(parts: &[Part], verify: Verify, store: Option<Arc<dyn Store>>) -> PartRows {
+        let streams = StreamOptions { verify, store, ..StreamOptions::default() };
+        PartRows { parts: parts.iter().cloned().collect(), open: None, streams }
     }
 
     /// Reads the records of the next batch into `rows`, which is empty. No record is added at the end of the last part.
@@ -98,8 +100,7 @@ impl PartRows {
                 closed => {
                     let Some(part) = self.parts.pop_front() else { return Ok(()) };
                     closed.insert(OpenPart {
-                        stream: StreamOptions { verify: self.verify, ..StreamOptions::default() }
-                            .part(&part)?,
+                        stream: self.streams.part(&part)?,
                         start: part.first.saturating_sub(part.ordinal),
                     })
                 }

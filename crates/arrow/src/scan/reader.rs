@@ -116,7 +116,10 @@ impl ScanReader {
         let work = match (&scan.source, &scan.listed) {
             (ScanSource::Parts(parts), None) if scan.subset.is_none() => {
                 let verify = scan.verify.unwrap_or(Verify::Payload);
-                read(RowSource::Parts(Box::new(PartRows::new(parts, verify))), scan.filter.as_ref())
+                read(
+                    RowSource::Parts(Box::new(PartRows::new(parts, verify, scan.store.clone()))),
+                    scan.filter.as_ref(),
+                )
             }
             (ScanSource::Parts(_), _) => {
                 let reason = "expected a scan of a dataset for chosen records, found a scan of parts";

@@ -9,7 +9,9 @@ use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
 #[cfg(feature = "tables")]
 use crate::split::{self, SplitPath};
-use crate::text::count;
+#[cfg(feature = "tables")]
+use crate::store;
+use crate::text::{self, count};
 use crate::{dataset, outputs, progress, records};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -226,7 +228,7 @@ fn to_other(
 fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Features>>> {
     let [input] = inputs else { return Ok(None) };
     let folder = SplitPath::parse(input).map_or(input.as_path(), SplitPath::folder);
-    if !folder.join("features.json").is_file() {
+    if store::size(&store::entry(folder, "features.json")).is_none() {
         return Ok(None);
     }
     let reason = "the columns are those of features.json, unless --schema or the files are named";
@@ -237,7 +239,7 @@ fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Fea
 /// Reads the features of a data set, and prints the warnings about them.
 #[cfg(feature = "tables")]
 fn features(folder: &Path, console: &mut Console) -> Result<Arc<Features>, TfdsError> {
-    let (features, warnings) = Features::read(folder, None)?;
+    let (features, warnings) = Features::read(folder, store::store().as_ref())?;
     warnings.iter().for_each(|warning| console.note(format_args!("tfseek: {warning}")));
     Ok(Arc::new(features))
 }
@@ -246,6 +248,7 @@ fn features(folder: &Path, console: &mut Console) -> Result<Arc<Features>, TfdsE
 #[cfg(feature = "tables")]
 fn to_data_set(args: &ConvertArgs, folder: &Path, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
+    inputs.iter().try_for_each(|path| text::check_local(path))?;
     let unfit = [
         ("--format", args.format != JsonFormChoice::Auto),
         ("--features", !args.features.is_empty()),
@@ -309,6 +312,7 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
         ("--text", !args.text.is_empty()),
     ];
     refuse(&of_tfrecords, "expected TFRecords as an input")?;
+    inputs.iter().try_for_each(|path| text::check_local(path))?;
     let has_json = !args.bare && (has_stdin || inputs.iter().any(|path| is_json(path)));
     if args.schema.is_some() && !has_json {
         return Err(Failure::usage("--schema: expected JSON lines or TFRecords as an input"));

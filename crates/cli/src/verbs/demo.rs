@@ -12,6 +12,7 @@ use crate::console::{BOLD, Console};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
+use crate::outputs;
 use crate::progress;
 use crate::random::Random;
 use crate::split::InputFile;
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
     let temporary;
     let folder: &Path = match &args.out {
         Some(folder) => {
+            outputs::check_name(folder)?;
             std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
             let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))?;
             if entries.next().is_some() {

@@ -4,6 +4,7 @@ use crate::args::GlobalArgs;
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
+use crate::outputs;
 use crate::progress;
 use crate::split::{self, SplitPath};
 use crate::store;
@@ -58,6 +59,7 @@ pub(crate) fn run(args: &FetchArgs, global: &GlobalArgs, console: &mut Console) 
     let store = store.ok_or_else(|| {
         Failure::usage(format!("expected a URL such as gs://bucket/train-*, found `{}`", args.url))
     })?;
+    outputs::check_name(&args.folder)?;
     let split = SplitPath::parse(Path::new(&args.url));
     let folder = split.and_then(|split| split.folder().to_str());
     let mut options = FetchOptions::new(store, folder.unwrap_or(&args.url), &args.folder);

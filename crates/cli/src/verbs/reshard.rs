@@ -7,7 +7,7 @@ use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, IO, Outcome};
 use crate::split::SplitPath;
 use crate::text::count;
-use crate::{dataset, outputs, progress, records};
+use crate::{dataset, outputs, progress, records, store};
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
     if let Some(source) = &prepared {
         paths = PathsArgs { paths: source.shards(), allow_missing: false };
     }
-    let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
+    let (resolved, _) = tfseek::paths::resolve_in_store(store::store(), &paths.paths, paths.allow_missing)?;
     let memory = args.memory.unwrap_or_else(reshard::memory_limit);
     // The pages of a map count as memory of the process.
     if !reshard::fits(progress::total_size(&resolved), memory) {

@@ -92,6 +92,10 @@ pub(super) fn check_regular(input: &Path) -> Outcome {
     if input == Path::new(records::STDIN) {
         return Err(expected("standard input"));
     }
+    if !input.exists() {
+        // The error of a path that cannot be opened names a URL as one.
+        tfseek::Stream::open(input)?;
+    }
     let found = std::fs::metadata(input).map_err(|e| Failure::io(input, e))?;
     match (found.is_file(), found.is_dir()) {
         (true, _) => Ok(()),

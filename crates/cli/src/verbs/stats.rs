@@ -10,12 +10,11 @@ use crate::records::{self, STDIN};
 use crate::split::{InputFile, SplitPath};
 use crate::{condition, dataset, features, outputs, progress, text};
 use clap::Args;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tfseek::Filter;
 use tfseek::frame::put_record;
 use tfseek::io::{Existing, Output};
-use tfseek::{Error, Filter};
 use tfseek_tools::ToolsError;
 use tfseek_tools::stats::{Statistics, StatsOptions, TableStyle};
 
@@ -203,8 +202,7 @@ fn computed(
         if path == Path::new(STDIN) || input.part().is_some() {
             return records::stream(input, read);
         }
-        let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
-        read.stream().read_file(file, path, progress::callback(&bar))
+        read.stream().open_with(path, progress::callback(&bar))
     };
     let stats = options.run(paths, &open);
     bar.finish_and_clear();

@@ -47,6 +47,7 @@ pub(crate) fn run(args: &UnpackArgs, global: &GlobalArgs, console: &mut Console)
     let files = paths.iter().map(PathBuf::as_path).filter(|&path| path != Path::new(STDIN));
     outputs::check_distinct(targets.iter().map(|(target, path)| (target.as_path(), *path)), files)?;
     if let Destination::Folder(dir) = destination {
+        outputs::check_name(dir)?;
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
     for input in inputs {

@@ -7,7 +7,6 @@ use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, RecordNumbers, STDIN};
 use crate::split::{self, InputFile};
-use crate::store;
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::{features, progress, verbs::salvage, warnings};
@@ -94,9 +93,7 @@ fn verify(
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
     let kind = if args.decode { args.inspect.kind } else { PayloadKind::Raw };
     let limit = args.inspect.limit;
-    // Objects are streams, too: their damaged ranges are not listed.
-    let is_stream =
-        |path: &InputFile| path.path() == Path::new(STDIN) || path.part().is_some() || store::is_object(path);
+    let is_stream = |path: &InputFile| path.path() == Path::new(STDIN) || path.part().is_some();
     if paths.iter().any(is_stream) {
         let each = |path: &InputFile| -> Outcome<_> {
             Ok(match records::stream(path, limit.into()) {

@@ -5,14 +5,14 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
 use crate::text::{self, count};
-use crate::{dataset, features, outputs, progress};
+use crate::{dataset, features, outputs, progress, store};
 use clap::Args;
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tfseek::Dataset;
 use tfseek::example::MessageKind;
-use tfseek::io::{Existing, Output};
+use tfseek::io::{Existing, Output, bare_url};
 use tfseek_tools::damage::is_damage;
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
@@ -201,15 +201,18 @@ fn title(paths: &[PathBuf], other: &[PathBuf]) -> String {
     let joined = |parts: Vec<String>| parts.join(" ");
     let ends = |paths: &[PathBuf]| joined(paths.iter().map(|path| file_name(path)).collect());
     let short = ends(paths);
-    if short == ends(other) {
-        joined(paths.iter().map(|path| path.display().to_string()).collect())
-    } else {
-        short
-    }
+    if short == ends(other) { joined(paths.iter().map(|path| shown(path)).collect()) } else { short }
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    let shown = shown(path);
+    Path::new(&shown).file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Returns a path, or a URL without its secrets.
+fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if store::is_object(path) { bare_url(&text) } else { text.into_owned() }
 }
 
 /// Returns the words of a command that reads the same records.
@@ -221,7 +224,7 @@ fn words(
 ) -> Outcome<CommandWords> {
     // Sound files need no option.
     let is_damaged = dataset.warnings().iter().any(|warning| warning.kind() == "damage_skipped");
-    let mut words: Vec<String> = paths.paths.iter().map(|path| exit::word(&path.to_string_lossy())).collect();
+    let mut words: Vec<String> = paths.paths.iter().map(|path| exit::word(&shown(path))).collect();
     if paths.allow_missing {
         words.push("--allow-missing".into());
     }

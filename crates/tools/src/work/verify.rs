@@ -137,6 +137,7 @@ impl VerifyOptions {
         path: &Path,
         progress: &(impl Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static),
     ) -> Verification {
+        // The size of an object is not looked up. It is known when it was read.
         let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
         let read = Arc::new(AtomicU64::new(0));
         let count = {
@@ -158,8 +159,8 @@ impl VerifyOptions {
         progress: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static,
     ) -> Result<Verification> {
         let Ok(file) = File::open(path) else {
-            // The stream's error is that of a path that cannot be opened.
-            return Ok(self.verified(self.stream.open(path)?));
+            // An object, whose damaged ranges are not looked for, or the stream's error is that of a path that cannot be opened.
+            return Ok(self.verified(self.stream.open_with(path, progress)?));
         };
         // A pipe cannot be read again.
         let again = match file.metadata() {

@@ -3,7 +3,18 @@
 use crate::error::OutputConflict;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tfseek::io::Output;
+use tfseek::io::{Output, bare_url};
+
+/// Refuses URLs: outputs are local files.
+///
+/// # Errors
+/// [`OutputConflict::Url`].
+pub fn check_local(output: &Path) -> Result<(), OutputConflict> {
+    match output.to_str().filter(|output| output.contains("://")) {
+        Some(url) if !output.exists() => Err(OutputConflict::Url { output: bare_url(url) }),
+        _ => Ok(()),
+    }
+}
 
 /// Refuses to replace an existing file. Devices and FIFOs are written to and not replaced.
 ///

@@ -2,13 +2,13 @@
 
 use crate::http::Response;
 use crate::jobs::{Job, Jobs};
-use crate::set::{ViewSet, file_name};
+use crate::set::{ViewSet, bytes_of, file_name};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tfseek::{Error, ErrorKind};
+use tfseek::{Dataset, Error, ErrorKind};
 use tfseek_tools::{Verification, VerifyOptions};
 
 /// Longest wait for a change.
@@ -28,8 +28,10 @@ pub(super) struct DamageState {
 
 /// Returns the damage that was found so far, and starts the verification if it does not run.
 pub(super) fn damage(set: &ViewSet, jobs: &Jobs<DamageState>, threads: usize) -> Response {
-    let paths: Vec<PathBuf> = set.dataset().shards().map(|shard| shard.path.to_path_buf()).collect();
-    let run = move |job: &Arc<Job<DamageState>>| verify(&paths, threads, job);
+    let dataset = set.dataset().clone();
+    let mut options = VerifyOptions::default();
+    (options.threads, options.stream) = (Some(threads), set.streams());
+    let run = move |job: &Arc<Job<DamageState>>| verify(&dataset, &options, job);
     let job = jobs.ask("", run, |state, message| {
         state.error = Some(message.to_owned());
         state.is_done = true;
@@ -45,9 +47,10 @@ pub(super) fn damage(set: &ViewSet, jobs: &Jobs<DamageState>, threads: usize) ->
     }))
 }
 
-fn verify(paths: &[PathBuf], threads: usize, job: &Arc<Job<DamageState>>) {
-    let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |meta| meta.len());
-    job.shared.change(|state| state.bytes = paths.iter().map(size).sum());
+fn verify(dataset: &Dataset, options: &VerifyOptions, job: &Arc<Job<DamageState>>) {
+    let paths: Vec<PathBuf> = dataset.shards().map(|shard| shard.path.to_path_buf()).collect();
+    let sizes: Vec<u64> = paths.iter().enumerate().map(|(s, path)| bytes_of(dataset, s, path)).collect();
+    job.shared.change(|state| state.bytes = sizes.iter().sum());
     let progress = {
         let job = Arc::clone(job);
         move |bytes| {
@@ -60,9 +63,9 @@ fn verify(paths: &[PathBuf], threads: usize, job: &Arc<Job<DamageState>>) {
             ControlFlow::Continue(())
         }
     };
-    let mut options = VerifyOptions::default();
-    options.threads = Some(threads);
-    let outcome = options.run(paths, progress, |path, found| add(path, found, job));
+    let mut sizes = sizes.into_iter();
+    let outcome =
+        options.run(&paths, progress, |path, found| add((path, sizes.next().unwrap_or(0)), found, job));
     job.shared.change(|state| {
         // The end of a job that nobody asks for is no error.
         state.error = outcome.err().filter(|_| !job.is_stopped()).map(|e| e.to_string());
@@ -71,12 +74,11 @@ fn verify(paths: &[PathBuf], threads: usize, job: &Arc<Job<DamageState>>) {
 }
 
 /// Adds the damage of a shard.
-fn add(path: &Path, found: Verification, job: &Job<DamageState>) -> Result<(), Error> {
+fn add((path, size): (&Path, u64), found: Verification, job: &Job<DamageState>) -> Result<(), Error> {
     if job.is_stopped() {
         return Err(ErrorKind::Cancelled.into());
     }
     let Some(e) = found.damage else { return Ok(()) };
-    let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let gaps = found.gaps.iter().take(MAX_LISTED);
     let ranges: Vec<[u64; 2]> = gaps.map(|gap| [gap.offset, gap.offset.saturating_add(gap.len)]).collect();
     let entry = json!({ "name": file_name(path), "path": path.to_string_lossy(), "bytes": size, "error": e.to_string(), "ranges": ranges });

@@ -3,7 +3,7 @@
 use super::refusal::{Outcome, number};
 use crate::http::{Request, Response};
 use crate::roles::{SeenFeature, SeenFeatures};
-use crate::set::{ViewSet, compression, file_name};
+use crate::set::{ViewSet, bytes_of, file_name};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tfseek::example::MessageKind;
@@ -58,7 +58,7 @@ pub(super) fn dataset(
         "name": set.name(),
         "records": dataset.len(),
         "shards": shards,
-        "bytes": dataset.shards().map(|shard| std::fs::metadata(shard.path).map_or(0, |meta| meta.len())).sum::<u64>(),
+        "bytes": dataset.shards().enumerate().map(|(s, shard)| bytes_of(dataset, s, shard.path)).sum::<u64>(),
         "kind": kind_name(kind),
         "fingerprint": set.fingerprint(),
         "version": env!("CARGO_PKG_VERSION"),
@@ -96,7 +96,7 @@ pub(super) fn shards(set: &ViewSet, request: &Request) -> Outcome {
             "name": file_name(shard.path),
             "start": shard.start,
             "records": shard.len,
-            "bytes": std::fs::metadata(shard.path).map_or(0, |meta| meta.len()),
+            "bytes": bytes_of(dataset, s, shard.path),
             "damaged": damaged,
         }));
     }
@@ -105,7 +105,7 @@ pub(super) fn shards(set: &ViewSet, request: &Request) -> Outcome {
         let shards = dataset.shards().enumerate().skip(from);
         for ((s, shard), entry) in shards.zip(&mut list) {
             if let Some(entry) = entry.as_object_mut() {
-                entry.insert("compression".into(), compression(shard.path).name().into());
+                entry.insert("compression".into(), set.compression(shard.path).name().into());
                 entry.insert("kind".into(), kind_name(set.kind_of(s).name()).into());
             }
         }

@@ -29,7 +29,7 @@ mod wanted;
 mod worker;
 
 use crate::error::ToolsError;
-use crate::write::WriteProgress;
+use crate::write::{WriteProgress, outputs};
 use check::{CheckOptions, Ended, fetch_file, merged};
 use journal::{Done, Earlier, HIDDEN, Journal, Left, write_list};
 pub use options::{FetchEstimate, FetchOptions, FetchReport};
@@ -127,6 +127,7 @@ impl FetchPlan {
     pub fn run(&self, progress: &WriteProgress) -> Result<FetchReport, ToolsError> {
         let folder = &self.options.folder;
         // A fetch that is refused changes nothing.
+        outputs::check_local(folder)?;
         self.left()?;
         fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder))?;
         let lock = FolderLock::take(folder)?;

@@ -2,6 +2,7 @@
 
 use super::options::ShardCount;
 use crate::error::{PathReason, ToolsError};
+use crate::write::outputs;
 use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek::paths::set_of;
@@ -26,6 +27,7 @@ impl OutPattern {
         shards: Option<ShardCount>,
         has_splits: bool,
     ) -> Result<OutPattern, ToolsError> {
+        outputs::check_local(out)?;
         let refused = |reason| ToolsError::Path { path: out.to_path_buf(), reason };
         let text = out.to_str().ok_or_else(|| refused(PathReason::NotUtf8))?;
         let name = out.file_name().and_then(|name| name.to_str()).filter(|name| text.ends_with(name));

@@ -6,6 +6,7 @@
 use super::options::{ReshardSet, ShardCount};
 use super::sets::sync_folder;
 use crate::error::{OptionsReason, OutputConflict, PathReason, ToolsError};
+use crate::write::outputs;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -179,6 +180,7 @@ fn check_new(out: &Path) -> Result<(), ToolsError> {
 
 /// Creates a folder and those around it.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), ToolsError> {
+    outputs::check_local(folder)?;
     fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder).into())
 }
 
