@@ -1,9 +1,7 @@
 //! URLs of objects, for the verbs that read them.
 
 use std::ffi::OsString;
-use std::path::Path;
-#[cfg(feature = "tables")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tfseek::error::{Error, ErrorKind, PathsError};
@@ -92,6 +90,14 @@ pub(crate) fn size(path: &Path) -> Option<u64> {
     }
 }
 
+/// The cache of objects on disk: its folder, the number of its pieces, their bytes, and the limit.
+pub(crate) type ObjectCache = (PathBuf, u64, u64, u64);
+
+/// Returns the cache on disk of an object. `None` for a file, and without a cache.
+pub(crate) fn cache(path: &Path) -> Option<ObjectCache> {
+    is_object(path).then(remote::cache)?
+}
+
 /// Returns the hint for an address that is refused. `readers` tells what reads objects.
 pub fn address_hint(e: &Error, readers: &str) -> Option<String> {
     let ErrorKind::Paths(why) = e.kind() else { return None };
@@ -109,6 +115,7 @@ pub fn address_hint(e: &Error, readers: &str) -> Option<String> {
 
 #[cfg(not(feature = "remote"))]
 mod remote {
+    use std::path::PathBuf;
     use std::sync::Arc;
     use tfseek::io::Store;
 
@@ -123,14 +130,25 @@ mod remote {
     pub(super) fn is_read_only(_: &str) -> bool {
         false
     }
+
+    pub(super) fn cache() -> Option<(PathBuf, u64, u64, u64)> {
+        None
+    }
 }
 
 #[cfg(feature = "remote")]
 mod remote {
     use std::collections::HashMap;
+    use std::path::PathBuf;
     use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-    use tfseek::io::{Listing, Object, Region, Source, Stamp, Store};
+    use tfseek::io::{Listing, Object, Region, Source, Stamp, Store, Traffic};
     use tfseek_remote::{RemoteOptions, RemoteStore};
+
+    /// Returns the cache on disk. The folder is looked through.
+    pub(super) fn cache() -> Option<(PathBuf, u64, u64, u64)> {
+        let found = RemoteStore::new(RemoteOptions::default()).cache().ok()??;
+        Some((found.folder, found.pieces, found.bytes, found.limit))
+    }
 
     pub(super) fn store() -> Option<Arc<dyn Store>> {
         static STORE: OnceLock<Arc<OneRun>> = OnceLock::new();
@@ -216,6 +234,10 @@ mod remote {
             let found = self.store.small(url, limit)?;
             read().insert(url.to_owned(), found.clone());
             Ok(found)
+        }
+
+        fn traffic(&self) -> Option<Traffic> {
+            self.store.traffic()
         }
 
         fn put(&self, url: &str, bytes: &[u8]) -> tfseek::Result<()> {

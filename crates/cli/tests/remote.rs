@@ -911,3 +911,41 @@ fn tables_of_steps_and_a_pack_of_files_are_in_one_folder() {
     let tables = [0, 1].map(|k| format!("robot-train.tfrecord-{k:05}-of-00002.tfrs"));
     assert!(names.iter().eq(["all.tfrp".to_owned()].iter().chain(&tables)), "{names:?}");
 }
+
+#[test]
+fn info_and_epoch_tell_of_the_cache_and_of_requests() {
+    let served = Served::new();
+    let url = "s3://bucket/data/train-*";
+    let with_cache = |args: &[&str]| {
+        let mut command = served.command(args);
+        command.env("TFSEEK_CACHE_DIR", served.dir.path("cache")).env("TFSEEK_CACHE_BYTES", "50000000");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Ran::of(common::output_of(child))
+    };
+    let plain = served.run(&["info", url]);
+    assert!(!plain.out.contains("cache  ") || !plain.out.contains("pieces"), "{}", plain.out);
+    // The index is built first, outside of the cache.
+    served.run(&["index", url]);
+    let first = with_cache(&["epoch", url, "-b", "8", "--shuffle", "block"]);
+    assert!(
+        first.out.contains("requests") && first.out.contains("latency") && first.out.contains("waits"),
+        "{}",
+        first.out
+    );
+    let json = served.run(&["epoch", url, "-b", "8", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert!(
+        json["traffic"]["requests"].as_u64().unwrap() > 0 && json["traffic"]["bytes"].as_u64().unwrap() > 0
+    );
+    let files = served.dir.run(&["epoch", "train-*", "-b", "8", "--json"]);
+    assert!(!files.out.contains("traffic"), "{}", files.out);
+    let info = with_cache(&["info", url]);
+    let folder = served.dir.path("cache");
+    assert!(
+        info.out.contains(&format!("{}: ", folder.display())) && info.out.contains("of 50 MB in"),
+        "{}",
+        info.out
+    );
+    let half = served.command(&["info", url]).env("TFSEEK_CACHE_DIR", &folder).output().unwrap();
+    assert!(String::from_utf8_lossy(&half.stderr).contains("TFSEEK_CACHE_BYTES"));
+}

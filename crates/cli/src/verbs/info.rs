@@ -14,7 +14,7 @@ use crate::features;
 use crate::progress;
 use crate::records::{self, Records};
 use crate::split::InputFile;
-use crate::store;
+use crate::store::{self, ObjectCache};
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use crate::warnings;
@@ -106,6 +106,7 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
     let features = features::find(paths.iter().flatten().map(InputFile::path), console);
     let mut episodes = EpisodeSummary::new(&features, total, args.inspect.limit);
     let (single, mut rows) = (paths.len() == 1, Vec::new());
+    let cache = paths.iter().flatten().find_map(|path| store::cache(path.path()));
     for path in paths {
         let read = bytes(&path);
         let (summary, outcome) = match path {
@@ -130,11 +131,12 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
         let difference = summary.as_ref().and_then(|s| s.split.as_ref()?.difference.clone());
         if let Some(summary) = summary {
             if args.json {
-                console.print(format_args!("{}\n", as_json(&summary, &features)))?;
+                console.print(format_args!("{}\n", as_json(&summary, &features, cache.as_ref())))?;
             } else if single {
                 print_block(&summary, global, console)?;
                 tfds::print_features(&features, "  ", console)?;
                 episodes.print("  ", global.bytes, console)?;
+                print_cache(cache.as_ref(), "  ", global, console)?;
             } else {
                 rows.push(summary);
             }
@@ -154,7 +156,24 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
     print_table(&rows, global, console)?;
     splits.print_table(console)?;
     tfds::print_features(&features, "", console)?;
-    episodes.print("", global.bytes, console)
+    episodes.print("", global.bytes, console)?;
+    print_cache(cache.as_ref(), "", global, console)
+}
+
+/// Prints the cache of objects on disk.
+fn print_cache(
+    cache: Option<&ObjectCache>,
+    indent: &str,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    let Some((folder, pieces, bytes, limit)) = cache else { return Ok(()) };
+    let [bytes, limit] = [*bytes, *limit].map(|bytes| Size { bytes, exact: global.bytes });
+    let (dim, pieces) = (console.style(DIM), count(*pieces, "piece"));
+    console.print(format_args!(
+        "{indent}{dim}cache{dim:#}         {}: {bytes} of {limit} in {pieces}\n",
+        folder.display()
+    ))
 }
 
 /// Prints a message that names the folders in a folder, which do not belong to its dataset.
@@ -591,7 +610,7 @@ fn sets(all: &[FileSummary]) -> Vec<(Option<PathBuf>, Vec<&FileSummary>)> {
     sets
 }
 
-fn as_json(summary: &FileSummary, features: &FoundFeatures) -> Value {
+fn as_json(summary: &FileSummary, features: &FoundFeatures, cache: Option<&ObjectCache>) -> Value {
     let object = |rows: &[(String, String)]| -> Value {
         rows.iter()
             .map(|(key, shape)| (key.clone(), Value::from(shape.as_str())))
@@ -624,6 +643,13 @@ fn as_json(summary: &FileSummary, features: &FoundFeatures) -> Value {
         "features": tfds::features_json(features),
         // By its features.json, for each feature with steps. Null for records that are no episodes.
         "steps": summary.steps,
+        // Of objects, on disk. Null without one.
+        "cache": cache.map(|(folder, pieces, bytes, limit)| json!({
+            "folder": folder.to_string_lossy(),
+            "pieces": pieces,
+            "bytes": bytes,
+            "limit": limit,
+        })),
         // Of payloads that are neither Examples nor SequenceExamples.
         "payloads": summary.payload_type().map(PayloadType::name),
         "fields": summary.payloads.as_ref().map(fields_json),
