@@ -450,6 +450,29 @@ class Suite:
         folder = self.run("info", self.root)
         true(folder.code == 0 and "observations@4.tfrecord (4 files)" in folder.out, folder)
 
+    def step_epochs(self) -> None:
+        """Epochs of a loader have the records of files, and the second one of a block order comes from the cache on disk."""
+
+        def epoch(paths: list[str], *rest: str, **more: str) -> dict[str, object]:
+            ran = self.run("epoch", *paths, "-b", "64", "--json", *rest, env={**self.emulator.login, **more})
+            equal(ran.code, 0, ran)
+            report: dict[str, object] = json.loads(ran.out)
+            return report
+
+        urls = [self.root + name for name in self.shards]
+        equal(self.run("index", *urls).code, 0)
+        for shuffle in ("none", "global", "block"):
+            objects, files = (epoch(paths, "--shuffle", shuffle) for paths in (urls, self.shards))
+            equal((objects["examples"], objects["sum"]), (files["examples"], files["sum"]))
+            parts = [epoch(urls, "--shuffle", shuffle, "--rank", rank, "--world-size", "2")["examples"] for rank in ("0", "1")]
+            true(sum(int(str(part)) for part in parts) >= int(str(files["examples"])), parts)
+        cache = {"TFSEEK_CACHE_DIR": str(self.folder / "pieces"), "TFSEEK_CACHE_BYTES": "1000000000"}
+        first, second = (epoch(urls, "--shuffle", "block", **cache) for _ in range(2))
+        equal(first["sum"], second["sum"])
+        traffic = [report["traffic"] for report in (first, second)]
+        print(f"    {traffic}")
+        true(all(isinstance(each, dict) for each in traffic), traffic)
+
     def step_names_with_other_characters(self) -> None:
         name = "odd/a b+c%20ü=1&x.tfrecord"
         for url in (name, "odd/*.tfrecord"):
