@@ -25,7 +25,7 @@ use tfseek::loader::{LoaderTimes, NextStep, RowLengths, Step};
 use tfseek::order::{Cursor, State};
 
 /// The fields of a report on requests.
-type TrafficFields = (u64, u64, u64, u64, u64, u64, f64, f64, f64, f64);
+type TrafficFields = (u64, u64, u64, u64, u64, u64, u64, f64, f64, f64, f64);
 
 /// The native part of `tfseek.Loader`, which has the documentation.
 #[pyclass(frozen, module = "tfseek._tfseek")]
@@ -333,7 +333,7 @@ impl LoaderCore {
         Ok((read, parse, decode, threads))
     }
 
-    /// The requests of the store since the loader was made: ``(requests, bytes, repeated, cached, cached bytes, waits, seconds of them, p50, p90, p99)``.
+    /// The requests of the store since the loader was made: ``(requests, bytes, repeated, cached, cached bytes, held, waits, seconds of them, p50, p90, p99)``.
     /// ``None`` for files, and of a closed loader.
     fn traffic(&self, py: Python<'_>) -> Result<Option<TrafficFields>> {
         if self.closed.get().is_some() {
@@ -342,8 +342,21 @@ impl LoaderCore {
         let traffic = self.with(py, |loader| loader.traffic())?;
         Ok(traffic.map(|traffic| {
             let [p50, p90, p99] = traffic.latency.map(|time| time.as_secs_f64());
-            let Traffic { requests, bytes, repeated, cached, cached_bytes, waits, waited, .. } = traffic;
-            (requests, bytes, repeated, cached, cached_bytes, waits, waited.as_secs_f64(), p50, p90, p99)
+            let Traffic { requests, bytes, repeated, cached, cached_bytes, held, waits, waited, .. } =
+                traffic;
+            (
+                requests,
+                bytes,
+                repeated,
+                cached,
+                cached_bytes,
+                held,
+                waits,
+                waited.as_secs_f64(),
+                p50,
+                p90,
+                p99,
+            )
         }))
     }
 

@@ -22,6 +22,8 @@ class Traffic:
     #: Number of pieces from the cache on disk, and their bytes.
     cached: int
     cached_bytes: int
+    #: Largest number of bytes in memory that were requested ahead and not read.
+    held: int
     #: Number of reads that waited for bytes, and their seconds, added up over the threads.
     waits: int
     wait_s: float

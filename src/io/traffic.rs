@@ -20,12 +20,14 @@ pub struct Traffic {
     pub waits: u64,
     /// Time of all waits, added up over the threads.
     pub waited: Duration,
+    /// Largest number of bytes in memory that were announced and not read, with those of requests under way.
+    pub held: u64,
     /// Times that half, 90 % and 99 % of the last thousand requests did not exceed. Zero before the first one.
     pub latency: [Duration; 3],
 }
 
 impl Traffic {
-    /// Returns what was read after `before`. The latencies are those of now.
+    /// Returns what was read after `before`. The latencies and the bytes held are those of now.
     #[must_use]
     pub fn since(&self, before: &Traffic) -> Traffic {
         Traffic {
@@ -36,6 +38,7 @@ impl Traffic {
             cached_bytes: self.cached_bytes.saturating_sub(before.cached_bytes),
             waits: self.waits.saturating_sub(before.waits),
             waited: self.waited.saturating_sub(before.waited),
+            held: self.held,
             latency: self.latency,
         }
     }

@@ -269,6 +269,7 @@ impl<O> Pieces<O> {
         self.requests += 1;
         self.running += 1;
         self.bytes = self.bytes.saturating_add(len);
+        self.traffic.held = self.traffic.held.max(self.bytes);
         self.in_flight.asked(now);
         let request = Request { number, id, range: start..start.saturating_add(len), since: now };
         Some((request, object.object.clone()))

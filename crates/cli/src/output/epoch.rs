@@ -131,6 +131,7 @@ fn traffic_json(traffic: &Traffic) -> Value {
         "repeated": traffic.repeated,
         "cached": traffic.cached,
         "cached_bytes": traffic.cached_bytes,
+        "held_bytes": traffic.held,
         "waits": traffic.waits,
         "wait_seconds": traffic.waited.as_secs_f64(),
         "latency_p50_seconds": p50,
@@ -198,6 +199,7 @@ pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut
             rows.push(("cache", format!("{pieces}, {}", size(traffic.cached_bytes))));
         }
         rows.push(("waits", format!("{}, {}", traffic.waits, duration(traffic.waited))));
+        rows.push(("held", size(traffic.held).to_string()));
     }
     let memory = stats.memory.peak;
     if let (Some(peak), Some(anonymous), Some(tables)) =

@@ -92,6 +92,21 @@ fn a_block_order_reads_each_block_once() {
 }
 
 #[test]
+fn two_windows_are_in_memory_and_no_more() {
+    let blocks = Blocks::new();
+    for (shuffle, window) in [(&ORDERS[2], 3 * BLOCK), (&ORDERS[3], 2 * 777)] {
+        for ranks in [1, 3] {
+            let ds = blocks.open(|_| ());
+            read(loader(&ds, shuffle).rank(0, ranks).global_batch_size(66).threads(2));
+            let held = ds.traffic().unwrap().held;
+            // The blocks that end with a batch are dropped after new ones were requested: here a whole window, because it is small.
+            let most = 3 * window * blocks.bytes / N + BLOCK * 1500;
+            assert!(held <= most && held >= most / 4, "{shuffle:?} {ranks}: {held}, {most}");
+        }
+    }
+}
+
+#[test]
 fn batches_are_those_of_files_for_every_rank_and_after_every_resume() {
     let blocks = Blocks::new();
     let ds = blocks.open(|_| ());
