@@ -236,6 +236,33 @@ fn verbs_in_file_order_read_each_byte_once() {
 }
 
 #[test]
+fn verbs_by_number_request_records_together() {
+    let served = Served::new();
+    let mut bytes = Vec::new();
+    for label in 0..2000 {
+        let example = ExampleBuilder::new().int64("label", [label]).encode().unwrap();
+        tfseek::frame::put_record(&mut bytes, &example).unwrap();
+    }
+    // A damaged record among them is one error.
+    let len = bytes.len();
+    bytes[len / 2 + 20] ^= 1;
+    served.server.set("bucket/small.tfrecord", bytes);
+    let url = "s3://bucket/small.tfrecord";
+    assert_eq!(served.run(&["index", url]).code, 0);
+    for args in [
+        &["stats", "--json", "--sample", "1900"][..],
+        &["stats", "--json", "--where", "number > 5"],
+        &["epoch", "-b", "100", "--shuffle", "block"],
+    ] {
+        served.server.counts();
+        let ran = served.run(&[args, &[url]].concat());
+        let counts = served.server.counts();
+        assert!(ran.code == 1 && ran.err.contains("payload crc32c"), "{args:?}: {}", ran.err);
+        assert!(counts.gets < 40, "{args:?}: {counts:?}");
+    }
+}
+
+#[test]
 fn outputs_are_local() {
     let served = Served::new();
     std::fs::write(served.dir.path("schema.json"), SCHEMA).unwrap();

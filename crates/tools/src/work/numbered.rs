@@ -1,6 +1,7 @@
 //! Records of a dataset, read by number.
 
 use super::units::UnitSource;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::PathBuf;
 use tfseek::example::{KindGuess, MessageKind};
@@ -18,16 +19,90 @@ pub(crate) struct NumberedRecords {
     kind: MessageKind,
     buf: Vec<u8>,
     path: PathBuf,
+    /// Set for an object, whose records are requested together.
+    ahead: Option<Box<RequestedRecords>>,
+}
+
+/// Bytes of payloads, and number of records, that are requested together.
+const REQUESTED_BYTES: u64 = 16 << 20;
+const REQUESTED: usize = 4096;
+
+/// Records of an object that were read together.
+#[derive(Debug, Default)]
+struct RequestedRecords {
+    shard: usize,
+    /// Ordinal in the index of the record with this number.
+    first: (u64, u64),
+    /// Records that are not read yet.
+    pending: VecDeque<u64>,
+    ready: VecDeque<ReadRecord>,
+    bytes: Vec<u8>,
+}
+
+/// A record in the bytes that were read.
+#[derive(Debug)]
+struct ReadRecord {
+    payload: Range<usize>,
+    number: u64,
+    ordinal: u64,
+    offset: u64,
+}
+
+impl RequestedRecords {
+    /// Adds records to those that are not read yet, as many as are requested together.
+    fn add(&mut self, dataset: &Dataset, mut next: impl FnMut() -> Option<u64>) {
+        let (number, ordinal) = self.first;
+        let len = |i: u64| {
+            let at = ordinal.saturating_add(i.saturating_sub(number));
+            // A record that cannot be located is an error when it is read.
+            dataset.index(self.shard).and_then(|index| index.locate(at)).map_or(0, |span| span.payload_len)
+        };
+        let mut bytes = self.pending.iter().fold(0u64, |sum, i| sum.saturating_add(len(*i)));
+        while bytes < REQUESTED_BYTES && self.pending.len() < REQUESTED {
+            let Some(i) = next() else { return };
+            bytes = bytes.saturating_add(len(i));
+            self.pending.push_back(i);
+        }
+    }
+
+    /// Reads the records up to an error.
+    fn read(&mut self, dataset: &Dataset) {
+        let RequestedRecords { pending, ready, bytes, .. } = self;
+        bytes.clear();
+        let ids: Vec<u64> = pending.iter().copied().collect();
+        let mut numbers = ids.iter().copied();
+        let add = |record: Record<'_>| {
+            let (at, start) = (record.at(), bytes.len());
+            bytes.try_reserve(record.payload().len())?;
+            bytes.extend_from_slice(record.payload());
+            let number = numbers.next().unwrap_or_default();
+            let (ordinal, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+            ready.push_back(ReadRecord { payload: start..bytes.len(), number, ordinal, offset });
+            Ok(())
+        };
+        // The record of the error is read again, alone.
+        let _ = dataset.read_many(&ids, add);
+        pending.drain(..ready.len().min(pending.len()));
+    }
 }
 
 impl NumberedRecords {
     /// Returns all records of shard `s`, none if there is no such shard. Without a kind it is guessed, which reads the first records.
     pub(crate) fn shard(dataset: &Dataset, s: usize, kind: Option<MessageKind>) -> NumberedRecords {
-        let (range, path) = dataset.shards().nth(s).map_or((0..0, PathBuf::new()), |shard| {
+        let entry = dataset.shards().nth(s);
+        let (range, path) = entry.map_or((0..0, PathBuf::new()), |shard| {
             (shard.start..shard.start.saturating_add(shard.len), shard.path.to_path_buf())
         });
+        let is_object = dataset.store().is_some() && path.to_str().is_some_and(|path| path.contains("://"));
+        let ahead = entry.filter(|_| is_object).map(|entry| {
+            Box::new(RequestedRecords {
+                shard: s,
+                first: (entry.start, entry.first),
+                ..RequestedRecords::default()
+            })
+        });
         let kind = kind.unwrap_or_else(|| guess_kind(dataset, range.clone()));
-        NumberedRecords { dataset: dataset.clone(), range, only: None, kind, buf: Vec::new(), path }
+        NumberedRecords { dataset: dataset.clone(), range, only: None, kind, buf: Vec::new(), path, ahead }
     }
 
     /// Leaves out the records that are not in `ids`, which must be in ascending order.
@@ -42,12 +117,27 @@ impl NumberedRecords {
 
 impl UnitSource for NumberedRecords {
     fn next(&mut self) -> Result<Option<(Record<'_>, Option<u64>)>> {
-        let NumberedRecords { dataset, range, only, buf, path, .. } = self;
-        let next = match only {
+        let NumberedRecords { dataset, range, only, buf, path, ahead, .. } = self;
+        let mut next = || match only {
             Some(ids) => ids.next(),
             None => range.next(),
         };
-        let Some(i) = next else { return Ok(None) };
+        let number = match ahead {
+            None => next(),
+            Some(ahead) => {
+                if ahead.ready.is_empty() {
+                    ahead.add(dataset, next);
+                    ahead.read(dataset);
+                }
+                if let Some(found) = ahead.ready.pop_front() {
+                    let at = At::new(path, found.ordinal, found.offset);
+                    let payload = ahead.bytes.get(found.payload).unwrap_or_default();
+                    return Ok(Some((Record::new(payload, at), Some(found.number))));
+                }
+                ahead.pending.pop_front()
+            }
+        };
+        let Some(i) = number else { return Ok(None) };
         let record = dataset.read(i, buf)?;
         let at = record.at();
         let at = At::new(path, at.record.unwrap_or(0), at.offset.unwrap_or(0));
