@@ -20,7 +20,7 @@ pub(crate) struct NumberedRecords {
     buf: Vec<u8>,
     path: PathBuf,
     /// Set for an object, whose records are requested together.
-    ahead: Option<RequestedRecords>,
+    ahead: Option<Box<RequestedRecords>>,
 }
 
 /// Bytes of payloads, and number of records, that are requested together.
@@ -94,10 +94,12 @@ impl NumberedRecords {
             (shard.start..shard.start.saturating_add(shard.len), shard.path.to_path_buf())
         });
         let is_object = dataset.store().is_some() && path.to_str().is_some_and(|path| path.contains("://"));
-        let ahead = entry.filter(|_| is_object).map(|entry| RequestedRecords {
-            shard: s,
-            first: (entry.start, entry.first),
-            ..RequestedRecords::default()
+        let ahead = entry.filter(|_| is_object).map(|entry| {
+            Box::new(RequestedRecords {
+                shard: s,
+                first: (entry.start, entry.first),
+                ..RequestedRecords::default()
+            })
         });
         let kind = kind.unwrap_or_else(|| guess_kind(dataset, range.clone()));
         NumberedRecords { dataset: dataset.clone(), range, only: None, kind, buf: Vec::new(), path, ahead }
