@@ -124,7 +124,7 @@ impl StatsOptions {
             if let Some(drawn) = &drawn {
                 records = records.only(drawn);
             }
-            Ok(StatsSource::Numbered(records))
+            Ok(StatsSource::Numbered(Box::new(records)))
         };
         let open = |k: usize| {
             report.read(0)?;
@@ -174,7 +174,7 @@ enum StatsSource {
         /// No shard precedes it.
         is_first: bool,
     },
-    Numbered(NumberedRecords),
+    Numbered(Box<NumberedRecords>),
 }
 
 impl UnitSource for StatsSource {
