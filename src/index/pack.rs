@@ -215,7 +215,7 @@ fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
     for path in &absolute {
         while !path.starts_with(&base) {
             let above = folder(&base).to_path_buf();
-            let leaves_store = url_of(&base).is_some() && url_of(&above).is_none();
+            let leaves_store = url_of(&above).is_some_and(|url| url.ends_with("://"));
             if leaves_store || above == base || above.as_os_str().is_empty() || above == Path::new(".") {
                 return Err(OptionsError::NoCommonFolder.into());
             }
