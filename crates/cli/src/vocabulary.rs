@@ -107,27 +107,27 @@ fn options_and_parameters_have_the_same_names() {
             "_open.py",
             "build_index",
             format!("check checkpoint_every classes column format max_record steps tail where {}", "progress"),
-            "paths progress",
+            "paths progress storage_options",
         ),
-        ("stats", "_stats.py", "stats", "allow_missing force json max_record merge progress save steps style tail tfdv where".into(), "progress source"),
-        ("verify", "_stream.py", "verify", "allow_missing json max_record progress tail".into(), "paths progress"),
+        ("stats", "_stats.py", "stats", "allow_missing force json max_record merge progress save steps style tail tfdv where".into(), "progress source storage_options"),
+        ("verify", "_stream.py", "verify", "allow_missing json max_record progress tail".into(), "paths progress storage_options"),
         #[cfg(feature = "remote")]
         ("fetch", "_fetch.py", "fetch", "dry_run json max_record progress".into(), "folder split storage_options url"),
-        ("unpack", "_stream.py", "unpack", format!("{read} progress"), "paths progress"),
+        ("unpack", "_stream.py", "unpack", format!("{read} progress"), "paths progress storage_options"),
         (
             "reshard",
             "_reshard.py",
             "reshard",
             // Python opens the dataset before.
             "damage index_dir io json max_record progress shard_size tail".into(),
-            "compression dataset progress shards",
+            "compression dataset progress shards storage_options",
         ),
         (
             "view",
             "_view.py",
             "view",
             format!("allow_host force host html index_dir io kind no_open progress stay {read}"),
-            "browser source",
+            "browser source storage_options",
         ),
         (
             "epoch",
@@ -141,9 +141,9 @@ fn options_and_parameters_have_the_same_names() {
             "_open.py",
             "open",
             "features format full progress steps where".into(),
-            "columns index paths progress rest storage_options verify",
+            "cache_bytes cache_dir columns filesystem index paths progress rest storage_options verify",
         ),
-        ("cat", "_stream.py", "stream", "allow_missing bare features format full progress skip where".into(), "compression part paths verify"),
+        ("cat", "_stream.py", "stream", "allow_missing bare features format full progress skip where".into(), "compression part paths storage_options verify"),
     ] {
         let found = command.find_subcommand(verb).unwrap();
         let (command, python) = (names(found), parameters(file, function));
