@@ -195,20 +195,28 @@ pub(super) fn read_requested(
     Ok(())
 }
 
-/// Requests a whole block of records, by shard and ordinals, and returns the number of its bytes. Up to `room` bytes will be requested and not read.
-/// An error is that of the first read.
-pub(crate) fn request_block(set: &ShardSet, (shard, records): (u32, Range<u64>), room: u64) -> Result<u64> {
+/// Returns the number of bytes of a block of records, by shard and ordinals.
+///
+/// # Errors
+/// Those of the first read of its records.
+pub(crate) fn block_bytes(set: &ShardSet, (shard, records): (u32, Range<u64>)) -> Result<u64> {
     let Some(file) = set.files().get(shard as usize) else { return Ok(0) };
     if let Some(derived) = file.as_derived() {
-        let ids: Vec<u64> = records.collect();
-        derived.want(&ids);
-        return Ok(derived.mean_bytes().saturating_mul(ids.len() as u64));
+        return Ok(derived.mean_bytes().saturating_mul(records.end.saturating_sub(records.start)));
     }
     let range = file.range_of(records)?;
-    let source = file.source()?;
-    source.make_room(room);
-    source.want(std::slice::from_ref(&range));
     Ok(range.end.saturating_sub(range.start))
+}
+
+/// Requests a whole block of records. Up to `room` bytes will be requested and not read. An error is that of the first read.
+pub(crate) fn request_block(set: &ShardSet, (shard, records): (u32, Range<u64>), room: u64) {
+    let Some(file) = set.files().get(shard as usize) else { return };
+    if let Some(derived) = file.as_derived() {
+        derived.want(&records.collect::<Vec<_>>());
+    } else if let (Ok(range), Ok(source)) = (file.range_of(records), file.source()) {
+        source.make_room(room);
+        source.want(std::slice::from_ref(&range));
+    }
 }
 
 /// Withdraws the request of a block.

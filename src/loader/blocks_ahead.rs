@@ -5,7 +5,7 @@
 
 use super::plan::BatchTickets;
 use crate::dataset::{OrderBlocks, ShardSet, prefetch};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 /// Number of batches that are looked up for each plan, at most.
@@ -18,38 +18,57 @@ pub(super) struct BlocksAhead {
     /// Number of batches that were looked up, and of those that were planned.
     seen: u64,
     planned: u64,
-    /// The requested blocks, by shard and first record.
-    blocks: HashMap<(u32, u64), Block>,
-    /// Bytes of these, and their limit.
+    blocks: HashMap<BlockKey, Block>,
+    /// The blocks that are not requested yet, in the order of their need, each with the number of its first batch.
+    waiting: VecDeque<(BlockKey, u64)>,
+    /// Bytes of these, bytes of the requested ones, and the limit of the latter.
+    waiting_bytes: u64,
     bytes: u64,
     room: u64,
     ids: Vec<u64>,
 }
 
-/// A requested block.
+/// The shard of a block, and its first record there.
+type BlockKey = (u32, u64);
+
+/// A block with records in batches that were looked up and not made.
 struct Block {
     /// Its records in the shard, and their bytes.
     of: Range<u64>,
     bytes: u64,
-    /// Number of its records in batches that were looked up and not made.
+    requested: bool,
+    /// Number of those records.
     records: u64,
 }
 
 impl BlocksAhead {
     /// Begins before the first of these batches. Blocks of up to `room` bytes are requested and not read.
     pub(super) fn new(tickets: BatchTickets, room: u64) -> BlocksAhead {
-        BlocksAhead { tickets, seen: 0, planned: 0, blocks: HashMap::new(), bytes: 0, room, ids: Vec::new() }
+        BlocksAhead {
+            tickets,
+            seen: 0,
+            planned: 0,
+            blocks: HashMap::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            bytes: 0,
+            room,
+            ids: Vec::new(),
+        }
     }
 
     /// Requests the blocks of the next planned batch, and of some later ones. `blocks_of` returns the blocks of a record.
     pub(super) fn plan(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
         self.planned = self.planned.saturating_add(1);
-        self.look_up(set, blocks_of);
+        self.look_up(set, blocks_of, 0);
+        self.request(set);
     }
 
-    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
+    /// Looks up batches until their blocks have more bytes than the limit and `ended`.
+    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>, ended: u64) {
         for _ in 0..STEPS {
-            if self.seen >= self.planned && self.bytes >= self.room {
+            let bytes = self.bytes.saturating_add(self.waiting_bytes);
+            if self.seen >= self.planned && bytes >= self.room.saturating_add(ended) {
                 return;
             }
             // An error is that of the plan.
@@ -69,20 +88,36 @@ impl BlocksAhead {
         }
     }
 
-    /// Counts a record of a block, and requests the block if it is new.
+    /// Counts a record of a block.
     fn add(&mut self, set: &ShardSet, (shard, records): (u32, Range<u64>)) {
-        let room = self.room;
-        let bytes = &mut self.bytes;
-        let block = self.blocks.entry((shard, records.start)).or_insert_with(|| {
+        let (key, number) = ((shard, records.start), self.seen);
+        let (waiting, waiting_bytes) = (&mut self.waiting, &mut self.waiting_bytes);
+        let block = self.blocks.entry(key).or_insert_with(|| {
             // The read of the record returns the error.
-            let len = prefetch::request_block(set, (shard, records.clone()), room).unwrap_or(0);
-            *bytes = bytes.saturating_add(len);
-            Block { of: records, bytes: len, records: 0 }
+            let bytes = prefetch::block_bytes(set, (shard, records.clone())).unwrap_or(0);
+            waiting.push_back((key, number));
+            *waiting_bytes = waiting_bytes.saturating_add(bytes);
+            Block { of: records, bytes, requested: false, records: 0 }
         });
         block.records = block.records.saturating_add(1);
     }
 
-    /// Drops the blocks of which these records were the last, and looks up more batches.
+    /// Requests blocks while there is room, and those of planned batches.
+    fn request(&mut self, set: &ShardSet) {
+        while let Some(&(key, number)) = self.waiting.front() {
+            if number > self.planned && self.bytes >= self.room {
+                return;
+            }
+            self.waiting.pop_front();
+            let Some(block) = self.blocks.get_mut(&key) else { continue };
+            block.requested = true;
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(block.bytes);
+            self.bytes = self.bytes.saturating_add(block.bytes);
+            prefetch::request_block(set, (key.0, block.of.clone()), self.room);
+        }
+    }
+
+    /// Drops the blocks of which these records were the last, and requests more.
     pub(super) fn made(
         &mut self,
         set: &ShardSet,
@@ -103,12 +138,9 @@ impl BlocksAhead {
             }
         }
         // The next batches may have more records of a block that seems to have ended.
-        let room = self.room;
-        self.room = room.saturating_add(bytes);
-        self.look_up(set, blocks_of);
-        self.room = room;
+        self.look_up(set, blocks_of, bytes);
         for key in ended {
-            let is_ended = |block: &&Block| block.records == 0;
+            let is_ended = |block: &&Block| block.records == 0 && block.requested;
             if self.blocks.get(&key).filter(is_ended).is_some()
                 && let Some(block) = self.blocks.remove(&key)
             {
@@ -116,12 +148,12 @@ impl BlocksAhead {
                 prefetch::forget_block(set, (key.0, block.of));
             }
         }
+        self.request(set);
     }
 
     /// Drops all blocks.
     pub(super) fn end(self, set: &ShardSet) {
-        for ((shard, _), block) in self.blocks {
-            prefetch::forget_block(set, (shard, block.of));
-        }
+        let requested = self.blocks.into_iter().filter(|(_, block)| block.requested);
+        requested.for_each(|((shard, _), block)| prefetch::forget_block(set, (shard, block.of)));
     }
 }

@@ -99,8 +99,8 @@ fn two_windows_are_in_memory_and_no_more() {
             let ds = blocks.open(|_| ());
             read(loader(&ds, shuffle).rank(0, ranks).global_batch_size(66).threads(2));
             let held = ds.traffic().unwrap().held;
-            // The blocks that end with a batch are dropped after new ones were requested: here a whole window, because it is small.
-            let most = 3 * window * blocks.bytes / N + BLOCK * 1500;
+            // A block is requested while there is room for a part of it, and those of planned batches always.
+            let most = 2 * window * blocks.bytes / N + 2 * BLOCK * 1500;
             assert!(held <= most && held >= most / 4, "{shuffle:?} {ranks}: {held}, {most}");
         }
     }
