@@ -189,18 +189,7 @@ impl FilesystemObject {
             RangeAnswer::Failed(failure) => Some(Err(failure)),
         });
         let parts = answer.and_then(|answer| answer).map_err(|failure| failure.error())?;
-        // A small part is copied: it would keep all of the bytes that it came with in memory.
-        if let [(all, at)] = &*parts
-            && at.len() >= <[u8]>::len(all) / 2
-            && let Some(part) = all.slice(at.clone())
-        {
-            return Ok(Fetched::Shared(part));
-        }
-        buf.try_reserve(parts.iter().fold(0, |len, (_, at)| at.len().saturating_add(len)))?;
-        for (all, at) in &parts {
-            buf.extend_from_slice(all.get(at.clone()).unwrap_or_default());
-        }
-        Ok(Fetched::Appended)
+        Fetched::from_parts(&parts, buf)
     }
 }
 

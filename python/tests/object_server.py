@@ -31,6 +31,12 @@ class ObjectServer(http.server.ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
+    def __exit__(self, *error: Any) -> None:
+        """Answers the requests that wait, and ends."""
+        self.open.set()
+        self.shutdown()
+        super().__exit__(*error)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Prints nothing: clients drop connections."""
 

@@ -384,7 +384,7 @@ def test_secrets_are_in_no_text(content: dict[str, bytes]) -> None:
     loader = tfseek.Loader(ds, SPEC, batch_size=10)
     next(iter(loader))
     no_secret(loader.state_dict(), repr(loader), pickle.dumps(loader.state_dict()))
-    # What it has requested is dropped.
+    # A closed loader drops the bytes that it requested ahead.
     loader.close()
     for text in (
         f"403 for {SECRET}",

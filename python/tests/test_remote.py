@@ -54,11 +54,7 @@ def server(shards: str) -> Iterator[ObjectServer]:
     with ObjectServer() as server:
         for path in sorted(folder.glob("train-*.tfrecord")):
             server.objects[f"bucket/data/{path.name}"] = path.read_bytes()
-        try:
-            yield server
-        finally:
-            server.open.set()
-            server.shutdown()
+        yield server
 
 
 def options(server: ObjectServer, **more: str) -> dict[str, str]:

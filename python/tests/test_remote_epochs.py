@@ -29,11 +29,7 @@ def server(tmp_path: pathlib.Path) -> Iterator[ObjectServer]:
                 for i in range(k * 2000, (k + 1) * 2000):
                     writer.write({"label": i, "text": b"x" * 1000})
             server.objects[f"bucket/data/{path.name}"] = path.read_bytes()
-        try:
-            yield server
-        finally:
-            server.open.set()
-            server.shutdown()
+        yield server
 
 
 def opened(server: ObjectServer, **arguments: Any) -> tfseek.Dataset[Any]:

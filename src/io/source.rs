@@ -121,6 +121,27 @@ pub enum Fetched {
     Appended,
 }
 
+impl Fetched {
+    /// Returns the bytes of parts of larger regions, in order. A single part is shared if it is at least half of its region: a small one would keep all
+    /// of the region in memory. Others are appended to `buf`.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn from_parts(parts: &[(Region, Range<usize>)], buf: &mut Vec<u8>) -> Result<Fetched> {
+        if let [(region, at)] = parts
+            && at.len() >= region.bytes().len() / 2
+            && let Some(part) = region.slice(at.clone())
+        {
+            return Ok(Fetched::Shared(part));
+        }
+        buf.try_reserve(parts.iter().fold(0, |len, (_, at)| at.len().saturating_add(len)))?;
+        for (region, at) in parts {
+            buf.extend_from_slice(region.get(at.clone()).unwrap_or_default());
+        }
+        Ok(Fetched::Appended)
+    }
+}
+
 /// Fills `buf` with the bytes at `offset`.
 ///
 /// # Errors

@@ -110,7 +110,8 @@ impl DiskCache {
     }
 
     /// Returns true if there is a file of a piece.
-    pub(crate) fn has(&self, object: &str, range: &Range<u64>) -> bool {
+    #[cfg(test)]
+    fn has(&self, object: &str, range: &Range<u64>) -> bool {
         self.path(object, range).exists()
     }
 

@@ -238,8 +238,7 @@ async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>) -> Found
             None => {
                 let lease = cache.lease(&folder, &range)?;
                 // Its last holder may have written the piece in between.
-                let written = if cache.has(&folder, &range) { cache.read(&folder, &range) } else { None };
-                Some(written.map_or(Found::Lease(Some(lease)), Found::Bytes))
+                Some(cache.read(&folder, &range).map_or(Found::Lease(Some(lease)), Found::Bytes))
             }
         };
         match tokio::task::spawn_blocking(look).await {
@@ -481,20 +480,7 @@ impl RemoteObject {
     }
 
     fn part(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-        let parts = self.parts(range).map_err(|failure| failure.error())?;
-        // A small part of a piece is copied: it would keep the whole piece in memory.
-        if let [(piece, at)] = &*parts
-            && at.len() >= <[u8]>::len(piece) / 2
-            && let Some(part) = piece.slice(at.clone())
-        {
-            return Ok(Fetched::Shared(part));
-        }
-        let len: usize = parts.iter().map(|(_, at)| at.len()).sum();
-        buf.try_reserve(len)?;
-        for (piece, at) in &parts {
-            buf.extend_from_slice(piece.get(at.clone()).unwrap_or_default());
-        }
-        Ok(Fetched::Appended)
+        Fetched::from_parts(&self.parts(range).map_err(|failure| failure.error())?, buf)
     }
 }
 

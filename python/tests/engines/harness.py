@@ -154,7 +154,6 @@ def urls(paths: list[str]) -> Iterator[list[str]]:
             server.objects[name] = pathlib.Path(path).read_bytes()
             urls.append(f"s3://{name}")
         yield urls
-        server.shutdown()
 
 
 def reads_urls() -> bool:

@@ -124,7 +124,7 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
         IndexFormat::Dali => Vec::new(),
     };
     if let (Some(sets), Some(_)) = (&sets, &args.pack) {
-        // Who finds the pack then finds the tables, too.
+        // The pack comes last: readers of a pack then have the tables.
         let all = index::open_shards(&paths, &options.clone().auto_limit(u64::MAX));
         bar.finish_and_clear();
         warnings::print(&all.map_err(|e| elsewhere(e.into(), &paths, args))?.warnings, console);

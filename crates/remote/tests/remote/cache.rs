@@ -154,7 +154,7 @@ fn the_limit_holds_and_replaced_objects_have_pieces_of_their_own() {
         let of = |ds: &Dataset| read(loader(ds, &ORDERS[2]).seed(seed));
         assert_eq!(of(&ds), of(&blocks.files));
         let bytes: u64 = files(dir.path()).iter().map(|file| fs::metadata(file).unwrap().len()).sum();
-        // What is being written counts when it is there.
+        // Files count once they are renamed.
         assert!(bytes <= 7 * MIB && bytes > MIB, "{bytes}");
     }
     let options = || {
