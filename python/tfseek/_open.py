@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from . import _fsspec, _tfseek
@@ -117,6 +117,8 @@ def open(
     Raises :class:`tfseek.NotFoundError`, :class:`tfseek.IoError`, :class:`tfseek.SidecarError`, and :class:`tfseek.DataError` for the
     first damage in a shard that is scanned.
     """
+    if isinstance(paths, Iterator):
+        paths = list(paths)
     through = _fsspec.given(paths, filesystem)
     if through is not None:
         check_beside_filesystem(storage_options, cache_dir, cache_bytes)
