@@ -9,16 +9,17 @@
 //! A piece is written by rename, so it is whole or not there. No other name is read or deleted. Errors of the disk are not errors of a read: the piece is
 //! then fetched.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tfseek::crc;
-use tfseek::io::Stamp;
+use tfseek::error::Result;
+use tfseek::io::{Source, Stamp};
 
 /// Bytes of the checksum after those of a piece.
 const TRAILER: u64 = 4;
@@ -32,6 +33,11 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 /// The time after an error in which nothing is written.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// The most pieces that a process keeps open. Those beyond are read into memory.
+const OPEN: usize = if cfg!(target_os = "linux") { 320 } else { 64 };
+/// The most pieces whose checks are remembered.
+const CHECKS: usize = 1 << 20;
+
 /// A folder with pieces of objects.
 #[derive(Debug)]
 pub(crate) struct DiskCache {
@@ -40,6 +46,59 @@ pub(crate) struct DiskCache {
     /// Maximum number of bytes of all pieces.
     limit: u64,
     used: Mutex<Used>,
+    /// The pieces whose checksum was right, by the hash of their path, and when they were modified.
+    checked: Mutex<HashMap<u128, SystemTime>>,
+}
+
+/// Number of pieces that this process has open.
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+
+/// An open piece, whose checksum was right when this process first read it. Bytes of it are read when they are needed.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskPiece(Arc<OpenPiece>);
+
+#[derive(Debug)]
+struct OpenPiece {
+    file: File,
+    path: PathBuf,
+    len: usize,
+}
+
+impl Drop for OpenPiece {
+    fn drop(&mut self) {
+        OPENED.fetch_sub(1, Relaxed);
+    }
+}
+
+impl DiskPiece {
+    /// Appends bytes of the piece to `buf`.
+    ///
+    /// # Errors
+    /// Those of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
+    pub(crate) fn append(&self, range: Range<usize>, buf: &mut Vec<u8>) -> Result<()> {
+        let before = buf.len();
+        let len = range.end.min(self.0.len).saturating_sub(range.start);
+        buf.try_reserve(len)?;
+        buf.resize(before.saturating_add(len), 0);
+        let mut read = 0;
+        while read < len {
+            let rest = buf.get_mut(before.saturating_add(read)..).unwrap_or_default();
+            match self.0.file.read_at(rest, range.start.saturating_add(read) as u64) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(n) => read = read.saturating_add(n),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a piece that was found.
+#[derive(Debug)]
+pub(crate) enum CachedPiece {
+    Open(DiskPiece),
+    Read(Vec<u8>),
 }
 
 /// Number of temporary files of this process so far.
@@ -85,28 +144,68 @@ pub(crate) fn folder_name(url: &str, stamp: &Stamp) -> Option<String> {
 
 impl DiskCache {
     pub(crate) fn new(folder: PathBuf, limit: u64) -> DiskCache {
-        DiskCache { folder, limit, used: Mutex::default() }
+        DiskCache { folder, limit, used: Mutex::default(), checked: Mutex::default() }
     }
 
     fn path(&self, object: &str, range: &Range<u64>) -> PathBuf {
         self.folder.join("blocks").join(object).join(format!("{}-{}", range.start, range.end))
     }
 
-    /// Returns the bytes of a piece. A damaged file is deleted.
-    pub(crate) fn read(&self, object: &str, range: &Range<u64>) -> Option<Vec<u8>> {
-        let path = self.path(object, range);
+    /// Returns a piece. A damaged file is deleted.
+    pub(crate) fn find(&self, object: &str, range: &Range<u64>) -> Option<CachedPiece> {
+        let (path, len) = (self.path(object, range), range.end.checked_sub(range.start)?);
         let mut file = File::open(&path).ok()?;
         let found = file.metadata().ok()?;
-        let len = range.end.checked_sub(range.start)?;
         let bytes = (found.len() == len.checked_add(TRAILER)?).then(|| read_piece(&mut file, len)).flatten();
-        if bytes.is_none() {
+        let Some(bytes) = bytes else {
             let _ = fs::remove_file(&path);
-        } else if let Ok(used) = found.modified()
-            && used.elapsed().is_ok_and(|age| age > TOUCH)
-        {
-            let _ = file.set_modified(SystemTime::now());
+            return None;
+        };
+        touch(&file, found.modified());
+        self.note_checked(&path, &file);
+        Some(match OPENED.load(Relaxed) < OPEN {
+            true => CachedPiece::Open(opened(file, path, len)),
+            false => CachedPiece::Read(bytes),
+        })
+    }
+
+    /// Returns a piece that this process has written or checked, and that was not changed since. `None` also if too many are open.
+    pub(crate) fn find_checked(&self, object: &str, range: &Range<u64>) -> Option<DiskPiece> {
+        if OPENED.load(Relaxed) >= OPEN {
+            return None;
         }
-        bytes
+        let path = self.path(object, range);
+        let since = *self.checked().get(&hash_of(&path))?;
+        let file = File::open(&path).ok()?;
+        let found = file.metadata().ok()?;
+        let (len, modified) = (range.end.checked_sub(range.start)?, found.modified().ok()?);
+        if found.len() != len.checked_add(TRAILER)? || modified != since {
+            return None;
+        }
+        if touch(&file, Ok(modified)) {
+            self.note_checked(&path, &file);
+        }
+        Some(opened(file, path, len))
+    }
+
+    fn checked(&self) -> MutexGuard<'_, HashMap<u128, SystemTime>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the checksum of a piece was right.
+    fn note_checked(&self, path: &Path, file: &File) {
+        let Ok(modified) = file.metadata().and_then(|found| found.modified()) else { return };
+        let mut checked = self.checked();
+        if checked.len() >= CHECKS {
+            checked.clear();
+        }
+        checked.insert(hash_of(path), modified);
+    }
+
+    /// Deletes a piece that could not be read. If it stays, it is checked again.
+    pub(crate) fn remove(&self, piece: &DiskPiece) {
+        self.checked().remove(&hash_of(&piece.0.path));
+        let _ = fs::remove_file(&piece.0.path);
     }
 
     /// Returns true if there is a file of a piece.
@@ -156,8 +255,9 @@ impl DiskCache {
             let mut file = File::options().write(true).create_new(true).open(&temporary)?;
             file.write_all(bytes)?;
             file.write_all(&crc::crc32c(bytes).to_le_bytes())?;
-            drop(file);
-            fs::rename(&temporary, &path)
+            fs::rename(&temporary, &path)?;
+            self.note_checked(&path, &file);
+            Ok(())
         };
         let written = write();
         let mut used = self.used();
@@ -238,6 +338,22 @@ pub(crate) fn content(folder: &Path) -> (u64, u64) {
     (pieces, bytes)
 }
 
+fn hash_of(path: &Path) -> u128 {
+    xxhash_rust::xxh3::xxh3_128(path.as_os_str().as_encoded_bytes())
+}
+
+fn opened(file: File, path: PathBuf, len: u64) -> DiskPiece {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    OPENED.fetch_add(1, Relaxed);
+    DiskPiece(Arc::new(OpenPiece { file, path, len }))
+}
+
+/// Sets the time of a piece, for the order of deletion, if it is old. Returns true if it was set.
+fn touch(file: &File, modified: io::Result<SystemTime>) -> bool {
+    let is_old = |used: SystemTime| used.elapsed().is_ok_and(|age| age > TOUCH);
+    modified.is_ok_and(is_old) && file.set_modified(SystemTime::now()).is_ok()
+}
+
 /// Reads the bytes of a piece of `len` bytes, if its checksum is right.
 fn read_piece(file: &mut File, len: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -299,12 +415,23 @@ mod tests {
         range.clone().map(|at| at as u8).collect()
     }
 
+    fn read(cache: &DiskCache, range: &Range<u64>) -> Option<Vec<u8>> {
+        Some(match cache.find(OBJECT, range)? {
+            CachedPiece::Read(bytes) => bytes,
+            CachedPiece::Open(piece) => {
+                let mut bytes = Vec::new();
+                piece.append(0..usize::MAX, &mut bytes).unwrap();
+                bytes
+            }
+        })
+    }
+
     #[test]
     fn pieces_are_whole_or_not_there() {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path().into(), 1 << 20);
         let range = 5..1005;
-        assert_eq!(cache.read(OBJECT, &range), None);
+        assert_eq!(read(&cache, &range), None);
         cache.write(OBJECT, &range, &bytes(&range));
         assert!(cache.has(OBJECT, &range));
         let path = cache.path(OBJECT, &range);
@@ -314,19 +441,56 @@ mod tests {
             let mut other = whole.clone();
             other.resize(len, 0);
             fs::write(&path, &other).unwrap();
-            assert_eq!(cache.read(OBJECT, &range), None, "{len}");
+            assert_eq!(read(&cache, &range), None, "{len}");
             assert!(!path.exists());
         }
         for bit in 0..whole.len() * 8 {
             let mut other = whole.clone();
             other[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &other).unwrap();
-            assert_eq!(cache.read(OBJECT, &range), None, "{bit}");
+            assert_eq!(read(&cache, &range), None, "{bit}");
         }
         fs::write(&path, &whole).unwrap();
-        assert_eq!(cache.read(OBJECT, &range), Some(bytes(&range)));
-        assert_eq!((cache.read(OBJECT, &(5..1004)), cache.read(OBJECT, &(4..1005))), (None, None));
+        assert_eq!(read(&cache, &range), Some(bytes(&range)));
+        assert_eq!((read(&cache, &(5..1004)), read(&cache, &(4..1005))), (None, None));
         assert_eq!(content(dir.path()), (1, 1004));
+    }
+
+    #[test]
+    fn a_piece_is_checked_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let [cache, other] = [0, 1].map(|_| DiskCache::new(dir.path().into(), 1 << 20));
+        let range = 5..1005;
+        assert!(cache.find_checked(OBJECT, &range).is_none());
+        cache.write(OBJECT, &range, &bytes(&range));
+        assert!(cache.find_checked(OBJECT, &range).is_some() && other.find_checked(OBJECT, &range).is_none());
+        assert!(other.find(OBJECT, &range).is_some() && other.find_checked(OBJECT, &range).is_some());
+        let (path, mut part) = (cache.path(OBJECT, &range), vec![1]);
+        let piece = cache.find_checked(OBJECT, &range).unwrap();
+        piece.append(10..20, &mut part).unwrap();
+        assert_eq!(part, [&[1][..], &bytes(&(15..25))].concat());
+        // It becomes shorter while it is open, is changed later, and could not be read.
+        fs::write(&path, b"x").unwrap();
+        assert!(piece.append(10..20, &mut part).is_err());
+        let mut changed = bytes(&range);
+        changed.extend([0; 4]);
+        fs::write(&path, &changed).unwrap();
+        assert!(cache.find_checked(OBJECT, &range).is_none() && cache.find(OBJECT, &range).is_none());
+        cache.write(OBJECT, &range, &bytes(&range));
+        cache.remove(&cache.find_checked(OBJECT, &range).unwrap());
+        assert!(cache.find_checked(OBJECT, &range).is_none() && !cache.has(OBJECT, &range));
+    }
+
+    #[test]
+    fn pieces_beyond_the_number_of_open_ones_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path().into(), 1 << 20);
+        let range = 0..9;
+        cache.write(OBJECT, &range, &bytes(&range));
+        let found = (0..OPEN + 50).map(|_| cache.find(OBJECT, &range).unwrap()).collect::<Vec<_>>();
+        assert!(found.iter().any(|piece| matches!(piece, CachedPiece::Read(read) if *read == bytes(&range))));
+        drop(found);
+        assert!(matches!(cache.find(OBJECT, &range), Some(CachedPiece::Open(_))));
     }
 
     #[test]
@@ -392,7 +556,7 @@ mod tests {
         let cache = DiskCache::new(file, 1 << 20);
         assert!(cache.lease(OBJECT, &(0..5)).is_some());
         cache.write(OBJECT, &(0..5), &bytes(&(0..5)));
-        assert_eq!(cache.read(OBJECT, &(0..5)), None);
+        assert_eq!(read(&cache, &(0..5)), None);
         // Nothing is tried again for a while.
         assert!(!cache.make_room(5));
     }

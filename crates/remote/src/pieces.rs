@@ -1,5 +1,6 @@
 //! Pieces of objects: which bytes are asked for, which are here, and which are needed still. No request is made here.
 
+use crate::disk::DiskPiece;
 use crate::failure::RequestFailure;
 use crate::in_flight::InFlight;
 use crate::slow::Slow;
@@ -71,8 +72,22 @@ struct Piece {
 enum PieceState {
     Queued,
     Running,
-    Here(Region),
+    Here(Held),
     Failed(RequestFailure),
+}
+
+/// The bytes of a piece.
+#[derive(Clone, Debug)]
+pub(crate) enum Held {
+    Memory(Region),
+    /// They take no memory.
+    Disk(DiskPiece),
+}
+
+impl PieceState {
+    fn is_in_memory(&self) -> bool {
+        matches!(self, PieceState::Here(Held::Memory(_)))
+    }
 }
 
 /// The place of the bytes of a piece.
@@ -97,8 +112,16 @@ pub(crate) struct Request {
 pub(crate) enum Answer {
     Wait,
     Failed(RequestFailure),
-    /// The parts of the range, in order: a piece, and the range in it.
-    Here(Vec<(Region, Range<usize>)>),
+    /// The parts of the range, in order.
+    Here(Vec<PiecePart>),
+}
+
+/// A part of a piece, and the first byte of the piece in its object.
+#[derive(Debug)]
+pub(crate) struct PiecePart {
+    pub(crate) start: u64,
+    pub(crate) held: Held,
+    pub(crate) range: Range<usize>,
 }
 
 struct Object<O> {
@@ -176,33 +199,37 @@ impl<O> Pieces<O> {
 
     /// Takes ranges back. Pieces that are not needed are dropped.
     pub(crate) fn forget(&mut self, id: u64, ranges: &[Range<u64>]) {
-        let Some(object) = self.objects.get_mut(&id) else { return };
         for range in ranges {
+            let Some(object) = self.objects.get_mut(&id) else { return };
             for_each_in(&mut object.pieces, range, |piece, bytes| {
                 piece.wanted = piece.wanted.saturating_sub(bytes);
             });
+            self.clear(id, range);
         }
-        self.clear(id);
     }
 
-    /// Drops the pieces of an object that are not needed.
-    fn clear(&mut self, id: u64) {
+    /// Drops the pieces in a range of an object that are not needed.
+    fn clear(&mut self, id: u64, range: &Range<u64>) {
         let Some(object) = self.objects.get_mut(&id) else { return };
-        let bytes = &mut self.bytes;
-        object.pieces.retain(|start, piece| {
-            let needed = piece.wanted > 0 || piece.waiting > 0 || matches!(piece.state, PieceState::Running);
-            if !needed && matches!(piece.state, PieceState::Here(_)) {
-                *bytes = bytes.saturating_sub(piece.end - start);
+        loop {
+            let mut dropped = None;
+            for_each_start_in(&mut object.pieces, range, |start, piece| {
+                if !piece.is_needed() {
+                    dropped = Some(start);
+                }
+            });
+            let Some(start) = dropped else { return };
+            if let Some(piece) = object.pieces.remove(&start).filter(|piece| piece.state.is_in_memory()) {
+                self.bytes = self.bytes.saturating_sub(piece.end - start);
             }
-            needed
-        });
+        }
     }
 
     /// Drops an object. Its requests go on, and their results are dropped.
     pub(crate) fn remove(&mut self, id: u64) {
         let Some(object) = self.objects.remove(&id) else { return };
         for (start, piece) in object.pieces {
-            if matches!(piece.state, PieceState::Here(_)) {
+            if piece.state.is_in_memory() {
                 self.bytes = self.bytes.saturating_sub(piece.end - start);
             }
         }
@@ -281,8 +308,7 @@ impl<O> Pieces<O> {
             let pieces = self.objects.iter().flat_map(|(id, object)| {
                 object.pieces.iter().map(move |(start, piece)| (piece, *id, *start))
             });
-            let idle =
-                pieces.filter(|(piece, ..)| matches!(piece.state, PieceState::Here(_)) && piece.waiting == 0);
+            let idle = pieces.filter(|(piece, ..)| piece.state.is_in_memory() && piece.waiting == 0);
             let Some((piece, id, start)) = idle.min_by_key(|(piece, ..)| piece.used) else { return };
             self.bytes = self.bytes.saturating_sub(piece.end - start);
             if let Some(object) = self.objects.get_mut(&id) {
@@ -308,7 +334,7 @@ impl<O> Pieces<O> {
     pub(crate) fn done(
         &mut self,
         request: &Request,
-        result: Result<Region, RequestFailure>,
+        result: Result<Held, RequestFailure>,
         now: Duration,
         from: From,
     ) {
@@ -333,9 +359,12 @@ impl<O> Pieces<O> {
         let piece =
             piece.filter(|piece| matches!(piece.state, PieceState::Running) && piece.asked.contains(number));
         match (piece, result) {
-            (Some(piece), Ok(bytes)) => {
-                (piece.state, piece.used) = (PieceState::Here(bytes), self.clock);
+            (Some(piece), Ok(held)) => {
+                (piece.state, piece.used) = (PieceState::Here(held), self.clock);
                 piece.asked.clear();
+                if !piece.state.is_in_memory() {
+                    self.bytes = self.bytes.saturating_sub(len);
+                }
             }
             (piece, result) => {
                 self.bytes = self.bytes.saturating_sub(len);
@@ -347,7 +376,7 @@ impl<O> Pieces<O> {
                 }
             }
         }
-        self.clear(*id);
+        self.clear(*id, range);
     }
 
     /// Asks once more for pieces of a range that a thread waits for, if they are slow. Returns the time at which to look again.
@@ -394,6 +423,34 @@ impl<O> Pieces<O> {
         self.urgent.extend(urgent);
     }
 
+    /// Returns the range if one piece has all of it and is here. Like [`begin`](Pieces::begin) and [`take`](Pieces::take) of it.
+    pub(crate) fn take_one(&mut self, id: u64, range: &Range<u64>) -> Option<PiecePart> {
+        let object = self.objects.get_mut(&id)?;
+        let (&start, piece) = object.pieces.range_mut(..=range.start).next_back()?;
+        let PieceState::Here(held) = &piece.state else { return None };
+        if range.end > piece.end || range.end <= range.start {
+            return None;
+        }
+        let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+        let part = PiecePart { start, held: held.clone(), range: at(range.start)..at(range.end) };
+        self.clock += 1;
+        piece.used = self.clock;
+        piece.wanted = piece.wanted.saturating_sub(range.end - range.start);
+        if !piece.is_needed() {
+            self.clear(id, range);
+        }
+        Some(part)
+    }
+
+    /// Fetches a piece again that could not be read from disk.
+    pub(crate) fn lost(&mut self, id: u64, start: u64) {
+        let piece = self.objects.get_mut(&id).and_then(|object| object.pieces.get_mut(&start));
+        if let Some(piece) = piece.filter(|piece| matches!(piece.state, PieceState::Here(Held::Disk(_)))) {
+            piece.state = PieceState::Queued;
+            self.queue.push_back((id, start));
+        }
+    }
+
     /// Returns the range if all of its pieces are here. The thread then waits no more.
     pub(crate) fn take(&mut self, id: u64, range: &Range<u64>) -> Answer {
         self.clock += 1;
@@ -403,10 +460,10 @@ impl<O> Pieces<O> {
         let mut parts = Vec::new();
         let mut waits = false;
         for_each_start_in(&mut object.pieces, range, |start, piece| match &piece.state {
-            PieceState::Here(bytes) => {
+            PieceState::Here(held) => {
                 let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
-                let part = at(range.start)..at(range.end.min(piece.end));
-                parts.push((bytes.clone(), part));
+                let range = at(range.start)..at(range.end.min(piece.end));
+                parts.push(PiecePart { start, held: held.clone(), range });
             }
             PieceState::Failed(failure) => failed = failed.take().or(Some(failure.clone())),
             PieceState::Queued | PieceState::Running => waits = true,
@@ -423,12 +480,16 @@ impl<O> Pieces<O> {
                 piece.wanted = 0;
             }
         });
-        self.clear(id);
+        self.clear(id, range);
         failed.map_or(Answer::Here(parts), Answer::Failed)
     }
 }
 
 impl Piece {
+    fn is_needed(&self) -> bool {
+        self.wanted > 0 || self.waiting > 0 || matches!(self.state, PieceState::Running)
+    }
+
     fn new(end: u64) -> Piece {
         Piece {
             end,
@@ -519,8 +580,60 @@ mod tests {
         assert_eq!(merge(&[5..7, u64::MAX - 1..u64::MAX], 10, true), [5..7]);
     }
 
-    fn region(range: &Range<u64>) -> Region {
-        Region::from((range.start..range.end).map(|at| at as u8).collect::<Vec<u8>>())
+    fn region(range: &Range<u64>) -> Vec<u8> {
+        (range.start..range.end).map(|at| at as u8).collect()
+    }
+
+    fn in_memory(range: &Range<u64>) -> Held {
+        Held::Memory(region(range).into())
+    }
+
+    #[test]
+    fn one_piece_is_taken_as_several_are() {
+        let (object, len) = (Arc::new(()), 64 * PIECE);
+        let range = |k: u64| {
+            let start = k * 77_919_331 % len;
+            start..(start + 1 + k * 6_553 % (PIECE / 8)).min(len)
+        };
+        let mut all = [0, 1].map(|_| Pieces::new(64, u64::MAX, true));
+        let wanted: Vec<Range<u64>> = (0..200).map(range).collect();
+        let mut taken = 0;
+        for (one, pieces) in all.iter_mut().enumerate() {
+            pieces.want(1, &object, &wanted, len);
+            while let Some((request, _)) = pieces.next(Duration::ZERO) {
+                if request.range.start % 3 > 0 || request.range.start % PIECE == 0 {
+                    let held = Held::Memory(Region::from(vec![
+                        7;
+                        (request.range.end - request.range.start)
+                            as usize
+                    ]));
+                    pieces.done(&request, Ok(held), Duration::ZERO, From::Server);
+                }
+            }
+            for range in &wanted {
+                if one == 0 || pieces.take_one(1, range).is_none() {
+                    pieces.begin(1, &object, range);
+                    pieces.take(1, range);
+                } else {
+                    taken += 1;
+                }
+            }
+        }
+        assert!(taken > 20, "{taken}");
+        let state = |pieces: &Pieces<()>| {
+            let all = pieces.objects[&1].pieces.iter();
+            let of =
+                |(start, piece): (&u64, &Piece)| (*start, piece.end, piece.wanted, piece.waiting, piece.used);
+            (all.map(of).collect::<Vec<_>>(), pieces.bytes)
+        };
+        assert_eq!(state(&all[0]), state(&all[1]));
+    }
+
+    fn bytes_of(part: &PiecePart) -> Vec<u8> {
+        match &part.held {
+            Held::Memory(region) => region[part.range.clone()].to_vec(),
+            Held::Disk(piece) => panic!("{piece:?}"),
+        }
     }
 
     /// Makes all requests that may be made, and returns their ranges.
@@ -537,7 +650,7 @@ mod tests {
 
     /// Notes the answer to a request.
     fn end(pieces: &mut Pieces<()>, request: &Request) {
-        pieces.done(request, Ok(region(&request.range)), Duration::ZERO, From::Server);
+        pieces.done(request, Ok(in_memory(&request.range)), Duration::ZERO, From::Server);
     }
 
     fn next(pieces: &mut Pieces<()>) -> Option<Request> {
@@ -546,7 +659,7 @@ mod tests {
 
     fn bytes(answer: Answer) -> Vec<u8> {
         match answer {
-            Answer::Here(parts) => parts.iter().flat_map(|(piece, at)| piece[at.clone()].to_vec()).collect(),
+            Answer::Here(parts) => parts.iter().flat_map(bytes_of).collect(),
             Answer::Wait => panic!("the range is not here"),
             Answer::Failed(failure) => panic!("{}", failure.text),
         }
@@ -660,7 +773,7 @@ mod tests {
             assert_eq!(pieces.hurry(1, &range, now + ms(5000)), None);
             assert!(pieces.next(now + ms(5000)).is_none());
             now += ms(1000);
-            pieces.done(&request, Ok(region(&range)), now, From::Server);
+            pieces.done(&request, Ok(in_memory(&range)), now, From::Server);
             assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
         }
         // 100 requests allow five.
@@ -678,19 +791,19 @@ mod tests {
             assert!(k >= 5 || pieces.next(now).is_none());
             match (again, k % 3) {
                 (Some((again, _)), 0) => {
-                    pieces.done(&again, Ok(region(&range)), now, From::Server);
+                    pieces.done(&again, Ok(in_memory(&range)), now, From::Server);
                     assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
-                    pieces.done(&slow, Ok(region(&range)), now, From::Server);
+                    pieces.done(&slow, Ok(in_memory(&range)), now, From::Server);
                 }
                 // One fails: the other counts.
                 (Some((again, _)), 1) => {
                     pieces.done(&slow, Err(RequestFailure::new(Cause::Other, "it broke")), now, From::Server);
                     assert!(matches!(pieces.take(1, &range), Answer::Wait));
-                    pieces.done(&again, Ok(region(&range)), now, From::Server);
+                    pieces.done(&again, Ok(in_memory(&range)), now, From::Server);
                     assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
                 }
                 (again, _) => {
-                    pieces.done(&slow, Ok(region(&range)), now, From::Server);
+                    pieces.done(&slow, Ok(in_memory(&range)), now, From::Server);
                     assert_eq!(bytes(pieces.take(1, &range)).len(), 100);
                     if let Some((again, _)) = again {
                         let failure = RequestFailure::new(Cause::Other, "it broke");
@@ -725,7 +838,7 @@ mod tests {
                 assert_eq!(pieces.bytes, held(&pieces, &running));
                 match pieces.take(1, &range) {
                     Answer::Here(parts) => {
-                        assert_eq!(parts.iter().map(|(_, part)| part.len()).sum::<usize>(), 256 << 10);
+                        assert_eq!(parts.iter().map(|part| part.range.len()).sum::<usize>(), 256 << 10);
                         break;
                     }
                     Answer::Failed(failure) => panic!("{}", failure.text),

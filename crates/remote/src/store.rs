@@ -4,9 +4,9 @@ use crate::address::{Address, Kind};
 use crate::backend::{Backend, Clients};
 use crate::clients;
 use crate::cloud::is_option;
-use crate::disk::{self, DiskCache, Lease};
+use crate::disk::{self, CachedPiece, DiskCache, DiskPiece, Lease};
 use crate::failure::{Cause, RequestFailure};
-use crate::pieces::{Answer, From, Pieces, Request};
+use crate::pieces::{Answer, From, Held, PiecePart, Pieces, Request};
 use crate::runtime::IoThread;
 use crate::settings::{RemoteOptions, Settings};
 use std::collections::HashMap;
@@ -164,6 +164,15 @@ impl Live {
     /// Makes the requests that may be made.
     fn advance(self: &Arc<Live>, pieces: &mut Pieces<Remote>) {
         while let Some((request, object)) = pieces.next(self.start.elapsed()) {
+            let folder =
+                object.cached.as_ref().filter(|_| request.range.end - request.range.start >= LEAST_KEPT);
+            if let (Some(cache), Some(folder)) = (&self.cache, folder)
+                && let Some(piece) = cache.find_checked(folder, &request.range)
+            {
+                pieces.done(&request, Ok(Held::Disk(piece)), self.start.elapsed(), From::Cache);
+                self.changed.notify_all();
+                continue;
+            }
             let refusals = object.backend.refusals();
             let (live, cache) = (Arc::downgrade(self), self.cache.clone());
             let running = Running { live, request, object, refusals, from_cache: false, result: None };
@@ -175,7 +184,7 @@ impl Live {
                     return running.end(result);
                 };
                 let lease = match find(&cache, &folder, &range).await {
-                    Found::Bytes(bytes) => return running.end_from_cache(bytes.into()),
+                    Found::Piece(piece) => return running.end_from_cache(piece),
                     Found::Lease(lease) => lease,
                 };
                 let result = running.object.read(range.clone()).await.map(Region::from);
@@ -221,9 +230,12 @@ impl Live {
 /// The fewest bytes of a piece that is kept on disk.
 const LEAST_KEPT: u64 = 4096;
 
+/// The most times that a range is read whose pieces on disk cannot be.
+const DISK_TRIES: usize = 3;
+
 /// The result of a look into the cache.
 enum Found {
-    Bytes(Vec<u8>),
+    Piece(CachedPiece),
     /// The piece is to be fetched. Without a lease, other processes may fetch it too.
     Lease(Option<Lease>),
 }
@@ -233,12 +245,12 @@ async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>) -> Found
     let since = Instant::now();
     loop {
         let (cache, folder, range) = (cache.clone(), folder.to_owned(), range.clone());
-        let look = move || match cache.read(&folder, &range) {
-            Some(bytes) => Some(Found::Bytes(bytes)),
+        let look = move || match cache.find(&folder, &range) {
+            Some(piece) => Some(Found::Piece(piece)),
             None => {
                 let lease = cache.lease(&folder, &range)?;
                 // Its last holder may have written the piece in between.
-                Some(cache.read(&folder, &range).map_or(Found::Lease(Some(lease)), Found::Bytes))
+                Some(cache.find(&folder, &range).map_or(Found::Lease(Some(lease)), Found::Piece))
             }
         };
         match tokio::task::spawn_blocking(look).await {
@@ -263,17 +275,20 @@ struct Running {
     /// Number of refusals of the server before it.
     refusals: u64,
     from_cache: bool,
-    result: Option<Result<Region, RequestFailure>>,
+    result: Option<Result<Held, RequestFailure>>,
 }
 
 impl Running {
     fn end(mut self, result: Result<Region, RequestFailure>) {
-        self.result = Some(result);
+        self.result = Some(result.map(Held::Memory));
     }
 
-    fn end_from_cache(mut self, bytes: Region) {
+    fn end_from_cache(mut self, piece: CachedPiece) {
         self.from_cache = true;
-        self.end(Ok(bytes));
+        self.result = Some(Ok(match piece {
+            CachedPiece::Open(piece) => Held::Disk(piece),
+            CachedPiece::Read(bytes) => Held::Memory(bytes.into()),
+        }));
     }
 }
 
@@ -447,10 +462,19 @@ impl RemoteObject {
     }
 
     /// Waits until all pieces of a range are here.
-    fn parts(&self, range: &Range<u64>) -> Result<Vec<(Region, Range<usize>)>, RequestFailure> {
-        let (live, remote) = self.live()?;
+    fn parts(
+        &self,
+        live: &Arc<Live>,
+        remote: &Arc<Remote>,
+        range: &Range<u64>,
+    ) -> Result<Vec<PiecePart>, RequestFailure> {
         let mut pieces = live.pieces();
-        pieces.begin(self.id, &remote, range);
+        if let Some(part) = pieces.take_one(self.id, range) {
+            // There may be memory for the next pieces.
+            live.advance(&mut pieces);
+            return Ok(vec![part]);
+        }
+        pieces.begin(self.id, remote, range);
         live.advance(&mut pieces);
         let mut since = None;
         loop {
@@ -480,7 +504,45 @@ impl RemoteObject {
     }
 
     fn part(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-        Fetched::from_parts(&self.parts(range).map_err(|failure| failure.error())?, buf)
+        let (live, remote) = self.live().map_err(|failure| failure.error())?;
+        let before = buf.len();
+        'tries: for _ in 0..DISK_TRIES {
+            let parts = self.parts(&live, &remote, range).map_err(|failure| failure.error())?;
+            if parts.iter().all(|part| matches!(part.held, Held::Memory(_))) {
+                let shared = parts.into_iter().filter_map(|part| match part.held {
+                    Held::Memory(region) => Some((region, part.range)),
+                    Held::Disk(_) => None,
+                });
+                return Fetched::from_parts(&shared.collect::<Vec<_>>(), buf);
+            }
+            for part in &parts {
+                match &part.held {
+                    Held::Memory(region) => {
+                        let bytes = region.get(part.range.clone()).unwrap_or_default();
+                        buf.try_reserve(bytes.len())?;
+                        buf.extend_from_slice(bytes);
+                    }
+                    Held::Disk(piece) => {
+                        if piece.append(part.range.clone(), buf).is_err() {
+                            self.lost(&live, piece, part.start);
+                            buf.truncate(before);
+                            continue 'tries;
+                        }
+                    }
+                }
+            }
+            return Ok(Fetched::Appended);
+        }
+        Err(std::io::Error::other("a piece in the cache on disk cannot be read").into())
+    }
+
+    /// Deletes a piece on disk that could not be read. It is fetched again.
+    #[cold]
+    fn lost(&self, live: &Live, piece: &DiskPiece, start: u64) {
+        if let Some(cache) = &live.cache {
+            cache.remove(piece);
+        }
+        live.pieces().lost(self.id, start);
     }
 }
 

@@ -145,6 +145,42 @@ fn damaged_files_are_fetched_again() {
     assert_eq!(read(loader(&cached(&blocks, &file, 100 * MIB), &ORDERS[2])), expected);
 }
 
+/// Pieces on disk take no memory, and are read as they are needed. One that becomes shorter then is fetched.
+#[test]
+fn windows_stay_on_disk() {
+    let blocks = indexed();
+    let dir = tempfile::tempdir().unwrap();
+    read(loader(&cached(&blocks, dir.path(), 100 * MIB), &ORDERS[2]));
+    settle(dir.path(), 12);
+    let expected = read(loader(&blocks.files, &ORDERS[2]));
+    for threads in [1, 2] {
+        let ds = cached(&blocks, dir.path(), 100 * MIB);
+        assert_eq!(read(loader(&ds, &ORDERS[2]).threads(threads)), expected);
+        let traffic = ds.traffic().unwrap();
+        assert!(traffic.requests == 0 && traffic.cached_bytes >= blocks.bytes / 10 * 9, "{traffic:?}");
+        // The second epoch opens the files again, and reads none to check it.
+        assert_eq!(read(loader(&ds, &ORDERS[2]).threads(threads)), expected);
+    }
+    let ds = cached(&blocks, dir.path(), 100 * MIB);
+    let mut steps = loader(&ds, &ORDERS[2]).threads(1).build().unwrap();
+    let mut ids = vec![steps.next().unwrap().unwrap().ids.to_vec()];
+    blocks.case.server.counts();
+    for file in files(dir.path()) {
+        fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(100).unwrap();
+    }
+    ids.extend(steps.map(|step| step.unwrap().ids.to_vec()));
+    assert_eq!(
+        ids.concat(),
+        loader(&blocks.files, &ORDERS[2])
+            .build()
+            .unwrap()
+            .flat_map(|s| s.unwrap().ids.to_vec())
+            .collect::<Vec<_>>()
+    );
+    let counts = blocks.case.server.counts();
+    assert!(counts.gets > 2, "{counts:?}");
+}
+
 #[test]
 fn the_limit_holds_and_replaced_objects_have_pieces_of_their_own() {
     let blocks = indexed();
