@@ -4,8 +4,10 @@
 //! turn in each round, and the table has the medians. Copies are written below `TFSEEK_DIR`, by default the current folder. `TFSEEK_LATENCIES` sets the latencies in ms, by default `5,20,50,100`.
 //!
 //! Then epochs of loaders over `TFSEEK_EPOCH` MiB in four shards, by default 512: their part of the bare client's rate, and of the rate that 128 requests at a
-//! time allow; the time that a trainer waits which takes 0.8 of the link, after its first batch; and the second epoch from a cache on disk, beside
+//! time allow; the time that a trainer waits which takes 0.8 of the link, after its first batch and after its first window, whose batches need most of its blocks; and the second epoch from a cache on disk, beside
 //! the same loader over local files.
+//!
+//! Then the first batch of 1,000 shards of 256 KiB in a block order, from the opening of their pack on, as seconds and as latencies. `TFSEEK_FIRST=0` leaves it out.
 //!
 //! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack, without a limit of the link. The listing of Azure is
 //! that in a row.
@@ -168,12 +170,19 @@ impl Runs {
 fn main() {
     let rounds = number("TFSEEK_ROUNDS", 3).max(1);
     let latencies = std::env::var("TFSEEK_LATENCIES").unwrap_or_else(|_| "5,20,50,100".to_owned());
-    let latencies: Vec<u64> = latencies.split(',').map(|text| text.trim().parse().unwrap()).collect();
+    let latencies: Vec<u64> = latencies
+        .split(',')
+        .filter(|text| !text.is_empty())
+        .map(|text| text.trim().parse().unwrap())
+        .collect();
     if number("TFSEEK_REMOTE", 1024) > 0 {
         large_objects(rounds, &latencies);
     }
     if number("TFSEEK_EPOCH", 512) > 0 {
         epochs(rounds, &latencies);
+    }
+    if number("TFSEEK_FIRST", 1) > 0 {
+        first_batch(rounds, &latencies);
     }
     if number("TFSEEK_OBJECTS", 100_000) > 0 {
         many_objects(rounds, &latencies);
@@ -196,6 +205,46 @@ fn many(objects: u64) -> Server {
     tfseek::index::write_pack("train", &urls, &options).unwrap();
     server.set("bucket/.tfseek/train.tfrp", bucket.get("s3://bucket/.tfseek/train.tfrp").unwrap());
     server
+}
+
+fn first_batch(rounds: u64, latencies: &[u64]) {
+    let server = Server::start();
+    let names: Vec<String> = (0..1000).map(|k| format!("bucket/train-{k:05}-of-01000.tfrecord")).collect();
+    names.iter().for_each(|name| server.set(name, shard(256 << 10, 2000)));
+    let urls: Vec<_> = names.iter().map(|name| format!("s3://{name}").into()).collect();
+    let options = IndexOptions::new().default_dirs(None, None).store(store(&server));
+    tfseek::index::write_pack("train", &urls, &options).unwrap();
+    println!(
+        "\nThe first batch of 1,000 shards.\n\n| Latency | Seconds | MB | Requests | Of this, transfer | Latencies |\n| --- | --- | --- | --- | --- | --- |"
+    );
+    for latency in latencies {
+        server.latency(Duration::from_millis(*latency));
+        server.rates(LINK, CONNECTION);
+        let mut runs = Runs::default();
+        for _ in 0..rounds {
+            let mut seconds = 0.0;
+            runs.run(&server, || {
+                let start = Instant::now();
+                let index = IndexOptions::new().default_dirs(None, None);
+                let options = DatasetOptions::new().index(index).store(store(&server));
+                let ds = options.open("s3://bucket/.tfseek/train.tfrp").unwrap();
+                let mut loader =
+                    ds.record_loader().batch_size(BATCH).shuffle(Shuffle::Block).seed(3).build().unwrap();
+                let step = loader.next().unwrap().unwrap();
+                seconds = start.elapsed().as_secs_f64();
+                assert_eq!(step.ids.len() as u64, BATCH);
+            });
+            runs.0.last_mut().unwrap().0 = seconds;
+        }
+        let (seconds, bytes, requests, _) = runs.median();
+        // Each record is in another shard, which is one block.
+        let transfer = (BATCH * (256 << 10)) as f64 / LINK as f64;
+        println!(
+            "| {latency} ms | {seconds:.3} | {:.1} | {requests} | {transfer:.3} | {:.1} |",
+            bytes as f64 / 1e6,
+            (seconds - transfer) / (*latency as f64 / 1e3)
+        );
+    }
 }
 
 fn many_objects(rounds: u64, latencies: &[u64]) {
@@ -242,8 +291,9 @@ struct Epochs {
     dir: tempfile::TempDir,
 }
 
-/// Samples of a batch.
+/// Samples of a batch, and bytes of a window of its block order: four blocks a sample.
 const BATCH: u64 = 32;
+const WINDOW: u64 = (4 * BATCH) << 20;
 
 impl Epochs {
     fn new(server: &Server, record: usize) -> Epochs {
@@ -281,17 +331,20 @@ impl Epochs {
         DatasetOptions::new().index(self.index()).open(self.dir.path().join("data/*")).unwrap()
     }
 
-    /// Reads an epoch. With a `rate` in bytes per second, a trainer takes that much. Returns how long it waited after the first batch.
-    fn read(&self, ds: &Dataset, shuffle: &Shuffle, rate: Option<u64>) -> Duration {
+    /// Reads an epoch. With a `rate` in bytes per second, a trainer takes that much. Returns how long it waited after the first batch,
+    /// and after the first window.
+    fn read(&self, ds: &Dataset, shuffle: &Shuffle, rate: Option<u64>) -> [Duration; 2] {
         let mut loader =
             ds.record_loader().batch_size(BATCH).shuffle(shuffle.clone()).seed(3).build().unwrap();
-        let (mut bytes, mut waited) = (0, Duration::ZERO);
+        let (mut bytes, mut waited) = (0, [Duration::ZERO; 2]);
         loop {
             let start = Instant::now();
             let Some(step) = loader.next() else { break };
             let step = step.unwrap();
-            if bytes > 0 {
-                waited += start.elapsed();
+            for (waited, after) in waited.iter_mut().zip([0, WINDOW]) {
+                if bytes > after {
+                    *waited += start.elapsed();
+                }
             }
             let batch: u64 =
                 step.records().unwrap().map(|record| record.unwrap().payload().len() as u64).sum();
@@ -325,7 +378,7 @@ fn epochs(rounds: u64, latencies: &[u64]) {
         server.latency(Duration::from_millis(*latency));
         server.rates(LINK, CONNECTION);
         let (mut limit, mut runs): (Runs, [Runs; 6]) = Default::default();
-        let mut waits = Vec::new();
+        let mut waits = Vec::<[Duration; 2]>::new();
         for _ in 0..rounds {
             limit.run(&server, || {
                 (0..4).for_each(|k| {
@@ -358,8 +411,9 @@ fn epochs(rounds: u64, latencies: &[u64]) {
         }
         waits.sort();
         println!(
-            "| block, a trainer of 0.8 | 100000 | {latency} ms | waited {:.2} s | | | | |",
-            waits[waits.len() / 2].as_secs_f64()
+            "| block, a trainer of 0.8 | 100000 | {latency} ms | waited {:.2} s, after a window {:.2} s | | | | |",
+            waits[waits.len() / 2][0].as_secs_f64(),
+            waits[waits.len() / 2][1].as_secs_f64()
         );
     }
     let mut runs: [Runs; 4] = Default::default();

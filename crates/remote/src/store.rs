@@ -421,6 +421,13 @@ impl Store for RemoteStore {
     }
 }
 
+/// The store of one process, and an object in it.
+struct KnownObject {
+    process: u32,
+    live: Arc<Live>,
+    remote: Arc<Remote>,
+}
+
 /// An object of one version. Announced pieces are kept until they are read.
 struct RemoteObject {
     shared: Arc<SharedStore>,
@@ -428,8 +435,7 @@ struct RemoteObject {
     id: u64,
     object: Object,
     name: Box<str>,
-    /// The bucket, in the process of this number.
-    known: Mutex<Option<(u32, Arc<Remote>)>>,
+    known: Mutex<Option<KnownObject>>,
 }
 
 impl fmt::Debug for RemoteObject {
@@ -441,22 +447,26 @@ impl fmt::Debug for RemoteObject {
 impl RemoteObject {
     /// Returns the store of this process, and the object in it.
     fn live(&self) -> Result<(Arc<Live>, Arc<Remote>), RequestFailure> {
-        let live = self.shared.live()?;
         let process = process::id();
         // If another thread held this lock at a fork, it is held in the child for ever.
         let mut known = self.known.try_lock().ok();
-        if let Some((owner, remote)) = known.as_deref().and_then(Option::as_ref)
-            && *owner == process
+        if let Some(known) = known.as_deref().and_then(Option::as_ref)
+            && known.process == process
         {
-            return Ok((live, remote.clone()));
+            return Ok((known.live.clone(), known.remote.clone()));
         }
+        let live = self.shared.live()?;
         let address = Address::of(&self.object.url)?;
         let (key, stamp) = (address.key.to_owned(), self.object.stamp.clone());
         let cached = live.cache.as_ref().and_then(|_| disk::folder_name(&self.name, &stamp));
         let remote = Arc::new(Remote { backend: live.backend(address), key, stamp, cached });
         if let Some(known) = &mut known {
             // That of the parent is not dropped: its clients have the parent's thread.
-            std::mem::forget(known.replace((process, remote.clone())));
+            std::mem::forget(known.replace(KnownObject {
+                process,
+                live: live.clone(),
+                remote: remote.clone(),
+            }));
         }
         Ok((live, remote))
     }
@@ -598,11 +608,7 @@ impl Drop for RemoteObject {
     fn drop(&mut self) {
         let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         match known {
-            Some((owner, _)) if owner == process::id() => {
-                if let Ok(live) = self.shared.live() {
-                    live.pieces().remove(self.id);
-                }
-            }
+            Some(known) if known.process == process::id() => known.live.pieces().remove(self.id),
             known => std::mem::forget(known),
         }
     }
