@@ -140,7 +140,8 @@ fn notes(stats: &Statistics, args: &StatsArgs, console: &mut Console) {
             "tfseek: {entries} left out, because the records have too many different features"
         ));
     }
-    stats.unseen.iter().for_each(|feature| condition::unseen(feature, console));
+    let filter = args.condition.as_ref();
+    stats.unseen.iter().for_each(|feature| condition::unseen(feature, filter, console));
     for name in args.features.iter().filter(|name| !name.contains(['*', '?'])) {
         if stats.records() > 0 && !stats.has_feature(name) {
             console.note(format_args!("tfseek: --features: no record has the feature {}", Key(name)));
