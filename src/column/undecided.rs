@@ -73,7 +73,7 @@ impl UndecidedScan<'_> {
         let names = self.filter.features().into_iter().filter(|_| !is_near);
         let mut of_error =
             names.filter(|name| e.location().feature.as_deref() == Some(&*escaped(name.as_bytes())));
-        of_error.find_map(|name| self.filter.unknown_other(name)).unwrap_or(e)
+        of_error.find_map(|name| self.filter.unknown_other(name, "no record")).unwrap_or(e)
     }
 
     /// Refuses a feature that no record has.

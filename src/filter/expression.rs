@@ -137,22 +137,16 @@ impl Filter {
         self.error(other.0.at.0, format!("{}, and {}", describe(one), describe(other)))
     }
 
-    /// Returns true if a comparison has this feature on its right, as `width > height` has `height`. A string there needs quotes.
-    pub fn compares_with(&self, feature: &str) -> bool {
-        self.others().any(|operand| self.name(operand.feature) == feature)
-    }
-
-    /// Returns the error of a feature on the right of a comparison that no record has.
-    pub(crate) fn unknown_other(&self, feature: &str) -> Option<Error> {
-        let operand = self.others().find(|operand| self.name(operand.feature) == feature)?;
+    /// Returns the error of a feature on the right of a comparison that these records lack. It is probably a string.
+    #[cold]
+    pub(crate) fn unknown_other(&self, feature: &str, records: &str) -> Option<Error> {
+        let mut others = self.tests.iter().flat_map(|test| test.operands().skip(1));
+        let operand = others.find(|operand| self.name(operand.feature) == feature)?;
         let name = feature.escape_debug();
-        let reason = format!("no record has a feature \"{name}\"; a string needs quotes: \"{name}\"");
+        let reason = format!(
+            "{records} has a feature \"{name}\"; a string needs quotes: \"{name}\", and a rare feature stands on the left"
+        );
         Some(self.error(operand.at.0, reason))
-    }
-
-    /// Returns the features on the right of comparisons.
-    fn others(&self) -> impl Iterator<Item = &Operand> {
-        self.tests.iter().flat_map(|test| test.operands().skip(1))
     }
 
     /// Returns the error for a record with several values where one is tested.

@@ -114,7 +114,8 @@ impl RecordFilter {
     }
 
     /// Refuses a feature of the condition that no record had so far, if one of the first records has a feature with a similar name. If these
-    /// are `all` records, because a reader has read them before its answer begins, it refuses every feature that none had.
+    /// are `all` records, because a reader has read them before its answer begins, it refuses every feature that none had. On the right of a
+    /// comparison it refuses each: such a name is probably a string without quotes.
     ///
     /// Other readers call it before they return a record, or at the end.
     ///
@@ -123,8 +124,11 @@ impl RecordFilter {
     /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if none is near.
     pub fn check_names(&self, all: bool) -> Result<()> {
         self.filter.check_names(self.unseen(), &self.keys, &BTreeSet::new())?;
+        let records = if all { "no record" } else { "none of the first records" };
+        if let Some(e) = self.unseen().find_map(|name| self.filter.unknown_other(name, records)) {
+            return Err(e);
+        }
         let Some(name) = self.unseen().next().filter(|_| all) else { return Ok(()) };
-        self.filter.unknown_other(name).map_or(Ok(()), Err)?;
         let keys = self.keys.iter().take(MAX_LISTED).cloned().collect();
         let unknown = ErrorKind::UnknownFeature { nearest: None, list: false, keys };
         Err(Error::from(unknown).feature(name.as_bytes()))

@@ -71,15 +71,13 @@ impl Condition {
             return console.report(&e.into());
         }
         for records in self.records.iter().filter(|_| self.tested) {
-            records.unseen().for_each(|feature| unseen(feature, Some(records.filter()), console));
+            records.unseen().for_each(|feature| unseen(feature, console));
         }
     }
 }
 
 /// Names a feature of a condition that no record had.
-pub(crate) fn unseen(feature: &str, filter: Option<&Filter>, console: &mut Console) {
-    let is_other = filter.is_some_and(|filter| filter.compares_with(feature));
-    let hint = if is_other { " (a string needs quotes)" } else { "" };
-    let feature = feature.escape_debug();
-    console.note(format_args!("tfseek: no record that was read has a feature \"{feature}\"{hint}"));
+pub(crate) fn unseen(feature: &str, console: &mut Console) {
+    console
+        .note(format_args!("tfseek: no record that was read has a feature \"{}\"", feature.escape_debug()));
 }

@@ -18,7 +18,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
-use tfseek::{Compression, Error, ErrorKind, Filter, Record};
+use tfseek::{Compression, Error, ErrorKind, Record};
 use tfseek_tools::grep::{Grep, GrepOptions, GrepUnit};
 use tfseek_tools::units::{MergedUnit, UnitSource};
 
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         damage: args.print.payload.read.damage(),
         threads: args.threads.threads,
     };
-    let filter: Option<Filter> = if args.literal { None } else { Some(args.expr.parse()?) };
+    let filter = if args.literal { None } else { Some(args.expr.parse()?) };
     let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
     let features = features::find(paths.iter().map(InputFile::path), console);
     let grep = match &filter {
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         Err(GrepEnd::Limit) => None,
         Err(GrepEnd::Failure(e)) => return Err(e),
     };
-    report.finish(totals.map(|totals| totals.unseen).unwrap_or_default(), filter.as_ref())
+    report.finish(totals.map(|totals| totals.unseen).unwrap_or_default())
 }
 
 /// The end of a search before its last record.
@@ -229,12 +229,12 @@ impl GrepReport<'_> {
         self.console.print(format_args!("{line}\n"))
     }
 
-    fn finish(mut self, unseen: Vec<String>, filter: Option<&Filter>) -> Outcome {
+    fn finish(mut self, unseen: Vec<String>) -> Outcome {
         self.end_file()?;
         if self.args.count && !self.args.json {
             self.console.print(format_args!("{}\n", self.found))?;
         }
-        unseen.iter().for_each(|feature| condition::unseen(feature, filter, self.console));
+        unseen.iter().for_each(|feature| condition::unseen(feature, self.console));
         self.printer.finish(self.console);
         self.skipped.report(self.console)?;
         if self.found == 0 {

@@ -140,8 +140,7 @@ fn notes(stats: &Statistics, args: &StatsArgs, console: &mut Console) {
             "tfseek: {entries} left out, because the records have too many different features"
         ));
     }
-    let filter = args.condition.as_ref();
-    stats.unseen.iter().for_each(|feature| condition::unseen(feature, filter, console));
+    stats.unseen.iter().for_each(|feature| condition::unseen(feature, console));
     for name in args.features.iter().filter(|name| !name.contains(['*', '?'])) {
         if stats.records() > 0 && !stats.has_feature(name) {
             console.note(format_args!("tfseek: --features: no record has the feature {}", Key(name)));
