@@ -98,6 +98,15 @@ pub enum Warning {
         /// Number of decompressed bytes of the compressed shards.
         inflated_bytes: u64,
     },
+    /// A block order is used with compressed shards, and decompression up to the start of a block takes more than a fifth of the block.
+    BlockStarts {
+        /// Decompressed bytes of a block.
+        block_bytes: u64,
+        /// Bytes that are decompressed before a block on average.
+        start_bytes: u64,
+        /// Size of a block that is enough, for [`block_bytes`](crate::LoaderOptions::block_bytes).
+        enough_bytes: u64,
+    },
     /// A global order is used with small records of objects, so that each takes a request of its own.
     ScatteredRequests {
         /// Mean size of a record in bytes.
@@ -160,7 +169,7 @@ impl Warning {
     }
 
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`, `damage_skipped`,
-    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `scattered_requests`, `steps_not_indexed` or
+    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `block_starts`, `scattered_requests`, `steps_not_indexed` or
     /// `compressed_steps`.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -174,6 +183,7 @@ impl Warning {
             Warning::LongBlocks { .. } => "long_blocks",
             Warning::ScatteredReads { .. } => "scattered_reads",
             Warning::ScatteredInflation { .. } => "scattered_inflation",
+            Warning::BlockStarts { .. } => "block_starts",
             Warning::ScatteredRequests { .. } => "scattered_requests",
             Warning::StepsNotIndexed { .. } => "steps_not_indexed",
             Warning::ScatteredEpisodes { .. } => "scattered_episodes",
@@ -197,6 +207,7 @@ impl Warning {
             | Warning::CompressedSteps { path } => Some(path),
             Warning::ScatteredReads { .. }
             | Warning::ScatteredInflation { .. }
+            | Warning::BlockStarts { .. }
             | Warning::ScatteredRequests { .. } => None,
         }
     }
@@ -281,6 +292,11 @@ impl fmt::Display for Warning {
                 f,
                 "a global order over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes from \
                  the checkpoint before it; a block order decompresses them once per window, and unpacked shards need no decompression"
+            ),
+            Warning::BlockStarts { block_bytes, start_bytes, enough_bytes } => write!(
+                f,
+                "a block order over compressed shards in blocks of {block_bytes} decompressed bytes: each decompresses {start_bytes} more \
+                 bytes before its start, on average; blocks of {enough_bytes} bytes (block_bytes) keep that below a fifth"
             ),
             Warning::ScatteredRequests { record_bytes, records } => write!(
                 f,

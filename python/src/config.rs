@@ -174,6 +174,7 @@ impl<'py> LoaderArguments<'py> {
         options = self.set(options, "batch_size", LoaderOptions::batch_size)?;
         options = self.set(options, "global_batch_size", LoaderOptions::global_batch_size)?;
         options = self.set(options, "shuffle", |options, Choice(shuffle)| options.shuffle(shuffle))?;
+        options = self.set(options, "block_bytes", LoaderOptions::block_bytes)?;
         options = self.set(options, "seed", |options, Seed(seed)| options.seed(seed))?;
         options = self.set(options, "epoch", LoaderOptions::epoch)?;
         options = self.set(options, "last_batch", |options, Choice(last)| options.last_batch(last))?;

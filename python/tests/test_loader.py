@@ -40,6 +40,18 @@ def test_an_epoch_is_every_record(ds: tfseek.Dataset, labels: list[int]) -> None
     assert sorted(epoch(tfseek.Loader(ds, SPEC, batch_size=64, shuffle="block"))) == list(range(RECORDS))
 
 
+def test_the_size_of_blocks(ds: tfseek.Dataset) -> None:
+    def order(**options: Any) -> Any:
+        return tfseek.Loader(ds, SPEC, batch_size=64, shuffle="block", seed=1, **options).state_dict()["order"]
+
+    default, small, large = order(), order(block_bytes=4 << 10), order(block_bytes=8 << 10)
+    assert 1 < small["b"] < large["b"] <= 2 * small["b"] + 1 < default["b"] and small["W"] == large["W"] == default["W"]
+    assert order(block_bytes=1 << 20) == default
+    for options in ({"block_bytes": 0}, {"block_bytes": 100, "shuffle": True}, {"block_bytes": 100, "shuffle": False}):
+        with pytest.raises(ValueError, match="block_bytes: expected"):
+            tfseek.Loader(ds, SPEC, batch_size=64, **{"shuffle": "block", **options})
+
+
 def test_batches_are_those_of_parse_example(ds: tfseek.Dataset) -> None:
     for bytes_as in ("objects", "offsets"):
         loader = tfseek.Loader(ds, SPEC, batch_size=100, seed=3, bytes_as=bytes_as, ids="id", mask="mask")

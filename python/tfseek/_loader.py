@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         boundaries: Optional[Sequence[int]]
         padded: bool
         shuffle: Union[bool, str, None]
+        block_bytes: Optional[int]
         balance: Optional[str]
         seed: Optional[int]
         epoch: int
@@ -117,6 +118,8 @@ class Loader(Generic[Batch]):
         has the length of the longest row of the global batch, other columns that of this rank's batch.
     shuffle: ``True`` or ``"global"``: a permutation of all records. ``"block"``: blocks of adjacent records, for slow disks and
         networks. ``False``: file order. Default: ``True`` if a seed is given.
+    block_bytes: the size of the blocks of ``shuffle="block"``, of compressed shards decompressed. Default: 1 MiB. The same on all ranks; a
+        resumed run has the blocks of its state.
     balance: a feature of ints or byte strings. Each of its values gets the same number of samples, shuffled separately. Replaces
         ``shuffle``. The first use builds a column of the feature.
     rank, world_size: the rank of this process in a distributed job, and the number of ranks.
@@ -209,6 +212,7 @@ class Loader(Generic[Batch]):
         boundaries: Optional[Sequence[int]] = None,
         padded: bool = False,
         shuffle: Union[bool, str, None] = None,
+        block_bytes: Optional[int] = None,
         balance: Optional[str] = None,
         seed: Optional[int] = None,
         epoch: int = 0,

@@ -31,11 +31,12 @@ class Warning(UserWarning):
     list of :class:`Gap`); ``bytes`` (that are left out, or the length of the longest block of ``"long_blocks"``); ``records`` (sound
     records that are kept); ``skipped`` (records that are left out because they do not decode) and ``first`` (the error of the first) of
     ``"payloads_skipped"``; ``offset`` and ``inflated_bytes`` of ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
-    ``found``, ``record_bytes``, ``dataset_bytes`` and ``memory_bytes`` of the other kinds.
+    ``found``, ``record_bytes``, ``dataset_bytes`` and ``memory_bytes`` of the other kinds; ``block_bytes``, ``start_bytes`` (that are
+    decompressed before a block) and ``enough_bytes`` (for ``block_bytes`` of the loader) of ``"block_starts"``.
     """
 
     #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"payloads_skipped"``,
-    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"steps_not_indexed"`` or
+    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"block_starts"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"steps_not_indexed"`` or
     #: ``"compressed_steps"``. Later versions may add others.
     kind: str = ""
     #: Message, which contains the path.
@@ -54,6 +55,9 @@ class Warning(UserWarning):
     record_bytes: Optional[int] = None
     dataset_bytes: Optional[int] = None
     memory_bytes: Optional[int] = None
+    block_bytes: Optional[int] = None
+    start_bytes: Optional[int] = None
+    enough_bytes: Optional[int] = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Warning):

@@ -466,6 +466,7 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers. The sampled numbers are indexes of ``ds``.
     shuffle: ``True`` or ``"global"``, ``"block"`` for blocks of adjacent records, ``False``.
+    block_bytes: the size of these blocks, as for :class:`tfseek.Loader`.
     seed: default: 0.
     rank, world_size: as for :class:`IterableDataset`.
     batch_size: number of samples per batch of one rank. With the batch size of the ``DataLoader``, its batches are those of a loader.
@@ -483,6 +484,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         ds: Union[Records, TfdsDataset],
         *,
         shuffle: Union[bool, str] = True,
+        block_bytes: Optional[int] = None,
         seed: Optional[int] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
@@ -496,6 +498,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         options = {
             "batch_size": batch_size,
             "shuffle": shuffle_name(shuffle),
+            "block_bytes": block_bytes,
             "seed": 0 if seed is None else seed,
             "rank": rank,
             "world_size": world_size,

@@ -4,7 +4,7 @@ use super::known::KnownFeatures;
 use super::obtain::ColumnOptions;
 use super::selection::Selection;
 use crate::dataset::{Dataset, LeftOut, ShardEntry, for_each_record};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, escaped};
 use crate::example::MessageKind;
 use crate::filter::{Filter, RecordFilter};
 use crate::index::Work;
@@ -58,13 +58,22 @@ impl UndecidedScan<'_> {
             left_out.append(of_shard);
         }
         if !options.unknown {
-            self.check_known(&all, &shards, count)?;
+            self.check_known(&all, &shards, count).map_err(|e| self.unquoted(e))?;
         }
         Ok(left_out)
     }
 
     fn leaves_out(&self) -> bool {
         self.dataset.damage() == Damage::Skip
+    }
+
+    /// Returns the error of an unknown feature. On the right of a comparison it is probably a string without quotes.
+    fn unquoted(&self, e: Error) -> Error {
+        let is_near = !matches!(e.kind(), ErrorKind::UnknownFeature { nearest: None, .. });
+        let names = self.filter.features().into_iter().filter(|_| !is_near);
+        let mut of_error =
+            names.filter(|name| e.location().feature.as_deref() == Some(&*escaped(name.as_bytes())));
+        of_error.find_map(|name| self.filter.unknown_other(name, "no record")).unwrap_or(e)
     }
 
     /// Refuses a feature that no record has.

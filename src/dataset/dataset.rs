@@ -18,6 +18,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Number of compressed shards whose checkpoints give their mean distance.
+const MAX_DISTANCES: usize = 16;
+
 /// A sequence of shards, as one array of records with access by record number. It is `Send + Sync + 'static`, and a clone only
 /// increments a counter.
 ///
@@ -258,6 +261,13 @@ impl Dataset {
         let compressed = |file: &&ShardFile| file.compression() != Compression::None;
         let bytes = self.files().iter().filter(compressed).filter_map(ShardFile::known_bytes);
         bytes.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the mean distance of two checkpoints of the first compressed shards in decompressed bytes. `None` without such shards.
+    pub(crate) fn checkpoint_distance(&self) -> Option<u64> {
+        let distances = self.files().iter().filter_map(ShardFile::checkpoint_distance).take(MAX_DISTANCES);
+        let (sum, n) = distances.fold((0u64, 0), |(sum, n), distance| (sum.saturating_add(distance), n + 1));
+        sum.checked_div(n)
     }
 
     /// Returns the total size of the shards in bytes, if it is known without opening them. After [`ranges`](Dataset::ranges) it is the share of the

@@ -278,6 +278,16 @@ impl ShardFile {
         bytes.map(|bytes| self.share_of(bytes))
     }
 
+    /// Returns the mean distance of two checkpoints in decompressed bytes, or from a pack the longest. Opens no shard. `None` for a shard that is
+    /// not compressed.
+    pub(crate) fn checkpoint_distance(&self) -> Option<u64> {
+        match (&self.index, self.opened.get()) {
+            (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => index.mean_segment(),
+            (IndexSource::Pack { pack, slot, .. }, None) => pack.longest_segment(*slot),
+            (IndexSource::Nothing, None) => None,
+        }
+    }
+
     /// Returns the size and time of the file, if they have not changed since the shard was opened. The path then still refers to the
     /// bytes that are read. A file that does not exist any more has changed. An object that was replaced cannot be read.
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {

@@ -31,12 +31,18 @@ pub(crate) struct Place(pub(crate) usize);
 /// A test of one feature.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FeatureTest {
+    pub(super) operand: Operand,
+    pub(super) quantifier: Quantifier,
+    pub(super) test: Test,
+}
+
+/// A feature, or a function of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Operand {
     /// Number of the feature in the list of the filter.
     pub(super) feature: usize,
     pub(super) at: Place,
-    pub(super) quantifier: Quantifier,
     pub(super) quantity: Quantity,
-    pub(super) test: Test,
 }
 
 /// The values of a feature that must meet a test.
@@ -69,10 +75,15 @@ pub(crate) enum Test {
     Present,
     Absent,
     Compare(Op, Literal),
+    /// A comparison with the value of another feature. No column decides it.
+    With(Op, Operand),
     In(Vec<ListItem>),
     Contains(Needle),
     Matches(Pattern),
-    IsNan { at: Place, not: bool },
+    IsNan {
+        at: Place,
+        not: bool,
+    },
 }
 
 /// An element of the list after `in`.
@@ -133,7 +144,9 @@ pub(super) struct Mismatch {
 impl FeatureTest {
     /// Returns true if a column of the feature decides the test.
     pub(crate) fn has_column(&self) -> bool {
-        self.quantifier == Quantifier::Only && self.quantity == Quantity::Value
+        self.quantifier == Quantifier::Only
+            && self.operand.quantity == Quantity::Value
+            && !matches!(self.test, Test::With(..))
     }
 
     /// Returns true if a column is built for the test. Strings that are searched may be long, so they are not collected in a column.
@@ -143,12 +156,31 @@ impl FeatureTest {
 
     /// Returns the number of the feature in the list of the filter.
     pub(crate) fn feature(&self) -> usize {
-        self.feature
+        self.operand.feature
+    }
+
+    /// Returns the tested feature, and the one that it is compared with.
+    pub(super) fn operands(&self) -> impl Iterator<Item = &Operand> {
+        let other = match &self.test {
+            Test::With(_, other) => Some(other),
+            _ => None,
+        };
+        [&self.operand].into_iter().chain(other)
     }
 
     /// Returns the condition on a value.
     pub(crate) fn test(&self) -> &Test {
         &self.test
+    }
+}
+
+impl Operand {
+    /// Returns the text of the operand of a feature with this name.
+    pub(super) fn text(&self, feature: &str) -> String {
+        match self.quantity {
+            Quantity::Value => format!("\"{}\"", feature.escape_debug()),
+            function => format!("{}({})", function.name(), feature.escape_debug()),
+        }
     }
 }
 
@@ -179,7 +211,8 @@ impl Test {
     /// Checks that values of this kind can be compared with the literals of the condition.
     pub(super) fn check(&self, kind: DType) -> Result<(), Mismatch> {
         match self {
-            Test::Present | Test::Absent => Ok(()),
+            // The kind of another feature is known once its value is.
+            Test::Present | Test::Absent | Test::With(..) => Ok(()),
             Test::Compare(_, literal) => literal.check(kind),
             Test::In(items) => items.iter().flat_map(ListItem::literals).try_for_each(|one| one.check(kind)),
             Test::Contains(Needle { at, .. }) | Test::Matches(Pattern { at, .. }) if kind != DType::Bytes => {
@@ -202,6 +235,8 @@ impl Test {
         match self {
             // The caller handles records without a value.
             Test::Present | Test::Absent => true,
+            // Only a record has the other value.
+            Test::With(..) => false,
             Test::Compare(op, literal) => op.holds(literal.cmp(value)),
             Test::In(items) => items.iter().any(|item| item.holds(value)),
             Test::Contains(needle) => match value {
@@ -234,7 +269,7 @@ fn quoted(bytes: &[u8]) -> String {
 
 impl Op {
     /// Returns true if a comparison with this result meets the operator. `None` is the result of a comparison with NaN.
-    fn holds(self, found: Option<Ordering>) -> bool {
+    pub(super) fn holds(self, found: Option<Ordering>) -> bool {
         match self {
             Op::Eq => found == Some(Ordering::Equal),
             Op::Ne => found != Some(Ordering::Equal),

@@ -1,6 +1,6 @@
 //! A parsed condition.
 
-use super::condition::{FeatureTest, Node};
+use super::condition::{FeatureTest, Node, Operand, Place, Quantity};
 use super::parse::{Parsed, parse};
 use crate::error::{Error, FilterError, Result};
 use crate::example::DType;
@@ -13,6 +13,7 @@ use std::str::FromStr;
 /// | --- | --- |
 /// | `label == 3`, `!=`, `<`, `<=`, `>`, `>=` | comparison of a value with a number or a string |
 /// | `label in 1, 2, 5..9` | value in a list; a range excludes its end, `5..=9` includes it, `5..` and `..9` are open |
+/// | `width > height`, `len(a) == len(b)` | comparison with the value of another feature |
 /// | `name == "cat"`, `name == 'cat'` | strings, with `\n`, `\t`, `\\`, `\"`, `\'` and `\x41`; they compare as bytes |
 /// | `name contains "at"` | a string that is part of the value |
 /// | `name matches "^c.t$"` | a regular expression that matches a part of the value, of the syntax of the crate `regex`, on bytes. Backslashes in it need no escape |
@@ -27,14 +28,14 @@ use std::str::FromStr;
 /// | `not`, `and`, `or`, `( )` | in order of precedence, `not` binds tightest |
 ///
 /// A feature name needs no quotes if it begins with a letter or `_` and continues with those, digits and `/ . - :`. Other names, and
-/// the words `and`, `or`, `not`, `in` and `record`, must be quoted. In a SequenceExample a name is a feature of the context.
+/// the words `and`, `or`, `not`, `in` and `record`, must be quoted, and stand on the left of a comparison. In a SequenceExample a name is a feature of the context.
 ///
 /// A record without a value fails every comparison, including `!=` and `is not nan`, and therefore meets the `not` of a comparison. Only
 /// `len` is different. Bytes that are no image have no width, height and format. A record with several values is an error where one
 /// is compared; `any`, `all` and `len` accept lists. Functions can be combined: `any(bytes(x)) > 1000`. A value of another kind than
 /// that of the comparison is an error.
 ///
-/// Floats compare as `f32`. Numbers are rounded to `f32` first, so `x == 0.1` finds 0.1.
+/// Floats compare as `f32`. Numbers are rounded to `f32` first, so `x == 0.1` finds 0.1. The values of two features compare exactly.
 #[derive(Clone)]
 pub struct Filter {
     text: Box<str>,
@@ -98,30 +99,64 @@ impl Filter {
 
     /// Checks that values of this kind can be tested as the condition says.
     pub(crate) fn check(&self, test: &FeatureTest, kind: DType) -> Result<()> {
-        let (at, expected, found) = match test.quantity.kind() {
-            None => match test.test.check(kind) {
-                Ok(()) => return Ok(()),
-                Err(e) => (e.at, e.expected.to_owned(), e.found),
-            },
-            Some(_) if kind == DType::Bytes => return Ok(()),
-            Some(_) => (test.at, "values of bytes".to_owned(), test.quantity.name().to_owned() + "(..)"),
+        match test.operand.quantity.kind() {
+            Some(_) => self.check_function(&test.operand, kind),
+            None => test
+                .test
+                .check(kind)
+                .map_err(|e| self.mismatch(e.at, (test.feature(), kind), e.expected, &e.found)),
+        }
+    }
+
+    /// Checks that values of this kind have the property that an operand is.
+    pub(super) fn check_function(&self, operand: &Operand, kind: DType) -> Result<()> {
+        if operand.quantity == Quantity::Value || kind == DType::Bytes {
+            return Ok(());
+        }
+        let found = format!("{}(..)", operand.quantity.name());
+        Err(self.mismatch(operand.at, (operand.feature, kind), "values of bytes", &found))
+    }
+
+    /// Returns the error of a feature of a kind that does not fit the condition.
+    #[cold]
+    fn mismatch(&self, at: Place, feature: (usize, DType), expected: &str, found: &str) -> Error {
+        let (name, kind) = (self.name(feature.0).escape_debug(), feature.1.list_name());
+        self.error(
+            at.0,
+            format!("feature \"{name}\" has values of {kind}: expected {expected}, found {found}"),
+        )
+    }
+
+    /// Returns the error of a number that is compared with a string.
+    #[cold]
+    pub(super) fn unlike(&self, one: (&Operand, DType), other: (&Operand, DType)) -> Error {
+        let describe = |(operand, kind): (&Operand, DType)| {
+            let what = if kind == DType::Bytes { "a string" } else { "a number" };
+            format!("{} is {what}", operand.text(self.name(operand.feature)))
         };
-        let feature = self.name(test.feature).escape_debug();
+        self.error(other.0.at.0, format!("{}, and {}", describe(one), describe(other)))
+    }
+
+    /// Returns the error of a feature on the right of a comparison that these records lack. It is probably a string.
+    #[cold]
+    pub(crate) fn unknown_other(&self, feature: &str, records: &str) -> Option<Error> {
+        let mut others = self.tests.iter().flat_map(|test| test.operands().skip(1));
+        let operand = others.find(|operand| self.name(operand.feature) == feature)?;
+        let name = feature.escape_debug();
         let reason = format!(
-            "feature \"{feature}\" has values of {}: expected {expected}, found {found}",
-            kind.list_name()
+            "{records} has a feature \"{name}\"; a string needs quotes: \"{name}\", and a rare feature stands on the left"
         );
-        Err(self.error(at.0, reason))
+        Some(self.error(operand.at.0, reason))
     }
 
     /// Returns the error for a record with several values where one is tested.
     #[cold]
-    pub(crate) fn several(&self, test: &FeatureTest, len: usize) -> Error {
-        let name = self.name(test.feature).escape_debug();
+    pub(super) fn several(&self, operand: &Operand, len: usize) -> Error {
+        let name = self.name(operand.feature).escape_debug();
         let reason = format!(
             "feature \"{name}\" has {len} values: expected one; `any(..)`, `all(..)` and `len(..)` test lists"
         );
-        self.error(test.at.0, reason)
+        self.error(operand.at.0, reason)
     }
 
     #[cold]

@@ -79,7 +79,7 @@ impl<'t> Lexer<'t> {
             '>' => (Token::Op(Op::Gt), 1),
             '.' if rest.starts_with("..=") => (Token::Range(Op::Le), 3),
             '.' if rest.starts_with("..") => (Token::Range(Op::Lt), 2),
-            '0'..='9' | '+' | '-' => {
+            c if c.is_ascii_digit() || matches!(c, '+' | '-' | '.') && number(rest) > 0 => {
                 let len = number(rest);
                 (Token::Number(rest.get(..len).unwrap_or_default()), len)
             }
@@ -192,8 +192,8 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Returns the length of the number at the start of `text`: a sign, digits, a fraction and an exponent, or a sign and letters. A `.` that
-/// begins `..` is not a fraction.
+/// Returns the length of the number at the start of `text`: a sign, digits, a fraction and an exponent, or a sign and letters. The digits
+/// before or after the point may be missing. A `.` that begins `..` is not a fraction.
 fn number(text: &str) -> usize {
     let bytes = text.as_bytes();
     let run = |from: usize, f: fn(&u8) -> bool| from + bytes.iter().skip(from).take_while(|b| f(b)).count();
@@ -201,8 +201,12 @@ fn number(text: &str) -> usize {
     if bytes.get(len).is_some_and(u8::is_ascii_alphabetic) {
         return run(len, u8::is_ascii_alphabetic);
     }
+    let whole = len;
     len = run(len, u8::is_ascii_digit);
-    if bytes.get(len) == Some(&b'.') && bytes.get(len + 1).is_some_and(u8::is_ascii_digit) {
+    if bytes.get(len) == Some(&b'.')
+        && bytes.get(len + 1) != Some(&b'.')
+        && (len > whole || bytes.get(len + 1).is_some_and(u8::is_ascii_digit))
+    {
         len = run(len + 1, u8::is_ascii_digit);
     }
     if matches!(bytes.get(len), Some(b'e' | b'E')) {
@@ -216,12 +220,8 @@ fn number(text: &str) -> usize {
 
 /// Returns the length of the unquoted name at the start of `text`.
 fn word(text: &str) -> usize {
-    let continues = |(at, c): &(usize, char)| {
-        c.is_alphanumeric()
-            || matches!(c, '_' | '/' | '-' | ':')
-            || (*c == '.' && !text.get(*at..).is_some_and(|rest| rest.starts_with("..")))
-    };
-    text.char_indices().find(|next| !continues(next)).map_or(text.len(), |(at, _)| at)
+    let continues = |c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '.' | '-' | ':');
+    text.find(|c| !continues(c)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -239,7 +239,19 @@ mod tests {
             ("label", 5, "expected one of == != < <= > >= in contains matches is, found the end"),
             ("label = 3", 6, "expected `==`, found `=`"),
             ("label == ", 9, "expected a value, found the end"),
-            ("label == cat", 9, "a string in quotes, found `cat`"),
+            (
+                "label == record",
+                9,
+                "the word `record` is reserved; a feature of this name is `\"record\"` on the left",
+            ),
+            ("label == width(", 15, "expected a feature, found the end"),
+            ("label == any(x)", 12, "expected a feature, or a function of one value, before it, found `(`"),
+            ("label in cat", 9, "a string in quotes, found `cat`"),
+            ("label == .", 9, "unexpected character `.`"),
+            ("label == ...", 9, "expected a value, found `..`"),
+            ("label == 2...", 10, "`and`, `or` or the end of the filter, found `..`"),
+            ("record == label", 10, "expected a number, or a string in quotes, found `label`"),
+            ("len(x) == format(y)", 17, "len(x) is a number, and format(y) a string"),
             ("label == 3 4", 11, "`and`, `or` or the end of the filter, found `4`"),
             ("label == 3 and", 14, "expected a feature"),
             ("label in 1,", 11, "expected a value"),
@@ -247,7 +259,14 @@ mod tests {
             ("label in 1..=", 13, "the end of the range"),
             ("(label == 3", 11, "expected `)`"),
             ("present(3)", 8, "expected a feature, found `3`"),
-            ("in == 3", 0, "in quotes"),
+            ("in == 3", 0, "the word `in` is reserved; as the name of a feature it is `\"in\"`"),
+            ("not == 3", 0, "as the name of a feature it is `\"not\"`"),
+            ("not in 3", 0, "as the name of a feature it is `\"not\"`"),
+            ("x == 1 and or < 3", 11, "as the name of a feature it is `\"or\"`"),
+            ("len(record) == 3", 4, "as the name of a feature it is `\"record\"`"),
+            ("present(not)", 8, "as the name of a feature it is `\"not\"`"),
+            ("any(and) == 3", 4, "as the name of a feature it is `\"and\"`"),
+            ("record is nan", 7, "as the name of a feature it is `\"record\"`"),
             ("label == -", 9, "expected a number"),
             ("label == +x", 9, "expected a number"),
             ("label == 'a", 9, "unterminated string"),
@@ -298,6 +317,16 @@ mod tests {
         same("a == 1 or b == 2 and not c == 3", "a == 1 or (b == 2 and (not (c == 3)))");
         same("'a' == \"x\"", "a == 'x'");
         same(r"a == 'it\'s'", "a == \"it's\"");
+        same("a < width(b) or len(a)!=len(b)", "'a'<width( 'b') or len('a') != len(b)");
+        let (short, long) =
+            (filter("a in .5..2., -.5...5").unwrap(), filter("a in 0.5..2.0, -0.5..0.5").unwrap());
+        let test = |filter: &Filter, x: f32| {
+            let payload = crate::ExampleBuilder::new().float("a", [x]).encode().unwrap();
+            filter.for_records().accepts(0, &payload, crate::example::MessageKind::Example).unwrap()
+        };
+        for x in [-1.0, -0.5, 0.0, 0.5, 1.0, 2.0] {
+            assert_eq!(test(&short, x), test(&long, x), "{x}");
+        }
         same(r"a == '\x41\n'", "a == \"A\\n\"");
         same("a in 1..3,7", "a in 1 .. 3 , 7");
         same("any(a)>1", " any ( a ) > 1");
@@ -308,8 +337,8 @@ mod tests {
         same(r"a matches '\d+\''", r#"a matches "\d+\'""#);
         let features = |text: &str| filter(text).unwrap().features().join(" ");
         assert_eq!(
-            features("image/class.x-y:z == 1 and _ == 2 and 'in' in 3 and present == 4"),
-            "_ image/class.x-y:z in present"
+            features("image/class.x-y:z == 1 and _ == 2 and 'in' in 3 and present == 4 and img.. == img..x"),
+            "_ image/class.x-y:z img.. img..x in present"
         );
         assert_eq!(
             features(

@@ -34,7 +34,7 @@ impl Filter {
         let mut named = self.clone();
         let mut strings = Vec::new();
         for test in &mut named.tests {
-            if self.name(test.feature) == feature && test.quantity == Quantity::Value {
+            if self.name(test.feature()) == feature && test.operand.quantity == Quantity::Value {
                 strings.extend(strings_of(&mut test.test));
             }
         }

@@ -1,5 +1,6 @@
 //! Names in a condition that the first records do not have.
 
+use super::condition::FeatureTest;
 use super::expression::Filter;
 use crate::error::Result;
 use std::collections::BTreeSet;
@@ -19,8 +20,9 @@ impl Filter {
                 Some(near) => format!("the nearest name is \"{}\"", near.escape_debug()),
                 None => continue,
             };
-            let known = |test: &&super::condition::FeatureTest| self.name(test.feature()) == name;
-            let at = self.tests().iter().find(known).map_or(0, |test| test.at.0);
+            let mut operands = self.tests().iter().flat_map(FeatureTest::operands);
+            let at =
+                operands.find(|operand| self.name(operand.feature) == name).map_or(0, |found| found.at.0);
             let name = name.escape_debug();
             return Err(
                 self.error(at, format!("none of the first records has a feature \"{name}\"; {reason}"))

@@ -1,8 +1,8 @@
 //! The parser of the filter language.
 
 use super::condition::{
-    FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Pattern, Place, Quantifier, Quantity,
-    SplitTest, Test,
+    FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Operand, Pattern, Place, Quantifier,
+    Quantity, SplitTest, Test,
 };
 use super::lex::{Lexer, Op, Token};
 use crate::error::{Error, Result};
@@ -18,6 +18,9 @@ const MAX_PATTERNS: usize = 32;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 const COMPARISONS: &str = "one of == != < <= > >= in";
+
+/// The words that are names of features in quotes only.
+const RESERVED: [&str; 5] = ["and", "or", "not", "in", "record"];
 
 pub(super) struct FilterParser<'t> {
     lexer: Lexer<'t>,
@@ -64,8 +67,14 @@ impl FilterParser<'_> {
                 *to = k;
             }
         }
+        let number = |operand: &mut Operand| {
+            operand.feature = sorted.get(operand.feature).copied().unwrap_or_default();
+        };
         for test in &mut self.tests {
-            test.feature = sorted.get(test.feature).copied().unwrap_or_default();
+            number(&mut test.operand);
+            if let Test::With(_, other) = &mut test.test {
+                number(other);
+            }
         }
         let features = features.into_iter().map(|(name, _)| name).collect();
         Parsed { root, tests: self.tests, features }
@@ -98,7 +107,12 @@ impl FilterParser<'_> {
         let token = self.lexer.next()?;
         let called = self.lexer.peek()? == Token::Open;
         let node = match token {
-            Token::Word("not") => Node::Not(Box::new(self.operand()?)),
+            Token::Word("not") => {
+                if matches!(self.lexer.peek()?, Token::Op(_) | Token::Word("in")) {
+                    return Err(self.reserved("not"));
+                }
+                Node::Not(Box::new(self.operand()?))
+            }
             Token::Open => {
                 let node = self.or_chain()?;
                 self.close()?;
@@ -107,16 +121,10 @@ impl FilterParser<'_> {
             Token::Word("split") if called => self.split()?,
             Token::Word(word @ ("present" | "absent")) if called => {
                 self.lexer.next()?;
-                let (feature, at) = self.next_feature()?;
+                let operand = self.next_feature(Quantity::Value)?;
                 self.close()?;
                 let test = if word == "present" { Test::Present } else { Test::Absent };
-                self.add(FeatureTest {
-                    feature,
-                    at,
-                    quantifier: Quantifier::Only,
-                    quantity: Quantity::Value,
-                    test,
-                })
+                self.add(FeatureTest { operand, quantifier: Quantifier::Only, test })
             }
             Token::Word("record") if !called => self.number()?,
             token => self.feature_test(token, called)?,
@@ -132,54 +140,62 @@ impl FilterParser<'_> {
             Token::Word("all") if called => Quantifier::All,
             _ => Quantifier::Only,
         };
-        let (feature, at, quantity) = if quantifier == Quantifier::Only {
+        let operand = if quantifier == Quantifier::Only {
             self.quantity(token, called)?
         } else {
             self.lexer.next()?;
             let token = self.lexer.next()?;
             let called = self.lexer.peek()? == Token::Open && !token.is_word("len");
-            let quantity = self.quantity(token, called)?;
+            let operand = self.quantity(token, called)?;
             self.close()?;
-            quantity
+            operand
         };
-        let test = self.test("one of == != < <= > >= in contains matches is")?;
-        if let Some(kind) = quantity.kind() {
-            let name = self.features.iter().find(|(_, number)| **number == feature).map(|(name, _)| &**name);
-            let what = if kind == DType::Bytes { "a string" } else { "a number" };
-            let subject =
-                format!("{}({}) is {what}", quantity.name(), name.unwrap_or_default().escape_debug());
+        let test = self.test("one of == != < <= > >= in contains matches is", true)?;
+        if let Some(kind) = operand.quantity.kind() {
+            let what = |kind| if kind == DType::Bytes { "a string" } else { "a number" };
+            let subject = format!("{} is {}", self.text(&operand), what(kind));
             self.check(&test, kind, &subject)?;
+            if let Test::With(_, other) = &test
+                && let Some(found) = other.quantity.kind()
+                && found != kind
+            {
+                let reason = format!("{subject}, and {} {}", self.text(other), what(found));
+                return Err(self.lexer.error_at(other.at.0, &reason));
+            }
         }
-        Ok(self.add(FeatureTest { feature, at, quantifier, quantity, test }))
+        Ok(self.add(FeatureTest { operand, quantifier, test }))
+    }
+
+    /// Returns the text of an operand.
+    fn text(&self, operand: &Operand) -> String {
+        let mut names = self.features.iter();
+        operand.text(names.find(|(_, number)| **number == operand.feature).map_or("", |(name, _)| name))
     }
 
     /// Parses a feature, or a function of one.
-    fn quantity(&mut self, token: Token<'_>, called: bool) -> Result<(usize, Place, Quantity)> {
+    fn quantity(&mut self, token: Token<'_>, called: bool) -> Result<Operand> {
         let quantity = match token {
             Token::Word("len") if called => Quantity::Len,
             Token::Word("bytes") if called => Quantity::Bytes,
             Token::Word("width") if called => Quantity::Width,
             Token::Word("height") if called => Quantity::Height,
             Token::Word("format") if called => Quantity::Format,
-            token => {
-                let (feature, at) = self.feature(token)?;
-                return Ok((feature, at, Quantity::Value));
-            }
+            token => return self.feature(token, Quantity::Value),
         };
         self.lexer.next()?;
-        let (feature, at) = self.next_feature()?;
+        let operand = self.next_feature(quantity)?;
         self.close()?;
-        Ok((feature, at, quantity))
+        Ok(operand)
     }
 
     /// Parses a test of the record number, after the word `record`.
     fn number(&mut self) -> Result<Node> {
         let test = match self.lexer.peek()? {
-            Token::Op(_) | Token::Word("in") => self.test(COMPARISONS)?,
+            Token::Op(_) | Token::Word("in") => self.test(COMPARISONS, false)?,
             _ => {
                 self.lexer.next()?;
                 return Err(self.lexer.expected(&format!(
-                    "{COMPARISONS} after the record number (a feature `record` needs quotes)"
+                    "{COMPARISONS} after the record number (as the name of a feature it is `\"record\"`)"
                 )));
             }
         };
@@ -232,17 +248,15 @@ impl FilterParser<'_> {
         }
     }
 
-    fn next_feature(&mut self) -> Result<(usize, Place)> {
+    fn next_feature(&mut self, quantity: Quantity) -> Result<Operand> {
         let token = self.lexer.next()?;
-        self.feature(token)
+        self.feature(token, quantity)
     }
 
-    /// Returns the number of the feature that the last token names, and the place of the token.
-    fn feature(&mut self, token: Token<'_>) -> Result<(usize, Place)> {
+    /// Returns a quantity of the feature that the last token names.
+    fn feature(&mut self, token: Token<'_>, quantity: Quantity) -> Result<Operand> {
         let name: Box<str> = match token {
-            Token::Word("and" | "or" | "in") => {
-                return Err(self.lexer.expected("a feature (in quotes, if its name is a keyword)"));
-            }
+            Token::Word(word) if RESERVED.contains(&word) => return Err(self.reserved(word)),
             Token::Word(name) => name.into(),
             Token::Str(name) => match String::from_utf8(name) {
                 Ok(name) => name.into(),
@@ -251,15 +265,25 @@ impl FilterParser<'_> {
             _ => return Err(self.lexer.expected("a feature")),
         };
         let next = self.features.len();
-        Ok((*self.features.entry(name).or_insert(next), Place(self.lexer.last())))
+        let feature = *self.features.entry(name).or_insert(next);
+        Ok(Operand { feature, at: Place(self.lexer.last()), quantity })
     }
 
-    fn test(&mut self, expected: &str) -> Result<Test> {
+    /// Returns the error of a reserved word in the place of a feature, at the last token.
+    #[cold]
+    fn reserved(&self, word: &str) -> Error {
+        self.lexer.error(&format!(
+            "expected a feature, and the word `{word}` is reserved; as the name of a feature it is `\"{word}\"`"
+        ))
+    }
+
+    /// Parses a test. `features` is true if it may compare with another feature.
+    fn test(&mut self, expected: &str, features: bool) -> Result<Test> {
         match self.lexer.next()? {
-            Token::Op(op) => {
-                let token = self.lexer.next()?;
-                Ok(Test::Compare(op, self.literal(token)?))
-            }
+            Token::Op(op) => match self.lexer.next()? {
+                token @ Token::Word(_) if features => Ok(Test::With(op, self.other(token)?)),
+                token => Ok(Test::Compare(op, self.literal(token)?)),
+            },
             Token::Word("in") => {
                 let mut items = vec![self.item()?];
                 while self.lexer.peek()? == Token::Comma {
@@ -276,6 +300,26 @@ impl FilterParser<'_> {
             Token::Word("is") => self.is_nan(),
             _ => Err(self.lexer.expected(expected)),
         }
+    }
+
+    /// Parses the feature on the right of a comparison, from its first token.
+    fn other(&mut self, token: Token<'_>) -> Result<Operand> {
+        if let Token::Word(word) = token
+            && RESERVED.contains(&word)
+        {
+            let reason = format!(
+                "expected a value, and the word `{word}` is reserved; a feature of this name is `\"{word}\"` \
+                 on the left, and a string is in quotes"
+            );
+            return Err(self.lexer.error(&reason));
+        }
+        let called = self.lexer.peek()? == Token::Open;
+        let operand = self.quantity(token, called)?;
+        if self.lexer.peek()? == Token::Open {
+            self.lexer.next()?;
+            return Err(self.lexer.expected("a feature, or a function of one value, before it"));
+        }
+        Ok(operand)
     }
 
     fn is_nan(&mut self) -> Result<Test> {

@@ -2,11 +2,11 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::condition::{FeatureTest, Node, Quantifier, Quantity, Test};
+use super::condition::{FeatureTest, Node, Operand, Quantifier, Quantity, Test};
 use super::expression::Filter;
 use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::{Example, Feature, MessageKind};
+use crate::example::{DType, Example, Feature, MessageKind};
 use crate::image::{image_format, image_size};
 use std::collections::BTreeSet;
 
@@ -81,9 +81,9 @@ impl RecordFilter {
     pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
         let RecordFilter { filter, seen, keys, first } = self;
         if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
-            let name = filter.name(test.feature).escape_debug();
+            let name = filter.name(test.feature()).escape_debug();
             let reason = format!("feature \"{name}\": expected an Example, found another message");
-            return Err(filter.error(test.at.0, reason));
+            return Err(filter.error(test.operand.at.0, reason));
         }
         let example = Example::new(payload);
         let mut found = Found { filter, example, kept: [None; KEPT], is_decoded: true };
@@ -114,7 +114,8 @@ impl RecordFilter {
     }
 
     /// Refuses a feature of the condition that no record had so far, if one of the first records has a feature with a similar name. If these
-    /// are `all` records, because a reader has read them before its answer begins, it refuses every feature that none had.
+    /// are `all` records, because a reader has read them before its answer begins, it refuses every feature that none had. On the right of a
+    /// comparison it refuses each: such a name is probably a string without quotes.
     ///
     /// Other readers call it before they return a record, or at the end.
     ///
@@ -123,6 +124,10 @@ impl RecordFilter {
     /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if none is near.
     pub fn check_names(&self, all: bool) -> Result<()> {
         self.filter.check_names(self.unseen(), &self.keys, &BTreeSet::new())?;
+        let records = if all { "no record" } else { "none of the first records" };
+        if let Some(e) = self.unseen().find_map(|name| self.filter.unknown_other(name, records)) {
+            return Err(e);
+        }
         let Some(name) = self.unseen().next().filter(|_| all) else { return Ok(()) };
         let keys = self.keys.iter().take(MAX_LISTED).cloned().collect();
         let unknown = ErrorKind::UnknownFeature { nearest: None, list: false, keys };
@@ -168,18 +173,60 @@ impl<'a> Found<'_, 'a> {
     /// # Errors
     /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) for values of another kind, and for several values where one is tested.
     fn meets(&self, test: &FeatureTest) -> Result<bool> {
-        let feature = self.feature(test.feature)?.unwrap_or_default();
-        if let (Some(kind), len @ 1..) = (feature.kind(), feature.len())
-            && !matches!(test.test, Test::Present | Test::Absent)
-            && test.quantity != Quantity::Len
-        {
-            let checked = self.filter.check(test, kind).and_then(|()| match test.quantifier {
-                Quantifier::Only if len > 1 => Err(self.filter.several(test, len)),
-                _ => Ok(()),
-            });
-            checked.map_err(|e| e.feature(self.filter.name(test.feature).as_bytes()))?;
+        let operand = &test.operand;
+        let feature = self.feature(operand.feature)?.unwrap_or_default();
+        match &test.test {
+            Test::Present => return Ok(!feature.is_empty()),
+            Test::Absent => return Ok(feature.is_empty()),
+            _ => {}
         }
-        Ok(test.holds(feature))
+        if let (Some(kind), 1..) = (feature.kind(), feature.len())
+            && operand.quantity != Quantity::Len
+        {
+            let one = if test.quantifier == Quantifier::Only { self.one(operand, feature) } else { Ok(()) };
+            let named = |e: Error| e.feature(self.filter.name(operand.feature).as_bytes());
+            self.filter.check(test, kind).map_err(named).and(one)?;
+        } else if operand.quantity != Quantity::Len {
+            return Ok(false);
+        }
+        let Test::With(op, other) = &test.test else {
+            return Ok(test.holds(feature, |value| test.test.meets(value)));
+        };
+        let Some(value) = self.value(other)? else { return Ok(false) };
+        let kind = operand.quantity.kind().or(feature.kind()).unwrap_or(value.kind());
+        if (kind == DType::Bytes) != (value.kind() == DType::Bytes) {
+            return Err(self.filter.unlike((operand, kind), (other, value.kind())));
+        }
+        Ok(test.holds(feature, |found| op.holds(found.compare(value))))
+    }
+
+    /// Returns the value of an operand. `None` without one.
+    fn value(&self, operand: &Operand) -> Result<Option<Value<'a>>> {
+        let feature = self.feature(operand.feature)?.unwrap_or_default();
+        if operand.quantity == Quantity::Len {
+            return Ok(Some(number(feature.len())));
+        }
+        let Some(kind) = feature.kind().filter(|_| !feature.is_empty()) else { return Ok(None) };
+        let named = |e: Error| e.feature(self.filter.name(operand.feature).as_bytes());
+        self.filter.check_function(operand, kind).map_err(named)?;
+        self.one(operand, feature)?;
+        let value = match feature {
+            Feature::None => None,
+            Feature::Int64(list) => list.iter().next().map(Value::Int),
+            Feature::Float(list) => list.iter().next().map(Value::Float),
+            Feature::Bytes(list) => list.iter().next().map(Value::Bytes),
+        };
+        Ok(value.and_then(|value| operand.quantity.of(value)))
+    }
+
+    /// Refuses several values where one is tested.
+    fn one(&self, operand: &Operand, feature: Feature<'_>) -> Result<()> {
+        match feature.len() {
+            len @ 2.. => {
+                Err(self.filter.several(operand, len).feature(self.filter.name(operand.feature).as_bytes()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Evaluates a node. A test that fails is the result of the record only if the other tests leave it undecided, whatever their
@@ -216,24 +263,16 @@ pub(crate) fn number_meets(test: &Test, number: u64) -> bool {
 }
 
 impl FeatureTest {
-    /// Returns true if a feature meets the test. Its kind and its number of values were checked.
-    fn holds(&self, feature: Feature<'_>) -> bool {
-        match (&self.test, self.quantity) {
-            (Test::Present, _) => !feature.is_empty(),
-            (Test::Absent, _) => feature.is_empty(),
-            (test, Quantity::Len) => test.meets(Value::Int(i64::try_from(feature.len()).unwrap_or(i64::MAX))),
-            (test, Quantity::Value) => match feature {
-                Feature::None => false,
-                Feature::Int64(list) => self.quantified(list.iter(), |v| test.meets(Value::Int(v))),
-                Feature::Float(list) => self.quantified(list.iter(), |v| test.meets(Value::Float(v))),
-                Feature::Bytes(list) => self.quantified(list.iter(), |v| test.meets(Value::Bytes(v))),
-            },
-            (test, quantity) => match feature {
-                Feature::Bytes(list) => self.quantified(list.iter(), |bytes| {
-                    quantity.of(bytes).is_some_and(|value| test.meets(value))
-                }),
-                _ => false,
-            },
+    /// Returns true if a feature has values that meet a condition. Its kind and its number of values were checked.
+    fn holds(&self, feature: Feature<'_>, meets: impl Fn(Value<'_>) -> bool) -> bool {
+        let quantity = self.operand.quantity;
+        let meets = |value| quantity.of(value).is_some_and(&meets);
+        match feature {
+            _ if quantity == Quantity::Len => meets(number(feature.len())),
+            Feature::None => false,
+            Feature::Int64(list) => self.quantified(list.iter(), |v| meets(Value::Int(v))),
+            Feature::Float(list) => self.quantified(list.iter(), |v| meets(Value::Float(v))),
+            Feature::Bytes(list) => self.quantified(list.iter(), |v| meets(Value::Bytes(v))),
         }
     }
 
@@ -246,13 +285,20 @@ impl FeatureTest {
 }
 
 impl Quantity {
-    /// Returns a property of a byte string. `None` if it has none.
-    fn of(self, bytes: &[u8]) -> Option<Value<'static>> {
-        match self {
-            Quantity::Bytes => Some(Value::Int(i64::try_from(bytes.len()).ok()?)),
-            _ => image_property(bytes, self),
+    /// Returns a property of a value, of a byte string except for the value itself. `None` if it has none.
+    fn of(self, value: Value<'_>) -> Option<Value<'_>> {
+        match (self, value) {
+            (Quantity::Value | Quantity::Len, value) => Some(value),
+            (Quantity::Bytes, Value::Bytes(bytes)) => Some(number(bytes.len())),
+            (_, Value::Bytes(bytes)) => image_property(bytes, self),
+            _ => None,
         }
     }
+}
+
+/// Returns a number of things as a value.
+fn number(n: usize) -> Value<'static> {
+    Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// Returns a property of an image. `None` if the bytes are no image.

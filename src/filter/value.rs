@@ -25,6 +25,18 @@ impl Value<'_> {
         }
     }
 
+    /// Compares two values, a number exactly with one of the other kind. Returns `None` for NaN, and for a number and a string.
+    pub(crate) fn compare(self, other: Value<'_>) -> Option<Ordering> {
+        match (self, other) {
+            (Value::Int(a), Value::Int(b)) => Some(a.cmp(&b)),
+            (Value::Float(a), Value::Float(b)) => a.partial_cmp(&b),
+            (Value::Bytes(a), Value::Bytes(b)) => Some(a.cmp(b)),
+            (Value::Int(a), Value::Float(b)) => compare_numbers(a, b),
+            (Value::Float(a), Value::Int(b)) => compare_numbers(b, a).map(Ordering::reverse),
+            _ => None,
+        }
+    }
+
     /// Compares two values in a total order: first by kind, then by value. Floats compare by IEEE 754's total order.
     pub(crate) fn total_cmp(&self, other: &Value<'_>) -> Ordering {
         match (self, other) {
@@ -33,6 +45,19 @@ impl Value<'_> {
             (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
             _ => self.kind().cmp(&other.kind()),
         }
+    }
+}
+
+/// Compares an integer with a float without rounding it.
+fn compare_numbers(int: i64, float: f32) -> Option<Ordering> {
+    /// 2^63, the first float above all integers.
+    const END: f32 = 9_223_372_036_854_775_808.0;
+    match float {
+        _ if float.is_nan() => None,
+        _ if float >= END => Some(Ordering::Less),
+        _ if float < -END => Some(Ordering::Greater),
+        // The cast is exact: a float in this range is an integer without its fraction.
+        _ => Some(int.cmp(&(float as i64)).then(0f32.total_cmp(&(float.fract() + 0.0)))),
     }
 }
 

@@ -220,6 +220,12 @@ impl Index {
         self.0.longest_segment()
     }
 
+    /// Returns the mean distance of two checkpoints of a compressed shard in decompressed bytes, from an index file that was not read yet an
+    /// estimate. `None` for a shard that is not compressed.
+    pub(crate) fn mean_segment(&self) -> Option<u64> {
+        self.0.mean_segment()
+    }
+
     /// Returns the compression of the shard.
     pub(crate) fn compression(&self) -> Compression {
         self.0.header.compression()

@@ -133,14 +133,19 @@ impl Sidecar {
 
     /// Returns the longest distance of two checkpoints in decompressed bytes, or the mean one if the tables are not read yet.
     pub(super) fn longest_segment(&self) -> Option<u64> {
-        let end = self.header.stream_end;
         match self.tables.get() {
-            Some(tables) => tables.checkpoints.as_ref()?.longest_segment(end),
-            None => {
-                let section = self.source.as_ref()?.sections.checkpoints?;
-                end.checked_div(CheckpointTable::least_count(section.len))
-            }
+            Some(tables) => tables.checkpoints.as_ref()?.longest_segment(self.header.stream_end),
+            None => self.mean_segment(),
         }
+    }
+
+    /// Returns the mean distance of two checkpoints in decompressed bytes, estimated if the tables are not read yet.
+    pub(super) fn mean_segment(&self) -> Option<u64> {
+        let count = match self.tables.get() {
+            Some(tables) => tables.checkpoints.as_ref()?.len() as u64,
+            None => CheckpointTable::least_count(self.source.as_ref()?.sections.checkpoints?.len),
+        };
+        self.header.stream_end.checked_div(count)
     }
 
     /// Returns the checkpoints, after verifying them. `None` if there are none.

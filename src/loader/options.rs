@@ -12,7 +12,8 @@ use crate::dataset::{Dataset, INFLATED_BYTES, OrderBlocks};
 use crate::error::{OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{
-    Buckets, Cursor, LastBatch, MAX_SAMPLES, MixStop, Order, RankShare, Spec, Subset, check_memory,
+    BLOCK_BYTES, Buckets, Cursor, LastBatch, MAX_SAMPLES, MixStop, Order, RankShare, Spec, Subset,
+    check_memory,
 };
 use crate::policy::{Damage, Verify};
 use crate::schema::Schema;
@@ -49,6 +50,7 @@ pub struct LoaderOptions {
     mix: Option<MixSources>,
     batch: Option<BatchSamples>,
     shuffle: Shuffle,
+    block_bytes: Option<u64>,
     subset: Option<Subset>,
     classes: Option<ClassSubsets>,
     buckets: Option<Buckets>,
@@ -96,6 +98,8 @@ const IN_ORDER_BLOCKS: u64 = 32;
 /// Mean size of records of objects below which a request takes longer to begin than to read. Sets of few bytes do not matter.
 const SMALL_REQUEST: u64 = 256 << 10;
 const FEW_BYTES: u64 = 16 << 20;
+/// A block of a compressed shard that is this number of times as long as the decompression up to its start is long enough.
+const START_SHARE: u64 = 5;
 /// Mean record size below which a global order reads scattered pages.
 const SMALL_RECORD: u64 = 64 << 10;
 
@@ -120,6 +124,7 @@ impl LoaderOptions {
             mix: None,
             batch: None,
             shuffle: Shuffle::None,
+            block_bytes: None,
             subset: None,
             classes: None,
             buckets: None,
@@ -152,7 +157,7 @@ impl LoaderOptions {
         let LoaderOptions { dataset, parser, subset, .. } = self;
         let plain =
             self.mix.is_none() && self.buckets.is_none() && self.classes.is_none() && self.batch.is_none();
-        let ordered = self.shuffle != Shuffle::None || self.last.is_some();
+        let ordered = self.shuffle != Shuffle::None || self.block_bytes.is_some() || self.last.is_some();
         (plain && !ordered).then_some(MixSource { dataset, parser, subset, weight })
     }
 
@@ -186,6 +191,16 @@ impl LoaderOptions {
     /// Sets the order of the records in an epoch. Default: no shuffle.
     pub fn shuffle(mut self, shuffle: Shuffle) -> LoaderOptions {
         self.shuffle = shuffle;
+        self
+    }
+
+    /// Sets the size of the blocks of [`Shuffle::Block`] in bytes, of compressed shards decompressed. Default: 1 MiB. A run that resumes has
+    /// the blocks of its saved state. All ranks must have the same size.
+    ///
+    /// A window has the same number of blocks, so larger blocks take more memory. They suit storage with expensive seeks, and compressed
+    /// shards, where [`Warning::BlockStarts`] names a size.
+    pub fn block_bytes(mut self, bytes: u64) -> LoaderOptions {
+        self.block_bytes = Some(bytes);
         self
     }
 
@@ -379,6 +394,7 @@ impl LoaderOptions {
         let (rank, ranks) = self.rank;
         let last = self.last.unwrap_or(LastBatch::default_for(ranks));
         let (worker, workers) = self.worker;
+        let block_bytes = self.blocks_of_bytes()?;
         if let (Some(buckets), None) = (&self.buckets, &self.mix) {
             let spec = Spec::Buckets(buckets.clone().shuffle(self.shuffles_buckets()?).last_batch(last));
             let spec = match &self.subset {
@@ -397,7 +413,7 @@ impl LoaderOptions {
             Shuffle::None => Spec::Sequential,
             Shuffle::Global => Spec::Global,
             Shuffle::Order(spec) => spec.clone(),
-            Shuffle::Block => Spec::block_for(n, self.dataset.stored_bytes()?, batch),
+            Shuffle::Block => Spec::block_of(block_bytes, n, self.dataset.stored_bytes()?, batch),
         };
         let spec = match (&self.classes, &self.subset) {
             (Some(ClassSubsets { feature, classes }), subset) => {
@@ -409,6 +425,19 @@ impl LoaderOptions {
         let order = Order::new(&spec, n, self.seed, self.epoch)?;
         let share = RankShare::new(order.len(), batch, rank, ranks, last)?;
         Ok(Cursor::new(order, share.worker(worker, workers)?)?.repeat(self.repeat))
+    }
+
+    /// Returns the size of a block of a block order in bytes. Refuses a size that no block has.
+    fn blocks_of_bytes(&self) -> Result<u64> {
+        let refused = |reason: String| Err(OrderError::Refused { reason: reason.into() }.into());
+        match self.block_bytes {
+            None => Ok(BLOCK_BYTES),
+            Some(0) => refused("block_bytes: expected at least 1, found 0".into()),
+            Some(bytes) if self.shuffle == Shuffle::Block && self.classes.is_none() => Ok(bytes),
+            Some(bytes) => refused(format!(
+                "block_bytes: expected a block shuffle, whose blocks have {bytes} bytes, found another order"
+            )),
+        }
     }
 
     /// Returns true if buckets are shuffled. Refuses options that buckets do not have.
@@ -462,7 +491,10 @@ impl LoaderOptions {
             Ok(match &self.shuffle {
                 Shuffle::None => Spec::Sequential,
                 Shuffle::Global => Spec::Global,
-                Shuffle::Block => Spec::block_for(dataset.len(), dataset.stored_bytes()?, batch),
+                Shuffle::Block => {
+                    let block_bytes = self.blocks_of_bytes()?;
+                    Spec::block_of(block_bytes, dataset.len(), dataset.stored_bytes()?, batch)
+                }
                 Shuffle::Order(_) => {
                     return refused(
                         "expected no shuffle, a global or a block shuffle of a mix, found another order",
@@ -556,7 +588,11 @@ impl LoaderOptions {
             }
             None => Vec::new(),
         };
-        let warnings = warnings.into_iter().chain(scattered_episodes(spec, &dataset)).collect();
+        let starts = match &self.mix {
+            Some(mix) => mix.orders(cursor.order().spec()).find_map(|(spec, ds)| block_starts(spec, ds)),
+            None => block_starts(spec, &dataset),
+        };
+        let warnings = warnings.into_iter().chain(starts).chain(scattered_episodes(spec, &dataset)).collect();
         let threads = match self.threads {
             Some(0) => ThreadNumber::Fixed(0),
             Some(n) => ThreadNumber::Fixed(self::threads::threads(Some(n))?),
@@ -626,6 +662,27 @@ fn scattered_requests(spec: &Spec, n: u64, bytes: u64) -> Option<Warning> {
 fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
     let scattered = *unfiltered(spec) == Spec::Global && inflated_bytes > INFLATED_BYTES;
     scattered.then_some(Warning::ScatteredInflation { inflated_bytes })
+}
+
+/// Returns a warning about a block order over compressed shards whose blocks are so short that decompression up to their starts takes more than a
+/// fifth of them. A checkpoint is half of their distance before a start on average. A single window is decompressed whole.
+fn block_starts(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
+    let Spec::Block { block, window } = *unfiltered(spec) else { return None };
+    if dataset.inflated_bytes() <= INFLATED_BYTES || block.saturating_mul(window) >= dataset.len() {
+        return None;
+    }
+    // No size of blocks helps where checkpoints are far apart, and opening the dataset warned of that.
+    let start_bytes = dataset.checkpoint_distance().filter(|bytes| *bytes <= INFLATED_BYTES / 8)? / 2;
+    let record = u128::from(dataset.known_bytes()?) / u128::from(dataset.len().max(1));
+    let block_bytes = u64::try_from(record * u128::from(block)).unwrap_or(u64::MAX);
+    let enough = start_bytes.saturating_mul(START_SHARE);
+    // A block has whole records, so it may lack the bytes of one.
+    let with_record = enough.saturating_add(u64::try_from(record).unwrap_or(u64::MAX));
+    (enough > block_bytes).then(|| Warning::BlockStarts {
+        block_bytes,
+        start_bytes,
+        enough_bytes: with_record.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES),
+    })
 }
 
 /// Returns the number of records, of `n` that have `all` bytes, that have this number of bytes.

@@ -151,6 +151,12 @@ impl MixSources {
         Ok((blocks, records))
     }
 
+    /// Returns the order of each source, and its dataset.
+    pub(super) fn orders<'a>(&'a self, spec: &'a Spec) -> impl Iterator<Item = (&'a Spec, &'a Dataset)> {
+        let orders = if let Spec::Mix(mix) = spec { mix.orders().collect() } else { Vec::new() };
+        orders.into_iter().zip(self.sources.iter().map(|source| &source.dataset))
+    }
+
     /// Returns the blocks of the source of a record, from those of all sources.
     pub(super) fn blocks_of(&self, blocks: &[Option<OrderBlocks>], record: u64) -> Option<OrderBlocks> {
         blocks.get(self.source_of(record)).copied().flatten()

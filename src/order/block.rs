@@ -20,7 +20,7 @@ const WINDOW_STREAM: u64 = 2;
 const MAX_WINDOWS: u64 = 1 << 32;
 
 /// Default size of a block in bytes: large enough to read a disk at its full throughput.
-const BLOCK_BYTES: u64 = 1 << 20;
+pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
 /// Minimum of the default window size, in blocks.
 const MIN_WINDOW: u64 = 64;
 
@@ -204,9 +204,9 @@ pub(crate) fn deff(rho: f64, batch: u64, window: u64) -> f64 {
     1.0 + rho * batch.saturating_sub(1) as f64 / window.max(1) as f64
 }
 
-/// Returns the default block size: about 1 MiB of records, at least one. `stored_bytes` is the size of all `n` records on disk.
-pub(super) fn default_block(n: u64, stored_bytes: u64) -> u64 {
-    let block = u128::from(BLOCK_BYTES) * u128::from(n) / u128::from(stored_bytes.max(1));
+/// Returns the number of records of a block of about `bytes`, at least one. `stored_bytes` is the size of all `n` records on disk.
+pub(super) fn block_records(bytes: u64, n: u64, stored_bytes: u64) -> u64 {
+    let block = u128::from(bytes) * u128::from(n) / u128::from(stored_bytes.max(1));
     u64::try_from(block).unwrap_or(u64::MAX).max(1)
 }
 
@@ -333,8 +333,8 @@ mod tests {
         };
         assert_eq!((default_window(1), default_window(u64::MAX)), (64, u64::MAX));
         assert_eq!(
-            (default_block(10, 0), default_block(10, u64::MAX), default_block(0, 0)),
-            (10 << 20, 1, 1)
+            [(10, 0), (10, u64::MAX), (0, 0)].map(|(n, stored)| block_records(BLOCK_BYTES, n, stored)),
+            [10 << 20, 1, 1]
         );
 
         let window = 9 * 1024 * stored / n;

@@ -1,6 +1,6 @@
 //! The specification of an order, independent of seed and epoch.
 
-use super::block::{default_block, default_window};
+use super::block::{BLOCK_BYTES, block_records, default_window};
 use super::buckets::Buckets;
 use super::subset::Subset;
 use super::weighted::Weights;
@@ -137,7 +137,13 @@ impl Spec {
     /// Returns the default block order: blocks of about 1 MiB, and windows of four blocks per sample of a global batch, at least 64
     /// blocks. `stored_bytes` is the size of all `n` records on disk.
     pub fn block_for(n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
-        Spec::Block { block: default_block(n, stored_bytes), window: default_window(global_batch) }
+        Spec::block_of(BLOCK_BYTES, n, stored_bytes, global_batch)
+    }
+
+    /// Returns the block order of [`block_for`](Spec::block_for) with blocks of about `bytes`.
+    pub(crate) fn block_of(bytes: u64, n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
+        let block = block_records(bytes, n, stored_bytes);
+        Spec::Block { block, window: default_window(global_batch) }
     }
 
     /// Returns a spec of only the records of a subset, in this order.

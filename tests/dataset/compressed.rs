@@ -285,6 +285,42 @@ fn a_global_order_over_more_than_the_cache_is_warned_of() {
 }
 
 #[test]
+fn blocks_that_begin_far_from_a_checkpoint_are_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("noise.tfrecord.gz");
+    let mut writer = WriterOptions { compression: Compression::Gzip, level: 6, ..WriterOptions::default() }
+        .create(&path)
+        .unwrap();
+    let payload = Rng::new(5).bytes(1 << 20);
+    (0..140).for_each(|_| writer.write(&payload).unwrap());
+    writer.close().unwrap();
+    let ds = options(dir.path(), 1 << 20).open(&path).unwrap();
+    let blocks = |bytes| ds.record_loader().batch_size(4).shuffle(Shuffle::Block).block_bytes(bytes).build();
+    let found = blocks(1 << 20).unwrap().warnings().to_vec();
+    // Decompression begins at the checkpoint before a block, on average half of their distance, which is 1 MiB and a little more.
+    let [Warning::BlockStarts { block_bytes: 1_048_592, start_bytes, enough_bytes: 4_194_304 }] = found[..]
+    else {
+        panic!("{found:?}")
+    };
+    assert!((524_288..600_000).contains(&start_bytes), "{start_bytes}");
+    let text = found[0].to_string();
+    assert!(
+        text.contains("in blocks of 1048592 decompressed bytes") && text.contains("blocks of 4194304 bytes")
+    );
+    assert_eq!(ds.record_loader().batch_size(4).shuffle(Shuffle::Block).build().unwrap().warnings(), found);
+    assert_eq!(blocks(2 << 20).unwrap().warnings().len(), 1);
+    // The named size is enough, although whole records do not fill it.
+    assert!(blocks(4 << 20).unwrap().warnings().is_empty());
+    // A single window is decompressed whole.
+    let order = |block, window| Shuffle::Order(Spec::Block { block, window });
+    let warned = |order| ds.record_loader().batch_size(4).shuffle(order).build().unwrap().warnings().len();
+    assert_eq!([warned(order(1, 140)), warned(order(1, 139)), warned(order(4, 10))], [0, 1, 0]);
+    // Sets that the cache holds are decompressed once.
+    let few = ds.ranges(&[0..100]).unwrap();
+    assert!(few.record_loader().batch_size(4).shuffle(Shuffle::Block).build().unwrap().warnings().is_empty());
+}
+
+#[test]
 fn files_that_cannot_be_read_to_their_end_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tfrecord.gz");

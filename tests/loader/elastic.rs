@@ -143,3 +143,45 @@ fn continuous_batches_lose_nothing_over_epochs() {
         assert!(found.iter().copied().eq(want.take(found.len())), "{ranks} ranks: {found:?}");
     }
 }
+
+#[test]
+fn the_size_of_blocks_is_the_same_on_all_ranks_and_in_the_state() {
+    let ds = memory(1000);
+    let mean = ds.known_bytes().unwrap() as f64 / 1000.0;
+    let options = || ds.record_loader().global_batch_size(20).shuffle(Shuffle::Block).seed(3);
+    let sized = |records: u64| options().block_bytes((mean * records as f64).ceil() as u64);
+    let ids = |loader: Loader| -> Vec<u64> { loader.flat_map(|step| step.unwrap().ids.to_vec()).collect() };
+    for records in [1, 7, 40] {
+        let spec = Spec::Block { block: records, window: 80 };
+        let loader = sized(records).build().unwrap();
+        assert_eq!(*loader.cursor().order().spec(), spec);
+        let whole = ids(loader);
+        assert_eq!(whole, ids(options().shuffle(Shuffle::Order(spec)).build().unwrap()));
+        let ranks: Vec<_> = (0..4).map(|rank| ids(sized(records).rank(rank, 4).build().unwrap())).collect();
+        let joined: Vec<u64> =
+            (0..50).flat_map(|k| ranks.iter().flat_map(move |ids| ids[k * 5..][..5].to_vec())).collect();
+        assert_eq!(joined, whole);
+    }
+    // A run goes on with the blocks of its state, whatever the option is now, and as before without the option.
+    let mut loader = sized(7).build().unwrap();
+    let before: Vec<u64> = loader.by_ref().take(10).flat_map(|step| step.unwrap().ids.to_vec()).collect();
+    let state = loader.state().unwrap();
+    assert!(state.to_json().contains(r#""W":80,"algo":"prp1","b":7"#), "{}", state.to_json());
+    for other in [options(), sized(40)] {
+        let mut resumed = other.build().unwrap();
+        resumed.seek(&state).unwrap();
+        assert_eq!([&before[..], &ids(resumed)[..]].concat(), ids(sized(7).build().unwrap()));
+    }
+    assert_eq!(
+        *options().build().unwrap().cursor().order().spec(),
+        Spec::block_for(1000, ds.known_bytes().unwrap(), 20)
+    );
+    for (options, reason) in [
+        (options().block_bytes(0), "block_bytes: expected at least 1, found 0"),
+        (options().shuffle(Shuffle::Global).block_bytes(7), "block_bytes: expected a block shuffle"),
+        (options().shuffle(Shuffle::None).block_bytes(7), "block_bytes: expected a block shuffle"),
+    ] {
+        let e = options.build().unwrap_err().to_string();
+        assert!(e.contains(reason), "{e}");
+    }
+}

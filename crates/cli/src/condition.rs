@@ -70,8 +70,8 @@ impl Condition {
         {
             return console.report(&e.into());
         }
-        for feature in self.records.iter().filter(|_| self.tested).flat_map(RecordFilter::unseen) {
-            unseen(feature, console);
+        for records in self.records.iter().filter(|_| self.tested) {
+            records.unseen().for_each(|feature| unseen(feature, console));
         }
     }
 }

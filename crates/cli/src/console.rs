@@ -66,6 +66,11 @@ impl Console {
         write!(self.out, "{text}").map_err(Failure::Stdout)
     }
 
+    /// Prints the summary of what a verb wrote as data, unless the run is quiet.
+    pub(crate) fn summary(&mut self, text: impl Display) -> Outcome {
+        if self.quiet { Ok(()) } else { self.print(text) }
+    }
+
     /// Ends a record: flushes standard output if it is a terminal.
     pub(crate) fn end_record(&mut self) -> Outcome {
         if self.live { self.flush() } else { Ok(()) }

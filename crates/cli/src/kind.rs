@@ -13,4 +13,13 @@ impl PayloadKind {
             PayloadKind::Raw => Some(MessageKind::Other),
         }
     }
+
+    /// Returns the value of `--kind` for payloads of a kind.
+    pub(crate) fn word(kind: MessageKind) -> &'static str {
+        match kind {
+            MessageKind::Example => "example",
+            MessageKind::SequenceExample => "sequence-example",
+            MessageKind::Other => "bytes",
+        }
+    }
 }

@@ -8,12 +8,13 @@ use crate::split::{InputFile, SplitPath};
 use crate::steps::{EpisodeReader, StepSplitter};
 use crate::store;
 use crate::warnings;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::error::PathsError;
 use tfseek::example::MessageKind;
 use tfseek::index;
-use tfseek::paths::IntoPaths;
+use tfseek::paths::{IntoPaths, is_pack, set_of};
 use tfseek::stream::Stream;
 use tfseek::{At, ErrorKind, IndexMode, Record, Tail, Warning};
 use tfseek_tools::KindedStream;
@@ -264,8 +265,19 @@ pub(crate) fn resolve(paths: &PathsArgs, read: ReadArgs, console: &mut Console) 
     let is_stdin = |p: &&PathBuf| p.as_path() == Path::new(STDIN);
     match paths.paths.iter().filter(is_stdin).count() {
         0 => {
-            let files = resolve_files(&paths.paths, paths.allow_missing, console)?;
-            Ok(files.into_iter().map(InputFile::from).collect())
+            let mut files = Vec::new();
+            for paths_or_pack in paths.paths.chunk_by(|a, b| !is_pack(a) && !is_pack(b)) {
+                match paths_or_pack {
+                    [pack] if is_pack(pack) => {
+                        files.extend(InputFile::of_pack(pack, &read.dataset(read.index()))?);
+                    }
+                    some => {
+                        let found = resolve_files(some, paths.allow_missing, console)?;
+                        files.extend(found.into_iter().map(InputFile::from));
+                    }
+                }
+            }
+            Ok(files)
         }
         1 if paths.paths.len() == 1 => Ok(paths.paths.iter().cloned().map(InputFile::from).collect()),
         _ => Err(Failure::usage("`-` (standard input) cannot be combined with other paths")),
@@ -283,6 +295,23 @@ pub(crate) fn resolve_files(
     Ok(paths)
 }
 
+/// Returns the files of the sets without missing shards that a path matches, and the errors of its other sets.
+fn whole_sets(path: &Path, console: &mut Console) -> Outcome<Vec<Result<InputFile, (PathBuf, Failure)>>> {
+    let (mut checked, mut each) = (HashMap::new(), Vec::new());
+    for file in resolve_files(path, true, console)? {
+        let whole = set_of(&file).is_none_or(|set| {
+            *checked.entry(set).or_insert_with_key(|set| {
+                let found = tfseek::paths::resolve_in_store(store::store(), set, false);
+                found.map_err(|e| each.push(Err((set.clone(), e.into())))).is_ok()
+            })
+        });
+        if whole {
+            each.push(Ok(file.into()));
+        }
+    }
+    Ok(each)
+}
+
 /// Resolves the paths of a verb that reports on each file, and prints warnings. If they do not resolve together, each path is resolved separately, to its
 /// files or an error.
 pub(crate) fn resolve_each(
@@ -297,10 +326,20 @@ pub(crate) fn resolve_each(
     };
     let (mut each, mut empty) = (Vec::new(), Vec::new());
     for path in &paths.paths {
+        if is_pack(path) {
+            match InputFile::of_pack(path, &read.dataset(read.index())) {
+                Ok(found) => each.extend(found.into_iter().map(Ok)),
+                Err(e) => each.push(Err((path.clone(), e.into()))),
+            }
+            continue;
+        }
         match resolve_files(path, paths.allow_missing, console) {
             Ok(found) => each.extend(found.into_iter().map(InputFile::from).map(Ok)),
             Err(e) if path.is_dir() && matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })) => {
                 empty.push((path.clone(), e.into()));
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::Paths(PathsError::MissingShards { .. })) => {
+                each.extend(whole_sets(path, console)?);
             }
             Err(e) => each.push(Err((path.clone(), e.into()))),
         }

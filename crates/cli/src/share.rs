@@ -54,6 +54,9 @@ impl args::ShareArgs {
             .epoch(self.epoch)
             .rank(self.rank, self.world_size.get())
             .last_batch(self.last_batch());
+        if let Some(bytes) = self.block_bytes {
+            options = options.block_bytes(bytes);
+        }
         if let Some(filter) = &self.select.condition {
             options = options.select(dataset::select(dataset, filter, global, console)?);
         }

@@ -2,8 +2,10 @@
 
 use crate::exit::{DATA, Failure, Outcome};
 use crate::store;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tfseek::dataset::ShardEntry;
 use tfseek::{Dataset, DatasetOptions, Part};
 use tfseek_tfds::{Builder, BuilderOptions, Opener, TfdsError, TfdsErrorKind, is_prepared};
 
@@ -19,6 +21,15 @@ pub(crate) struct SplitPath<'a> {
 pub(crate) struct InputFile {
     path: PathBuf,
     part: Option<Part>,
+    packed: Option<PackedShard>,
+}
+
+/// A shard of a pack.
+#[derive(Clone, Debug)]
+pub(crate) struct PackedShard {
+    dataset: Dataset,
+    pack: Arc<Path>,
+    records: Range<u64>,
 }
 
 impl<'a> SplitPath<'a> {
@@ -133,11 +144,45 @@ impl InputFile {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Returns the shard, if it was found by a pack.
+    pub(crate) fn packed(&self) -> Option<&PackedShard> {
+        self.packed.as_ref()
+    }
+
+    /// Returns the shards of a pack, in its order.
+    pub(crate) fn of_pack(path: &Path, options: &DatasetOptions) -> tfseek::Result<Vec<InputFile>> {
+        let dataset = options.open(path)?;
+        let pack: Arc<Path> = path.into();
+        let input = |shard: ShardEntry<'_>| {
+            let (dataset, pack) = (dataset.clone(), Arc::clone(&pack));
+            let records = shard.start..shard.start.saturating_add(shard.len);
+            let packed = Some(PackedShard { dataset, pack, records });
+            InputFile { path: shard.path.into(), part: None, packed }
+        };
+        Ok(dataset.shards().map(input).collect())
+    }
+}
+
+impl PackedShard {
+    /// Returns the path of the pack.
+    pub(crate) fn pack(&self) -> &Path {
+        &self.pack
+    }
+
+    /// Compares the shard with its index in the pack, and returns the number of its records.
+    pub(crate) fn check(&self) -> tfseek::Result<u64> {
+        // The first access to a shard compares it.
+        if let Some(last) = self.records.end.checked_sub(1).filter(|last| self.records.contains(last)) {
+            self.dataset.read(last, &mut Vec::new())?;
+        }
+        Ok(self.records.end.saturating_sub(self.records.start))
+    }
 }
 
 impl From<PathBuf> for InputFile {
     fn from(path: PathBuf) -> InputFile {
-        InputFile { path, part: None }
+        InputFile { path, part: None, packed: None }
     }
 }
 

@@ -81,6 +81,11 @@ fn object(warning: &Warning) -> Value {
         Warning::ScatteredRequests { record_bytes, records } => {
             json!({ "record_bytes": record_bytes, "records": records })
         }
+        Warning::BlockStarts { block_bytes, start_bytes, enough_bytes } => json!({
+            "block_bytes": block_bytes,
+            "start_bytes": start_bytes,
+            "enough_bytes": enough_bytes,
+        }),
         Warning::ScatteredInflation { inflated_bytes } => json!({ "inflated_bytes": inflated_bytes }),
         _ => json!({}),
     };

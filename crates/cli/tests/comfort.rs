@@ -33,7 +33,7 @@ fn get_takes_slices_lists_and_negative_numbers() {
     assert_eq!(get(&["-3..", ":-8", "-9:3"]), [7, 8, 9, 0, 1, 1, 2]);
     assert_eq!(get(&["-1,0,-1,2:4", "3", "3"]), [9, 0, 9, 2, 3, 3, 3]);
     assert_eq!(get(&[":"]), (0..10).collect::<Vec<_>>());
-    assert_eq!(get(&["8..", "..2", "4:4"]), [8, 9, 0, 1]);
+    assert_eq!(get(&["8..", "..2"]), [8, 9, 0, 1]);
     // Options may follow the numbers, and `--` may precede them.
     let ran = dir.run(&["get", "x-0.tfrecord", "-2:", "-f", "json"]);
     assert_eq!(found(&ran), [3, 4]);
@@ -59,11 +59,27 @@ fn get_names_the_word_at_fault() {
         get(words).fails(2, &["expected record numbers", word]);
     }
     get(&["0", "3,10"]).fails(2, &["`3,10`: ", "no record 10"]);
-    get(&["-11:"]).fails(2, &["`-11:`: ", "no record -11"]);
     get(&["10"]).fails(2, &["tfseek: no record 10"]);
     // A file may have such a name.
     fs::copy(dir.path("a.tfrecord"), dir.path("5-7")).unwrap();
     assert_eq!(get(&["5-7", "19"]).code, 0);
+}
+
+#[test]
+fn ranges_end_where_the_records_do() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..10));
+    let get = |word: &str| dir.run(&["get", "-f", "json", "a.tfrecord", word]);
+    let cut = |ran: &Ran| (ran.code, ran.out.lines().count(), ran.err.clone());
+    assert_eq!(cut(&get("8:100")), (0, 2, String::new()));
+    assert_eq!(cut(&get("-11:")), (0, 10, String::new()));
+    for (word, range) in [("5:2", "5:2"), ("1..2,20..30", "20:30"), ("10:", "10:")] {
+        let ran = get(word);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert_eq!(ran.err, format!("tfseek: `{word}`: the range {range} of 10 records is empty\n"));
+    }
+    assert_eq!(dir.run(&["get", "-q", "a.tfrecord", "5:2"]).err, "");
+    get("3,100").fails(2, &["no record 100"]);
 }
 
 #[test]

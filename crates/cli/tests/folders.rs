@@ -108,3 +108,57 @@ fn info_sums_each_set_and_names_folders() {
     dir.run(&["info", "data/val"])
         .fails(3, &["data/val: 1 folder in it left out: deep", "no file matches data/val"]);
 }
+
+#[test]
+fn info_shows_the_whole_sets_of_a_folder() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    for name in ["a-0-of-2", "a-1-of-2", "b-0-of-3", "b-2-of-3", "c"] {
+        dir.shard(&format!("data/{name}.tfrecord"), labels(0..3));
+    }
+    let ran = dir.run(&["info", "--json", "data"]);
+    let lacks = "data/b-?-of-3.tfrecord: 1 of 3 shards is missing: data/b-1-of-3.tfrecord";
+    assert!(ran.code == 1 && ran.err.contains(lacks), "{}", ran.err);
+    let lines = ran.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let files: Vec<_> = lines.map(|line| (line["file"].clone(), line["records"].clone())).collect();
+    let whole = |name: &str| (format!("data/{name}.tfrecord").into(), 3.into());
+    let lacks = ("data/b@3.tfrecord".into(), serde_json::Value::Null);
+    assert_eq!(files, [whole("a-0-of-2"), whole("a-1-of-2"), lacks, whole("c")]);
+    // A folder whose only set lacks a shard has nothing to show.
+    for name in ["a-0-of-2", "a-1-of-2", "c"] {
+        fs::remove_file(dir.path(&format!("data/{name}.tfrecord"))).unwrap();
+    }
+    dir.run(&["info", "data"]).fails(1, &["1 of 3 shards is missing"]);
+}
+
+#[test]
+fn all_verbs_read_packs() {
+    let dir = Folder::new();
+    dir.shard("x-0-of-2.tfrecord", labels(0..3));
+    dir.shard("x-1-of-2.tfrecord.gz", labels(3..7));
+    let files = ["./x-0-of-2.tfrecord", "./x-1-of-2.tfrecord.gz"];
+    assert_eq!(dir.run(&["index", "-q", "--pack", "all", files[0], files[1]]).code, 0);
+    let pack = ".tfseek/all.tfrp";
+    for verb in
+        ["cat -f json", "head -n 1 -f json", "grep -F label -v -f json", "digest", "stats --json", "verify"]
+    {
+        let words: Vec<_> = verb.split(' ').collect();
+        let want = dir.run(&[&words[..], &files].concat());
+        dir.run(&[&words[..], &[pack]].concat()).prints(&want.out);
+    }
+    let shards = |ran: &Ran| -> Vec<_> {
+        let lines = ran.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.map(|line| (line["records"].as_u64(), line["index_file"].as_str().map(str::to_owned))).collect()
+    };
+    let fresh = Some(format!("fresh {pack}"));
+    let ran = dir.run(&["info", "--json", pack]);
+    assert_eq!((ran.code, shards(&ran)), (0, vec![(Some(3), fresh.clone()), (Some(4), fresh.clone())]));
+    // A shard that has changed since.
+    dir.shard(files[0], labels(0..5));
+    let ran = dir.run(&["info", "--json", pack]);
+    let stale = "x-0-of-2.tfrecord: stale index in the pack .tfseek/all.tfrp";
+    assert!(ran.code == 1 && ran.err.contains(stale), "{}", ran.err);
+    assert_eq!(shards(&ran), [(None, None), (Some(4), fresh)]);
+    fs::write(dir.path("no.tfrp"), "text").unwrap();
+    assert_eq!(dir.run(&["info", "no.tfrp"]).code, 1);
+}

@@ -67,6 +67,14 @@ fn matches_are_printed_in_order() {
     // Standard input.
     let bytes = fs::read(dir.path("a-1.tfrecord.gz")).unwrap();
     dir.run_on(&bytes, &["grep", "record in 2..4", "-", "--ids"]).prints("2\n3\n");
+    let piped = |verb: &[&str]| {
+        let ran = dir.run_on(&bytes, &[verb, &["-", "-f", "json", "--features", "id"]].concat());
+        ran.out.lines().next().unwrap_or_default().to_owned()
+    };
+    let want = r#"{"index":null,"record":0,"features":{"id":[10]}}"#;
+    for verb in [&["grep", "id == 10"][..], &["head"], &["cat"], &["tail"]] {
+        assert_eq!(piped(verb), want, "{verb:?}");
+    }
 }
 
 #[test]

@@ -310,3 +310,56 @@ fn more_than_1024_threads_are_refused() {
     let ran = dir.run(&["epoch", "a.tfrecord", "-b", "1", "--threads", "300"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
+
+#[test]
+fn quiet_runs_print_no_summary() {
+    let dir = Folder::new();
+    let path = dir.shard("a.tfrecord", labels(0..10));
+    let quiet = |args: &[&str]| dir.run(&[args, &["-q"]].concat());
+    dir.run(&["reshard", "a.tfrecord", "--out", "b@2.tfrecord"])
+        .prints("b@2.tfrecord: 10 records, 2 shards, 340 bytes\n");
+    quiet(&["reshard", "a.tfrecord", "--out", "c@2.tfrecord"]).prints("");
+    dir.run(&["salvage", "a.tfrecord", "d.tfrecord"]).prints("d.tfrecord: 10 records, 340 bytes\n");
+    quiet(&["salvage", "a.tfrecord", "e.tfrecord"]).prints("");
+    // Damage is still reported.
+    damage(&path, 34 * 4 + 20);
+    let ran = quiet(&["salvage", "a.tfrecord", "f.tfrecord"]);
+    assert!(ran.code == 1 && ran.err.contains("1 damaged range, 34 bytes left out"), "{}", ran.err);
+    assert_eq!(ran.out, "a.tfrecord: damaged: bytes 136..170 (34 bytes): payload crc32c; record 5 follows\n");
+}
+
+#[test]
+fn index_reports_in_json() {
+    let dir = Folder::new();
+    for k in 0..2 {
+        dir.shard(&format!("x-{k}.tfrecord"), labels(0..3));
+    }
+    let report = |args: &[&str]| {
+        let ran = dir.run(&[&["index", "--json"], args].concat());
+        assert_eq!(ran.err, "");
+        let mut report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert!(report.get("files").is_some() || report["seconds"].as_f64().is_some_and(|s| s > 0.0));
+        report.as_object_mut().unwrap().remove("seconds");
+        report
+    };
+    let both = ["x-0.tfrecord", "x-1.tfrecord"];
+    let want = |built: u64, fresh: u64| {
+        serde_json::json!({
+            "shards": 2, "failed": 0, "records": 6, "bytes": 204, "built": built, "fresh": fresh, "pack": null,
+        })
+    };
+    assert_eq!(report(&both), want(2, 0));
+    let mut columns = want(0, 2);
+    columns["columns"] =
+        serde_json::json!([{"feature": "label", "kind": "int64", "values": 6, "records": 6}]);
+    assert_eq!(report(&[&both[..], &["--column", "label"]].concat()), columns);
+    let files = serde_json::json!({"files": ["x-0.tfrecord.idx", "x-1.tfrecord.idx"]});
+    assert_eq!(report(&[&both[..], &["--format", "dali"]].concat()), files);
+    let packed = report(&[&both[..], &["--pack", "all"]].concat());
+    assert!(packed["pack"].as_str().is_some_and(|path| path.ends_with("all.tfrp")), "{packed}");
+    // A shard that fails is counted, and named.
+    damage(&dir.path("x-1.tfrecord"), 36);
+    let ran = dir.run(&["index", "--json", "--rebuild", both[0], both[1]]);
+    assert!(ran.code == 1 && ran.err.contains("x-1.tfrecord: record 1"), "{}", ran.err);
+    assert!(ran.out.contains("\"failed\":1"), "{}", ran.out);
+}

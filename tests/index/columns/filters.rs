@@ -344,3 +344,64 @@ fn features_that_no_record_had() {
     one.merge(&two);
     assert_eq!(one.unseen().collect::<Vec<_>>(), ["a"]);
 }
+
+#[test]
+fn two_features_of_a_record_compare() {
+    let mut file = Vec::new();
+    let big = (1i64 << 53) + 1;
+    for (width, height, ratio) in [(3, 2, 1.5), (2, 2, 1.0), (1, 2, 0.5), (big, big - 1, 9007199254740992.0)]
+    {
+        let builder = ExampleBuilder::new().int64("width", [width]).int64("height", [height]);
+        let record =
+            builder.float("ratio", [ratio]).bytes("name", [width.to_string()]).int64("l", [width, 2]);
+        put_record(&mut file, &record.encode().unwrap()).unwrap();
+    }
+    put_record(&mut file, &ExampleBuilder::new().int64("width", [7]).encode().unwrap()).unwrap();
+    let ds = Mapped::from_bytes(file).unwrap().dataset().clone();
+    let select = |text: &str| ds.select(&text.parse().unwrap(), &Default::default());
+    for (text, want) in [
+        ("width > height", &[0, 3][..]),
+        ("width != height", &[0, 2, 3]),
+        ("not width == height", &[0, 2, 3, 4]),
+        // Exact: as floats both would be 2^53.
+        ("width > ratio", &[0, 1, 2, 3]),
+        ("height <= ratio", &[3]),
+        ("ratio < height", &[0, 1, 2]),
+        ("any(l) > height", &[0, 3]),
+        ("all(l) >= height", &[0, 1]),
+        ("len(l) == height", &[0, 1, 2]),
+        ("height == len(l)", &[0, 1, 2]),
+        ("bytes(name) == len(ratio)", &[0, 1, 2]),
+        ("record in 1..3 and width <= height", &[1, 2]),
+    ] {
+        let (found, _) = select(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(found.iter().collect::<Vec<_>>(), want, "{text}");
+    }
+    for (text, at, reason) in [
+        ("width == name", 9, "\"width\" is a number, and \"name\" is a string"),
+        ("name == len(l)", 12, "\"name\" is a string, and len(l) is a number"),
+        ("width == l", 9, "feature \"l\" has 2 values"),
+        (
+            "width == bytes(height)",
+            15,
+            "feature \"height\" has values of int64: expected values of bytes, found bytes(..)",
+        ),
+        ("name == cat", 8, "no record has a feature \"cat\"; a string needs quotes: \"cat\""),
+    ] {
+        let e = select(text).unwrap_err();
+        let ErrorKind::Filter(filter) = e.kind() else { panic!("{e:?}") };
+        assert!(filter.offset == at && filter.reason.contains(reason), "{text}: {e}");
+    }
+    let filter: Filter = "width > height and name == 'height'".parse().unwrap();
+    assert_eq!(filter.features(), ["height", "name", "width"]);
+    assert_eq!((filter.column_features(), filter.reads_records()), (vec!["name"], true));
+    // Where records are read in order, the first ones decide: the name is probably a string.
+    let mut records = "name == cat".parse::<Filter>().unwrap().for_records();
+    let payload = ExampleBuilder::new().bytes("name", ["dog"]).encode().unwrap();
+    assert!(!records.accepts(0, &payload, MessageKind::Example).unwrap());
+    let e = records.check_names(false).unwrap_err().to_string();
+    assert!(
+        e.contains("at byte 8: none of the first records has a feature \"cat\"; a string needs quotes"),
+        "{e}"
+    );
+}

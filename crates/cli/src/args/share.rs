@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use tfseek::loader::Shuffle;
 use tfseek::order::LastBatch;
+use tfseek_tools::sizes;
 
 /// Order of an epoch, and the share of one rank.
 #[derive(Clone, Debug, Args)]
@@ -18,6 +19,9 @@ pub(crate) struct ShareArgs {
     /// `none`: as in the files
     #[arg(long, value_name = "MODE", default_value = "global")]
     pub(crate) shuffle: ShuffleChoice,
+    /// With --shuffle block: size of a block, for example 4MB, of compressed files decompressed; the same on all ranks [default: 1 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    pub(crate) block_bytes: Option<u64>,
     #[command(flatten)]
     pub(crate) select: WhereArgs,
     /// Draw the same number of samples for each value of this feature; the records of each value are shuffled separately

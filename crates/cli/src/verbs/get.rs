@@ -9,8 +9,10 @@ use crate::exit::{Failure, Outcome, code_of};
 use crate::features;
 use crate::output::Printer;
 use crate::store;
+use crate::text;
 use clap::Args;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tfseek::ErrorKind;
@@ -73,7 +75,12 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
     let mut ranges = Vec::new();
     for (word, list) in texts.iter().zip(lists) {
         for range in list {
-            ranges.push(range.resolve(what, len).map_err(|e| outside(word, range, e))?);
+            let found = range.resolve(what, len).map_err(|e| outside(word, range, e))?;
+            if found.is_empty() {
+                let (word, all) = (word.display(), text::count(len, what));
+                console.note(format_args!("tfseek: `{word}`: the range {range} of {all} is empty"));
+            }
+            ranges.push(found);
         }
     }
     let printer = printer.many_files(shards > 1).labels(&features);
@@ -113,7 +120,7 @@ fn check_paths(paths: &[OsString], numbers: &[Option<Vec<RecordRange>>]) -> Outc
     Ok(())
 }
 
-/// Returns the error of a range that exceeds the dataset. It names the word, unless the word is the record number.
+/// Returns the error of a record number beyond the dataset. It names the word, unless the word is the record number.
 fn outside(word: &OsStr, range: RecordRange, e: tfseek::Error) -> Failure {
     match range {
         RecordRange::Single(i) if word == i.to_string().as_str() => e.into(),
@@ -121,7 +128,7 @@ fn outside(word: &OsStr, range: RecordRange, e: tfseek::Error) -> Failure {
     }
 }
 
-/// A record number or a range of record numbers. Negative numbers count from the end.
+/// A record number or a range of record numbers. Negative numbers count from the end. A range ends where the records do, as in NumPy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordRange {
     Single(i64),
@@ -149,15 +156,27 @@ impl RecordRange {
 
     fn resolve(self, what: &'static str, len: u64) -> tfseek::Result<Range<u64>> {
         let from_end = |i: i64| if i < 0 { len.checked_sub(i.unsigned_abs()) } else { Some(i as u64) };
-        let outside = |i: i64| -> tfseek::Error { ErrorKind::OutOfRange { what, i: i.into(), len }.into() };
         match self {
             RecordRange::Single(i) => {
-                let i = from_end(i).filter(|&i| i < len).ok_or_else(|| outside(i))?;
+                let found = from_end(i).filter(|&i| i < len);
+                let i = found.ok_or(ErrorKind::OutOfRange { what, i: i.into(), len })?;
                 Ok(i..i + 1)
             }
             RecordRange::Range(from, to) => {
-                let end = |i: i64| from_end(i).filter(|&i| i <= len).ok_or_else(|| outside(i));
-                Ok(from.map_or(Ok(0), end)?..to.map_or(Ok(len), end)?)
+                let end = |i: i64| from_end(i).unwrap_or(0).min(len);
+                Ok(from.map_or(0, end)..to.map_or(len, end))
+            }
+        }
+    }
+}
+
+impl fmt::Display for RecordRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordRange::Single(i) => i.fmt(f),
+            RecordRange::Range(from, to) => {
+                let end = |end: &Option<i64>| end.map(|i| i.to_string()).unwrap_or_default();
+                write!(f, "{}:{}", end(from), end(to))
             }
         }
     }
@@ -185,9 +204,20 @@ mod tests {
         for path in ["", "3,", ",3", "3,a", "1:2:3", "1:2..3"] {
             assert_eq!(RecordRange::parse_list(path), None, "{path}");
         }
-        for outside in ["10", "-11", "3..11", "-11..", "9223372036854775807"] {
+        for outside in ["10", "-11", "9223372036854775807"] {
             assert_eq!(range(outside, 10), Some(None), "{outside}");
         }
+        for (clipped, want) in [
+            ("8:100", 8..10),
+            ("-11..", 0..10),
+            ("-100:-9", 0..1),
+            ("3..9223372036854775807", 3..10),
+            ("20:30", 10..10),
+            ("-20:-15", 0..0),
+        ] {
+            assert_eq!(range(clipped, 10), Some(Some(want)), "{clipped}");
+        }
+        assert!(range("5:2", 10).flatten().is_some_and(|range| range.is_empty()));
         for path in ["..", "a", "1..b", "x..", "../7", "7.tfrecord"] {
             assert_eq!(range(path, 10), None, "{path}");
         }

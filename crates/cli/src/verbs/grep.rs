@@ -206,6 +206,8 @@ impl GrepReport<'_> {
             self.console.print(format_args!("{index}:"))?;
         }
         let strict = self.args.print.payload.kind != PayloadKind::Auto;
+        // `get` does not take standard input, so its records have no number there.
+        let index = index.filter(|_| !self.paths.iter().any(|path| path.path() == Path::new(records::STDIN)));
         self.printer
             .record(self.console, NumberedRecord { record, index, kind: found.kind, strict, step: None })?;
         if numbered {

@@ -11,6 +11,7 @@ use crate::text::{self, count};
 use crate::{features, outputs, progress, records, store, warnings};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
+use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -61,6 +62,9 @@ pub(crate) struct IndexArgs {
     /// Folder for index files: searched first, and new index files are written to it
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
     /// With --damage skip: write the damaged bytes of each file to `DIR/FILE.rest`
@@ -91,6 +95,18 @@ pub(crate) enum IndexFormat {
 }
 
 pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let mut report = IndexReport::new();
+    build(args, global, console, &mut report)?;
+    if args.json {
+        console.print(format_args!("{}\n", Value::from(report)))?;
+    }
+    Ok(())
+}
+
+/// The report of `--json`.
+type IndexReport = Map<String, Value>;
+
+fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console, report: &mut IndexReport) -> Outcome {
     if args.condition.is_some() && args.format != IndexFormat::Dali {
         return Err(Failure::usage(
             "--where requires --format dali: an index of tfseek contains all records",
@@ -128,7 +144,7 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
         let all = index::open_shards(&paths, &options.clone().auto_limit(u64::MAX));
         bar.finish_and_clear();
         warnings::print(&all.map_err(|e| elsewhere(e.into(), &paths, args))?.warnings, console);
-        if steps::build(sets, &paths, args, global, console)? > 0 {
+        if steps::build(sets, &paths, args, global, console, report)? > 0 {
             return Ok(());
         }
         options = options.mode(IndexMode::Auto);
@@ -138,7 +154,7 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
             index::write_pack(name, &paths, &options).map(|(path, opened)| (Some(path), vec![Ok(opened)]))
         }
         (None, IndexFormat::Tfri) => index::build_beside(&paths, &options).map(|each| (None, each)),
-        (None, IndexFormat::Dali) => return dali(&paths, args, &options, &bar, console),
+        (None, IndexFormat::Dali) => return dali(&paths, args, &options, &bar, console, report),
     };
     bar.finish_and_clear();
     let (pack, built) = done.map_err(|e| elsewhere(e.into(), &paths, args))?;
@@ -165,19 +181,30 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
     let size = Size { bytes, exact: global.bytes };
     let into = pack.as_ref().map_or(String::new(), |path| format!(" -> {}", path.display()));
     let fresh = fresh.iter().filter(|&&fresh| fresh).count();
-    let built = match paths.len() - failed - fresh {
-        1 => "1 index".to_owned(),
-        n => format!("{n} indexes"),
-    };
-    let (records, time) = (count(records, "record"), text::duration(start.elapsed()));
-    console.note(format_args!("{shards}, {records}, {size} in {time}; {built} built, {fresh} fresh{into}"));
+    let (n_built, time) = (paths.len() - failed - fresh, start.elapsed());
+    report.extend([
+        ("shards".to_owned(), json!(paths.len())),
+        ("failed".to_owned(), json!(failed)),
+        ("records".to_owned(), json!(records)),
+        ("bytes".to_owned(), json!(bytes)),
+        ("built".to_owned(), json!(n_built)),
+        ("fresh".to_owned(), json!(fresh)),
+        ("seconds".to_owned(), json!(time.as_secs_f64())),
+        ("pack".to_owned(), json!(pack.as_ref().map(|path| path.to_string_lossy()))),
+    ]);
+    let built = if n_built == 1 { "1 index".to_owned() } else { format!("{n_built} indexes") };
+    let (records, time) = (count(records, "record"), text::duration(time));
+    if !args.json {
+        console
+            .note(format_args!("{shards}, {records}, {size} in {time}; {built} built, {fresh} fresh{into}"));
+    }
     if !args.column.is_empty() {
         // The indexes are in the pack and not next to the shards.
         let sources = pack.as_ref().map_or(&*indexed, std::slice::from_ref);
-        columns(sources, args, global, console)?;
+        columns(sources, args, global, console, report)?;
     }
     match sets.filter(|_| args.pack.is_none()) {
-        Some(sets) => steps::build(&sets, &indexed, args, global, console).map(drop),
+        Some(sets) => steps::build(&sets, &indexed, args, global, console, report).map(drop),
         None => Ok(()),
     }
 }
@@ -237,7 +264,13 @@ fn elsewhere(failure: Failure, shards: &[PathBuf], args: &IndexArgs) -> Failure 
 }
 
 /// Builds the columns of indexed shards, or of a pack. All columns of a shard are built in one scan.
-fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn columns(
+    sources: &[PathBuf],
+    args: &IndexArgs,
+    global: &GlobalArgs,
+    console: &mut Console,
+    report: &mut IndexReport,
+) -> Outcome {
     let bar = progress::bytes(global, "columns", progress::total_size(sources));
     let mut index = args.index()?.auto_limit(u64::MAX);
     if sources.len() > 1 {
@@ -299,6 +332,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
     if written.is_empty() {
         return Ok(());
     }
+    let mut columns = Vec::new();
     for ((feature, (kind, count, len)), files) in features.iter().zip(found).zip(files) {
         // A column without values in all shards is an error, and its files are removed. If a shard failed, it may have the feature.
         if count == 0
@@ -312,10 +346,14 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, global: &GlobalArgs, console: 
             console.report_and_continue(Err(e.into()))?;
             continue;
         }
-        let kind = kind.map_or("no", |kind| kind.list_name());
-        let records = text::count(len, "record");
-        console.note(format_args!("column {feature}: {kind} values in {count} of {records}"));
+        let kind = kind.map(DType::list_name);
+        columns.push(json!({"feature": feature, "kind": kind, "values": count, "records": len}));
+        if !args.json {
+            let (kind, records) = (kind.unwrap_or("no"), text::count(len, "record"));
+            console.note(format_args!("column {feature}: {kind} values in {count} of {records}"));
+        }
     }
+    report.insert("columns".into(), columns.into());
     Ok(())
 }
 
@@ -326,6 +364,7 @@ fn dali(
     options: &IndexOptions,
     bar: &ProgressBar,
     console: &mut Console,
+    report: &mut IndexReport,
 ) -> Outcome {
     // The user requested the index, so the limit on automatic scans does not apply.
     let options = options.clone().threads(1).auto_limit(u64::MAX);
@@ -379,7 +418,8 @@ fn dali(
     {
         check_features(paths, &written, filter, args)?;
     }
-    written.iter().try_for_each(|target| {
+    report.insert("files".into(), written.iter().map(|target| json!(target.to_string_lossy())).collect());
+    written.iter().filter(|_| !args.json).try_for_each(|target| {
         let target = console.listed(target);
         console.print(format_args!("{target}\n"))
     })

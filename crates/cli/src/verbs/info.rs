@@ -6,7 +6,7 @@
 
 mod episodes;
 
-use crate::args::{GlobalArgs, InspectArgs, LimitArgs, PathsArgs};
+use crate::args::{GlobalArgs, InspectArgs, LimitArgs, PathsArgs, PayloadKind};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
@@ -54,8 +54,8 @@ struct FileSummary {
     /// Bytes on disk; `None` for standard input and pipes.
     size: Option<u64>,
     compression: Option<&'static str>,
-    /// Kind of the records; `unknown` if no record could be read.
-    kind: &'static str,
+    /// Kind of the records, if one could be read.
+    kind: Option<MessageKind>,
     /// Detected format of a file that is not a TFRecord file.
     looks_like: Option<&'static str>,
     /// State and path of the index, for a regular file.
@@ -198,7 +198,7 @@ impl FileSummary {
             path: records::name(path),
             size: store::size(path).filter(|_| records::is_regular(path)),
             compression: None,
-            kind: "unknown",
+            kind: None,
             looks_like: None,
             index: None,
             index_bytes: None,
@@ -276,13 +276,13 @@ fn summarize(path: &InputFile, inspect: InspectArgs) -> (FileSummary, Outcome) {
 }
 
 fn count_records(
-    path: &Path,
+    path: &InputFile,
     limit: LimitArgs,
     records: &mut Records,
     summary: &mut FileSummary,
 ) -> tfseek::Result<()> {
     let (plain, regular) = (summary.compression == Some("none"), records::is_regular(path));
-    let kind = records.kind.name();
+    let kind = Some(records.kind);
     let Some(first) = records.next()? else {
         if regular && let Some(e) = summary.add_index(path, limit)?.torn {
             return Err(e);
@@ -298,6 +298,13 @@ fn count_records(
     let n = seen.records();
     summary.records = Some(n);
     summary.payloads = is_other.then_some(seen);
+    if let Some(packed) = path.packed() {
+        // Those that were read so far are not its records.
+        summary.records = None;
+        summary.records = Some(packed.check()?);
+        summary.index = Some(format!("fresh {}", tfseek::error::printable(packed.pack())));
+        return Ok(());
+    }
     if regular {
         let known = summary.add_index(path, limit)?;
         let index = match known.index {
@@ -431,6 +438,10 @@ fn shape(feature: Feature<'_>) -> String {
     }
 }
 
+fn kind_name(summary: &FileSummary) -> &'static str {
+    summary.kind.map_or("unknown", MessageKind::name)
+}
+
 fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
     console.print(format_args!("{bold}{}{bold:#}\n", tfseek::error::printable(&summary.path)))?;
@@ -460,7 +471,7 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
                 format!("{ranges}, {bytes}, left out of the index")
             }),
         ),
-        ("kind", summary.records.map(|_| summary.kind.to_owned())),
+        ("kind", summary.records.map(|_| kind_name(summary).to_owned())),
         ("split", summary.split.as_ref().map(tfds::text)),
         ("payloads", summary.payload_type().map(|of| of.description().to_owned())),
     ];
@@ -551,8 +562,8 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
         let kind = match f.looks_like {
             Some(format) => format!("{format}, not TFRecord"),
             None => match f.payload_type() {
-                Some(of) => format!("{}: {}", f.kind, of.name()),
-                None => f.kind.to_owned(),
+                Some(of) => format!("{}: {}", kind_name(f), of.name()),
+                None => kind_name(f).to_owned(),
             },
         };
         rows.push([records, size(f.size), compression, state(f), kind, file]);
@@ -635,7 +646,7 @@ fn as_json(summary: &FileSummary, features: &FoundFeatures, cache: Option<&Objec
         "gaps": summary.gaps.as_ref().map(|gaps| gaps.iter().map(warnings::gap).collect::<Value>()),
         "gap_bytes": summary.gaps.as_deref().map(gap_bytes),
         "warnings": warnings::as_json(&summary.warnings),
-        "kind": summary.kind,
+        "kind": summary.kind.map(PayloadKind::word),
         "looks_like": summary.looks_like,
         // By the dataset_info.json of TensorFlow Datasets.
         "split": tfds::as_json(summary.split.as_ref()),

@@ -216,8 +216,10 @@ fn print_lines(sets: &[ReshardSet], global: &GlobalArgs, console: &mut Console) 
     for set in sets {
         let size = Size { bytes: set.bytes, exact: global.bytes };
         let (records, shards) = (count(set.records, "record"), count(set.shards.len() as u64, "shard"));
-        console
-            .print(format_args!("{}: {records}, {shards}, {size}\n", tfseek::error::printable(&set.path)))?;
+        console.summary(format_args!(
+            "{}: {records}, {shards}, {size}\n",
+            tfseek::error::printable(&set.path)
+        ))?;
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
     } else {
         print(input, &report.gaps, console)?;
         let size = Size { bytes: report.bytes, exact: global.bytes };
-        console.print(format_args!(
+        console.summary(format_args!(
             "{}: {}, {size}\n",
             printable(&args.output),
             count(report.records, "record")

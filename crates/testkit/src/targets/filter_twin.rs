@@ -134,6 +134,8 @@ pub(super) enum Test {
     Present,
     Absent,
     Compare(&'static str, Literal),
+    /// A comparison with a quantity of another feature.
+    With(&'static str, usize, &'static str),
     In(Vec<Item>),
     Contains(Vec<u8>),
     Matches(usize),
@@ -185,6 +187,7 @@ impl Condition {
                 };
                 let quantifier = if quantity == "len" { Quantifier::Only } else { quantifier };
                 let test = match quantity {
+                    _ if script.u8() % 6 == 1 => Test::with(quantity, script),
                     "value" => Test::new(feature, script),
                     "format" => {
                         let format = FORMATS[usize::from(script.u8()) % FORMATS.len()];
@@ -245,7 +248,12 @@ impl Condition {
         match self {
             Condition::All(inner) | Condition::Any(inner) => inner.iter().for_each(|one| one.features(all)),
             Condition::Not(inner) => inner.features(all),
-            Condition::Feature { feature, .. } => drop(all.insert(NAMES[*feature])),
+            Condition::Feature { feature, test, .. } => {
+                all.insert(NAMES[*feature]);
+                if let Test::With(_, other, _) = test {
+                    all.insert(NAMES[*other]);
+                }
+            }
             Condition::Record(_) | Condition::Split(..) => {}
         }
     }
@@ -272,6 +280,27 @@ impl Condition {
         match self {
             Condition::All(inner) | Condition::Any(inner) => inner.iter().all(|one| one.fits(row)),
             Condition::Not(inner) => inner.fits(row),
+            Condition::Feature { feature, quantifier, quantity, test: Test::With(_, other, right) } => {
+                let (values, others) = (&row.values[*feature], &row.values[*other]);
+                let kind = match (*quantity, values.as_slice()) {
+                    ("len", _) => false,
+                    (_, []) => return true,
+                    ("value", [value]) => value.bytes().is_some(),
+                    ("value", [value, ..]) if *quantifier != Quantifier::Only => value.bytes().is_some(),
+                    (_, [_, _, ..]) if *quantifier == Quantifier::Only => return false,
+                    (_, [value, ..]) if value.bytes().is_none() => return false,
+                    (quantity, _) => quantity == "format",
+                };
+                match (*right, others.as_slice()) {
+                    ("len", _) => !kind,
+                    (_, []) => true,
+                    (right, [value]) if right != "value" && value.bytes().is_none() => false,
+                    (right, [value]) => {
+                        property(value, right).is_none_or(|value| value.bytes().is_some() == kind)
+                    }
+                    _ => false,
+                }
+            }
             Condition::Feature { quantity: "len", .. }
             | Condition::Feature { test: Test::Present | Test::Absent, .. }
             | Condition::Record(_)
@@ -300,12 +329,22 @@ impl Condition {
             Condition::Split(quarters, seed) => Split::hash(&row.payload, *seed) >> 62 < *quarters,
             Condition::Feature { feature, quantifier, quantity, test } => {
                 let values = &row.values[*feature];
-                let meets =
-                    |value: &Literal| property(value, quantity).is_some_and(|value| test.meets(&value));
+                let tested = |value: &Literal| match test {
+                    Test::With(op, other, right) => {
+                        let others = &row.values[*other];
+                        let other = match *right {
+                            "len" => Some(Literal::Int(others.len() as i64)),
+                            right => others.first().and_then(|value| property(value, right)),
+                        };
+                        other.is_some_and(|other| holds(exact(value, &other), op))
+                    }
+                    test => test.meets(value),
+                };
+                let meets = |value: &Literal| property(value, quantity).is_some_and(|value| tested(&value));
                 match (test, *quantity, quantifier) {
                     (Test::Present, ..) => !values.is_empty(),
                     (Test::Absent, ..) => values.is_empty(),
-                    (_, "len", _) => test.meets(&Literal::Int(values.len() as i64)),
+                    (_, "len", _) => tested(&Literal::Int(values.len() as i64)),
                     (.., Quantifier::All) => !values.is_empty() && values.iter().all(meets),
                     _ => values.iter().any(meets),
                 }
@@ -338,6 +377,23 @@ impl Test {
         }
     }
 
+    /// Returns a comparison with another feature. A name that needs quotes is only in a function.
+    fn with(quantity: &str, script: &mut Script<'_>) -> Test {
+        let op = ["==", "!=", "<", "<=", ">", ">="][usize::from(script.u8() % 6)];
+        let (other, pick) = (usize::from(script.u8()) % NAMES.len(), script.u8());
+        let right = match (quantity, pick % 8) {
+            ("format", 0..3) => "format",
+            ("len" | "bytes" | "width" | "height" | "value", 0) => "len",
+            ("len" | "bytes" | "width" | "height" | "value", 1) => "bytes",
+            ("len" | "bytes" | "width" | "height" | "value", 2) => "width",
+            ("len" | "bytes" | "width" | "height" | "value", 3) => "height",
+            ("value", 4) => "format",
+            _ if matches!(other, 3 | 4) => return Test::With(op, 8, "value"),
+            _ => "value",
+        };
+        Test::With(op, other, right)
+    }
+
     fn comparison(feature: usize, script: &mut Script<'_>) -> Test {
         let pick = script.u8();
         if pick.is_multiple_of(3) {
@@ -354,6 +410,16 @@ impl Test {
             Test::Compare(op, value) => {
                 text.push_str(op);
                 write_value(value, text, script);
+            }
+            Test::With(op, other, quantity) => {
+                text.push_str(op);
+                if *quantity == "value" {
+                    text.push_str(NAMES[*other]);
+                } else {
+                    text.push_str(&format!(" {quantity} ( "));
+                    write_name(*other, text, script);
+                    text.push(')');
+                }
             }
             Test::In(items) => {
                 text.push_str(" in ");
@@ -384,6 +450,7 @@ impl Test {
                 Item::One(value) => fit(value),
                 Item::Range(from, to, _) => from.iter().chain(to).all(fit),
             }),
+            Test::With(..) => true,
             Test::Contains(_) | Test::Matches(_) => matches!(value, Literal::Bytes(_)),
             Test::IsNan(_) => matches!(value, Literal::Float(_)),
         }
@@ -468,6 +535,27 @@ fn compare(value: &Literal, op: &str, literal: &Literal) -> bool {
         (Literal::Bytes(a), Literal::Bytes(b)) => Some(a.cmp(b)),
         _ => None,
     };
+    holds(found, op)
+}
+
+/// Compares the values of two features. An integer is below a float if it is below the next integer that the float is not above.
+fn exact(a: &Literal, b: &Literal) -> Option<Ordering> {
+    match (a, b) {
+        (Literal::Int(a), Literal::Float(b)) => match i128::from(*a) {
+            _ if b.is_nan() => None,
+            a if a < b.ceil() as i128 => Some(Ordering::Less),
+            a if a > b.floor() as i128 => Some(Ordering::Greater),
+            _ => Some(Ordering::Equal),
+        },
+        (Literal::Float(_), Literal::Int(_)) => exact(b, a).map(Ordering::reverse),
+        (Literal::Int(a), Literal::Int(b)) => Some(a.cmp(b)),
+        (Literal::Float(a), Literal::Float(b)) => a.partial_cmp(b),
+        (Literal::Bytes(a), Literal::Bytes(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+fn holds(found: Option<Ordering>, op: &str) -> bool {
     match op {
         "==" => found == Some(Ordering::Equal),
         "!=" => found != Some(Ordering::Equal),

@@ -1,6 +1,6 @@
 //! `tfseek index --steps`: the tables of the steps of episodes.
 
-use super::{IndexArgs, elsewhere};
+use super::{IndexArgs, IndexReport, elsewhere};
 use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs};
 use crate::bytes::Size;
 use crate::console::Console;
@@ -8,6 +8,7 @@ use crate::exit::Outcome;
 use crate::split::{SplitPath, failure};
 use crate::text::count;
 use crate::{features, progress, records, store, warnings};
+use serde_json::json;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,6 +80,7 @@ pub(super) fn build(
     args: &IndexArgs,
     global: &GlobalArgs,
     console: &mut Console,
+    report: &mut IndexReport,
 ) -> Outcome<usize> {
     let bytes = progress::total_size(indexed);
     let bar = progress::bytes(global, "steps", bytes);
@@ -123,6 +125,13 @@ pub(super) fn build(
     bar.finish_and_clear();
     done?;
     if tried == failed {
+        return Ok(failed);
+    }
+    let json = json!({
+        "episodes": episodes, "steps": steps, "built": files - fresh, "fresh": fresh, "bytes": size, "failed": failed,
+    });
+    report.insert("steps".into(), json);
+    if args.json {
         return Ok(failed);
     }
     let (episodes, steps) = (count(episodes, "episode"), count(steps, "step"));
