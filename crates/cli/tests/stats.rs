@@ -36,7 +36,7 @@ fn threads_compression_and_pipes_do_not_change_the_output() {
     dir.run(&["stats", "plain/a.tfrecord"]).prints(
         "3,000 Examples, 1 feature; every value seen\n  records of 18 bytes, 70 distinct\n  \
          feature  kind   in   distinct  values\n  \
-         label    int64  all  70        0 .. 34 .. 69  mean 34.40  std 20.16  █▆█▆█▆█▆█▆▆█▆█▆█▆█▆█\n",
+         label    int64  all  70        0 .. 34 .. 69  mean 34.4  std 20.16  ██████████████\n",
     );
 }
 

@@ -13,7 +13,61 @@ pub fn thousands(n: u64) -> String {
     text
 }
 
+/// Returns an integer with commas between groups of three digits.
+pub fn signed(n: i64) -> String {
+    format!("{}{}", if n < 0 { "-" } else { "" }, thousands(n.unsigned_abs()))
+}
+
+/// Returns a number as a person would write it: integers whole, others with four digits or more.
+///
+/// ```
+/// let texts = [1e6, 1234.5678, 0.12345, 0.5, 0.000012].map(tfseek_tools::brief);
+/// assert_eq!(texts, ["1,000,000", "1,234.57", "0.1235", "0.5", "1.2e-5"]);
+/// ```
+pub fn brief(value: f64) -> String {
+    let size = value.abs();
+    // The shortest text of a number that was rounded to some digits.
+    let rounded = |digits: usize| format!("{value:.*e}", digits - 1).parse().unwrap_or(value);
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    if value.fract() == 0.0 && size < 1e15 {
+        return signed(value as i64);
+    }
+    match size {
+        _ if !(1e-3..1e15).contains(&size) => {
+            let text = format!("{value:.3e}");
+            let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+            format!("{}e{power}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ if size >= 1e6 => signed(value.round() as i64),
+        _ if size >= 1e3 => {
+            let text = rounded(6).to_string();
+            let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+            let whole = signed(whole.parse().unwrap_or(0));
+            if part.is_empty() { whole } else { format!("{whole}.{part}") }
+        }
+        _ => rounded(4).to_string(),
+    }
+}
+
 /// Returns a number of things: `1 value`, `2 values`.
 pub(crate) fn counted(n: u64, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let texts = [0.0, 37.0, 38.5, 13.591, 0.123_45, 1234.56, 1e-5, 2.5e20, -1_234_567.8, 9e15].map(brief);
+        let expected =
+            ["0", "37", "38.5", "13.59", "0.1235", "1,234.56", "1e-5", "2.5e20", "-1,234,568", "9e15"];
+        assert_eq!(texts, expected);
+        assert_eq!([f64::NAN, f64::NEG_INFINITY, 999.96, -0.25].map(brief), ["NaN", "-inf", "1000", "-0.25"]);
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([i64::MIN, -1].map(signed), ["-9,223,372,036,854,775,808", "-1"]);
+    }
 }

@@ -6,7 +6,7 @@
 //! * [`NpzWriter`] writes batches to a NumPy archive.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * The module [`grep`] searches for records in [`units`] of work. [`in_order`] divides work among threads.
-//! * The module [`sizes`] parses sizes such as `200MB`, [`wildcards`] matches names with patterns.
+//! * The module [`sizes`] parses sizes such as `200MB`, [`times`] finds numbers that are times, [`wildcards`] matches names with patterns.
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`set`] writes records that arrive one after the other as a set of shards, also in several processes.
@@ -16,7 +16,7 @@
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`stats`] computes statistics of records and features.
-//! * [`thousands`] groups the digits of a number.
+//! * [`thousands`], [`signed`] and [`brief`] write numbers as text.
 //! * [`decodable`] finds the records of a dataset that decode and meet a condition.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //! * [`ToolsError`] is the error of this work, with kinds.
@@ -44,12 +44,13 @@ mod error;
 mod forms;
 pub mod memory;
 pub mod sizes;
+pub mod times;
 pub mod wildcards;
 mod work;
 mod write;
 
 pub use describe::{grep, stats, tfx, validate};
-pub use digits::thousands;
+pub use digits::{brief, signed, thousands};
 pub use error::{
     FetchReason, OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition,
     ToolsError,

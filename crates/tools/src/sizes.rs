@@ -38,9 +38,35 @@ pub fn parse(text: &str) -> Result<u64, String> {
     u64::try_from(part).ok().and_then(|part| whole.checked_add(part)).ok_or_else(refused)
 }
 
+/// Returns a size with a decimal unit and three digits: `73 B`, `1.2 kB`, `17.1 kB`, `901 kB`.
+pub fn text(bytes: u64) -> String {
+    let (mut value, mut unit) = (bytes as f64, "B");
+    for larger in ["kB", "MB", "GB", "TB", "PB", "EB"] {
+        // 999.5 kB would round to 1000 kB.
+        if value < 999.5 {
+            break;
+        }
+        (value, unit) = (value / 1e3, larger);
+    }
+    let digits = if unit == "B" || value >= 99.5 { 0 } else { 2 - usize::from(value >= 9.95) };
+    let number = format!("{value:.digits$}");
+    let number = if digits > 0 { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{number} {unit}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, text};
+
+    #[test]
+    fn texts_have_three_digits() {
+        let sizes = [0, 999, 1000, 1234, 9_949, 9_950, 17_123, 99_949, 999_499, 999_500, u64::MAX];
+        let texts = [
+            "0 B", "999 B", "1 kB", "1.23 kB", "9.95 kB", "9.9 kB", "17.1 kB", "100 kB", "999 kB", "1 MB",
+            "18.4 EB",
+        ];
+        assert_eq!(sizes.map(text), texts);
+    }
 
     #[test]
     fn sizes() {

@@ -1,13 +1,16 @@
 // The view "compare": the set and the set of --baseline side by side.
 
 import { button, count, h, number, replace, size } from "./dom.js";
-import { get } from "./api.js";
-import { distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, share, table } from "./dataset.js";
-import { brief, compare, overlay, percent } from "./histogram.js";
+import { get, recordCache } from "./api.js";
+import { distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, table } from "./dataset.js";
+import { card } from "./grid.js";
+import { brief, overlay, percent, rangeText, valueText } from "./histogram.js";
 import { href, state } from "./state.js";
 
-const FORMULA = "Drift is the Jensen-Shannon distance of the values, sqrt((KL(P|M) + KL(Q|M)) / 2) with M = (P + Q) / 2 and logarithms to base 2: 0 is equal, 1 has nothing in common.";
+const FORMULA = "Drift is the Jensen-Shannon distance √((KL(P|M) + KL(Q|M)) / 2) with M = (P + Q) / 2, in bits: 0 is equal, 1 has nothing in common. Both sides are counted by the same values, or in the same parts of equal shares. The mark is chance: two draws of one distribution, with as many records, stay below it in 19 of 20 cases. Features are ordered by what is above it.";
 const LISTED = 100; // pairs of equal records
+const SAMPLES = 3; // records of each side
+const SIDES = ["first", "second"];
 
 export function mount(root, context) {
   if (!context.dataset.against) {
@@ -22,14 +25,17 @@ export function mount(root, context) {
   let names;
   let answers; // the last answer of each set
   let stats;
-  const heads = [h("div", { class: "panel side first" }), h("div", { class: "panel side second" })];
+  let drift; // by feature: the answer of the comparison, and its rank
+  let asking; // a comparison is on its way
+  const heads = SIDES.map((side) => h("div", { class: `panel side ${side}` }));
+  const samples = SIDES.map((side) => h("ul", { class: "batch", "data-test": `samples-${side}` }));
   const notes = h("div", { class: "column" });
   const only = h("div", { class: "column" });
   const rows = h("div", { class: "features" });
   const pages = h("div", { class: "row" });
   const common = h("div", { class: "column" });
   replace(root, h("div", { class: "page data-view compare" }, h("h1", {}, "Compare"), notes, h("div", { class: "sides" }, heads),
-    section("Features by drift", "stats", muted(FORMULA, " Bars are the first set, the line is the second; heights are shares of the values of a set, in equal buckets over both sets. Between the edges and quantiles that are known of a set, its values are taken as evenly spread."), only, pages, rows),
+    section("Features, most different first", "stats", only, pages, rows, muted("Bars are the first set, the line is the second; heights are shares of the values of a set. ", FORMULA)),
     section("Records in both", "common", common)));
 
   let seen;
@@ -45,7 +51,7 @@ export function mount(root, context) {
     scan = new AbortController();
     scanned = state.where ?? "";
     names = ["the first set", "the second set"];
-    [answers, stats] = [[], []];
+    [answers, stats, drift, asking] = [[], [], new Map(), false];
     ready = new Promise((resolve) => { seen = resolve; });
     replace(notes, scanned ? h("p", { class: "note" }, "Only records that meet ", h("code", {}, scanned), " are compared.") : null);
     const { signal } = scan;
@@ -55,10 +61,45 @@ export function mount(root, context) {
         answers[set] = answer;
         stats[set] = answer.stats ?? stats[set];
         draw();
+        ask(signal);
       }, (message) => fail(`${names[set]}: ${message}`));
+      showSamples(set, signal);
     }
     replace(common, muted("Comparing the payloads …"));
     follow("/api/common", { set: 0 }, signal, drawCommon, (message) => replace(common, problem(message)));
+  }
+
+  // The server compares: it has all values. Statistics that came meanwhile are compared next.
+  async function ask(signal) {
+    if (!stats[0] || !stats[1] || asking) return;
+    asking = [...stats];
+    try {
+      const { features } = await get("/api/compare", { where: scanned }, { signal });
+      drift = new Map(features.map((f, i) => [f.list ? `${f.name} (feature list)` : f.name, { ...f, rank: features.length - i }]));
+      draw();
+    } catch (error) {
+      if (!signal.aborted) fail(error.message);
+    }
+    if (signal.aborted) return;
+    const old = asking;
+    asking = false;
+    if (old.some((one, set) => one !== stats[set])) ask(signal);
+  }
+
+  // A few records of each side, from its start to its end.
+  async function showSamples(set, signal) {
+    replace(samples[set]);
+    try {
+      const { records: n } = await get("/api/dataset", { set }, { signal });
+      const ids = [...new Set(Array.from({ length: SAMPLES }, (_, i) => Math.floor(i * n / SAMPLES)))].filter((id) => id < n);
+      const found = await recordCache(set).get(ids, { signal });
+      replace(samples[set], found.filter(Boolean).map((record) => {
+        const element = card(record, context);
+        for (const img of element.querySelectorAll("img")) img.src = Object.assign(new URL(img.src), { search: img.src.split("?")[1].replace(/&set=\d+|$/, `&set=${set}`) });
+        element.href = href({ view: "record", id: record.id, set: set || null, where: null, at: null, sel: null });
+        return h("li", {}, element);
+      }));
+    } catch {} // Statistics say what is wrong.
   }
 
   function draw() {
@@ -67,7 +108,7 @@ export function mount(root, context) {
       const [s, a] = [stats[set], answers[set]];
       replace(heads[set], h("h2", {}, names[set]), a && !a.done ? meter(`Records read of ${names[set]}`, a.read, a.records) : null,
         h("p", {}, s ? `${recordsText(s)} in ${count(s.shards, "shard")}, ${size(s.payload_bytes)}` : "Reading the records …"),
-        s?.distinct_payloads ? muted(`${distinctText(s.distinct_payloads)} distinct records${s.sizes ? ` of ${size(s.sizes.mean)} on average` : ""}`) : null);
+        s?.distinct_payloads ? muted(`${distinctText(s.distinct_payloads)} distinct records${s.sizes ? ` of ${size(s.sizes.mean)} on average` : ""}`) : null, samples[set]);
     }
     if (!stats[0] || !stats[1]) return;
     const tables = stats.map((s) => new Map(featuresOf(s)));
@@ -77,10 +118,9 @@ export function mount(root, context) {
     }));
     const pairs = [...tables[0]].filter(([key]) => tables[1].has(key)).map(([key, a]) => {
       const b = tables[1].get(key);
-      const both = compare(a, b);
-      const present = [a, b].map((f, set) => f.present / Math.max(1, stats[set].records));
-      // Different kinds first, then drift, then presence.
-      return { key, a, b, both, present, rank: a.kind !== b.kind ? 3 : (both?.distance ?? 0) + Math.abs(present[0] - present[1]) / 1000 };
+      const both = drift.get(key);
+      // Different kinds first, then drift.
+      return { key, a, b, both, present: [a, b].map((f, set) => f.present / Math.max(1, stats[set].records)), rank: a.kind !== b.kind ? Infinity : both?.rank ?? 0 };
     }).sort((x, y) => y.rank - x.rank || (x.key < y.key ? -1 : 1));
     const [shown, turns] = paged(pairs);
     replace(pages, h("span", { class: "muted" }, count(pairs.length, "feature"), " in both"), turns);
@@ -96,16 +136,33 @@ export function mount(root, context) {
     return h("article", { class: "feature", "aria-label": key },
       h("div", { class: "who" }, h("h3", {}, a.name), h("span", { class: "chip" }, a.kind ?? "no kind"),
         a.kind !== b.kind ? h("p", { class: "warning small" }, `${b.kind ?? "no kind"} in the second set`) : null,
-        both?.labels && share(both.distance, 1, `drift ${both.lower ? "at least " : ""}${both.distance.toFixed(3)}`, { "data-test": "drift", title: FORMULA })),
-      h("div", { class: "values" }, h("div", {}, both?.labels && overlay(key, both, names), muted(both ? both.note : "no values of one kind in both sets")),
-        table(["", ...columns.map(([name]) => name)], ["first", "second"].map((name, set) => [name, ...columns.map((c) => c[set + 1])]), true, "pair")));
+        both && gauge(both)),
+      h("div", { class: "values" }, h("div", {}, both && overlay(key, both.bars.map((bar) => ({ ...bar, label: labelOf(bar) })), names, ends(both)), both ? null : muted("no values of one kind in both sets")),
+        table(["", ...columns.map(([name]) => name)], SIDES.map((name, set) => [h("span", { class: `key ${name}` }, name), ...columns.map((c) => c[set + 1])]), true, "pair")));
+  }
+
+  const labelOf = (bar) => (bar.others ? "all other values" : bar.low === undefined ? valueText(bar) : rangeText(bar));
+
+  function ends({ bars, by, scale }) {
+    const [first, last] = [bars[0], bars.findLast((bar) => !bar.others)];
+    const end = (bar, side) => (bar.low === undefined ? valueText(bar) : brief(bar[side]));
+    return { first: end(first, "low"), last: first === last ? "" : end(last, "high"), note: [by === "length" && "length in bytes", scale === "log" && "log scale"].filter(Boolean).join(", ") };
+  }
+
+  // The drift as a bar, with a mark where chance ends.
+  function gauge({ distance, chance }) {
+    const bar = h("span"), mark = h("i");
+    bar.style.width = `${100 * distance}%`;
+    mark.style.left = `${100 * chance}%`;
+    const text = `drift ${distance.toFixed(3)}, ${distance > chance ? "chance" : "within chance:"} ${chance.toFixed(3)}`;
+    return h("div", { class: distance > chance ? "share" : "share muted", "data-test": "drift", title: FORMULA }, h("span", { class: "gauge" }, bar, mark), h("span", { class: "small" }, text));
   }
 
   function drawCommon({ done, read, records, common: found, pairs }) {
     const link = (set, id) => h("a", { href: href({ view: "record", id, set: set || null, where: null, at: null, sel: null }) }, `record ${number(id)}`);
     replace(common, done ? null : meter("Records compared", read, records),
-      h("p", {}, found ? `${count(found, "record")} of the first set ${found === 1 ? "has" : "have"} an equal payload in the second.` : done ? "No record is in both sets." : "No equal record so far."),
-      pairs.length ? table(["First set", "Second set"], pairs.slice(0, LISTED).map(([a, b]) => [link(0, a), link(1, b)]), false, "pair") : null,
+      h("p", {}, found ? `${count(found, "record")} of ${names[1]} ${found === 1 ? "has" : "have"} an equal payload in ${names[0]}.` : done ? "No record is in both sets." : "No equal record so far."),
+      pairs.length ? table(SIDES.map((name) => h("span", { class: `key ${name}` }, `${name} set`)), pairs.slice(0, LISTED).map(([a, b]) => [link(0, a), link(1, b)]), false, "pair") : null,
       found > LISTED ? muted(`The first ${Math.min(LISTED, pairs.length)} pairs are listed.`) : null);
   }
 

@@ -162,7 +162,11 @@ impl Api {
                 }
                 Ok(Response::json(&Value::Null))
             }
-            ("common", None) => match self.sets.as_slice() {
+            ("common" | "compare", None) => match self.sets.as_slice() {
+                [a, b] if name == "compare" => {
+                    let sets = [a, b].map(|state| (&state.set, &state.stats));
+                    stats::comparison(sets, request, self.threads)
+                }
                 [a, b] => common::common([&a.set, &b.set], &self.common),
                 _ => Err(Refusal::not_found(
                     "there is one set only: `tfseek view A --baseline B` compares two",

@@ -1,6 +1,6 @@
 //! Statistics as they come in.
 
-use super::refusal::{Outcome, condition, number};
+use super::refusal::{Outcome, Refusal, condition, number};
 use crate::http::{Request, Response};
 use crate::jobs::{Job, Jobs};
 use crate::set::ViewSet;
@@ -28,6 +28,44 @@ pub(super) struct StatsState {
     error: Option<String>,
 }
 
+/// Returns the statistics of the records that a request's condition selects. They are computed if they are not yet.
+fn asked(
+    set: &Arc<ViewSet>,
+    jobs: &Jobs<StatsState>,
+    request: &Request,
+    threads: usize,
+) -> Result<Arc<Job<StatsState>>, Refusal> {
+    let filter = condition(set, request)?;
+    let key = filter.as_ref().map(Filter::to_string).unwrap_or_default();
+    let counted = Arc::clone(set);
+    let run = move |job: &Arc<Job<StatsState>>| compute(&counted, filter, threads, job);
+    Ok(jobs.ask(&key, run, |state, message| {
+        state.error = Some(message.to_owned());
+        state.is_done = true;
+        state.version += 1;
+    }))
+}
+
+/// Compares the statistics of two sets that are known so far.
+pub(super) fn comparison(
+    sets: [(&Arc<ViewSet>, &Jobs<StatsState>); 2],
+    request: &Request,
+    threads: usize,
+) -> Outcome {
+    let mut found = Vec::new();
+    for (set, jobs) in sets {
+        let job = asked(set, jobs, request, threads)?;
+        let stats = job.shared.lock().stats.clone();
+        found.extend(stats);
+    }
+    let compared = match found.as_slice() {
+        [a, b] => RawValue::from_string(a.compare(b)).ok(),
+        _ => None,
+    };
+    Ok(compared
+        .map_or_else(|| Response::json(&json!({ "features": [] })), |compared| Response::json(&compared)))
+}
+
 /// Returns statistics that are newer than version `after`, and starts the run if it does not run.
 pub(super) fn stats(
     set: &Arc<ViewSet>,
@@ -36,20 +74,12 @@ pub(super) fn stats(
     threads: usize,
 ) -> Outcome {
     let after: u64 = number(request, "after")?.unwrap_or(0);
-    let filter = condition(set, request)?;
-    let key = filter.as_ref().map(Filter::to_string).unwrap_or_default();
-    let counted = Arc::clone(set);
-    let run = move |job: &Arc<Job<StatsState>>| compute(&counted, filter, threads, job);
-    let job = jobs.ask(&key, run, |state, message| {
-        state.error = Some(message.to_owned());
-        state.is_done = true;
-        state.version += 1;
-    });
+    let job = asked(set, jobs, request, threads)?;
     let (version, stats, read, is_done, error) = {
         let found = job.shared.wait(INTERVAL, |state| state.version > after);
         (found.version, found.stats.clone(), found.read, found.is_done, found.error.clone())
     };
-    let stats = stats.filter(|_| version > after).map(|stats| stats.json());
+    let stats = stats.filter(|_| version > after).map(|stats| stats.browser_json());
     let stats = stats.and_then(|text| RawValue::from_string(text).ok());
     let answer = json!({
         "version": version,

@@ -165,7 +165,7 @@ fn searches_and_statistics_come_in_parts() {
     let stats = ask(&api, 200, "stats?after=0");
     let options = tfseek_tools::stats::StatsOptions::default();
     let dataset = tfseek::Dataset::open(&paths[..]).unwrap();
-    let expected = options.run_dataset(&dataset, None, None, &|_| Ok(())).unwrap().json();
+    let expected = options.run_dataset(&dataset, None, None, &|_| Ok(())).unwrap().browser_json();
     assert_eq!(stats["stats"], serde_json::from_str::<Value>(&expected).unwrap());
     let version = &stats["version"];
     assert_eq!(ask(&api, 200, &format!("stats?after={version}"))["stats"], Value::Null);
@@ -246,6 +246,7 @@ fn an_empty_set_has_answers() {
     ask_until_done(&api, "damage");
     ask(&api, 200, "schema");
     ask(&api, 404, "common");
+    ask(&api, 404, "compare");
 }
 
 #[test]
@@ -262,6 +263,18 @@ fn records_in_both_sets_are_found() {
     let common = ask_until_done(&api, "common");
     assert_eq!((&common["common"], &common["pairs"][0]), (&json!(10), &json!([90, 0])));
     assert_eq!(ask(&api, 200, "dataset")["against"], json!("b"));
+
+    // Statistics are compared when both are known.
+    assert_eq!(ask(&api, 200, "compare?where=i+==+500"), json!({"features": []}));
+    ask_until_done(&api, "stats?after=1000");
+    ask_until_done(&api, "stats?set=1&after=1000");
+    let feature = &ask(&api, 200, "compare")["features"][0];
+    assert_eq!((&feature["name"], &feature["by"]), (&json!("i"), &json!("range")));
+    assert!(feature["distance"].as_f64() > feature["chance"].as_f64(), "{feature}");
+    let sum = |side: &str| {
+        feature["bars"].as_array().unwrap().iter().map(|bar| bar[side].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!((sum("a"), sum("b")), (100, 110));
     assert_eq!(ask(&api, 200, "dataset?set=1")["against"], json!("a"));
 }
 

@@ -347,6 +347,35 @@ pub(crate) fn many(folder: &Path, n: u64) -> Vec<PathBuf> {
     vec![write(folder.join("many.tfrecord"), &indexed(), (0..n).map(record))]
 }
 
+/// `n` records of numbers: evenly spread, constant, rare, over many powers of ten, beyond 2^53, of 17 values. Of 10 records of a `side` other than 0,
+/// 9 are those of side 0. Those that are not are drawn anew, and `moved` is higher.
+pub(crate) fn numbers(folder: &Path, name: &str, n: u64, side: u64) -> Vec<PathBuf> {
+    let record = |i: u64| {
+        let own = if side > 0 && i % 10 == 0 { side * 1_000_000 } else { 0 };
+        // A multiplication mixes the bits of the number.
+        let draw = |k: u64| {
+            ((i + own) * 8 + k)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(31)
+                .wrapping_mul(0xd6e8_feb8_6659_fd93)
+                >> 40
+        };
+        let part = |k: u64| draw(k) as f32 / (1 << 24) as f32;
+        ExampleBuilder::new()
+            .int64("flat", [(i % 31) as i64])
+            .int64("constant", [7])
+            .int64("rare", [i64::from(i == 77)])
+            .float("tail", [(part(1) * 16.0).exp()])
+            .int64("wide", [(1 << 53) + 1 + (i % 1000 * 1024) as i64])
+            .int64("seventeen", [(draw(2) % 17) as i64])
+            .float("seventeen/float", [(draw(2) % 17) as f32 / 8.0])
+            .float("moved", [part(3) + if own > 0 { 3.0 } else { 0.0 }])
+            .encode()
+            .unwrap()
+    };
+    vec![write(folder.join(format!("{name}.tfrecord")), &indexed(), (0..n).map(record))]
+}
+
 /// Gives a shard and its index `n` names each: a set of `n` times as many records, with the space of one.
 pub(crate) fn repeated(shard: &Path, n: usize) -> Vec<PathBuf> {
     let (folder, name) = (shard.parent().unwrap(), shard.file_name().unwrap().to_str().unwrap());

@@ -5,6 +5,7 @@
 
 #![cfg(unix)]
 
+mod charts;
 mod data;
 mod devtools;
 mod episode;

@@ -98,10 +98,10 @@ impl ByteStats {
         }
     }
 
-    /// Returns the number of distinct values, and true if it is exact.
+    /// Returns the number of distinct values, and true if it is exact. An estimate is at most the number of values.
     pub(crate) fn distinct(&self) -> (u64, bool) {
         match &self.frequencies.distinct {
-            Some(distinct) => (distinct.estimate(), false),
+            Some(distinct) => (distinct.estimate().min(self.lengths.n), false),
             None => (self.frequencies.len() as u64, true),
         }
     }

@@ -61,6 +61,12 @@ pub(crate) struct RecordStats {
 }
 
 impl RecordStats {
+    /// Returns the number of distinct payloads, and true if it is exact. An estimate is at most the number of records.
+    pub(crate) fn distinct_payloads(&self) -> (u64, bool) {
+        let (count, exact) = self.payloads.count();
+        (count.min(self.sizes.n), exact)
+    }
+
     fn add_payload(&mut self, kind: usize, len: usize, hash: u64) {
         if let Some(records) = self.kinds.get_mut(kind) {
             *records += 1;

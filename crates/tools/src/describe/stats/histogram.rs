@@ -29,16 +29,40 @@ pub(crate) fn equal_width(cells: &[Cell], low: f64, high: f64, n: usize) -> Vec<
     buckets
 }
 
-/// Returns the value at a part of the values: the smallest one such that at least this part is not above it.
-pub(crate) fn quantile(cells: &[Cell], (low, high): (f64, f64), part: f64) -> Option<f64> {
+/// Returns the cell of the value at a part of the values: the smallest one such that at least this part is not above it. The first and the last
+/// value are the bounds.
+fn at_part<T: Copy>(cells: &[Cell<T>], (low, high): (T, T), part: f64) -> Option<Cell<T>> {
     let n = cells.iter().fold(0u64, |sum, cell| sum.saturating_add(cell.count));
     let rank = ((part * n as f64).ceil() as u64).clamp(1, n.max(1));
     match rank {
         _ if n == 0 => None,
-        1 => Some(low),
-        rank if rank == n => Some(high),
-        rank => at_rank(cells, rank).map(|value| value.clamp(low, high)),
+        1 => Some(Cell::of(low, 1)),
+        rank if rank == n => Some(Cell::of(high, 1)),
+        rank => at_rank(cells, rank).copied(),
     }
+}
+
+/// Returns the value at a part of the values.
+pub(crate) fn quantile(cells: &[Cell], (low, high): (f64, f64), part: f64) -> Option<f64> {
+    at_part(cells, (low, high), part).map(|cell| cell.middle().clamp(low, high))
+}
+
+/// A quantile of integers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum IntQuantile {
+    Value(i64),
+    /// The middle of a counter.
+    Middle(f64),
+}
+
+/// Returns the integer at a part of the values. Integers that are counted exactly are not rounded.
+pub(crate) fn int_quantile(cells: &[Cell<i64>], (low, high): (i64, i64), part: f64) -> Option<IntQuantile> {
+    at_part(cells, (low, high), part).map(|cell| match cell.rounded().middle() {
+        _ if cell.low == cell.high => IntQuantile::Value(cell.low),
+        middle if middle <= low as f64 => IntQuantile::Value(low),
+        middle if middle >= high as f64 => IntQuantile::Value(high),
+        middle => IntQuantile::Middle(middle),
+    })
 }
 
 /// Returns `n` buckets with equal numbers of values.
@@ -50,20 +74,12 @@ pub(crate) fn equal_count(cells: &[Cell], bounds: (f64, f64), n: usize) -> Vec<B
     pairs.map(|(low, high)| Bucket { low: *low, high: *high, count: total / n as f64 }).collect()
 }
 
-/// Returns a bar for each bucket, of eight heights, as high as its part of the fullest one. Empty buckets have the lowest bar.
-pub(crate) fn bars(buckets: &[Bucket]) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let most = buckets.iter().map(|bucket| bucket.count).fold(0.0, f64::max);
-    let height = |bucket: &Bucket| if most > 0.0 { (bucket.count / most * 7.0).round() as usize } else { 0 };
-    buckets.iter().filter_map(|bucket| BARS.get(height(bucket).min(7))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn cell(value: f64, count: u64) -> Cell {
-        Cell { low: value, high: value, count }
+        Cell::of(value, count)
     }
 
     #[test]
@@ -86,9 +102,17 @@ mod tests {
         assert_eq!((all[0].count, all[1].count), (1.0, 1.0));
     }
 
+    /// Quantiles of integers are their values beyond 2^53 too, where floats have no odd numbers.
     #[test]
-    fn bars_are_as_high_as_buckets() {
-        let buckets = [0.0, 1.0, 7.0].map(|count| Bucket { low: 0.0, high: 1.0, count });
-        assert_eq!(bars(&buckets), "▁▂█");
+    fn quantiles_of_integers_are_not_rounded() {
+        let values = [(1 << 53) + 1, (1 << 53) + 3, i64::MAX - 2];
+        let cells = values.map(|value| Cell::of(value, 1));
+        let bounds = (values[0], values[2]);
+        let at = |part| int_quantile(&cells, bounds, part);
+        assert_eq!([0.01, 0.5, 0.9].map(at), values.map(|value| Some(IntQuantile::Value(value))));
+        let wide = [Cell { low: 256, high: 257, count: 9 }];
+        assert_eq!(int_quantile(&wide, (256, 257), 0.5), Some(IntQuantile::Middle(256.5)));
+        assert_eq!(int_quantile(&wide, (257, 257), 0.5), Some(IntQuantile::Value(257)));
+        assert_eq!(int_quantile(&[], (0, 0), 0.5), None);
     }
 }

@@ -10,9 +10,16 @@ pub(crate) struct JsonText {
     text: String,
     /// A comma precedes the next value.
     comma: bool,
+    /// Integers beyond 2^53 are strings, because JavaScript rounds them.
+    wide_as_text: bool,
 }
 
 impl JsonText {
+    /// Creates a writer of JSON for a browser.
+    pub(crate) fn for_browser() -> JsonText {
+        JsonText { wide_as_text: true, ..JsonText::default() }
+    }
+
     fn separate(&mut self) {
         if std::mem::replace(&mut self.comma, true) {
             self.text.push(',');
@@ -56,6 +63,15 @@ impl JsonText {
         let _ = write!(self.text, "{value}");
     }
 
+    /// Writes an integer.
+    pub(crate) fn int(&mut self, value: i64) {
+        if self.wide_as_text && value.unsigned_abs() > 1 << 53 {
+            self.string(&value.to_string());
+        } else {
+            self.raw(value);
+        }
+    }
+
     /// Writes a value, or null.
     pub(crate) fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut JsonText, T)) {
         match value {
@@ -93,6 +109,18 @@ impl JsonText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Browsers read integers up to 2^53 exactly.
+    #[test]
+    fn wide_integers_are_text_for_browsers() {
+        for (mut json, expected) in [
+            (JsonText::default(), "[9007199254740992,-9007199254740993]"),
+            (JsonText::for_browser(), "[9007199254740992,\"-9007199254740993\"]"),
+        ] {
+            json.list([1 << 53, -(1 << 53) - 1], JsonText::int);
+            assert_eq!(json.finish(), expected);
+        }
+    }
 
     #[test]
     fn values_are_separated_by_commas() {

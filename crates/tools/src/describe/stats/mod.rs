@@ -22,8 +22,11 @@
 
 pub(crate) mod bounds;
 mod bytes;
+mod chart;
+mod compare;
 pub(crate) mod counters;
 mod distinct;
+pub(crate) mod divergence;
 mod feature;
 mod fields;
 mod frequent;

@@ -187,25 +187,41 @@ impl IntStats {
     }
 
     /// Returns the cells of all values in order. While all values are counted exactly, each has a cell of its own.
-    pub(crate) fn cells(&self) -> Vec<Cell> {
+    pub(crate) fn cells(&self) -> Vec<Cell<i64>> {
         let others = match self.frequencies.distinct {
-            None => exact_cells(self.frequencies.counts.iter().map(|(bits, n)| (*bits as i64 as f64, *n))),
+            None => {
+                let counts = self.frequencies.counts.iter();
+                let mut cells: Vec<_> = counts.map(|(bits, n)| Cell::of(*bits as i64, *n)).collect();
+                cells.sort_unstable_by_key(|cell| cell.low);
+                cells
+            }
             Some(_) => cells(&self.counters, int_cell),
         };
-        let table =
-            self.table.iter().map(|(value, count)| Cell { low: value.into(), high: value.into(), count });
-        let mut all: Vec<Cell> = others.iter().copied().take_while(|cell| cell.low < 0.0).collect();
+        let table = self.table.iter().map(|(value, count)| Cell::of(value.into(), count));
+        let mut all: Vec<_> = others.iter().copied().take_while(|cell| cell.low < 0).collect();
         let negative = all.len();
         all.extend(table);
         all.extend(others.iter().skip(negative));
         all
     }
 
-    /// Returns the number of distinct values, and true if it is exact.
+    /// Returns the same cells for any values, in order: those of their leading bits.
+    pub(crate) fn key_cells(&self) -> Vec<Cell<i64>> {
+        let mut counters = self.counters.clone();
+        self.table.iter().for_each(|(value, n)| counters.add(int_key(value.into()), n));
+        cells(&counters, int_cell)
+    }
+
+    /// Returns the number of zeros.
+    pub(crate) fn zeros(&self) -> u64 {
+        if self.is_exact { self.table.get(0) } else { self.counters.get(0) }
+    }
+
+    /// Returns the number of distinct values, and true if it is exact. An estimate is at most the number of values.
     pub(crate) fn distinct(&self) -> (u64, bool) {
         let table = self.table.iter().count() as u64;
         match &self.frequencies.distinct {
-            Some(distinct) => (table + distinct.estimate(), false),
+            Some(distinct) => (table + distinct.estimate().min(self.moments.n), false),
             None => (table + self.frequencies.counts.len() as u64, true),
         }
     }
@@ -227,13 +243,6 @@ impl IntStats {
             + self.frequencies.bytes()
             + (self.block.bits.capacity() * 8) as u64
     }
-}
-
-/// Returns a cell for each value, in order.
-fn exact_cells(values: impl Iterator<Item = (f64, u64)>) -> Vec<Cell> {
-    let mut cells: Vec<_> = values.map(|(value, count)| Cell { low: value, high: value, count }).collect();
-    cells.sort_unstable_by(|a, b| a.low.total_cmp(&b.low));
-    cells
 }
 
 fn table_moments(table: &KeyCounters) -> Moments {
@@ -360,10 +369,17 @@ impl FloatStats {
     /// Returns the cells of the finite values in order. Zero always has a cell of its own, and each value while all are counted exactly.
     pub(crate) fn cells(&self) -> Vec<Cell> {
         if self.frequencies.distinct.is_none() {
-            let values = self.frequencies.counts.iter();
-            let values = values.map(|(bits, n)| (f64::from(f32::from_bits(*bits as u32)), *n));
-            return exact_cells(values.filter(|(value, _)| value.is_finite()));
+            let counts = self.frequencies.counts.iter();
+            let cells = counts.map(|(bits, n)| Cell::of(f64::from(f32::from_bits(*bits as u32)), *n));
+            let mut cells: Vec<_> = cells.filter(|cell| cell.low.is_finite()).collect();
+            cells.sort_unstable_by(|a, b| a.low.total_cmp(&b.low));
+            return cells;
         }
+        self.key_cells()
+    }
+
+    /// Returns the same cells for any values, in order: zero, and those of their leading bits.
+    pub(crate) fn key_cells(&self) -> Vec<Cell> {
         let mut all = cells(&self.counters, float_cell);
         // The cell of zero also has the smallest positive numbers.
         if let Some(place) = all.iter().position(|cell| cell.low == 0.0)
@@ -376,10 +392,10 @@ impl FloatStats {
         all
     }
 
-    /// Returns the number of distinct finite values, and true if it is exact.
+    /// Returns the number of distinct finite values, and true if it is exact. An estimate is at most the number of values.
     pub(crate) fn distinct(&self) -> (u64, bool) {
         match &self.frequencies.distinct {
-            Some(distinct) => (distinct.estimate(), false),
+            Some(distinct) => (distinct.estimate().min(self.moments.n), false),
             None => (self.frequencies.counts.len() as u64, true),
         }
     }
@@ -404,7 +420,7 @@ impl FloatStats {
 
 #[cfg(test)]
 mod tests {
-    use super::super::histogram::quantile;
+    use super::super::histogram::{IntQuantile, int_quantile, quantile};
     use super::*;
 
     fn floats(values: &[f32]) -> FloatStats {
@@ -423,8 +439,8 @@ mod tests {
         let values = [-70_001, 3, 17_031_010_706, 17_031_010_707, 17_031_010_708];
         values.into_iter().for_each(|value| ints.add(value));
         ints.flush();
-        assert_eq!(quantile(&ints.cells(), (-70_001.0, 2e10), 0.5), Some(17_031_010_706.0));
-        assert_eq!(quantile(&ints.cells(), (-70_001.0, 2e10), 0.4), Some(3.0));
+        let at = |part| int_quantile(&ints.cells(), (-70_001, 20_000_000_000), part);
+        assert_eq!([0.5, 0.4].map(at), [17_031_010_706, 3].map(|value| Some(IntQuantile::Value(value))));
 
         // 0x3f is below the least normal number, and in the counter of zero.
         let mut stats = floats(&[-1.0, -0.0, 0.0, 0.0, f32::from_bits(0x3f), 1.0]);
@@ -433,5 +449,23 @@ mod tests {
         assert_eq!(quantile(&cells, (-1.0, 1.0), 0.5), Some(0.0));
         assert!(quantile(&cells, (-1.0, 1.0), 0.8).is_some_and(|value| value > 0.0 && value < 1e-38));
         assert_eq!(cells.iter().map(|cell| cell.count).sum::<u64>(), 6);
+    }
+    /// An estimate of the distinct values is never larger than the number of values.
+    #[test]
+    fn estimates_are_at_most_the_number_of_values() {
+        let mut above = 0;
+        for seed in 0..20 {
+            let (mut some, mut reals) = (IntStats::new(), FloatStats::default());
+            let first = seed * 1_000_003;
+            (0..70_000).for_each(|k| some.add(100_000 + first + k));
+            (0..70_000).for_each(|k| reals.add(f32::from_bits(0x3f80_0000 + (first + k) as u32)));
+            some.flush();
+            reals.flush();
+            let estimate = |found: &NumberFrequencies| found.distinct.as_ref().map_or(0, |d| d.estimate());
+            above += u64::from(estimate(&some.frequencies) > 70_000 && estimate(&reals.frequencies) > 0);
+            assert!(some.distinct().0 <= 70_000 && reals.distinct().0 <= 70_000);
+            assert!(!some.distinct().1 && some.distinct().0 > 65_000);
+        }
+        assert!(above > 0, "no estimate was above the number of values");
     }
 }

@@ -1,11 +1,12 @@
 //! Statistics as JSON for users. docs/statistics.md lists the fields.
 
 use super::bytes::{ByteStats, ImageStats};
+use super::chart::{Axis, Bars};
 use super::counters::Cell;
 use super::feature::FeatureStats;
 use super::fields::FieldStats;
 use super::group::{RecordStats, SliceKey};
-use super::histogram::{self, Bucket};
+use super::histogram::{self, Bucket, IntQuantile};
 use super::json::JsonText;
 use super::numbers::{FloatStats, IntStats, most_frequent};
 use super::sizes::SizeCounters;
@@ -34,7 +35,15 @@ const QUANTILES: [(&str, f64); 9] = [
 impl Statistics {
     /// Returns the statistics as a JSON object on one line, without a line end.
     pub fn json(&self) -> String {
-        let mut json = JsonText::default();
+        self.written(JsonText::default())
+    }
+
+    /// Returns the same with integers beyond 2^53 as strings, because JavaScript would round them.
+    pub fn browser_json(&self) -> String {
+        self.written(JsonText::for_browser())
+    }
+
+    fn written(&self, mut json: JsonText) -> String {
         json.object(|json| {
             json.key("shards").raw(self.shards);
             self.group(json, &self.unit.all);
@@ -68,8 +77,8 @@ impl Statistics {
         });
         json.key("payload_bytes").raw(group.sizes.sum);
         json.key("sizes");
-        sizes(json, &group.sizes);
-        let (count, exact) = group.payloads.count();
+        drawn_sizes(json, &group.sizes);
+        let (count, exact) = group.distinct_payloads();
         json.key("distinct_payloads");
         distinct(json, count, exact);
         json.key("payloads").optional(group.fields.payload_type(), |json, of| json.string(of.name()));
@@ -104,7 +113,7 @@ pub(crate) fn sorted<'s>(
 fn slice(json: &mut JsonText, key: &SliceKey) {
     match key {
         SliceKey::Missing => json.raw("null"),
-        SliceKey::Int(value) => json.raw(value),
+        SliceKey::Int(value) => json.int(*value),
         SliceKey::Float(bits) => float(json, f32::from_bits(*bits)),
         SliceKey::Bytes(value) => json.bytes(value),
     }
@@ -206,23 +215,23 @@ impl FeatureStats {
 
 fn int64(json: &mut JsonText, ints: &IntStats, names: Option<&[Box<str>]>) {
     let (moments, bounds, cells) = (ints.all_moments(), ints.all_bounds(), ints.cells());
-    let zeros = if ints.is_exact { ints.table.get(0) } else { ints.counters.get(0) };
     json.object(|json| {
         json.key("values").raw(moments.n);
-        json.key("zeros").raw(zeros);
-        json.key("min").optional(bounds.map(|bounds| bounds.0), JsonText::raw);
-        json.key("max").optional(bounds.map(|bounds| bounds.1), JsonText::raw);
+        json.key("zeros").raw(ints.zeros());
+        json.key("min").optional(bounds.map(|bounds| bounds.0), JsonText::int);
+        json.key("max").optional(bounds.map(|bounds| bounds.1), JsonText::int);
         json.key("mean").float(moments.mean());
         json.key("std").float(moments.std());
-        let floats = bounds.map(|(low, high)| (low as f64, high as f64));
-        quantiles(json, &cells, floats, JsonText::float);
-        histogram(json, &cells, floats);
+        quantiles(json, |part| histogram::int_quantile(&cells, bounds?, part), int_quantile);
+        let rounded: Vec<_> = cells.iter().map(Cell::rounded).collect();
+        histogram(json, &rounded, bounds.map(|(low, high)| (low as f64, high as f64)));
+        bars(json, &cells, bounds, JsonText::int);
         let (count, exact) = ints.distinct();
         json.key("distinct");
         distinct(json, count, exact);
         json.key("top").list(ints.top(TOP), |json, (value, count)| {
             json.object(|json| {
-                json.key("value").raw(value);
+                json.key("value").int(value);
                 if let Some(names) = names {
                     json.key("name").optional(name_of(value, names), JsonText::string);
                 }
@@ -251,10 +260,10 @@ fn float_stats(json: &mut JsonText, floats: &FloatStats) {
         json.key("mean").float(floats.moments.mean());
         json.key("std").float(floats.moments.std());
         let bounds = floats.bounds.map(|(low, high)| (low.into(), high.into()));
-        quantiles(json, &cells, bounds, |json, value| {
-            json.optional(value, |json, value| float(json, value as f32));
-        });
+        let quantile = |part| histogram::quantile(&cells, bounds?, part);
+        quantiles(json, quantile, |json, value| float(json, value as f32));
         histogram(json, &cells, bounds);
+        bars(json, &cells, bounds, |json, value| json.float(Some(value)));
         let (count, exact) = floats.distinct();
         json.key("distinct");
         distinct(json, count, exact);
@@ -272,7 +281,7 @@ fn byte_stats(json: &mut JsonText, bytes: &ByteStats) {
     json.object(|json| {
         json.key("values").raw(bytes.lengths.n);
         json.key("lengths");
-        sizes(json, &bytes.lengths);
+        drawn_sizes(json, &bytes.lengths);
         json.key("not_utf8").raw(bytes.not_utf8);
         let (count, exact) = bytes.distinct();
         json.key("distinct");
@@ -328,6 +337,15 @@ fn distinct(json: &mut JsonText, count: u64, exact: bool) {
 
 /// Writes a distribution of sizes, or null without sizes.
 fn sizes(json: &mut JsonText, sizes: &SizeCounters) {
+    put_sizes(json, sizes, |_| ());
+}
+
+/// Writes a distribution of sizes with its bars.
+fn drawn_sizes(json: &mut JsonText, sizes: &SizeCounters) {
+    put_sizes(json, sizes, |json| bars(json, &sizes.cells(), Some(sizes.bounds()), JsonText::int));
+}
+
+fn put_sizes(json: &mut JsonText, sizes: &SizeCounters, more: impl FnOnce(&mut JsonText)) {
     if sizes.n == 0 {
         return json.raw("null");
     }
@@ -336,27 +354,51 @@ fn sizes(json: &mut JsonText, sizes: &SizeCounters) {
         json.key("min").raw(sizes.min);
         json.key("max").raw(sizes.max);
         json.key("mean").float(sizes.mean());
-        quantiles(json, &cells, Some(sizes.bounds()), JsonText::float);
+        quantiles(json, |part| histogram::int_quantile(&cells, sizes.bounds(), part), int_quantile);
+        more(json);
     });
 }
 
 impl SizeCounters {
-    pub(crate) fn bounds(&self) -> (f64, f64) {
-        (self.min as f64, self.max as f64)
+    pub(crate) fn bounds(&self) -> (i64, i64) {
+        let [low, high] = [self.min, self.max].map(|size| i64::try_from(size).unwrap_or(i64::MAX));
+        (low, high)
     }
 }
 
-fn quantiles(
-    json: &mut JsonText,
-    cells: &[Cell],
-    bounds: Option<(f64, f64)>,
-    write: impl Fn(&mut JsonText, Option<f64>),
-) {
+fn quantiles<T>(json: &mut JsonText, quantile: impl Fn(f64) -> Option<T>, write: impl Fn(&mut JsonText, T)) {
     json.key("quantiles").object(|json| {
         for (name, part) in QUANTILES {
-            json.key(name);
-            write(json, bounds.and_then(|bounds| histogram::quantile(cells, bounds, part)));
+            json.key(name).optional(quantile(part), &write);
         }
+    });
+}
+
+fn int_quantile(json: &mut JsonText, value: IntQuantile) {
+    match value {
+        IntQuantile::Value(value) => json.int(value),
+        IntQuantile::Middle(value) => json.float(Some(value)),
+    }
+}
+
+/// Writes the bars that are drawn.
+fn bars<T: Axis>(
+    json: &mut JsonText,
+    cells: &[Cell<T>],
+    bounds: Option<(T, T)>,
+    write: impl Fn(&mut JsonText, T),
+) {
+    json.key("bars").optional(Bars::of(cells, bounds), |json, drawn| {
+        json.object(|json| {
+            json.key("scale").string(drawn.scale());
+            json.key("buckets").list(&drawn.bars, |json, bar| {
+                json.object(|json| {
+                    write(json.key("low"), bar.low);
+                    write(json.key("high"), bar.high);
+                    json.key("count").raw(bar.count);
+                });
+            });
+        });
     });
 }
 

@@ -61,7 +61,7 @@ impl SizeCounters {
     }
 
     /// Returns the cells of the sizes in order.
-    pub(crate) fn cells(&self) -> Vec<Cell> {
+    pub(crate) fn cells(&self) -> Vec<Cell<i64>> {
         cells(&self.counters, int_cell)
     }
 }
@@ -81,7 +81,7 @@ mod tests {
         sizes.merge(&other);
         assert_eq!((sizes.n, sizes.sum, sizes.min, sizes.max), (7, 11, 0, 5));
         let cells = sizes.cells();
-        let ranks: Vec<_> = (1..=7).map(|rank| at_rank(&cells, rank).unwrap()).collect();
-        assert_eq!(ranks, [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 5.0]);
+        let ranks: Vec<_> = (1..=7).map(|rank| at_rank(&cells, rank).unwrap().low).collect();
+        assert_eq!(ranks, [0, 0, 0, 0, 3, 3, 5]);
     }
 }

@@ -1,17 +1,18 @@
 //! Statistics as a table for a terminal.
 
 use super::bytes::ByteStats;
+use super::chart::{self, Axis, Bars};
 use super::counters::Cell;
 use super::feature::FeatureStats;
 use super::fields::FieldStats;
 use super::group::{RecordStats, SliceKey};
-use super::histogram;
+use super::histogram::{self, IntQuantile};
 use super::moments::Moments;
 use super::numbers::{FloatStats, IntStats};
-use super::report::{BUCKETS, name_of, sorted};
+use super::report::{name_of, sorted};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
-use crate::digits::thousands;
+use crate::digits::{brief, signed, thousands};
 use crate::forms::fields::ValueType;
 use std::fmt::Write;
 
@@ -82,7 +83,7 @@ impl Statistics {
         if let Some(slice) = slice {
             let _ = write!(text, "{on}{slice}{off}: ");
         }
-        let (distinct, exact) = group.payloads.count();
+        let (distinct, exact) = group.distinct_payloads();
         let total = examples.saturating_add(sequences).saturating_add(others);
         let seen = match self.sampled_from {
             Some(n) => format!("a sample of {}", things(n, "record")),
@@ -116,7 +117,7 @@ fn slice(key: &SliceKey, names: Option<&[Box<str>]>) -> String {
     match key {
         SliceKey::Missing => "no value".to_owned(),
         SliceKey::Int(value) => named(*value, names.unwrap_or_default()),
-        SliceKey::Float(bits) => f32::from_bits(*bits).to_string(),
+        SliceKey::Float(bits) => brief(f32::from_bits(*bits).into()),
         SliceKey::Bytes(value) => quoted(value),
     }
 }
@@ -255,7 +256,7 @@ fn field_row(number: u32, name: Option<&str>, stats: &FieldStats, records: u64) 
         values.push(format!("{} bytes", sizes(&stats.lengths)));
     }
     for (low, high) in stats.floats.into_iter().flatten() {
-        values.push(if low == high { short(low) } else { format!("{} .. {}", short(low), short(high)) });
+        values.push(if low == high { brief(low) } else { format!("{} .. {}", brief(low), brief(high)) });
     }
     let mut values = values.join(";  ");
     if (stats.values.min, stats.values.max) != (1, 1) {
@@ -266,34 +267,39 @@ fn field_row(number: u32, name: Option<&str>, stats: &FieldStats, records: u64) 
     [label, types.join(", "), of_all(stats.records(), records), distinct, values]
 }
 
-/// Returns the range of numbers and their median, mean, deviation and histogram.
-fn number_values(
-    [low, high]: [String; 2],
-    cells: &[Cell],
-    bounds: (f64, f64),
+/// Returns the range of numbers with their median, and their mean, deviation and histogram.
+fn number_values<T: Axis>(
+    [low, median, high]: [String; 3],
+    cells: &[Cell<T>],
+    bounds: (T, T),
     moments: &Moments,
-    median: fn(f64) -> String,
 ) -> String {
     if low == high {
         return low;
     }
-    let median = histogram::quantile(cells, bounds, 0.5).map_or_else(String::new, median);
-    let bars = histogram::bars(&histogram::equal_width(cells, bounds.0, bounds.1, BUCKETS));
+    let drawn = Bars::of(cells, Some(bounds));
+    let bars = drawn.map_or_else(String::new, |drawn| {
+        let axis = if drawn.is_log { " log" } else { "" };
+        chart::line(drawn.bars.iter().map(|bar| bar.count)) + axis
+    });
     let range = format!("{low} .. {median} .. {high}");
-    let (mean, std) = (short(moments.mean().unwrap_or(0.0)), short(moments.std().unwrap_or(0.0)));
+    let (mean, std) = (brief(moments.mean().unwrap_or(0.0)), brief(moments.std().unwrap_or(0.0)));
     format!("{range}{COLUMN}mean {mean}{COLUMN}std {std}{COLUMN}{bars}")
 }
 
 /// Returns a median of integers. The middle of a counter has a fraction.
-fn int_median(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 9e15 { format!("{value:.0}") } else { short(value) }
+fn int_median(value: IntQuantile) -> String {
+    match value {
+        IntQuantile::Value(value) => signed(value),
+        IntQuantile::Middle(value) => brief(value),
+    }
 }
 
 fn int_values(ints: &IntStats) -> String {
     let Some((low, high)) = ints.all_bounds() else { return String::new() };
-    let bounds = (low as f64, high as f64);
-    let range = [low.to_string(), high.to_string()];
-    number_values(range, &ints.cells(), bounds, &ints.all_moments(), int_median)
+    let cells = ints.cells();
+    let median = histogram::int_quantile(&cells, (low, high), 0.5).map_or_else(String::new, int_median);
+    number_values([signed(low), median, signed(high)], &cells, (low, high), &ints.all_moments())
 }
 
 /// Returns the most frequent values with their names.
@@ -324,9 +330,9 @@ fn frequent(shown: Vec<(String, u64)>, n: u64, (distinct, exact): (u64, bool)) -
 fn float_values(floats: &FloatStats) -> String {
     let mut text = match floats.bounds {
         Some((low, high)) => {
-            let bounds = (f64::from(low), f64::from(high));
-            let range = [short(bounds.0), short(bounds.1)];
-            number_values(range, &floats.cells(), bounds, &floats.moments, short)
+            let (cells, bounds) = (floats.cells(), (f64::from(low), f64::from(high)));
+            let median = histogram::quantile(&cells, bounds, 0.5).map_or_else(String::new, brief);
+            number_values([brief(bounds.0), median, brief(bounds.1)], &cells, bounds, &floats.moments)
         }
         None => String::new(),
     };
@@ -382,23 +388,12 @@ fn sizes(sizes: &SizeCounters) -> String {
     if sizes.min == sizes.max {
         return thousands(sizes.min);
     }
-    let cells = sizes.cells();
-    let median = histogram::quantile(&cells, sizes.bounds(), 0.5).unwrap_or(0.0) as u64;
+    let median = match histogram::int_quantile(&sizes.cells(), sizes.bounds(), 0.5) {
+        Some(IntQuantile::Value(value)) => value as u64,
+        Some(IntQuantile::Middle(value)) => value as u64,
+        None => 0,
+    };
     format!("{} .. {} .. {}", thousands(sizes.min), thousands(median), thousands(sizes.max))
-}
-
-/// Returns a number with four digits, as a person would write it.
-fn short(value: f64) -> String {
-    let size = value.abs();
-    if value.fract() == 0.0 && size < 1e7 {
-        return format!("{value:.0}");
-    }
-    match size {
-        _ if !(1e-3..1e7).contains(&size) => format!("{value:.3e}"),
-        _ if size >= 1000.0 => format!("{value:.1}"),
-        _ if size >= 10.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
 }
 
 fn things(n: u64, name: &str) -> String {
@@ -444,13 +439,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
-        let texts = [0.0, 37.0, 38.5, 13.591, 0.123_45, 1234.56, 1e-5, 2.5e12].map(short);
-        assert_eq!(texts, ["0", "37", "38.50", "13.59", "0.123", "1234.6", "1.000e-5", "2.500e12"]);
-        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-    }
-
-    #[test]
     fn numbers_are_aligned() {
         let mut values =
             ["1 .. 2\tmean 1\tstd 0.500\t▁█", "<2 bytes>", "10 .. 200\tmean 20\tstd 1\t█  (2 a record)"]
@@ -462,10 +450,9 @@ mod tests {
             "10 .. 200  mean 20  std 1      █  (2 a record)",
         ];
         assert_eq!(values, aligned);
-        assert_eq!(
-            [17_031_281_900.0, 178_687.5, 1e17].map(int_median),
-            ["17031281900", "178687.5", "1.000e17"]
-        );
+        let medians =
+            [IntQuantile::Value(17_031_281_900), IntQuantile::Middle(178_687.5), IntQuantile::Middle(1e17)];
+        assert_eq!(medians.map(int_median), ["17,031,281,900", "178,688", "1e17"]);
     }
 
     /// Binary values that occur once are described by their lengths.

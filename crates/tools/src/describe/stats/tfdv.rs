@@ -10,6 +10,7 @@ use super::group::{RecordStats, SliceKey};
 use super::histogram::{Bucket, equal_count, equal_width, quantile};
 use super::moments::Moments;
 use super::report::{TOP, sorted};
+use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 
 const BUCKETS: usize = 10;
@@ -145,12 +146,11 @@ fn put_feature(feature: &mut Message, stats: &FeatureStats, records: u64) {
     match (kind, &stats.ints, &stats.floats, &stats.bytes) {
         (FeatureType::Int, Some(ints), _, _) => {
             let bounds = ints.all_bounds().map(|(low, high)| (low as f64, high as f64));
-            let zeros = if ints.is_exact { ints.table.get(0) } else { ints.counters.get(0) };
             let numbers = Numeric {
-                cells: ints.cells(),
+                cells: ints.cells().iter().map(Cell::rounded).collect(),
                 moments: ints.all_moments(),
                 bounds,
-                zeros,
+                zeros: ints.zeros(),
                 ..Numeric::default()
             };
             feature.message(3, |message| numeric(message, &numbers, stats, records));
@@ -255,11 +255,14 @@ fn common(message: &mut Message, stats: &FeatureStats, records: u64) {
         .int(4, lengths.max)
         .float(5, lengths.mean().unwrap_or(0.0) as f32)
         .int(8, values);
-    let buckets = equal_count(&lengths.cells(), lengths.bounds(), BUCKETS);
-    message.message(6, |message| histogram(message, &buckets, 0, 1));
+    let buckets = |sizes: &SizeCounters| {
+        let cells: Vec<_> = sizes.cells().iter().map(Cell::rounded).collect();
+        let (low, high) = sizes.bounds();
+        equal_count(&cells, (low as f64, high as f64), BUCKETS)
+    };
+    message.message(6, |message| histogram(message, &buckets(lengths), 0, 1));
     if let Some(steps) = stats.steps.as_ref().filter(|steps| steps.n > 0) {
-        let buckets = equal_count(&steps.cells(), steps.bounds(), BUCKETS);
-        message.message(9, |message| histogram(message, &buckets, 0, 1));
+        message.message(9, |message| histogram(message, &buckets(steps), 0, 1));
     }
 }
 

@@ -19,6 +19,22 @@ macro_rules! anomalies {
                 }
             }
 
+            /// Returns true for anomalies of records that fit the features of the schema: there are more features, or values are distributed otherwise than
+            /// before.
+            pub const fn is_warning(self) -> bool {
+                matches!(
+                    self,
+                    AnomalyKind::SchemaNewColumn
+                        | AnomalyKind::ComparatorControlDataMissing
+                        | AnomalyKind::ComparatorHighNumExamples
+                        | AnomalyKind::ComparatorLowNumExamples
+                        | AnomalyKind::ComparatorJensenShannonDivergenceHigh
+                        | AnomalyKind::ComparatorLInftyHigh
+                        | AnomalyKind::FeatureTypeHighUnique
+                        | AnomalyKind::FeatureTypeLowUnique
+                )
+            }
+
             #[cfg(test)]
             const ALL: &[AnomalyKind] = &[$(AnomalyKind::$kind),*];
         }

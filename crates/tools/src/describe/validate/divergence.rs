@@ -2,6 +2,7 @@
 
 use crate::describe::stats::bounds::{Bounds, joined, widened};
 use crate::describe::stats::counters::{self, Cell, KeyCounters};
+use crate::describe::stats::divergence::divergence;
 use crate::describe::stats::histogram::{Bucket, equal_width};
 
 /// Number of buckets of a standard histogram, as in TFDV.
@@ -47,8 +48,10 @@ impl NumberShares {
     }
 
     fn histogram(&self) -> Vec<Bucket> {
-        let cell: fn((u16, u64)) -> Cell =
-            if self.floats { counters::float_cell } else { counters::int_cell };
+        let cell: fn((u16, u64)) -> Cell = match self.floats {
+            true => counters::float_cell,
+            false => |counter| counters::int_cell(counter).rounded(),
+        };
         let Some((low, high)) = self.range else { return Vec::new() };
         equal_width(&counters::cells(&self.counters, cell), low, high, BUCKETS)
     }
@@ -107,21 +110,6 @@ fn mass(buckets: &[Bucket], low: f64, high: f64, last: Option<f64>) -> f64 {
         }
     };
     buckets.iter().map(part).sum()
-}
-
-/// Returns the divergence of two distributions, given as numbers of values in the same parts. `None` if one has no values.
-pub(super) fn divergence(parts: &[(f64, f64)]) -> Option<f64> {
-    let total = parts.iter().fold((0.0, 0.0), |(a, b), (n, m)| (a + n, b + m));
-    if total.0 <= 0.0 || total.1 <= 0.0 {
-        return None;
-    }
-    let term = |p: f64, middle: f64| if p > 0.0 { p * (p / middle).log2() } else { 0.0 };
-    let one = |&(n, m): &(f64, f64)| {
-        let (p, q) = (n / total.0, m / total.1);
-        let middle = (p + q) / 2.0;
-        (term(p, middle) + term(q, middle)) / 2.0
-    };
-    Some(parts.iter().map(one).sum::<f64>().clamp(0.0, 1.0))
 }
 
 #[cfg(test)]

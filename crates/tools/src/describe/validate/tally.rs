@@ -164,7 +164,7 @@ impl Shares {
         // Sums of floats depend on their order.
         let all: BTreeSet<&u128> = self.counts.keys().chain(other.counts.keys()).collect();
         let parts: Vec<_> = all.into_iter().map(|hash| (count(self, hash), count(other, hash))).collect();
-        super::divergence::divergence(&parts)
+        crate::describe::stats::divergence::divergence(&parts)
     }
 
     /// Returns the largest difference of a value's share, and that value. `None` if one side has no values.

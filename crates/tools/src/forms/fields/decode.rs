@@ -1,6 +1,6 @@
 //! The fields of a payload with all messages in it.
 
-use super::known::KnownType;
+use super::known::{EXAMPLES_WITH_CONTEXT, KnownType};
 use super::raw::{RawFields, RawValue};
 
 /// A field of a message.
@@ -51,6 +51,17 @@ pub fn decode(payload: &[u8]) -> Option<Vec<ProtoField<'_>>> {
         name(&mut fields, known);
     }
     Some(fields)
+}
+
+/// Returns the Examples of TensorFlow Ranking's `ExampleListWithContext` with the names of their fields, `examples` and `context`, in their order. `None`
+/// for other payloads.
+pub fn examples(payload: &[u8]) -> Option<Vec<(&'static str, &[u8])>> {
+    KnownType::of(payload).filter(|known| std::ptr::eq(*known, &EXAMPLES_WITH_CONTEXT))?;
+    let (mut found, mut raw) = (Vec::new(), RawFields::new(payload));
+    while let Some(Some((number, RawValue::Len(example)))) = raw.next() {
+        found.push((EXAMPLES_WITH_CONTEXT.field(number)?.0, example));
+    }
+    Some(found)
 }
 
 fn message<'a>(bytes: &'a [u8], depth: usize, left: &mut usize) -> Option<Vec<ProtoField<'a>>> {
@@ -167,6 +178,9 @@ mod tests {
         assert_eq!(show(&decode(&event).unwrap()), want);
         let example = ExampleBuilder::new().int64("label", [3]).encode().unwrap();
         let list = [field(1, &example), field(1, &example), field(2, &example)].concat();
+        let found = examples(&list).unwrap();
+        assert_eq!(found, [("examples", &example[..]), ("examples", &example), ("context", &example)]);
+        assert!(examples(&event).is_none() && examples(&field(3, &example)).is_none());
         let names: Vec<_> = decode(&list).unwrap().into_iter().map(|field| field.name).collect();
         assert_eq!(names, [Some("examples"), Some("examples"), Some("context")]);
         assert!(decode(&field(3, &example)).unwrap()[0].name.is_none());

@@ -8,7 +8,7 @@ mod known;
 mod raw;
 mod summary;
 
-pub use decode::{ProtoField, ProtoValue, decode, text};
+pub use decode::{ProtoField, ProtoValue, decode, examples, text};
 pub(crate) use raw::{RawFields, RawValue};
 pub use summary::{FieldSummary, PayloadSummary, PayloadType, ValueType};
 pub(crate) use summary::{MAX_NUMBERS, TypeCounts};

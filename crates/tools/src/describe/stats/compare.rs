@@ -1,0 +1,393 @@
+//! Comparison of two sets of records, feature by feature, on the same bars.
+//!
+//! Numbers are counted in the same parts on both sides: by value where both sets have few values, else in parts with about equal shares of both sets. So
+//! a distance does not depend on the kind of the numbers, nor on the ranges of the sets. Each comes with the distance that chance makes.
+
+use super::bytes::ByteStats;
+use super::chart::{Axis, BARS, Bars, LINEAR};
+use super::counters::Cell;
+use super::divergence::{divergence, of_chance};
+use super::feature::FeatureStats;
+use super::json::JsonText;
+use super::report::{TOP, name_of, sorted};
+use super::sizes::SizeCounters;
+use super::statistics::Statistics;
+use std::collections::BTreeMap;
+
+/// Largest number of values of both sets that have a bar each.
+const VALUES: usize = 24;
+/// Number of groups of the byte strings that have no bar. A string is in the group of its hash.
+const GROUPS: u64 = 12;
+/// Byte strings are compared by their lengths if those with bars are fewer than this part of both sets.
+const FREQUENT: f64 = 0.1;
+
+/// A side of a comparison: cells on the axis of both, in order, and the number of values.
+type Side<T> = (Vec<Cell<T>>, u64);
+
+/// A feature of two sets.
+struct Compared {
+    /// Writes the members of a bar that name it, and its numbers in both sets.
+    bars: Vec<(Box<dyn Fn(&mut JsonText)>, [u64; 2])>,
+    /// The bars are values, ranges, or ranges of lengths.
+    by: &'static str,
+    scale: &'static str,
+    /// Numbers of values in the same parts of both sets.
+    parts: Vec<(f64, f64)>,
+}
+
+impl Statistics {
+    /// Compares the features that both sets have, with one kind and values: `{"features":[..]}`, those that differ most first. Integers beyond 2^53 are
+    /// strings.
+    ///
+    /// `distance` is the Jensen-Shannon distance of the values, and `chance` the one that two draws of the same distribution stay below in 19 of 20 cases. Features
+    /// are ordered by the part of the distance that is above it.
+    pub fn compare(&self, other: &Statistics) -> String {
+        let (a, b) = (&self.unit.all, &other.unit.all);
+        let features = (
+            sorted(self.unit.feature_names().iter(), &a.features),
+            sorted(other.unit.feature_names().iter(), &b.features),
+        );
+        let lists = (
+            sorted(self.unit.list_names().iter(), &a.lists),
+            sorted(other.unit.list_names().iter(), &b.lists),
+        );
+        let mut found = Vec::new();
+        for ((own, others), is_list) in [(features, false), (lists, true)] {
+            let others: BTreeMap<_, _> = others.into_iter().collect();
+            for (name, one) in own {
+                let names = self.names(name).filter(|_| !is_list);
+                if let Some(two) = others.get(name)
+                    && let Some(compared) = feature(one, two, names)
+                {
+                    let distance = divergence(&compared.parts).unwrap_or(0.0).sqrt();
+                    let filled = compared.parts.iter().filter(|(n, m)| n + m > 0.0).count();
+                    let [n, m] = [one, two].map(independent);
+                    let chance = of_chance(filled, n, m).sqrt();
+                    found.push((name, is_list, compared, [distance, chance]));
+                }
+            }
+        }
+        let rank = |[distance, chance]: [f64; 2]| {
+            let above = (distance * distance - chance * chance).max(0.0);
+            // Features within chance follow in the order of their distances.
+            (above, distance)
+        };
+        found.sort_by(|a, b| {
+            let (x, y) = (rank(a.3), rank(b.3));
+            y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1)).then((a.0, a.1).cmp(&(b.0, b.1)))
+        });
+        let mut json = JsonText::for_browser();
+        json.object(|json| {
+            json.key("features").list(&found, |json, (name, is_list, compared, [distance, chance])| {
+                json.object(|json| {
+                    json.key("name").string(name);
+                    json.key("list").raw(is_list);
+                    json.key("distance").float(Some(*distance));
+                    json.key("chance").float(Some(*chance));
+                    json.key("by").string(compared.by);
+                    json.key("scale").string(compared.scale);
+                    json.key("bars").list(&compared.bars, |json, (label, [n, m])| {
+                        json.object(|json| {
+                            label(json);
+                            json.key("a").raw(n);
+                            json.key("b").raw(m);
+                        });
+                    });
+                });
+            });
+        });
+        json.finish()
+    }
+}
+
+/// Returns the number of values of a feature that do not depend on each other: those of one record may.
+fn independent(stats: &FeatureStats) -> u64 {
+    let values = stats
+        .ints
+        .as_ref()
+        .map_or(0, |ints| ints.all_moments().n)
+        .max(stats.floats.as_ref().map_or(0, |floats| floats.moments.n))
+        .max(stats.bytes.as_ref().map_or(0, |bytes| bytes.lengths.n));
+    values.min(stats.present())
+}
+
+fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -> Option<Compared> {
+    let kind = one.kind().filter(|kind| two.kind() == Some(kind))?;
+    match kind {
+        "int64" => {
+            let (x, y) = (one.ints.as_deref()?, two.ints.as_deref()?);
+            let exact = x.distinct().1 && y.distinct().1;
+            let side = |ints: &super::numbers::IntStats| {
+                let cells = if exact { ints.cells() } else { ints.key_cells() };
+                (cells, ints.all_moments().n)
+            };
+            let names = names.unwrap_or_default().to_vec();
+            numbers(
+                side(x),
+                side(y),
+                exact,
+                move |json, value| {
+                    json.key("value").int(value);
+                    json.key("name").optional(name_of(value, &names), JsonText::string);
+                },
+                JsonText::int,
+            )
+        }
+        "float" => {
+            let (x, y) = (one.floats.as_deref()?, two.floats.as_deref()?);
+            let exact = x.distinct().1 && y.distinct().1;
+            let side = |floats: &super::numbers::FloatStats| {
+                (if exact { floats.cells() } else { floats.key_cells() }, floats.moments.n)
+            };
+            let write = |json: &mut JsonText, value: f64| json.float(Some(value));
+            numbers(side(x), side(y), exact, move |json, value| write(json.key("value"), value), write)
+        }
+        _ => texts(one.bytes.as_deref()?, two.bytes.as_deref()?),
+    }
+}
+
+/// Returns the cells of both sides on one axis, with their counters.
+fn pooled<T: Axis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2])> {
+    let of = |cells: &[Cell<T>], side: usize| {
+        let each = cells.iter().map(|cell| {
+            let mut counts = [0; 2];
+            if let Some(count) = counts.get_mut(side) {
+                *count = cell.count;
+            }
+            (*cell, counts)
+        });
+        each.collect::<Vec<_>>()
+    };
+    let mut all = of(a, 0);
+    all.extend(of(b, 1));
+    let order = |x: &Cell<T>, y: &Cell<T>| (x.low, x.high).partial_cmp(&(y.low, y.high));
+    all.sort_by(|(x, _), (y, _)| order(x, y).unwrap_or(std::cmp::Ordering::Equal));
+    all.dedup_by(|(next, n), (first, m)| {
+        let equal = order(next, first).is_some_and(std::cmp::Ordering::is_eq);
+        if equal {
+            m.iter_mut().zip(*n).for_each(|(sum, n)| *sum = sum.saturating_add(n));
+        }
+        equal
+    });
+    all
+}
+
+/// Compares numbers. `one` writes the value of a bar, `write` a border.
+fn numbers<T: Axis + 'static>(
+    (a, n): Side<T>,
+    (b, m): Side<T>,
+    exact: bool,
+    one: impl Fn(&mut JsonText, T) + Clone + 'static,
+    write: impl Fn(&mut JsonText, T) + Copy + 'static,
+) -> Option<Compared> {
+    let all = pooled(&a, &b);
+    let (low, high) = (all.first()?.0.low, all.last()?.0.high);
+    let numbers = |counts: [u64; 2]| -> (f64, f64) { (counts[0] as f64, counts[1] as f64) };
+    if exact && all.len() <= VALUES {
+        let parts = all.iter().map(|(_, counts)| numbers(*counts)).collect();
+        let bars = all.into_iter().map(|(cell, counts)| {
+            let one = one.clone();
+            (Box::new(move |json: &mut JsonText| one(json, cell.low)) as Box<dyn Fn(&mut JsonText)>, counts)
+        });
+        return Some(Compared { bars: bars.collect(), by: "value", scale: LINEAR, parts });
+    }
+    let share = |counts: [u64; 2]| counts[0] as f64 / n.max(1) as f64 + counts[1] as f64 / m.max(1) as f64;
+    let weights: Vec<_> =
+        all.iter().map(|(cell, counts)| (T::middle(cell).float(), share(*counts))).collect();
+    let empty = Bars::empty(weights.iter().copied(), (low, high));
+    let fill = |cells: &[Cell<T>]| {
+        let mut bars = empty.clone();
+        cells.iter().for_each(|cell| bars.add(cell));
+        bars.bars
+    };
+    let bars = fill(&a).into_iter().zip(fill(&b)).map(|(x, y)| {
+        let label = move |json: &mut JsonText| {
+            write(json.key("low"), x.low);
+            write(json.key("high"), x.high);
+        };
+        (Box::new(label) as Box<dyn Fn(&mut JsonText)>, [x.count, y.count])
+    });
+    // Parts of about equal shares. A value with more than that is a part of its own.
+    let wanted = 2.0 / BARS as f64;
+    let (mut parts, mut sum) = (Vec::new(), [0u64; 2]);
+    for (_, counts) in &all {
+        if share(*counts) >= wanted && sum != [0; 2] {
+            parts.push(numbers(std::mem::take(&mut sum)));
+        }
+        sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum = sum.saturating_add(*n));
+        if share(sum) >= wanted {
+            parts.push(numbers(std::mem::take(&mut sum)));
+        }
+    }
+    if sum != [0; 2] {
+        parts.push(numbers(sum));
+    }
+    let scale = empty.scale();
+    Some(Compared { bars: bars.collect(), by: "range", scale, parts })
+}
+
+/// Compares byte strings: the most frequent ones of both sets have bars, the others are one bar and some parts. Where hardly any string is frequent,
+/// the lengths are compared.
+fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
+    let (n, m) = (x.lengths.n, y.lengths.n);
+    let mut all: BTreeMap<(u64, u64), (Option<&[u8]>, [u64; 2])> = BTreeMap::new();
+    for (side, bytes) in [x, y].into_iter().enumerate() {
+        for (counter, text) in bytes.frequencies.iter() {
+            let entry = all.entry((counter.hash, counter.len)).or_insert((text, [0; 2]));
+            if let Some(count) = entry.1.get_mut(side) {
+                *count = count.saturating_add(counter.count);
+            }
+        }
+    }
+    let share = |counts: [u64; 2]| counts[0] as f64 / n.max(1) as f64 + counts[1] as f64 / m.max(1) as f64;
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by(|(p, (s, a)), (q, (t, b))| share(*b).total_cmp(&share(*a)).then((s, p).cmp(&(t, q))));
+    let rest = all.split_off(all.len().min(TOP));
+    let frequent: f64 = all.iter().map(|(_, (_, counts))| share(*counts)).sum();
+    if !rest.is_empty() && frequent < 2.0 * FREQUENT {
+        let side = |sizes: &SizeCounters| (sizes.cells(), sizes.n);
+        let one = |json: &mut JsonText, value: i64| json.key("value").int(value);
+        let lengths = numbers(side(&x.lengths), side(&y.lengths), true, one, JsonText::int)?;
+        return Some(Compared { by: "length", ..lengths });
+    }
+    let mut others = [n, m];
+    let mut bars: Vec<(Box<dyn Fn(&mut JsonText)>, [u64; 2])> = Vec::new();
+    let mut parts = Vec::new();
+    for ((hash, len), (text, counts)) in all {
+        others.iter_mut().zip(counts).for_each(|(left, n)| *left = left.saturating_sub(n));
+        parts.push((counts[0] as f64, counts[1] as f64));
+        let text = text.map(<[u8]>::to_vec);
+        let label = move |json: &mut JsonText| match &text {
+            Some(text) => json.key("value").bytes(text),
+            None => {
+                json.key("length").raw(len);
+                json.key("xxh3").string(&format!("{hash:016x}"));
+            }
+        };
+        bars.push((Box::new(label), counts));
+    }
+    if others != [0; 2] {
+        bars.push((Box::new(|json: &mut JsonText| json.key("others").raw(true)), others));
+        if x.distinct().1 && y.distinct().1 {
+            let mut groups = [(0.0, 0.0); GROUPS as usize];
+            for ((hash, _), (_, counts)) in rest {
+                if let Some(group) = groups.get_mut((hash % GROUPS) as usize) {
+                    *group = (group.0 + counts[0] as f64, group.1 + counts[1] as f64);
+                }
+            }
+            parts.extend(groups);
+        } else {
+            parts.push((others[0] as f64, others[1] as f64));
+        }
+    }
+    Some(Compared { bars, by: "value", scale: LINEAR, parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::describe::stats::StatsOptions;
+    use serde_json::Value;
+    use tfseek::ExampleBuilder;
+    use tfseek::frame::put_record;
+    use tfseek::stream::StreamOptions;
+    use tfseek_testkit::rng::Rng;
+
+    fn stats(n: u64, example: impl Fn(u64) -> ExampleBuilder) -> Statistics {
+        let mut file = Vec::new();
+        (0..n).for_each(|i| put_record(&mut file, &example(i).encode().unwrap()).unwrap());
+        let open = |name: &&str| StreamOptions::default().read(std::io::Cursor::new(file.clone()), *name);
+        StatsOptions::default().run(&["memory"], &open).unwrap()
+    }
+
+    fn compared(a: &Statistics, b: &Statistics) -> Vec<Value> {
+        let all: Value = serde_json::from_str(&a.compare(b)).unwrap();
+        all["features"].as_array().unwrap().clone()
+    }
+
+    fn of<'v>(found: &'v [Value], name: &str) -> &'v Value {
+        found.iter().find(|feature| feature["name"] == name).unwrap()
+    }
+
+    /// A few values have one distance as integers, as floats and as strings: that of their counters.
+    #[test]
+    fn the_distance_does_not_depend_on_the_kind() {
+        let draw = |seed: u64| {
+            stats(1000, |i| {
+                let k = Rng::new(seed * 1000 + i).below(17);
+                let names = [format!("v{k}")];
+                ExampleBuilder::new()
+                    .int64("int", [k as i64])
+                    .float("float", [k as f32 / 4.0])
+                    .bytes("text", names)
+            })
+        };
+        let found = compared(&draw(1), &draw(2));
+        let distances: Vec<_> =
+            ["int", "float", "text"].map(|name| of(&found, name)["distance"].as_f64().unwrap()).into();
+        assert!(distances.iter().all(|d| (d - distances[0]).abs() < 1e-12), "{distances:?}");
+        assert!(distances[0] < of(&found, "float")["chance"].as_f64().unwrap(), "{found:?}");
+        assert_eq!(
+            (of(&found, "float")["by"].as_str(), of(&found, "float")["bars"].as_array().unwrap().len()),
+            (Some("value"), 17)
+        );
+    }
+
+    /// Noise does not win: features that are drawn alike come after one that moved by a little, also those with few values, with long tails, with values that are
+    /// all different, and with values that repeat in their record.
+    #[test]
+    fn chance_does_not_win() {
+        let mut first = 0;
+        for round in 0..10 {
+            let draw = |side: u64| {
+                stats(2000, |i| {
+                    let mut rng = Rng::new((round * 2 + side) * 10_000 + i);
+                    let unit = |rng: &mut Rng| rng.below(1 << 20) as f32 / (1 << 20) as f32;
+                    let moved = unit(&mut rng) + if side == 1 { 0.15 } else { 0.0 };
+                    let tail = (unit(&mut rng) * 20.0).exp();
+                    let (word, alike) = (rng.below(300), unit(&mut rng));
+                    let example = ExampleBuilder::new()
+                        .float("moved", [moved])
+                        .float("tail", [tail])
+                        .float("alike", [alike; 50])
+                        .bytes("word", [format!("word {word}")])
+                        .bytes("id", [format!("{side} {i} {}", "x".repeat(rng.below(40)))])
+                        .int64("wide", [rng.u64() as i64]);
+                    if i % 100 == 0 { example.int64("rare", [rng.below(9) as i64]) } else { example }
+                })
+            };
+            let (a, b) = (draw(0), draw(1));
+            let found = compared(&a, &b);
+            first += usize::from(found[0]["name"] == "moved");
+            assert_eq!(of(&found, "id")["by"], "length");
+            assert_eq!(of(&found, "tail")["scale"], "log");
+            assert!(of(&found, "moved")["distance"].as_f64() > of(&found, "moved")["chance"].as_f64());
+            let zero = compared(&a, &a);
+            assert!(zero.iter().all(|feature| feature["distance"] == 0), "{zero:?}");
+        }
+        assert_eq!(first, 10);
+    }
+
+    /// Bars hold all values of both sides, also where one side is counted exactly and the other is not.
+    #[test]
+    fn bars_hold_all_values() {
+        let small = stats(500, |i| ExampleBuilder::new().int64("x", [i as i64 * 7]).float("y", [i as f32]));
+        let large =
+            stats(70_000, |i| ExampleBuilder::new().int64("x", [i as i64 * 65_536]).float("y", [i as f32]));
+        for (a, b, n, m) in [(&small, &large, 500, 70_000), (&large, &small, 70_000, 500)] {
+            for feature in compared(a, b) {
+                let sum = |side| {
+                    feature["bars"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .map(|bar| bar[side].as_u64().unwrap())
+                        .sum::<u64>()
+                };
+                assert_eq!((sum("a"), sum("b")), (n, m), "{feature}");
+            }
+        }
+        let nothing = stats(3, |_| ExampleBuilder::new().bytes("x", ["a"]));
+        assert_eq!(compared(&small, &nothing), Vec::<Value>::new());
+    }
+}
