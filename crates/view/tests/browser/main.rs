@@ -5,11 +5,14 @@
 
 #![cfg(unix)]
 
+mod closing;
 mod data;
 mod devtools;
 mod episode;
+mod gallery;
 mod goals;
 mod grid;
+mod looks;
 mod manners;
 mod page;
 mod png;
