@@ -56,7 +56,7 @@ async function copy(text, what = "text") {
     await navigator.clipboard.writeText(text);
     toast(`Copied: ${what === "command" ? text : what}`);
   } catch {
-    // Not a secure context, or not allowed: the text is shown to be copied by hand.
+    // Not allowed: the text is copied by hand.
     const area = h("textarea", { rows: 8, readonly: true, class: "mono", label: what });
     area.value = text;
     dialog(`Copy this ${what}`, null, area);
@@ -164,7 +164,7 @@ async function open(set) {
     const all = () => dialog("Notes on the files", null, h("ul", { class: "column" }, warnings.map((text) => h("li", { class: "note warning" }, text))));
     const element = h("div", { class: "note warning row banner", role: "note", hook: "banner" }, icon("Note"), damage.ranges > 0 && [
       h("span", null, `${count(damage.ranges, "damaged range")} of ${size(damage.bytes)} ${damage.ranges === 1 ? "is" : "are"} left out.`), h("a", { hook: "ranges", href: "#view=data&part=damage" }, "Show the ranges")],
-    warnings.length === 1 && h("span", null, warnings[0]), warnings.length > 1 && button(count(warnings.length, "note"), all, "notes", { class: "link" }), iconButton("Close", () => element.remove()));
+    warnings.length > 0 && button(warnings.length > 1 || damage.ranges ? count(warnings.length, "note") : warnings[0], all, "notes", { class: "link" }), iconButton("Close", () => element.remove()));
     return element;
   }
 
@@ -187,7 +187,6 @@ async function open(set) {
     else address.go({ at: at || null, sel: null });
   }
 
-  // The list of the state: matches, a sample, or all records.
   const drawn = (state) => Math.max(1, Math.min(10_000, Math.floor(Number(state.n)) || SAMPLE));
   const keyOf = (state) => JSON.stringify(LISTED.includes(viewName()) ? [state.where, state.where ? null : state.seed, drawn(state)] : null);
 
@@ -197,7 +196,7 @@ async function open(set) {
     current?.found?.stop();
     const next = { key, list: allRecords(dataset.records), found: null };
     if (key === "null") {
-      // The other views ask for what they show themselves.
+      // The other views ask themselves.
     } else if (state.where) {
       next.found = search(state.where, { set });
       next.list = next.found.list;
@@ -299,7 +298,7 @@ async function show(state) {
       const root = h("div", { class: "view" });
       replace(page.main, root);
       page.main.scrollTop = 0;
-      // The element that had the focus is gone with the last view: Tab continues from the new one.
+      // Tab continues from the new view.
       if (begun && document.activeElement === document.body) page.main.focus({ preventScroll: true });
       mounted = { name, context: opened.context, view: module.mount(root, opened.context) };
       page.main.setAttribute("aria-label", mounted.view.title ?? name);
@@ -321,7 +320,7 @@ function leave() {
   mounted = null;
 }
 
-// Letters are keys unless they are typed into a field. A link or a button keeps Enter, and a slider its arrows.
+// Letters are keys unless they are typed. Links and buttons keep Enter, and sliders their arrows.
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !opened || document.querySelector("dialog[open]")) return;
   const field = event.target.closest("input, select, textarea, audio, video");

@@ -78,6 +78,7 @@ export function mount(root, context) {
   let late = false; // and the features are to be drawn afterwards
   const open = new Set(); // <details> that stay open when a row is drawn anew
 
+  const title = h("h1", {}, "Data set");
   const what = h("p", { class: "muted" });
   const notes = vbox();
   const totals = h("dl", { class: "totals" });
@@ -90,19 +91,18 @@ export function mount(root, context) {
     load(box, context, lifetime.signal);
     return box;
   });
-  const { damage, name } = context.dataset;
+  const { damage, shards } = context.dataset;
   const damaged = section(damage.ranges ? `Damage: ${count(damage.ranges, "range")} left out` : "Damage", "damage", boxes[2]);
-  const sections = [prepared(context), section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section("Shards", "shards", boxes[1])].filter(Boolean);
-  // Known damage comes first: the banner leads to it.
+  const sections = [prepared(context), section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section(count(shards, "shard"), "shards", boxes[1])].filter(Boolean);
   sections.splice(damage.ranges ? 0 : sections.length, 0, damaged);
   const line = () => context.command("stats", state.where ? `--where ${shellWord(state.where)}` : "");
   replace(root, h("div", { class: "page data-view" },
-    h("header", { class: "column" }, h("h1", {}, name), what, notes, totals,
+    h("header", { class: "column" }, title, what, notes, totals,
       h("div", { class: "row spread" }, h("nav", { class: "row", label: "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView()))),
         context.copyCommand(line))),
     sections));
 
-  // A click is lost if its element is replaced between press and release, so rows wait for the release.
+  // A click is lost if its element is replaced before the release.
   features.addEventListener("pointerdown", () => { held = true; });
   for (const name of ["pointerup", "pointercancel"]) {
     addEventListener(name, () => {
@@ -126,8 +126,10 @@ export function mount(root, context) {
       if (answer.stats) stats = answer.stats;
       const part = answer.done ? "" : `${number(answer.read)} of ${count(answer.records, "record")} read`;
       replace(notes, part ? meter("Records read for the statistics", answer.read, answer.records) : null, filter);
-      setText(what, stats ? `${recordsText(stats)} in ${count(stats.shards ?? context.dataset.shards, "shard")}${part ? `; ${part} so far` : ""}` : part);
+      setText(what, part && `${part} so far`);
+      if (stats) setText(title, `${recordsText(stats)} in ${count(stats.shards ?? shards, "shard")}`);
       if (!answer.stats) return;
+      setText(searchRow.previousSibling, count(featuresOf(stats).length, "feature"));
       drawTotals();
       drawFeatures();
       seen();
@@ -199,7 +201,7 @@ export function mount(root, context) {
     const unit = list || feature.lengths?.max > 1 ? "values" : "records";
     const figures = [];
     const add = (term, value) => value && figures.push(h("div", {}, h("dt", {}, term), h("dd", {}, value)));
-    // Made when it is opened: most are not, and there may be many features.
+    // Made when it is opened.
     const kept = (name, label, content) => {
       const id = `${key} ${kind} ${name}`;
       const fill = () => element.childElementCount < 2 && element.append(content());
@@ -296,7 +298,7 @@ function prepared({ dataset, listView }) {
   const names = (all) => all && [`${number(all.length)}: `, all.slice(0, 12).join(", "), all.length > 12 && ", …"];
   return splits.length > 0 && section("Splits, features and labels", "prepared",
     table(["Split", "Records", "Shards"], splits.map((split) => [enter(split), number(split.records), number(split.shards)]), true, "pair"),
-    table(["Feature", "Type", "Labels"], Object.entries(declared).map(([name, type]) => [name, h("code", {}, type), names(labels[name])]), false, "pair"));
+    table(["Feature", "Type", ...(Object.keys(labels).length ? ["Labels"] : [])], Object.entries(declared).map(([name, type]) => [name, h("code", {}, type), names(labels[name])]), false, "pair"));
 }
 
 async function load(path, params, signal, box, draw) {
@@ -375,8 +377,7 @@ function loadDamage(box, context, signal) {
       replace(list, done ? null : meter("Bytes checked", checked, bytes), shards.slice(0, 200).map((shard) => damagedShard(shard, context)));
     }, (message) => replace(box, problem(message), h("div", {}, button("Try again", verify))));
   };
-  // Checksums of payloads are verified by reading all bytes: on a large set that is for the user to say.
-  const offer = (...known) => [known, h("p", { class: "muted" }, `${known.length ? "These are all ranges" : "No damage is known"} by the lengths of the records. To verify the checksums of their payloads, every byte has to be read.`), h("div", {}, button("Verify all checksums", verify, "check"))];
+  const offer = (...known) => [known, h("p", { class: "muted" }, `${known.length ? "The indexes know these ranges" : "No damage is known"}. To verify all checksums, every byte has to be read.`), h("div", {}, button("Verify all checksums", verify, "check"))];
   if (context.dataset.damage.ranges) load("/api/damage", { known: 1 }, signal, box, ({ shards }) => offer(...shards.map((shard) => damagedShard(shard, context))));
   else replace(box, offer());
 }

@@ -77,7 +77,7 @@ export function size(bytes) {
 export function float(x) {
   if (typeof x !== "number") return String(x);
   if (Number.isInteger(x) && Math.abs(x) < 1e15) return String(x);
-  return String(Number(x.toPrecision(6)));
+  return String(Number(Math.abs(x) < 1e5 ? x.toPrecision(6) : x.toFixed(2)));
 }
 
 /** One value of a byte list as text: its characters, or what it is. */

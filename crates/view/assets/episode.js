@@ -172,7 +172,7 @@ export function mount(root, context) {
 
   const number64 = (text) => Number(text.replaceAll(/[,_ ]/g, ""));
 
-  // The address follows the cursor when it rests: browsers refuse an address for each step of a drag.
+  // The address follows the cursor when it rests.
   const keep = () => note({ step: step || null });
   const later = debounce(keep, 200);
 

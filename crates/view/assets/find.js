@@ -141,11 +141,12 @@ export function grammar({ features, roles }) {
   return h("dl", { class: "pairs" }, GRAMMAR.map(([text, meaning]) => [h("dt", null, h("code", null, form(text))), h("dd", null, meaning)]));
 }
 
-// A condition with its likely mistake corrected, by the words of the error about it.
-function corrected(where, message) {
-  if (/found `=`/.test(message)) return where.replace(/("[^"]*"|'[^']*'|split\([^)]*\)|[=!<>.]=+)|=/g, (found, kept) => kept ?? "==");
+// A link to a condition with its likely mistake corrected, by the words of the error about it.
+function corrected(where, message = "") {
   const [, wrong, right] = /feature "(.*)"; the nearest name is "(.*?)"/.exec(message) ?? [];
-  return right && where.replace(quoteName(wrong), () => quoteName(right));
+  const better = right ? where.replace(quoteName(wrong), () => quoteName(right))
+    : /found `=`/.test(message) && where.replace(/("[^"]*"|'[^']*'|split\([^)]*\)|[=!<>.]=+)|=/g, (found, kept) => kept ?? "==");
+  return better && better !== where && ["Did you mean ", h("a", { hook: "better", href: href({ where: better }) }, better), "? "];
 }
 
 /** The box for a condition, and what came of it. `context` as in app.js, with `help()`. */
@@ -177,22 +178,22 @@ export function findBar(context) {
     bar.hidden = !found || found.done;
     bar.value = found?.records ? found.searched / found.records : 0;
     if (found?.error) {
-      const better = corrected(where, found.error.message);
-      replace(error, `${found.error.message} `, better && better !== where && ["Did you mean ", h("a", { hook: "better", href: href({ where: better }) }, better), "? "],
+      replace(error, `${found.error.message} `, corrected(where, found.error.message),
         found.error.status === 400 && button("How conditions are written", context.help, null, { class: "link" }));
       context.announce(found.error.message);
       setText(hits, "");
       setText(side, "");
       return;
     }
+    replace(error);
     const part = found.done ? count(found.records, "record") : `${number(found.searched)} of ${count(found.records, "record")}`;
     setText(hits, found.searched === 0 && !found.done ? "Searching" : `${count(found.found, "match", "matches")} in ${part}`);
-    setText(side, [
+    replace(side, [
       found.unseen.length && `No record ${found.done ? "" : "so far "}has ${found.unseen.join(", ")}.`,
       found.errors.length && `${found.errors[0]}${found.errors.length > 1 ? `, and ${found.errors.length - 1} more` : ""}.`,
       found.limited && found.done && `Only the first ${number(found.list.length)} are listed.`,
-    ].filter(Boolean).join(" "));
-    // Said at the first hits and at the end, and not each time that the number changes.
+    ].filter(Boolean).join(" "), " ", corrected(where, found.nearest ?? ""));
+    // Said at the first hits and at the end.
     const stage = `${where} ${found.done}`;
     if (stage === said || !(found.done || found.found > 0)) return;
     said = stage;
@@ -206,7 +207,6 @@ export function findBar(context) {
         event.preventDefault();
         const { view } = context.state();
         input.blur(); // so that the next key moves in the list
-        // A condition is of use to the views that show records, or statistics of them.
         context.go({ where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, id: null, view: view === "data" ? view : context.listView() });
       },
     }, input, h("button", { type: "submit" }, "Find")),

@@ -55,7 +55,6 @@ function fill(item, record, look) {
   if (image?.url) {
     const picture = h("img", { alt: "", class: image.width <= 64 ? "tiny" : null, decoding: "async", draggable: "false", hook: "card-image" });
     picture.addEventListener("error", () => picture.isConnected && facts(item, record, look, "the browser cannot decode the image"));
-    // Boxes need not wait for the bytes if the size is known.
     if (image.width && image.height) overlay(item, record, look, image);
     else picture.addEventListener("load", () => overlay(item, record, look, { width: picture.naturalWidth, height: picture.naturalHeight }));
     picture.src = image.url;

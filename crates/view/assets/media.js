@@ -51,7 +51,7 @@ function range(all) {
     if (x > high && x < Infinity) high = x;
   }
   if (low > high) return [0, 1];
-  const usual = high > 1 && low >= 0 ? [[0, 255]] : [[0, 1], [-0.5, 0.5], [-1, 1]];
+  const usual = high > 32 && low >= 0 ? [[0, 255]] : [[0, 1], [-0.5, 0.5], [-1, 1]];
   return usual.find(([from, to]) => low >= from && high <= to) ?? (low < high ? [low, high] : [low, low + 1]);
 }
 

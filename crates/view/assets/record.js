@@ -259,12 +259,13 @@ function listRow(record, name, list) {
 }
 
 // The fields of a protobuf message; of unknown ones, the numbers.
-function fieldsOf(fields) {
+function fieldsOf(fields, depth = 0) {
   return h("ul", { class: "message" }, fields.map((field) => {
     const { value } = field;
-    const inner = Array.isArray(value) && value.every((v) => v && typeof v === "object" && "number" in v) ? fieldsOf(value) : null;
+    const inner = Array.isArray(value) && value.every((v) => v && typeof v === "object" && "number" in v) ? value : null;
     const shown = inner ? null : Array.isArray(value) ? value.map(one).join(", ") : one(value);
-    return h("li", null, h("span", { class: "feature-name" }, field.name ?? `field ${field.number}`), " ", aside(field.type), " ", shown !== null && h("span", { class: "value" }, shown), " ", h("span", { class: "muted small", hook: "time" }, timeOf(field.name, value)), inner);
+    const head = [h("span", { class: "feature-name" }, field.name ?? `field ${field.number}`), " ", aside(field.type)];
+    return h("li", null, inner ? h("details", { open: depth < 2 && inner.length < 20 }, h("summary", null, head), fieldsOf(inner, depth + 1)) : [head, " ", h("span", { class: "value" }, shown), " ", h("span", { class: "small muted", hook: "time" }, timeOf(field.name, value))]);
   }));
 }
 

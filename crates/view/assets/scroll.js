@@ -65,7 +65,7 @@ export function scroller(root, { label, onMove, describe }) {
   // The first row that is not cut.
   const row = () => Math.max(0, Math.ceil(top - 1e-6));
   const by = (pixels) => to(top + pixels / rowHeight);
-  // A page keeps a part of a row that was cut, so that nothing is skipped unread.
+  // A page keeps a row that was cut.
   const page = (sign) => to(top + sign * Math.max(1, Math.floor(visible())));
 
   view.addEventListener("wheel", (event) => {
@@ -317,7 +317,6 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
 
   // After a move: the next key starts at what is seen.
   const remember = debounce(() => {
-    // While the page changes, the position is still that of the list before.
     if (!document.body.dataset.ready) return;
     const row = Math.floor(selected / columns);
     if (row + 1 <= bar.top || row >= bar.top + bar.visible) {

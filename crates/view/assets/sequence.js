@@ -137,7 +137,7 @@ function later(name, load) {
 const numbers = (record, name, list, span, move) => later(name, async (box) => {
   const all = await values(record.id, name, {}, list.kind);
   const widths = list.first.map((f) => f.n);
-  // Only the first steps come with the record. The others have the same width, or they are left out.
+  // The steps that do not come with the record have the same width, or they are left out.
   const rest = list.steps - widths.length;
   const width = (all.length - widths.reduce((sum, n) => sum + n, 0)) / rest;
   if (rest > 0 && widths.every((n) => n === width)) while (widths.length < list.steps) widths.push(width);

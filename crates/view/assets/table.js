@@ -112,7 +112,6 @@ export function mount(root, context) {
     stop = new AbortController();
     const { signal } = stop;
     statistics = null;
-    // The table is of use without: the page Data set shows an error.
     updates("/api/stats", { where }, signal, (answer) => {
       statistics = answer.stats ?? statistics;
       summary();

@@ -44,7 +44,7 @@ fn shards(folder: &Path, found: &mut Vec<PathBuf>) {
     entries.sort();
     for path in entries {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && name != "golden" {
+        if path.is_dir() && name != "golden" && !name.starts_with('.') {
             shards(&path, found);
         } else if name.contains("record") || name.contains("events") || name.contains("-of-") {
             found.push(path);
@@ -62,9 +62,7 @@ fn gallery() {
         };
         let mut paths = Vec::new();
         shards(Path::new(&root), &mut paths);
-        paths.retain(|path| {
-            path.to_string_lossy().contains(part) && !path.to_string_lossy().ends_with(".tfx")
-        });
+        paths.retain(|path| path.to_string_lossy().contains(part));
         assert!(!paths.is_empty(), "{folder} has no {part}");
         let shown = Shown::of(paths);
         let name = format!("gallery {k:02} {} {state} {width} {scheme}", part.trim_matches('_'));

@@ -229,10 +229,7 @@ fn known_damage_is_a_banner_that_leads_to_its_ranges() {
     let shown = Shown::new(data::damaged);
     let Some(page) = shown.page("banner") else { return };
     page.wait("/^3 damaged ranges of \\d+ B are left out\\./.test(t.text('banner'))", "the banner");
-    page.check(
-        "(document.body.innerText.match(/damaged/g) ?? []).length <= 2",
-        "damage said once, besides the name of the file",
-    );
+    page.check("document.body.innerText.match(/damaged range/g).length == 1", "damage said once");
     page.check(
         "m.rect(t.one('banner')).height < 40 && m.rect(t.one('banner')).width > 1000",
         "a line over the page",
@@ -242,7 +239,7 @@ fn known_damage_is_a_banner_that_leads_to_its_ranges() {
     page.wait("t.view() == 'data' && /3 ranges: bytes 1,?\\d+ to/.test(t.text('damage'))", "the ranges");
     page.wait("m.rect(t.one('damage')).top < innerHeight / 2", "the ranges in view");
     page.check("!/true/.test(document.body.innerText)", "numbers of ranges");
-    page.check("!/damaged range/.test(t.text('stats')) && t.one('check')", "an offer to verify");
+    page.check("!/damaged range/.test(t.text('stats')) && !!t.one('check')", "an offer to verify");
     page.wait("/3 damaged ranges/.test(t.text('shards'))", "the ranges of a shard");
     page.click("check");
     page.wait(
@@ -280,8 +277,8 @@ fn words_have_the_names_of_the_set() {
     page.screenshot("looks-words");
     page.navigate(&shown.at("view=data"));
     page.wait(
-        "t.view() == 'data' && document.querySelector('main h1').textContent == 'one.tfrecord'",
-        "a heading with the name",
+        "t.view() == 'data' && document.querySelector('main h1').textContent == '20 Examples in 1 shard'",
+        "a heading that says something",
     );
     page.check("!t.one('hits') && m.rect(document.querySelector('#bar')).bottom - m.rect(document.querySelector('.tool-row')).bottom < 12", "no strip below the search");
     page.key("j");

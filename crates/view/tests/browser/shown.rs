@@ -1,5 +1,6 @@
 //! A viewer in this process, and pages on it.
 
+use crate::devtools::screenshots;
 use crate::page::Page;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -71,11 +72,12 @@ pub(crate) struct Shown {
     folder: Option<TempDir>,
 }
 
-/// Opens files. Returns their set and the number of its records. Indexes of files that are not ours are built in memory.
+/// Opens files. Returns their set and the number of its records. Indexes of files that are not ours are kept in `target/view/indexes`.
 pub(crate) fn view_set(paths: Vec<PathBuf>) -> (ViewSet, u64) {
     let words = words(&paths);
     let name = paths[0].file_name().unwrap().to_string_lossy().into_owned();
-    let index = IndexOptions::new().default_dirs(None, None).damage(Damage::Skip);
+    let index =
+        IndexOptions::new().default_dirs(None, Some(screenshots().join("indexes"))).damage(Damage::Skip);
     let dataset = DatasetOptions::new().index(index).open(paths).unwrap();
     let records = dataset.len();
     (ViewSet::new(dataset, name).unwrap().words(words), records)
