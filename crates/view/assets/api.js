@@ -2,14 +2,14 @@
 
 import { state } from "./state.js";
 
-/** True for the error of a request that the page itself gave up. */
+/** True for a request that the page itself gave up. */
 export function aborted(error) {
   return error?.name === "AbortError";
 }
 
 function address(path, params) {
   const query = new URLSearchParams();
-  // All paths take `set`, 1 for the data set of --baseline. The address of the page chooses, a view may overrule it.
+  // All paths take `set`, 1 for the data set of --baseline.
   const all = { set: state.set, ...params };
   for (const [name, value] of Object.entries(all)) {
     if (value !== null && value !== undefined && value !== "" && !(name === "set" && String(value) === "0")) query.set(name, String(value));
@@ -42,12 +42,11 @@ async function request(path, params, signal) {
   throw failed;
 }
 
-/** Gets JSON. `path` is "/api/..."; the Error thrown has the message of the server, and its `status` (0: no answer). */
+/** Gets JSON. The Error thrown has the message of the server, and its `status` (0: no answer). */
 export async function get(path, params = {}, { signal } = {}) {
   return (await request(path, params, signal)).json();
 }
 
-/** Gets text. */
 export async function text(path, params = {}, { signal } = {}) {
   return (await request(path, params, signal)).text();
 }
@@ -59,7 +58,7 @@ export function bytesUrl(id, feature, { step, value, set } = {}) {
   return address(`/api/bytes/${id}`, params);
 }
 
-/** Gets a part of a byte string: `from` up to `to`, not included. Shorter at the end. */
+/** Gets the bytes `from` up to `to` of a byte string. */
 export async function bytes(id, feature, from, to, { signal } = {}) {
   const response = await fetch(bytesUrl(id, feature), { signal, headers: { Range: `bytes=${from}-${to - 1}` } });
   if (response.status === 416) return new Uint8Array(0);
@@ -86,7 +85,7 @@ export function recordCache(set) {
   const key = (id, features) => `${features ?? ""} ${id}`;
 
   async function load(ids, features, signal) {
-    // A run of ids is asked for as such: its request is short, and the server reads it in one go.
+    // The request of a run of ids is short.
     const run = ids.every((id, i) => id === ids[0] + i);
     const params = run ? { from: ids[0], n: ids.length } : { ids: ids.join(",") };
     const found = await get("/api/records", { set, ...params, features }, { signal });
@@ -98,7 +97,7 @@ export function recordCache(set) {
   }
 
   return {
-    /** The summary of a record, if it is here already. `features`: "a,b*", as in `get`. */
+    /** The summary of a record, if it is here already. */
     peek(id, features) {
       return kept.get(key(id, features)) ?? null;
     },

@@ -1,20 +1,6 @@
-// The shell of the page: head, views, keys and dialogs. Each view is a module that exports
-//
-//     mount(root, context) -> { update(state), unmount(), keys: { "j": () => .. }, title }
-//
-// `root` is an empty element. `update` is called after `mount`, and after each change of the state (the address) while the view
-// stays the same; it may return a promise of its first content. The context has, for the life of a view:
-//
-//     dataset, set      the answer of /api/dataset for the set on show, and "0" or "1" (the set of --baseline)
-//     state(), go(changes, { replace })  the state
-//     roles(), list     the roles in force (roles.js), and the list of records on show (find.js)
-//     records, pixels   recordCache (api.js), and the drawing of images of numbers (media.js)
-//     tools             an element of the head for the buttons of the view
-//     announce(text)    said by screen readers          copy(text, what)   to the clipboard
-//     command(verb, argument)  a line for the shell
-//     dialog(title, submit, ...content)                 ready()   the first content is there: also for an empty page or an error
+// The shell of the page: head, views, keys and dialogs. What a view exports and its context are described in src/assets.rs.
 
-import { count, h, number, replace, setText, shellWord, size } from "./dom.js";
+import { aside, button, count, h, icon, iconButton, number, replace, setText, shellWord, size } from "./dom.js";
 import { aborted, get, recordCache } from "./api.js";
 import { allRecords, findBar, fixedList, grammar, search } from "./find.js";
 import { pixels } from "./media.js";
@@ -32,19 +18,19 @@ const VIEWS = {
 };
 const KEYS = [
   ["j k", "next and previous record"], ["h l", "value, frame or step"], ["arrows", "move in grid and table, and over steps"], ["Home End", "first and last step of an episode"], ["Enter", "open the record; in the table, show the records with this value"],
-  ["/", "condition"], ["g", "go to a record"], ["r", "random sample"], ["b", "boxes on or off"], ["t", "table or grid"], ["?", "this help"], ["Escape", "close, or back to the grid"],
+  ["/", "condition"], ["g", "go to a record"], ["r", "random sample"], ["b", "boxes on or off"], ["+ -", "picture larger or smaller"], ["t", "table or grid"], ["?", "this help"], ["Escape", "close, or back to the list"],
 ];
 const LISTED = ["grid", "table", "record", "episode"]; // views of a list of records
 const SAMPLE = 60;
+const NO_STEP = { step: null, key: null, offsets: null };
 
 const page = { head: document.getElementById("bar"), main: document.getElementById("main"), live: document.getElementById("live") };
-const KINDS = { example: "Example", sequence_example: "SequenceExample", bytes: "record", mixed: "record" };
 
 // Dialogs and the clipboard
 
 function dialog(title, submit, ...content) {
   const element = h("dialog", { "aria-labelledby": "dialog-title" }, h("form", { method: "dialog", class: "column", onsubmit: submit },
-    h("div", { class: "row spread" }, h("h2", { id: "dialog-title" }, title), h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => element.close() }, "✕")), content));
+    h("div", { class: "row spread" }, h("h2", { id: "dialog-title" }, title), iconButton("Close", () => element.close())), content));
   element.addEventListener("close", () => element.remove());
   element.addEventListener("click", (event) => event.target === element && element.close());
   document.body.append(element);
@@ -70,8 +56,8 @@ async function copy(text, what = "text") {
     await navigator.clipboard.writeText(text);
     toast(`Copied: ${what === "command" ? text : what}`);
   } catch {
-    // Not a secure context, or not allowed: the text is shown to be copied by hand.
-    const area = h("textarea", { rows: 8, readonly: true, class: "mono", "aria-label": what });
+    // Not allowed: the text is copied by hand.
+    const area = h("textarea", { rows: 8, readonly: true, class: "mono", label: what });
     area.value = text;
     dialog(`Copy this ${what}`, null, area);
     area.select();
@@ -81,7 +67,7 @@ async function copy(text, what = "text") {
 function help() {
   const element = dialog("Keys and conditions", null,
     h("dl", { class: "pairs keys" }, KEYS.map(([keys, meaning]) => [h("dt", null, keys.split(" ").map((key) => h("kbd", null, key))), h("dd", null, meaning)])),
-    h("h3", null, "Conditions"), grammar());
+    h("h3", null, "Conditions"), grammar(opened.context.dataset));
   element.dataset.test = "help";
 }
 
@@ -89,7 +75,7 @@ function help() {
 function askToken() {
   if (document.getElementById("token")) return;
   replace(page.head);
-  const field = h("input", { id: "token", name: "token", autocomplete: "off", spellcheck: "false", required: true, class: "mono", "data-test": "token" });
+  const field = h("input", { id: "token", name: "token", autocomplete: "off", spellcheck: "false", required: true, class: "mono", hook: "token" });
   replace(page.main, h("form", {
     class: "empty token",
     onsubmit(event) {
@@ -110,22 +96,35 @@ addEventListener("tfseek-forbidden", askToken);
 const tab = String(Math.random()).slice(2);
 const tell = (what) => fetch(`/api/${what}?tab=${tab}`, { keepalive: true }).catch(() => {});
 
+// One tab of a browser holds a connection open: its end without a goodbye is that of the browser.
+async function hold() {
+  for (let pause = 500; ; pause = Math.min(16_000, 2 * pause)) {
+    const start = performance.now();
+    await fetch(`/api/hold?tab=${tab}`).then((answer) => answer.text()).catch(() => {});
+    // Timers of a tab in the background are late, so a connection that lasted is renewed without one.
+    if (performance.now() - start > 2000) pause = 500;
+    else await new Promise((again) => setTimeout(again, pause));
+  }
+}
+
 async function open(set) {
   const dataset = await get("/api/dataset", { set });
   if (!tell.begun) {
     tell.begun = true;
     tell("open");
+    navigator.locks ? navigator.locks.request("tfseek", hold) : hold();
     addEventListener("pagehide", () => tell("close"));
     addEventListener("pageshow", (event) => event.persisted && tell("open"));
   }
   dataset.roles ??= {};
   let current = null; // { key, list, found } of the state
   const context = {
-    dataset, set, dialog, announce, copy, help, pixels,
+    dataset, set, dialog, announce, copy, help, pixels, listView,
     state: () => address.state,
     go: address.go,
     roles: () => rolesOf(dataset, address.state),
     records: recordCache(set),
+    copyCommand: (line, props) => button("Copy as command", () => context.copy(line(), "command"), "copy-command", props),
     // The server knows the words before and after the argument of a verb.
     command: (verb, argument) => [dataset.commands[verb][0], argument, dataset.commands[verb][1]].filter(Boolean).join(" "),
     tools: h("div", { class: "row tools" }),
@@ -137,8 +136,8 @@ async function open(set) {
   };
 
   const bar = findBar(context);
-  const sample = h("button", { type: "button", "data-test": "sample", title: "A random sample (r)", onclick: random }, "Sample");
-  const place = h("input", { "data-test": "goto", inputmode: "numeric", "aria-label": "Go to record", placeholder: "Go to record", title: "Go to record (g)", size: "12", autocomplete: "off" });
+  const sample = button("Sample", random, "sample", { title: "A random sample (r)" });
+  const place = h("input", { hook: "goto", inputmode: "numeric", label: "Go to record", placeholder: "Go to record", title: "Go to record (g)", size: "12", autocomplete: "off" });
   const jump = h("form", {
     class: "jump",
     onsubmit(event) {
@@ -148,25 +147,29 @@ async function open(set) {
   }, place);
   place.addEventListener("input", () => place.setCustomValidity(""));
   const links = Object.entries(VIEWS).filter(([name]) => name !== "record" && (name !== "episode" || dataset.episodes !== null) && (name !== "compare" || dataset.against)).map(([name, { label }]) =>
-    h("a", { class: "view-link", "data-test": `view-${name}`, "data-view": name, href: "#" }, label));
-  const warnings = [...(dataset.damage?.ranges ? [`${count(dataset.damage.ranges, "damaged range")} (${size(dataset.damage.bytes)}) left out: see Data set.`] : []), ...(dataset.warnings ?? [])];
+    h("a", { class: "view-link", hook: `view-${name}`, "data-view": name, href: "#" }, label));
   replace(page.head,
     h("div", { class: "top-row" },
-      h("div", { class: "title" }, h("strong", { title: dataset.name }, short(dataset.name)),
-        h("span", { class: "muted small" }, [count(dataset.records, KINDS[dataset.kind] ?? "record"), count(dataset.shards, "shard"), size(dataset.bytes)].join(" · "))),
+      h("div", { class: "title" }, h("h1", { title: dataset.name }, short(dataset.name)),
+        aside([count(dataset.records, { example: "Example", sequence_example: "SequenceExample" }[dataset.kind] ?? "record"), count(dataset.shards, "shard"), size(dataset.bytes)].join(" · "))),
       dataset.against && h("label", { class: "set row small" }, h("span", { class: "muted" }, "Set"), setSwitch(dataset, set)),
-      h("nav", { "aria-label": "Views" }, links)),
-    h("div", { class: "tool-row" }, bar.form, jump, sample,
-      h("button", { type: "button", class: "quiet", "data-test": "roles", onclick: () => rolesDialog(context) }, "Roles"),
-      h("button", { type: "button", class: "quiet", "aria-label": "Help: keys and conditions", title: "Help (?)", onclick: help }, "?")),
-    bar.error,
-    h("div", { class: "status-row" }, bar.status,
-      warnings.length > 0 && h("button", { type: "button", class: "quiet warning small", onclick: () => dialog("Notes on the files", null, h("ul", { class: "column" }, warnings.map((text) => h("li", { class: "note warning" }, text)))) }, `⚠ ${count(warnings.length, "note")}`),
-      context.tools),
-    bar.bar);
+      h("nav", { label: "Views" }, links)),
+    h("div", { class: "tool-row" }, bar.form, jump, sample, button("Roles", () => rolesDialog(context), "roles"), button("?", help, "open-help", { label: "Help: keys and conditions", title: "Help (?)" }), context.tools),
+    bar.error, bar.status, banner(), bar.bar);
+
+  // What is known of the files, said once.
+  function banner() {
+    const { damage, warnings } = dataset;
+    if (!damage.ranges && !warnings.length) return null;
+    const all = () => dialog("Notes on the files", null, h("ul", { class: "column" }, warnings.map((text) => h("li", { class: "note warning" }, text))));
+    const element = h("div", { class: "note warning row banner", role: "note", hook: "banner" }, icon("Note"), damage.ranges > 0 && [
+      h("span", null, `${count(damage.ranges, "damaged range")} of ${size(damage.bytes)} ${damage.ranges === 1 ? "is" : "are"} left out.`), h("a", { hook: "ranges", href: "#view=data&part=damage" }, "Show the ranges")],
+    warnings.length > 0 && button(warnings.length > 1 || damage.ranges ? count(warnings.length, "note") : warnings[0], all, "notes", { class: "link" }), iconButton("Close", () => element.remove()));
+    return element;
+  }
 
   function random() {
-    address.go({ seed: Math.floor(Math.random() * 1e6), where: null, at: null, sel: null, id: null, view: ["grid", "table"].includes(viewName()) ? viewName() : "grid" });
+    address.go({ seed: Math.floor(Math.random() * 1e6), where: null, at: null, sel: null, id: null, view: listView() });
   }
 
   function goTo(text) {
@@ -184,7 +187,6 @@ async function open(set) {
     else address.go({ at: at || null, sel: null });
   }
 
-  // The list of the state: matches, a sample, or all records.
   const drawn = (state) => Math.max(1, Math.min(10_000, Math.floor(Number(state.n)) || SAMPLE));
   const keyOf = (state) => JSON.stringify(LISTED.includes(viewName()) ? [state.where, state.where ? null : state.seed, drawn(state)] : null);
 
@@ -194,7 +196,7 @@ async function open(set) {
     current?.found?.stop();
     const next = { key, list: allRecords(dataset.records), found: null };
     if (key === "null") {
-      // The other views ask for what they show themselves.
+      // The other views ask themselves.
     } else if (state.where) {
       next.found = search(state.where, { set });
       next.list = next.found.list;
@@ -216,7 +218,7 @@ async function open(set) {
       // Neither is its number that of a step of an episode.
       const episodes = link.dataset.view === "episode" || viewName() === "episode";
       const id = link.dataset.view === "episode" ? state.id : null;
-      link.href = address.href({ view: link.dataset.view, id, tab: null, value: null, ...(other && { seed: null }), ...(episodes && { step: null, key: null, offsets: null }) });
+      link.href = address.href({ view: link.dataset.view, id, tab: null, value: null, ...(other && { seed: null }), ...(episodes && NO_STEP) });
       if (link.dataset.view === viewName()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
@@ -237,8 +239,8 @@ async function open(set) {
         place.focus();
         place.select();
       },
-      t: () => address.go({ view: viewName() === "table" ? null : "table", id: null }),
-      Escape: () => viewName() !== "grid" && address.go({ view: null, id: null, tab: null, value: null, ...(viewName() === "episode" && { step: null, key: null, offsets: null }) }),
+      t: () => address.go({ view: viewName() === "table" ? "grid" : "table", id: null }),
+      Escape: () => viewName() !== listView() && address.go({ view: listView(), id: null, tab: null, value: null, ...(viewName() === "episode" && NO_STEP) }),
     },
   };
 }
@@ -246,16 +248,19 @@ async function open(set) {
 function setSwitch(dataset, set) {
   const names = set === "1" ? [dataset.against, dataset.name] : [dataset.name, dataset.against];
   return h("select", {
-    "aria-label": "Data set on show", "data-test": "set",
+    label: "Data set on show", hook: "set",
     // Roles, columns and positions are of one set.
-    onchange: (event) => address.go({ set: event.target.value === "1" ? "1" : null, at: null, sel: null, id: null, roles: null, cols: null, ...(viewName() === "episode" && { step: null, key: null, offsets: null }), view: ["record", "episode"].includes(viewName()) ? null : viewName() }),
+    onchange: (event) => address.go({ set: event.target.value === "1" ? "1" : null, at: null, sel: null, id: null, roles: null, cols: null, ...(viewName() === "episode" && NO_STEP), view: ["record", "episode"].includes(viewName()) ? null : viewName() }),
   }, names.map((name, i) => h("option", { value: i, selected: String(i) === set }, short(name))));
 }
 
 // A path without its folders.
 const short = (name) => name.replace(/^.*\/(?=[^/]+$)/, "");
 
-const viewName = () => (Object.hasOwn(VIEWS, address.state.view ?? "") ? address.state.view : "grid");
+const viewName = () => (Object.hasOwn(VIEWS, address.state.view ?? "") ? address.state.view : opened?.context.dataset.home ?? "grid");
+
+let lastList = null; // the list that was shown last
+const listView = () => lastList ?? opened.context.dataset.list;
 
 // The state is shown
 
@@ -276,12 +281,15 @@ async function show(state) {
       if (late()) return;
       leave();
       opened?.close();
-      opened = next;
+      [opened, lastList] = [next, null];
       if (location.hash.length < 2 && next.context.dataset.where) address.note({ where: next.context.dataset.where });
     }
     await opened.lists(address.state);
     if (late()) return;
     const name = viewName();
+    if (["grid", "table"].includes(name)) lastList = name;
+    // A position alone is the record there.
+    if (["record", "episode"].includes(name) && !state.id && state.at) address.note({ id: opened.context.list.at(Number(state.at)) ?? state.at, at: null });
     opened.shown(address.state);
     if (mounted?.name !== name || mounted.context !== opened.context) {
       const module = await VIEWS[name].load();
@@ -290,7 +298,7 @@ async function show(state) {
       const root = h("div", { class: "view" });
       replace(page.main, root);
       page.main.scrollTop = 0;
-      // The element that had the focus is gone with the last view: Tab continues from the new one.
+      // Tab continues from the new view.
       if (begun && document.activeElement === document.body) page.main.focus({ preventScroll: true });
       mounted = { name, context: opened.context, view: module.mount(root, opened.context) };
       page.main.setAttribute("aria-label", mounted.view.title ?? name);
@@ -302,7 +310,7 @@ async function show(state) {
     if (aborted(error) || late()) return;
     if (error.status === 403) return;
     leave();
-    replace(page.main, h("div", { class: "empty", "data-test": "error" }, h("p", { class: "error" }, error.message), h("button", { type: "button", onclick: () => show(address.state) }, "Try again")));
+    replace(page.main, h("div", { class: "empty", hook: "error" }, h("p", { class: "error" }, error.message), h("button", { type: "button", onclick: () => show(address.state) }, "Try again")));
     document.body.dataset.ready = viewName();
   }
 }
@@ -312,7 +320,7 @@ function leave() {
   mounted = null;
 }
 
-// Letters are keys unless they are typed into a field. A link or a button keeps Enter, and a slider its arrows.
+// Letters are keys unless they are typed. Links and buttons keep Enter, and sliders their arrows.
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !opened || document.querySelector("dialog[open]")) return;
   const field = event.target.closest("input, select, textarea, audio, video");

@@ -1,21 +1,21 @@
 // The view "data": statistics as they come in, schema, shards and damage.
 
-import { button, count, h, number, replace, setText, shellWord, size, svg } from "./dom.js";
+import { button, count, h, hbox, muted, number, replace, setText, shellWord, size, svg, vbox } from "./dom.js";
 import { aborted, get } from "./api.js";
 import { and, barsOf, brief, histogram, percent, quoteName, subject, valueCondition, valueText } from "./histogram.js";
-import { go, state } from "./state.js";
+import { go, href, note, state } from "./state.js";
 
 const PAGE = 50; // features drawn at once: sets with thousands of features stay fast
 const TOP = 6; // frequent values shown at first
 
-export const muted = (...text) => h("p", { class: "small muted" }, text);
-export const problem = (message) => h("p", { class: "note error", role: "alert", "data-test": "error" }, message);
-export const meter = (label, value, max) => h("progress", { "aria-label": label, value, max: Math.max(1, max) });
-export const section = (name, hook, ...parts) => h("section", { class: "panel", "data-test": hook, "aria-label": name }, h("h2", {}, name), ...parts);
+export { muted };
+export const problem = (message) => h("p", { class: "note error", role: "alert", hook: "error" }, message);
+export const meter = (label, value, max) => h("progress", { label, value, max: Math.max(1, max) });
+export const section = (name, hook, ...parts) => h("section", { class: "panel", hook, label: name }, h("h2", {}, name), ...parts);
 const scroll = (...parts) => h("div", { class: "scroll-x", tabindex: "0" }, parts);
 const details = (label, content, props) => h("details", props, h("summary", {}, label), content);
 
-/** A table: heads of columns (or null), and rows whose first cell is a head too. `right`: the cells are numbers. */
+/** A table: heads of columns, and rows whose first cell is a head too. `right`: the cells are numbers. */
 export function table(heads, rows, right = false, kind = "") {
   const side = right ? "number" : null;
   return scroll(h("table", { class: `data ${kind}` },
@@ -28,13 +28,10 @@ export function paged(list) {
   const last = Math.max(0, Math.ceil(list.length / PAGE) - 1);
   const page = Math.min(last, Math.max(0, Math.floor(Number(state.p) || 0)));
   const turn = (to, label, hook) => button(label, () => go({ p: to || null }), hook, { disabled: to < 0 || to > last });
-  return [list.slice(page * PAGE, (page + 1) * PAGE), last ? [turn(page - 1, "Previous", "previous"), h("span", {}, `${page + 1} of ${last + 1}`), turn(page + 1, "Next", "next")] : null];
+  return [list.slice(page * PAGE, (page + 1) * PAGE), last ? [turn(page - 1, "Previous", "previous"), h("span", {}, `${number(page + 1)} of ${number(last + 1)}`), turn(page + 1, "Next", "next")] : null];
 }
 
-/**
- * Asks for the answer of a scan again and again, until it is done, fails or `signal` ends it. `changed(answer)` is called with each answer,
- * `fail(message)` at most once.
- */
+/** Asks for the answer of a scan until it is done, fails or `signal` ends it. */
 export async function follow(path, params, signal, changed, fail) {
   let after;
   try {
@@ -45,7 +42,7 @@ export async function follow(path, params, signal, changed, fail) {
       changed(answer);
       if (answer.done) return;
       after = answer.version;
-      // The server waits for a change itself. The pause keeps quick answers from filling the page with work.
+      // The server waits for a change itself.
       await new Promise((resolve) => setTimeout(resolve, 250));
       if (signal.aborted) return;
     }
@@ -81,27 +78,31 @@ export function mount(root, context) {
   let late = false; // and the features are to be drawn afterwards
   const open = new Set(); // <details> that stay open when a row is drawn anew
 
+  const title = h("h1", {}, "Data set");
   const what = h("p", { class: "muted" });
-  const notes = h("div", { class: "column" });
+  const notes = vbox();
   const totals = h("dl", { class: "totals" });
-  const search = h("input", { type: "search", "aria-label": "Search features", placeholder: "Search features", oninput: () => context.go({ q: search.value, p: null }, { replace: true }) });
-  const pages = h("div", { class: "row" });
+  const search = h("input", { type: "search", label: "Search features", placeholder: "Search features", oninput: () => context.go({ q: search.value, p: null }, { replace: true }) });
+  const pages = hbox();
   const searchRow = h("div", { class: "row spread", hidden: true }, search, pages);
   const features = h("div", { class: "features" });
   const boxes = [loadSchema, loadShards, loadDamage].map((load) => {
-    const box = h("div", { class: "column" });
+    const box = vbox();
     load(box, context, lifetime.signal);
     return box;
   });
-  const sections = [section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section("Shards", "shards", boxes[1]), section("Damage", "damage", boxes[2])];
+  const { damage, shards } = context.dataset;
+  const damaged = section(damage.ranges ? `Damage: ${count(damage.ranges, "range")} left out` : "Damage", "damage", boxes[2]);
+  const sections = [prepared(context), section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section(count(shards, "shard"), "shards", boxes[1])].filter(Boolean);
+  sections.splice(damage.ranges ? 0 : sections.length, 0, damaged);
   const line = () => context.command("stats", state.where ? `--where ${shellWord(state.where)}` : "");
   replace(root, h("div", { class: "page data-view" },
-    h("header", { class: "column" }, h("h1", {}, "Data set"), what, notes, totals, (context.dataset.warnings ?? []).map((text) => h("p", { class: "note warning" }, text)),
-      h("div", { class: "row spread" }, h("nav", { class: "row", "aria-label": "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView(), null, { class: "quiet" }))),
-        button("Copy as command", () => context.copy(line(), "the command"), "copy-command"))),
+    h("header", { class: "column" }, title, what, notes, totals,
+      h("div", { class: "row spread" }, h("nav", { class: "row", label: "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView()))),
+        context.copyCommand(line))),
     sections));
 
-  // A click is lost if its element is replaced between press and release, so rows wait for the release.
+  // A click is lost if its element is replaced before the release.
   features.addEventListener("pointerdown", () => { held = true; });
   for (const name of ["pointerup", "pointercancel"]) {
     addEventListener(name, () => {
@@ -117,7 +118,7 @@ export function mount(root, context) {
     stats = null;
     setText(what, "Reading the records …");
     const filter = scanned ? h("div", { class: "note row" }, "Statistics of the records that meet ", h("code", {}, scanned),
-      button("Show these records", () => context.go({ view: "grid", at: null })), button("All records", () => context.go({ where: null }))) : null;
+      button("Show these records", () => context.go({ view: context.listView(), at: null })), button("All records", () => context.go({ where: null }))) : null;
     replace(notes, filter);
     let seen;
     ready = new Promise((resolve) => { seen = resolve; });
@@ -125,8 +126,10 @@ export function mount(root, context) {
       if (answer.stats) stats = answer.stats;
       const part = answer.done ? "" : `${number(answer.read)} of ${count(answer.records, "record")} read`;
       replace(notes, part ? meter("Records read for the statistics", answer.read, answer.records) : null, filter);
-      setText(what, stats ? `${recordsText(stats)} in ${count(stats.shards ?? context.dataset.shards, "shard")}${part ? `; ${part} so far` : ""}` : part);
+      setText(what, part && `${part} so far`);
+      if (stats) setText(title, `${recordsText(stats)} in ${count(stats.shards ?? shards, "shard")}`);
       if (!answer.stats) return;
+      setText(searchRow.previousSibling, count(featuresOf(stats).length, "feature"));
       drawTotals();
       drawFeatures();
       seen();
@@ -151,7 +154,6 @@ export function mount(root, context) {
       distinct && term("Distinct records", distinctText(distinct)),
       term("Features", number(featuresOf(stats).length)),
       stats.skipped ? term("Left out", number(stats.skipped), "Damaged or malformed records") : null,
-      stats.damaged_ranges ? term("Damaged ranges", number(stats.damaged_ranges), `${number(stats.damaged_bytes)} bytes that were left out`) : null,
       stats.not_counted ? term("Features not counted", number(stats.not_counted), "Left out to save memory") : null);
   }
 
@@ -165,8 +167,8 @@ export function mount(root, context) {
     if (document.activeElement !== search) search.value = state.q ?? "";
     replace(pages, h("span", { class: "muted" }, state.q ? `${number(found.length)} of ${count(all.length, "feature")}` : count(all.length, "feature")), turns);
     const rows = shown.map(([key, feature]) => row(key, feature));
-    if (!rows.length) rows.push(all.length || !stats.fields?.length ? h("p", { class: "muted", "data-test": "empty" }, all.length ? `No name of a feature contains “${state.q}”.` : !stats.records ? (scanned ? "No record meets the condition." : "There are no records.") : "The records have no features.") : fieldsTable(stats.fields));
-    // The element with the focus is found again by its path in the tree: rows must not take the keyboard's place away.
+    if (!rows.length) rows.push(all.length || !stats.fields?.length ? h("p", { class: "muted", hook: "empty" }, all.length ? `No name of a feature contains “${state.q}”.` : !stats.records ? (scanned ? "No record meets the condition." : "There are no records.") : "The records have no features.") : fieldsTable(stats.fields));
+    // The element with the focus is found again by its path in the tree.
     const path = [];
     const active = document.activeElement;
     if (features.contains(active)) for (let e = active; e !== features; e = e.parentNode) path.unshift([...e.parentNode.children].indexOf(e));
@@ -175,7 +177,7 @@ export function mount(root, context) {
     if (path.length && again?.nodeName === active.nodeName) again.focus({ preventScroll: true });
   }
 
-  const pick = (where) => context.go({ view: "grid", where: and(state.where, where), at: null, sel: null });
+  const pick = (where) => context.go({ view: context.listView(), where: and(state.where, where), at: null, sel: null });
 
   function row(key, feature) {
     const list = feature.steps !== undefined;
@@ -183,10 +185,10 @@ export function mount(root, context) {
     const kinds = ["int64", "float", "bytes"].filter((kind) => feature[kind]);
     const { lengths, steps } = feature;
     const spread = (d, noun, rest = "") => (d.min === d.max ? count(d.min, noun) : `${number(d.min)} to ${number(d.max)} ${noun}s, median ${number(d.quantiles.p50)}`) + rest;
-    return h("article", { class: "feature", "aria-label": key },
+    return h("article", { class: "feature", label: key },
       h("div", { class: "who" },
         h("h3", {}, feature.name),
-        h("div", { class: "row" }, h("span", { class: "chip" }, kinds.length > 1 ? `several kinds: ${kinds.join(", ")}` : feature.kind ?? "no kind"), list ? h("span", { class: "chip" }, "feature list") : null),
+        hbox(h("span", { class: "chip" }, kinds.length > 1 ? `several kinds: ${kinds.join(", ")}` : feature.kind ?? "no kind"), list ? h("span", { class: "chip" }, "feature list") : null),
         share(feature.present, total, feature.present === total ? "in all records" : `in ${number(feature.present)}, ${percent(feature.present, total)}`),
         feature.present < total && !list ? button(`missing in ${number(total - feature.present)}`, () => pick(`absent(${quoteName(feature.name)})`), "absent", { class: "link small" }) : null,
         steps ? muted(spread(steps, "step")) : null,
@@ -199,7 +201,7 @@ export function mount(root, context) {
     const unit = list || feature.lengths?.max > 1 ? "values" : "records";
     const figures = [];
     const add = (term, value) => value && figures.push(h("div", {}, h("dt", {}, term), h("dd", {}, value)));
-    // Made when it is opened: most are not, and there may be many features.
+    // Made when it is opened.
     const kept = (name, label, content) => {
       const id = `${key} ${kind} ${name}`;
       const fill = () => element.childElementCount < 2 && element.append(content());
@@ -212,9 +214,9 @@ export function mount(root, context) {
       const { top, images } = values;
       const differ = values.distinct.exact && values.distinct.count === values.values && values.values > 1;
       const examples = differ ? top.filter((entry) => entry.value !== undefined).slice(0, 3) : top.slice(0, TOP);
-      chart = top.length ? h("div", { "data-test": "histogram", role: "group", "aria-label": `${key}: frequent values` },
+      chart = top.length ? h("div", { hook: "histogram", role: "group", label: `${key}: frequent values` },
         differ ? muted(`all values differ${examples.length ? "; for example" : ""}`) : null, topRows(feature, kind, list, examples),
-        top.length > TOP && !differ ? kept("top", `${top.length - TOP} more`, () => topRows(feature, kind, list, top.slice(TOP))) : null) : null;
+        top.length > TOP && !differ ? kept("top", `${number(top.length - TOP)} more`, () => topRows(feature, kind, list, top.slice(TOP))) : null) : null;
       add("bytes each", values.lengths && between(values.lengths));
       add("not text", values.not_utf8 && percent(values.not_utf8, values.values));
       for (const [format, n] of Object.entries(images?.formats ?? {})) add(format, n && count(n, "image"));
@@ -249,7 +251,7 @@ export function mount(root, context) {
       bar.style.width = `${100 * entry.count / values}%`;
       const parts = [bar, h("span", { class: "word" }, text), h("span", { class: "number muted" }, percent(entry.count, values))];
       const title = `${text}: ${number(entry.count)}`;
-      return h("li", {}, where ? button(parts, () => pick(where), "bar", { title, "aria-label": `${feature.name} ${title}, filter` }) : h("span", { title, "data-test": "bar" }, parts));
+      return h("li", {}, where ? button(parts, () => pick(where), "bar", { title, label: `${feature.name} ${title}, filter` }) : h("span", { title, hook: "bar" }, parts));
     }));
   }
 
@@ -260,6 +262,10 @@ export function mount(root, context) {
     update(now) {
       if ((now.where ?? "") !== scanned) start();
       else drawFeatures();
+      if (now.part) {
+        damaged.scrollIntoView();
+        note({ part: null });
+      }
       return ready;
     },
     unmount() {
@@ -285,6 +291,16 @@ function fieldsTable(fields) {
   }));
 }
 
+// The splits, features and labels of a prepared data set.
+function prepared({ dataset, listView }) {
+  const { splits, declared, labels } = dataset;
+  const enter = ({ name, start }) => h("a", { href: href({ view: listView(), at: start || null, where: null, part: null }) }, name);
+  const names = (all) => all && [`${number(all.length)}: `, all.slice(0, 12).join(", "), all.length > 12 && ", …"];
+  return splits.length > 0 && section("Splits, features and labels", "prepared",
+    table(["Split", "Records", "Shards"], splits.map((split) => [enter(split), number(split.records), number(split.shards)]), true, "pair"),
+    table(["Feature", "Type", ...(Object.keys(labels).length ? ["Labels"] : [])], Object.entries(declared).map(([name, type]) => [name, h("code", {}, type), names(labels[name])]), false, "pair"));
+}
+
 async function load(path, params, signal, box, draw) {
   replace(box, muted("Reading …"));
   try {
@@ -305,7 +321,7 @@ function loadSchema(box, context, signal) {
     const copy = (label, text) => text && button(label, () => context.copy(typeof text === "string" ? text : JSON.stringify(text, null, 1), label.slice(5)), label);
     return [h("p", { class: "muted" }, `From ${count(records, "record")}. ${conflicts.length ? `${count(conflicts.length, "feature")} with conflicts.` : "Each feature has a specification."}`), first,
       sorted.length > 2 * PAGE && button(`Show all ${number(sorted.length)} features`, (e) => { first.replaceWith(rows(sorted)); e.target.remove(); }),
-      h("div", { class: "row" }, copy("Copy Python specification", python), copy("Copy JSON schema", json)),
+      hbox(copy("Copy Python specification", python), copy("Copy JSON schema", json)),
       python && details("Python specification", h("pre", { class: "code", tabindex: "0" }, python))];
   });
 }
@@ -313,8 +329,7 @@ function loadSchema(box, context, signal) {
 function loadShards(box, context, signal) {
   load("/api/shards", { from: 0, n: 10000 }, signal, box, ({ total, shards }) => {
     if (!shards.length) return muted("There are no shards.");
-    // One path for all bars and a slider under it: ten thousand elements would be slow, and no one could tab through them. Fewer than
-    // twelve shards do not fill the width: a bar as wide as the page says nothing.
+    // One path for all bars and a slider under it: ten thousand elements would be slow. Few shards do not fill the width.
     const places = Math.max(shards.length, 12);
     const most = shards.reduce((m, s) => Math.max(m, s.bytes), 1);
     const path = (wanted, wide) => shards.map((s, i) => (wanted(s) ? `M${i} 100V${(100 - Math.max(2, 100 * s.bytes / most)).toFixed(1)}h${wide}V100z` : "")).join("");
@@ -322,8 +337,8 @@ function loadShards(box, context, signal) {
     const mark = svg("rect", { class: "place", width: 1, height: 100 });
     const text = h("output", { class: "small" });
     const name = ({ name, records, bytes, compression, damaged }) => `${name}: ${[count(records, "record"), size(bytes), compression !== "none" && compression, damaged && count(damaged, "damaged range")].filter(Boolean).join(", ")}`;
-    const enter = (i) => shards[i].records && context.go({ view: "grid", where: null, seed: null, at: shards[i].start, sel: null });
-    const slider = h("input", { type: "range", class: "wide", min: 0, max: shards.length - 1, value: 0, "aria-label": "Shard", hidden: shards.length === 1, oninput: () => show(Number(slider.value)),
+    const enter = (i) => shards[i].records && context.go({ view: context.listView(), where: null, seed: null, at: shards[i].start, sel: null });
+    const slider = h("input", { type: "range", class: "wide", min: 0, max: shards.length - 1, value: 0, label: "Shard", hidden: shards.length === 1, oninput: () => show(Number(slider.value)),
       onkeydown: (e) => {
         e.stopPropagation(); // Arrow keys move the slider, not the page's records.
         if (e.key === "Enter") enter(Number(slider.value));
@@ -352,19 +367,19 @@ function loadShards(box, context, signal) {
 }
 
 function loadDamage(box, context, signal) {
-  const run = () => {
+  const verify = () => {
     const what = h("p", { class: "muted", role: "status" }, "Checking …");
-    const list = h("div", { class: "column" });
+    const list = vbox();
     replace(box, what, list);
     follow("/api/damage", {}, signal, ({ checked, bytes, done, shards }) => {
       const found = shards.length ? `${count(shards.length, "shard")} with damage` : "no damage";
       setText(what, done ? `All ${size(bytes)} checked: ${found}.` : `${size(checked)} of ${size(bytes)} checked: ${found} so far.`);
       replace(list, done ? null : meter("Bytes checked", checked, bytes), shards.slice(0, 200).map((shard) => damagedShard(shard, context)));
-    }, (message) => replace(box, problem(message), h("div", {}, button("Try again", run))));
+    }, (message) => replace(box, problem(message), h("div", {}, button("Try again", verify))));
   };
-  // Checksums of payloads are verified by reading all bytes: on a large set that is for the user to say.
-  if (context.dataset.damage?.ranges) run();
-  else replace(box, h("p", { class: "muted" }, "No damage is known. To verify the checksums of all payloads, every byte has to be read."), h("div", {}, button("Verify all checksums", run, "check")));
+  const offer = (...known) => [known, h("p", { class: "muted" }, `${known.length ? "The indexes know these ranges" : "No damage is known"}. To verify all checksums, every byte has to be read.`), h("div", {}, button("Verify all checksums", verify, "check"))];
+  if (context.dataset.damage.ranges) load("/api/damage", { known: 1 }, signal, box, ({ shards }) => offer(...shards.map((shard) => damagedShard(shard, context))));
+  else replace(box, offer());
 }
 
 function damagedShard({ name, path = name, bytes, error, ranges }, context) {
@@ -373,9 +388,9 @@ function damagedShard({ name, path = name, bytes, error, ranges }, context) {
   const whole = 1000 / Math.max(1, bytes);
   return h("div", { class: "damaged" }, h("h3", {}, name),
     // A range of a few bytes in a large file is still to be seen.
-    svg("svg", { class: "map", viewBox: "0 0 1000 10", preserveAspectRatio: "none", role: "img", "aria-label": `${name}: ${count(ranges.length, "damaged range")}` },
+    svg("svg", { class: "map", viewBox: "0 0 1000 10", preserveAspectRatio: "none", role: "img", label: `${name}: ${count(ranges.length, "damaged range")}` },
       ranges.slice(0, 2000).map(([from, to]) => svg("rect", { class: "bad", x: Math.min(996, from * whole), width: Math.max(4, (to - from) * whole), height: 10 }))),
     error ? h("p", { class: "error" }, error) : null,
-    ranges.length ? muted(ranges.slice(0, 10).map(([from, to]) => `bytes ${number(from)} to ${number(to)}`).join("; "), ranges.length > 10 ? `; ${number(ranges.length - 10)} more` : "", `: ${size(lost)} of ${size(bytes)}`) : null,
-    h("div", { class: "row" }, h("code", { class: "small" }, line), button("Copy the command", () => context.copy(line, "the command"))));
+    ranges.length ? muted(`${count(ranges.length, "range")}: `, ranges.slice(0, 10).map(([from, to]) => `bytes ${number(from)} to ${number(to)}`).join("; "), ranges.length > 10 ? `; ${number(ranges.length - 10)} more` : "", `: ${size(lost)} of ${size(bytes)}`) : null,
+    hbox(h("code", { class: "small" }, line), button("Copy the command", () => context.copy(line, "the command"))));
 }

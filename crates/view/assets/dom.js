@@ -4,11 +4,13 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+const ALIASES = { hook: "data-test", label: "aria-label" };
+
 function fill(element, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on") && typeof value === "function") element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(ALIASES[name] ?? name, value === true ? "" : String(value));
   }
   append(element, children);
   return element;
@@ -22,7 +24,10 @@ function append(element, children) {
   }
 }
 
-/** Makes an HTML element. Props are attributes; a function under `onNAME` is a listener; null and false leave a prop out. */
+/**
+ * Makes an HTML element. Props are attributes; a function under `onNAME` is a listener; null and false leave a prop out. `label` is the
+ * name for screen readers, and `hook` that for tests.
+ */
 export function h(tag, props, ...children) {
   return fill(document.createElement(tag), props, children);
 }
@@ -39,7 +44,7 @@ export function replace(element, ...children) {
   return element;
 }
 
-/** Sets the text of an element, and leaves the page alone if it is the same (so that live regions are not read twice). */
+/** Sets the text of an element, unless it is the same: live regions are not read twice. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -72,7 +77,7 @@ export function size(bytes) {
 export function float(x) {
   if (typeof x !== "number") return String(x);
   if (Number.isInteger(x) && Math.abs(x) < 1e15) return String(x);
-  return String(Number(x.toPrecision(6)));
+  return String(Number(Math.abs(x) < 1e5 ? x.toPrecision(6) : x.toFixed(2)));
 }
 
 /** One value of a byte list as text: its characters, or what it is. */
@@ -112,15 +117,51 @@ export function featureText(feature, limit = 8, names = undefined) {
   return shown.join(", ") + (feature.n > shown.length ? ", …" : "");
 }
 
+/** The time of a number with such a name, in seconds since 1970 or their thousandths, millionths or billionths; or null. */
+export function timeOf(name, value) {
+  if (!/time|date|stamp|(^|[_/])(ts|epoch|at)$/i.test(name ?? "") || !/^\d{9,19}(\.\d+)?$/.test(value)) return null;
+  let ms = Number(value) * 1000;
+  while (ms > 1e13) ms /= 1000;
+  // Between 1980 and 2100: a duration is no time.
+  return ms > 3.2e11 && ms < 4.2e12 ? new Date(ms).toISOString().replace(/\.?0*Z$/, "").replace("T", " ") + " UTC" : null;
+}
+
+/** A payload that is no Example in one line: the named fields of its message, or its bytes. */
+export function payloadText({ fields, payload = "" }) {
+  const one = (value) => (Array.isArray(value) ? value.every((v) => v?.number) ? `{ ${line(value)} }` : value.map(one).join(", ") : value && typeof value === "object" ? bytesText(value) : typeof value === "number" ? float(value) : String(value ?? ""));
+  const line = (all) => all.slice(0, 12).map((f) => `${f.name ?? f.number}: ${timeOf(f.name, f.value) ?? one(f.value)}`).join(", ");
+  return fields?.some((f) => f.name) ? line(fields) : bytesText(payload);
+}
+
 /** A word as a POSIX shell reads it back. */
 export function shellWord(text) {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 }
 
+// By the first word of a button.
+const ICONS = { Previous: "m10 3-5 5 5 5", Next: "m6 3 5 5-5 5", Close: "m4 4 8 8m0-8-8 8", Copy: "M6 6h7v7H6zM3 10V3h7", Larger: "M3 8h10M8 3v10", Smaller: "M3 8h10", Note: "m8 2 6 11H2zM8 6v3m0 2v.1" };
+
+/** A picture of a button, drawn as a line. */
+export function icon(name) {
+  return ICONS[name] && svg("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+}
+
 /** A button that calls `onclick`. `hook` names it for tests. */
 export function button(label, onclick, hook, props) {
-  return h("button", { type: "button", "data-test": hook, onclick, ...props }, label);
+  const word = typeof label === "string" ? label.split(" ")[0] : "";
+  return h("button", { type: "button", hook, onclick, ...props }, word !== "Next" && icon(word), label, word === "Next" && icon(word));
 }
+
+/** A button that has a picture alone. */
+export const iconButton = (label, onclick, hook, props) => h("button", { type: "button", hook, label, title: label, onclick, ...props }, icon(label.split(" ")[0]));
+
+/** Boxes whose parts are beside and below each other. */
+export const hbox = (...parts) => h("div", { class: "row" }, parts);
+export const vbox = (...parts) => h("div", { class: "column" }, parts);
+
+/** Small texts beside others: a paragraph, and a part of a line. */
+export const muted = (...text) => h("p", { class: "small muted" }, text);
+export const aside = (...text) => h("span", { class: "small muted" }, text);
 
 /** Calls `f` once, `ms` after the last of a run of calls. */
 export function debounce(f, ms) {

@@ -1,9 +1,9 @@
-// The page of one episode: films of its cameras, curves of its numbers, texts and flags under one cursor, and a window as a model reads it.
+// The page of one episode: films, curves, texts and flags under one cursor, and a window as a model reads it.
 
 import { aborted, bytesUrl, get, values } from "./api.js";
-import { bytesText, button, count, debounce, featureText, float, h, named, number, replace, setText, size, svg } from "./dom.js";
-import { neighbour } from "./find.js";
-import { COLUMNS, chart, lineClass } from "./sequence.js";
+import { aside, bytesText, count, debounce, featureText, float, h, hbox, muted, named, number, replace, setText, size, svg, vbox } from "./dom.js";
+import { pager } from "./find.js";
+import { COLUMNS, chart } from "./sequence.js";
 import { href, note } from "./state.js";
 
 const CELL = 96; // width of a picture in a film, in pixels
@@ -27,7 +27,7 @@ export function offsetsOf(text) {
   return found;
 }
 
-/** The steps of a window at `anchor`, as windows with `pad="repeat"` have them: outside of the episode, the first or the last step. */
+/** The steps of a window at `anchor`, as with `pad="repeat"`: outside of the episode, the first or the last step. */
 export function windowOf(offsets, anchor, steps) {
   return offsets.map((offset) => {
     const step = Math.max(0, Math.min(steps - 1, anchor + offset));
@@ -58,7 +58,7 @@ function film(id, cameras, steps, move) {
     row.style.width = `${columns * CELL}px`;
     return row;
   });
-  const box = h("div", { class: "film", tabindex: "0", role: "group", "data-test": "film", "aria-label": `Pictures of ${count(cameras.length, "camera")} by step` },
+  const box = h("div", { class: "film", tabindex: "0", role: "group", hook: "film", label: `Pictures of ${count(cameras.length, "camera")} by step` },
     cameras.map((camera, i) => [h("div", { class: "film-name small" }, camera.name), rows[i]]));
   const place = (cell, c) => {
     cell.style.transform = `translateX(${c * CELL}px)`;
@@ -118,7 +118,7 @@ function marks(flag, steps) {
   const cursor = svg("line", { class: "cursor", y1: 0, y2: 10 });
   const set = flag.runs.reduce((sum, [from, to]) => sum + to - from, 0);
   const element = h("div", { class: "chart marks" }, h("div", { class: "scale small muted", title: flag.name, "aria-hidden": "true" }, h("span", {}, flag.name)),
-    svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, preserveAspectRatio: "none", role: "img", "data-test": "marks", "aria-label": `${flag.name}: ${count(set, "step")}${flag.until < steps ? " or more" : ""}` },
+    svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, preserveAspectRatio: "none", role: "img", hook: "marks", label: `${flag.name}: ${count(set, "step")}${flag.until < steps ? " or more" : ""}` },
       flag.runs.map(([from, to]) => {
         const left = Math.min(x(from - 0.5), COLUMNS - 4);
         return svg("rect", { class: "mark", x: left, y: 1, height: 8, width: Math.max(4, x(to - 0.5) - left) });
@@ -136,21 +136,9 @@ function marks(flag, steps) {
 function curves(value, all, steps, names, move) {
   const { width } = value;
   const series = Array.from({ length: width }, (_, d) => Float64Array.from({ length: steps }, (_, step) => all[step * width + d]));
-  const drawn = chart(value.name, series, steps, (share) => move(Math.round(share * (steps - 1))));
-  const texts = series.map(() => h("span", { class: "mono number" }));
-  const legend = h("ul", { class: "legend small", "data-test": "legend", "aria-label": `${value.name} at the cursor` }, series.map((_, d) => h("li", {},
-    svg("svg", { viewBox: "0 0 20 8", width: 20, height: 8, "aria-hidden": "true" }, svg("path", { class: lineClass(d), d: "M0 4H20" })),
-    width > 1 && h("span", { class: "muted" }, d), texts[d])));
-  return {
-    element: h("div", { class: "column" }, drawn.element, legend),
-    at(step) {
-      drawn.at(step);
-      series.forEach((line, d) => setText(texts[d], width === 1 ? named(line[step], names) : float(line[step])));
-    },
-  };
+  return chart(value.name, series, steps, (share) => move(Math.round(share * (steps - 1))), (x) => (width === 1 ? named(x, names) : float(x)));
 }
 
-/** The view "episode": the episode `id` of the address at its `step`, with the window of `key` and `offsets`. */
 export function mount(root, context) {
   let shown = null; // the episode
   let step = 0;
@@ -160,32 +148,31 @@ export function mount(root, context) {
   let endGrowth = () => {};
   let fetched = new Map(); // feature -> promise of its values
 
-  const title = h("h1", { "data-test": "episode" });
+  const title = h("h1", { hook: "episode" });
   const where = h("p", { class: "muted small" });
-  const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
-    button(label, () => turn(by), label.toLowerCase(), { title: `${label} episode (${key})`, class: "quiet" }));
-  const toRecord = h("a", { class: "button", "data-test": "to-record" }, "Record");
-  const slider = h("input", { type: "range", class: "wide", min: 0, "data-test": "slider", "aria-label": "Step", oninput: () => move(Number(slider.value)) });
-  const place = h("output", { class: "small number", "data-test": "place" });
-  const jump = h("input", { inputmode: "numeric", size: "6", autocomplete: "off", "data-test": "goto-step", placeholder: "Step", "aria-label": "Go to step", oninput: () => jump.setCustomValidity("") });
+  const { previous, next, turn, update: ends } = pager(context, "episode", { step: null });
+  const toRecord = h("a", { class: "button", hook: "to-record" }, "Record");
+  const slider = h("input", { type: "range", class: "wide", min: 0, hook: "slider", label: "Step", oninput: () => move(Number(slider.value)) });
+  const place = h("output", { class: "small number", hook: "place" });
+  const jump = h("input", { inputmode: "numeric", size: "6", autocomplete: "off", hook: "goto-step", placeholder: "Step", label: "Go to step", oninput: () => jump.setCustomValidity("") });
   const jumpForm = h("form", { class: "row", onsubmit: goTo }, jump, h("button", {}, "Go"));
   const body = h("div", { class: "column episode" });
-  const rest = h("div", { class: "column" });
-  const key = h("select", { "data-test": "window-key", "aria-label": "Key" });
-  const offsets = h("input", { "data-test": "window-offsets", class: "mono", size: "14", autocomplete: "off", spellcheck: "false", placeholder: "-1, 0 or 0..16", oninput: () => offsets.setCustomValidity("") });
-  const result = h("div", { class: "column", "data-test": "window" });
+  const rest = vbox();
+  const key = h("select", { hook: "window-key", label: "Key" });
+  const offsets = h("input", { hook: "window-offsets", class: "mono", size: "14", autocomplete: "off", spellcheck: "false", placeholder: "-1, 0 or 0..16", oninput: () => offsets.setCustomValidity("") });
+  const result = h("div", { class: "column", hook: "window" });
   const form = h("section", { class: "panel", "aria-labelledby": "window-title" }, h("h2", { id: "window-title" }, "Window"),
-    h("form", { class: "row", onsubmit: choose }, h("label", { class: "field" }, h("span", {}, "Key"), key), h("label", { class: "field" }, h("span", {}, "Offsets"), offsets), h("button", { class: "primary", "data-test": "window-show" }, "Show")),
+    h("form", { class: "row", onsubmit: choose }, h("label", { class: "field" }, h("span", {}, "Key"), key), h("label", { class: "field" }, h("span", {}, "Offsets"), offsets), h("button", { class: "primary", hook: "window-show" }, "Show")),
     result);
   const steps = h("div", { class: "row steps" }, slider, place, jumpForm);
   root.append(h("div", { class: "page episode-view" },
-    h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
-      h("div", { class: "row" }, toRecord, button("Copy as command", () => context.copy(context.command("get", String(Number(context.state().id ?? 0))), "command"), "copy-command"))),
+    h("div", { class: "row spread" }, hbox(previous, title, next),
+      hbox(toRecord, context.copyCommand(() => context.command("get", String(Number(context.state().id ?? 0)))))),
     where, steps, body, form, rest));
 
   const number64 = (text) => Number(text.replaceAll(/[,_ ]/g, ""));
 
-  // The address follows the cursor when it rests: browsers refuse an address for each step of a drag.
+  // The address follows the cursor when it rests.
   const keep = () => note({ step: step || null });
   const later = debounce(keep, 200);
 
@@ -211,19 +198,6 @@ export function mount(root, context) {
     }
     jump.value = "";
     move(to);
-  }
-
-  function turn(by) {
-    const to = neighbour(context.list, Number(context.state().id ?? 0), by);
-    later.cancel();
-    if (to !== undefined) context.go({ id: to, step: null });
-    else context.announce(context.list.more ? "No further match so far" : by > 0 ? "This is the last episode of the list" : "This is the first episode of the list");
-  }
-
-  function ends() {
-    const id = Number(context.state().id ?? 0);
-    previous.disabled = neighbour(context.list, id, -1) === undefined;
-    next.disabled = neighbour(context.list, id, 1) === undefined && !context.list.more;
   }
 
   function choose(event) {
@@ -254,8 +228,8 @@ export function mount(root, context) {
 
   // A curve, or a line of text if the value is the same at all steps.
   function track(value, constants, signal) {
-    const box = h("div", { class: "slot" }, h("p", { class: "muted small" }, "Reading …"));
-    const figure = h("figure", { class: "track", "data-test": "curve", "data-key": value.name }, h("figcaption", { class: "row" }, h("strong", {}, value.name), h("span", { class: "muted small" }, value.type)), value.about && h("p", { class: "muted small", "data-test": "about" }, bytesText(value.about)), box);
+    const box = h("div", { class: "slot" }, muted("Reading …"));
+    const figure = h("figure", { class: "track", hook: "curve", "data-key": value.name }, h("figcaption", { class: "row" }, h("strong", {}, value.name), aside(value.type)), value.about && h("p", { class: "muted small", hook: "about" }, bytesText(value.about)), box);
     const names = context.dataset.labels?.[value.feature];
     const part = { at() {} };
     numbersOf(value, signal).then((all) => {
@@ -301,23 +275,23 @@ export function mount(root, context) {
       const figure = h("figure", {});
       let at = -1;
       parts.push({ at(to) {
-        if (at !== to) replace(figure, picture(id, camera, to, { class: "large", "data-test": "camera" }), h("figcaption", { class: "small muted" }, camera.name));
+        if (at !== to) replace(figure, picture(id, camera, to, { class: "large", hook: "camera" }), h("figcaption", { class: "small muted" }, camera.name));
         at = to;
       } });
       return figure;
     });
     const said = texts.map((value) => {
-      const text = h("dd", { "data-test": "text" });
+      const text = h("dd", { hook: "text" });
       parts.push({ at: (to) => setText(text, textAt(value, to) || '""') });
       return [h("dt", {}, value.name), text];
     });
-    const chips = h("div", { class: "row", "data-test": "flags" });
+    const chips = h("div", { class: "row", hook: "flags" });
     if (flags.length) parts.push({ at: (to) => replace(chips, flags.filter((flag) => flagAt(flag, to)).map((flag) => h("span", { class: "chip" }, flag.name))) });
     const rows = flags.map((flag) => marks(flag, shown.steps));
     parts.push(...rows);
 
     const constants = h("dl", { class: "pairs small" });
-    const same = h("section", { class: "column", hidden: true, "data-test": "constants" }, h("h2", {}, "The same at all steps"), constants);
+    const same = h("section", { class: "column", hidden: true, hook: "constants" }, h("h2", {}, "The same at all steps"), constants);
     const narrow = numbers.filter((value) => value.width <= WIDEST);
     const tracks = narrow.map((value) => track(value, constants, signal));
     parts.push(...tracks.map(({ part }) => part));
@@ -326,7 +300,7 @@ export function mount(root, context) {
     const own = Object.entries(shown.features);
     const problems = all.filter((value) => value.problem);
     replace(body,
-      problems.length > 0 && h("div", { class: "note error", "data-test": "problems" }, problems.map((value) => h("p", {}, `${value.name}: ${value.problem}`))),
+      problems.length > 0 && h("div", { class: "note error", hook: "problems" }, problems.map((value) => h("p", {}, `${value.name}: ${value.problem}`))),
       strip?.element, large.length > 0 && h("div", { class: "cameras" }, large),
       said.length > 0 && h("dl", { class: "pairs" }, said), flags.length > 0 && chips,
       rows.length > 0 && h("div", { class: "axis-marks" }, rows.map((row) => row.element)),
@@ -334,7 +308,7 @@ export function mount(root, context) {
     replace(rest,
       left.length > 0 && h("section", { class: "column" }, h("h2", {}, "Not drawn"), h("dl", { class: "pairs small" }, left.map((value) => [h("dt", {}, value.name), h("dd", { class: "muted" }, value.type)]))),
       own.length > 0 && h("section", { class: "column" }, h("h2", {}, "Of the episode"), h("dl", { class: "pairs small" }, own.map(([name, feature]) => [h("dt", {}, name), h("dd", {}, featureText(feature, 8, context.dataset.labels?.[name]) || "no value")]))),
-      shown.left_out > 0 && h("p", { class: "muted small" }, `${count(shown.left_out, "more value")} not listed: see the record.`));
+      shown.left_out > 0 && muted(`${count(shown.left_out, "more value")} not listed: see the record.`));
     parts.push({ at: inWindow });
     replace(key, [...cameras, ...numbers, ...texts, ...flags].map((value) => h("option", { value: value.name }, value.name)));
   }
@@ -343,7 +317,7 @@ export function mount(root, context) {
   function inWindow(at) {
     const state = context.state();
     const value = shown.values.find((one) => one.name === state.key && one.role !== "other");
-    if (!state.offsets || !state.key) return replace(result, h("p", { class: "muted small" }, "Offsets relative to the cursor, such as -1, 0 or 0..16: the steps that a model reads."));
+    if (!state.offsets || !state.key) return replace(result, muted("Offsets relative to the cursor, such as -1, 0 or 0..16: the steps that a model reads."));
     let rows;
     try {
       if (!value) throw new Error(`This episode has no key ${state.key}`);
@@ -351,9 +325,9 @@ export function mount(root, context) {
     } catch (error) {
       return replace(result, h("p", { class: "error small" }, error.message));
     }
-    const padding = (row) => row.padded && h("span", { class: "chip warning", "data-test": "padding" }, "padding");
+    const padding = (row) => row.padded && h("span", { class: "chip warning", hook: "padding" }, "padding");
     const head = (row) => [h("span", { class: "mono" }, signed(row.offset)), ` step ${number(row.step)} `, padding(row)];
-    const table = (cells) => replace(result, h("div", { class: "scroll-x", tabindex: "0", role: "group", "aria-label": "Values of the window" }, h("table", { class: "data" },
+    const table = (cells) => replace(result, h("div", { class: "scroll-x", tabindex: "0", role: "group", label: "Values of the window" }, h("table", { class: "data" },
       h("thead", {}, h("tr", {}, ["Offset", "Step", ...cells.names, ""].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, rows.map((row) => h("tr", { class: row.padded ? "padded" : null }, h("td", { class: "mono" }, signed(row.offset)), h("td", {}, number(row.step)), cells.of(row.step), h("td", {}, padding(row))))))));
     if (value.role === "picture") {
@@ -399,7 +373,7 @@ export function mount(root, context) {
           steps.hidden = form.hidden = true;
           replace(body);
           replace(rest);
-          replace(where, h("span", { class: "error", "data-test": "error" }, error.message), " ", h("a", { href: href({ view: "record", step: null, key: null, offsets: null }) }, "Show the record"));
+          replace(where, h("span", { class: "error", hook: "error" }, error.message), " ", h("a", { href: href({ view: "record", step: null, key: null, offsets: null }) }, "Show the record"));
           return;
         }
         replace(title, `Episode ${number(shown.id)}`);
@@ -409,7 +383,7 @@ export function mount(root, context) {
         slider.max = Math.max(0, shown.steps - 1);
         if (shown.steps) build(signal);
         else {
-          replace(body, h("p", { class: "empty", "data-test": "empty" }, "This episode has no steps."));
+          replace(body, h("p", { class: "empty", hook: "empty" }, "This episode has no steps."));
           replace(rest);
         }
       }

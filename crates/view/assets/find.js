@@ -1,26 +1,20 @@
-// Lists of records, and the condition that makes one.
-//
-// A list is what the grid, the table and the keys `j` and `k` go through:
-//
-//     length, at(i) -> record number, position(id) -> i of the first entry that is not before `id`, note(i) -> text or null,
-//     more (true while it grows), onGrow(f) -> function that ends it
-//
-// It is all records, or numbers: matches that grow while the scan continues, a sample, a training step.
+// Lists of records, and the condition that makes one. src/assets.rs says what a list has.
 
 import { button, count, h, number, replace, setText, shellWord } from "./dom.js";
 import { aborted, get } from "./api.js";
 import { quote, quoteName } from "./histogram.js";
+import { href } from "./state.js";
 
 const silent = () => () => {};
 
 /** All records in their order. */
 export function allRecords(n) {
-  return { length: n, at: (i) => i, position: (id) => Math.min(n - 1, id), note: () => null, more: false, onGrow: silent };
+  return { length: n, at: (i) => i, position: (id) => Math.min(n - 1, id), more: false, onGrow: silent };
 }
 
-/** Some records, in this order. `notes[i]` is said on the card of entry i. */
-export function fixedList(ids, notes = []) {
-  return { length: ids.length, at: (i) => ids[i], position: (id) => ids.indexOf(id), note: (i) => notes[i] ?? null, more: false, onGrow: silent };
+/** Some records, in this order. */
+export function fixedList(ids) {
+  return { length: ids.length, at: (i) => ids[i], position: (id) => ids.indexOf(id), more: false, onGrow: silent };
 }
 
 /** Matches of a condition: a list that grows, and how far the scan is. */
@@ -49,7 +43,6 @@ export function search(where, { set }) {
         }
         return Math.min(low, ids.length - 1);
       },
-      note: () => null,
       onGrow(f) {
         listeners.add(f);
         return () => listeners.delete(f);
@@ -69,7 +62,7 @@ export function search(where, { set }) {
       Object.assign(found, answer, { matches: null, done: answer.done && all });
       for (const listener of listeners) listener();
       if (ids.length > 0 || found.done) first();
-      // The server waits for a change itself; this only keeps a very quick one from being asked without a pause.
+      // The server waits for a change itself.
       if (!found.done && answer.matches.length < 10_000) await new Promise((resolve) => setTimeout(resolve, 60));
     }
   }
@@ -81,15 +74,31 @@ export function search(where, { set }) {
   return found;
 }
 
-/** The record before (`by` -1) or after (1) record `id` in a list: a match, an entry of the sample, or simply the next number. */
-export function neighbour(list, id, by) {
+// The record before (`by` -1) or after (1) record `id` in a list.
+function neighbour(list, id, by) {
   const at = list.position(id);
   if (at < 0) return undefined;
   const to = by > 0 && list.at(at) !== id ? at : at + by;
   return to >= 0 && to < list.length ? list.at(to) : undefined;
 }
 
-/** The condition that a feature has this value, or null if the grammar has none for it. `n`: values in the list. */
+/** The buttons and the function that turn the pages of a list of records. `changes` of the state come with each turn. */
+export function pager(context, noun, changes) {
+  const beside = (by) => neighbour(context.list, Number(context.state().id ?? 0), by);
+  const turn = (by) => {
+    const id = beside(by);
+    if (id !== undefined) context.go({ id, ...changes });
+    else context.announce(context.list.more ? "No further match so far" : `This is the ${by > 0 ? "last" : "first"} ${noun} of the list`);
+  };
+  const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) => button(label, () => turn(by), label.toLowerCase(), { title: `${label} ${noun} (${key})` }));
+  const update = () => {
+    previous.disabled = beside(-1) === undefined;
+    next.disabled = beside(1) === undefined && !context.list.more;
+  };
+  return { previous, next, turn, update };
+}
+
+/** The condition that a feature of `n` values has this value, or null if the grammar has none for it. */
 export function condition(name, kind, value, n) {
   const subject = n > 1 ? `any(${quoteName(name)})` : quoteName(name);
   if (kind === "int64") return `${subject} == ${value}`;
@@ -102,6 +111,9 @@ export function condition(name, kind, value, n) {
   return null;
 }
 
+const valued = (features) => features.filter((f) => f.value != null && !f.list);
+
+// With names and values of the set on show, where it has some.
 const GRAMMAR = [
   ["label == 3", "the value is 3; also != < <= > >="],
   ["label in 1, 2, 5..9", "one of these; 9 itself is not in 5..9, but in 5..=9"],
@@ -120,15 +132,28 @@ const GRAMMAR = [
 ];
 
 /** The grammar of conditions in words: a list for the help. */
-export function grammar() {
-  return h("dl", { class: "pairs" }, GRAMMAR.map(([form, meaning]) => [h("dt", null, h("code", null, form)), h("dd", null, meaning)]));
+export function grammar({ features, roles }) {
+  const known = valued(features);
+  const label = known.find((f) => f.kind === "int64"), name = known.find((f) => f.kind === "bytes");
+  const names = { label: label?.name, name: name?.name, x: (known.find((f) => f.kind === "float") ?? label)?.name, image: roles.image };
+  const form = (text) => text.replace(/\b(label|name|x|image)\b/g, (word) => (names[word] ? quoteName(names[word]) : word))
+    .replace(/== 3/, label ? `== ${label.value}` : "$&").replace(/"cat"/, name ? quote(name.value) : "$&");
+  return h("dl", { class: "pairs" }, GRAMMAR.map(([text, meaning]) => [h("dt", null, h("code", null, form(text))), h("dd", null, meaning)]));
+}
+
+// A link to a condition with its likely mistake corrected, by the words of the error about it.
+function corrected(where, message = "") {
+  const [, wrong, right] = /feature "(.*)"; the nearest name is "(.*?)"/.exec(message) ?? [];
+  const better = right ? where.replace(quoteName(wrong), () => quoteName(right))
+    : /found `=`/.test(message) && where.replace(/("[^"]*"|'[^']*'|split\([^)]*\)|[=!<>.]=+)|=/g, (found, kept) => kept ?? "==");
+  return better && better !== where && ["Did you mean ", h("a", { hook: "better", href: href({ where: better }) }, better), "? "];
 }
 
 /** The box for a condition, and what came of it. `context` as in app.js, with `help()`. */
 export function findBar(context) {
   const input = h("input", {
-    type: "text", id: "where", class: "where mono", "data-test": "where", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
-    "aria-label": "Condition on records", "aria-describedby": "where-error", enterkeyhint: "search",
+    type: "text", id: "where", class: "where mono", hook: "where", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
+    label: "Condition on records", "aria-describedby": "where-error", enterkeyhint: "search",
     placeholder: `Condition, such as ${example(context.dataset)}`, title: "Condition on records (/)",
     onkeydown(event) {
       if (event.key !== "Escape") return;
@@ -137,12 +162,12 @@ export function findBar(context) {
       input.blur();
     },
   });
-  const all = button("All records", () => context.go({ where: null, seed: null, n: null, at: null, sel: null }), null, { class: "quiet" });
-  const error = h("p", { id: "where-error", class: "where-error error", "data-test": "where-error", hidden: true });
-  const hits = h("span", { "data-test": "hits" });
+  const all = button("All records", () => context.go({ where: null, seed: null, n: null, at: null, sel: null }));
+  const error = h("p", { id: "where-error", class: "where-error error", hook: "where-error", hidden: true });
+  const hits = h("span", { hook: "hits" });
   const more = h("span", { class: "row" });
   const side = h("span", { class: "warning small" });
-  const bar = h("progress", { max: "1", value: "0", "aria-label": "Part searched", hidden: true });
+  const bar = h("progress", { max: "1", value: "0", label: "Part searched", hidden: true });
   let of = ""; // the condition that the box was filled with
   let said = "";
 
@@ -153,20 +178,22 @@ export function findBar(context) {
     bar.hidden = !found || found.done;
     bar.value = found?.records ? found.searched / found.records : 0;
     if (found?.error) {
-      replace(error, `${found.error.message} `, found.error.status === 400 && h("button", { type: "button", class: "link", onclick: context.help }, "How conditions are written"));
+      replace(error, `${found.error.message} `, corrected(where, found.error.message),
+        found.error.status === 400 && button("How conditions are written", context.help, null, { class: "link" }));
       context.announce(found.error.message);
       setText(hits, "");
       setText(side, "");
       return;
     }
+    replace(error);
     const part = found.done ? count(found.records, "record") : `${number(found.searched)} of ${count(found.records, "record")}`;
     setText(hits, found.searched === 0 && !found.done ? "Searching" : `${count(found.found, "match", "matches")} in ${part}`);
-    setText(side, [
+    replace(side, [
       found.unseen.length && `No record ${found.done ? "" : "so far "}has ${found.unseen.join(", ")}.`,
       found.errors.length && `${found.errors[0]}${found.errors.length > 1 ? `, and ${found.errors.length - 1} more` : ""}.`,
       found.limited && found.done && `Only the first ${number(found.list.length)} are listed.`,
-    ].filter(Boolean).join(" "));
-    // Said at the first hits and at the end, and not each time that the number changes.
+    ].filter(Boolean).join(" "), " ", corrected(where, found.nearest ?? ""));
+    // Said at the first hits and at the end.
     const stage = `${where} ${found.done}`;
     if (stage === said || !(found.done || found.found > 0)) return;
     said = stage;
@@ -180,8 +207,7 @@ export function findBar(context) {
         event.preventDefault();
         const { view } = context.state();
         input.blur(); // so that the next key moves in the list
-        // A condition is of use to the views that show records, or statistics of them.
-        context.go({ where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, id: null, view: ["table", "data"].includes(view) ? view : null });
+        context.go({ where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, id: null, view: view === "data" ? view : context.listView() });
       },
     }, input, h("button", { type: "submit" }, "Find")),
     error, bar, show,
@@ -191,23 +217,25 @@ export function findBar(context) {
       input.focus();
       input.select();
     },
-    /** Called after each change of the state, with its search or its sample ({ text, command }), or neither. */
+    /** Shows the search or the sample ({ text, command }) of the state, or neither. */
     update(found, sample) {
       const where = context.state().where ?? "";
       // What is typed stays until the condition itself changes.
       if (of !== where) input.value = of = where;
       const command = where ? context.command("grep", shellWord(where)) : sample?.command;
-      replace(more, command && [button("Copy as command", () => context.copy(command, "command"), null, { class: "quiet" }), all]);
+      replace(more, command && [context.copyCommand(() => command), all]);
       if (found) return show(found);
       for (const part of [error, bar]) part.hidden = true;
       input.removeAttribute("aria-invalid");
       setText(side, "");
-      setText(hits, where ? "" : sample?.text ?? count(context.dataset.records, "record"));
+      setText(hits, where ? "" : sample?.text ?? "");
     },
   };
 }
 
-function example(dataset) {
-  const named = dataset.features.find((f) => f.name === dataset.roles.label) ?? dataset.features.find((f) => f.kind === "int64" && !f.list);
-  return named ? `${quoteName(named.name)} == ${named.kind === "bytes" ? '"cat"' : "3"}` : "record in 10..20";
+function example({ features, roles, labels }) {
+  const known = valued(features);
+  const one = known.find((f) => f.name === roles.label) ?? known.find((f) => f.n === 1 && f.kind !== "float") ?? known[0];
+  const text = one && labels[one.name]?.[one.value];
+  return one ? condition(one.name, text ? "bytes" : one.kind, text ?? one.value, one.n) : "record in 0..20";
 }

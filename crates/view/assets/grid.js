@@ -1,10 +1,11 @@
 // The grid: images, or cards of features. Each card has its place by its number, so nothing moves while images come in.
 
 import { aborted } from "./api.js";
-import { bytesText, count, featureText, h, kindOf, number, replace, size } from "./dom.js";
+import { button, count, featureText, h, kindOf, muted, number, payloadText, replace, size } from "./dom.js";
 import { draw, frameOf, shapesOf } from "./overlay.js";
 import { caption, featuresFor, imageOf } from "./roles.js";
 import { listView } from "./scroll.js";
+import { sketch } from "./sequence.js";
 import { href } from "./state.js";
 
 // Least width of a card, and the height of its caption, in pixels.
@@ -21,7 +22,7 @@ const sizeOf = ({ size }) => (Object.hasOwn(SIZES, size ?? "") ? size : "medium"
 
 /** A card that stands alone: for records that are no list, such as a step. */
 export function card(record, context) {
-  const element = h("a", { class: "card still", href: href({ view: "record", id: record.id }), "data-test": "card", "data-id": record.id });
+  const element = h("a", { class: "card still", href: href({ view: "record", id: record.id }), hook: "card", "data-id": record.id });
   const look = { ...SIZES.medium, picture: Math.round(SIZES.medium.cell * SHAPE), roles: context.roles(), boxes: true, pixels: context.pixels };
   element.style.setProperty("--picture", `${look.picture}px`);
   const item = parts(element);
@@ -31,7 +32,7 @@ export function card(record, context) {
 }
 
 function parts(element) {
-  const item = { element, picture: h("div", { class: "card-picture" }), text: h("div", { class: "card-text", "data-test": "caption" }) };
+  const item = { element, picture: h("div", { class: "card-picture" }), text: h("div", { class: "card-text", hook: "caption" }) };
   element.append(item.picture, item.text);
   return item;
 }
@@ -41,26 +42,25 @@ function fail(item, message) {
   replace(item.picture, h("p", { class: "error small" }, message));
 }
 
-function fill(item, record, look, note) {
+function fill(item, record, look) {
   const { roles } = look;
   const [label, name] = [caption(record, roles.label, roles.labels), caption(record, roles.name, roles.labels)];
   replace(item.text,
     h("span", { class: "card-label" }, label || name),
-    look.caption > 20 && h("span", { class: "card-name" }, note || (label ? name : record.kind === "bytes" ? size(record.bytes) : "")),
+    look.caption > 20 && h("span", { class: "card-name" }, label ? name : record.kind === "bytes" ? size(record.bytes) : ""),
     h("span", { class: "card-number" }, number(record.id)));
-  item.element.title = [`record ${number(record.id)}`, label, name, record.shard, note].filter(Boolean).join("\n");
-  item.element.setAttribute("aria-label", [label, name, `record ${number(record.id)}`, note].filter(Boolean).join(", "));
+  item.element.title = [`record ${number(record.id)}`, label, name, record.shard].filter(Boolean).join("\n");
+  item.element.setAttribute("aria-label", [label, name, `record ${number(record.id)}`].filter(Boolean).join(", "));
   const image = imageOf(record, roles);
   if (image?.url) {
-    const picture = h("img", { alt: "", class: image.width <= 64 ? "tiny" : null, decoding: "async", draggable: "false", "data-test": "card-image" });
+    const picture = h("img", { alt: "", class: image.width <= 64 ? "tiny" : null, decoding: "async", draggable: "false", hook: "card-image" });
     picture.addEventListener("error", () => picture.isConnected && facts(item, record, look, "the browser cannot decode the image"));
-    // Boxes need not wait for the bytes if the size is known.
     if (image.width && image.height) overlay(item, record, look, image);
     else picture.addEventListener("load", () => overlay(item, record, look, { width: picture.naturalWidth, height: picture.naturalHeight }));
     picture.src = image.url;
     item.picture.prepend(picture);
   } else if (look.pixels && drawable(record.features?.[roles.pixels?.feature])) {
-    const canvas = h("canvas", { class: "pixels", "data-test": "pixels" });
+    const canvas = h("canvas", { class: "pixels", hook: "pixels" });
     item.picture.prepend(canvas);
     look.pixels(canvas, record, roles)
       .then((drawn) => (drawn ? overlay(item, record, look, canvas) : facts(item, record, look)))
@@ -72,7 +72,7 @@ function fill(item, record, look, note) {
   }
 }
 
-// The values of some dozens of records are fetched whole: large ones are drawn on their own page only.
+// Large ones are drawn on their own page only.
 function drawable(feature) {
   return feature?.n > 0 && feature.n <= LARGEST && !(feature.bytes?.[0]?.bytes > LARGEST);
 }
@@ -89,7 +89,7 @@ function overlay(item, record, look, frame) {
   if (!look.boxes || !frame.width || !frame.height) return false;
   const shapes = shapesOf(record, look.roles, frame);
   if (shapes.boxes.length + shapes.points.length === 0) return false;
-  const canvas = fit(h("canvas", { class: "over", "aria-hidden": "true", "data-test": "boxes" }), frame, look);
+  const canvas = fit(h("canvas", { class: "over", "aria-hidden": "true", hook: "boxes" }), frame, look);
   item.picture.append(canvas);
   // A card that stands alone has no size before it is in the page.
   if (canvas.clientWidth) draw(canvas, shapes, { labels: look.cell > 100 ? "small" : false });
@@ -97,24 +97,27 @@ function overlay(item, record, look, frame) {
   return true;
 }
 
-// A card without a picture shows its first short features.
-function facts(item, record, { roles }, problem) {
-  const rows = [problem && h("p", { class: "muted small" }, problem)];
-  if (record.kind === "bytes") rows.push(h("p", { class: "mono small payload" }, bytesText(record.payload ?? "")));
-  else {
-    const all = Object.entries(record.features ?? {}).filter(([name]) => name !== roles.label || !caption(record, roles.label));
-    const short = all.filter(([, feature]) => feature.n > 0 && feature.n <= 8 && (kindOf(feature) !== "bytes" || feature.bytes.every((v) => typeof v === "string")));
-    const fact = (name, text) => h("div", { class: "fact" }, h("span", { class: "muted" }, name.split("/").pop() || name), " ", text);
-    for (const [name, feature] of [...short, ...all.filter((entry) => !short.includes(entry))].slice(0, 12)) rows.push(fact(name, featureText(feature, 4, roles.labels?.[name]) || "no values"));
-    for (const [name, found] of Object.entries(record.lists ?? {}).slice(0, 6)) rows.push(fact(name, count(found.steps, "step")));
-    if (rows.length === 1) rows.push(h("p", { class: "muted small" }, "no features"));
-  }
-  replace(item.picture, h("div", { class: "facts" }, rows));
+// A card without a picture shows a curve and its first features: as many as have room, and of each the values that have.
+function facts(item, record, { roles, cell, picture }, problem) {
+  const drawn = problem ? null : sketch(record, roles);
+  const rows = [];
+  const fact = (name, feature, names, more = "") => {
+    const short = name.split("/").pop() || name;
+    const texts = [8, 4, 3, 2, 1].map((n) => (featureText(feature, n, names) || "no values") + more);
+    rows.push(h("div", { class: "fact" }, h("span", { class: "muted" }, short), h("span", {}, texts.find((text) => text.length + short.length < cell / 6.5) ?? texts[4])));
+  };
+  const all = Object.entries(record.features ?? {}).filter(([name]) => name !== roles.label || !caption(record, roles.label));
+  const short = ([, feature]) => feature.n > 0 && feature.n <= 8 && (kindOf(feature) !== "bytes" || feature.bytes.every((v) => typeof v === "string"));
+  for (const [name, feature] of all.sort((a, b) => short(b) - short(a)).slice(0, 12)) fact(name, feature, roles.labels?.[name]);
+  for (const [name, found] of Object.entries(record.lists ?? {}).slice(0, 6)) fact(name, found.first[0], null, ` · ${count(found.steps, "step")}`);
+  const room = Math.floor((picture - 12 - (drawn ? 49 : 0)) / 17);
+  replace(item.picture, h("div", { class: "facts" }, problem && muted(problem), drawn,
+    record.kind === "bytes" ? h("p", { class: "mono small payload" }, payloadText(record)) : rows.length ? rows.slice(0, Math.max(1, room)) : muted("no features")));
 }
 
 /** The view "grid": over the list of the page. */
 export function mount(root, context) {
-  const blank = h("div", { class: "empty", "data-test": "empty", hidden: true });
+  const blank = h("div", { class: "empty", hook: "empty", hidden: true });
   const holder = h("div", { class: "grid" });
   root.append(holder, blank);
   root.classList.add("list-view");
@@ -125,7 +128,7 @@ export function mount(root, context) {
     holder, blank, list: () => context.list, label: "presentation",
     make(position, id) {
       const element = h("a", {
-        class: "card", role: "option", id: `card-${position}`, tabindex: "-1", "data-test": "card", "data-id": id, "aria-posinset": position + 1, href: href({ view: "record", id }),
+        class: "card", role: "option", id: `card-${position}`, tabindex: "-1", hook: "card", "data-id": id, "aria-posinset": position + 1, href: href({ view: "record", id }),
         onclick(event) {
           if (event.ctrlKey || event.metaKey || event.shiftKey) return;
           event.preventDefault();
@@ -136,7 +139,7 @@ export function mount(root, context) {
       item.text.append(h("span", { class: "card-number" }, number(id)));
       return item;
     },
-    fill: (item, record) => fill(item, record, look, context.list.note(item.position)),
+    fill: (item, record) => fill(item, record, look),
     fail,
     place({ element, position }, row) {
       element.style.transform = `translate(${(position % columns) * (look.cell + GAP) + GAP}px, ${row * (look.picture + look.caption + GAP) + GAP}px)`;
@@ -151,10 +154,10 @@ export function mount(root, context) {
   for (const [name, value] of Object.entries({ role: "listbox", tabindex: "0", "aria-label": "Records", "data-test": "grid" })) view.setAttribute(name, value);
 
   const toggle = () => context.go({ boxes: look.boxes ? "off" : null }, { replace: true });
-  const boxes = h("button", { type: "button", class: "quiet", title: "Boxes (b)", onclick: toggle }, "Boxes");
+  const boxes = button("Boxes", toggle, null, { title: "Boxes (b)" });
   const sizes = Object.entries(SIZES).map(([name, { label }]) =>
-    h("button", { type: "button", class: "quiet", "data-size": name, onclick: () => context.go({ size: name === "medium" ? null : name }, { replace: true }) }, label));
-  replace(context.tools, boxes, h("div", { class: "group", role: "group", "aria-label": "Size of cards" }, sizes));
+    h("button", { type: "button", "data-size": name, onclick: () => context.go({ size: name === "medium" ? null : name }, { replace: true }) }, label));
+  replace(context.tools, boxes, h("div", { class: "group", role: "group", label: "Size of cards" }, sizes));
 
   function layout(at) {
     const width = view.clientWidth;

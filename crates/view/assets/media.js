@@ -43,7 +43,7 @@ function shape(n, height, width, depth) {
   return null;
 }
 
-/** The values of black and white: the usual range that holds all values, else the smallest and the largest one. */
+/** The values of black and white: the usual range that holds all values, else their own. */
 function range(all) {
   let [low, high] = [Infinity, -Infinity];
   for (const x of all) {
@@ -51,13 +51,11 @@ function range(all) {
     if (x > high && x < Infinity) high = x;
   }
   if (low > high) return [0, 1];
-  const usual = high > 1 && low >= 0 ? [[0, 255]] : [[0, 1], [-0.5, 0.5], [-1, 1]];
+  const usual = high > 32 && low >= 0 ? [[0, 255]] : [[0, 1], [-0.5, 0.5], [-1, 1]];
   return usual.find(([from, to]) => low >= from && high <= to) ?? (low < high ? [low, high] : [low, low + 1]);
 }
 
-/**
- * Draws the pixels of `roles.pixels` on a canvas. The caption is its title; after `false` the title says why nothing was drawn.
- */
+/** Draws the pixels of `roles.pixels` on a canvas. Its title is a caption; after `false` it says why nothing was drawn. */
 export async function pixels(canvas, record, roles, { signal } = {}) {
   const say = (text) => {
     canvas.title = text;
@@ -99,27 +97,15 @@ export async function pixels(canvas, record, roles, { signal } = {}) {
   }
 }
 
-/** A WAV file of 16-bit samples. Integers within 16 bits are kept; floats beyond 1 and larger integers are scaled to the loudest. */
-export function wav(samples, rate, whole) {
+// A WAV file of 16-bit samples. Floats beyond 1 and larger integers are scaled to the loudest.
+function wav(samples, rate, whole) {
   let peak = 0;
   for (const x of samples) if (Math.abs(x) > peak && Math.abs(x) < Infinity) peak = Math.abs(x);
   const full = whole ? (peak <= 32768 ? 1 : 32767 / peak) : 32767 / Math.max(1, peak);
-  const view = new DataView(new ArrayBuffer(44 + 2 * samples.length));
-  const word = (at, text) => [...text].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));
-  word(0, "RIFF");
-  view.setUint32(4, 36 + 2 * samples.length, true);
-  word(8, "WAVEfmt ");
-  view.setUint32(16, 16, true); // bytes of the format chunk
-  view.setUint16(20, 1, true); // PCM
-  view.setUint16(22, 1, true); // channels
-  view.setUint32(24, rate, true);
-  view.setUint32(28, 2 * rate, true); // bytes per second
-  view.setUint16(32, 2, true); // bytes per sample of all channels
-  view.setUint16(34, 16, true); // bits
-  word(36, "data");
-  view.setUint32(40, 2 * samples.length, true);
-  samples.forEach((x, i) => view.setInt16(44 + 2 * i, Math.max(-32768, Math.min(32767, Math.round(x * full) || 0)), true));
-  return new Blob([view], { type: "audio/wav" });
+  const bytes = 2 * samples.length;
+  // "RIFF", "WAVE", "fmt ", "data" and sizes between them.
+  const head = Uint32Array.of(0x46464952, 36 + bytes, 0x45564157, 0x20746d66, 16, 0x10001, rate, 2 * rate, 0x100002, 0x61746164, bytes);
+  return new Blob([head, Int16Array.from(samples, (x) => Math.max(-32768, Math.min(32767, Math.round(x * full) || 0)))], { type: "audio/wav" });
 }
 
 const made = new Map(); // player -> blob address, revoked when another record is shown
@@ -145,7 +131,7 @@ export function media(record, context) {
         if (!tag) return;
         const note = h("figcaption", { class: "small muted" }, feature.n > 1 ? `${name} ${i}` : name);
         players.push(h("figure", {}, h(tag, {
-          controls: true, preload: "metadata", "data-test": tag, "aria-label": name, src: bytesUrl(record.id, name, { value: i || undefined }),
+          controls: true, preload: "metadata", hook: tag, label: name, src: bytesUrl(record.id, name, { value: i || undefined }),
           onerror: () => setText(note, `${name}: this browser cannot play ${value.type ?? "it"}.`),
         }), note));
       });
@@ -160,7 +146,7 @@ function samples(record, name, of) {
   const given = Math.round(Number(from ? from.int64?.[0] ?? from.float?.[0] : typeof of === "number" ? of : NaN));
   const rate = given >= 100 && given <= 768000 ? given : 16000;
   const note = h("figcaption", { class: "small muted" }, `${name}: ${number(feature.n)} samples, ${number(feature.n / rate)} s at ${number(rate)} Hz${rate === given ? "" : " (assumed, since the record has no rate)"}`);
-  const player = h("audio", { controls: true, "data-test": "audio", "aria-label": name });
+  const player = h("audio", { controls: true, hook: "audio", label: name });
   if (feature.n > LARGEST) return h("figure", {}, setText(note, `${name} has ${number(feature.n)} samples, too many to be played.`), note);
   allValues(record, name).then((all) => {
     const url = URL.createObjectURL(wav(all, rate, kindOf(feature) === "int64"));

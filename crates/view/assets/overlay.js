@@ -1,16 +1,14 @@
-// Boxes, keypoints and masks over an image: on a canvas of device pixels, so that lines are sharp.
-//
-// Data of boxes are guests: lengths that differ, kinds that do not fit and corners in the wrong order are told in words, and
-// what can be drawn is drawn.
+// Boxes, keypoints and masks over an image. Mistakes in their data are said in words, and the rest is drawn.
 
 import { bytesUrl } from "./api.js";
-import { h, kindOf, replace, setText, valuesOf } from "./dom.js";
+import { h, iconButton, kindOf, number, replace, setText, valuesOf } from "./dom.js";
 import { caption, imageOf } from "./roles.js";
 
 const MOST = 4096; // boxes drawn
-const LARGEST = 4096; // pixels of a side of a mask
+const LARGEST = 4096; // pixels of a side of a mask, or of a canvas
+const ZOOM = 16;
 
-/** A colour for a class: the same on each page. Light enough for black text, and set off by a dark line on any image. */
+/** A colour for a class: the same on each page, and light enough for black text. */
 export function colour(text) {
   let hash = 2166136261;
   for (const c of String(text)) hash = Math.imul(hash ^ c.codePointAt(0), 16777619);
@@ -30,7 +28,7 @@ function numbersOf(record, name, problems) {
   return valuesOf(feature).map(Number);
 }
 
-/** The size that coordinates in pixels refer to: of the image, else of the features for height and width. */
+/** The size of the image, else by the features for height and width. */
 export function frameOf(record, roles, image) {
   if (image?.width && image?.height) return { width: image.width, height: image.height };
   const width = Number(caption(record, roles.width));
@@ -38,7 +36,7 @@ export function frameOf(record, roles, image) {
   return width >= 1 && height >= 1 && width < 1e6 && height < 1e6 ? { width, height } : null;
 }
 
-/** { boxes: [{ x, y, w, h, text }], points: [{ x, y }], problems: [text] }: coordinates are parts of the image, 0 to 1. */
+/** Boxes { x, y, w, h, text }, points { x, y } and problems in words: coordinates are parts of the image, 0 to 1. */
 export function shapesOf(record, roles, frame) {
   const problems = [];
   const found = { boxes: [], points: [], problems };
@@ -46,7 +44,7 @@ export function shapesOf(record, roles, frame) {
   let corners = [];
   if (boxes?.feature) {
     const flat = numbersOf(record, boxes.feature, problems);
-    if (flat && flat.length % 4) problems.push(`${boxes.feature}: expected a multiple of 4 values, found ${flat.length}`);
+    if (flat && flat.length % 4) problems.push(`${boxes.feature}: expected a multiple of 4 values, found ${number(flat.length)}`);
     for (let i = 0; flat && i + 4 <= flat.length; i += 4) {
       const [a, b, c, d] = flat.slice(i, i + 4);
       corners.push(boxes.order === "xywh" ? [a, b, a + c, b + d] : boxes.order === "xyxy" ? [a, b, c, d] : [b, a, d, c]);
@@ -56,16 +54,16 @@ export function shapesOf(record, roles, frame) {
     const sides = ["xmin", "ymin", "xmax", "ymax"].map((side) => ({ name: boxes[side], values: numbersOf(record, boxes[side], problems) }));
     const longest = Math.max(0, ...sides.map((side) => side.values?.length ?? 0));
     for (const side of sides) {
-      if ((side.values?.length ?? 0) !== longest) problems.push(`${side.name}: expected ${longest} values as in the other sides, found ${side.values?.length ?? 0}`);
+      if ((side.values?.length ?? 0) !== longest) problems.push(`${side.name}: expected ${number(longest)} values as in the other sides, found ${number(side.values?.length ?? 0)}`);
     }
     const n = Math.min(...sides.map((side) => side.values?.length ?? 0));
     for (let i = 0; i < n; i += 1) corners.push(sides.map((side) => side.values[i]));
   }
-  if (corners.length > MOST) problems.push(`only the first ${MOST} of ${corners.length} boxes are drawn`);
+  if (corners.length > MOST) problems.push(`only the first ${number(MOST)} of ${number(corners.length)} boxes are drawn`);
   corners = corners.slice(0, MOST);
   const texts = boxes?.text ? valuesOf(record.features?.[boxes.text]) : [];
   if (boxes?.text && corners.length && texts.length !== corners.length) {
-    problems.push(`${boxes.text}: expected ${corners.length} values, one for each box, found ${texts.length}`);
+    problems.push(`${boxes.text}: expected ${number(corners.length)} values, one for each box, found ${number(texts.length)}`);
   }
   // All values up to 1.5 are parts of the image: boxes may reach a little over its edge. Others are pixels.
   const scale = (values) => {
@@ -88,7 +86,7 @@ export function shapesOf(record, roles, frame) {
   if (points) {
     const x = numbersOf(record, points.x, problems) ?? [];
     const y = numbersOf(record, points.y, problems) ?? [];
-    if (x.length !== y.length) problems.push(`${points.y}: expected ${x.length} values as in ${points.x}, found ${y.length}`);
+    if (x.length !== y.length) problems.push(`${points.y}: expected ${number(x.length)} values as in ${points.x}, found ${number(y.length)}`);
     const n = Math.min(x.length, y.length, MOST);
     const at = n ? scale([...x.slice(0, n), ...y.slice(0, n)]) : null;
     for (let i = 0; at && i < n; i += 1) if (Number.isFinite(x[i]) && Number.isFinite(y[i])) found.points.push({ x: x[i] / at.width, y: y[i] / at.height });
@@ -98,8 +96,8 @@ export function shapesOf(record, roles, frame) {
 
 /** Draws shapes on a canvas that lies over an image of the same size. `hot` is the box to be set off. */
 export function draw(canvas, shapes, { hot = -1, masks = [], labels = true } = {}) {
-  const ratio = globalThis.devicePixelRatio || 1;
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  const ratio = Math.min(globalThis.devicePixelRatio || 1, LARGEST / Math.max(width, height, 1)); // A picture may be enlarged.
   canvas.width = Math.max(1, Math.round(width * ratio));
   canvas.height = Math.max(1, Math.round(height * ratio));
   const pen = canvas.getContext("2d");
@@ -176,12 +174,8 @@ function rgb(css) {
   return pen.getImageData(0, 0, 1, 1).data.slice(0, 3);
 }
 
-/**
- * The image of a record with all that lies over it: { element, show(boolean), ready }, or null without an image and boxes.
- *
- * `value`: the ordinal of the image in its list. `pixels`: draws images of numbers on a canvas (media.js).
- */
-export function stage(record, roles, { value = 0, pixels = null, shown = true } = {}) {
+/** The image of a record with all that lies over it, or null without an image and boxes. `value`: the ordinal of the image in its list. */
+export function stage(record, roles, { value = 0, pixels = null, shown = true, columns } = {}) {
   const image = imageOf(record, roles, value);
   const frame = frameOf(record, roles, image);
   const shapes = shapesOf(record, roles, frame);
@@ -193,15 +187,36 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   const tell = () => replace(messages, [...new Set(shapes.problems)].slice(0, 12).map((text) => h("li", null, text)));
   if (image?.problem) shapes.problems.unshift(image.problem);
 
-  const canvas = h("canvas", { class: "over", "data-test": "boxes", "aria-hidden": "true" });
+  const canvas = h("canvas", { class: "over", hook: "boxes", "aria-hidden": "true" });
   const what = caption(record, roles.label, roles.labels) || caption(record, roles.name, roles.labels) || `record ${record.id}`;
   const picture = image?.url
-    ? h("img", { class: "picture", alt: `Image of ${what}`, width: image.width, height: image.height, decoding: "async", "data-test": "record-image" })
-    : drawn ? h("canvas", { class: "picture pixels", role: "img", "aria-label": `Image of ${what}`, "data-test": "pixels" })
-    : h("div", { class: "picture blank", "data-test": "record-image", role: "img", "aria-label": `No image: a blank of ${frame ? `${frame.width} × ${frame.height}` : "unknown size"}` });
+    ? h("img", { class: "picture", alt: `Image of ${what}`, width: image.width, height: image.height, decoding: "async", draggable: "false", hook: "record-image" })
+    : drawn ? h("canvas", { class: "picture pixels", role: "img", label: `Image of ${what}`, hook: "pixels" })
+    : h("div", { class: "picture blank", hook: "record-image", role: "img", label: `No image: a blank of ${frame ? `${frame.width} × ${frame.height}` : "unknown size"}` });
   const holder = h("div", { class: "stage" }, picture, canvas);
+  const box = h("div", { class: "stage-box", hook: "stage" }, holder);
   const size = image?.url ? image : frame ?? (drawn ? null : { width: 4, height: 3 });
-  if (size?.width && size?.height) fit(holder, size);
+  if (size?.width && size?.height) fitStage(box, size, columns);
+
+  // An enlarged picture is moved by dragging it; fingers and keys scroll.
+  let zoom = 1;
+  const enlarge = (by, x = box.clientWidth / 2, y = box.clientHeight / 2) => {
+    const next = Math.min(ZOOM, Math.max(1, zoom * by));
+    const [left, top] = [box.scrollLeft + x, box.scrollTop + y].map((at) => at * next / zoom);
+    zoom = next;
+    holder.style.width = holder.style.height = `${100 * zoom}%`;
+    box.classList.toggle("zoomed", zoom > 1);
+    box.scrollTo(left - x, top - y);
+  };
+  const around = (event, by) => {
+    const edge = box.getBoundingClientRect();
+    event.preventDefault();
+    enlarge(by, event.clientX - edge.left, event.clientY - edge.top);
+  };
+  box.addEventListener("dblclick", (event) => around(event, zoom > 1 ? 1 / ZOOM : 3));
+  box.addEventListener("wheel", (event) => event.ctrlKey && around(event, 2 ** (-event.deltaY / 200)), { passive: false });
+  box.addEventListener("pointermove", (event) => event.pointerType === "mouse" && event.buttons === 1 && box.scrollBy(-event.movementX, -event.movementY));
+  const buttons = h("div", { class: "zoom group" }, iconButton("Smaller (-)", () => enlarge(0.5), "zoom-out"), iconButton("Larger (+)", () => enlarge(2), "zoom-in"));
 
   let masks = [];
   let hot = -1;
@@ -215,11 +230,11 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
     hot = i;
     paint();
   };
-  const list = h("ol", { class: "boxes", "aria-label": "Boxes" }, shapes.boxes.slice(0, 200).map((box) => {
+  const list = h("ol", { class: "boxes", label: "Boxes" }, shapes.boxes.slice(0, 200).map((box) => {
     const swatch = h("span", { class: "swatch", "aria-hidden": "true" });
     swatch.style.background = colour(box.text);
     return h("li", null, h("button", {
-      type: "button", class: "quiet", title: box.corners.join(", "),
+      type: "button", title: box.corners.join(", "),
       onmouseenter: () => light(box.i), onmouseleave: () => light(-1), onfocus: () => light(box.i), onblur: () => light(-1),
     }, swatch, box.text || `box ${box.i}`));
   }));
@@ -243,14 +258,14 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
       picture.src = image.url;
       try {
         await picture.decode();
-        if (!image.width) fit(holder, { width: picture.naturalWidth, height: picture.naturalHeight });
+        if (!image.width) fitStage(box, { width: picture.naturalWidth, height: picture.naturalHeight }, columns);
       } catch {
         if (picture.isConnected) shapes.problems.unshift(`the browser cannot decode ${image.feature}`);
       }
     } else if (drawn) {
       try {
         if (await pixels(picture, record, roles)) {
-          fit(holder, picture);
+          fitStage(box, picture, columns);
           setText(said, picture.title);
         } else shapes.problems.unshift(`${picture.title} Height, width and depth are set under Roles.`);
       } catch (error) {
@@ -270,7 +285,8 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   })();
 
   return {
-    element: h("figure", { class: "column" }, holder, said, list, messages),
+    element: h("figure", { class: "column" }, h("div", { class: "stage-place" }, box, (image?.url || drawn) && buttons), said, list, messages),
+    enlarge,
     shapes,
     ready,
     count: image?.count ?? 1,
@@ -282,11 +298,11 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   };
 }
 
-// The space is there before the bytes are; small images are enlarged, so that boxes can be told apart.
-function fit(holder, { width, height }) {
-  const most = 720;
-  holder.style.aspectRatio = `${width} / ${height}`;
-  const zoom = Math.max(1, Math.min(64, Math.floor(400 / Math.max(width, height))));
-  holder.style.maxWidth = `${Math.min(Math.max(width * zoom, 1), most * Math.min(1.5, width / height))}px`;
-  holder.classList.toggle("enlarged", zoom > 2);
+// The space is there before the bytes are: as much as the window has. Small images are enlarged, so that boxes can be told apart.
+function fitStage(box, { width, height }, columns) {
+  const zoom = Math.max(1, Math.min(64, Math.floor(480 / Math.max(width, height))));
+  box.style.aspectRatio = `${width} / ${height}`;
+  for (const part of [box, columns]) part.style.setProperty("--wide", `min(${Math.max(1, width * zoom)}px, max(240px, 100dvh - 236px) * ${width / height})`);
+  columns.classList.toggle("wide", width > 1.8 * height && width * zoom > 800);
+  box.classList.toggle("enlarged", zoom > 2);
 }

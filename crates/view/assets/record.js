@@ -1,8 +1,8 @@
 // The page of one record: its image, its features as a tree, as text and as bytes.
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
-import { button, bytesText, count, float, h, kindOf, named, number, replace, size, valuesOf } from "./dom.js";
-import { condition, neighbour } from "./find.js";
+import { aside, button, bytesText, count, float, h, hbox, iconButton, kindOf, muted, named, number, replace, size, timeOf, valuesOf } from "./dom.js";
+import { condition, pager } from "./find.js";
 import { stage } from "./overlay.js";
 import { imageOf } from "./roles.js";
 import { href } from "./state.js";
@@ -20,21 +20,20 @@ export function mount(root, context) {
   let stop = new AbortController();
   let endGrowth = () => {};
 
-  const title = h("h1", { "data-test": "record" });
+  const title = h("h1", { hook: "record" });
   const where = h("p", { class: "muted small" });
-  const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
-    button(label, () => turn(by), label.toLowerCase(), { title: `${label} record (${key})`, class: "quiet" }));
+  const { previous, next, turn, update: steps } = pager(context, "record", { step: null, value: null });
   const json = async () => context.copy(await text(`/api/json/${record.id}`, { set: context.set }), "JSON");
   const boxes = button("Boxes", toggle, "toggle-boxes", { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
   const values = h("div", { class: "row", hidden: true });
-  const episode = context.dataset.episodes !== null && h("a", { class: "button", "data-test": "to-episode" }, "Episode");
+  const episode = context.dataset.episodes !== null && h("a", { class: "button", hook: "to-episode" }, "Episode");
   const visual = h("div", { class: "column visual" });
   const panel = h("div", { class: "panel detail", role: "tabpanel", tabindex: "-1", id: "detail" });
   const tabs = Object.entries(TABS).map(([name, label]) => h("button", {
-    type: "button", role: "tab", id: `tab-${name}`, "data-test": `tab-${name}`, "aria-controls": "detail", class: "tab", onclick: () => context.go({ tab: name === "tree" ? null : name }, { replace: true }),
+    type: "button", role: "tab", id: `tab-${name}`, hook: `tab-${name}`, "aria-controls": "detail", class: "tab", onclick: () => context.go({ tab: name === "tree" ? null : name }, { replace: true }),
   }, label));
   const strip = h("div", {
-    role: "tablist", "aria-label": "Record as", class: "tabs",
+    role: "tablist", label: "Record as", class: "tabs",
     onkeydown(event) {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step) return;
@@ -47,25 +46,12 @@ export function mount(root, context) {
   }, tabs);
   const columns = h("div", { class: "record-columns" }, visual, h("div", { class: "record-side" }, strip, panel));
   const body = h("div", { class: "page" },
-    h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
-      h("div", { class: "row" }, boxes, episode, button("Copy as JSON", () => json().catch(tell), "copy-json"), button("Copy as command", () => context.copy(context.command("get", String(record.id)), "command"), "copy-command"))),
+    h("div", { class: "row spread" }, hbox(previous, title, next),
+      hbox(boxes, episode, button("Copy as JSON", () => json().catch(tell), "copy-json"), context.copyCommand(() => context.command("get", String(record.id))))),
     where, columns);
   root.append(body);
 
-  const tell = (error) => aborted(error) || replace(panel, h("p", { class: "note error", "data-test": "error" }, error.message));
-
-  const beside = (by) => neighbour(context.list, Number(context.state().id), by);
-
-  function turn(by) {
-    const to = beside(by);
-    if (to !== undefined) context.go({ id: to, step: null, value: null });
-    else context.announce(context.list.more ? "No further match so far" : by > 0 ? "This is the last record of the list" : "This is the first record of the list");
-  }
-
-  function steps() {
-    previous.disabled = beside(-1) === undefined;
-    next.disabled = beside(1) === undefined && !context.list.more;
-  }
+  const tell = (error) => aborted(error) || replace(panel, h("p", { class: "note error", hook: "error" }, error.message));
 
   function toggle() {
     context.go({ boxes: context.state().boxes === "off" ? null : "off" }, { replace: true });
@@ -87,10 +73,12 @@ export function mount(root, context) {
     const roles = context.roles();
     picture?.destroy();
     // Frames of a feature list have a slider of their own (sequence.js).
-    picture = imageOf(record, roles)?.step === 0 ? null : stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off" });
+    columns.classList.remove("wide");
+    columns.style.removeProperty("--wide");
+    picture = imageOf(record, roles)?.step === 0 ? null : stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off", columns });
     boxes.hidden = !picture?.shapes.boxes.length && !picture?.shapes.points.length && !roles.mask?.length;
     values.hidden = !(picture?.count > 1);
-    replace(values, button("‹", () => across(-1), null, { "aria-label": "Image before" }), `image ${Number(state.value ?? 0) + 1} of ${picture?.count}`, button("›", () => across(1), null, { "aria-label": "Next image" }));
+    replace(values, iconButton("Previous image", () => across(-1)), `image ${number(Number(state.value ?? 0) + 1)} of ${number(picture?.count)}`, iconButton("Next image", () => across(1)));
     replace(visual, picture?.element, values);
     const alone = () => columns.classList.toggle("alone", [...visual.children].every((part) => part.hidden));
     alone();
@@ -110,7 +98,7 @@ export function mount(root, context) {
     panel.setAttribute("aria-labelledby", `tab-${name}`);
     if (name === "text") {
       const found = await text(`/api/text/${record.id}`, { set: context.set }, { signal });
-      replace(panel, h("pre", { class: "code", tabindex: "0", "aria-label": "Protobuf text" }, found || "(no bytes)"));
+      replace(panel, h("pre", { class: "code", tabindex: "0", label: "Protobuf text" }, found || "(no bytes)"));
     } else if (name === "hex") await hex(0, signal);
     else replace(panel, tree(record, context));
   }
@@ -120,10 +108,10 @@ export function mount(root, context) {
     const found = record.bytes ? await bytes(record.id, undefined, from, to, { signal }) : new Uint8Array(0);
     const page = (label, at) => button(label, () => hex(at, stop.signal).catch(tell), null, { disabled: at < 0 || at >= record.bytes || at === from });
     replace(panel,
-      h("div", { class: "row" }, page("First", 0), page("Before", from - HEX), page("Next", from + HEX), page("Last", Math.max(0, Math.floor((record.bytes - 1) / HEX) * HEX)),
-        h("span", { class: "muted small" }, `bytes ${number(from)} to ${number(to)} of ${number(record.bytes)}`),
+      hbox(page("First", 0), page("Before", from - HEX), page("Next", from + HEX), page("Last", Math.max(0, Math.floor((record.bytes - 1) / HEX) * HEX)),
+        aside(`bytes ${number(from)} to ${number(to)} of ${number(record.bytes)}`),
         h("a", { class: "small", href: bytesUrl(record.id), download: `record-${record.id}.bin` }, "Save all")),
-      h("pre", { class: "code hex", tabindex: "0", "aria-label": "Bytes of the record" }, dump(found, from)));
+      h("pre", { class: "code hex", tabindex: "0", label: "Bytes of the record" }, dump(found, from)));
   }
 
   return {
@@ -167,7 +155,7 @@ export function mount(root, context) {
           shown = null;
           replace(title, `Record ${state.id ?? ""}`);
           body.classList.add("missing");
-          replace(where, h("span", { class: "error", "data-test": "error" }, error.message), " ", h("a", { href: href({ view: "grid", id: null }) }, "Back to the grid"));
+          replace(where, h("span", { class: "error", hook: "error" }, error.message), " ", h("a", { href: href({ view: context.listView(), id: null }) }, "Back to the list"));
         } else tell(error);
       }
     },
@@ -176,7 +164,7 @@ export function mount(root, context) {
       stop.abort();
       picture?.destroy();
     },
-    keys: { j: () => turn(1), k: () => turn(-1), h: () => across(-1), l: () => across(1), b: toggle, ArrowLeft: () => turn(-1), ArrowRight: () => turn(1) },
+    keys: { j: () => turn(1), k: () => turn(-1), h: () => across(-1), l: () => across(1), b: toggle, "+": () => picture?.enlarge(2), "-": () => picture?.enlarge(0.5), ArrowLeft: () => turn(-1), ArrowRight: () => turn(1) },
   };
 }
 
@@ -193,81 +181,91 @@ function dump(found, from) {
 }
 
 function tree(record, context) {
-  if (record.error) return h("p", { class: "note error", "data-test": "error" }, record.error);
+  if (record.error) return h("p", { class: "note error", hook: "error" }, record.error);
   if (record.kind === "bytes") {
-    return h("div", { class: "tree", "data-test": "record-tree" },
+    return h("div", { class: "tree", hook: "record-tree" },
       record.fields ? fieldsOf(record.fields) : h("p", { class: "muted" }, "The record is no Example, and no protobuf message."),
-      h("p", { class: "value mono" }, bytesText(record.payload ?? "")));
+      !record.fields && h("p", { class: "value mono" }, bytesText(record.payload ?? "")));
   }
   const entries = Object.entries(record.features ?? {});
   const lists = Object.entries(record.lists ?? {});
   const rows = entries.map(([name, feature]) => featureRow(record, name, feature, context.dataset));
   const find = entries.length > 12 && h("input", {
-    type: "search", class: "wide-field", placeholder: `Filter ${entries.length} features by name`, "aria-label": "Filter features by name",
+    type: "search", class: "wide-field", placeholder: `Filter ${number(entries.length)} features by name`, label: "Filter features by name",
     oninput: (event) => rows.forEach((row, i) => (row.hidden = !entries[i][0].toLowerCase().includes(event.target.value.toLowerCase()))),
   });
-  return h("div", { class: "tree", "data-test": "record-tree" }, find,
-    rows.length ? h("ul", { "aria-label": "Features" }, rows) : lists.length ? null : h("p", { class: "muted" }, "The record has no features."),
+  return h("div", { class: "tree", hook: "record-tree" }, find,
+    rows.length ? h("ul", { label: "Features" }, rows) : lists.length ? null : h("p", { class: "muted" }, "The record has no features."),
     lists.map(([name, list]) => listRow(record, name, list)),
-    record.left_out > 0 && h("p", { class: "muted small" }, `${count(record.left_out, "more feature")} not listed: see Text.`));
+    record.left_out > 0 && muted(`${count(record.left_out, "more feature")} not listed: see Text.`));
 }
 
 function head(name, ...facts) {
-  return h("div", { class: "feature-head" }, h("span", { class: "feature-name" }, name || "(empty name)"), h("span", { class: "muted small" }, facts.filter(Boolean).join(" · ")));
+  return h("div", { class: "feature-head" }, h("span", { class: "feature-name" }, name || "(empty name)"), aside(facts.filter(Boolean).join(" · ")));
 }
 
 const lengthOf = (value) => (typeof value === "string" ? new TextEncoder().encode(value).length : value.bytes);
 
-function featureRow(record, name, feature, { labels, declared }) {
+function featureRow(record, name, feature, { labels, declared, list }) {
   const kind = kindOf(feature);
   const all = valuesOf(feature);
   const total = kind === "bytes" && all.length === feature.n ? size(all.reduce((sum, value) => sum + lengthOf(value), 0)) : "";
-  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total, declared?.[name]), valueList(record, name, feature, kind, all, { names: labels?.[name] }));
+  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total, declared?.[name]), valueList(record, name, feature, kind, all, { names: labels?.[name], list }));
 }
 
 // Values as links: Enter on one shows the records that have it.
-function valueList(record, name, feature, kind, all, { step, names } = {}) {
+function valueList(record, name, feature, kind, all, { step, names, list } = {}) {
   const box = h("div", { class: `values ${kind ?? ""}` });
-  const more = (from, to) => {
+  const more = async (from, to) => {
+    // A record comes with the first values of its features.
+    if (from >= all.length) all = [...all, ...valuesOf(await rest(record, name, { step, from: all.length }))];
+    to = Math.min(to, all.length);
     const nodes = all.slice(from, to).map((value, i) => {
-      const shown = kind === "bytes" ? bytesText(value) : named(value, kind === "int64" ? names : undefined);
+      const text = kind === "bytes" ? bytesText(value) : named(value, kind === "int64" ? names : undefined);
+      const time = timeOf(name, value);
+      const shown = text || '""';
       const where = step === undefined ? condition(name, kind, value, feature.n) : null;
       const long = shown.length > 400;
       const content = where && !long
-        ? h("a", { class: "value", href: href({ view: "grid", where, id: null, at: null, sel: null, seed: null, n: null, tab: null, value: null }), title: `Records with ${where}` }, shown === "" ? '""' : shown)
+        ? h("a", { class: "value", href: href({ view: list, where, id: null, at: null, sel: null, seed: null, n: null, tab: null, value: null }), title: `Records with ${where}` }, shown)
         : h("span", { class: `value ${long ? "long" : ""}`, tabindex: long ? "0" : null }, shown);
       const whole = typeof value === "object" && value.bytes > 32
         ? h("a", { class: "small", href: bytesUrl(record.id, name, { step, value: from + i || undefined }), target: "_blank", rel: "noopener" }, value.type ? "open" : "save") : null;
-      return [content, whole, long && where ? h("a", { class: "small", href: href({ view: "grid", where, id: null, at: null, sel: null, tab: null }) }, "records with this") : null];
+      return [content, time && h("span", { class: "muted small", hook: "time" }, time), whole, long && where ? h("a", { class: "small", href: href({ view: list, where, id: null, at: null, sel: null, tab: null }) }, "records with this") : null];
     });
     box.querySelector(".more")?.remove();
     box.append(...nodes.flat().filter(Boolean));
-    if (to < all.length) box.append(h("button", { type: "button", class: "link small more", onclick: () => more(to, to * 8) }, `${number(all.length - to)} more`));
-    else if (all.length < feature.n) box.append(h("span", { class: "muted small" }, `… ${number(feature.n - all.length)} more are not listed: copy as command`));
+    if (to < feature.n) box.append(button(`${number(feature.n - to)} more`, () => more(to, to * 8), "more", { class: "link small more" }));
   };
   more(0, FIRST);
   return box;
 }
 
+// The values of a feature, or the steps of a list, from one on.
+const rest = (record, name, params) => get(`/api/record/${record.id}`, { feature: name, ...params });
+
 function listRow(record, name, list) {
   const steps = h("ol", { class: "steps-list" });
-  const more = (from, to) => {
+  let all = list.first;
+  const more = async (from, to) => {
+    if (from >= all.length) all = [...all, ...(await rest(record, name, { from: all.length }))];
+    to = Math.min(to, all.length);
     steps.querySelector(".more")?.remove();
-    list.first.slice(from, to).forEach((feature, i) => steps.append(h("li", null, h("span", { class: "muted small number" }, from + i), valueList(record, name, feature, kindOf(feature), valuesOf(feature), { step: from + i }))));
-    if (to < list.first.length) steps.append(h("li", { class: "more" }, h("button", { type: "button", class: "link small", onclick: () => more(to, to + 100) }, `${number(list.first.length - to)} more steps`)));
-    else if (list.first.length < list.steps) steps.append(h("li", { class: "muted small" }, `${number(list.steps - list.first.length)} more steps are not listed`));
+    all.slice(from, to).forEach((feature, i) => steps.append(h("li", null, h("span", { class: "muted small number" }, from + i), valueList(record, name, feature, kindOf(feature), valuesOf(feature), { step: from + i }))));
+    if (to < list.steps) steps.append(h("li", { class: "more" }, button(`${number(list.steps - to)} more steps`, () => more(to, to + 100), "more", { class: "link small" })));
   };
   more(0, 8);
   return h("div", { class: "tree-row", "data-feature": name }, head(name, "feature list", list.kind ?? "no kind", count(list.steps, "step")), steps);
 }
 
 // The fields of a protobuf message; of unknown ones, the numbers.
-function fieldsOf(fields) {
+function fieldsOf(fields, depth = 0) {
   return h("ul", { class: "message" }, fields.map((field) => {
     const { value } = field;
-    const inner = Array.isArray(value) && value.every((v) => v && typeof v === "object" && "number" in v) ? fieldsOf(value) : null;
+    const inner = Array.isArray(value) && value.every((v) => v && typeof v === "object" && "number" in v) ? value : null;
     const shown = inner ? null : Array.isArray(value) ? value.map(one).join(", ") : one(value);
-    return h("li", null, h("span", { class: "feature-name" }, field.name ?? `field ${field.number}`), " ", h("span", { class: "muted small" }, field.type), " ", shown !== null && h("span", { class: "value" }, shown), inner);
+    const head = [h("span", { class: "feature-name" }, field.name ?? `field ${field.number}`), " ", aside(field.type)];
+    return h("li", null, inner ? h("details", { open: depth < 2 && inner.length < 20 }, h("summary", null, head), fieldsOf(inner, depth + 1)) : [head, " ", h("span", { class: "value" }, shown), " ", h("span", { class: "small muted", hook: "time" }, timeOf(field.name, value))]);
   }));
 }
 

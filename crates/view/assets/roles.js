@@ -1,11 +1,11 @@
 // Roles: which feature is the image, the label, the boxes.
 //
-// The server guesses them from 16 records (or reads --roles). The address keeps only the changed ones, as JSON under `roles`.
+// The address keeps only the changed ones, as JSON.
 
 import { bytesUrl } from "./api.js";
-import { h, kindOf } from "./dom.js";
+import { h, hbox, kindOf } from "./dom.js";
 
-/** The roles in force: those of the data set, and over them those of the address. `labels` has the names of the classes of labels. */
+/** The roles in force: those of the data set, and over them those of the address. */
 export function rolesOf(dataset, state) {
   let changed = {};
   try {
@@ -28,13 +28,13 @@ export function featuresFor(dataset, roles) {
     else if (value && typeof value === "object") Object.values(value).forEach(add);
   };
   const { image, pixels, sequence } = roles;
-  if (image || pixels || sequence?.length) {
+  if (image || pixels) {
     add([image, roles.label, roles.name, roles.height, roles.width, sequence ?? []]);
     add({ ...pixels });
     add({ ...roles.boxes });
     add({ ...roles.points });
   } else if (dataset.features.length > 16) {
-    add([roles.label, roles.name, dataset.features.slice(0, 12).map((f) => f.name)]);
+    add([roles.label, roles.name, sequence, dataset.features.slice(0, 12).map((f) => f.name)]);
   }
   // A comma or a star would be read as part of the list.
   const known = [...names].filter((name) => dataset.features.some((f) => f.name === name));
@@ -52,7 +52,7 @@ export function caption(record, name, labels = undefined) {
 
 const isImage = (value) => typeof value === "object" && typeof value.type === "string" && value.type.startsWith("image/");
 
-/** The encoded image of a record: { url, width, height, feature }, or { problem } in words, or null. `value`: its ordinal. */
+/** The encoded image of a record, or { problem } in words, or null. `value`: its ordinal. */
 export function imageOf(record, roles, value = 0) {
   const feature = roles.image ? record.features?.[roles.image] : null;
   if (feature) {
@@ -113,7 +113,7 @@ export function rolesDialog(context) {
     depth: select("Channels", numbers, roles.pixels?.depth, { numbers: true }),
   };
   const { boxes } = roles;
-  const form = h("select", { "data-test": "roles-boxes" }, [["", "none"], ["four", "four features"], ["one", "one feature of 4 n values"]].map(([value, text]) =>
+  const form = h("select", { hook: "roles-boxes" }, [["", "none"], ["four", "four features"], ["one", "one feature of 4 n values"]].map(([value, text]) =>
     h("option", { value, selected: value === (!boxes ? "" : boxes.feature ? "one" : "four") }, text)));
   const four = Object.fromEntries(["ymin", "xmin", "ymax", "xmax"].map((side) => [side, select(side, numbers, boxes?.[side])]));
   const one = { feature: select("Values of boxes", numbers, boxes?.feature), order: select("Order", ["yxyx", "xyxy", "xywh"], boxes?.order ?? "yxyx", { none: "choose" }) };
@@ -159,7 +159,7 @@ export function rolesDialog(context) {
     h("div", { class: "fields" }, parts(points)),
     bytes.length > 0 && mask.element,
     lists.length > 0 && sequence.element,
-    h("div", { class: "row" }, h("button", { class: "primary", value: "use" }, "Use these"), h("button", { value: "guess" }, "Back to the guess")));
+    hbox(h("button", { class: "primary", value: "use" }, "Use these"), h("button", { value: "guess" }, "Back to the guess")));
 }
 
 function sorted(value) {

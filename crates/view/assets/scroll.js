@@ -1,28 +1,23 @@
-// A scroll bar of our own.
-//
-// Browsers end an element at some 17 to 33 million pixels: a data set of 10^9 records is longer. So nothing here is tall. The
-// position is a number of rows with a fraction; a float has enough digits for each pixel of 10^12 rows. A drag is as coarse as
-// the track is short; the wheel, a finger and the keys move by pixels and rows, wherever that is.
+// A scroll bar of our own: browsers end an element at some 17 to 33 million pixels, and a data set of 10^9 records is longer. The position is
+// a number of rows with a fraction.
 
 import { aborted, PAGE } from "./api.js";
-import { debounce, h, number, replace } from "./dom.js";
+import { button, debounce, h, number, replace } from "./dom.js";
 import { href, note } from "./state.js";
 
 const LINE = 40; // pixels of a wheel that counts lines
 const THUMB = 28; // least height: a finger has to find it
 
 /**
- * Makes `root` a viewport with a scroll bar.
- *
- * `label` names the bar; `onMove(top)` is called after each move, at most once a frame; `describe(row)` is the position in words.
+ * Makes `root` a viewport with a scroll bar. `label` names the bar; `onMove(top)` is called after each move, at most once a frame; `describe(row)` is the position in words.
  */
 export function scroller(root, { label, onMove, describe }) {
   const view = h("div", { class: "scroll-view" });
   const thumb = h("div", { class: "scroll-thumb" });
   const bubble = h("div", { class: "scroll-bubble", hidden: true, "aria-hidden": "true" });
   const bar = h("div", {
-    class: "scroll-bar", role: "scrollbar", tabindex: "0", "aria-label": label, "aria-orientation": "vertical",
-    "aria-valuemin": "0", "data-test": "scrollbar",
+    class: "scroll-bar", role: "scrollbar", tabindex: "0", label, "aria-orientation": "vertical",
+    "aria-valuemin": "0", hook: "scrollbar",
   }, thumb, bubble);
   root.classList.add("scroll");
   root.append(view, bar);
@@ -70,7 +65,7 @@ export function scroller(root, { label, onMove, describe }) {
   // The first row that is not cut.
   const row = () => Math.max(0, Math.ceil(top - 1e-6));
   const by = (pixels) => to(top + pixels / rowHeight);
-  // A page keeps a part of a row that was cut, so that nothing is skipped unread.
+  // A page keeps a row that was cut.
   const page = (sign) => to(top + sign * Math.max(1, Math.floor(visible())));
 
   view.addEventListener("wheel", (event) => {
@@ -182,7 +177,6 @@ export function scroller(root, { label, onMove, describe }) {
     get top() {
       return top;
     },
-    /** The first row that is not cut. */
     get row() {
       return row();
     },
@@ -190,7 +184,7 @@ export function scroller(root, { label, onMove, describe }) {
     get visible() {
       return visible();
     },
-    /** Changes the number of rows, their height in pixels, and the records of a row; `at` is the row to be put at the top. */
+    /** Changes the number of rows, their height, and the records of a row; `at` is the row at the top. */
     set(count, tall, records, at = top) {
       rows = count;
       rowHeight = tall;
@@ -214,12 +208,7 @@ export function scroller(root, { label, onMove, describe }) {
   };
 }
 
-/**
- * The part that grid and table share: the elements on the screen of a list of any length, their records, and one that is selected.
- *
- * `holder` gets the scroll bar, `blank` the words for an empty list, `list()` is the list now (find.js). Of the hooks, make(position,
- * id) gives an item { element }; fill(item, record) and fail(item, message) come once; place(item, row) puts it `row` rows below the top.
- */
+/** The part that grid and table share: src/assets.rs describes its hooks. */
 export function listView(context, { holder, blank, list, label, make, fill, fail, place, mark }) {
   const items = new Map(); // by position
   const loads = new Map(); // page -> AbortController
@@ -273,7 +262,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     ask.cancel();
   }
 
-  // What was scrolled past is given up; a drag that flies over a million records asks for none of them.
+  // What was scrolled past is given up.
   function load(from, to) {
     const wanted = new Set();
     for (let i = from; i < to; i += 1) {
@@ -326,9 +315,8 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
   }
   const ask = debounce(request, 50);
 
-  // After a move. One that was scrolled away is no longer selected: the next key starts at what is seen.
+  // After a move: the next key starts at what is seen.
   const remember = debounce(() => {
-    // While the page changes, the position is still that of the list before.
     if (!document.body.dataset.ready) return;
     const row = Math.floor(selected / columns);
     if (row + 1 <= bar.top || row >= bar.top + bar.visible) {
@@ -385,12 +373,12 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     if (!none) return;
     const { where } = context.state();
     const wrong = context.searchError();
-    replace(blank,
-      h("p", null, wrong ? wrong.status === 400 ? "This condition cannot be searched for." : "The search failed." : where ? "No record meets the condition." : "There are no records here."),
-      h("p", { class: "muted" }, wrong ? wrong.status === 400 ? "Correct it in the box above." : "The reason is above." : where ? ["Names and values are listed on the page Data set. ", h("button", { type: "button", class: "link", onclick: context.help }, "How conditions are written")]
-        : context.dataset.records ? "Choose other records above." : "The files are read, and hold none. Check the paths that tfseek view was given."),
-      where && h("p", { class: "row" }, h("a", { class: "button", href: href({ where: null, at: null, sel: null }) }, "Show all records"),
-        h("a", { class: "button", href: href({ view: "data", where: null, at: null, sel: null }) }, "Data set")));
+    const [what, more] = wrong?.status === 400 ? ["This condition cannot be searched for.", "Correct it in the box above."]
+      : wrong ? ["The search failed.", "The reason is above."]
+      : where ? ["No record meets the condition.", ["Names and values are listed on the page Data set. ", button("How conditions are written", context.help, null, { class: "link" })]]
+      : ["There are no records here.", context.dataset.records ? "Choose other records above." : "The files are read, and hold none. Check the paths that tfseek view was given."];
+    replace(blank, h("p", null, what), h("p", { class: "muted" }, more), where && h("p", { class: "row" }, ...[["Show all records"], ["Data set", "data"]].map(([text, view]) =>
+      h("a", { class: "button", href: href({ where: null, at: null, sel: null, ...(view && { view }) }) }, text))));
     filled?.();
   }
 
@@ -405,12 +393,12 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     get selected() {
       return selected;
     },
-    /** Changes the columns and the height of a row; `at` is the position at the top, as it was without. */
+    /** Changes the columns and the height of a row; `at` is the position at the top. */
     shape(records, height, at = top()) {
       [columns, tall] = [records, height];
       bar.set(Math.ceil(list().length / columns), tall, columns, Math.floor(at / columns));
     },
-    /** To be called on each update of the view. `name` is a text of all that items depend on; `names` the features that they show. */
+    /** Updates the list. `name` is a text of all that items depend on; `names` the features that they show. */
     update(state, name, names, shape) {
       const changed = name !== look || current !== list();
       const moved = (state.at ?? "") !== noted;

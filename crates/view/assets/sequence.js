@@ -1,14 +1,13 @@
 // Feature lists and long features over their steps: frames, lines and texts under one cursor.
 
-import { count, featureText, h, number, replace, setText, svg } from "./dom.js";
+import { count, featureText, h, muted, number, replace, setText, svg, vbox } from "./dom.js";
 import { bytesUrl, values } from "./api.js";
-import { muted } from "./dataset.js";
 import { brief } from "./histogram.js";
 import { allValues } from "./media.js";
 
 const LONG = 64; // values of a feature that is drawn as a line
 const MOST = 1 << 22; // values that are fetched for one line
-const SERIES = 6; // lines in one chart, one colour each
+const SERIES = 32; // lines in one chart, one colour each
 /** The width of a chart in its own units. */
 export const COLUMNS = 1000; // points of a line are the smallest and the largest value of a column: 2,000 at most
 
@@ -42,13 +41,25 @@ function linePath(values, span, low, high) {
   return [parts.join(""), dots.join("")];
 }
 
-/** The classes of line `i` of a chart: colours repeat, dashed. */
-export const lineClass = (i) => `line series-${(i % SERIES) + 1} dash-${Math.min(5, Math.floor(i / SERIES))}`;
+// Line `i` of a chart. Its hue is far from those of the lines before.
+function line(i, d, dots) {
+  const path = svg("path", { class: dots ? "line dots" : "line", d });
+  path.style.setProperty("--hue", 250 + 137.5 * i);
+  return path;
+}
 
-/** A chart of several series with values at the cursor. `move(x)` is called with a share of the width. */
-export function chart(name, series, span, move) {
-  let low = Infinity, high = -Infinity;
-  for (const s of series) for (const v of s) if (Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
+function spanOf(series) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const s of series) for (const v of s) if (Number.isFinite(v)) [low, high] = [Math.min(low, v), Math.max(high, v)];
+  return [low, high];
+}
+
+// The lines of several series.
+const lines = (series, span, ends) => series.map((s, i) => linePath(s, span, ...ends).map((d, dots) => d && line(i, d, dots)));
+
+/** A chart of several series, with a legend of the values at the cursor as `text(x)`. `move(x)` gets a share of the width. */
+export function chart(name, series, span, move, text = null) {
+  const [low, high] = spanOf(series);
   if (low > high) return { element: muted("no finite value"), at() {} };
   const cursor = svg("line", { class: "cursor", x1: 0, x2: 0, y1: 0, y2: 100 });
   const drag = (e) => {
@@ -59,12 +70,15 @@ export function chart(name, series, span, move) {
   };
   const element = h("div", { class: "chart" },
     h("div", { class: "scale small muted", "aria-hidden": "true" }, h("span", {}, brief(high)), h("span", {}, low < high ? brief(low) : "")),
-    svg("svg", { viewBox: `0 0 ${COLUMNS} 100`, preserveAspectRatio: "none", role: "img", "data-test": "lines", onpointerdown: drag, onpointermove: drag,
-      "aria-label": `${name}: ${series.length > 1 ? `${series.length} lines of ` : ""}${count(span, "value")} between ${brief(low)} and ${brief(high)}` },
-      series.map((s, i) => linePath(s, span, low, high).map((d, dots) => d && svg("path", { class: `${lineClass(i)}${dots ? " dots" : ""}`, d }))), move ? cursor : null));
+    svg("svg", { viewBox: `0 0 ${COLUMNS} 100`, preserveAspectRatio: "none", role: "img", hook: "lines", onpointerdown: drag, onpointermove: drag,
+      label: `${name}: ${series.length > 1 ? `${series.length} lines of ` : ""}${count(span, "value")} between ${brief(low)} and ${brief(high)}` },
+      lines(series, span, [low, high]), move ? cursor : null));
+  const texts = text ? series.map(() => h("span", { class: "mono number" })) : [];
   return {
-    element,
+    element: text ? vbox(element, h("ul", { class: "legend small", hook: "legend", label: `${name} at the cursor` }, texts.map((box, d) => h("li", {},
+      svg("svg", { viewBox: "0 0 20 8", width: 20, height: 8, "aria-hidden": "true" }, line(d, "M0 4H20")), series.length > 1 && h("span", { class: "muted" }, d), box)))) : element,
     at(i) {
+      texts.forEach((box, d) => setText(box, text(series[d][i])));
       const x = span > 1 ? (i / (span - 1)) * COLUMNS : COLUMNS / 2;
       cursor.setAttribute("x1", x);
       cursor.setAttribute("x2", x);
@@ -72,15 +86,31 @@ export function chart(name, series, span, move) {
   };
 }
 
-// Tracks that share a slider: {name, element, at(step) -> text of the values there}.
+/** A small drawing of the numbers of a record for its card: of a feature list, or of a long feature; null without. */
+export function sketch(record, roles) {
+  const list = Object.entries(record.lists ?? {}).find(([name, { kind, steps }]) => ["float", "int64"].includes(kind) && steps > 1 && (!roles.sequence.length || roles.sequence.includes(name)));
+  const [name, found] = list ?? Object.entries(record.features ?? {}).find(([, f]) => f.n >= LONG && f.n <= MOST && f.float) ?? [];
+  if (!name) return null;
+  const width = list ? found.first[0]?.n ?? 1 : 1;
+  const box = svg("svg", { class: "sketch", viewBox: `0 0 ${COLUMNS} 100`, preserveAspectRatio: "none", role: "img", label: name, hook: "sketch" });
+  values(record.id, name, {}, list ? found.kind : "float").then((all) => {
+    // Steps of a few values are a line each.
+    const wide = width <= 8 && all.length === width * found.steps ? width : 1;
+    const series = Array.from({ length: wide }, (_, d) => all.filter((_, i) => i % wide === d));
+    box.append(...lines(series, series[0].length, spanOf(series)).flat().filter(Boolean));
+  }, () => {}); // The values are on the page of the record, or their error.
+  return box;
+}
+
+// Tracks that share a slider: { name, element, at(step) -> text }.
 function group(label, span, tracks) {
-  const slider = h("input", { type: "range", class: "wide", min: 0, max: span - 1, value: 0, "data-test": "slider", "aria-label": `Step of ${label}`, oninput: () => show(Number(slider.value)), onkeydown: (e) => e.stopPropagation() });
+  const slider = h("input", { type: "range", class: "wide", min: 0, max: span - 1, value: 0, hook: "slider", label: `Step of ${label}`, oninput: () => show(Number(slider.value)), onkeydown: (e) => e.stopPropagation() });
   const place = h("output", { class: "small number" });
   const rows = tracks((share) => show(Math.round(share * (span - 1))));
   function show(step) {
     slider.value = step;
-    slider.setAttribute("aria-valuetext", `${step} of ${span}`);
-    setText(place, `${number(step)} of ${number(span)}`);
+    setText(place, `step ${number(step)} of ${number(span)}`);
+    slider.setAttribute("aria-valuetext", place.textContent);
     for (const row of rows) setText(row.text, row.at(step));
   }
   for (const row of rows) {
@@ -88,7 +118,7 @@ function group(label, span, tracks) {
     row.changed = () => setText(row.text, row.at(Number(slider.value)));
   }
   show(0);
-  return h("section", { class: "column", "aria-label": label }, h("div", { class: "row steps" }, slider, place),
+  return h("section", { class: "column", label: label }, h("div", { class: "row steps" }, slider, place),
     rows.map((row) => h("figure", { class: "track" }, h("figcaption", { class: "row" }, h("strong", {}, row.name), row.text), row.element)));
 }
 
@@ -107,7 +137,7 @@ function later(name, load) {
 const numbers = (record, name, list, span, move) => later(name, async (box) => {
   const all = await values(record.id, name, {}, list.kind);
   const widths = list.first.map((f) => f.n);
-  // Only the first steps come with the record. The others have the same width, or they are left out.
+  // The steps that do not come with the record have the same width, or they are left out.
   const rest = list.steps - widths.length;
   const width = (all.length - widths.reduce((sum, n) => sum + n, 0)) / rest;
   if (rest > 0 && widths.every((n) => n === width)) while (widths.length < list.steps) widths.push(width);
@@ -115,19 +145,20 @@ const numbers = (record, name, list, span, move) => later(name, async (box) => {
   const starts = [0];
   for (const n of widths) starts.push(starts.at(-1) + n);
   const widest = widths.reduce((a, b) => Math.max(a, b), 0);
-  const lines = widest <= SERIES ? chart(name, Array.from({ length: widest }, (_, c) => Float64Array.from(widths, (n, i) => (c < n ? all[starts[i] + c] : NaN))), span, move) : null;
-  if (lines) replace(box, lines.element, note);
+  const drawn = widest <= Math.max(8, Math.min(SERIES, list.steps)) ? chart(name, Array.from({ length: widest }, (_, c) => Float64Array.from(widths, (n, i) => (c < n ? all[starts[i] + c] : NaN))), span, move, widest > 1 ? brief : null) : null;
+  if (drawn) replace(box, drawn.element, note);
   return (i) => {
-    lines?.at(i);
+    drawn?.at(i);
     const step = i < widths.length ? all.subarray(starts[i], starts[i + 1]) : [];
-    if (!lines) replace(box, step.length ? chart(`${name}, step ${i}`, [step], step.length).element : null, note);
+    if (!drawn) replace(box, step.length ? chart(`${name}, step ${i}`, [step], step.length).element : null, note);
     if (!step.length) return i < widths.length ? "no value" : i < list.steps ? "not drawn" : "no step";
+    if (drawn && widest > 1) return "";
     return Array.from(step.slice(0, 8), brief).join(", ") + (step.length > 8 ? `, … (${number(step.length)} values)` : "");
   };
 });
 
 function frames(record, name, list) {
-  const image = h("img", { class: "frame", alt: "", "data-test": "record-image", onerror: () => { image.hidden = true; } });
+  const image = h("img", { class: "frame", alt: "", hook: "record-image", onerror: () => { image.hidden = true; } });
   return {
     name,
     element: image,

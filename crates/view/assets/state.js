@@ -2,8 +2,6 @@
 //
 // So the back button, a reload and a link sent to a colleague all give the same page. The token is never part of it.
 
-const READABLE = { "%3D": "=", "%3C": "<", "%3E": ">", "%21": "!", "%2C": ",", "%2F": "/", "%3A": ":", "%5B": "[", "%5D": "]" };
-
 function decode(text) {
   try {
     return decodeURIComponent(text);
@@ -13,7 +11,7 @@ function decode(text) {
 }
 
 function encode(text) {
-  return encodeURIComponent(text).replace(/%(3D|3C|3E|21|2C|2F|3A|5B|5D)/g, (code) => READABLE[code]);
+  return encodeURIComponent(text).replace(/%(3D|3C|3E|21|2C|2F|3A|5B|5D)/g, decodeURIComponent);
 }
 
 function parse(hash) {

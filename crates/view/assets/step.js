@@ -1,6 +1,6 @@
 // The view "step": the records of one step of an epoch, in the order of the batch.
 
-import { button, count, h, number, replace } from "./dom.js";
+import { button, count, h, number, replace, vbox } from "./dom.js";
 import { aborted, get } from "./api.js";
 import { problem } from "./dataset.js";
 import { card } from "./grid.js";
@@ -19,8 +19,8 @@ export function mount(root, context) {
   let asked = null;
   let request = new AbortController();
   const controls = FIELDS.map(([key, , value, min]) => (Array.isArray(value)
-    ? h("select", { name: key, "data-test": `step-${key}`, onchange: () => apply() }, value.map((v) => h("option", { value: v }, v || "by world size")))
-    : h("input", { type: "number", min, step: 1, required: true, name: key, "data-test": `step-${key}` })));
+    ? h("select", { name: key, hook: `step-${key}`, onchange: () => apply() }, value.map((v) => h("option", { value: v }, v || "by world size")))
+    : h("input", { type: "number", min, step: 1, required: true, name: key, hook: `step-${key}` })));
   function apply() {
     const changes = {};
     FIELDS.forEach(([key, , value], i) => { changes[key] = controls[i].value === String(usual(value)) ? null : controls[i].value; });
@@ -30,9 +30,9 @@ export function mount(root, context) {
   const previous = button("Previous step", turn(() => previous, -1), "previous", { title: "Previous step ([)", disabled: true });
   const next = button("Next step", turn(() => next, 1), "next", { title: "Next step (])", disabled: true });
   let command = "";
-  const copy = button("Copy as command", () => context.copy(command, "the command"), "copy-command", { hidden: true });
+  const copy = context.copyCommand(() => command, { hidden: true });
   const what = h("p", { role: "status" });
-  const box = h("div", { class: "column" });
+  const box = vbox();
   replace(root, h("div", { class: "page step-view" }, h("h1", { class: "unseen" }, "Training step"),
     h("form", { class: "panel row", onsubmit: (e) => { e.preventDefault(); apply(); } }, FIELDS.map(([, label], i) => h("label", { class: "field" }, h("span", {}, label), controls[i])),
       h("button", { type: "submit", class: "primary" }, "Show"), previous, next, copy),
@@ -47,7 +47,7 @@ export function mount(root, context) {
     request.abort();
     request = new AbortController();
     const { signal } = request;
-    if (!context.dataset.records) return replace(box, h("p", { class: "empty", "data-test": "empty" }, "There are no records, and no steps."));
+    if (!context.dataset.records) return replace(box, h("p", { class: "empty", hook: "empty" }, "There are no records, and no steps."));
     try {
       const { ids, padding = [], steps, command: line } = await get("/api/step", params, { signal });
       const cards = async (from, to) => (await context.records.get(ids.slice(from, to), { signal })).map((record, i) => {
@@ -65,9 +65,9 @@ export function mount(root, context) {
       next.disabled = step + 1 >= steps;
       const padded = padding.filter(Boolean).length;
       replace(what, `Step ${number(step)} of ${number(steps)} of rank ${params.rank}: ${count(ids.length, "record")} in the order of the batch${padded ? `, ${number(padded)} of them padding` : ""}.`);
-      const list = h("ol", { class: "batch", "data-test": "grid", "aria-label": "Records of the step" }, first);
+      const list = h("ol", { class: "batch", hook: "grid", label: "Records of the step" }, first);
       const more = ids.length > SHOWN && button("Show all", () => cards(SHOWN, ids.length).then((rest) => { list.append(...rest); more.remove(); }, (error) => more.replaceWith(problem(error.message))), "more");
-      replace(box, ids.length ? list : h("p", { class: "muted", "data-test": "empty" }, "This step has no records."), more);
+      replace(box, ids.length ? list : h("p", { class: "muted", hook: "empty" }, "This step has no records."), more);
     } catch (error) {
       if (aborted(error) || signal.aborted) return;
       // A step beyond the last one is an error: the way back must stay open.

@@ -1,7 +1,7 @@
 // The table: chosen features as columns, with their distribution above.
 
 import { follow as updates } from "./dataset.js";
-import { bytesText, h, kindOf, named, number, replace, setText, valuesOf } from "./dom.js";
+import { aside, button, bytesText, h, hbox, kindOf, named, number, payloadText, replace, setText, timeOf, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { and, percent, sparkline } from "./histogram.js";
 import { imageOf } from "./roles.js";
@@ -17,8 +17,8 @@ export function mount(root, context) {
   const head = h("div", { class: "thead", role: "row", "aria-rowindex": "1" });
   const holder = h("div", { class: "tbody" });
   const wide = h("div", { class: "table-wide", role: "presentation" }, head, holder);
-  const table = h("div", { class: "table-scroll", role: "grid", tabindex: "0", "aria-label": "Records", "data-test": "table" }, wide);
-  const blank = h("div", { class: "empty", "data-test": "empty", hidden: true });
+  const table = h("div", { class: "table-scroll", role: "grid", tabindex: "0", label: "Records", hook: "table" }, wide);
+  const blank = h("div", { class: "empty", hook: "empty", hidden: true });
   root.append(table, blank);
   root.classList.add("list-view");
 
@@ -36,7 +36,7 @@ export function mount(root, context) {
     }),
     fill(item, record) {
       item.record = record;
-      if (record.kind === "bytes") cells(item, [cellOf(item.position, 1, bytesText(record.payload ?? ""), "mono span")]);
+      if (record.kind === "bytes") cells(item, [cellOf(item.position, 1, payloadText(record), "mono span")]);
       else cells(item, columns.map((name, i) => cellOf(item.position, i + 1, ...content(record, name))));
     },
     fail: (item, message) => cells(item, [cellOf(item.position, 1, message, "error span")]),
@@ -65,7 +65,7 @@ export function mount(root, context) {
     if (!feature?.n) return [h("span", { class: "muted" }, feature ? "empty" : "–")];
     const kind = kindOf(feature);
     const values = valuesOf(feature).slice(0, 6).map((v) => (kind === "bytes" ? bytesText(v) : named(v, dataset.labels?.[name])));
-    if (feature.n === 1) return [values[0], kind === "bytes" ? "" : "number"];
+    if (feature.n === 1) return [[timeOf(name, values[0]) ?? values[0]], kind === "bytes" ? "" : "number"];
     return [[values.join(", "), feature.n > values.length && h("span", { class: "muted" }, ` … ${number(feature.n)} values`)]];
   }
 
@@ -78,7 +78,7 @@ export function mount(root, context) {
   function choose() {
     const boxes = known.map((f) => h("input", { type: "checkbox", value: f.name, checked: columns.includes(f.name) }));
     const filter = () => boxes.forEach((box) => (box.parentElement.hidden = !box.value.toLowerCase().includes(find.value.toLowerCase())));
-    const find = h("input", { type: "search", "aria-label": "Filter the names", placeholder: "Filter the names", oninput: filter });
+    const find = h("input", { type: "search", label: "Filter the names", placeholder: "Filter the names", oninput: filter });
     context.dialog("Columns", (event) => {
       const names = boxes.filter((box) => box.checked).map((box) => box.value);
       const all = [...columns.filter((name) => names.includes(name)), ...names.filter((name) => !columns.includes(name))];
@@ -86,10 +86,10 @@ export function mount(root, context) {
     },
     known.length > 12 && find,
     h("fieldset", { class: "several" }, h("legend", { class: "unseen" }, "Features"),
-      boxes.map((box) => h("label", { class: "row" }, box, box.value, h("span", { class: "muted small" }, kinds.get(box.value))))),
-    h("div", { class: "row" }, h("button", { class: "primary", value: "use" }, "Show these"), h("button", { value: "default" }, "Default")));
+      boxes.map((box) => h("label", { class: "row" }, box, box.value, aside(kinds.get(box.value))))),
+    hbox(h("button", { class: "primary", value: "use" }, "Show these"), h("button", { value: "default" }, "Default")));
   }
-  replace(context.tools, h("button", { type: "button", class: "quiet", "data-test": "columns", onclick: choose }, "Columns"));
+  replace(context.tools, button("Columns", choose, "columns"));
 
   function heading() {
     const pixels = columns.map((name) => (name === roles.image ? 88 : { bytes: 190, int64: 164 }[kinds.get(name)] ?? 130));
@@ -112,7 +112,6 @@ export function mount(root, context) {
     stop = new AbortController();
     const { signal } = stop;
     statistics = null;
-    // The table is of use without: the page Data set shows an error.
     updates("/api/stats", { where }, signal, (answer) => {
       statistics = answer.stats ?? statistics;
       summary();

@@ -36,6 +36,8 @@ pub(crate) enum Phase {
     Head,
     /// A response is made and written.
     Answer,
+    /// A response without an end keeps the connection open.
+    Held,
 }
 
 impl Connections {
@@ -54,7 +56,7 @@ impl Connections {
         if state.stopped {
             return None;
         }
-        while state.open.len() >= self.most.max(1) && state.close_one(Phase::Answer) {}
+        while state.open.len() >= self.most.max(1) && state.close_one(Phase::Held) {}
         let stream = Arc::new(stream);
         let id = state.next;
         state.next += 1;

@@ -64,9 +64,29 @@ pub(crate) fn hold(
         connection.begin(Phase::Answer);
         let response = catch_unwind(AssertUnwindSafe(|| respond(&parsed)))
             .unwrap_or_else(|_| Response::error(500, "this answer failed: the reason is in the terminal"));
-        response.write(&mut stream, parsed.request.is_head, parsed.keep_alive)?;
-        if !parsed.keep_alive {
+        let keep_alive = parsed.keep_alive && response.held.is_none();
+        response.write(&mut stream, parsed.request.is_head, keep_alive)?;
+        if response.held.is_some() && !parsed.request.is_head {
+            return wait_for_client(connection);
+        }
+        if !keep_alive {
             return Ok(());
+        }
+    }
+}
+
+/// Waits until the client ends the connection, for any time: a machine that sleeps sends nothing.
+fn wait_for_client(connection: &Connection) -> io::Result<()> {
+    connection.begin(Phase::Held);
+    let mut stream = connection.stream();
+    stream.set_read_timeout(None)?;
+    let mut dropped = [0; 64];
+    loop {
+        match stream.read(&mut dropped) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
         }
     }
 }

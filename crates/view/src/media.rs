@@ -2,6 +2,10 @@
 //!
 //! All other bytes are downloads. The list has only formats in which a browser runs no script, so neither SVG nor HTML nor PDF.
 
+use base64::Engine;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use std::borrow::Cow;
 use tfseek::filter::image_format;
 
 /// The type of bytes that are not in the list.
@@ -38,6 +42,31 @@ const VIDEO_BRANDS: [&[u8; 4]; 13] = [
 /// 4,096 bytes.
 pub(crate) fn payload_type(bytes: &[u8]) -> Option<&'static str> {
     FORMATS.iter().find(|(_, accepts)| accepts(bytes)).map(|(name, _)| *name)
+}
+
+/// The first characters of JPEG, PNG, GIF and WebP in base64.
+const ENCODED: [&[u8]; 5] = [b"/9j/", b"_9j_", b"iVBORw0KGgo", b"R0lGOD", b"UklGR"];
+/// Largest text in base64 that is decoded.
+const MAX_ENCODED: usize = 64 << 20;
+
+/// Returns the image that a text in base64 holds, in either alphabet and also as a `data:` URL; all other bytes as they are.
+pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
+    const CONFIG: GeneralPurposeConfig =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let url = bytes.strip_prefix(b"data:image/").and_then(|rest| {
+        let comma = rest.iter().take(32).position(|byte| *byte == b',')?;
+        rest.get(comma.saturating_add(1)..)
+    });
+    let text = url.unwrap_or(bytes);
+    if text.len() > MAX_ENCODED || !ENCODED.iter().any(|start| text.starts_with(start)) {
+        return Cow::Borrowed(bytes);
+    }
+    let is_url = text.iter().any(|byte| matches!(byte, b'-' | b'_'));
+    let alphabet = if is_url { &base64::alphabet::URL_SAFE } else { &base64::alphabet::STANDARD };
+    match GeneralPurpose::new(alphabet, CONFIG).decode(text.trim_ascii_end()) {
+        Ok(image) if payload_type(&image).is_some_and(|name| name.starts_with("image/")) => Cow::Owned(image),
+        _ => Cow::Borrowed(bytes),
+    }
 }
 
 /// Returns whether a response may show a payload of this type in the page. All other payloads are downloads.
@@ -205,6 +234,20 @@ mod tests {
             assert!(is_shown(name));
             let matches: Vec<_> = FORMATS.iter().filter(|(_, accepts)| accepts(&bytes)).collect();
             assert_eq!(matches.len(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn images_in_base64_are_decoded() {
+        let jpeg = b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\xfb\xff";
+        let text = "/9j/4AAQSkZJRgAB+/8=";
+        let urls = text.replace('/', "_").replace('+', "-");
+        for encoded in [text, text.trim_end_matches('='), &urls, &format!("data:image/jpeg;base64,{text}\n")]
+        {
+            assert_eq!(&*decoded(encoded.as_bytes()), jpeg, "{encoded}");
+        }
+        for other in [&b"/9j/ is no image"[..], b"R0lGOD", b"iVBORw0KGgo", b"", jpeg] {
+            assert_eq!(&*decoded(other), other);
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! Magic bytes come first, then names. docs/view.md has the table.
 
-use crate::media::payload_type;
+use crate::media::{decoded, payload_type};
 use crate::set::ViewSet;
+use crate::values::is_one_array;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tfseek::{DType, Feature};
@@ -11,6 +12,8 @@ use tfseek_tools::Content;
 
 /// Number of records from which roles are guessed.
 pub(crate) const RECORDS: u64 = 16;
+/// Number of values of a feature that is shown as a curve.
+const LONG: usize = 64;
 /// Number of features that are considered.
 const MAX_FEATURES: usize = 1000;
 
@@ -32,6 +35,10 @@ pub(crate) struct SeenFeature {
     /// Records with the feature.
     pub(crate) records: u64,
     pub(crate) is_list: bool,
+    /// A value, for examples of conditions: the first number or short text.
+    pub(crate) example: Option<Value>,
+    /// The most values of a record.
+    pub(crate) most: usize,
     /// The type of the first value, from its first bytes.
     media: Option<&'static str>,
     /// Number of values in each record, if it is always the same.
@@ -44,6 +51,9 @@ pub(crate) struct SeenFeature {
     /// An int64 or float value, if it is always the same.
     number: Option<f64>,
     number_varies: bool,
+    /// Two to four int64 values, if they are always the same.
+    shape: Option<Vec<i64>>,
+    shape_varies: bool,
 }
 
 /// The features of some records.
@@ -149,6 +159,18 @@ impl SeenFeatures {
         }
     }
 
+    /// Returns whether cards have something to show besides values: pictures, sound, film, or curves.
+    pub(crate) fn has_cards(&self, roles: &Map<String, Value>) -> bool {
+        let shown = ["image", "pixels", "boxes", "points", "audio", "video"];
+        let is_curve = |seen: &SeenFeature| {
+            let is_number = matches!(seen.kind, Some(DType::Float32 | DType::Int64));
+            is_number && seen.is_list || seen.kind == Some(DType::Float32) && seen.most >= LONG
+        };
+        shown.iter().any(|role| roles.get(*role).is_some_and(|role| !role.is_null()))
+            || self.lists.values().any(|seen| seen.media.is_some())
+            || self.features.values().chain(self.lists.values()).any(is_curve)
+    }
+
     fn boxes(&self) -> Option<Value> {
         let side = |name: &str| format!("image/object/bbox/{name}");
         if ["xmin", "ymin", "xmax", "ymax"].iter().all(|name| self.features.contains_key(&side(name))) {
@@ -179,6 +201,9 @@ impl SeenFeatures {
             Some(DType::Float32 | DType::Int64) => seen.values,
             _ => None,
         };
+        if let Some(pixels) = self.features.iter().find_map(|(name, seen)| self.shaped(name, seen)) {
+            return Some(pixels);
+        }
         let depth = self.first(&DEPTHS, |seen| seen.kind == Some(DType::Int64));
         let number = |name: Option<&str>| name.and_then(|name| self.features.get(name)?.number);
         let candidates = IMAGES.iter().copied().filter(|name| self.features.contains_key(*name));
@@ -211,6 +236,28 @@ impl SeenFeatures {
     }
 }
 
+impl SeenFeatures {
+    /// Returns the pixels of raw bytes that have a shape beside them, such as `frames/shape` for `frames/encoded`, or `x_shape` for `x`.
+    fn shaped(&self, name: &str, seen: &SeenFeature) -> Option<Value> {
+        let bytes = seen.bytes.filter(|_| seen.kind == Some(DType::Bytes) && seen.media.is_none())?;
+        let dir = name.rsplit_once('/').map_or("shape".to_owned(), |(dir, _)| format!("{dir}/shape"));
+        let beside = [format!("{name}_shape"), format!("{name}/shape"), dir];
+        let shape = beside.iter().find_map(|beside| self.features.get(beside)?.shape.as_deref())?;
+        let sides: Vec<usize> =
+            shape.iter().map(|side| usize::try_from(*side).ok()).collect::<Option<_>>()?;
+        let n = sides.iter().try_fold(1_usize, |n, side| n.checked_mul(*side)).filter(|n| *n > 0)?;
+        let is_array = bytes.is_multiple_of(n) && [1, 2, 4].contains(&(bytes / n));
+        let (height, width, depth) = match sides[..] {
+            [height, width] => (height, width, 1),
+            [height, width, depth @ (1 | 3 | 4)] | [1, height, width, depth @ (1 | 3 | 4)] => {
+                (height, width, depth)
+            }
+            _ => return None,
+        };
+        is_array.then(|| json!({ "feature": name, "height": height, "width": width, "depth": depth }))
+    }
+}
+
 /// Returns true for names of images. Embeddings and token ids often have a square number of values too.
 fn sounds_like_an_image(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -237,15 +284,23 @@ fn add(seen: &mut BTreeMap<String, SeenFeature>, name: &str, feature: Feature<'_
         seen.kind = feature.kind();
     }
     let n = feature.len();
+    seen.most = seen.most.max(n);
+    if seen.example.is_none() {
+        seen.example = example(feature);
+    }
     same(&mut seen.values, &mut seen.varies, n, first);
     seen.all_fours = (first || seen.all_fours) && n.is_multiple_of(4);
     match feature {
         Feature::Bytes(list) => {
             let value = list.first().unwrap_or_default();
             if seen.media.is_none() {
-                seen.media = payload_type(value);
+                seen.media = payload_type(&decoded(value));
             }
-            same(&mut seen.bytes, &mut seen.bytes_vary, value.len(), first);
+            let len = if is_one_array(list) { n } else { value.len() };
+            same(&mut seen.bytes, &mut seen.bytes_vary, len, first);
+        }
+        Feature::Int64(list) if (2..=4).contains(&n) => {
+            same(&mut seen.shape, &mut seen.shape_varies, list.iter().collect(), first);
         }
         Feature::Int64(list) if n == 1 => {
             same(&mut seen.number, &mut seen.number_varies, list.first().unwrap_or(0) as f64, first);
@@ -254,6 +309,24 @@ fn add(seen: &mut BTreeMap<String, SeenFeature>, name: &str, feature: Feature<'_
             same(&mut seen.number, &mut seen.number_varies, list.first().unwrap_or(0.0).into(), first);
         }
         _ => {}
+    }
+}
+
+/// Returns the first value of a feature if it is a finite number or a short text.
+fn example(feature: Feature<'_>) -> Option<Value> {
+    match feature {
+        Feature::Int64(list) => list.first().filter(|x| x.unsigned_abs() <= 1 << 53).map(Value::from),
+        Feature::Float(list) => list
+            .first()
+            .filter(|x| x.is_finite())
+            .and_then(|x| x.to_string().parse::<f64>().ok())
+            .map(Value::from),
+        Feature::Bytes(list) => {
+            let text = str::from_utf8(list.first()?).ok()?;
+            let is_short = (1..=24).contains(&text.len()) && !text.chars().any(char::is_control);
+            is_short.then(|| text.into())
+        }
+        Feature::None => None,
     }
 }
 
@@ -314,6 +387,24 @@ mod tests {
         };
         assert_eq!(["image_floats", "Images", "raw_pixels"].map(pixels), [Some(28); 3]);
         assert_eq!(["embedding", "ids", "label/encoded", "sequence"].map(pixels), [None; 4]);
+    }
+
+    #[test]
+    fn raw_bytes_with_a_shape_beside_them_are_pixels() {
+        let pixels = |shape_name: &str, shape: &[i64]| {
+            let example = tfseek::ExampleBuilder::new().bytes("reads/encoded", [vec![1; 480]]);
+            let payload = example.int64(shape_name, shape.to_vec()).encode().unwrap();
+            let mut seen = SeenFeatures::default();
+            seen.add(&Content::decode(&payload, tfseek::example::MessageKind::Example).unwrap());
+            seen.roles()["pixels"].clone()
+        };
+        let expected =
+            |depth: u32| json!({ "feature": "reads/encoded", "height": 12, "width": 10, "depth": depth });
+        assert_eq!(pixels("reads/shape", &[12, 10, 1]), expected(1), "float32");
+        assert_eq!(pixels("reads/encoded_shape", &[12, 10, 4]), expected(4), "uint8");
+        assert_eq!(pixels("reads/shape", &[12, 11, 1]), Value::Null);
+        assert_eq!(pixels("reads/shape", &[-12, 10]), Value::Null);
+        assert_eq!(pixels("other/shape", &[12, 10, 1]), Value::Null);
     }
 
     #[test]

@@ -1,15 +1,31 @@
 //! The open tabs of the page, so that the command can end when the last one is closed.
+//!
+//! A tab says when it opens and when it closes, and one tab of each browser holds a connection open. A browser that is killed says nothing,
+//! but its connection closes. One that sleeps, or has the page in the background, closes no connection.
 
 use std::collections::BTreeSet;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Time from the end of the last tab to that of the viewer. A reload closes a tab and opens another one.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
 /// Number of tabs that are known. More are not counted, and the viewer continues then.
 const MAX_TABS: usize = 1000;
 
-/// The tabs that said that they are open. One whose browser crashed, or whose connection broke, stays open.
+/// Times until the end of the viewer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndTimes {
+    /// From the end of the last tab. A reload closes a tab and opens another one.
+    pub(crate) closed: Duration,
+    /// From the loss of the last connection that was held, while tabs are open.
+    pub(crate) lost: Duration,
+}
+
+impl Default for EndTimes {
+    fn default() -> EndTimes {
+        EndTimes { closed: Duration::from_secs(5), lost: Duration::from_secs(60) }
+    }
+}
+
+/// The tabs that said that they are open, and the connections that they hold.
 #[derive(Debug, Default)]
 pub(crate) struct Tabs {
     state: Mutex<TabsState>,
@@ -23,6 +39,39 @@ struct TabsState {
     is_over: bool,
     is_full: bool,
     is_stopped: bool,
+    /// Number of connections that are held. `None` before the first.
+    held: Option<usize>,
+    /// Number of changes.
+    changes: u64,
+}
+
+impl TabsState {
+    /// Returns the time after which the viewer ends if nothing changes.
+    fn end(&self, times: EndTimes) -> Option<Duration> {
+        if self.is_over {
+            return Some(times.closed);
+        }
+        (self.held == Some(0)).then_some(times.lost)
+    }
+
+    fn open(&mut self, tab: &str) {
+        if self.open.len() < MAX_TABS {
+            self.open.insert(tab.to_owned());
+        } else {
+            self.is_full = true;
+        }
+        self.is_over = false;
+    }
+}
+
+/// A connection that a tab holds, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldTab(Arc<Tabs>);
+
+impl Drop for HeldTab {
+    fn drop(&mut self) {
+        self.0.change(|state| state.held = state.held.map(|held| held.saturating_sub(1)));
+    }
 }
 
 impl Tabs {
@@ -30,47 +79,59 @@ impl Tabs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn open(&self, tab: &str) {
+    fn change(&self, change: impl FnOnce(&mut TabsState)) {
         let mut state = self.state();
-        if state.open.len() < MAX_TABS {
-            state.open.insert(tab.to_owned());
-        } else {
-            state.is_full = true;
-        }
-        state.is_over = false;
+        change(&mut state);
+        state.changes = state.changes.wrapping_add(1);
         self.changed.notify_all();
     }
 
+    pub(crate) fn open(&self, tab: &str) {
+        self.change(|state| state.open(tab));
+    }
+
+    /// Notes that an open tab holds a connection.
+    pub(crate) fn hold(self: &Arc<Self>, tab: &str) -> HeldTab {
+        self.change(|state| {
+            state.open(tab);
+            state.held = Some(state.held.unwrap_or(0).saturating_add(1));
+        });
+        HeldTab(Arc::clone(self))
+    }
+
     pub(crate) fn close(&self, tab: &str) {
-        let mut state = self.state();
-        // Only a tab that was open ends something.
-        let was_open = state.open.remove(tab);
-        state.is_over = was_open && state.open.is_empty() && !state.is_full;
-        self.changed.notify_all();
+        self.change(|state| {
+            // Only a tab that was open ends something.
+            let was_open = state.open.remove(tab);
+            state.is_over = was_open && state.open.is_empty() && !state.is_full;
+        });
     }
 
     /// Ends a wait.
     pub(crate) fn stop(&self) {
-        self.state().is_stopped = true;
-        self.changed.notify_all();
+        self.change(|state| state.is_stopped = true);
     }
 
-    /// Waits until all tabs were closed for a time. Returns false if [`stop`](Tabs::stop) ended the wait.
-    pub(crate) fn wait_for_end(&self, grace: Duration) -> bool {
+    /// Waits until all tabs were closed or lost for a time. Returns false if [`stop`](Tabs::stop) ended the wait.
+    pub(crate) fn wait_for_end(&self, times: EndTimes) -> bool {
         let mut state = self.state();
         loop {
-            let waited = self.changed.wait_while(state, |state| !state.is_over && !state.is_stopped);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
             if state.is_stopped {
                 return false;
             }
-            let waited =
-                self.changed.wait_timeout_while(state, grace, |state| state.is_over && !state.is_stopped);
-            let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            if timeout.timed_out() {
-                return true;
-            }
-            state = after;
+            let changes = state.changes;
+            let same = |state: &mut TabsState| state.changes == changes;
+            state = match state.end(times) {
+                None => self.changed.wait_while(state, same).unwrap_or_else(PoisonError::into_inner),
+                Some(time) => {
+                    let waited = self.changed.wait_timeout_while(state, time, same);
+                    let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                    if timeout.timed_out() {
+                        return true;
+                    }
+                    after
+                }
+            };
         }
     }
 }
@@ -78,16 +139,21 @@ impl Tabs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use std::thread;
+    use std::thread::{self, JoinHandle};
+    use std::time::Instant;
 
     const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_millis(600);
+
+    fn waiting(closed: Duration, lost: Duration) -> (Arc<Tabs>, JoinHandle<bool>) {
+        let tabs = Arc::new(Tabs::default());
+        let waiting = Arc::clone(&tabs);
+        (tabs, thread::spawn(move || waiting.wait_for_end(EndTimes { closed, lost })))
+    }
 
     #[test]
     fn the_end_comes_after_the_last_tab() {
-        let tabs = Arc::new(Tabs::default());
-        let waiting = Arc::clone(&tabs);
-        let end = thread::spawn(move || waiting.wait_for_end(SHORT));
+        let (tabs, end) = waiting(SHORT, LONG);
         // A tab that was never open, and one of two.
         tabs.close("x");
         tabs.open("a");
@@ -105,10 +171,62 @@ mod tests {
     }
 
     #[test]
+    fn a_goodbye_ends_sooner_than_a_loss() {
+        // The goodbye comes before the end of the connection, or after it.
+        for goodbye_first in [true, false] {
+            let (tabs, end) = waiting(SHORT, 1000 * LONG);
+            let held = tabs.hold("a");
+            let mut held = Some(held);
+            if !goodbye_first {
+                held = None;
+            }
+            tabs.close("a");
+            drop(held);
+            let late = Instant::now() + 10 * LONG;
+            while !end.is_finished() && Instant::now() < late {
+                thread::sleep(SHORT);
+            }
+            assert!(end.is_finished(), "{goodbye_first}");
+        }
+    }
+
+    #[test]
+    fn a_lost_tab_may_come_back() {
+        let (tabs, end) = waiting(SHORT, LONG);
+        let held = tabs.hold("a");
+        thread::sleep(2 * LONG);
+        assert!(!end.is_finished(), "a connection that is held ends nothing, however long");
+        drop(held);
+        thread::sleep(LONG / 2);
+        let held = tabs.hold("a");
+        thread::sleep(LONG);
+        assert!(!end.is_finished());
+        // The time begins anew.
+        let start = Instant::now();
+        drop(held);
+        assert!(end.join().unwrap());
+        assert!(start.elapsed() >= LONG);
+    }
+
+    #[test]
+    fn the_connection_of_one_tab_stands_for_those_of_its_browser() {
+        let (tabs, end) = waiting(SHORT, LONG);
+        let first = tabs.hold("a");
+        tabs.open("b");
+        // The tab that holds the connection is closed, and the other takes over.
+        tabs.close("a");
+        drop(first);
+        let second = tabs.hold("b");
+        thread::sleep(2 * LONG);
+        assert!(!end.is_finished());
+        // The browser is killed.
+        drop(second);
+        assert!(end.join().unwrap());
+    }
+
+    #[test]
     fn a_stop_ends_the_wait() {
-        let tabs = Arc::new(Tabs::default());
-        let waiting = Arc::clone(&tabs);
-        let end = thread::spawn(move || waiting.wait_for_end(SHORT));
+        let (tabs, end) = waiting(SHORT, LONG);
         tabs.stop();
         assert!(!end.join().unwrap());
     }

@@ -1,7 +1,8 @@
 //! Features and byte strings as JSON for the page.
 
-use crate::media::payload_type;
+use crate::media::{decoded, payload_type};
 use serde_json::{Map, Value, json};
+use tfseek::example::List;
 use tfseek::filter::image_size;
 use tfseek::{Feature, FeatureList};
 use tfseek_tools::fields::{self, ProtoField, ProtoValue};
@@ -42,7 +43,7 @@ pub(crate) const SUMMARY: ValueLimits = ValueLimits {
     text: 200,
     total: 4000,
     total_text: 20_000,
-    message_fields: false,
+    message_fields: true,
 };
 
 /// Limits for the page of a record.
@@ -70,23 +71,33 @@ impl ValueWriter {
     }
 
     pub(crate) fn feature(&mut self, feature: Feature<'_>) -> Value {
-        self.at_most(feature, self.limits.values)
+        self.at_most(feature, 0, self.limits.values)
     }
 
-    fn at_most(&mut self, feature: Feature<'_>, values: usize) -> Value {
+    /// Returns the values of a feature from one on.
+    pub(crate) fn part(&mut self, feature: Feature<'_>, from: usize) -> Value {
+        self.at_most(feature, from, self.limits.values)
+    }
+
+    fn at_most(&mut self, feature: Feature<'_>, from: usize, values: usize) -> Value {
         let n = feature.len();
-        let taken = values.min(self.values).min(n);
+        let taken = values.min(self.values).min(n.saturating_sub(from));
         self.values -= taken;
         match feature {
             Feature::None => json!({ "n": 0 }),
             Feature::Int64(list) => {
-                json!({ "int64": list.iter().take(taken).map(int64).collect::<Vec<_>>(), "n": n })
+                json!({ "int64": list.iter().skip(from).take(taken).map(int64).collect::<Vec<_>>(), "n": n })
             }
             Feature::Float(list) => {
-                json!({ "float": list.iter().take(taken).map(float).collect::<Vec<_>>(), "n": n })
+                json!({ "float": list.iter().skip(from).take(taken).map(float).collect::<Vec<_>>(), "n": n })
+            }
+            Feature::Bytes(list) if from == 0 && is_one_array(list) => {
+                let all: Vec<u8> = list.iter().flatten().copied().collect();
+                json!({ "bytes": [{ "bytes": n, "hex": hex(&all) }], "n": 1, "joined": n })
             }
             Feature::Bytes(list) => {
-                let values: Vec<_> = list.iter().take(taken).map(|bytes| self.bytes(bytes)).collect();
+                let values: Vec<_> =
+                    list.iter().skip(from).take(taken).map(|bytes| self.bytes(bytes)).collect();
                 json!({ "bytes": values, "n": n })
             }
         }
@@ -94,20 +105,26 @@ impl ValueWriter {
 
     pub(crate) fn list(&mut self, list: FeatureList<'_>) -> Value {
         let kind = list.iter().find_map(Feature::kind).map(|kind| kind.list_name());
+        json!({ "kind": kind, "steps": list.len(), "first": self.steps(list.iter()) })
+    }
+
+    /// Returns the first of some steps.
+    pub(crate) fn steps<'s>(&mut self, steps: impl Iterator<Item = Feature<'s>>) -> Vec<Value> {
         let mut first = Vec::new();
-        for step in list.iter().take(self.limits.steps) {
+        for step in steps.take(self.limits.steps) {
             if self.values == 0 {
                 break;
             }
             // A step without values counts too, so that a million of them do not make a long answer.
             self.values = self.values.saturating_sub(1);
-            first.push(self.at_most(step, self.limits.step_values));
+            first.push(self.at_most(step, 0, self.limits.step_values));
         }
-        json!({ "kind": kind, "steps": list.len(), "first": first })
+        first
     }
 
     /// Returns a byte string: text, or the type of its content, or its first bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Value {
+        let bytes = &*decoded(bytes);
         // Only the start of a long text is read.
         let limit = self.limits.text.min(self.text);
         let start = start_of_text(bytes, limit.saturating_mul(4));
@@ -153,6 +170,13 @@ impl ValueWriter {
         }
         Value::from(list)
     }
+}
+
+/// Returns whether byte strings are the elements of an array: eight or more of one byte each, some of them no text.
+pub(crate) fn is_one_array(list: List<'_, &[u8]>) -> bool {
+    list.len() >= 8
+        && list.iter().all(|value| value.len() == 1)
+        && list.iter().flatten().any(|byte| !byte.is_ascii_graphic())
 }
 
 /// Returns the part of `bytes` whose characters are tested to be text: all, or about the first `limit` bytes up to a whole character.
@@ -218,6 +242,19 @@ mod tests {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0";
         let expected = json!({"bytes": 29, "type": "image/png", "width": 320, "height": 240});
         assert_eq!(writer.bytes(png), expected);
+    }
+
+    #[test]
+    fn byte_strings_of_one_byte_are_an_array() {
+        let payload = tfseek::ExampleBuilder::new().bytes("a", (0..9_u8).map(|i| [i])).bytes("b", ["x"; 9]);
+        let payload = payload.encode().unwrap();
+        let example = tfseek::Example::new(&payload);
+        let mut value = |name| ValueWriter::new(SUMMARY).feature(example.get(name).unwrap().unwrap());
+        assert_eq!(
+            value("a"),
+            json!({"bytes": [{"bytes": 9, "hex": "000102030405060708"}], "n": 1, "joined": 9})
+        );
+        assert_eq!(value("b")["n"], 9);
     }
 
     #[test]

@@ -4,12 +4,13 @@ use crate::api::Api;
 use crate::http::Answers;
 use crate::server::{Server, ServerHandle, ServerOptions};
 use crate::set::ViewSet;
-use crate::tabs::GRACE;
+use crate::tabs::EndTimes;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tfseek::Filter;
 
 /// Most threads of a search or of statistics, unless the caller sets another number.
@@ -22,7 +23,7 @@ pub struct ViewOptions {
     condition: Option<String>,
     roles: Map<String, Value>,
     threads: Option<usize>,
-    ends_with_page: bool,
+    ends: Option<EndTimes>,
 }
 
 impl ViewOptions {
@@ -78,11 +79,19 @@ impl ViewOptions {
         self
     }
 
-    /// Sets whether [`Viewer::serve`] ends when the last tab with the page is closed, 5 seconds later. A tab whose browser crashed counts as
-    /// open. Default: false.
+    /// Sets whether [`Viewer::serve`] ends with the page: 5 seconds after the last tab was closed, or 60 seconds after the connection that
+    /// a browser with the page holds was closed otherwise, as by a crash. Default: false.
     #[must_use]
     pub fn end_with_page(mut self, end: bool) -> ViewOptions {
-        self.ends_with_page = end;
+        self.ends = end.then(EndTimes::default);
+        self
+    }
+
+    /// Sets the two times of [`end_with_page`](ViewOptions::end_with_page), for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn end_times(mut self, closed: Duration, lost: Duration) -> ViewOptions {
+        self.ends = Some(EndTimes { closed, lost });
         self
     }
 
@@ -137,7 +146,7 @@ impl std::error::Error for ViewError {}
 pub struct Viewer {
     server: Server,
     api: Arc<Api>,
-    ends_with_page: bool,
+    ends: Option<EndTimes>,
 }
 
 impl Viewer {
@@ -151,7 +160,7 @@ impl Viewer {
         }
         let api = options.api(sets)?;
         let server = Server::bind(&options.server).map_err(ViewError::Io)?;
-        Ok(Viewer { server, api: Arc::new(api), ends_with_page: options.ends_with_page })
+        Ok(Viewer { server, api: Arc::new(api), ends: options.ends })
     }
 
     /// Returns the link to the page, with the token.
@@ -180,17 +189,17 @@ impl Viewer {
     /// Answers requests until the viewer is stopped. On return all its connections are closed, and its threads have ended or end soon.
     pub fn serve(&self) {
         let answers: Arc<dyn Answers> = Arc::clone(&self.api) as Arc<dyn Answers>;
-        let watch = || {
+        let watch = |times| {
             let (tabs, handle) = (Arc::clone(self.api.tabs()), self.server.handle());
             let watch = move || {
-                if tabs.wait_for_end(GRACE) {
+                if tabs.wait_for_end(times) {
                     handle.stop();
                 }
             };
             // Without this thread the viewer only lasts longer.
             std::thread::Builder::new().name("tfseek-view-tabs".into()).spawn(watch).ok()
         };
-        let watcher = self.ends_with_page.then(watch).flatten();
+        let watcher = self.ends.and_then(watch);
         self.server.serve(&answers);
         self.api.stop();
         self.api.tabs().stop();

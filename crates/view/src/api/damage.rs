@@ -1,5 +1,6 @@
 //! Verification of the files, and their damaged ranges.
 
+use super::refusal::Outcome;
 use crate::http::Response;
 use crate::jobs::{Job, Jobs};
 use crate::set::{ViewSet, bytes_of, file_name};
@@ -45,6 +46,21 @@ pub(super) fn damage(set: &ViewSet, jobs: &Jobs<DamageState>, threads: usize) ->
         "shards": found.shards,
         "error": found.error,
     }))
+}
+
+/// Returns the damaged ranges that the indexes of the shards leave out. No data is read.
+pub(super) fn known(set: &ViewSet) -> Outcome {
+    let dataset = set.dataset();
+    let mut shards = Vec::new();
+    for (s, shard) in dataset.shards().enumerate() {
+        let gaps = dataset.index(s)?.gaps().take(MAX_LISTED).collect::<Result<Vec<_>, _>>()?;
+        let ranges: Vec<[u64; 2]> = gaps.iter().map(|gap| [gap.start, gap.end]).collect();
+        if !ranges.is_empty() && shards.len() < MAX_LISTED {
+            let bytes = bytes_of(dataset, s, shard.path);
+            shards.push(json!({ "name": file_name(shard.path), "path": shard.path.to_string_lossy(), "bytes": bytes, "ranges": ranges }));
+        }
+    }
+    Ok(Response::json(&json!({ "shards": shards })))
 }
 
 fn verify(dataset: &Dataset, options: &VerifyOptions, job: &Arc<Job<DamageState>>) {

@@ -3,6 +3,7 @@
 use super::refusal::{Outcome, Refusal, condition, number};
 use crate::http::{Request, Response};
 use crate::jobs::{Job, Jobs};
+use crate::roles::RECORDS;
 use crate::set::ViewSet;
 use serde_json::json;
 use std::ops::ControlFlow;
@@ -28,6 +29,8 @@ pub(super) struct FindState {
     is_done: bool,
     is_limited: bool,
     unseen: Vec<String>,
+    /// The error of a name that is probably misspelt.
+    nearest: Option<String>,
     errors: Vec<String>,
     /// The condition does not fit the records.
     refused: Option<String>,
@@ -59,8 +62,19 @@ pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request
         "done": found.is_done,
         "limited": found.is_limited,
         "unseen": found.unseen,
+        "nearest": found.nearest,
         "errors": found.errors,
     })))
+}
+
+/// Returns the error of a name that is near to one of the first records.
+fn nearest(set: &ViewSet, filter: &Filter) -> Option<String> {
+    let mut names = filter.for_records();
+    for i in set.spread(RECORDS) {
+        // A record that cannot be tested has no names.
+        let _ = set.with_record(i, |record, kind| names.accepts(i, record.payload(), kind).map(drop));
+    }
+    names.check_names(false).err().map(|e| e.to_string())
 }
 
 fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) {
@@ -81,10 +95,16 @@ fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) 
             // After a stop, the next request starts the search again.
             if is_limited || job.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
+    // A name that no record has is probably misspelt if it is near to one that records have.
+    let misspelt =
+        searched.as_ref().ok().filter(|totals| !totals.unseen.is_empty()).and_then(|_| nearest(set, filter));
     job.shared.change(|state| {
         state.is_limited = is_limited;
         match searched {
-            Ok(totals) => state.unseen = totals.unseen,
+            Ok(totals) => {
+                state.unseen = totals.unseen;
+                state.nearest = misspelt;
+            }
             Err(e) if matches!(e.kind(), ErrorKind::Filter(_)) => state.refused = Some(e.to_string()),
             Err(e) => state.errors.push(e.to_string()),
         }

@@ -3,10 +3,10 @@
 use super::refusal::{Outcome, Refusal, number, record_number};
 use super::sets::kind_name;
 use crate::http::{Request, Response};
-use crate::media::{OCTET_STREAM, payload_type};
+use crate::media::{OCTET_STREAM, decoded, payload_type};
 use crate::proto_text;
 use crate::set::{ViewSet, file_name};
-use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, object};
+use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, is_one_array, object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
@@ -46,9 +46,21 @@ pub(super) fn summaries(set: &ViewSet, request: &Request) -> Outcome {
     Ok(Response::json(&json!({ "records": records })))
 }
 
-/// Returns a record with all of its features.
-pub(super) fn record(set: &ViewSet, i: u64) -> Outcome {
-    Ok(Response::json(&described(set, i, RECORD, None)))
+/// Returns a record with all of its features, or a later part of one feature: its values or steps from `from` on.
+pub(super) fn record(set: &ViewSet, request: &Request, i: u64) -> Outcome {
+    let Some(address) = FeatureAddress::of(request)? else {
+        return Ok(Response::json(&described(set, i, RECORD, None)));
+    };
+    let from: usize = number(request, "from")?.unwrap_or(0);
+    set.with_record(i, |record, kind| -> Outcome {
+        let features = address.features(record.payload(), kind)?;
+        let mut writer = ValueWriter::new(RECORD);
+        let part = match features.as_slice() {
+            [feature] if !address.is_list(record.payload(), kind)? => writer.part(*feature, from),
+            steps => writer.steps(steps.iter().copied().skip(from)).into(),
+        };
+        Ok(Response::json(&part))
+    })?
 }
 
 /// Returns a record as JSON, with its error if it cannot be read or decoded.
@@ -175,6 +187,12 @@ impl<'r> FeatureAddress<'r> {
         Ok(Some(FeatureAddress { name, step: number(request, "step")? }))
     }
 
+    /// Returns whether the address names all steps of a feature list.
+    fn is_list(&self, payload: &[u8], kind: MessageKind) -> Result<bool, Refusal> {
+        let is_sequence = kind == MessageKind::SequenceExample && self.step.is_none();
+        Ok(is_sequence && tfseek::SequenceExample::new(payload).feature_list(self.name)?.is_some())
+    }
+
     /// Returns the features that the address names: one, or all steps of a list.
     fn features<'p>(&self, payload: &'p [u8], kind: MessageKind) -> Result<Vec<Feature<'p>>, Refusal> {
         let missing = |what: &str| {
@@ -219,15 +237,18 @@ pub(super) fn bytes(set: &ViewSet, request: &Request, i: u64) -> Outcome {
         };
         let features = address.features(payload, kind)?;
         let value = match features.first() {
-            Some(Feature::Bytes(list)) => list.get(k),
+            Some(Feature::Bytes(list)) if request.query("value").is_none() && is_one_array(*list) => {
+                Some(list.iter().flatten().copied().collect())
+            }
+            Some(Feature::Bytes(list)) => list.get(k).map(decoded),
             _ => None,
         };
         let Some(value) = value else {
             let name = address.name.escape_debug();
             return Err(Refusal::not_found(format!("the record has no byte string {k} in \"{name}\"")));
         };
-        let content_type = payload_type(value).unwrap_or(OCTET_STREAM);
-        Ok(Response::bytes(request, content_type, &etag, value))
+        let content_type = payload_type(&value).unwrap_or(OCTET_STREAM);
+        Ok(Response::bytes(request, content_type, &etag, &value))
     })?
 }
 

@@ -4,6 +4,7 @@ use crate::http::{Request, Response};
 use crate::set::ViewSet;
 use std::str::FromStr;
 use tfseek::{Error, ErrorKind, Filter};
+use tfseek_tools::thousands;
 
 /// A failed request: a status and a message.
 #[derive(Debug)]
@@ -48,7 +49,11 @@ pub(super) fn record_number(set: &ViewSet, text: &str) -> Result<u64, Refusal> {
     let i = text.parse().map_err(|_| Refusal::bad(format!("expected a record number, found {text:?}")))?;
     let len = set.dataset().len();
     if i >= len {
-        return Err(Refusal::not_found(format!("there is no record {i}: there are {len}")));
+        return Err(Refusal::not_found(format!(
+            "there is no record {}: there are {}",
+            thousands(i),
+            thousands(len)
+        )));
     }
     Ok(i)
 }

@@ -150,15 +150,16 @@ impl Api {
             ("step", None) => order::step(set, request),
             ("find", None) => find::find(set, &state.found, request, self.threads),
             ("stats", None) => stats::stats(set, &state.stats, request, self.threads),
+            ("damage", None) if request.query("known").is_some() => damage::known(set),
             ("damage", None) => Ok(damage::damage(set, &state.damage, self.threads)),
-            ("open" | "close", None) => {
+            ("open" | "close" | "hold", None) => {
                 let Some(tab) = request.query("tab").filter(|tab| tab.len() <= MAX_TAB) else {
                     return Err(Refusal::bad("expected the parameter `tab`"));
                 };
-                if name == "open" {
-                    self.tabs.open(tab)
-                } else {
-                    self.tabs.close(tab)
+                match name {
+                    "open" => self.tabs.open(tab),
+                    "close" => self.tabs.close(tab),
+                    _ => return Ok(Response::endless(self.tabs.hold(tab))),
                 }
                 Ok(Response::json(&Value::Null))
             }
@@ -172,7 +173,7 @@ impl Api {
                     "there is one set only: `tfseek view A --baseline B` compares two",
                 )),
             },
-            ("record", Some(id)) => records::record(set, record_number(set, id)?),
+            ("record", Some(id)) => records::record(set, request, record_number(set, id)?),
             ("episode", Some(id)) => episode::episode(set, record_number(set, id)?),
             ("text", Some(id)) => records::text(set, record_number(set, id)?),
             ("json", Some(id)) => records::json(set, record_number(set, id)?),

@@ -6,7 +6,9 @@ use crate::roles::{SeenFeature, SeenFeatures};
 use crate::set::{ViewSet, bytes_of, file_name};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use tfseek::Warning;
 use tfseek::example::MessageKind;
+use tfseek_tfds::SplitCheck;
 
 /// The verbs of the commands that the page shows.
 const COMMANDS: [&str; 8] = ["get", "sample", "order", "grep", "stats", "schema", "verify", "view"];
@@ -36,7 +38,9 @@ pub(super) fn dataset(
     let shards = dataset.shards().len();
     let feature = |(name, seen): (&String, &SeenFeature)| {
         let kind = seen.kind.map(|kind| kind.list_name());
-        json!({ "name": name, "kind": kind, "list": seen.is_list, "records": seen.records })
+        json!({
+            "name": name, "kind": kind, "list": seen.is_list, "records": seen.records, "value": seen.example, "n": seen.most,
+        })
     };
     let features: Vec<_> = seen.features.iter().chain(&seen.lists).map(feature).collect();
     let kinds: BTreeSet<_> = (0..shards.min(KIND_SHARDS))
@@ -51,7 +55,11 @@ pub(super) fn dataset(
     // The words of each command before and after the argument that the page adds.
     let commands: serde_json::Map<_, _> =
         COMMANDS.into_iter().map(|verb| (verb.to_owned(), set.command(verb).to_vec().into())).collect();
-    let warnings: Vec<_> = dataset.warnings().iter().map(ToString::to_string).collect();
+    // Damage has its own numbers.
+    let is_other = |warning: &&Warning| !matches!(warning, Warning::DamageSkipped { .. });
+    let warnings: Vec<_> = dataset.warnings().iter().filter(is_other).map(ToString::to_string).collect();
+    let splits = splits(set);
+    let list = if seen.has_cards(roles) { "grid" } else { "table" };
     let declared = set.features().features.iter().flat_map(|features| features.stored());
     let declared: Map<_, _> = declared.map(|one| (one.name.clone(), one.to_string().into())).collect();
     Response::json(&json!({
@@ -65,6 +73,10 @@ pub(super) fn dataset(
         "features": features,
         "roles": roles,
         "declared": declared,
+        "splits": splits,
+        // The view for its records, and the one that the page begins with.
+        "list": list,
+        "home": if splits.is_empty() { list } else { "data" },
         "labels": labels(set),
         // The path of the steps if records are episodes.
         "episodes": super::episode::steps_path(set),
@@ -74,6 +86,23 @@ pub(super) fn dataset(
         "where": start.condition,
         "against": start.against,
     }))
+}
+
+/// Returns the splits of a prepared data set: runs of shards that `dataset_info.json` has.
+fn splits(set: &ViewSet) -> Vec<Value> {
+    let dataset = set.dataset();
+    let mut check = SplitCheck::new(dataset.store().cloned());
+    let mut found: Vec<(String, u64, u64, u64)> = Vec::new();
+    let is_prepared = set.features().features.is_some();
+    for shard in dataset.shards().filter(|_| is_prepared).take(MAX_SHARDS) {
+        let Some(split) = check.add(shard.path, Some(shard.len)) else { continue };
+        match found.last_mut().filter(|last| last.0 == split.split) {
+            Some((_, _, records, shards)) => (*records, *shards) = (*records + shard.len, *shards + 1),
+            None => found.push((split.split, shard.start, shard.len, 1)),
+        }
+    }
+    let json = |(name, start, records, shards)| json!({ "name": name, "start": start, "records": records, "shards": shards });
+    found.into_iter().map(json).collect()
 }
 
 /// Returns the names of the classes of labels, by feature. Those of labels with very many classes are left out.
@@ -91,7 +120,7 @@ pub(super) fn shards(set: &ViewSet, request: &Request) -> Outcome {
     let dataset = set.dataset();
     let mut list = Vec::new();
     for (s, shard) in dataset.shards().enumerate().skip(from).take(n) {
-        let damaged = dataset.index(s).map(|index| index.has_gaps()).unwrap_or(false);
+        let damaged = dataset.index(s).map_or(0, |index| index.gaps().take(MAX_SHARDS).count());
         list.push(json!({
             "name": file_name(shard.path),
             "start": shard.start,

@@ -97,7 +97,7 @@ fn a_set_of_images() {
     );
 
     assert_eq!(ask(&api, 200, "record/7")["shard"], json!("a.tfrecord"));
-    assert_eq!(ask(&api, 404, "record/1000")["error"], json!("there is no record 1000: there are 1000"));
+    assert_eq!(ask(&api, 404, "record/1000")["error"], json!("there is no record 1,000: there are 1,000"));
     assert_eq!(ask(&api, 200, "json/7")["features"]["label"], json!([7]));
     ask(&api, 400, "record/x");
     ask(&api, 404, "records?set=1");
@@ -156,7 +156,9 @@ fn searches_and_statistics_come_in_parts() {
     assert_eq!(found["matches"].as_array().unwrap().last(), Some(&json!(79_993)));
     let rest = ask(&api, 200, "find?where=label+==+3+and+record+>=+60000&after=1999");
     assert_eq!(rest["matches"], json!([79_993]));
-    assert_eq!(ask_until_done(&api, "find?where=lable+==+3")["unseen"], json!(["lable"]));
+    let misspelt = ask_until_done(&api, "find?where=lable+==+3");
+    assert_eq!(misspelt["unseen"], json!(["lable"]));
+    assert!(misspelt["nearest"].as_str().unwrap().ends_with("the nearest name is \"label\""), "{misspelt}");
     assert!(ask(&api, 400, "find?where=label+=")["error"].as_str().unwrap().contains("expected"));
     ask(&api, 400, "find");
 
@@ -202,10 +204,37 @@ fn damage_is_left_out_and_shown() {
     let api = api(&[path]);
     let dataset = ask(&api, 200, "dataset");
     assert_eq!((&dataset["records"], &dataset["damage"]["ranges"]), (&json!(98), &json!(2)));
+    assert_eq!(
+        (&dataset["warnings"], &dataset["home"], &dataset["list"]),
+        (&json!([]), &json!("grid"), &json!("grid"))
+    );
+    // The ranges that the index knows, and those of a verification.
+    let known = ask(&api, 200, "damage?known=1");
+    assert_eq!(known["shards"][0]["ranges"], json!([[40 * size, 41 * size], [99 * size, 99 * size + 5]]));
     let damage = ask_until_done(&api, "damage");
     assert_eq!(damage["shards"][0]["ranges"], json!([[40 * size, 41 * size], [99 * size, 99 * size + 5]]));
     assert_eq!(damage["checked"], json!(bytes.len()));
-    assert_eq!(ask(&api, 200, "shards")["shards"][0]["damaged"], json!(true));
+    assert_eq!(ask(&api, 200, "shards")["shards"][0]["damaged"], json!(2));
+}
+
+#[test]
+fn long_features_come_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = SequenceExampleBuilder::new()
+        .int64("numbers", (0..5000).collect::<Vec<_>>())
+        .feature_list("steps", (0..1500).map(|k| FeatureBuf::from(vec![k; 70])))
+        .feature_list("one", [FeatureBuf::from([1_i64])]);
+    let api = api(&[write(&dir.path().join("a.tfrecord"), [record.encode().unwrap()])]);
+    let part = |query: &str| ask(&api, 200, &format!("record/0?{query}"));
+    assert_eq!(part("feature=numbers&from=4998"), json!({"int64": [4998, 4999], "n": 5000}));
+    assert_eq!(part("feature=numbers&from=9000"), json!({"int64": [], "n": 5000}));
+    let steps = part("feature=steps&from=1400");
+    assert_eq!((steps.as_array().unwrap().len(), &steps[99]["int64"][63]), (100, &json!(1499)));
+    assert_eq!(part("feature=steps&step=7&from=69"), json!({"int64": [7], "n": 70}));
+    assert_eq!(part("feature=one").as_array().unwrap().len(), 1);
+    assert_eq!(part("feature=steps&from=9000"), json!([]));
+    ask(&api, 404, "record/0?feature=missing");
+    ask(&api, 400, "record/0?feature=numbers&from=x");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use super::Request;
 use super::request::BadRequest;
 use crate::media::{OCTET_STREAM, is_shown};
+use std::any::Any;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The largest body of a response in bytes. Longer byte strings are requested in ranges.
 pub(crate) const MAX_BODY: u64 = 64 << 20;
@@ -29,9 +31,16 @@ pub(crate) struct Response {
     pub(crate) content_type: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
+    /// The connection stays open after the body until the client ends it, and this is dropped then.
+    pub(crate) held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Response {
+    /// Returns a response without an end, during which `held` is kept.
+    pub(crate) fn endless(held: impl Any + Send + Sync) -> Response {
+        Response { held: Some(Arc::new(held)), ..Response::new(200, "text/plain", "") }
+    }
+
     /// Returns a JSON text.
     pub(crate) fn json(value: &impl serde::Serialize) -> Response {
         match serde_json::to_vec(value) {
@@ -42,7 +51,7 @@ impl Response {
 
     /// Returns a body of a type.
     pub(crate) fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Response {
-        Response { status, content_type, headers: Vec::new(), body: body.into() }
+        Response { status, content_type, headers: Vec::new(), body: body.into(), held: None }
     }
 
     /// Returns an error with a message as `{"error": ..}`.
@@ -128,7 +137,9 @@ impl Response {
         // A response with status 304 has the length of the body that the client kept.
         if self.status != 304 {
             header("Content-Type", self.content_type);
-            header("Content-Length", &self.body.len().to_string());
+            if self.held.is_none() {
+                header("Content-Length", &self.body.len().to_string());
+            }
         }
         header("Connection", if keep_alive { "keep-alive" } else { "close" });
         if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control")) {

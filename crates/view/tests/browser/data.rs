@@ -37,7 +37,21 @@ fn indexed() -> WriterOptions {
 
 /// A shard of one record.
 pub(crate) fn one(folder: &Path, record: Vec<u8>) -> Vec<PathBuf> {
-    vec![write(folder.join("one.tfrecord"), &indexed(), [record])]
+    several(folder, [record])
+}
+
+/// A shard of some records.
+pub(crate) fn several(folder: &Path, records: impl IntoIterator<Item = Vec<u8>>) -> Vec<PathBuf> {
+    vec![write(folder.join("one.tfrecord"), &indexed(), records)]
+}
+
+/// The pictures of [`prepared`] with the `dataset_info.json` of their split.
+pub(crate) fn split(folder: &Path) -> Vec<PathBuf> {
+    let info = r#"{"name": "prepared", "version": "1.0.0", "fileFormat": "tfrecord",
+        "splits": [{"name": "train", "shardLengths": ["20"], "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"}]}"#;
+    let paths = prepared(folder)[..1].to_vec();
+    fs::write(paths[0].with_file_name("dataset_info.json"), info).unwrap();
+    paths
 }
 
 /// Returns an image whose colours say which it is: blue is `i`, and red and green rise to the right and downwards.

@@ -6,11 +6,14 @@
 #![cfg(unix)]
 
 mod charts;
+mod closing;
 mod data;
 mod devtools;
 mod episode;
+mod gallery;
 mod goals;
 mod grid;
+mod looks;
 mod manners;
 mod page;
 mod png;

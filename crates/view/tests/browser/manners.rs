@@ -164,18 +164,45 @@ impl Page {
         for _ in 0..60 {
             self.key("Tab");
             way.push(self.text("document.activeElement.outerHTML.slice(0, 120)"));
-            let marked = "(() => { const e = document.activeElement; if (e == document.body) return true; \
-                 for (let p = e; p; p = p.parentElement) { const s = getComputedStyle(p); \
-                 if (s.outlineStyle != 'none' && parseFloat(s.outlineWidth) >= 1 || s.boxShadow != 'none') return true; \
-                 if (!p.matches(':focus-within') || p.tagName == 'MAIN') break; } return false; })()";
-            if self.eval(marked) != true {
-                self.fail(&format!("the focus cannot be seen on {}", way.last().unwrap()));
-            }
+            self.focus_is_seen();
             if self.eval(&format!("!!document.activeElement.closest({selector:?})")) == true {
                 return;
             }
         }
         self.fail(&format!("Tab does not reach {selector}; it goes over\n{}", way.join("\n")));
+    }
+
+    fn focus_is_seen(&self) {
+        let marked = "(() => { const e = document.activeElement; if (e == document.body) return true; \
+             for (let p = e; p; p = p.parentElement) { const s = getComputedStyle(p); \
+             if (s.outlineStyle != 'none' && parseFloat(s.outlineWidth) >= 1 || s.boxShadow != 'none') return true; \
+             if (!p.matches(':focus-within') || p.tagName == 'MAIN') break; } return false; })()";
+        if self.eval(marked) != true {
+            let element = self.text("document.activeElement.outerHTML.slice(0, 120)");
+            self.fail(&format!("the focus cannot be seen on {element}"));
+        }
+    }
+
+    /// Fails if Tab stays on an element, does not come to the end of the page, or stops where the focus cannot be seen.
+    pub(crate) fn no_trap(&self) {
+        self.eval("document.activeElement.blur(); window.way = new Set()");
+        for _ in 0..400 {
+            self.key("Tab");
+            // After the last element, the first one or the page itself has the focus.
+            let step = self.text(
+                "(() => { const e = document.activeElement; if (e == document.body || e == [...window.way][0]) return 'end'; \
+                 const seen = window.way.has(e); window.way.add(e); return seen ? 'again' : 'on'; })()",
+            );
+            if step == "end" {
+                return assert!(self.number("window.way.size") > 5.0);
+            }
+            if step == "again" {
+                let element = self.text("document.activeElement.outerHTML.slice(0, 120)");
+                self.fail(&format!("the keyboard comes to {element} again and again"));
+            }
+            self.focus_is_seen();
+        }
+        self.fail("Tab does not come to the end of the page");
     }
 
     /// Checks names, contrast and a narrow page.

@@ -124,6 +124,19 @@ impl Page {
         self.wait("!window.notReloaded && document.readyState == 'complete'", "the reload");
     }
 
+    /// Ends the process of the page, as a browser that is killed does.
+    pub(crate) fn crash(&self) {
+        self.browser.send(Some(&self.session), "Page.crash", json!({}));
+        self.wait_for_trouble("crashed", 1);
+    }
+
+    /// Loads the page anew after [`crash`](Page::crash).
+    pub(crate) fn reload_after_crash(&self) {
+        self.events.lock().unwrap().retain(|(method, _)| method != "Inspector.targetCrashed");
+        self.command("Page.reload", json!({}));
+        self.wait("document.readyState == 'complete'", "the reload");
+    }
+
     /// Goes back by one entry of the history.
     pub(crate) fn back(&self) {
         self.eval("history.back()");

@@ -1,5 +1,6 @@
 //! A viewer in this process, and pages on it.
 
+use crate::devtools::screenshots;
 use crate::page::Page;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -17,9 +18,11 @@ pub(crate) const WORDS: &str = r##"window.t = {
   text: (hook) => t.one(hook).innerText,
   input: (hook) => (t.one(hook).matches('input') ? t.one(hook) : t.one(hook).querySelector('input')),
   view: () => document.body.dataset.ready,
-  cards: () => t.all('card').sort((a, b) => a.ariaPosInSet - b.ariaPosInSet),
+  // Cards of the grid, or rows of the table.
+  cards: () => [...document.querySelectorAll('[data-test=card], [role=row][data-id]')].filter((e) => e.checkVisibility())
+    .sort((a, b) => (a.ariaPosInSet ?? a.ariaRowIndex) - (b.ariaPosInSet ?? b.ariaRowIndex)),
   ids: () => t.cards().map((card) => Number(card.dataset.id)),
-  card: (id) => t.all('card').find((card) => card.dataset.id == id),
+  card: (id) => t.cards().find((card) => card.dataset.id == id),
   record: () => (t.view() == 'record' ? Number(t.text('record').replace(/\D/g, '')) : null),
   boxes: (element) => element?.querySelector('[data-test="boxes"]'),
   sound: () => (t.one('audio').matches('audio') ? t.one('audio') : t.one('audio').querySelector('audio')),
@@ -37,6 +40,14 @@ pub(crate) const WORDS: &str = r##"window.t = {
     const pixels = new Uint32Array(copy.getImageData(0, 0, element.width, element.height).data.buffer);
     return pixels.some((pixel) => pixel != pixels[0]);
   },
+};
+window.m = {
+  rect: (e) => e.getBoundingClientRect(),
+  // The text of an element.
+  text(e) { const range = document.createRange(); range.selectNodeContents(e); return range.getBoundingClientRect(); },
+  feature: (name) => document.querySelector(`[data-feature='${name}']`),
+  // Pixels from the end of the name of a feature to its first value.
+  gap: (name) => m.text(m.feature(name).querySelector('.value')).left - m.text(m.feature(name).querySelector('.feature-name')).right,
 };"##;
 
 /// Returns the memory of this process that no file backs, in MB.
@@ -61,11 +72,12 @@ pub(crate) struct Shown {
     folder: Option<TempDir>,
 }
 
-/// Opens files. Returns their set and the number of its records. Indexes of files that are not ours are built in memory.
+/// Opens files. Returns their set and the number of its records. Indexes of files that are not ours are kept in `target/view/indexes`.
 pub(crate) fn view_set(paths: Vec<PathBuf>) -> (ViewSet, u64) {
     let words = words(&paths);
     let name = paths[0].file_name().unwrap().to_string_lossy().into_owned();
-    let index = IndexOptions::new().default_dirs(None, None).damage(Damage::Skip);
+    let index =
+        IndexOptions::new().default_dirs(None, Some(screenshots().join("indexes"))).damage(Damage::Skip);
     let dataset = DatasetOptions::new().index(index).open(paths).unwrap();
     let records = dataset.len();
     (ViewSet::new(dataset, name).unwrap().words(words), records)

@@ -220,7 +220,7 @@ fn videos_are_played() {
 #[test]
 fn a_server_that_has_ended_is_an_error_in_words() {
     let shown = Shown::new(|folder| data::many(folder, 10_000));
-    let Some(page) = shown.page("ended") else { return };
+    let Some(page) = shown.page_at("ended", "view=grid") else { return };
     page.wait("t.ids().includes(0)", "record 0");
     page.expect("ERR_CONNECTION_REFUSED");
     drop(shown);
