@@ -489,7 +489,10 @@ impl Stream {
                 let inflated = records.buffer.bytes();
                 Err(match compression.format() {
                     None => sniff::explain(e.at(at), first),
-                    Some(_) => sniff::explain(e.at(at), inflated.get(..SNIFF_LEN).unwrap_or(inflated)),
+                    Some(format) => {
+                        let first = inflated.get(..SNIFF_LEN).unwrap_or(inflated);
+                        sniff::explain_inflated(e.at(at), format, first)
+                    }
                 })
             }
         }

@@ -6,7 +6,7 @@ use crate::error::{BindingError, Result};
 use crate::forms::SharedForms;
 use crate::hooks;
 use crate::mix::LoaderSources;
-use crate::options::{Choice, FeatureName, LoaderVerify, Seed};
+use crate::options::{Choice, FeatureName, LoaderVerify, Seed, extracted};
 use crate::strings::BytesAs;
 use crate::tfds_batch::Nesting;
 use crate::wait::{self, CallState, Progress};
@@ -238,7 +238,7 @@ impl<'py> LoaderArguments<'py> {
         if value.is_none() {
             return Ok(None);
         }
-        Ok(Some(value.extract::<T>().map_err(Into::<PyErr>::into)?))
+        Ok(Some(extracted(&value, name)?))
     }
 
     /// Removes an argument and returns its value.

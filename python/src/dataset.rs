@@ -15,6 +15,7 @@ use crate::sequence::PySequenceExample;
 use crate::shared::{SharedDataset, is_remote};
 use crate::wait::{self, Progress, Unit};
 use crate::warning::{self, PyWarning};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PySlice, PyTuple};
@@ -331,7 +332,7 @@ impl PyDataset {
     /// :attr:`schema`.
     #[pyo3(
         signature = (*args, **options),
-        text_signature = "($self, columns=None, spec=None, *, where=None, text=(), record=None, rename=None, bytes='view', tensors='lists', batch_rows=None, threads=None, verify=None)"
+        text_signature = "($self, columns=None, spec=None, *, where=None, text=(), record=None, rename=None, bytes='auto', tensors='lists', batch_rows=None, threads=None, verify=None)"
     )]
     fn scan<'py>(
         slf: &Bound<'py, Self>,
@@ -341,6 +342,36 @@ impl PyDataset {
         let py = slf.py();
         let arguments: Vec<_> = std::iter::once(slf.clone().into_any()).chain(args.iter()).collect();
         Ok(hooks::scan_dataset(py)?.call(PyTuple::new(py, arguments)?, options)?)
+    }
+
+    /// Returns a ``pyarrow.Table`` of all records. The arguments are those of :meth:`scan`.
+    #[pyo3(signature = (*args, **options), text_signature = "($self, columns=None, spec=None, **options)")]
+    fn to_arrow<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        Ok(Self::scan(slf, args, options)?.call_method0(intern!(slf.py(), "to_arrow"))?)
+    }
+
+    /// Returns a ``pandas.DataFrame`` of all records, as :meth:`tfseek.Scan.to_pandas`. The arguments are those of :meth:`scan`.
+    #[pyo3(signature = (*args, **options), text_signature = "($self, columns=None, spec=None, **options)")]
+    fn to_pandas<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        Ok(Self::scan(slf, args, options)?.call_method0(intern!(slf.py(), "to_pandas"))?)
+    }
+
+    /// Returns a ``polars.DataFrame`` of all records. The arguments are those of :meth:`scan`.
+    #[pyo3(signature = (*args, **options), text_signature = "($self, columns=None, spec=None, **options)")]
+    fn to_polars<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        Ok(Self::scan(slf, args, options)?.call_method0(intern!(slf.py(), "to_polars"))?)
     }
 
     /// Does nothing. Files are closed when the last reference to the dataset, its views and their arrays is gone.

@@ -100,7 +100,9 @@ fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
         raised.setattr(
             intern!(py, "filename"),
             match e.kind() {
-                ErrorKind::Paths(PathsError::NoMatch { pattern }) => Some(OsStr::new(&**pattern)),
+                ErrorKind::Paths(PathsError::NoMatch { pattern } | PathsError::OtherSets { pattern, .. }) => {
+                    Some(OsStr::new(&**pattern))
+                }
                 ErrorKind::Paths(PathsError::OtherNames { folder, .. }) => Some(folder.as_os_str()),
                 ErrorKind::Paths(PathsError::Interrupted { set, .. }) => Some(set.as_os_str()),
                 _ => location.path.as_deref().map(|path| path.as_os_str()),
@@ -172,6 +174,7 @@ fn class_of(e: &Error) -> &'static str {
         ErrorKind::Io(_) => "IoError",
         ErrorKind::Paths(
             PathsError::NoMatch { .. }
+            | PathsError::OtherSets { .. }
             | PathsError::OtherNames { .. }
             | PathsError::MissingShards { .. }
             | PathsError::Interrupted { .. },

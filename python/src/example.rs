@@ -89,7 +89,10 @@ impl PyExample {
     }
 
     pub(crate) fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyAny>> {
-        self.find(py, &key, false)?.ok_or_else(|| PyKeyError::new_err(key.to_string()).into())
+        match self.find(py, &key, false)? {
+            Some(found) => Ok(found),
+            None => Err(PyKeyError::new_err(text::no_such_name("feature", &key, self.names()?)).into()),
+        }
     }
 
     /// Returns the feature's values, or ``default`` if it is absent. With ``copy=True`` the array is a writable copy.

@@ -115,6 +115,8 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<scan::ScanCore>()?;
     m.add_class::<tfds_scan::NestedSpec>()?;
     m.add_function(wrap_pyfunction!(scan::arrow_spec, m)?)?;
+    m.add_function(wrap_pyfunction!(scan::raise_if_error, m)?)?;
+    m.add_function(wrap_pyfunction!(text::no_such_name, m)?)?;
     m.add_class::<stream::StreamCore>()?;
     m.add_class::<stream::StreamIterator>()?;
     m.add_class::<stream::StreamBatches>()?;

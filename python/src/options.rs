@@ -2,7 +2,7 @@
 
 use crate::error::BindingError;
 use crate::strings::BytesAs;
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
@@ -125,7 +125,36 @@ where
     let value = arguments
         .get_item(name)?
         .ok_or_else(|| PyValueError::new_err(format!("missing argument: {name}")))?;
-    value.extract::<T>().map_err(Into::into)
+    extracted(&value, name)
+}
+
+/// Returns the value of the argument with this name. An error has the name and the value.
+pub(crate) fn extracted<'py, T>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
+{
+    let e: PyErr = match value.extract::<T>() {
+        Ok(found) => return Ok(found),
+        Err(e) => e.into(),
+    };
+    let (py, text) = (value.py(), e.value(value.py()).to_string());
+    let (is_type, is_range) =
+        (e.get_type(py).is(py.get_type::<PyTypeError>()), e.is_instance_of::<PyOverflowError>(py));
+    // Errors of values name their argument.
+    if !(is_type || is_range) || text.starts_with(name) {
+        return Err(e);
+    }
+    let expected = if text.contains("as an integer") {
+        "expected an integer".to_owned()
+    } else if text.contains("negative") {
+        "expected an integer of at least 0".to_owned()
+    } else if is_range {
+        "expected a smaller integer".to_owned()
+    } else {
+        text
+    };
+    let message = format!("{name}: {expected}, found {}", value.repr()?);
+    Err(if is_type { PyTypeError::new_err(message) } else { PyOverflowError::new_err(message) })
 }
 
 /// Method of reading shards.
@@ -176,7 +205,9 @@ choices! {
         "auto" => IndexMode::Auto, "require" => IndexMode::Require,
         "memory" => IndexMode::Memory, "rebuild" => IndexMode::Rebuild,
     }
-    ByteStrings: "bytes" { "view" => ByteStrings::View, "copy" => ByteStrings::Copy }
+    ByteStrings: "bytes" {
+        "auto" => ByteStrings::Auto, "view" => ByteStrings::View, "copy" => ByteStrings::Copy,
+    }
     ClassLabels: "labels" { "names" => ClassLabels::Names, "numbers" => ClassLabels::Numbers }
     Tensors: "tensors" { "lists" => Tensors::Lists, "extension" => Tensors::Extension }
     Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }

@@ -4,7 +4,7 @@
 //! holds Rust objects only.
 
 use crate::dataset::PyDataset;
-use crate::error::{BindingError, Result, arrow_failure as failure};
+use crate::error::{BindingError, Result, arrow_failure as failure, message};
 use crate::foreign;
 use crate::ids::{self, Ids};
 use crate::options::{Choice, argument};
@@ -15,23 +15,38 @@ use crate::tfds_scan::NestedSpec;
 use crate::wait;
 use crate::warning;
 use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
 use std::path::PathBuf;
+use tfseek::error::Category;
 use tfseek::{Filter, Part, Verify};
-use tfseek_arrow::{ByteStrings, Converter, Options, Scan, Tensors, c_stream, spec_of};
+use tfseek_arrow::{ByteStrings, Converter, Options, Scan, ScanReader, Tensors, c_stream, spec_of};
+use tfseek_tools::wildcards::matches;
 
-/// Returns the schema that reads the columns of an Arrow schema, the columns of text, and two answers: are byte strings copied, and are
-/// arrays tensors?
+/// Returns the schema that reads the columns of an Arrow schema, the columns of text, the form of byte strings, and true if arrays are
+/// tensors.
 #[pyfunction]
 pub(crate) fn arrow_spec(
     py: Python<'_>,
     schema: &Bound<'_, PyAny>,
-) -> Result<(PySchema, Vec<String>, bool, bool)> {
+) -> Result<(PySchema, Vec<String>, &'static str, bool)> {
     let (schema, options) = spec_of(&foreign::arrow_schema(schema)?).map_err(|e| failure(py, e))?;
-    let (copied, tensors) = (options.bytes == ByteStrings::Copy, options.tensors == Tensors::Extension);
-    Ok((PySchema::of(schema), options.text.clone(), copied, tensors))
+    let bytes = match options.bytes {
+        ByteStrings::View => "view",
+        ByteStrings::Auto => "auto",
+        ByteStrings::Copy => "copy",
+    };
+    Ok((PySchema::of(schema), options.text.clone(), bytes, options.tensors == Tensors::Extension))
+}
+
+/// Returns an item that is no exception, and raises one. It then has no traceback, as no Python code raised it.
+#[pyfunction]
+pub(crate) fn raise_if_error(item: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    if item.is_instance_of::<PyException>() { Err(PyErr::from_value(item)) } else { Ok(item) }
 }
 
 /// What a scan reads.
@@ -69,10 +84,89 @@ impl ScanSpec<'_> {
     }
 }
 
+/// Columns of text: all columns of byte strings or none, or names and patterns.
+#[derive(FromPyObject)]
+enum TextColumns {
+    All(bool),
+    Named(Vec<String>),
+}
+
+impl TextColumns {
+    /// Returns the names of the columns, some of `strings`.
+    fn named(self, py: Python<'_>, strings: &[&str]) -> Result<Vec<String>> {
+        let TextColumns::Named(patterns) = self else {
+            let all = matches!(self, TextColumns::All(true));
+            return Ok(strings.iter().filter(|_| all).map(|&name| name.to_owned()).collect());
+        };
+        let mut found = Vec::new();
+        for pattern in patterns {
+            if !pattern.contains(['*', '?']) || strings.contains(&pattern.as_str()) {
+                found.push(pattern);
+                continue;
+            }
+            let before = found.len();
+            found.extend(strings.iter().filter(|name| matches(&pattern, name)).map(|&name| name.to_owned()));
+            if found.len() == before {
+                let reason =
+                    format!("text: expected a column of byte strings that matches {pattern}, found none");
+                return Err(failure(py, tfseek_arrow::ErrorKind::Schema(reason.into()).into()));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The batches of a scan, with errors as the package words them.
+struct WordedReader {
+    reader: ScanReader,
+    /// True if the spec was inferred from the first records.
+    inferred: bool,
+}
+
+impl WordedReader {
+    fn worded(&self, e: ArrowError) -> ArrowError {
+        let ArrowError::ExternalError(e) = e else { return e };
+        match e.downcast::<tfseek::Error>() {
+            Ok(e) => {
+                let mismatch = matches!(
+                    e.category(),
+                    Some(Category::MissingFeature | Category::CountMismatch | Category::KindMismatch)
+                );
+                let hint = if self.inferred && mismatch {
+                    "; the spec was inferred from the first records, and spec=tfseek.infer_schema(ds) infers it from all"
+                } else {
+                    ""
+                };
+                ArrowError::ExternalError(format!("{}{hint}", message(&e)).into())
+            }
+            Err(e) => ArrowError::ExternalError(e),
+        }
+    }
+}
+
+impl Iterator for WordedReader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.reader.next()?;
+        Some(next.map_err(|e| self.worded(e)))
+    }
+}
+
+impl RecordBatchReader for WordedReader {
+    fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+}
+
 /// The native part of `tfseek.Scan`.
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct ScanCore {
     scan: Scan,
+    /// Names of the columns of text.
+    text: Vec<String>,
+    /// True if the spec was inferred from the first records.
+    inferred: bool,
     /// Mean bytes of a record, if the sizes of the shards are known.
     record_bytes: Option<u64>,
     /// True if records may have to be requested from a store.
@@ -82,7 +176,7 @@ pub(crate) struct ScanCore {
 impl ScanCore {
     /// Returns a scan with the same records or fewer columns.
     fn with(&self, scan: Scan) -> ScanCore {
-        ScanCore { scan, record_bytes: self.record_bytes, requests: self.requests }
+        ScanCore { scan, text: self.text.clone(), ..*self }
     }
 }
 
@@ -95,14 +189,15 @@ impl ScanCore {
         let Choice::<ByteStrings>(bytes) = argument(arguments, "bytes")?;
         let Choice::<Tensors>(tensors) = argument(arguments, "tensors")?;
         let mut options = Options::new().bytes(bytes).tensors(tensors);
-        for column in argument::<Vec<String>>(arguments, "text")? {
-            options = options.text(column);
-        }
         for (from, to) in argument::<Vec<(String, String)>>(arguments, "rename")? {
             let is_list = spec.is_list(&from);
             options = if is_list { options.rename_list(from, to) } else { options.rename(from, to) };
         }
+        let strings = spec.converter(options.clone()).map_err(|e| failure(py, e))?;
+        let text = argument::<TextColumns>(arguments, "text")?.named(py, &strings.byte_strings())?;
+        let options = text.iter().fold(options, |options, column| options.text(column));
         let converter = spec.converter(options).map_err(|e| failure(py, e))?;
+        let inferred = argument(arguments, "inferred")?;
         let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
         let storage = StorageOptions::take(arguments)?;
         let mut record_bytes = None;
@@ -152,7 +247,7 @@ impl ScanCore {
         if let Some(Choice(verify)) = argument::<Option<Choice<Verify>>>(arguments, "verify")? {
             scan = scan.verify(verify);
         }
-        Ok(ScanCore { scan, record_bytes, requests })
+        Ok(ScanCore { scan, text, inferred, record_bytes, requests })
     }
 
     /// Number of records, before a condition is evaluated.
@@ -201,6 +296,12 @@ impl ScanCore {
         self.scan.schema().fields().iter().map(|field| field.name().as_str()).collect()
     }
 
+    /// Names of the columns of text.
+    #[getter]
+    fn text(&self) -> &[String] {
+        &self.text
+    }
+
     /// Returns the schema as a capsule of Arrow's C interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&**self.scan.schema());
@@ -225,6 +326,7 @@ impl ScanCore {
         })?
         .map_err(|e| failure(py, e))?;
         warning::raise(py, reader.warnings())?;
+        let reader = WordedReader { reader, inferred: self.inferred };
         Ok(PyCapsule::new_with_value(py, c_stream(reader), c"arrow_array_stream")?)
     }
 }

@@ -108,11 +108,10 @@ impl PySequenceExample {
                 &*key
             ))
             .into()),
-            (false, false) => Err(PyKeyError::new_err(format!(
-                "{:?} is neither a context feature nor a feature list",
-                &*key
-            ))
-            .into()),
+            (false, false) => {
+                let what = "context feature and no feature list";
+                Err(PyKeyError::new_err(text::no_such_name(what, &key, self.keys()?)).into())
+            }
         }
     }
 
@@ -273,7 +272,10 @@ impl PyFeatureLists {
 #[pymethods]
 impl PyFeatureLists {
     fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyList>> {
-        self.find(py, &key)?.ok_or_else(|| PyKeyError::new_err(key.to_string()).into())
+        match self.find(py, &key)? {
+            Some(found) => Ok(found),
+            None => Err(PyKeyError::new_err(text::no_such_name("feature list", &key, self.names()?)).into()),
+        }
     }
 
     /// Returns the steps of a feature list, or ``default`` if it is absent.

@@ -1,7 +1,9 @@
-//! Short texts of features, for `repr`.
+//! Short texts of features, for `repr` and errors.
 
+use pyo3::prelude::*;
 use tfseek::Feature;
 use tfseek::example::FeatureList;
+use tfseek::filter::nearest;
 
 /// Number of characters after which the values of a feature are cut.
 const VALUES: usize = 72;
@@ -28,6 +30,23 @@ fn named<'a>(texts: impl ExactSizeIterator<Item = (&'a str, String)>) -> String 
         parts.push("..".to_owned());
     }
     format!("{{{}}}", parts.join(", "))
+}
+
+/// Returns the message about a name that is not one of `names`, with the nearest one or the first ones.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python passes a new list")]
+pub(crate) fn no_such_name(what: &str, name: &str, names: Vec<String>) -> String {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut listed: Vec<_> = names.iter().take(NAMES).map(|name| format!("{name:?}")).collect();
+    if names.len() > NAMES {
+        listed.push("..".to_owned());
+    }
+    let rest = match nearest(name, names) {
+        Some(near) => format!("the nearest name is {near:?}"),
+        None if listed.is_empty() => "there are none".to_owned(),
+        None => format!("there are {}", listed.join(", ")),
+    };
+    format!("no {what} {name:?}; {rest}")
 }
 
 /// Returns a name in single quotes, as Python's `repr` does.

@@ -16,8 +16,9 @@ use tfseek::{Compression, ErrorKind, ShardedWriter};
 /// Writes records, byte for byte as TensorFlow does.
 ///
 /// ``Writer("out.tfrecord")`` writes one file. ``Writer("out/train", shards=10)`` writes ``out/train-00000-of-00010.tfrecord`` and
-/// so on, and distributes the records in rotation. ``compression`` is ``None``, ``"gzip"`` or ``"zlib"``. ``index=True`` also writes
-/// the index, to ``.tfseek/`` in the folder of the files.
+/// so on, and distributes the records in rotation. ``compression`` is ``None``, ``"gzip"`` or ``"zlib"``; shards are then named
+/// ``.tfrecord.gz`` or ``.tfrecord.zz``, unless ``suffix`` is given. ``index=True`` also writes the index, to ``.tfseek/`` in the
+/// folder of the files.
 ///
 /// ``members=1 << 20`` writes gzip files in members: a new one begins at the first record border after that many uncompressed bytes.
 /// Every reader of gzip reads them as one stream.
@@ -97,7 +98,7 @@ fn closed() -> tfseek::Error {
 #[pymethods]
 impl PyWriter {
     #[new]
-    #[pyo3(signature = (path, *, compression=None, level=None, members=None, shards=None, suffix=".tfrecord", index=false, index_dir=None, atomic=true))]
+    #[pyo3(signature = (path, *, compression=None, level=None, members=None, shards=None, suffix=None, index=false, index_dir=None, atomic=true))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -106,7 +107,7 @@ impl PyWriter {
         level: Option<u32>,
         members: Option<u64>,
         shards: Option<usize>,
-        suffix: &str,
+        suffix: Option<&str>,
         index: bool,
         index_dir: Option<PathBuf>,
         atomic: bool,
@@ -124,7 +125,10 @@ impl PyWriter {
         // Opening a FIFO blocks until it has a reader.
         let inner = py.detach(|| match shards {
             None => options.create(&path).map(|writer| InnerWriter::File(Box::new(writer))),
-            Some(shards) => options.create_shards(&path, suffix, shards).map(InnerWriter::Shards),
+            Some(shards) => {
+                let ending = format!(".tfrecord{}", options.compression.suffix());
+                options.create_shards(&path, suffix.unwrap_or(&ending), shards).map(InnerWriter::Shards)
+            }
         });
         let inner = inner.map_err(|e| without_folder(e, &path))?;
         Ok(PyWriter { inner: Mutex::new(Some(inner)), path, pid: std::process::id() })

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import pathlib
 import pickle
-from typing import Any
+import zlib
+from typing import Any, Callable
 
 import pytest
 from conftest import features
@@ -123,3 +125,101 @@ def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
     for text in messages:
         for word in ("--", "Dataset::", "Options::", "tfseek index"):
             assert word not in text, text
+
+
+def test_misspelt_names_suggest_the_nearest(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        writer.write({"label": 3, "image/format": "png"})
+    with tfseek.Writer(tmp_path / "s.tfrecord") as writer:
+        writer.write(tfseek.SequenceExample({"label": 3}, {"tokens": [[1]]}))
+    ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
+    sequences = tfseek.open(tmp_path / "s.tfrecord", index="memory", kind="sequence_example")
+    for key, end in (
+        ("lable", 'no feature "lable"; the nearest name is "label"'),
+        ("format", 'no feature "format"; the nearest name is "image/format"'),
+        ("nothing", 'no feature "nothing"; there are "image/format", "label"'),
+    ):
+        with pytest.raises(KeyError) as e:
+            ds[0][key]
+        assert e.value.args == (end,)
+    with pytest.raises(KeyError, match='no feature "a"; there are none'):
+        tfseek.Example()["a"]
+    with pytest.raises(KeyError, match='no feature list "token"; the nearest name is "tokens"'):
+        sequences[0].feature_lists["token"]
+    with pytest.raises(KeyError, match='no context feature and no feature list "Label"; the nearest name is "label"'):
+        sequences[0]["Label"]
+    with pytest.raises(KeyError, match='no feature "lable"; the nearest name is "label"'):
+        tfseek.stats(ds).feature("lable")
+
+    spec = {"lable": tfseek.FixedLenFeature([], "int64")}
+    message = 'feature "lable": expected int64, found no such feature; the nearest name is "label"'
+    calls: list[Callable[[], Any]] = [
+        lambda: tfseek.parse_example(ds, spec),
+        lambda: tfseek.parse_single_example(ds[0], spec),
+        lambda: next(iter(tfseek.Loader(ds, spec, batch_size=1))),
+        lambda: next(tfseek.stream(tmp_path / "a.tfrecord").batches(spec, 1)),
+    ]
+    for call in calls:
+        with pytest.raises(tfseek.DataError, match=message) as found:
+            call()
+        assert (found.value.feature, found.value.category) == ("lable", "missing_feature")
+    lists = {"tokns": tfseek.FixedLenSequenceFeature([], "int64")}
+    with pytest.raises(tfseek.DataError, match='"tokns": .*the nearest name is "tokens"'):
+        tfseek.parse_sequence_example(sequences, {}, lists)
+    with pytest.raises(tfseek.DataError, match="found no such feature$"):
+        tfseek.parse_example(ds, {"other": tfseek.FixedLenFeature([], "int64")})
+
+
+def test_sets_with_another_number_of_shards_are_named(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "train", shards=4) as writer:
+        writer.write({"a": 1})
+    for name in ("train@5.tfrecord", "train@4"):
+        with pytest.raises(tfseek.NotFoundError, match=rf"no file matches .*{name}, but there is train@4.tfrecord") as e:
+            tfseek.open(tmp_path / name)
+        assert e.value.filename == str(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"batch_size": "2"}, TypeError, "batch_size: expected an integer, found '2'"),
+        ({"batch_size": 2.0}, TypeError, "batch_size: expected an integer, found 2.0"),
+        ({"batch_size": 0}, tfseek.OrderError, "batch_size: expected at least 1, found 0"),
+        ({"global_batch_size": -1}, tfseek.OrderError, "global_batch_size: expected at least 1, found -1"),
+        ({"batch_size": 2, "threads": "4"}, TypeError, "threads: expected an integer, found '4'"),
+        ({"batch_size": 2, "epoch": -1}, OverflowError, "epoch: expected an integer of at least 0, found -1"),
+        ({"batch_size": 10**30}, OverflowError, f"batch_size: expected a smaller integer, found {10**30}"),
+    ],
+)
+def test_wrong_arguments_are_named(ds: tfseek.Dataset, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{message}$"):
+        tfseek.Loader(ds, **arguments)
+    with pytest.raises(TypeError, match="^threads: expected an integer, found 'x'$"):
+        tfseek.open(ds.shards[0], threads="x")  # type: ignore[call-overload]
+
+
+def test_files_that_are_compressed_twice(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        writer.write({"a": 1})
+    once = gzip.compress((tmp_path / "a.tfrecord").read_bytes())
+    twice = tmp_path / "twice.tfrecord.gz"
+    twice.write_bytes(gzip.compress(once))
+    mixed = tmp_path / "mixed.tfrecord.gz"
+    mixed.write_bytes(gzip.compress(zlib.compress((tmp_path / "a.tfrecord").read_bytes())))
+    calls: list[Callable[[pathlib.Path], Any]] = [
+        lambda path: tfseek.unpack(path, tmp_path / "out"),
+        lambda path: tfseek.open(path, index="memory"),
+        lambda path: list(tfseek.stream(path)),
+        lambda path: tfseek.stats(path),
+    ]
+    for path, inner in ((twice, "gzip"), (mixed, "zlib")):
+        for call in calls:
+            with pytest.raises(tfseek.DataError, match=f"compressed twice: expected records in the gzip stream, found a {inner} stream"):
+                call(path)
+    assert [error.args[0] for error in tfseek.verify(twice).errors][0].endswith("(`gzip -dc` decompresses it once)")
+    # A compressed file whose first record is damaged is no such file.
+    plain = bytearray((tmp_path / "a.tfrecord").read_bytes())
+    plain[9] ^= 1
+    twice.write_bytes(gzip.compress(plain))
+    with pytest.raises(tfseek.DataError, match="length crc32c"):
+        tfseek.open(twice, index="memory")

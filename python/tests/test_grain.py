@@ -80,7 +80,7 @@ def test_a_source_returns_records(ds: tfseek.Dataset, labels: list[int]) -> None
         with pytest.raises(TypeError):
             source[bad]
     with pytest.raises(TypeError, match="expected a tfseek.Dataset, found list"):
-        tfseek.grain.source([])  # type: ignore[arg-type]
+        tfseek.grain.source([])
 
 
 def test_a_source_parses(ds: tfseek.Dataset, labels: list[int]) -> None:

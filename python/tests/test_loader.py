@@ -318,7 +318,7 @@ def test_ranks_share_a_batch(ds: tfseek.Dataset) -> None:
     whole = [batch["label"].tolist() for batch in tfseek.Loader(ds, SPEC, batch_size=96, seed=2)]
     for size in ({"batch_size": 32}, {"global_batch_size": 96}):
         ranks = [
-            tfseek.Loader(ds, SPEC, **size, seed=2, rank=rank, world_size=3, mask="mask")  # type: ignore[call-overload]
+            tfseek.Loader(ds, SPEC, **size, seed=2, rank=rank, world_size=3, mask="mask")
             for rank in range(3)
         ]
         assert {len(rank) for rank in ranks} == {11}
@@ -389,12 +389,12 @@ def test_invalid_options_are_refused(ds: tfseek.Dataset) -> None:
         ({"batch_size": 1, "rank": 2, "world_size": 2}, tfseek.OrderError),
         ({"global_batch_size": 3, "world_size": 2}, tfseek.OrderError),
         ({"batch_size": 0}, tfseek.OrderError),
-        ({"batch_size": -1}, OverflowError),
+        ({"batch_size": -1}, tfseek.OrderError),
     ]:
         with pytest.raises(error):
-            tfseek.Loader(ds, SPEC, **options)  # type: ignore[arg-type]
+            tfseek.Loader(ds, SPEC, **options)
     with pytest.raises(TypeError):
-        tfseek.Loader([], SPEC, batch_size=1)  # type: ignore[call-overload]
+        tfseek.Loader([], SPEC, batch_size=1)
 
 
 def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -> None:
@@ -526,7 +526,7 @@ def test_names_of_added_columns(ds: tfseek.Dataset) -> None:
     with pytest.raises(ValueError, match="expected different names"):
         tfseek.Loader(ds, SPEC, batch_size=1, ids="a", mask="a")
     with pytest.raises(TypeError, match="names of columns, found 3"):
-        tfseek.Loader(ds, SPEC, batch_size=1, ids=3)  # type: ignore[call-overload]
+        tfseek.Loader(ds, SPEC, batch_size=1, ids=3)
 
 
 def test_transform(ds: tfseek.Dataset) -> None:

@@ -63,6 +63,37 @@ def test_data_frames() -> None:
     assert frame["s"].tolist()[::4] == [b"seven", b""] and frame["f"].sum() == -1 and frame["i"].max() == 7
 
 
+BIG = 2**62 + 1
+
+
+def test_arrays_never_round_integers() -> None:
+    rows = [tfseek.Example({"i": BIG}), tfseek.Example({"i": -7}), b""]
+    big = tfseek.parse_example(rows, {"i": tfseek.Optional("int64")})["i"]
+    assert np.asarray(big).dtype == object and np.asarray(big).tolist() == [BIG, -7, None]
+    small = big[1:]
+    assert np.asarray(small).dtype == np.float64 and np.isnan(np.asarray(small)).tolist() == [False, True]
+    assert np.asarray(big[:2]).dtype == np.int64 and np.asarray(small, dtype=object).tolist() == [-7, None]
+    for dtype in ("int64", "uint8", "bool"):
+        with pytest.raises(ValueError, match=f"expected no missing values for an array of {dtype}, found 1: to_dense"):
+            np.asarray(small, dtype=dtype)
+    for limit in (2**53, -(2**53)):
+        for value, expected in ((limit, np.float64), (limit + (1 if limit > 0 else -1), object)):
+            column = tfseek.Column(np.array([value, 0]), np.array([True, False]))
+            assert np.asarray(column).dtype == expected and np.asarray(column)[0] == value
+    # Also of other dtypes, of rows of several values, and of no value.
+    column = tfseek.Column(np.array([[2**64 - 1, 1], [0, 0]], dtype=np.uint64), np.array([True, False]))
+    assert np.asarray(column).tolist() == [[2**64 - 1, 1], [None, None]]
+    assert np.isnan(np.asarray(big[2:])).all()
+
+
+def test_data_frames_never_round_integers() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [tfseek.Example({"i": BIG}), b""]
+    column = tfseek.parse_example(rows, {"i": tfseek.Optional("int64")})["i"]
+    assert pandas.DataFrame({"i": column})["i"].tolist() == [BIG, None]
+    assert pandas.Series(column, dtype="Int64")[0] == BIG
+
+
 def test_bytes_as_offsets() -> None:
     values, present = tfseek.parse_example(ROWS, OPTIONAL, bytes_as="offsets")["s"].parts()
     assert isinstance(values, tfseek.Bytes)

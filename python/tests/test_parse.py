@@ -44,7 +44,7 @@ def test_types_of_payloads(ds: tfseek.Dataset) -> None:
             tfseek.parse_example([payload], SPEC)  # type: ignore[list-item]
     with pytest.raises(TypeError):
         # A single payload is not a list of payloads: its items are ints.
-        tfseek.parse_example(PAYLOADS[0], SPEC)  # type: ignore[arg-type]
+        tfseek.parse_example(PAYLOADS[0], SPEC)
 
 
 def test_bytes_as_offsets(ds: tfseek.Dataset) -> None:
@@ -269,8 +269,8 @@ def test_names_of_features_may_be_bytes() -> None:
     }
     theirs = {
         b"label": tfseek.FixedLenFeature([], "int64"),
-        "grüße".encode(): tfseek.RaggedFeature("int64", b"v", [tfseek.RowSplits(b"k")]),  # type: ignore[arg-type]
-        b"s": tfseek.SparseFeature([b"i"], b"w", "int64", [3]),  # type: ignore[arg-type]
+        "grüße".encode(): tfseek.RaggedFeature("int64", b"v", [tfseek.RowSplits(b"k")]),
+        b"s": tfseek.SparseFeature([b"i"], b"w", "int64", [3]),
     }
     assert tfseek.Schema(theirs) == tfseek.Schema(ours)
     assert tfseek.parse_example(PAYLOADS, {b"label": ours["label"]})["label"].tolist() == list(range(20))

@@ -92,7 +92,7 @@ def test_errors(ds: tfseek.Dataset[tfseek.Example], paths: list[str]) -> None:
         tfseek.stream()
     for bad in ([paths[0]], [[part]], part.to_json()):
         with pytest.raises(TypeError, match="part: expected a tfseek.Part or a list of them, found (str|list)"):
-            tfseek.stream(part=bad)  # type: ignore[arg-type]
+            tfseek.stream(part=bad)
     with pytest.raises(tfseek.Error, match="invalid part: json: expected a part"):
         tfseek.Part.from_json("{")
     fields = json.loads(part.to_json())

@@ -6,6 +6,8 @@ import os
 import pathlib
 import pickle
 import random
+import subprocess
+import sys
 from typing import Any, Callable
 
 import numpy as np
@@ -345,3 +347,28 @@ def test_conditions_skip_damaged_records(tmp_path: pathlib.Path) -> None:
     assert data.to_table(["name"], filter=pc.field("label") < 13).num_rows == 13
     with pytest.raises(Exception, match="a.tfrecord: record 13 at byte"):
         data.to_table(["name"], filter=pc.field("label") < 14)
+
+
+def test_adapters_take_paths_and_need_no_import(ds: Dataset) -> None:
+    program = "import sys, tfseek; assert 'pyarrow' not in sys.modules; print(tfseek.arrow.dataset(sys.argv[1]).count_rows())"
+    run = subprocess.run([sys.executable, "-c", program, ds.shards[0]], capture_output=True, text=True)
+    assert run.stdout == f"{len(tfseek.open(ds.shards[0]))}\n", run.stderr
+    with pytest.raises(AttributeError, match="module 'tfseek' has no attribute 'pandas'"):
+        _ = tfseek.pandas  # type: ignore[attr-defined]
+    pytest.importorskip("polars")
+    assert tfseek.polars.scan(ds.shards, columns=["label"]).collect().equals(tfseek.polars.scan(tfseek.open(ds.shards), ["label"]).collect())
+
+
+def test_tables_of_a_dataset_round_no_integers(ds: Dataset) -> None:
+    pytest.importorskip("pandas")
+    assert str(arrow.dataset(ds, spec=SPEC).to_table().to_pandas()["label"].dtype) == "Int64"
+
+
+def test_messages_of_engines_have_no_traceback_of_ours(ds: Dataset) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    strict = {"label": tfseek.FixedLenFeature([], "int64"), "weight": SPEC["weight"]}
+    data, scan = arrow.dataset(ds, spec=strict), ds.scan(spec=strict)
+    for query in ("select max(label) from data", "select max(label) from data where weight > 3", "select max(label) from scan"):
+        with pytest.raises(Exception, match="record .* expected int64, found no such feature") as e:
+            duckdb.sql(query).fetchall()
+        assert "Traceback" not in str(e.value) and "External error" not in str(e.value), query

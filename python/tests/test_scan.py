@@ -78,13 +78,82 @@ def test_values(ds: tfseek.Dataset[tfseek.Example]) -> None:
 
 
 def test_lists_of_strings_in_pandas(tmp_path: pathlib.Path) -> None:
-    pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas")
     with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        writer.write(tfseek.Example({"s": [b"a", b"bb"]}))
+        writer.write(tfseek.Example({"s": [b"a", b"bb"], "t": b"long enough for a view"}))
     ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
+    spec = {"s": tfseek.VarLenFeature("string"), "t": tfseek.FixedLenFeature([], "string")}
     for text in ([], ["s"]):
-        frame = ds.scan(spec={"s": tfseek.VarLenFeature("string")}, text=text).to_pandas()
-        assert frame["s"][0].tolist() == (["a", "bb"] if text else [b"a", b"bb"])
+        scan = ds.scan(spec=spec, text=text)
+        frames = [scan.to_pandas(), scan.to_arrow().to_pandas(), ds.scan(spec=spec, text=text, bytes="view").to_pandas()]
+        if hasattr(pd.DataFrame, "from_arrow"):
+            frames.append(pd.DataFrame.from_arrow(scan))
+        for frame in frames:
+            assert frame["s"][0].tolist() == (["a", "bb"] if text else [b"a", b"bb"])
+    table = pa.schema(scan)
+    assert (table.field("t").type, table.field("s").type.value_type) == (pa.binary_view(), pa.string())
+    assert pa.schema(ds.scan(spec=table)) == table and pa.schema(ds.scan(spec=table, bytes="copy")).field("t").type == pa.binary()
+    views = pa.schema(ds.scan(spec=spec, bytes="view"))
+    assert views.field("s").type.value_type == pa.binary_view() and pa.schema(ds.scan(spec=views)) == views
+
+
+def test_integers_that_may_be_missing_are_not_rounded(tmp_path: pathlib.Path) -> None:
+    pd = pytest.importorskip("pandas")
+    values = [2**62 + 1, None, -(2**63)]
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for value in values:
+            writer.write(tfseek.Example({"i": value, "f": 0.5, "n": 3}))
+    ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
+    scan = ds.scan(record="number")
+    frames = [scan.to_pandas(), scan.to_arrow().to_pandas(), ds.to_pandas(), tfseek.scan(parts=ds.shares(1)[0], spec=ds.schema).to_pandas()]
+    if hasattr(pd.DataFrame, "from_arrow"):
+        frames.append(pd.DataFrame.from_arrow(scan))
+    for frame in frames:
+        assert [None if value is pd.NA else value for value in frame["i"]] == values and str(frame["i"].dtype) == "Int64"
+        assert (frame["n"].dtype, frame["f"].dtype) == (np.int64, np.float32)
+    # The caller's mapper is the one that counts, and a query that computes another column of the name keeps it.
+    assert "double" not in str(scan.to_arrow().to_pandas(types_mapper=pd.ArrowDtype).dtypes["i"])
+
+
+def test_all_records_of_datasets_and_views(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    assert rows(ds[10:20].to_arrow(spec=SPEC, text=["name"])) == expected(range(10, 20))
+    assert ds.filter("label == 2").to_arrow(["name"]).column_names == ["name"]
+    pytest.importorskip("pandas")
+    assert ds[::-1].to_pandas(["name"], SPEC, text=["name"])["name"].tolist() == [row(i)["name"].decode() for i in range(199, -1, -1)]
+    pytest.importorskip("polars")
+    assert ds[:3].to_polars(spec=SPEC, text=["name"]).to_dicts() == expected(range(3))
+
+
+def test_text_of_patterns(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    def text(spec: Any = SPEC, **options: Any) -> list[str]:
+        schema = pa.schema(ds.scan(spec=spec, **options))
+        return sorted(field.name for field in schema if field.type in (pa.string_view(), pa.string()))
+
+    assert text(text=True) == text(text="*") == text(text=["na*", "bl?b"]) == ["blob", "name"]
+    assert text(text=False) == text() == [] and text(text="name") == text(text=["n*"]) == ["name"]
+    assert text(columns=["label"], text=True) == []
+    assert text(rename={"name": "title"}, text="ti*") == ["title"]
+    assert text(spec={"name": tfseek.VarLenFeature("string")}, text="*") == []
+    assert pa.schema(ds.scan(spec={"name": tfseek.VarLenFeature("string")}, text="*")).field("name").type.value_type == pa.string()
+    with pytest.raises(tfseek.SpecError, match="text: expected a column of byte strings that matches la[*], found none"):
+        text(text="la*")
+
+
+def test_errors_of_inferred_specs_say_so(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for i in range(1200):
+            writer.write({"label": i, "name": "x" if i < 1100 else np.zeros(0, dtype=bytes)})
+    ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
+    with pytest.raises(pa.lib.ArrowInvalid) as e:
+        ds.scan().to_arrow()
+    assert "record 1100 at byte" in str(e.value) and "External error" not in str(e.value)
+    assert "; the spec was inferred from the first records, and spec=tfseek.infer_schema(ds) infers it from all" in str(e.value)
+    assert ds.scan(spec=tfseek.infer_schema(ds)).to_arrow()["name"].null_count == 100
+    # No advice where it does not help: for all records, for a given spec, and for damage.
+    for scan in (ds[1050:].scan(spec=ds.schema), ds.scan(spec=ds.schema)):
+        with pytest.raises(pa.lib.ArrowInvalid, match="record 1100 at byte") as e:
+            scan.to_arrow()
+        assert "infers it" not in str(e.value)
 
 
 def test_columns_and_conditions(ds: tfseek.Dataset[tfseek.Example]) -> None:

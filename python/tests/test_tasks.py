@@ -128,7 +128,7 @@ def test_writers(tmp_path: pathlib.Path) -> None:
     for record in (example, example.to_bytes(), {"id": 1}, tfseek.SequenceExample({}, {})):
         writer.write(record)
     with pytest.raises(TypeError, match="record: expected bytes, an Example"):
-        writer.write(3)  # type: ignore[arg-type]
+        writer.write(3)
     file = writer.close()
     assert file["name"].startswith(f".tmp-{job.name}-a_b-") and file["records"] == 4
     assert file["bytes"] == os.path.getsize(tmp_path / file["name"])

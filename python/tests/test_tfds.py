@@ -169,7 +169,7 @@ def test_pictures_may_stay_encoded(toy: pathlib.Path) -> None:
     with pytest.raises(tfseek.SpecError, match="expected the feature of a picture of the data set, found \"label\""):
         tfseek.tfds.open(toy, decode={"label": False})
     with pytest.raises(TypeError, match="decode: expected True, False, or a dict"):
-        tfseek.tfds.open(toy, decode="no")  # type: ignore[arg-type]
+        tfseek.tfds.open(toy, decode="no")
 
 
 def test_displays_have_the_pictures(toy: pathlib.Path) -> None:
@@ -530,7 +530,7 @@ def test_recorded_data_sets_have_their_values(capsys: pytest.CaptureFixture[str]
 
 def different_specs(golden: cases.Golden, b: tfseek.tfds.Builder) -> Optional[str]:
     found: dict[str, Any] = {}
-    ds: Any = tfseek.tfds.Dataset(None, None, b._features, "")  # type: ignore[arg-type]
+    ds: Any = tfseek.tfds.Dataset(None, None, b._features, "")
     for name, spec in ds.spec.items():
         kind = "fixed" if isinstance(spec, tfseek.FixedLenFeature) else "fixed_sequence"
         found[name] = {"type": kind, "dtype": spec.dtype, "shape": list(spec.shape)}

@@ -45,6 +45,8 @@ def test_generic_classes_have_parameters_at_run_time(ds: tfseek.Dataset) -> None
         ("_open", "OpenOptions", tfseek.open, {"paths", "kind"}),
         ("_stream", "StreamOptions", tfseek.stream, {"paths", "kind"}),
         ("_loader", "LoaderOptions", tfseek.Loader, {"ds", "spec", "transform"}),
+        ("_scan", "ScanOptions", tfseek._scan.scan_dataset, {"ds", "columns", "spec"}),
+        ("_tfds", "OpenOptions", tfseek.tfds.open, {"dir"}),
     ],
 )
 def test_the_options_of_overloads_are_those_of_the_function(
@@ -52,8 +54,10 @@ def test_the_options_of_overloads_are_those_of_the_function(
 ) -> None:
     """The class of options exists for type checkers only, so it is read from the source."""
     source = pathlib.Path(tfseek.__file__).with_name(f"{module}.py").read_text()
-    (found,) = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef) and node.name == options)
-    fields = {line.target.id: ast.unparse(line.annotation) for line in found.body if isinstance(line, ast.AnnAssign)}  # type: ignore[union-attr]
+    classes = {node.name: node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)}
+    of = [classes[options], *(classes[base.id] for base in classes[options].bases if isinstance(base, ast.Name) and base.id in classes)]
+    lines = [line for each in of for line in each.body if isinstance(line, ast.AnnAssign)]
+    fields = {line.target.id: ast.unparse(line.annotation) for line in lines}  # type: ignore[union-attr]
     parameters = inspect.signature(function).parameters
     assert set(fields) == set(parameters) - typed
     for name, annotation in fields.items():

@@ -56,7 +56,7 @@ def test_malformed_payloads_are_found_by_decoding(tmp_path: pathlib.Path) -> Non
     path = tmp_path / "a"
     with tfseek.Writer(path) as writer:
         for payload in [features(0), b"\x0a\x7f", features(1), b"\x0a\x7f"]:
-            writer.write(payload)  # type: ignore[arg-type]
+            writer.write(payload)
     assert tfseek.verify(path).ok
     found = tfseek.verify(path, decode=True, kind="example")
     assert (found.records, found.malformed, found.sound_files, len(found.errors)) == (4, 2, 0, 1)

@@ -105,9 +105,20 @@ def test_gzip_members(tmp_path: Path) -> None:
     with tfseek.Writer(tmp_path / "x", shards=2, compression="gzip", members=1) as writer:
         for record in records:
             writer.write(record)
-    shard = tmp_path / "x-00001-of-00002.tfrecord"
+    shard = tmp_path / "x-00001-of-00002.tfrecord.gz"
     assert [bytes(record) for record in tfseek.stream(shard, kind="bytes")] == records[1::2]
     assert shard.read_bytes().count(b"\x1f\x8b\x08\0\0\0\0\0") == 100
+
+
+@pytest.mark.parametrize(("compression", "ending"), [("gzip", ".tfrecord.gz"), ("zlib", ".tfrecord.zz"), ("none", ".tfrecord")])
+def test_shards_are_named_by_their_compression(tmp_path: Path, compression: Any, ending: str) -> None:
+    with tfseek.Writer(tmp_path / "x", shards=2, compression=compression) as writer:
+        writer.write({"a": 1})
+    assert sorted(os.listdir(tmp_path)) == [f"x-0000{k}-of-00002{ending}" for k in range(2)]
+    assert len(tfseek.open(tmp_path, index="memory")) == 1
+    with tfseek.Writer(tmp_path / "y", shards=1, compression=compression, suffix=".bin") as writer:
+        writer.write({"a": 1})
+    assert (tmp_path / "y-00000-of-00001.bin").exists()
 
 
 @pytest.mark.parametrize("compression", [None, "zlib"])

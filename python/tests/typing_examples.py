@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Literal, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ def datasets(path: Union[str, PathLike[str]]) -> None:
         assert_type(same, tfseek.Dataset[tfseek.Example])
 
 
-def kinds(path: str, kind: str) -> None:
+def kinds(path: str, kind: Literal["auto", "example", "sequence_example", "bytes"]) -> None:
     assert_type(tfseek.open(path, kind="example")[0], tfseek.Example)
     assert_type(tfseek.open(path, kind="sequence_example")[0], tfseek.SequenceExample)
     assert_type(tfseek.open(path, kind="bytes")[0], bytes)
@@ -152,6 +152,33 @@ def messages() -> None:
     assert_type(record.feature_lists.feature_list["a"].feature.add(), tfseek.train.Feature)
     spec = {"a": tfseek.io.FixedLenFeature([], tfseek.int64)}
     assert_type(tfseek.io.parse_single_example(ex.SerializeToString(), spec), dict[str, Any])
+
+
+if TYPE_CHECKING:
+
+    def mistakes(ds: tfseek.Dataset[tfseek.Example]) -> None:
+        """Type checkers find each of these: mypy reports a comment that ignores nothing."""
+        tfseek.open("a", tail="shrt")  # type: ignore[call-overload]
+        tfseek.open("a", kind="exmple")  # type: ignore[call-overload]
+        tfseek.stream("a", compression="bz2")  # type: ignore[call-overload]
+        tfseek.FixedLenFeature([], "int65")  # type: ignore[arg-type]
+        tfseek.Optional("int65")  # type: ignore[arg-type]
+        tfseek.Raw("int65", [2])  # type: ignore[arg-type]
+        tfseek.Loader(ds, SPEC, batch_sise=2)  # type: ignore[call-overload]
+        tfseek.Loader(ds, SPEC, batch_size=2, damage="skpi")  # type: ignore[call-overload]
+        tfseek.torch.IterableDataset(ds, SPEC, batch_sise=2)  # type: ignore[call-arg]
+        tfseek.torch.IterableDataset(ds, SPEC, batch_size=2, last_batch="pda")  # type: ignore[arg-type]
+        tfseek.grain.IterDataset(ds, SPEC, batch_sise=2)  # type: ignore[call-arg]
+        tfseek.rlds.open("a", indx="memory")  # type: ignore[call-arg]
+        tfseek.tfds.open("a", optional="nul")  # type: ignore[arg-type]
+        ds.scan(bytes="viw")  # type: ignore[arg-type]
+        ds.to_pandas(wher="a == 1")  # type: ignore[call-arg]
+        tfseek.polars.scan("a", verify="heder")  # type: ignore[arg-type]
+        tfseek.Writer("a", compression="bz2")  # type: ignore[arg-type]
+        tfseek.Mix([(ds, 1)], stop="nevr")  # type: ignore[arg-type]
+        # These are none.
+        tfseek.FixedLenFeature([2], np.int64), tfseek.FixedLenFeature([], np.dtype("float32")), tfseek.VarLenFeature(bytes)
+        tfseek.FixedLenFeature([], tfseek.int64), tfseek.Raw(">i2", [2]), tfseek.Tensor(np.uint8, [None])
 
 
 def run(examples_path: str, sequences_path: str, folder: str) -> None:

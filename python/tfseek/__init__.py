@@ -7,8 +7,10 @@
 Arrays are always read-only. Records are decoded as TensorFlow decodes them, bit for bit, with a few documented exceptions.
 """
 
+import typing as _typing
 from collections.abc import Mapping as _Mapping
 from collections.abc import Sequence as _Sequence
+from typing import Final as _Final
 
 from . import _rust as _rust
 from . import io, rlds, tfds, train
@@ -62,12 +64,35 @@ from ._warnings import Gap, Warning
 from ._write_arrow import WrittenSet, write
 
 #: Names of dtypes, so that feature specs written for ``tf.io`` work.
-int64, float32, string = "int64", "float32", "string"
+int64: _Final = "int64"
+float32: _Final = "float32"
+string: _Final = "string"
 
 _Sequence.register(tfds.Steps)  # pyright: ignore[reportAttributeAccessIssue]
 _Sequence.register(Dataset)  # pyright: ignore[reportAttributeAccessIssue]
 _Mapping.register(Example)  # pyright: ignore[reportAttributeAccessIssue]
 _Mapping.register(FeatureLists)  # pyright: ignore[reportAttributeAccessIssue]
+
+if _typing.TYPE_CHECKING:
+    from . import arrow as arrow
+    from . import beam as beam
+    from . import grain as grain
+    from . import jax as jax
+    from . import lerobot as lerobot
+    from . import polars as polars
+    from . import ray as ray
+    from . import spark as spark
+    from . import torch as torch
+else:
+
+    def __getattr__(name):
+        """Imports an adapter, such as ``tfseek.polars``, at its first use: each needs a package that is not a dependency."""
+        if name not in ("arrow", "beam", "grain", "jax", "lerobot", "polars", "ray", "spark", "torch"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+
 
 __all__ = [
     "Bytes",

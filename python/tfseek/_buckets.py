@@ -26,6 +26,8 @@ def check_buckets(options: dict[str, Any], ds: Dataset[Any]) -> bool:
         for name in _SIZES[:2]:
             if np.ndim(options[name]) > 0:
                 raise ValueError(f"{name}: a size for each bucket requires bucket_by, found {options[name]!r}")
+            if isinstance(options[name], (int, np.integer)) and options[name] < 1:
+                raise OrderError(f"{name}: expected at least 1, found {options[name]}")
         return False
     if options["balance"] is not None:
         raise OrderError("bucket_by and balance exclude each other: buckets do not balance classes")

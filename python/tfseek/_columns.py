@@ -250,7 +250,8 @@ class Column(_Parts):
     """One value per row, or none: the column of an :class:`Optional` feature without a default, and of :meth:`Dataset.column`.
 
     ``len`` is the number of rows. ``column[i]`` is the value of row ``i``, or ``None``. ``column[a:b]`` is a ``Column``. NumPy and pandas
-    convert it to floats with NaN for missing values, to integers if no value is missing, and to objects with ``None``.
+    convert it to an array of its dtype if no value is missing. Otherwise numbers become floats with NaN, and byte strings, as well as integers that
+    float64 may not have (beyond 2**53), objects with ``None``.
 
     values: int64, float32, objects, or strings of fixed width; a missing value is 0, ``None`` in an array of objects, or ``b""``. Of a
         :class:`tfseek.tfds.Dataset` they have any dtype, and may have a shape; a missing value is the one that TFDS uses.
@@ -296,11 +297,18 @@ class Column(_Parts):
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
         values, present = _array(self.values), _array(self.present)
-        if values.dtype.kind in "biufV" and not present.all():
-            nan = values.dtype.type("nan") if values.dtype.kind in "fV" else np.nan
-            values = np.where(present.reshape(present.shape + (1,) * (values.ndim - present.ndim)), values, nan)
-        elif values.dtype == object and isinstance(self.values, Bytes):
-            values[~present] = None
+        if not present.all():
+            wanted = None if dtype is None else np.dtype(dtype)
+            if wanted is not None and wanted.kind in "biu":
+                missing = present.size - int(present.sum())
+                raise ValueError(f"expected no missing values for an array of {wanted}, found {missing}: to_dense(default) replaces them")
+            is_rounded = values.dtype.kind in "iu" and not _is_exact(values[present])
+            if values.dtype.kind in "biufV" and wanted != object and not (is_rounded and wanted is None):
+                nan = values.dtype.type("nan") if values.dtype.kind in "fV" else np.nan
+                values = np.where(present.reshape(present.shape + (1,) * (values.ndim - present.ndim)), values, nan)
+            elif values.dtype.kind in "biufVO":
+                values = np.array(values, dtype=object)
+                values[~present] = None
         return values.astype(dtype, copy=bool(copy)) if dtype is not None or copy else values
 
     def __repr__(self) -> str:
@@ -451,6 +459,11 @@ def _length(length: Any) -> int:
     if found < 0:
         raise ValueError(f"length: expected 0 or more, found {found}")
     return found
+
+
+def _is_exact(integers: Any) -> bool:
+    """Returns true if float64 has all of these integers."""
+    return integers.size == 0 or (int(integers.min()) >= -(2**53) and int(integers.max()) <= 2**53)
 
 
 def _empty(values: Any) -> Any:

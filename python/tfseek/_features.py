@@ -15,11 +15,12 @@ import numpy as np
 
 from ._arrays import unmasked
 from ._errors import SpecError
+from ._choices import ArrayDType, Crop, DType, Resize, SplitsDType
 from ._names import name_of
 from ._tfseek import Schema
 
 #: ``"int64"``, ``np.int64``, ``tf.int64``; ``"float32"``; ``"string"`` or ``"bytes"``; ``int``, ``float``, ``bytes``.
-DTypeLike = Any
+DTypeLike = DType
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class RaggedFeature:
     dtype: DTypeLike
     value_key: typing.Optional[str] = None
     partitions: Any = ()
-    row_splits_dtype: DTypeLike = "int32"
+    row_splits_dtype: SplitsDType = "int32"
     validate: bool = False
 
     def __post_init__(self) -> None:
@@ -163,7 +164,7 @@ class Raw:
         that is not 0 becomes true.
     """
 
-    dtype: DTypeLike
+    dtype: ArrayDType
     shape: Any
 
     def __post_init__(self) -> None:
@@ -177,7 +178,7 @@ class Tensor:
     Each tensor must have this dtype and this shape, of which the first dimension may be ``None``.
     """
 
-    dtype: DTypeLike
+    dtype: ArrayDType
     shape: Any
 
     def __post_init__(self) -> None:
@@ -203,10 +204,10 @@ class Image:
 
     size: Any = None
     channels: int = 3
-    resize: typing.Optional[str] = "bilinear"
-    crop: typing.Optional[str] = None
+    resize: typing.Optional[Resize] = "bilinear"
+    crop: typing.Optional[Crop] = None
     crop_with: typing.Optional[str] = None
-    dtype: DTypeLike = "uint8"
+    dtype: ArrayDType = "uint8"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", None if self.size is None else _frozen(self.size))
@@ -386,7 +387,7 @@ _DTYPES = {
 }
 
 
-def _dtype(name: str, dtype: DTypeLike) -> str:
+def _dtype(name: str, dtype: Any) -> str:
     found = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     if isinstance(found, str):
         # NumPy's `bytes_` and `str_`.
@@ -400,7 +401,7 @@ def _dtype(name: str, dtype: DTypeLike) -> str:
 _ARRAY_NAMES = {"bfloat16": "bfloat16", "float": "float32"}
 
 
-def _array_dtype(name: str, dtype: DTypeLike) -> tuple[str, typing.Optional[str]]:
+def _array_dtype(name: str, dtype: Any) -> tuple[str, typing.Optional[str]]:
     """Returns the name of a dtype of arrays, and its byte order if it states one. Rust checks the name."""
     found = getattr(dtype, "as_numpy_dtype", dtype)
     # Python's float means float32 in TensorFlow and float64 in NumPy.
@@ -416,7 +417,7 @@ def _array_dtype(name: str, dtype: DTypeLike) -> tuple[str, typing.Optional[str]
     return array.name, order
 
 
-def _splits_dtype(dtype: DTypeLike) -> str:
+def _splits_dtype(dtype: Any) -> str:
     found = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     return str(found)
 

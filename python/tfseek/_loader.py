@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._buckets import Padding, check_buckets
+from ._choices import BytesAs, Damage, LastBatch, LoaderVerify, Shuffle
 from ._errors import OrderError
 from ._features import Features
 from ._mix import Mix
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     Batch = TypeVar("Batch", covariant=True, default=Any)
     Result = TypeVar("Result")
 
-    class LoaderOptions(TypedDict, total=False):
-        """Arguments of a :class:`Loader` that do not determine the type of its batches."""
+    class EpochOptions(TypedDict, total=False):
+        """Those of them that ``tfseek.torch.IterableDataset`` passes on."""
 
         batch_size: Union[int, Sequence[int], None]
         global_batch_size: Union[int, Sequence[int], None]
@@ -40,30 +41,34 @@ if TYPE_CHECKING:
         bucket_by: Union[str, npt.ArrayLike, None]
         boundaries: Optional[Sequence[int]]
         padded: bool
-        shuffle: Union[bool, str, None]
+        shuffle: Optional[Shuffle]
         block_bytes: Optional[int]
         balance: Optional[str]
         seed: Optional[int]
         epoch: int
-        rank: int
-        world_size: int
-        worker: int
-        workers: int
         drop_last: bool
-        last_batch: Optional[str]
-        threads: Optional[int]
+        last_batch: Optional[LastBatch]
         batches_ahead: Optional[int]
         memory: Optional[int]
         look_ahead: Optional[int]
-        verify: Optional[str]
-        damage: Optional[str]
+        verify: Optional[LoaderVerify]
+        damage: Optional[Damage]
         repeat: bool
-        bytes_as: str
+        bytes_as: BytesAs
         ids: Optional[str]
         mask: Optional[str]
         augmentation_seed: Optional[str]
         transform_threads: int
         progress: Progress
+
+    class LoaderOptions(EpochOptions, total=False):
+        """Arguments of a :class:`Loader` that do not determine the type of its batches."""
+
+        rank: int
+        world_size: int
+        worker: int
+        workers: int
+        threads: Optional[int]
 
 else:
     from typing import TypeVar
@@ -211,7 +216,7 @@ class Loader(Generic[Batch]):
         bucket_by: Union[str, npt.ArrayLike, None] = None,
         boundaries: Optional[Sequence[int]] = None,
         padded: bool = False,
-        shuffle: Union[bool, str, None] = None,
+        shuffle: Optional[Shuffle] = None,
         block_bytes: Optional[int] = None,
         balance: Optional[str] = None,
         seed: Optional[int] = None,
@@ -221,15 +226,15 @@ class Loader(Generic[Batch]):
         worker: int = 0,
         workers: int = 1,
         drop_last: bool = False,
-        last_batch: Optional[str] = None,
+        last_batch: Optional[LastBatch] = None,
         threads: Optional[int] = None,
         batches_ahead: Optional[int] = None,
         memory: Optional[int] = None,
         look_ahead: Optional[int] = None,
-        verify: Optional[str] = None,
-        damage: Optional[str] = None,
+        verify: Optional[LoaderVerify] = None,
+        damage: Optional[Damage] = None,
         repeat: bool = False,
-        bytes_as: str = "objects",
+        bytes_as: BytesAs = "objects",
         ids: Optional[str] = None,
         mask: Optional[str] = None,
         augmentation_seed: Optional[str] = None,
@@ -565,7 +570,7 @@ def shuffle_name(shuffle: Union[bool, str]) -> Optional[str]:
     return shuffle
 
 
-def last_batch_name(drop_last: bool, last_batch: Optional[str]) -> Optional[str]:
+def last_batch_name(drop_last: bool, last_batch: Optional[LastBatch]) -> Optional[str]:
     """Returns the native name of a treatment of the last batch. ``None``: it depends on the number of ranks."""
     if drop_last and last_batch not in (None, "drop"):
         raise ValueError(f"drop_last=True is last_batch='drop', found last_batch={last_batch!r}")

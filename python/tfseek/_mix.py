@@ -8,6 +8,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from ._choices import MixBy, MixStop, MixUnit
 from ._errors import SpecError
 from ._rlds import Windows
 from ._tfds import Dataset as TfdsDataset
@@ -49,9 +50,9 @@ class Mix:
     def __init__(
         self,
         sources: Iterable[tuple[Union[tuple[Union[Dataset[Any], TfdsDataset], Any], Dataset[Any], TfdsDataset, Mix], Union[int, float]]],
-        by: str = "weight",
-        unit: str = "row",
-        stop: str = "never",
+        by: MixBy = "weight",
+        unit: MixUnit = "row",
+        stop: MixStop = "never",
         source: Optional[str] = None,
         rename: Optional[Mapping[int, Mapping[str, str]]] = None,
     ) -> None:
@@ -88,7 +89,7 @@ class Mix:
         number: int,
         names: Mapping[str, str],
         weight: Union[int, float],
-        by: str,
+        by: MixBy,
     ) -> list[float]:
         """Adds the sources of this mix to those of another one, and returns their weights."""
         if (self._unit, self._stop, self._source) != ("row", "never", None):
@@ -157,7 +158,7 @@ def _number(number: Any, count: int) -> int:
     raise SpecError(f"rename: expected the number of one of {count} sources, found {number!r}")
 
 
-def _integers(weights: list[Union[int, float]], by: str) -> list[int]:
+def _integers(weights: list[Union[int, float]], by: MixBy) -> list[int]:
     """Returns integer weights: those that were given, or parts of 4096."""
     if all(isinstance(weight, int) for weight in weights):
         integers = [int(weight) for weight in weights]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Literal, Optional, Union, cast, overload
 
 from . import _fsspec, _tfseek
+from ._choices import Damage, IndexMode, Io, Kind, Tail, Verify
 from ._errors import Error
 from ._fsspec import FsspecFilesystem, OpenFiles
 from ._progress import Progress
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     class OpenOptions(TypedDict, total=False):
         """Arguments of :func:`open` that do not determine the type of its records."""
 
-        index: str
+        index: IndexMode
         index_dir: Optional[Union[str, os.PathLike[str]]]
-        verify: str
-        io: str
+        verify: Verify
+        io: Io
         columns: Union[str, Iterable[str]]
-        tail: str
-        damage: str
+        tail: Tail
+        damage: Damage
         rest: Optional[Union[str, "os.PathLike[str]"]]
         allow_missing: bool
         max_record: Optional[int]
@@ -48,18 +49,18 @@ def open(paths: Union[Paths, OpenFiles], *, kind: Literal["sequence_example"], *
 @overload
 def open(paths: Union[Paths, OpenFiles], *, kind: Literal["bytes"], **options: Unpack[OpenOptions]) -> Dataset[bytes]: ...
 @overload
-def open(paths: Union[Paths, OpenFiles], *, kind: str, **options: Unpack[OpenOptions]) -> Dataset[Any]: ...
+def open(paths: Union[Paths, OpenFiles], *, kind: Kind, **options: Unpack[OpenOptions]) -> Dataset[Any]: ...
 def open(
     paths: Union[Paths, OpenFiles],
     *,
-    index: str = "auto",
+    index: IndexMode = "auto",
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
-    verify: str = "payload",
-    io: str = "auto",
+    verify: Verify = "payload",
+    io: Io = "auto",
     columns: Union[str, Iterable[str]] = (),
-    kind: str = "auto",
-    tail: str = "strict",
-    damage: str = "raise",
+    kind: Kind = "auto",
+    tail: Tail = "strict",
+    damage: Damage = "raise",
     rest: Optional[Union[str, "os.PathLike[str]"]] = None,
     allow_missing: bool = False,
     max_record: Optional[int] = None,
@@ -118,7 +119,7 @@ def open(
     first damage in a shard that is scanned.
     """
     if isinstance(paths, Iterator):
-        paths = list(paths)
+        paths = cast(Paths, list(paths))
     through = _fsspec.given(paths, filesystem)
     if through is not None:
         check_beside_filesystem(storage_options, cache_dir, cache_bytes)
@@ -199,7 +200,7 @@ def check_beside_filesystem(storage_options: Any, cache_dir: Any, cache_bytes: A
         raise ValueError("cache_dir: expected a URL of a store of tfseek, found a filesystem, which has caches of its own")
 
 
-def rest_folder(rest: Optional[Union[str, "os.PathLike[str]"]], damage: str) -> Optional[str]:
+def rest_folder(rest: Optional[Union[str, "os.PathLike[str]"]], damage: Damage) -> Optional[str]:
     """Returns the argument ``rest`` as a path."""
     if rest is not None and damage == "raise":
         raise ValueError(f"rest: expected damage='skip', found damage={damage!r}")
@@ -215,7 +216,7 @@ def build_index(
     rebuild: bool = False,
     allow_missing: bool = False,
     pack: Optional[str] = None,
-    damage: str = "raise",
+    damage: Damage = "raise",
     rest: Optional[Union[str, "os.PathLike[str]"]] = None,
     storage_options: Optional[Mapping[str, str]] = None,
 ) -> int:

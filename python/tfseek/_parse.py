@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Optional, Union
 
+from ._choices import BytesAs
 from ._features import Features, schema_of, sequence_schema_of
 from ._tfseek import Example, SequenceExample
 
 Payload = Union[bytes, bytearray, Example, SequenceExample]
 
 
-def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: str = "objects") -> dict[str, Any]:
+def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: BytesAs = "objects") -> dict[str, Any]:
     """Parses serialized Examples to a dict of columns, as ``tf.io.parse_example`` does.
 
     ``payloads`` are ``bytes`` or records of a dataset. ``features`` is a dict of specs or a :class:`tfseek.Schema`.
@@ -33,7 +34,7 @@ def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: 
     return columns
 
 
-def parse_single_example(payload: Payload, features: Features, *, bytes_as: str = "objects") -> dict[str, Any]:
+def parse_single_example(payload: Payload, features: Features, *, bytes_as: BytesAs = "objects") -> dict[str, Any]:
     """Parses one serialized Example to a dict of columns without the row dimension, as ``tf.io.parse_single_example`` does.
 
     See :func:`parse_example` for columns and errors.
@@ -47,7 +48,7 @@ def parse_sequence_example(
     context_features: Optional[Features] = None,
     sequence_features: Optional[Features] = None,
     *,
-    bytes_as: str = "objects",
+    bytes_as: BytesAs = "objects",
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Parses serialized SequenceExamples to ``(context, sequence, lengths)``, as ``tf.io.parse_sequence_example`` does.
 
@@ -66,7 +67,7 @@ def parse_single_sequence_example(
     context_features: Optional[Features] = None,
     sequence_features: Optional[Features] = None,
     *,
-    bytes_as: str = "objects",
+    bytes_as: BytesAs = "objects",
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parses one serialized SequenceExample to ``(context, sequence)``, as ``tf.io.parse_single_sequence_example`` does."""
     schema = sequence_schema_of(context_features, sequence_features)

@@ -8,8 +8,10 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
+from ._choices import Tensors
 from ._open import Paths, open
-from ._scan import Spec, scan
+from ._scan import Scan, Spec, Text, scan
+from ._tfds import Dataset as TfdsDataset
 from ._tfds import records_of
 from ._tfseek import Dataset, NestedSpec, Part
 
@@ -21,10 +23,15 @@ PIECE_BYTES = 8 << 20
 MAX_PIECES = 10_000
 
 
-def dataset(source: Source) -> Dataset:
-    """Returns an open dataset. Its index is built if it does not exist."""
-    source = records_of(source)
-    return source if isinstance(source, Dataset) else open(source)
+def source_records(source: Union[Source, TfdsDataset]) -> Any:
+    """Returns an open dataset, also one of TensorFlow Datasets. The index of paths is built if it does not exist."""
+    return source if isinstance(source, (Dataset, TfdsDataset)) else open(source)
+
+
+def dataset(source: Union[Source, TfdsDataset]) -> Dataset:
+    """Returns an open dataset of plain records."""
+    found: Dataset = records_of(source_records(source))
+    return found
 
 
 def part_bytes(part: Part) -> int:
@@ -69,10 +76,10 @@ class Reading:
         columns: Optional[Iterable[str]] = None,
         *,
         where: Optional[str] = None,
-        text: Iterable[str] = (),
+        text: Text = (),
         record: Optional[str] = None,
         rename: Optional[Mapping[str, str]] = None,
-        tensors: str = "lists",
+        tensors: Tensors = "lists",
     ) -> None:
         import pyarrow
 
@@ -82,8 +89,11 @@ class Reading:
             for name in ds._check_names(where):
                 message = f"none of the first records has the feature {name!r} of the condition, so each of them fails its comparisons"
                 warnings.warn(message, stacklevel=3)
-        self._options: dict[str, Any] = {"where": where, "text": list(text), "bytes": "copy", "tensors": tensors}
+        self._options: dict[str, Any] = {"where": where, "text": text, "bytes": "copy", "tensors": tensors}
         found = ds.scan(columns, spec, record=record, rename=rename, **self._options)
+        # The names of the columns, of patterns.
+        self._options["text"] = found._core.text
+        self._inferred: bool = found._arguments["inferred"]
         self.record = record
         #: the ``pyarrow.Schema`` of the batches
         self.schema = pyarrow.schema(found)
@@ -146,5 +156,6 @@ class Reading:
             "record": self.record if self.record in names else None,
         }
         found = scan(parts=parts, spec=self._spec, columns=dict.fromkeys(columns), **options)
+        found = Scan({**found._arguments, "inferred": self._inferred})
         for batch in pyarrow.RecordBatchReader.from_stream(found):
             yield batch.select(names)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import _tfseek
+from ._choices import Compression, Io, Kind
 from ._open import Paths, open, path_list
 from ._progress import Progress
 from ._tfds import records_of
@@ -61,8 +62,8 @@ def reshard(
     missing: Optional[str] = None,
     features: Optional[Union[str, Iterable[str]]] = None,
     drop: Optional[Union[str, Iterable[str]]] = None,
-    kind: str = "auto",
-    compression: Optional[str] = None,
+    kind: Kind = "auto",
+    compression: Optional[Compression] = None,
     members: Optional[Union[int, str]] = None,
     index: bool = False,
     memory: Optional[Union[int, str]] = None,
@@ -157,7 +158,7 @@ def _open(
     """Opens a dataset, by maps if its files fit into the memory."""
     if storage is not None or any("://" in name for name in names):
         return open(names, allow_missing=allow_missing, threads=threads, storage_options=storage)
-    io = "auto" if _tfseek.fits_memory(names, allow_missing, memory) else "pread"
+    io: Io = "auto" if _tfseek.fits_memory(names, allow_missing, memory) else "pread"
     return open(names, io=io, allow_missing=allow_missing, threads=threads)
 
 

@@ -7,18 +7,24 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Optional, Union, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _tfds
+from ._choices import Nan, Pad, StatisticsStyle
 from ._errors import SpecError
 from ._progress import Progress
 from ._tfds_features import FeaturesDict, features_of
 from ._tfseek import Dataset as Records
 from ._tfseek import EpisodesCore, StatisticsCore, TfdsDecoder, TfdsFeatures, WindowsCore, array_statistics
 from ._warnings import raise_all
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._tfds import OpenOptions
 
 #: Steps of a value relative to an anchor: one, or several.
 Offsets = Union[int, Iterable[int]]
@@ -143,7 +149,7 @@ class Episodes:
         self,
         keys: Mapping[str, Offsets],
         *,
-        pad: str = "repeat",
+        pad: Pad = "repeat",
         anchors: Optional[Anchors] = None,
         key: Optional[str] = None,
         where: Optional[str] = None,
@@ -180,7 +186,7 @@ class Episodes:
         anchors: Optional[Anchors] = None,
         key: Optional[str] = None,
         where: Optional[str] = None,
-        nan: str = "raise",
+        nan: Nan = "raise",
         progress: Progress = None,
     ) -> Statistics:
         """Returns mean, standard deviation (of the population), range, and the quantiles 0.01 and 0.99 of each dimension of values over steps.
@@ -293,7 +299,7 @@ class Statistics:
         """Number of episodes that have one of the steps. 0 for statistics of arrays."""
         return self._core.trajectories
 
-    def to_json(self, style: str = "openvla", names: Optional[Mapping[str, str]] = None) -> str:
+    def to_json(self, style: StatisticsStyle = "openvla", names: Optional[Mapping[str, str]] = None) -> str:
         """Returns the JSON that ``"openvla"`` (``q01``, ``q99``) or ``"octo"`` (``p01``, ``p99``) reads.
 
         ``names`` gives values the names that these use: ``{"observation/state": "proprio"}``. For OpenVLA, ``proprio`` is zeros if there is none.
@@ -313,7 +319,7 @@ def open(
     *,
     steps: Optional[str] = None,
     progress: Progress = None,
-    **options: Any,
+    **options: Unpack[OpenOptions],
 ) -> Episodes:
     """Opens the episodes of a data set that TensorFlow Datasets prepared, such as those of Open X-Embodiment and DROID.
 
@@ -329,14 +335,15 @@ def open(
     heads of the records, and the table of an episode is made when it is first used, with a :class:`tfseek.Warning` that names
     ``tfseek index --steps``. With ``index="memory"`` no table is read or saved.
     """
-    builder = _tfds.open(dir, **{"decode": False, **options})
+    options.setdefault("decode", False)
+    builder = _tfds.open(dir, **options)
     records = builder.split(split)
     robot = Episodes((records.records, builder._features, steps, records._name), False, progress)
     raise_all(robot.warnings)
     return robot
 
 
-def statistics(arrays: Mapping[str, Any], *, nan: str = "raise") -> Statistics:
+def statistics(arrays: Mapping[str, Any], *, nan: Nan = "raise") -> Statistics:
     """Returns the statistics of arrays, such as values after a transform. The first dimension of each is the steps.
 
     >>> tfseek.rlds.statistics({"action": actions}).to_json(style="octo")
@@ -356,7 +363,7 @@ def statistics(arrays: Mapping[str, Any], *, nan: str = "raise") -> Statistics:
 def _windows_of(
     source: _Source,
     keys: list[tuple[str, str, Any]],
-    pad: str,
+    pad: Pad,
     ranges: Optional[list[tuple[int, int, int]]],
     encoded: Union[bool, list[str]],
     resized: list[tuple[str, tuple[int, int]]],
@@ -382,7 +389,7 @@ def _view_again(recipe: tuple[Any, ...], fingerprint: str, ids: Any) -> Windows:
     return made._view(made.records._restore(fingerprint, ids))
 
 
-def _skips(nan: str) -> bool:
+def _skips(nan: Nan) -> bool:
     if nan not in ("raise", "skip"):
         raise ValueError(f"nan: expected 'raise' or 'skip', found {nan!r}")
     return nan == "skip"

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Optional, Protocol, Union, cast
 
 from . import _tfseek
+from ._choices import ArrowBytes, Tensors, Verify
 from ._errors import SpecError
 from ._features import Features, schema_of
 from ._open import options_of_storage
@@ -15,6 +16,20 @@ from ._tfseek import Dataset, NestedSpec, Part, ScanCore, Schema
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from typing_extensions import TypedDict
+
+    class ScanOptions(TypedDict, total=False):
+        """The options of ``Dataset.scan``."""
+
+        where: Optional[str]
+        text: Text
+        record: Optional[str]
+        rename: Optional[Mapping[str, str]]
+        bytes: ArrowBytes
+        tensors: Tensors
+        batch_rows: Optional[int]
+        threads: Optional[int]
+        verify: Optional[Verify]
 
 
 class ArrowSchema(Protocol):
@@ -25,6 +40,12 @@ class ArrowSchema(Protocol):
 
 #: What a scan reads: specs, a schema of Arrow, or the features of a data set of TensorFlow Datasets.
 Spec = Union[Features, ArrowSchema, NestedSpec]
+
+#: Number of records that ``Dataset.schema`` is inferred from.
+INFERRED_RECORDS = 1000
+
+#: Columns of byte strings that become strings: names, patterns, or all of them.
+Text = Union[bool, str, Iterable[str]]
 
 
 class Scan:
@@ -67,13 +88,17 @@ class Scan:
         return pyarrow.table(self)
 
     def to_pandas(self) -> Any:
-        """Returns a ``pandas.DataFrame`` of all records, through PyArrow. Byte strings are copied: PyArrow converts no lists of views."""
-        return Scan({**self._arguments, "bytes": "copy"}, self._storage).to_arrow().to_pandas()
+        """Returns a ``pandas.DataFrame`` of all records, through PyArrow. Integers that may be missing are of pandas' nullable types, such as
+        ``Int64``, or objects in lists and structs. Byte strings are copied: PyArrow converts no lists of views.
+        """
+        return Scan({**self._arguments, "bytes": "copy"}, self._storage).to_arrow().to_pandas(integer_object_nulls=True)
 
     def to_polars(self) -> Any:
         """Returns a ``polars.DataFrame`` of all records."""
         # A type checker without Polars would take `import polars` for the module beside this one.
-        return import_module("polars").DataFrame(self)
+        # Polars has lists of views.
+        views = Scan({**self._arguments, "bytes": "view"}, self._storage) if self._arguments["bytes"] == "auto" else self
+        return import_module("polars").DataFrame(views)
 
     def __arrow_c_schema__(self) -> object:
         return self._core.__arrow_c_schema__()
@@ -94,13 +119,13 @@ def scan(
     spec: Spec,
     columns: Optional[Iterable[str]] = None,
     where: Optional[str] = None,
-    text: Iterable[str] = (),
+    text: Text = (),
     record: Optional[str] = None,
     rename: Optional[Mapping[str, str]] = None,
-    bytes: str = "view",
-    tensors: str = "lists",
+    bytes: ArrowBytes = "auto",
+    tensors: Tensors = "lists",
     batch_rows: Optional[int] = None,
-    verify: Optional[str] = None,
+    verify: Optional[Verify] = None,
     storage_options: Optional[Mapping[str, str]] = None,
 ) -> Scan:
     """Returns the records of parts of a dataset as a stream of Arrow record batches, a :class:`tfseek.Scan`.
@@ -112,11 +137,12 @@ def scan(
         ``pyarrow.Schema``. A nullable value of that is :class:`tfseek.Optional`, a list any number of values, a string text.
     columns: names of features of the spec; by default all of them. Other features are not decoded. Of a ``NestedSpec`` also paths: ``"objects/bbox"``.
     where: a condition as in :meth:`Dataset.filter`. A dataset finds the records first; parts evaluate it on each record.
-    text: columns of byte strings that become strings. A value that is not UTF-8 is an error.
+    text: columns of byte strings that become strings: names, patterns such as ``"caption/*"``, or ``True`` for all of them. A value that is not
+        UTF-8 is an error.
     record: name of an additional first column with the number of each record in the dataset.
     rename: new names of columns. Needed if a feature of the context and a feature list have the same name: it renames the feature.
-    bytes: ``"view"``: long byte strings are not copied; ``"copy"``: they are copied together. Copy them if batches are sent to other
-        processes or written.
+    bytes: ``"view"``: long byte strings are not copied; ``"copy"``: they are copied together; ``"auto"``: only those in lists are copied, because
+        PyArrow, and with it pandas, converts no lists of views. Copy them if batches are sent to other processes or written.
     tensors: ``"lists"``: nested lists of fixed lengths for ``FixedLenFeature``; ``"extension"``: the type ``arrow.fixed_shape_tensor``.
     batch_rows: number of rows of a batch; by default as many as have about 32 MiB of records, at most 8192.
     verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``. By default those that :func:`tfseek.open` chose.
@@ -140,17 +166,18 @@ def scan_dataset(
     spec: Optional[Spec] = None,
     *,
     where: Optional[str] = None,
-    text: Iterable[str] = (),
+    text: Text = (),
     record: Optional[str] = None,
     rename: Optional[Mapping[str, str]] = None,
-    bytes: str = "view",
-    tensors: str = "lists",
+    bytes: ArrowBytes = "auto",
+    tensors: Tensors = "lists",
     batch_rows: Optional[int] = None,
     threads: Optional[int] = None,
-    verify: Optional[str] = None,
+    verify: Optional[Verify] = None,
 ) -> Scan:
     """The method ``Dataset.scan``."""
     arguments = _arguments(ds.schema if spec is None else spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
+    arguments["inferred"] = spec is None and len(ds) > INFERRED_RECORDS
     return Scan({**arguments, "dataset": ds, "parts": None, "threads": threads})
 
 
@@ -158,13 +185,13 @@ def _arguments(
     spec: Spec,
     columns: Optional[Iterable[str]],
     where: Optional[str],
-    text: Iterable[str],
+    text: Text,
     record: Optional[str],
     rename: Optional[Mapping[str, str]],
-    bytes: str,
-    tensors: str,
+    bytes: ArrowBytes,
+    tensors: Tensors,
     batch_rows: Optional[int],
-    verify: Optional[str],
+    verify: Optional[Verify],
 ) -> dict[str, Any]:
     """Returns the arguments of a scan, checked."""
     own_text: list[str] = []
@@ -172,8 +199,8 @@ def _arguments(
     if isinstance(spec, (Schema, NestedSpec)):
         schema = spec
     elif hasattr(type(spec), "__arrow_c_schema__"):
-        schema, own_text, is_copied, is_tensor = _tfseek.arrow_spec(spec)
-        bytes = "copy" if is_copied else bytes
+        schema, own_text, own_bytes, is_tensor = _tfseek.arrow_spec(spec)
+        bytes = bytes if bytes == "copy" else own_bytes
         tensors = "extension" if is_tensor else tensors
     else:
         schema = schema_of(cast(Features, spec))
@@ -191,11 +218,16 @@ def _arguments(
         own_text = [name for name in own_text if name in names]
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows: expected at least 1, found {batch_rows}")
+    if not isinstance(text, bool):
+        text = own_text + ([text] if isinstance(text, str) else list(text))
+    elif not text:
+        text = own_text
     return {
         "schema": schema,
+        "inferred": False,
         "records": None,
         "where": where,
-        "text": own_text + listed_names("text", text),
+        "text": text,
         "record": record,
         "rename": list((rename or {}).items()),
         "bytes": bytes,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _tfseek
+from ._choices import Damage, Kind
 from ._open import Paths, options_of_storage, path_list
 from ._progress import Progress
 from ._tfds import records_of
@@ -74,11 +75,12 @@ class Stats(StatsFields):
 
     def feature(self, name: str) -> StatsFields:
         """Returns the statistics of the feature or feature list ``name``, or raises ``KeyError``."""
-        for feature in [*self["features"], *self["feature_lists"]]:
+        features = [*self["features"], *self["feature_lists"]]
+        for feature in features:
             if feature["name"] == name:
                 found: StatsFields = feature
                 return found
-        raise KeyError(name)
+        raise KeyError(_tfseek.no_such_name("feature", name, [feature["name"] for feature in features]))
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes the statistics to a file, which ``tfseek stats --merge`` reads. An existing file is replaced."""
@@ -116,8 +118,8 @@ def stats(
     by: Optional[str] = None,
     sample: Optional[int] = None,
     seed: int = 0,
-    kind: str = "auto",
-    damage: str = "raise",
+    kind: Kind = "auto",
+    damage: Damage = "raise",
     memory: Optional[int] = None,
     threads: Optional[int] = None,
     storage_options: Optional[Mapping[str, str]] = None,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Optional, Union, overload
 
 from . import _tfseek
+from ._choices import BytesAs, Damage, Kind, StreamCompression, Tail, Verify
 from ._errors import Error
 from ._features import Features, schema_of
 from ._open import Paths, options_of_storage, path_list
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     class StreamOptions(TypedDict, total=False):
         """Arguments of :func:`stream` that do not determine the type of its records."""
 
-        compression: str
-        verify: str
-        tail: str
-        damage: str
+        compression: StreamCompression
+        verify: Verify
+        tail: Tail
+        damage: Damage
         max_record: Optional[int]
         part: Union[Part, Iterable[Part], None]
         storage_options: Optional[Mapping[str, str]]
@@ -44,16 +45,16 @@ def stream(paths: Optional[Paths] = None, *, kind: Literal["sequence_example"], 
 @overload
 def stream(paths: Optional[Paths] = None, *, kind: Literal["bytes"], **options: Unpack[StreamOptions]) -> Stream[bytes]: ...
 @overload
-def stream(paths: Optional[Paths] = None, *, kind: str, **options: Unpack[StreamOptions]) -> Stream[Any]: ...
+def stream(paths: Optional[Paths] = None, *, kind: Kind, **options: Unpack[StreamOptions]) -> Stream[Any]: ...
 def stream(
     paths: Optional[Paths] = None,
     *,
     part: Union[Part, Iterable[Part], None] = None,
-    compression: str = "auto",
-    verify: str = "payload",
-    kind: str = "auto",
-    tail: str = "strict",
-    damage: str = "raise",
+    compression: StreamCompression = "auto",
+    verify: Verify = "payload",
+    kind: Kind = "auto",
+    tail: Tail = "strict",
+    damage: Damage = "raise",
     max_record: Optional[int] = None,
     storage_options: Optional[Mapping[str, str]] = None,
 ) -> Stream[Any]:
@@ -120,14 +121,14 @@ class Stream(Generic[Record]):
 
     @overload
     def batches(
-        self, spec: Mapping[Any, Any], batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
+        self, spec: Mapping[Any, Any], batch_size: int, *, drop_last: bool = False, bytes_as: BytesAs = "objects"
     ) -> Iterator[dict[str, Any]]: ...
     @overload
     def batches(
-        self, spec: Schema, batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
+        self, spec: Schema, batch_size: int, *, drop_last: bool = False, bytes_as: BytesAs = "objects"
     ) -> Iterator[Any]: ...
     def batches(
-        self, spec: Features, batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
+        self, spec: Features, batch_size: int, *, drop_last: bool = False, bytes_as: BytesAs = "objects"
     ) -> Iterator[Any]:
         """Returns an iterator over parsed batches of ``batch_size`` records.
 
@@ -232,7 +233,7 @@ def verify(
     paths: Paths,
     *,
     decode: bool = False,
-    kind: str = "auto",
+    kind: Kind = "auto",
     threads: Optional[int] = None,
     storage_options: Optional[Mapping[str, str]] = None,
     progress: Progress = None,

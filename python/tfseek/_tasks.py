@@ -12,14 +12,25 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, Union
+from typing import TYPE_CHECKING, Any, TypedDict, Union
 
 from . import _tfseek
+from ._choices import Compression
 from ._tfseek import Example, SequenceExample
 from ._write_arrow import encoding
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 #: A record as :meth:`tfseek.Writer.write` takes it.
 Record = Union[bytes, bytearray, Example, SequenceExample, Mapping[Any, Any]]
+
+
+class Encoding(TypedDict, total=False):
+    """Options of the encoder, as of :func:`tfseek.write`."""
+
+    feature_lists: list[str]
+    rename: dict[str, str]
 
 
 class TaskFile(TypedDict):
@@ -41,7 +52,7 @@ class Job:
 
     #: path of the set without numbers
     out: str
-    compression: str
+    compression: Compression
     force: bool
     #: options of the encoder: ``feature_lists`` and ``rename``
     encoding: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +64,7 @@ class Job:
         return os.path.dirname(self.out)
 
 
-def begin(path: Union[str, "os.PathLike[str]"], compression: str = "none", force: bool = False, **options: Any) -> Job:
+def begin(path: Union[str, "os.PathLike[str]"], compression: Compression = "none", force: bool = False, **options: Unpack[Encoding]) -> Job:
     """Begins a set ``PATH-00000-of-N``. Raises :class:`tfseek.Error` if a set of that name exists, unless ``force`` is true."""
     _tfseek.check_output(os.fspath(path))
     ending = _tfseek.file_ending(compression)

@@ -6,11 +6,12 @@ import html
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Optional, Union, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ._choices import Damage, IndexMode, Io, Labels, MissingValue, Rounding, Tail, Verify
 from ._errors import SpecError
 from ._features import schema_of
 from ._fsspec import Filesystem, FsspecFilesystem
@@ -22,6 +23,33 @@ from ._tfds_features import FeaturesDict, features_html, features_of, names_of, 
 from ._tfseek import Dataset as Records
 from ._tfseek import Schema, TfdsBuilder, TfdsDecoder, TfdsFeatures
 from ._warnings import Warning, raise_all
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    from ._scan import ScanOptions
+
+    class OpenOptions(TypedDict, total=False):
+        """The options of :func:`open`."""
+
+        config: Optional[str]
+        version: Optional[str]
+        decode: Union[bool, Mapping[str, bool]]
+        optional: MissingValue
+        index: IndexMode
+        index_dir: Optional[Union[str, os.PathLike[str]]]
+        verify: Verify
+        io: Io
+        tail: Tail
+        damage: Damage
+        rest: Optional[Union[str, os.PathLike[str]]]
+        max_record: Optional[int]
+        threads: Optional[int]
+        storage_options: Optional[Mapping[str, str]]
+        cache_dir: Optional[Union[str, os.PathLike[str]]]
+        cache_bytes: Optional[int]
+        filesystem: Optional[FsspecFilesystem]
+
 
 #: What a loader parses records with. ``None``: nothing.
 Parser = Union[Schema, TfdsDecoder, None]
@@ -94,8 +122,8 @@ class Dataset:
         columns: Optional[Iterable[str]] = None,
         spec: Optional[Spec] = None,
         *,
-        labels: str = "names",
-        **options: Any,
+        labels: Labels = "names",
+        **options: Unpack[ScanOptions],
     ) -> Scan:
         """Returns the records as a stream of Arrow record batches with nested columns, for data frames and engines. ``docs/engines.md`` has the types.
 
@@ -111,6 +139,24 @@ class Dataset:
             select = None if columns is None else listed_names("columns", columns)
             columns, spec = None, self._features._spec(select, labels)
         return self.records.scan(columns, spec, **options)
+
+    def to_arrow(
+        self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, *, labels: Labels = "names", **options: Unpack[ScanOptions]
+    ) -> Any:
+        """Returns a ``pyarrow.Table`` of all records. The arguments are those of :meth:`scan`."""
+        return self.scan(columns, spec, labels=labels, **options).to_arrow()
+
+    def to_pandas(
+        self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, *, labels: Labels = "names", **options: Unpack[ScanOptions]
+    ) -> Any:
+        """Returns a ``pandas.DataFrame`` of all records. The arguments are those of :meth:`scan`."""
+        return self.scan(columns, spec, labels=labels, **options).to_pandas()
+
+    def to_polars(
+        self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, *, labels: Labels = "names", **options: Unpack[ScanOptions]
+    ) -> Any:
+        """Returns a ``polars.DataFrame`` of all records. The arguments are those of :meth:`scan`."""
+        return self.scan(columns, spec, labels=labels, **options).to_polars()
 
     @property
     def folder(self) -> str:
@@ -202,7 +248,7 @@ class Builder:
         """Returns the names of the classes of a label, such as ``"objects/label"``. Without a file of names they are numbers."""
         return names_of(self.features, path)
 
-    def split(self, spec: str, *, rounding: str = "closest", progress: Progress = None) -> Dataset:
+    def split(self, spec: str, *, rounding: Rounding = "closest", progress: Progress = None) -> Dataset:
         """Returns the records that a selection such as ``"train[:80%]+test"`` names. ``builder[spec]`` is the same.
 
         rounding: percents of records become the nearest number (``"closest"``), or as many times one percent, rounded down
@@ -250,13 +296,13 @@ def open(
     config: Optional[str] = None,
     version: Optional[str] = None,
     decode: Union[bool, Mapping[str, bool]] = True,
-    optional: str = "default",
-    index: str = "auto",
+    optional: MissingValue = "default",
+    index: IndexMode = "auto",
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
-    verify: str = "payload",
-    io: str = "auto",
-    tail: str = "strict",
-    damage: str = "raise",
+    verify: Verify = "payload",
+    io: Io = "auto",
+    tail: Tail = "strict",
+    damage: Damage = "raise",
     rest: Optional[Union[str, "os.PathLike[str]"]] = None,
     max_record: Optional[int] = None,
     threads: Optional[int] = None,

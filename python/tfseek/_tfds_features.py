@@ -9,10 +9,11 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from ._choices import StoredDType
 from ._errors import SpecError
 from ._features import FixedLenFeature, FixedLenSequenceFeature
 from ._show import _table
-from ._tfseek import TfdsFeatures
+from ._tfseek import TfdsFeatures, no_such_name
 
 #: Features in a display, and names of classes.
 _NAMES, _CLASSES = 100, 20
@@ -83,7 +84,10 @@ class FeaturesDict(Mapping[str, Any]):
         self._features = features
 
     def __getitem__(self, name: str) -> Any:
-        return self._features[name]
+        try:
+            return self._features[name]
+        except KeyError:
+            raise KeyError(no_such_name("feature", str(name), list(self._features))) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._features)
@@ -195,7 +199,7 @@ def _specs(path: str, lengths: list[Optional[int]], leaf: Leaf) -> Iterator[tupl
         yield from _levels(path, lengths, [], "string", None)
 
 
-def _levels(path: str, lengths: list[Optional[int]], shape: list[Optional[int]], dtype: str, default: Any) -> Iterator[tuple[str, Spec]]:
+def _levels(path: str, lengths: list[Optional[int]], shape: list[Optional[int]], dtype: StoredDType, default: Any) -> Iterator[tuple[str, Spec]]:
     if len(lengths) > 1:
         yield f"{path}/ragged_flat_values", FixedLenSequenceFeature(shape, dtype, allow_missing=True)
         for k in range(len(lengths) - 1):
@@ -208,7 +212,7 @@ def _levels(path: str, lengths: list[Optional[int]], shape: list[Optional[int]],
         yield path, FixedLenFeature(sizes, dtype, default_value=default)
 
 
-def _stored(dtype: str) -> str:
+def _stored(dtype: str) -> StoredDType:
     return "string" if dtype == "string" else "float32" if "float" in dtype else "int64"
 
 

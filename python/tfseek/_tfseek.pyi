@@ -2,16 +2,17 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from mmap import mmap
 from os import PathLike
 from types import TracebackType
-from typing import Any, Generic, Optional, Union, overload
+from typing import Any, Generic, Literal, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, Unpack
 
+from ._choices import Compression, Labels
 from ._columns import Column
 from ._errors import Error
 from ._progress import Progress
-from ._scan import Scan, Spec
+from ._scan import Scan, ScanOptions, Spec
 from ._warnings import Warning
 
 __version__: str
@@ -186,17 +187,12 @@ class Dataset(Generic[Record]):
         self,
         columns: Optional[Iterable[str]] = None,
         spec: Optional[Spec] = None,
-        *,
-        where: Optional[str] = None,
-        text: Iterable[str] = (),
-        record: Optional[str] = None,
-        rename: Optional[Mapping[str, str]] = None,
-        bytes: str = "view",
-        tensors: str = "lists",
-        batch_rows: Optional[int] = None,
-        threads: Optional[int] = None,
-        verify: Optional[str] = None,
+        **options: Unpack[ScanOptions],
     ) -> Scan: ...
+    # Of packages that may not be installed.
+    def to_arrow(self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, **options: Unpack[ScanOptions]) -> Any: ...
+    def to_pandas(self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, **options: Unpack[ScanOptions]) -> Any: ...
+    def to_polars(self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, **options: Unpack[ScanOptions]) -> Any: ...
     def refresh(self, *, progress: Progress = None) -> Dataset[Record]: ...
     def close(self) -> None: ...
     def __enter__(self) -> Dataset[Record]: ...
@@ -224,7 +220,7 @@ class TfdsFeatures:
     @property
     def warnings(self) -> list[str]: ...
     def tree(self) -> tuple[Any, ...]: ...
-    def _spec(self, select: Optional[list[str]], labels: str) -> NestedSpec: ...
+    def _spec(self, select: Optional[list[str]], labels: Labels) -> NestedSpec: ...
     def filter(self, records: Dataset[Any], condition: str, progress: Progress = None) -> Dataset[Any]: ...
     def decoder(self, select: Optional[list[str]], encoded: Union[bool, list[str]], missing_none: bool, resized: list[tuple[str, tuple[int, int]]] = ...) -> TfdsDecoder: ...
 
@@ -302,14 +298,16 @@ class TfdsBuilder:
     def select(self, spec: str, rounding: str, progress: Progress = None) -> Dataset[Any]: ...
     def even_splits(self, spec: str, parts: int, drop_remainder: bool) -> list[Dataset[Any]]: ...
 
-def arrow_spec(schema: Any) -> tuple[Schema, list[str], bool, bool]: ...
+def raise_if_error(item: T) -> T: ...
+def no_such_name(what: str, name: str, names: list[str]) -> str: ...
+def arrow_spec(schema: Any) -> tuple[Schema, list[str], Literal["auto", "view", "copy"], bool]: ...
 
 class NestedSpec:
     def __init__(
         self,
         folder: Union[str, PathLike[str]],
         select: Optional[list[str]] = None,
-        labels: str = "names",
+        labels: Labels = "names",
         text: bool = True,
     ) -> None: ...
     @property
@@ -322,6 +320,8 @@ class ScanCore:
     def __init__(self, arguments: dict[str, Any]) -> None: ...
     @property
     def columns(self) -> list[str]: ...
+    @property
+    def text(self) -> list[str]: ...
     @property
     def rows(self) -> Optional[int]: ...
     @property
@@ -440,11 +440,11 @@ class Writer:
         self,
         path: Union[str, PathLike[str]],
         *,
-        compression: Optional[str] = None,
+        compression: Optional[Compression] = None,
         level: Optional[int] = None,
         members: Optional[int] = None,
         shards: Optional[int] = None,
-        suffix: str = ".tfrecord",
+        suffix: Optional[str] = None,
         index: bool = False,
         index_dir: Optional[Union[str, PathLike[str]]] = None,
         atomic: bool = True,

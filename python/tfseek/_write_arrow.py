@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union, overload
 
 from . import _tfds, _tfseek
+from ._choices import Compression
 from ._progress import Progress
 
 #: What states the features of a data set of TensorFlow Datasets: its folder, or the opened data set.
@@ -36,7 +37,7 @@ def write(
     shards: Optional[Union[int, str]] = None,
     feature_lists: Union[str, Iterable[str]] = (),
     rename: Optional[Mapping[str, str]] = None,
-    compression: Optional[str] = None,
+    compression: Optional[Compression] = None,
     members: Optional[Union[int, str]] = None,
     index: bool = False,
     rows: Optional[int] = None,
@@ -61,7 +62,7 @@ def write(
     shards: Optional[Union[int, str]] = None,
     feature_lists: Union[str, Iterable[str]] = (),
     rename: Optional[Mapping[str, str]] = None,
-    compression: Optional[str] = None,
+    compression: Optional[Compression] = None,
     members: Optional[Union[int, str]] = None,
     index: bool = False,
     rows: Optional[int] = None,

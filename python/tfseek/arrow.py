@@ -13,25 +13,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from ._choices import Tensors, Verify
+from ._plan import Source, source_records
 from ._pruning import Predicate, PrunedScan
-from ._scan import Scan, Spec
+from ._scan import Scan, Spec, Text
 from ._tfds import Dataset as NestedDataset
-from ._tfseek import Dataset, ScanCore
+from ._tfseek import Dataset, ScanCore, raise_if_error
 
 __all__ = ["RecordDataset", "RecordFragment", "dataset"]
 
 
 def dataset(
-    ds: Union[Dataset[Any], NestedDataset],
+    source: Union[Source, NestedDataset],
     columns: Optional[Iterable[str]] = None,
     spec: Optional[Spec] = None,
     *,
-    text: Iterable[str] = (),
+    text: Text = (),
     record: Optional[str] = None,
     rename: Optional[Mapping[str, str]] = None,
-    tensors: str = "lists",
+    tensors: Tensors = "lists",
     threads: Optional[int] = None,
-    verify: Optional[str] = None,
+    verify: Optional[Verify] = None,
 ) -> RecordDataset:
     """Returns the records of a dataset as a ``pyarrow.dataset.Dataset``.
 
@@ -40,11 +42,11 @@ def dataset(
     predicate's columns of the records. Of the records that pass, the rest is read. Other records are not verified, and cause no errors. A
     query builds no column files.
 
-    ds: a :class:`tfseek.Dataset`, a view of one, or a ``tfseek.tfds.Dataset``.
+    source: paths as of :func:`tfseek.open`, a :class:`tfseek.Dataset`, a view of one, or a ``tfseek.tfds.Dataset``.
     columns, spec, text, record, rename, tensors, threads, verify: as for :meth:`Dataset.scan`. Byte strings are copied: PyArrow cannot
         filter views.
     """
-    scan = ds.scan(
+    scan = source_records(source).scan(
         columns,
         spec,
         text=text,
@@ -126,9 +128,19 @@ class _Source:
     def _batches(
         self, schema: pa.Schema, predicate: Optional[pc.Expression], needed: list[str]
     ) -> Iterator[pa.RecordBatch]:
+        # Arrow puts the traceback of an exception into its message. An exception that native code raises has none.
+        return map(raise_if_error, self._batches_or_error(schema, predicate, needed))
+
+    def _batches_or_error(
+        self, schema: pa.Schema, predicate: Optional[pc.Expression], needed: list[str]
+    ) -> Iterator[Union[pa.RecordBatch, Exception]]:
         tested = None if predicate is None else Predicate(needed, _kept(predicate, self._schema))
-        for table in self._scan.frames(schema.names, tested):
-            yield from table.select(schema.names).to_batches()
+        try:
+            for table in self._scan.frames(schema.names, tested):
+                yield from table.select(schema.names).to_batches()
+        except Exception as e:
+            e.__cause__ = e.__context__ = None
+            yield e.with_traceback(None)
 
 
 class RecordFragment(_Source, pads.Fragment):
@@ -185,7 +197,9 @@ class RecordDataset(_Source, pads.Dataset):
     def __init__(self, scan: Scan, filter: Optional[pc.Expression] = None) -> None:
         self._source = scan
         self._scan = PrunedScan(scan, _read, _numbers)
-        self._schema = pa.schema(scan)
+        schema = pa.schema(scan)
+        # DataFusion refuses a schema with metadata that batches do not have.
+        self._schema, self._metadata = schema.remove_metadata(), schema.metadata
         self._filter = filter
 
     @property
@@ -215,7 +229,10 @@ class RecordDataset(_Source, pads.Dataset):
 
     def to_table(self, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> pa.Table:
         """Reads the records as one table. The arguments are those of :meth:`scanner`."""
-        return self._scanner(columns, filter, options).to_table()
+        table = self._scanner(columns, filter, options).to_table()
+        # A table without columns would lose its rows.
+        keep = isinstance(columns, dict) or not table.column_names
+        return table if keep else table.replace_schema_metadata(self._metadata)
 
     def get_fragments(self, filter: Optional[pc.Expression] = None) -> Iterator[RecordFragment]:
         """Yields one fragment for each part of the records. Its records meet the filters of the dataset and of this call."""

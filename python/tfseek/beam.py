@@ -16,8 +16,9 @@ from apache_beam.io import iobase
 from apache_beam.io.range_trackers import OffsetRangeTracker
 
 from . import _tasks
-from ._features import Features
+from ._choices import Compression
 from ._plan import Reading, Source, dataset, part_bytes, pieces, share_bytes
+from ._scan import Spec, Text
 from ._stream import stream
 from ._tfseek import Part
 
@@ -43,12 +44,12 @@ class Read(beam.PTransform):
     def __init__(
         self,
         source: Source,
-        spec: Optional[Features] = None,
+        spec: Optional[Spec] = None,
         columns: Optional[Sequence[str]] = None,
         where: Optional[str] = None,
         *,
         record: Optional[str] = None,
-        text: Sequence[str] = (),
+        text: Text = (),
         rename: Optional[Mapping[str, str]] = None,
     ) -> None:
         super().__init__()
@@ -92,7 +93,7 @@ class WriteExamples(beam.PTransform):
     """
 
     def __init__(
-        self, path: Union[str, "os.PathLike[str]"], *, shards: Optional[int] = None, compression: str = "none", force: bool = False
+        self, path: Union[str, "os.PathLike[str]"], *, shards: Optional[int] = None, compression: Compression = "none", force: bool = False
     ) -> None:
         super().__init__()
         # Checks the arguments, and that there is no such set.
@@ -187,7 +188,7 @@ class BatchesSource(PartsSource):
 class ExamplesSink(iobase.Sink):
     """The sink of :class:`WriteExamples`."""
 
-    def __init__(self, path: str, shards: Optional[int], compression: str, force: bool) -> None:
+    def __init__(self, path: str, shards: Optional[int], compression: Compression, force: bool) -> None:
         self.num_shards = shards or 0
         self._arguments = path, compression, force
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import operator
 import zlib
-from collections.abc import Iterable, Sequence
-from typing import Any, Union
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import grain
 
+from ._choices import BytesAs
 from ._errors import OrderError
 from ._features import Features
 from ._loader import Loader, loader_of
@@ -20,6 +21,11 @@ from ._parse import parse_single_example, parse_single_sequence_example
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import source_of
 from ._tfseek import Dataset, TfdsDecoder
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._loader import LoaderOptions
 
 __all__ = ["DataSource", "IterDataset", "source"]
 
@@ -38,7 +44,7 @@ class DataSource:
     """
 
     def __init__(
-        self, ds: Union[Dataset, TfdsDataset], spec: Union[Features, Iterable[str], None] = None, *, bytes_as: str = "objects"
+        self, ds: Union[Dataset, TfdsDataset], spec: Union[Features, Iterable[str], None] = None, *, bytes_as: BytesAs = "objects"
     ) -> None:
         ds, self._schema = source_of(ds, spec)
         self._ds = _dataset(ds)
@@ -90,12 +96,17 @@ class IterDataset(grain.IterDataset):
     """
 
     def __init__(
-        self, ds: Union[Dataset, Mix, TfdsDataset], spec: Union[Features, Iterable[str], None] = None, **options: Any
+        self,
+        ds: Union[Dataset, Mix, TfdsDataset],
+        spec: Union[Features, Iterable[str], None] = None,
+        *,
+        transform: Optional[Callable[..., Any]] = None,
+        **options: Unpack[LoaderOptions],
     ) -> None:
         super().__init__()
         ds, self._schema = source_of(ds, spec)
         self._ds = ds if isinstance(ds, Mix) else _dataset(ds)
-        self._options = options
+        self._options: dict[str, Any] = {**options} if transform is None else {**options, "transform": transform}
         # Raises errors of the arguments here, and not later in another process.
         self._loader().close()
 

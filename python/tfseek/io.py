@@ -17,6 +17,7 @@ from typing import Any, Optional, Union
 import numpy.typing as npt
 
 from . import _parse, _tensor
+from ._choices import Compression, StreamCompression
 from ._features import (
     Features,
     FixedLenFeature,
@@ -56,7 +57,7 @@ class TFRecordCompressionType:
     GZIP = 2
 
 
-_COMPRESSION: dict[Any, Optional[str]] = {
+_COMPRESSION: dict[Any, Optional[Compression]] = {
     None: None,
     "": None,
     "ZLIB": "zlib",
@@ -159,7 +160,7 @@ class TFRecordWriter:
 
 def tf_record_iterator(path: Union[str, os.PathLike[str]], options: Options = None) -> Iterator[bytes]:
     """Returns an iterator over the records of a file. Without ``options`` the compression is detected."""
-    compression = "auto" if options is None else _COMPRESSION[_options(options).compression_type] or "none"
+    compression: StreamCompression = "auto" if options is None else _COMPRESSION[_options(options).compression_type] or "none"
     return iter(stream(path, kind="bytes", compression=compression))
 
 

@@ -11,24 +11,26 @@ from typing import Any, Optional, Union
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from ._choices import Verify
+from ._plan import Source, source_records
 from ._pruning import Predicate, PrunedScan
-from ._scan import Spec
+from ._scan import Spec, Text
 from ._tfds import Dataset as NestedDataset
-from ._tfseek import Dataset, ScanCore
+from ._tfseek import ScanCore
 
 __all__ = ["scan"]
 
 
 def scan(
-    ds: Union[Dataset[Any], NestedDataset],
+    source: Union[Source, NestedDataset],
     columns: Optional[Iterable[str]] = None,
     spec: Optional[Spec] = None,
     *,
-    text: Iterable[str] = (),
+    text: Text = (),
     record: Optional[str] = None,
     rename: Optional[Mapping[str, str]] = None,
     threads: Optional[int] = None,
-    verify: Optional[str] = None,
+    verify: Optional[Verify] = None,
 ) -> pl.LazyFrame:
     """Returns the records of a dataset as a ``polars.LazyFrame``.
 
@@ -36,14 +38,15 @@ def scan(
     (``tfseek index --column``), else on the predicate's columns of the records. Of the records that pass, the rest is read. Other records are not
     verified, and cause no errors. A query builds no column files.
 
-    ds: a :class:`tfseek.Dataset`, a view of one, or a ``tfseek.tfds.Dataset``.
+    source: paths as of :func:`tfseek.open`, a :class:`tfseek.Dataset`, a view of one, or a ``tfseek.tfds.Dataset``.
     columns, spec, text, record, rename, threads, verify: as for :meth:`Dataset.scan`.
     """
-    records = ds.scan(columns, spec, text=text, record=record, rename=rename, threads=threads, verify=verify)
+    # Polars has lists of views.
+    records = source_records(source).scan(columns, spec, text=text, record=record, rename=rename, bytes="view", threads=threads, verify=verify)
     pruned: PrunedScan[pl.DataFrame] = PrunedScan(records, _read, _numbers)
     schema = pl.DataFrame(records.take([])).schema
 
-    def source(
+    def frames(
         with_columns: Optional[list[str]],
         predicate: Optional[pl.Expr],
         n_rows: Optional[int],
@@ -59,7 +62,7 @@ def scan(
         for frame in chosen.frames(names, Predicate(needed, lambda frame: frame.filter(predicate))):
             yield frame.filter(predicate).select(names)
 
-    return register_io_source(source, schema=schema, is_pure=True)
+    return register_io_source(frames, schema=schema, is_pure=True)
 
 
 def _read(core: ScanCore) -> pl.DataFrame:

@@ -16,8 +16,9 @@ from ray.data.block import BlockAccessor, BlockMetadata
 from ray.data.datasource import Datasink, Datasource, ReadTask
 
 from . import _tasks
+from ._choices import Compression
 from ._plan import Reading, Source, dataset, share_bytes, share_records
-from ._scan import Spec
+from ._scan import Spec, Text
 from ._tfseek import Part
 
 __all__ = ["TFRecordSink", "TFRecordSource", "read", "write"]
@@ -33,7 +34,7 @@ def read(
     where: Optional[str] = None,
     *,
     record: Optional[str] = None,
-    text: Sequence[str] = (),
+    text: Text = (),
     rename: Optional[Mapping[str, str]] = None,
     override_num_blocks: Optional[int] = None,
     **options: Any,
@@ -67,7 +68,7 @@ class TFRecordSource(Datasource):
         where: Optional[str] = None,
         *,
         record: Optional[str] = None,
-        text: Sequence[str] = (),
+        text: Text = (),
         rename: Optional[Mapping[str, str]] = None,
     ) -> None:
         super().__init__()
@@ -123,7 +124,8 @@ def write(
     ds: ray.data.Dataset,
     path: Union[str, "os.PathLike[str]"],
     *,
-    compression: str = "none",
+    shards: Optional[int] = None,
+    compression: Compression = "none",
     feature_lists: Iterable[str] = (),
     rename: Optional[Mapping[str, str]] = None,
     force: bool = False,
@@ -135,12 +137,15 @@ def write(
     fails leaves no visible file.
 
     path: folder and name of the set, such as ``"out/train"``, on storage that all workers have.
+    shards: number of shards with an equal number of rows. By default each write task makes one.
     compression: ``"none"``, ``"gzip"`` or ``"zlib"``.
     feature_lists, rename: as of :func:`tfseek.write`, which describes the types of columns.
     force: replaces a set of that name. By default it is an error.
     options: options of ``ray.data.Dataset.write_datasink``, such as ``concurrency``.
     """
     sink = TFRecordSink(path, compression=compression, feature_lists=feature_lists, rename=rename, force=force)
+    if shards is not None:
+        ds = ds.repartition(shards)
     ds.write_datasink(sink, **options)
     return sink.paths
 
@@ -152,7 +157,7 @@ class TFRecordSink(Datasink[_tasks.TaskFile]):
         self,
         path: Union[str, "os.PathLike[str]"],
         *,
-        compression: str = "none",
+        compression: Compression = "none",
         feature_lists: Iterable[str] = (),
         rename: Optional[Mapping[str, str]] = None,
         force: bool = False,

@@ -35,7 +35,7 @@ class Source(DataSource):
     columns: names of the columns to read, with commas. Spark does not pass on which columns a query needs.
     where: a condition on records, such as ``"label == 3"``.
     spec: a :class:`tfseek.Schema` as JSON (``schema.to_json()``); inferred if it is absent.
-    text: names of columns of byte strings that are text, with commas.
+    text: names or patterns of columns of byte strings that are text, with commas; ``"*"``: all of them.
     record: name of a column with the number of each record.
     shares: number of partitions; by default one for 64 MiB.
     pushdown: ``"true"`` also skips records by the filters of a query on integers. It requires the setting

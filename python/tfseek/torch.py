@@ -10,13 +10,14 @@ import json
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 import torch
 import torch.distributed
 import torch.utils.data
 
+from ._choices import BytesAs, LastBatch, Shuffle
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features
 from ._loader import last_batch_name, loader_of, shuffle_name, warn_of_seed
@@ -27,6 +28,11 @@ from ._tfds import records_of, source_of
 from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator, Schema, StepInfo, TfdsDecoder
 from ._tfseek import Dataset as Records
 from ._transform import with_info
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._loader import EpochOptions
 
 __all__ = ["Dataset", "IterableDataset", "Sampler", "as_tensors"]
 
@@ -111,7 +117,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         spec: Union[Features, Iterable[str], None] = None,
         *,
         transform: Transform = None,
-        bytes_as: str = "objects",
+        bytes_as: BytesAs = "objects",
     ) -> None:
         if bytes_as not in ("objects", "str", "offsets", "views", "S"):
             raise ValueError(f'bytes_as: expected "objects", "str", "offsets", "views" or "S", found {bytes_as!r}')
@@ -301,13 +307,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         threads: Optional[int] = None,
-        **options: Any,
+        **options: Unpack[EpochOptions],
     ) -> None:
         rank, world_size = _rank_of(rank, world_size)
         self._ds, self._schema = source_of(ds, spec)
         self._transform = transform
         self._threads = threads
-        self._options = {**options, "rank": rank, "world_size": world_size}
+        self._options: dict[str, Any] = {**options, "rank": rank, "world_size": world_size}
         # Shared with persistent workers: the number of calls of set_epoch, and the last epoch that was set.
         self._epoch_requests = torch.zeros(2, dtype=torch.int64).share_memory_()
         # Set by a worker that begins an iteration: the position is then in the workers.
@@ -483,14 +489,14 @@ class Sampler(torch.utils.data.Sampler[int]):
         self,
         ds: Union[Records, TfdsDataset],
         *,
-        shuffle: Union[bool, str] = True,
+        shuffle: Shuffle = True,
         block_bytes: Optional[int] = None,
         seed: Optional[int] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         batch_size: int = 1,
         drop_last: bool = False,
-        last_batch: Optional[str] = None,
+        last_batch: Optional[LastBatch] = None,
     ) -> None:
         if last_batch == "continuous":
             raise ValueError("last_batch='continuous' joins epochs, which a sampler cannot: use an IterableDataset")

@@ -596,7 +596,7 @@ impl BatchParser {
                 recorded.map_err(|e| RowError::without_memory(first, &slot.key, e))?;
             }
         }
-        refused.map_or(Ok(()), Err)
+        refused.map_or(Ok(()), |error| Err(error.with_nearest(map, rows)))
     }
 
     /// Verifies the rows of a block and locates their features. Eight rows at a time are compared with the predicted records, and those that do not fit are

@@ -4,10 +4,17 @@
 
 use super::bytes::ValuePools;
 use super::column::{RowSplits, Values};
+use super::compile::MapField;
 use super::decode::SlotValues;
 use super::pool::{BufMut, BufPool, NoMemory};
-use crate::error::{Error, FeatureError, Result};
+use super::row::Row;
+use crate::error::{Error, ErrorKind, FeatureError, Result};
+use crate::example::SequenceExample;
+use crate::filter::nearest;
 use crate::schema::SplitsDType;
+
+/// Largest number of keys of a record among which the nearest one is looked for.
+const MAX_KEYS: usize = 4096;
 
 /// The decoded values of all slots of one map field. Columns are assembled from it.
 ///
@@ -79,6 +86,30 @@ impl RowError {
     #[cold]
     pub(super) fn without_memory(row: usize, key: &str, e: NoMemory) -> RowError {
         RowError { row, error: Error::from(e).feature(key.as_bytes()) }
+    }
+
+    /// Adds the nearest key of the record to the error of a feature that it does not have.
+    #[cold]
+    pub(super) fn with_nearest<R: Row>(self, map: MapField, rows: &[R]) -> RowError {
+        let RowError { row, error } = self;
+        let is_missing = matches!(error.kind(), ErrorKind::Feature(FeatureError::Missing { .. }));
+        let (true, Some(name), Some(record)) = (is_missing, &error.location().feature, rows.get(row)) else {
+            return RowError { row, error };
+        };
+        // The features of an Example are where the context of a SequenceExample is.
+        let record = SequenceExample::new(record.payload());
+        let keys: Vec<&str> = match map {
+            MapField::Features => {
+                let entries = record.context().entries().map_while(Result::ok);
+                entries.map(|(key, _)| key).take(MAX_KEYS).collect()
+            }
+            MapField::FeatureLists => {
+                let lists = record.feature_lists().map_while(Result::ok);
+                lists.map(|(key, _)| key).take(MAX_KEYS).collect()
+            }
+        };
+        let near = nearest(name, keys);
+        RowError { row, error: error.nearest(near) }
     }
 }
 

@@ -143,7 +143,8 @@ impl FirstKeys {
 
     fn refuse(&self, feature: &str) -> Error {
         let list = self.lists.contains(feature);
-        let nearest = if list { None } else { nearest(feature, &self.features) };
+        let near = nearest(feature, self.features.iter().map(|key| &**key)).filter(|_| !list);
+        let nearest = near.map(Box::from);
         let keys = self.features.iter().take(MAX_LISTED).cloned().collect();
         Error::from(ErrorKind::UnknownFeature { nearest, list, keys }).feature(feature.as_bytes())
     }

@@ -27,6 +27,13 @@ pub enum CompressionError {
         /// Offset in the compressed file at which they begin.
         at: u64,
     },
+    /// The content of the stream is compressed again.
+    Twice {
+        /// `gzip` or `zlib`.
+        format: &'static str,
+        /// Format of the content.
+        inner: &'static str,
+    },
     /// The caller specified a format, and the first bytes are those of another.
     Mismatch {
         /// Format that the caller specified.
@@ -151,6 +158,13 @@ pub enum PathsError {
         /// The pattern, as given.
         pattern: Box<str>,
     },
+    /// No shards of a set `stem@N`, and other sets of its name in the folder.
+    OtherSets {
+        /// The set, as given.
+        pattern: Box<str>,
+        /// The other sets, as `stem@N`, at most the first 8.
+        found: Vec<PathBuf>,
+    },
     /// A folder without files that have a TFRecord extension contains TFRecord files with other names.
     OtherNames {
         /// Path of the folder.
@@ -205,6 +219,9 @@ impl fmt::Display for CompressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CompressionError::Corrupt { format, reason } => write!(f, "corrupt {format} stream: {reason}"),
+            CompressionError::Twice { format, inner } => {
+                write!(f, "compressed twice: expected records in the {format} stream, found a {inner} stream")
+            }
             CompressionError::Cut { format } => {
                 write!(f, "truncated: the file ends inside its {format} stream")
             }
@@ -282,6 +299,10 @@ impl fmt::Display for PathsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PathsError::NoMatch { pattern } => write!(f, "no file matches {}", printable(&**pattern)),
+            PathsError::OtherSets { pattern, found } => {
+                let (pattern, names) = (printable(&**pattern), FileNames(found));
+                write!(f, "no file matches {pattern}, but there is {names}")
+            }
             PathsError::OtherNames { folder, found } => {
                 let (files, pronoun) = match found.len() {
                     1 => ("1 file with another name is a TFRecord file".to_owned(), "it"),

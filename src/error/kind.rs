@@ -172,6 +172,7 @@ impl ErrorKind {
             ErrorKind::Index(IndexError::StalePack { pack, .. }) => Remedy::WritePack(pack),
             ErrorKind::Index(IndexError::CorruptSection { file, .. }) => Remedy::Delete(file),
             ErrorKind::Compressed { .. } => Remedy::Unpack,
+            ErrorKind::Compression(CompressionError::Twice { format, .. }) => Remedy::UnpackOnce(format),
             ErrorKind::RecordTooLarge { len, .. } => Remedy::MaxRecord(*len),
             ErrorKind::TooMany { what: DIFFERENT_KEYS | BYTES_OF_KEYS, .. } => Remedy::FewerRecords,
             ErrorKind::NotTfRecord { remedy, .. } => *remedy,
@@ -188,6 +189,7 @@ impl ErrorKind {
             | ErrorKind::Index(IndexError::TornTail) => io::ErrorKind::UnexpectedEof,
             ErrorKind::Paths(
                 PathsError::NoMatch { .. }
+                | PathsError::OtherSets { .. }
                 | PathsError::OtherNames { .. }
                 | PathsError::MissingShards { .. }
                 | PathsError::Interrupted { .. },

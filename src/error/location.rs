@@ -15,6 +15,8 @@ pub struct Location {
     pub offset: Option<u64>,
     /// Key of the feature or name of the column, escaped where it is not printable.
     pub feature: Option<Box<str>>,
+    /// The key of the record that is nearest to `feature`, if the record has no such feature, escaped likewise.
+    pub nearest: Option<Box<str>>,
     /// Row of the batch that was being parsed, counted from 0.
     pub row: Option<usize>,
     /// Step of a feature list, counted from 0.

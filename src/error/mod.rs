@@ -194,6 +194,14 @@ impl Error {
         self
     }
 
+    /// Adds the key of the record that is nearest to the missing feature.
+    #[cold]
+    #[must_use]
+    pub(crate) fn nearest(mut self, key: Option<&str>) -> Error {
+        self.0.location.nearest = key.map(|key| escaped(key.as_bytes()).into_boxed_str());
+        self
+    }
+
     /// Adds the row of the batch, unless one is known.
     #[cold]
     #[must_use]
@@ -321,7 +329,11 @@ impl fmt::Display for Error {
         if let Some(step) = location.step {
             write!(f, "step {step}: ")?;
         }
-        self.kind().fmt(f)
+        self.kind().fmt(f)?;
+        match &location.nearest {
+            Some(key) => write!(f, "; the nearest name is \"{key}\""),
+            None => Ok(()),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub enum OrderError {
         /// Number of positions in the epoch.
         len: u64,
     },
-    /// A global batch size is not a multiple of the number of ranks.
+    /// A global batch size is 0, or not a multiple of the number of ranks.
     Batch {
         /// Size of the global batch in samples.
         batch: u64,
@@ -81,6 +81,7 @@ impl fmt::Display for OrderError {
             OrderError::Position { position, len } => {
                 write!(f, "no position {position}: there are {len}")
             }
+            OrderError::Batch { batch: 0, .. } => f.write_str("expected a batch size of at least 1, found 0"),
             OrderError::Batch { batch, ranks } => {
                 write!(f, "expected a global batch size that is a multiple of {ranks} ranks, found {batch}")
             }

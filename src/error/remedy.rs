@@ -27,6 +27,8 @@ pub enum Remedy<'a> {
     ReadWithoutMaps,
     /// Decompress the shard, which makes random access possible.
     Unpack,
+    /// Decompress the file, whose outer stream has this format, once.
+    UnpackOnce(&'static str),
     /// Allow records of this number of bytes: [`DatasetOptions::max_record`](crate::DatasetOptions::max_record).
     MaxRecord(u64),
     /// Infer the schema from fewer records, or write it by hand.

@@ -294,6 +294,11 @@ mod tests {
             ("record contains 'a'", 7, "expected one of == != < <= > >= in"),
             ("record == 1.5", 10, "the record number: expected a 64-bit integer, found 1.5"),
             ("split(2)", 6, "expected a fraction from 0 to 1, found `2`"),
+            (
+                "split(1e-30)",
+                6,
+                "expected a fraction with at most 27 decimals, of which 1e-27 is the smallest, found `1e-30`",
+            ),
             ("split(x)", 6, "expected a fraction from 0 to 1, found `x`"),
             ("split(0.5, 3)", 11, "expected `seed`, found `3`"),
             ("split(0.5, seed 3)", 16, "expected `=`, found `3`"),

@@ -15,6 +15,6 @@ pub(crate) mod value;
 pub use crate::image::{image_format, image_size};
 pub(crate) use condition::{Node, Test};
 pub use expression::Filter;
-pub(crate) use names::nearest;
+pub use names::nearest;
 pub use record::RecordFilter;
 pub(crate) use record::number_meets;

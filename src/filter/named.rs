@@ -84,7 +84,7 @@ fn strings_of(test: &mut Test) -> Vec<&mut Literal> {
 /// Describes a string that is no name.
 #[cold]
 fn unknown(feature: &str, string: &[u8], names: &BTreeSet<Box<str>>, first: &[&str]) -> String {
-    let near = str::from_utf8(string).ok().and_then(|name| nearest(name, names));
+    let near = str::from_utf8(string).ok().and_then(|name| nearest(name, names.iter().map(|name| &**name)));
     let rest = match near {
         Some(near) => format!("the nearest name is {near:?}"),
         None => {

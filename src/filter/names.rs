@@ -5,6 +5,9 @@ use super::expression::Filter;
 use crate::error::Result;
 use std::collections::BTreeSet;
 
+/// Longest name, in bytes, whose edits are counted, because the time grows with the square.
+const MAX_EDITED: usize = 256;
+
 impl Filter {
     /// Refuses the first of `unseen`, names that none of the first records has, that is similar to one of their `keys` or equals one of
     /// their feature `lists`.
@@ -15,7 +18,7 @@ impl Filter {
         lists: &BTreeSet<Box<str>>,
     ) -> Result<()> {
         for name in unseen {
-            let reason = match nearest(name, keys) {
+            let reason = match nearest(name, keys.iter().map(|key| &**key)) {
                 _ if lists.contains(name) => "it is a feature list, and conditions test features".to_owned(),
                 Some(near) => format!("the nearest name is \"{}\"", near.escape_debug()),
                 None => continue,
@@ -32,10 +35,16 @@ impl Filter {
     }
 }
 
-/// Returns the nearest key: one that differs only in case, has the same last part (`image/class/label` for `label`), or is a few
-/// edits away.
-pub(crate) fn nearest(feature: &str, keys: &BTreeSet<Box<str>>) -> Option<Box<str>> {
-    let requested = feature.to_lowercase();
+/// Returns the name that a misspelt one is nearest to: one that differs only in case, has the same last part (`image/class/label` for
+/// `label`), or is a few edits away.
+///
+/// ```
+/// use tfseek::filter::nearest;
+/// assert_eq!(nearest("lable", ["image", "label"]), Some("label"));
+/// assert_eq!(nearest("no such name", ["image", "label"]), None);
+/// ```
+pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let requested = name.to_lowercase();
     let last = |key: &str| key.rsplit('/').next().unwrap_or_default().to_owned();
     let rank = |key: &str| {
         let key = key.to_lowercase();
@@ -45,11 +54,14 @@ pub(crate) fn nearest(feature: &str, keys: &BTreeSet<Box<str>>) -> Option<Box<st
         if last(&key) == last(&requested) {
             return Some((1, key.chars().count()));
         }
+        if key.len().max(requested.len()) > MAX_EDITED {
+            return None;
+        }
         let edits = strsim::osa_distance(&key, &requested);
         (edits <= (requested.chars().count() / 3).max(1)).then_some((2, edits))
     };
-    let ranked = keys.iter().filter_map(|key| Some((rank(key)?, key)));
-    ranked.min().map(|(_, key)| key.clone())
+    let ranked = names.into_iter().filter_map(|key| Some((rank(key)?, key)));
+    ranked.min().map(|(_, key)| key)
 }
 
 #[cfg(test)]
@@ -59,7 +71,6 @@ mod tests {
     #[test]
     fn nearest_key() {
         let keys = ["image/class/label", "image/class/text", "image/encoded", "Label", "tokens", "id"];
-        let keys: BTreeSet<Box<str>> = keys.into_iter().map(Box::from).collect();
         for (feature, want) in [
             ("label", Some("Label")),
             ("text", Some("image/class/text")),
@@ -71,8 +82,8 @@ mod tests {
             ("nope", None),
             ("", None),
         ] {
-            assert_eq!(nearest(feature, &keys).as_deref(), want, "{feature}");
+            assert_eq!(nearest(feature, keys), want, "{feature}");
         }
-        assert_eq!(nearest("label", &BTreeSet::new()), None);
+        assert_eq!(nearest("label", []), None);
     }
 }

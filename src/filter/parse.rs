@@ -7,6 +7,7 @@ use super::condition::{
 use super::lex::{Lexer, Op, Token};
 use crate::error::{Error, Result};
 use crate::example::DType;
+use crate::order::FRACTION;
 use regex::bytes::RegexBuilder;
 use std::collections::HashMap;
 
@@ -206,11 +207,15 @@ impl FilterParser<'_> {
     /// Parses the arguments of `split`.
     fn split(&mut self) -> Result<Node> {
         self.lexer.next()?;
-        let split = match self.lexer.next()? {
-            Token::Number(text) => text.parse().ok().and_then(SplitTest::new),
+        let fraction: Option<f64> = match self.lexer.next()? {
+            Token::Number(text) => text.parse().ok(),
             _ => None,
         };
-        let mut split = split.ok_or_else(|| self.lexer.expected("a fraction from 0 to 1"))?;
+        let split = fraction.and_then(SplitTest::new);
+        let mut split = split.ok_or_else(|| {
+            let is_fraction = fraction.is_some_and(|fraction| (0.0..=1.0).contains(&fraction));
+            self.lexer.expected(if is_fraction { FRACTION } else { "a fraction from 0 to 1" })
+        })?;
         if self.lexer.peek()? == Token::Comma {
             self.lexer.next()?;
             if !self.lexer.next()?.is_word("seed") {

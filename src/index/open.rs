@@ -19,8 +19,8 @@ use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader, Torn};
 use crate::io::threads;
 use crate::io::{
-    Compression, ReadRange, Stamp, TMP_PREFIX, check_regular, file_type_name, folder, join, read_exact_at,
-    sniff, url_of,
+    Compression, Inflate, ReadRange, Stamp, TMP_PREFIX, check_regular, file_type_name, folder, join,
+    read_exact_at, sniff, url_of,
 };
 use crate::paths;
 use crate::policy::IndexMode;
@@ -358,14 +358,18 @@ fn explain(e: Error, shard: NamedShard<'_>, options: &IndexOptions) -> Error {
     if shard.compression.and_then(Compression::format).is_some() {
         return e;
     }
-    let first = || -> Result<Vec<u8>> {
-        let opened = options.storage.open(shard.path)?;
-        let file = opened.source();
-        Ok(sniff::first_bytes(ReadRange { file, at: 0, end: file.len() })?)
-    };
-    match first() {
-        Ok(first) => sniff::explain(e, &first),
-        Err(_) => e,
+    let Ok(opened) = options.storage.open(shard.path) else { return e };
+    let file = opened.source();
+    let bytes = || ReadRange { file, at: 0, end: file.len() };
+    let Ok(first) = sniff::first_bytes(bytes()) else { return e };
+    let compression = sniff::compression(&first);
+    match compression.format() {
+        None => sniff::explain(e, &first),
+        // The start of the content decides. A damaged stream has an error of its own.
+        Some(format) => match sniff::first_bytes(Inflate::new(bytes(), compression)) {
+            Ok(first) => sniff::explain_inflated(e, format, &first),
+            Err(_) => e,
+        },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::compression::{CompressedFormat, Compression};
 use super::inflate::inflates_to_records;
-use crate::error::{Error, ErrorKind, Remedy};
+use crate::error::{CompressionError, Error, ErrorKind, Remedy};
 use crate::frame::starts_with_record;
 use crate::image::image_format;
 use std::io::{self, Read};
@@ -141,6 +141,18 @@ pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
     match &location.path {
         Some(path) => Error::new(kind).in_file(path),
         None => Error::new(kind),
+    }
+}
+
+/// Does the same for a compressed file: `first` is the start of its content.
+#[cold]
+pub(crate) fn explain_inflated(e: Error, format: CompressedFormat, first: &[u8]) -> Error {
+    let e = explain(e, first);
+    let ErrorKind::Compressed { format: inner } = *e.kind() else { return e };
+    let twice = Error::from(CompressionError::Twice { format: format.name(), inner });
+    match &e.location().path {
+        Some(path) => twice.in_file(path),
+        None => twice,
     }
 }
 

@@ -75,6 +75,7 @@ pub use mixture::mixture_weights;
 pub use prp::Permutation;
 pub use share::{RankShare, Run, StepRow};
 pub use spec::{Component, MixSpec, MixStop, Spec};
+pub(crate) use split::FRACTION;
 pub use split::Split;
 pub use state::State;
 pub use subset::Subset;

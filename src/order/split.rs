@@ -5,6 +5,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Number of decimals of a fraction, at most.
 const DECIMALS: usize = 27;
+/// The fractions from 0 to 1 that are accepted.
+pub(crate) const FRACTION: &str = "a fraction with at most 27 decimals, of which 1e-27 is the smallest";
 /// The fraction 1.
 const ONE: u128 = 10u128.pow(DECIMALS as u32);
 
@@ -38,7 +40,14 @@ impl Split {
         let mut sum = 0;
         let ends = fractions.iter().map(|&fraction| {
             let found = || {
-                format!("expected a fraction from 0 to 1 with at most {DECIMALS} decimals, found {fraction}")
+                let expected =
+                    if (0.0..=1.0).contains(&fraction) { FRACTION } else { "a fraction from 0 to 1" };
+                let tiny = fraction.abs() < 1e-6 && fraction != 0.0;
+                if tiny {
+                    format!("expected {expected}, found {fraction:e}")
+                } else {
+                    format!("expected {expected}, found {fraction}")
+                }
             };
             sum += decimal(fraction).ok_or_else(|| refused(found()))?;
             if sum > ONE {
@@ -138,11 +147,12 @@ mod tests {
     #[test]
     fn other_fractions_are_refused() {
         for (fractions, words) in [
-            (&[f64::NAN][..], "from 0 to 1 with at most 27 decimals, found NaN"),
+            (&[f64::NAN][..], "from 0 to 1, found NaN"),
+            (&[1e-30], "a fraction with at most 27 decimals, of which 1e-27 is the smallest, found 1e-30"),
             (&[-0.5], "found -0.5"),
             (&[1.5], "found 1.5"),
             (&[f64::INFINITY], "found inf"),
-            (&[1e-28], "found 0.0000000000000000000000000001"),
+            (&[1e-28], "found 1e-28"),
             (&[0.9, 0.2], "expected fractions with a sum of at most 1, found 1.1"),
         ] {
             let e = Split::new(fractions).unwrap_err();

@@ -145,8 +145,7 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
                 }
                 let entries = names.iter().filter_map(|name| name.strip_prefix(folder)?.strip_prefix('/'));
                 let entries = entries.filter(|name| !name.contains('/')).map(|name| Ok(OsString::from(name)));
-                let found = at.select(Path::new(&bare_url(folder)), entries)?;
-                all.append(&mut searched(Path::new(word), found, allow_missing)?);
+                all.append(&mut at.select(Path::new(&bare_url(folder)), entries, allow_missing)?);
             } else if has_wildcard(word) {
                 let segments = Segments::new(word).map_err(|reason| bad(reason.into()))?;
                 let found = names.iter().filter(|name| segments.matches(name));

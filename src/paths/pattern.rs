@@ -63,7 +63,7 @@ pub(super) fn resolve(
             replaced::check(folder, |name| {
                 name.to_str().and_then(ShardName::parse).is_some_and(|member| at.names(&member))
             })?;
-            all.append(&mut searched(&path, at.resolve(folder)?, allow_missing)?);
+            all.append(&mut at.resolve(folder, allow_missing)?);
         } else if has_wildcard(word) {
             let found = matches(base, word)?;
             check_replaced(base, word, &found)?;

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, PathsError, Result};
 use crate::io::{folder, join, url_of};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -17,6 +17,8 @@ pub(super) struct FoundShard {
 
 /// Maximum number of missing shards in an error, which contains the number of all.
 const MAX_LISTED: usize = 1000;
+/// Maximum number of other sets in an error.
+const MAX_OTHERS: usize = 8;
 
 /// The parsed name of one shard of a set: `<stem>-<index>-of-<total><suffix>`. Both numbers may have any width.
 #[derive(Debug, PartialEq, Eq)]
@@ -158,13 +160,18 @@ impl<'a> AtPattern<'a> {
         (member.stem, member.suffix) == (self.stem, self.suffix)
     }
 
-    /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be any number.
-    pub(super) fn resolve(&self, dir: &Path) -> Result<Vec<FoundShard>> {
+    /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be any number. No shard is an error
+    /// unless gaps are allowed.
+    pub(super) fn resolve(&self, dir: &Path, allow_missing: bool) -> Result<Vec<FoundShard>> {
         let listed = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
         let in_dir = |e| Error::from(e).in_file(listed);
         match fs::read_dir(listed) {
-            Ok(entries) => self.select(dir, entries.map(|entry| Ok(entry.map_err(in_dir)?.file_name()))),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => self.select(dir, std::iter::empty()),
+            Ok(entries) => {
+                self.select(dir, entries.map(|entry| Ok(entry.map_err(in_dir)?.file_name())), allow_missing)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.select(dir, std::iter::empty(), allow_missing)
+            }
             Err(e) => Err(in_dir(e)),
         }
     }
@@ -174,9 +181,10 @@ impl<'a> AtPattern<'a> {
         &self,
         dir: &Path,
         names: impl Iterator<Item = Result<OsString>>,
+        allow_missing: bool,
     ) -> Result<Vec<FoundShard>> {
-        let pattern =
-            || join(dir, format!("{}@{}{}", self.stem, self.total, self.suffix)).display().to_string().into();
+        let set = |total: &str, suffix: &str| join(dir, format!("{}@{total}{suffix}", self.stem));
+        let pattern = || set(self.total, self.suffix).display().to_string().into();
         let bad = |reason: String| {
             Error::from(PathsError::BadPattern { pattern: pattern(), reason: reason.into() })
         };
@@ -194,12 +202,20 @@ impl<'a> AtPattern<'a> {
         let mut found = Vec::new();
         let mut totals = Vec::<String>::new();
         let mut indices = Vec::new();
+        // Sets of the same name with another number of shards or another suffix.
+        let mut others = BTreeSet::new();
         for name in names {
             let name = name?;
             // The pattern is UTF-8, so a name that is not UTF-8 cannot belong to its set.
             let Some(member) = name.to_str().and_then(ShardName::parse) else { continue };
             let Some((index, total)) = member.numbers() else { continue };
             if !self.names(&member) || given_total.is_some_and(|given| given != total) {
+                if member.stem == self.stem {
+                    others.insert(set(&total.to_string(), member.suffix));
+                    if others.len() > MAX_OTHERS {
+                        others.pop_last();
+                    }
+                }
                 continue;
             }
             if !totals.iter().any(|t| t == member.total) {
@@ -216,6 +232,13 @@ impl<'a> AtPattern<'a> {
         indices.sort_unstable();
         if let Some((twice, _)) = indices.iter().zip(indices.iter().skip(1)).find(|(a, b)| a == b) {
             return Err(bad(format!("shard {twice} exists twice")));
+        }
+        if found.is_empty() && !allow_missing {
+            return Err(match others.is_empty() {
+                true => PathsError::NoMatch { pattern: pattern() },
+                false => PathsError::OtherSets { pattern: pattern(), found: others.into_iter().collect() },
+            }
+            .into());
         }
         Ok(found)
     }

@@ -293,7 +293,10 @@ fn sets_by_at() {
         "old@*: invalid pattern: expected one set, found `-of-1` and `-of-3`",
     );
     is_error(&resolved_one(&dir, "dup@2"), "shard 0 exists twice");
-    is_error(&resolved_one(&dir, "train@3.tfrecord"), "no file matches train@3.tfrecord");
+    let other = "no file matches train@3.tfrecord, but there is train@2.tfrecord";
+    is_error(&resolved_one(&dir, "train@3.tfrecord"), other);
+    is_error(&resolved_one(&dir, "train@2"), "no file matches train@2, but there is train@2.tfrecord");
+    is_error(&resolved_one(&dir, "old@5"), "no file matches old@5, but there is old@1, old@3");
     is_error(&resolved_one(&dir, "train@0"), "at least one");
     is_error(&resolved_one(&dir, "train@999999999999"), "no file matches");
     is_error(

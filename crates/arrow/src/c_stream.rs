@@ -83,7 +83,12 @@ impl OpenStream {
             Err(ArrowError::CDataInterface("expected the next batch, found a panic".to_owned()))
         });
         result.map_err(|e| {
-            *locked(&self.last_error) = Some(table().text(&e.to_string()));
+            let text = match &e {
+                // Arrow would write "External error" before it.
+                ArrowError::ExternalError(e) => e.to_string(),
+                e => e.to_string(),
+            };
+            *locked(&self.last_error) = Some(table().text(&text));
             match e {
                 ArrowError::MemoryError(_) => ENOMEM,
                 ArrowError::IoError(..) => EIO,

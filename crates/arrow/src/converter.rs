@@ -4,9 +4,9 @@ use crate::arrays::array;
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::FeatureColumns;
 use crate::options::{ByteStrings, Options};
-use crate::plan::{PlannedColumn, columns, parser_schema};
+use crate::plan::{PlannedColumn, columns, has_byte_strings, parser_schema};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{FieldRef, Schema as ArrowSchema, SchemaRef};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser};
@@ -75,6 +75,18 @@ impl Converter {
     /// Returns the schema of the record batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// Returns the names of the columns of byte strings that are not text: those that [`Options::text`] accepts. Of a data set they are paths of
+    /// features, without those of files.
+    pub fn byte_strings(&self) -> Vec<&str> {
+        match &self.columns {
+            ConvertedColumns::Specs { .. } => {
+                let strings = |field: &&FieldRef| has_byte_strings(field.data_type());
+                self.schema.fields().iter().filter(strings).map(|field| field.name().as_str()).collect()
+            }
+            ConvertedColumns::Features(columns) => columns.byte_strings(),
+        }
     }
 
     /// Returns the schema that batches are parsed with, for a loader with [`parser`](Converter::parser). It differs from the given one in its
@@ -164,6 +176,6 @@ impl Converter {
     pub(crate) fn shares_strings(&self) -> bool {
         let schema = self.parser_schema();
         let mut specs = schema.features().values().chain(schema.feature_lists().values());
-        self.bytes == ByteStrings::View && specs.any(|spec| spec.dtype() == DType::Bytes)
+        self.bytes != ByteStrings::Copy && specs.any(|spec| spec.dtype() == DType::Bytes)
     }
 }

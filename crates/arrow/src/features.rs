@@ -3,7 +3,7 @@
 use crate::arrays::{dense_array, ragged_array, with_nulls};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ByteStrings, ClassLabels, Options, Tensors};
-use crate::plan::{Level, array_type, nested, no_type, string_type};
+use crate::plan::{Level, array_type, has_byte_strings, nested, no_type, string_type};
 use crate::tensor;
 use arrow_array::{ArrayRef, StringArray, StructArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -14,6 +14,9 @@ use tfseek::TensorDType;
 use tfseek::batch::{Batch, BatchParser, Column};
 use tfseek::schema::Schema;
 use tfseek_tfds::{DecodeOptions, Decoder, Features, Labels, LeafClass, LeafFeature, Node, TfdsError};
+
+/// Key of the metadata of files.
+const STORED: &str = "tfseek.stored";
 
 /// The columns of a data set, one for each feature of its outermost dict.
 #[derive(Clone, Debug)]
@@ -120,6 +123,24 @@ impl FeatureColumns {
         )
     }
 
+    /// Returns the paths of the features of byte strings that are neither text nor files.
+    pub(crate) fn byte_strings(&self) -> Vec<&str> {
+        fn paths<'a>(column: &'a FeatureColumn, found: &mut Vec<&'a str>) {
+            match &column.values {
+                FeatureValues::Struct(columns) => columns.iter().for_each(|column| paths(column, found)),
+                FeatureValues::Leaf(leaf) => {
+                    let is_file = column.field.metadata().contains_key(STORED);
+                    if !is_file && has_byte_strings(column.field.data_type()) {
+                        found.push(&leaf.path);
+                    }
+                }
+            }
+        }
+        let mut found = Vec::new();
+        self.columns.iter().for_each(|column| paths(column, &mut found));
+        found
+    }
+
     /// Returns the fields of the columns.
     pub(crate) fn fields(&self) -> Vec<FieldRef> {
         self.columns.iter().map(|column| Arc::clone(&column.field)).collect()
@@ -182,7 +203,7 @@ impl FieldPlanner<'_> {
         let (value, names) = match array_type(feature.dtype) {
             _ if is_string => {
                 let declared = self.options.text_features && feature.class == LeafClass::Text;
-                (string_type(self.options.bytes, is_text || declared), None)
+                (string_type(self.options.bytes, is_text || declared, !column.shape.is_empty()), None)
             }
             Some(DataType::Int64) if names.is_some() => {
                 (DataType::Dictionary(Box::new(DataType::Int64), Box::new(DataType::Utf8)), names)
@@ -222,7 +243,7 @@ impl FieldPlanner<'_> {
         ]);
         let is_file = declared.dtype != TensorDType::String && feature.dtype == TensorDType::String;
         if is_file {
-            metadata.insert("tfseek.stored".to_owned(), "file".to_owned());
+            metadata.insert(STORED.to_owned(), "file".to_owned());
         }
         let labels = match &declared.class {
             LeafClass::Label(labels) | LeafClass::Image(Some(labels)) => Some(labels),

@@ -26,6 +26,8 @@ pub enum ByteStrings {
     /// `BinaryView`, or `Utf8View` for text. Strings of up to 12 bytes lie in the array itself. See the [crate](crate) for the others.
     #[default]
     View,
+    /// `View` outside of lists, and `Copy` in lists. PyArrow, and with it pandas, does not convert lists of views.
+    Auto,
     /// `Binary`, or `Utf8` for text: one buffer per column. Prefer it where batches are serialized.
     Copy,
 }

@@ -222,7 +222,7 @@ fn column(
         _ if let Some(array) = array => array,
         DType::Int64 => DataType::Int64,
         DType::Float32 => DataType::Float32,
-        DType::Bytes => string_type(options.bytes, text),
+        DType::Bytes => string_type(options.bytes, text, !levels.is_empty()),
     };
     let width = if are_strings {
         Width::ByteStrings
@@ -254,12 +254,24 @@ fn column(
 }
 
 /// Returns the type of byte strings or text.
-pub(crate) fn string_type(bytes: ByteStrings, text: bool) -> DataType {
-    match (bytes, text) {
-        (ByteStrings::View, false) => DataType::BinaryView,
-        (ByteStrings::View, true) => DataType::Utf8View,
-        (ByteStrings::Copy, false) => DataType::Binary,
-        (ByteStrings::Copy, true) => DataType::Utf8,
+pub(crate) fn string_type(bytes: ByteStrings, text: bool, in_list: bool) -> DataType {
+    let is_view = bytes == ByteStrings::View || (bytes == ByteStrings::Auto && !in_list);
+    match (is_view, text) {
+        (true, false) => DataType::BinaryView,
+        (true, true) => DataType::Utf8View,
+        (false, false) => DataType::Binary,
+        (false, true) => DataType::Utf8,
+    }
+}
+
+/// Returns true if the values of a column are byte strings that are not text. Those of a struct are its last field.
+pub(crate) fn has_byte_strings(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            has_byte_strings(item.data_type())
+        }
+        DataType::Struct(fields) => fields.last().is_some_and(|field| has_byte_strings(field.data_type())),
+        other => matches!(other, DataType::Binary | DataType::BinaryView),
     }
 }
 

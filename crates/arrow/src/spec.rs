@@ -17,7 +17,8 @@ use tfseek::schema::{DType, FeatureSpec, Schema};
 /// | `List` of `FixedSizeList`s | `FixedLenSequence` |
 ///
 /// Values are `Int64`, `Float32`, binary types and, for columns of text, string types. If one of them is not a view, all byte strings are
-/// copied ([`ByteStrings::Copy`]). Columns are ordered as in all record batches of this crate.
+/// copied ([`ByteStrings::Copy`]), or those in lists if it is in a list ([`ByteStrings::Auto`]). Columns are ordered as in all record batches of
+/// this crate.
 ///
 /// # Errors
 /// [`ErrorKind::Schema`](crate::ErrorKind::Schema) for a column of another type, and for two columns of one name.
@@ -43,8 +44,10 @@ pub fn spec_of(arrow: &ArrowSchema) -> Result<(Schema, Options)> {
             if matches!(leaf, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
                 options = options.text(field.name());
             }
-            if !matches!(leaf, DataType::BinaryView | DataType::Utf8View) {
-                options = options.bytes(ByteStrings::Copy);
+            let is_view = matches!(leaf, DataType::BinaryView | DataType::Utf8View);
+            if !is_view && options.bytes != ByteStrings::Copy {
+                let is_scalar = leaf == field.data_type();
+                options = options.bytes(if is_scalar { ByteStrings::Copy } else { ByteStrings::Auto });
             }
         }
         if spec.is_tensor {

@@ -134,6 +134,8 @@ pub fn excerpt(e: &Error) -> String {
 pub fn common_hint(remedy: &Remedy<'_>) -> Option<String> {
     Some(match remedy {
         Remedy::Delete(_) => "delete the file; it is then built again".into(),
+        Remedy::UnpackOnce("gzip") => "`gzip -dc` decompresses it once".into(),
+        Remedy::UnpackOnce(_) => "decompress it once".into(),
         Remedy::Extract => "unpack it first".into(),
         Remedy::ExtractOr(tool) => format!("unpack it first, or read it with {tool}"),
         Remedy::ReadWith(tool) => format!("read it with {tool}"),
@@ -180,7 +182,10 @@ pub(crate) fn code_of(e: &Error) -> u8 {
     match e.kind() {
         ErrorKind::Io(_)
         | ErrorKind::Paths(
-            PathsError::NoMatch { .. } | PathsError::OtherNames { .. } | PathsError::TooManyMaps { .. },
+            PathsError::NoMatch { .. }
+            | PathsError::OtherSets { .. }
+            | PathsError::OtherNames { .. }
+            | PathsError::TooManyMaps { .. },
         ) => IO,
         ErrorKind::NotTfRecord { .. } => NOT_TFRECORD,
         ErrorKind::Paths(PathsError::BadPattern { .. } | PathsError::NotLocal { .. })

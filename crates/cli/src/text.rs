@@ -3,7 +3,7 @@
 use crate::exit::{Failure, IO, Outcome, USAGE};
 use crate::store;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -45,14 +45,27 @@ pub(crate) fn check_local(path: &Path) -> Outcome {
 /// Reads a small file of text.
 pub(crate) fn read_file(path: &Path, what: &str) -> Outcome<String> {
     check_local(path)?;
-    let file = File::open(path).map_err(|e| Failure::io(path, e))?;
-    read_text(path, file, what, MAX_BYTES)
+    read_text(path, open(path, what)?, what, MAX_BYTES)
+}
+
+/// Opens a file. The error of a missing one says what it should be, and how it is made.
+fn open(path: &Path, what: &str) -> Outcome<File> {
+    File::open(path).map_err(|e| {
+        let hint = match what {
+            _ if e.kind() != ErrorKind::NotFound => return Failure::io(path, e),
+            "a schema" => " (`tfseek schema --json` prints one)",
+            "a saved state" => " (`tfseek epoch --state-out` writes one)",
+            "saved statistics" => " (`tfseek stats --save` writes them)",
+            _ => "",
+        };
+        Failure::Message(IO, format!("{}: expected {what}, found no such file{hint}", path.display()))
+    })
 }
 
 /// Reads a file of JSON that begins with a brace. An endless device has none, so at most `max` bytes are read only from a file with one.
 pub(crate) fn read_object(path: &Path, what: &str, max: u64) -> Outcome<String> {
     check_local(path)?;
-    let mut file = File::open(path).map_err(|e| Failure::io(path, e))?;
+    let mut file = open(path, what)?;
     let mut start = Vec::new();
     file.by_ref().take(START).read_to_end(&mut start).map_err(|e| Failure::io(path, e))?;
     let first = start.iter().find(|byte| !byte.is_ascii_whitespace());

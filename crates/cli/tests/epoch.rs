@@ -325,3 +325,47 @@ fn pictures_of_a_schema_are_decoded() {
     let ran = dir.run(&["parse", "x-0.tfrecord", "-s", "s.json", "-o", "out.npz"]);
     assert!(ran.code != 0 && ran.err.contains("pictures are decoded by Loader"), "{}", ran.err);
 }
+
+/// Messages say what a person would: the option, the expected number, and how a missing file is made.
+#[test]
+fn mistakes_are_named() {
+    let (dir, _) = two_shards();
+    for (args, words) in [
+        ("epoch x-* -b 0", "'--batch-size <N>': expected a whole number of at least 1"),
+        (
+            "epoch x-* --global-batch-size x",
+            "'--global-batch-size <N>': expected a whole number of at least 1",
+        ),
+        (
+            "order x-* -b 4 --world-size 0 --step 0",
+            "'--world-size <W>': expected a whole number of at least 1",
+        ),
+        ("parse x-* -s s.json -b 0", "'--batch-size <N>': expected a whole number of at least 1"),
+        (
+            "epoch x-* -b 4 -s t.json",
+            "t.json: expected a schema, found no such file (`tfseek schema --json` prints one)",
+        ),
+        ("parse x-* -s t.json", "t.json: expected a schema, found no such file"),
+        ("validate x-* --schema t.json", "t.json: expected a schema, found no such file"),
+        (
+            "epoch x-* -b 4 --resume t",
+            "t: expected a saved state, found no such file (`tfseek epoch --state-out` writes one)",
+        ),
+    ] {
+        let ran = dir.run(&args.split(' ').collect::<Vec<_>>());
+        assert!(ran.code > 1 && ran.err.contains(words), "{args}: {} {}", ran.code, ran.err);
+    }
+    fs::write(
+        dir.path("bad.json"),
+        r#"{"features": {"lable": {"type": "fixed", "dtype": "int64", "shape": []}}}"#,
+    )
+    .unwrap();
+    let ran = dir.run(&["parse", "x-0.tfrecord", "-s", "bad.json"]);
+    assert!(
+        ran.code == 1 && ran.err.contains("no such feature; the nearest name is \"label\""),
+        "{}",
+        ran.err
+    );
+    let ran = dir.run(&["cat", "x@2"]);
+    assert!(ran.code == 3 && ran.err.contains("no file matches x@2"), "{}", ran.err);
+}

@@ -6,10 +6,10 @@ use crate::exact;
 use crate::options::ExportOptions;
 use crate::records::SelectedRecords;
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tfseek_arrow::{ByteStrings, Options, Scan, schema_of};
+use tfseek_arrow::{ByteStrings, Converter, Options, Scan};
 use tfseek_tools::wildcards::matches;
 
 /// Key of the metadata of a table: the names of the columns that are feature lists, as a list in JSON.
@@ -43,17 +43,15 @@ impl Table {
             return Err(ConvertError::Records(reason.into()));
         }
         let mut arrow = Options::new().bytes(ByteStrings::Copy);
-        let fields = schema_of(&schema, &arrow)?;
-        let is_text = |field: &Field| *leaf(field.data_type()) == DataType::Binary;
+        let converter = Converter::new(&schema, &arrow)?;
+        let strings = converter.byte_strings();
         for pattern in &options.text {
-            let columns =
-                fields.fields().iter().filter(|field| is_text(field) && matches(pattern, field.name()));
-            let columns: Vec<&String> = columns.map(|field| field.name()).collect();
+            let columns: Vec<&&str> = strings.iter().filter(|name| matches(pattern, name)).collect();
             if columns.is_empty() {
                 let reason = "expected a feature of byte strings that matches";
                 return Err(ConvertError::Options(format!("{reason} {pattern} for text, found none")));
             }
-            arrow = columns.into_iter().fold(arrow, |arrow, name| arrow.text(name));
+            arrow = columns.into_iter().fold(arrow, |arrow, name| arrow.text(*name));
         }
         let scan = Scan::new(records.ds, &schema, &arrow)?;
         let mut metadata = HashMap::new();
@@ -76,8 +74,9 @@ impl Table {
         if let Some(only) = records.only {
             scan = scan.subset(only.clone());
         }
-        let fields = scan.schema().fields().clone();
-        Table { schema: Arc::new(ArrowSchema::new_with_metadata(fields, metadata)), scan }
+        let mut schema = ArrowSchema::clone(scan.schema());
+        schema.metadata.extend(metadata);
+        Table { schema: Arc::new(schema), scan }
     }
 
     /// Returns the schema of the table.
@@ -97,15 +96,5 @@ impl Table {
             rows = rows.saturating_add(batch.num_rows() as u64);
         }
         Ok(rows)
-    }
-}
-
-/// Returns the type of the values in lists.
-fn leaf(data_type: &DataType) -> &DataType {
-    match data_type {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            leaf(item.data_type())
-        }
-        other => other,
     }
 }

@@ -110,6 +110,19 @@ def test_what_was_written_reads_back(paths: list[str], want: list[Pair], tmp_pat
     (shard,) = tfseek.ray.write(few, tmp_path / "out" / "train", force=True, compression="none")
     assert os.path.basename(shard) == "train-00000-of-00001.tfrecord"
     assert_written(tmp_path / "out", want[:10])
+    for shards in (1, 3):
+        assert len(tfseek.ray.write(ds, tmp_path / "out" / "train", shards=shards, force=True)) == shards
+        assert_written(tmp_path / "out", want)
+
+
+def test_text_and_integers_that_may_be_missing(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for i in range(4):
+            writer.write({"name": f"row {i}", "code": b"\xff", "big": 2**62 + 1 if i else None})
+    ds = tfseek.ray.read(tmp_path, text="na*", override_num_blocks=1)
+    frame = ds.to_pandas()
+    assert sorted(frame["name"]) == [f"row {i}" for i in range(4)] and set(frame["code"]) == {b"\xff"}
+    assert sorted(value for value in frame["big"] if value == value and value is not None and str(value) != "<NA>") == [2**62 + 1] * 3
 
 
 def test_a_task_that_runs_twice_counts_once(paths: list[str], want: list[Pair], tmp_path: pathlib.Path) -> None:

@@ -144,7 +144,7 @@ def test_values(spark: Any, small: str) -> None:
         "tags": tfseek.VarLenFeature("string"),
         "size": tfseek.Optional("int64"),
     }
-    options = {"spec": tfseek.Schema(spec).to_json(), "text": "name", "shares": 3}
+    options = {"spec": tfseek.Schema(spec).to_json(), "text": "na*", "shares": 3}
     df = spark.read.format("tfseek").options(**options).load(small)
     assert sorted(df.columns) == sorted(spec)
     rows = df.orderBy("id").collect()

@@ -119,6 +119,8 @@ pub(crate) fn example_cases() -> Vec<Case> {
         case("x", fixed(), good(), vec![("x", ints([]))])
             .fails_with(CountMismatch, &["expected 2 values", "found 0"]),
         case("x", fixed(), good(), vec![]).fails_with(MissingFeature, &["expected int64", "no such feature"]),
+        case("label", fixed(), vec![("label", ints([1, 2]))], vec![("lable", ints([1, 2]))])
+            .fails_with(MissingFeature, &["no such feature; the nearest name is \"lable\""]),
         case("x", fixed(), good(), vec![("x", FeatureBuf::None)])
             .fails_with(MissingFeature, &["expected int64"]),
         case("x", FeatureSpec::optional(DType::Int64), vec![("x", ints([1]))], good())

@@ -2,6 +2,7 @@
 
 mod columns;
 mod options;
+mod pandas;
 mod part_rows;
 mod reader;
 mod rows;

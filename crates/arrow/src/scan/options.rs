@@ -1,10 +1,11 @@
 //! `Scan`: what to read, and how.
 
 use super::columns::{FoundColumns, SavedColumns};
+use super::pandas;
 use crate::converter::Converter;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{DataType, Field, SchemaRef};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -105,7 +106,7 @@ impl Scan {
             source,
             range,
             found: FoundColumns::default(),
-            schema: Arc::clone(converter.schema()),
+            schema: pandas::schema(converter.schema().fields().to_vec()),
             converter: converter.clone(),
             has_record: false,
             is_sequence: converter.parser_schema().is_sequence(),
@@ -131,9 +132,7 @@ impl Scan {
             return Err(Error::schema(column, reason));
         }
         let number = Arc::new(Field::new(column, DataType::Int64, false));
-        self.schema = Arc::new(ArrowSchema::new(
-            std::iter::once(number).chain(columns.iter().cloned()).collect::<Vec<_>>(),
-        ));
+        self.schema = pandas::schema(std::iter::once(number).chain(columns.iter().cloned()).collect());
         self.has_record = true;
         Ok(self)
     }
@@ -198,7 +197,7 @@ impl Scan {
         self
     }
 
-    /// Returns the schema of the record batches.
+    /// Returns the schema of the record batches. Its metadata has the types that pandas needs for integers that may be missing.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }

@@ -2,6 +2,7 @@
 
 use super::columns::{SavedColumn, SavedColumns};
 use super::options::{Scan, ScanSource};
+use super::pandas;
 use crate::error::Result;
 use crate::plan::PlannedColumn;
 use std::ops::Range;
@@ -46,7 +47,7 @@ impl Scan {
     pub fn project(&self, columns: &[impl AsRef<str>]) -> Result<Scan> {
         let mut scan = self.clone();
         scan.converter = self.converter.project(columns)?;
-        scan.schema = Arc::clone(scan.converter.schema());
+        scan.schema = pandas::schema(scan.converter.schema().fields().to_vec());
         match self.schema.fields().first() {
             Some(number) if self.has_record => {
                 scan.has_record = false;

@@ -275,3 +275,38 @@ fn absent_and_empty_lists() {
     }
     assert_eq!(nulls(&BatchParser::new(converter.parser_schema()), &rows), [const { None }; 4]);
 }
+
+#[test]
+fn byte_strings_in_lists_are_copied_where_readers_cannot_convert_views() {
+    let auto = Options::new().bytes(ByteStrings::Auto);
+    let specs = [
+        (FeatureSpec::fixed_len(&[], DType::Bytes), DataType::BinaryView),
+        (FeatureSpec::optional(DType::Bytes), DataType::BinaryView),
+        (FeatureSpec::fixed_len(&[2], DType::Bytes), fixed(DataType::Binary, 2)),
+        (FeatureSpec::var_len(DType::Bytes), list(DataType::Binary)),
+    ];
+    let mut builder = Schema::example();
+    for (k, (spec, want)) in specs.iter().enumerate() {
+        assert_eq!(type_of(spec.clone(), &auto).0, *want);
+        builder = builder.feature(k.to_string(), spec.clone());
+    }
+    // The schema of the columns leads back to the same columns.
+    let schema = builder.build().unwrap();
+    let arrow = schema_of(&schema, &auto.clone().text("0").text("3")).unwrap();
+    let (found, options) = spec_of(&arrow).unwrap();
+    assert_eq!(options.bytes, ByteStrings::Auto);
+    assert_eq!(schema_of(&found, &options).unwrap(), arrow);
+}
+
+#[test]
+fn columns_of_byte_strings_that_are_not_text() {
+    let schema = Schema::example()
+        .feature("a", FeatureSpec::fixed_len(&[2], DType::Bytes))
+        .feature("b", FeatureSpec::var_len(DType::Bytes))
+        .feature("c", FeatureSpec::fixed_len(&[], DType::Bytes))
+        .feature("n", FeatureSpec::var_len(DType::Int64))
+        .build()
+        .unwrap();
+    let options = Options::new().rename("b", "title").text("c");
+    assert_eq!(Converter::new(&schema, &options).unwrap().byte_strings(), ["a", "title"]);
+}

@@ -110,13 +110,13 @@ fn long_strings_of_regions_are_shared_and_short_ones_are_copied_together() {
 fn contiguous_strings_are_shared() {
     let rows: Vec<Vec<u8>> =
         (0..50).map(|k| ExampleBuilder::new().bytes("s", [vec![k; 40]]).encode().unwrap()).collect();
-    for bytes in [ByteStrings::View, ByteStrings::Copy] {
+    for bytes in [ByteStrings::View, ByteStrings::Auto, ByteStrings::Copy] {
         let converter = strings(bytes);
         let batch = converter.parser().parse(&rows).unwrap();
         let shared = batch.bytes("s").unwrap().get(0).unwrap().as_ptr();
         let found = converter.record_batch(&batch).unwrap();
         let first = match bytes {
-            ByteStrings::View => found["s"].as_binary_view().value(0),
+            ByteStrings::View | ByteStrings::Auto => found["s"].as_binary_view().value(0),
             ByteStrings::Copy => found["s"].as_binary::<i32>().value(0),
         };
         assert_eq!((first, first.as_ptr()), (&[0; 40][..], shared));

@@ -110,6 +110,7 @@ fn converts(schema: &Schema, payloads: &[Vec<u8>], arrays: &[&Arrays], form: For
     let mut good = true;
     for (bytes, tensors) in [
         (ByteStrings::View, Tensors::Lists),
+        (ByteStrings::Auto, Tensors::Lists),
         (ByteStrings::Copy, Tensors::Extension),
         (ByteStrings::Copy, Tensors::Lists),
     ] {

@@ -279,3 +279,24 @@ fn wrong_requests_are_refused() {
     let unknown = scan.filter("lable == 1".parse().unwrap()).reader().unwrap_err();
     assert!(unknown.to_string().contains("lable"), "{unknown}");
 }
+
+#[test]
+fn schemas_have_the_types_of_pandas_for_integers_that_may_be_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let ds = open(&write(dir.path(), &payloads()));
+    let schema = Schema::example()
+        .feature("label", FeatureSpec::optional(DType::Int64))
+        .feature("weight", FeatureSpec::optional(DType::Float32))
+        .feature("name", FeatureSpec::fixed_len(&[], DType::Bytes))
+        .build()
+        .unwrap();
+    let scan = Scan::new(&ds, &schema, &Options::new()).unwrap().record("number").unwrap();
+    let pandas = &scan.schema().metadata()["pandas"];
+    let pandas: serde_json::Value = serde_json::from_str(pandas).unwrap();
+    assert_eq!(pandas["columns"].as_array().unwrap().len(), 1);
+    let column = &pandas["columns"][0];
+    assert_eq!((&column["field_name"], &column["numpy_type"]), (&"label".into(), &"Int64".into()));
+    assert_eq!(scan.reader().unwrap().schema(), *scan.schema());
+    assert!(scan.project(&["name", "weight"]).unwrap().schema().metadata().is_empty());
+    assert!(scan.project(&["label"]).unwrap().schema().metadata().contains_key("pandas"));
+}

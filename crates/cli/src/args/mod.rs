@@ -13,6 +13,7 @@ use crate::store;
 use clap::{Args, ValueEnum};
 use std::num::ParseIntError;
 use std::path::PathBuf;
+use std::str::FromStr;
 use tfseek::follow::FollowOptions;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
@@ -329,6 +330,11 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
 /// Parses a condition. The error shows where it is wrong.
 pub(crate) fn filter(text: &str) -> Result<Filter, String> {
     text.parse().map_err(|e| crate::exit::message(&e))
+}
+
+/// Parses a number of at least 1.
+pub(crate) fn positive<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "expected a whole number of at least 1".to_owned())
 }
 
 /// Parses a seed, which may be negative.

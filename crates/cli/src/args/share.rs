@@ -37,7 +37,7 @@ pub(crate) struct ShareArgs {
     #[arg(long, value_name = "R", default_value_t = 0)]
     pub(crate) rank: u64,
     /// Number of ranks
-    #[arg(long, value_name = "W", default_value = "1")]
+    #[arg(long, value_name = "W", default_value = "1", value_parser = super::positive::<NonZeroU64>)]
     pub(crate) world_size: NonZeroU64,
     /// Treatment of an incomplete last batch [default: short on one rank, pad on several]
     #[arg(long, value_name = "MODE")]
@@ -51,10 +51,10 @@ pub(crate) struct ShareArgs {
 #[group(required = true, multiple = false)]
 pub(crate) struct BatchSizeArgs {
     /// Number of samples per batch of one rank
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = super::positive::<NonZeroU64>)]
     pub(crate) batch_size: Option<NonZeroU64>,
     /// Number of samples per batch over all ranks; the batches stay the same when the number of ranks changes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::positive::<NonZeroU64>)]
     pub(crate) global_batch_size: Option<NonZeroU64>,
 }
 

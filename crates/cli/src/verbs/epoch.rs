@@ -1,7 +1,7 @@
 //! `tfseek epoch`: reads an epoch like a training loop, and reports its costs.
 
 use super::parse;
-use crate::args::{AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
 use crate::console::Console;
 use crate::dataset;
 use crate::epoch::RunStats;
@@ -42,7 +42,7 @@ pub(crate) struct EpochArgs {
     #[arg(long, value_name = "MODE", default_value = "payload")]
     pub(crate) verify: VerifyChoice,
     /// Number of steps to run [default: all steps of the epoch]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = args::positive::<NonZeroU64>)]
     pub(crate) steps: Option<NonZeroU64>,
     /// Save the state at the end of the run to this file, for --resume
     #[arg(long, value_name = "FILE")]

@@ -475,10 +475,11 @@ fn select(
 fn write(index: &Index, selected: Option<&Subset>, target: &Path) -> Outcome {
     let io = |e| Failure::io(target, e);
     let mut file = BufWriter::new(Output::open(target, Existing::Replace).map_err(io)?);
-    match selected {
-        Some(selected) => index::export_text(index, selected.iter(), &mut file)?,
-        None => index::export_text(index, 0..index.len(), &mut file)?,
-    }
+    let written = match selected {
+        Some(selected) => index::export_text(index, selected.iter(), &mut file),
+        None => index::export_text(index, 0..index.len(), &mut file),
+    };
+    written.map_err(|e| if matches!(e.kind(), ErrorKind::Io(_)) { e.in_file(target) } else { e })?;
     file.flush().map_err(io)?;
     file.into_inner().map_err(|e| io(e.into_error()))?.commit().map_err(io)
 }

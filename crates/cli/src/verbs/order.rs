@@ -9,7 +9,7 @@
 //! Record numbers count over all files, as `get` takes them. The number in the file is printed if it differs. In JSON the first is
 //! `index` and the second is `record`.
 
-use crate::args::{AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
+use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
 use crate::console::{Console, DIM};
 use crate::dataset::{self, RecordLocations};
 use crate::exit::{Failure, Outcome};
@@ -28,7 +28,7 @@ pub(crate) struct OrderArgs {
     #[command(flatten)]
     pub(crate) query: QueryArgs,
     /// With --step: number of steps to print
-    #[arg(long, value_name = "N", default_value = "1", conflicts_with_all = ["record", "describe"])]
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with_all = ["record", "describe"], value_parser = args::positive::<NonZeroU64>)]
     pub(crate) steps: NonZeroU64,
     /// With --step: print only the record numbers, as `tfseek get` takes them
     #[arg(long, conflicts_with_all = ["json", "record", "describe"])]

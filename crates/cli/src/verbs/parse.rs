@@ -3,7 +3,7 @@
 //! Batches continue across files. If a record cannot be parsed, the batches printed before it remain. An archive gets its name only
 //! when it is complete. It is made of one batch of all records, which are in memory, unless `--batches` keeps batches apart.
 
-use crate::args::{GlobalArgs, PathsArgs, ReadArgs};
+use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs};
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{Failure, Outcome};
@@ -33,7 +33,7 @@ pub(crate) struct ParseArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
     /// Number of records per batch; the last batch may have fewer. With --out it has no effect, except with --batches
-    #[arg(short, long, value_name = "N", default_value = "128")]
+    #[arg(short, long, value_name = "N", default_value = "128", value_parser = args::positive::<NonZeroUsize>)]
     pub(crate) batch_size: NonZeroUsize,
     /// Parse each record separately, without the batch dimension
     #[arg(long, conflicts_with = "batch_size")]

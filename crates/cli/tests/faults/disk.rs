@@ -63,6 +63,7 @@ fn a_real_full_disk() {
         ("stats --force a --tfdv disk/t", "t"),
         ("index --rebuild --index-dir disk a", "a.tfri"),
         ("index --rebuild --index-dir disk --column label a", "a.label.tfrc"),
+        ("index --format dali --index-dir disk a", "a.idx"),
         ("epoch -b 64 --json --state-out disk/state a", "state"),
     ] {
         for room in [0usize, 4, 8, 16, 32, 64, 96, 128, 512] {
