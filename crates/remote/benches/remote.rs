@@ -9,6 +9,9 @@
 //!
 //! Then the first batch of 1,000 shards of 256 KiB in a block order, from the opening of their pack on, as seconds and as latencies. `TFSEEK_FIRST=0` leaves it out.
 //!
+//! With `TFSEEK_SERVE=1` it serves an object of `TFSEEK_EPOCH` MiB of records of 100 KB at the first latency, prints its address, and reads nothing: for
+//! `benches/peers/python/remote.py`.
+//!
 //! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack, without a limit of the link. The listing of Azure is
 //! that in a row.
 
@@ -175,6 +178,9 @@ fn main() {
         .filter(|text| !text.is_empty())
         .map(|text| text.trim().parse().unwrap())
         .collect();
+    if number("TFSEEK_SERVE", 0) > 0 {
+        serve(latencies[0]);
+    }
     if number("TFSEEK_REMOTE", 1024) > 0 {
         large_objects(rounds, &latencies);
     }
@@ -205,6 +211,18 @@ fn many(objects: u64) -> Server {
     tfseek::index::write_pack("train", &urls, &options).unwrap();
     server.set("bucket/.tfseek/train.tfrp", bucket.get("s3://bucket/.tfseek/train.tfrp").unwrap());
     server
+}
+
+/// Serves an object until the process is killed.
+fn serve(latency: u64) {
+    let server = Server::start();
+    server.set("bucket/serve.tfrecord", shard(number("TFSEEK_EPOCH", 512) << 20, RECORD));
+    server.latency(Duration::from_millis(latency));
+    server.rates(LINK, CONNECTION);
+    println!("{}", server.url());
+    loop {
+        thread::park();
+    }
 }
 
 fn first_batch(rounds: u64, latencies: &[u64]) {
