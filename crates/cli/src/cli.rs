@@ -42,6 +42,7 @@ pub(crate) enum Verb {
     /// Print records drawn at random, without replacement; compressed files and standard input are read once, in order
     Sample(verbs::sample::SampleArgs),
     /// Print the records that meet a condition or contain a text; exit status 1 if there is none
+    #[command(after_help = verbs::grep::AFTER_GREP)]
     Grep(verbs::grep::GrepArgs),
     /// Show the features of the records and infer a schema that parses them
     Schema(verbs::schema::SchemaArgs),

@@ -438,7 +438,34 @@ fn completions_and_help() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         assert!(dir.run(&["completions", shell]).out.contains("tfseek"), "{shell}");
     }
-    assert!(dir.run(&["--help"]).out.contains("Exit status"));
+    let help = dir.run(&["--help"]).out;
+    assert!(help.contains("Exit status"));
+    // The pages of the repository are not installed with the command.
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs: Vec<_> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(verbs.len() > 20, "{verbs:?}");
+    for verb in verbs {
+        let help = dir.run(&["help", verb]).out;
+        assert!(!help.contains("docs/") && !help.contains(".md"), "{verb}: {help}");
+    }
+    // The examples of the grammar are conditions.
+    let help = dir.run(&["help", "grep"]).out;
+    let grammar =
+        help.lines().skip_while(|line| *line != "Conditions:").skip(1).take_while(|line| !line.is_empty());
+    let texts = grammar.filter_map(|line| line.trim_start().split("  ").next());
+    let whole: Vec<_> = texts.filter(|text| text.parse::<tfseek::Filter>().is_ok()).collect();
+    assert_eq!(
+        whole,
+        [
+            "width > height",
+            "label in 1, 2, 5..9",
+            "name contains \"at\"",
+            "name matches \"^c.t$\"",
+            "record in 10..20",
+            "split(0.1, seed=7)"
+        ]
+    );
     dir.run(&["--version"]).prints(concat!("tfseek ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 

@@ -1,59 +1,105 @@
 //! Schemas with which rows can be converted back to equal records.
 
 use crate::error::ConvertError;
+use crate::observed::{ObservedFeatures, ObservedKey};
 use crate::options::ExportOptions;
+use crate::progress::PassProgress;
 use crate::records::SelectedRecords;
 use std::collections::BTreeMap;
-use tfseek::DType;
 use tfseek::example::MessageKind;
-use tfseek::schema::{FeatureSpec, Finding, Inference, Schema};
+use tfseek::schema::{FeatureSpec, Schema, SchemaBuilder};
+use tfseek::{DType, ErrorKind};
+use tfseek_tools::in_order;
 use tfseek_tools::wildcards::matches;
 
-/// Returns the schema of records. All of them are read, because a later one may have more features or more values.
+/// Bytes of the records that a thread reads at a time. Decompression of a compressed shard begins anew for each.
+const CHUNK_BYTES: u64 = 16 << 20;
+
+/// Returns the schema of records, and the number of features without a kind that it loses. All records are read on this number of threads, because a
+/// later one may have more features or more values.
 ///
 /// Features that always have one value are scalars, and those that may be missing are optional. All others are lists: an empty list is not
 /// a missing one.
-pub(crate) fn observed(records: SelectedRecords<'_>) -> Result<Schema, ConvertError> {
+pub(crate) fn observed(
+    records: SelectedRecords<'_>,
+    options: &ExportOptions,
+    progress: &PassProgress<'_>,
+) -> Result<(Schema, u64), ConvertError> {
     let kind = match records.kind {
         Some(kind) => kind,
         None => guessed(records)?,
     };
-    let mut seen = Inference::new(kind)?;
-    SelectedRecords { kind: Some(kind), ..records }
-        .for_each(|_, record, _| seen.add(record.payload()).map_err(|e| e.at(record.at())))?;
-    if let Some(conflict) = seen.findings().find_map(|found| found.conflict()) {
-        let reason = "a column has values of one kind: leave the feature out, or give a schema";
-        return Err(ConvertError::Records(format!("{conflict} ({reason})")));
+    if kind == MessageKind::Other {
+        let reason = "the records are neither Examples nor SequenceExamples";
+        return Err(tfseek::Error::from(ErrorKind::Spec(reason.into())).into());
     }
-    if seen.records() == 0 {
+    let is_sequence = kind == MessageKind::SequenceExample;
+    let mut seen = ObservedFeatures::default();
+    in_order(
+        options.threads,
+        usize::MAX,
+        records.chunks(records.records_of(CHUNK_BYTES)),
+        |chunk| {
+            let mut seen = ObservedFeatures::default();
+            SelectedRecords::read(records.ds, &chunk, |record| {
+                let payload = record.payload();
+                let added = if is_sequence { seen.add_sequence(payload) } else { seen.add_example(payload) };
+                added.map_err(|e| match e {
+                    ConvertError::Error(e) => e.at(record.at()).into(),
+                    e => e,
+                })
+            })?;
+            Ok((seen, chunk.len() as u64))
+        },
+        |(part, records): (ObservedFeatures, u64)| {
+            seen.append(part)?;
+            progress.add(records);
+            Ok::<(), ConvertError>(())
+        },
+    )?;
+    if seen.records == 0 {
         let reason = "expected at least one record to infer a schema from, found none";
         return Err(ConvertError::Records(reason.into()));
     }
-    let builder = if seen.is_sequence() { Schema::sequence_example() } else { Schema::example() };
-    let builder = seen.findings().fold(builder, |builder, found| match spec(&found) {
-        Some(spec) if found.list => builder.feature_list(found.name, spec),
-        Some(spec) => builder.feature(found.name, spec),
-        None => builder,
-    });
-    Ok(builder.build()?)
-}
-
-fn spec(found: &Finding<'_>) -> Option<FeatureSpec> {
-    let kind = found.kinds.keys().next();
-    Some(match (kind, found.counts) {
-        // A feature list without steps has no kind either.
-        (None, _) if found.list => FeatureSpec::var_len(DType::Bytes),
-        (None, _) => return None,
-        (Some(&kind), Some((1, 1))) if !found.list => one_value(kind, found.present == found.records),
-        (Some(&kind), _) => FeatureSpec::var_len(kind),
-    })
-}
-
-fn one_value(kind: DType, always: bool) -> FeatureSpec {
-    match always {
-        true => FeatureSpec::fixed_len(&[], kind),
-        false => FeatureSpec::optional(kind),
+    let builder = if is_sequence { Schema::sequence_example() } else { Schema::example() };
+    let (total, mut kindless) = (seen.records, 0u64);
+    let mut specs = Vec::new();
+    for (keys, is_steps) in [(&seen.features, false), (&seen.lists, true)] {
+        for key in &keys.keys {
+            if options.has_feature(&key.name) {
+                kindless = kindless.saturating_add(key.kindless);
+            }
+            specs.extend(spec(key, is_steps, total)?.map(|spec| (&*key.name, is_steps, spec)));
+        }
     }
+    let add = |builder: SchemaBuilder, (name, is_steps, spec)| match is_steps {
+        true => builder.feature_list(name, spec),
+        false => builder.feature(name, spec),
+    };
+    Ok((specs.into_iter().fold(builder, add).build()?, kindless))
+}
+
+/// Returns the spec of a key that `total` records may have. `None` without a kind.
+fn spec(key: &ObservedKey, is_steps: bool, total: u64) -> Result<Option<FeatureSpec>, ConvertError> {
+    let mut kinds = key.kinds();
+    Ok(Some(match (kinds.next(), kinds.next()) {
+        (_, Some(_)) => {
+            let unit = if is_steps { "steps" } else { "records" };
+            let found = key.kinds().map(|(kind, count)| format!("{} in {count} {unit}", kind.list_name()));
+            let found = found.collect::<Vec<_>>().join(" and ");
+            return Err(ConvertError::Records(format!(
+                "feature {:?}: invalid schema: expected one kind, found {found} (a column has values of one kind: leave the \
+                 feature out, or give a schema)",
+                key.name
+            )));
+        }
+        // A feature list without steps has no kind either.
+        (None, _) if is_steps => FeatureSpec::var_len(DType::Bytes),
+        (None, _) => return Ok(None),
+        (Some((kind, _)), _) if is_steps || key.is_list => FeatureSpec::var_len(kind),
+        (Some((kind, _)), _) if key.present == total => FeatureSpec::fixed_len(&[], kind),
+        (Some((kind, _)), _) => FeatureSpec::optional(kind),
+    }))
 }
 
 /// Returns the kind of the records of all shards.

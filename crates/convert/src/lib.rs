@@ -61,10 +61,14 @@ mod ipc_lengths;
 #[cfg(feature = "tables")]
 mod ipc_rows;
 mod json_lines;
+#[cfg(feature = "tables")]
+mod observed;
 mod options;
 mod out;
 #[cfg(feature = "tables")]
 mod parquet_file;
+#[cfg(feature = "tables")]
+mod progress;
 mod records;
 #[cfg(feature = "tables")]
 mod rows;
@@ -83,6 +87,8 @@ pub use splits::import_data_set;
 use import::{import_to, record_count};
 use input::ImportTarget;
 use out::Written;
+#[cfg(feature = "tables")]
+use progress::PassProgress;
 use records::SelectedRecords;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -93,7 +99,8 @@ use tfseek::Dataset;
 use tfseek_tools::outputs;
 use tfseek_tools::set::{SetOptions, SetWriter};
 
-/// Converts the records of a dataset to a file. `progress` is called with numbers of records.
+/// Converts the records of a dataset to a file. `progress` is called with numbers of records. Where they are read twice, for a table without a
+/// schema, the first pass counts as a third of them.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -108,8 +115,8 @@ pub fn export(
         outputs::check_new(out)?;
     }
     let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
-    let written = match format {
-        FileFormat::JsonLines => json_lines::export(records, out, options, progress)?,
+    let (written, kindless) = match format {
+        FileFormat::JsonLines => (json_lines::export(records, out, options, progress)?, 0),
         FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => {
             export_table(records, (out, format), options, progress)?
         }
@@ -121,23 +128,37 @@ pub fn export(
         }
     };
     let Written { records, bytes } = written;
-    Ok(ConvertReport { path: out.into(), shards: vec![out.into()], format, records, bytes })
+    Ok(ConvertReport { path: out.into(), shards: vec![out.into()], format, records, bytes, kindless })
 }
 
-/// Writes records as a table.
+/// Writes records as a table. Also returns the number of features without a kind.
 #[cfg(feature = "tables")]
 fn export_table(
     records: SelectedRecords<'_>,
     (out, format): (&Path, FileFormat),
     options: &ExportOptions,
     progress: &dyn Fn(u64),
-) -> Result<Written, ConvertError> {
-    let (table, target) = (Table::new(records, options)?, (out, options.force));
-    match format {
-        FileFormat::Parquet => parquet_file::write(&table, target, options.row_group_bytes, progress),
-        FileFormat::ArrowFile => ipc::write_file(&table, target, progress),
-        _ => ipc::write_stream(&table, target, progress),
-    }
+) -> Result<(Written, u64), ConvertError> {
+    let [first, second] = passes(records, options, progress);
+    let (table, target) = (Table::new(records, options, &first)?, (out, options.force));
+    let progress = &|records| second.add(records);
+    let written = match format {
+        FileFormat::Parquet => parquet_file::write(&table, target, options.row_group_bytes, progress)?,
+        FileFormat::ArrowFile => ipc::write_file(&table, target, progress)?,
+        _ => ipc::write_stream(&table, target, progress)?,
+    };
+    Ok((written, table.kindless))
+}
+
+/// Returns the progress of reading a schema, and that of writing a table.
+#[cfg(feature = "tables")]
+fn passes<'a>(
+    records: SelectedRecords<'_>,
+    options: &ExportOptions,
+    progress: &'a dyn Fn(u64),
+) -> [PassProgress<'a>; 2] {
+    let first = if Table::reads_twice(options) { PassProgress::FIRST } else { 0 };
+    PassProgress::two(progress, records.len(), first)
 }
 
 #[cfg(not(feature = "tables"))]
@@ -146,7 +167,7 @@ fn export_table(
     (out, format): (&Path, FileFormat),
     _: &ExportOptions,
     _: &dyn Fn(u64),
-) -> Result<Written, ConvertError> {
+) -> Result<(Written, u64), ConvertError> {
     Err(format.missing(out))
 }
 
@@ -162,7 +183,8 @@ pub fn stream(
     progress: &dyn Fn(u64),
 ) -> Result<u64, ConvertError> {
     let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
-    ipc::stream(&Table::new(records, options)?, out, progress)
+    let [first, second] = passes(records, options, progress);
+    ipc::stream(&Table::new(records, options, &first)?, out, &|records| second.add(records))
 }
 
 /// Makes a TFRecord file, or a set of shards such as `train@8.tfrecord`, of inputs in another format, in their order. `progress` is called with
@@ -192,7 +214,8 @@ pub fn import(
     let mut writer = SetWriter::new(&set)?;
     import_to(inputs, from, &mut ImportTarget::Set(&mut writer), options, progress)?;
     let set = writer.close(&|_| ControlFlow::Continue(()))?;
-    Ok(ConvertReport { path: set.path, shards: set.shards, format, records: set.records, bytes: set.bytes })
+    let (records, bytes) = (set.records, set.bytes);
+    Ok(ConvertReport { path: set.path, shards: set.shards, format, records, bytes, kindless: 0 })
 }
 
 /// Writes inputs of another format as an uncompressed TFRecord stream. The records before an error remain in `out`.

@@ -87,4 +87,7 @@ pub struct ConvertReport {
     pub records: u64,
     /// Size of the files in bytes, which is 0 for a device or a FIFO.
     pub bytes: u64,
+    /// Number of features, and of steps of feature lists, that have no kind. A table without a schema has nulls in their places, or empty lists, so the
+    /// records that are made of it lack them. 0 with a schema, and in other formats, which keep them.
+    pub kindless: u64,
 }

@@ -1,5 +1,7 @@
 //! The records of a dataset that are converted.
 
+#[cfg(feature = "tables")]
+use tfseek::ErrorKind;
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
 use tfseek::{Dataset, Record, Result};
@@ -7,6 +9,9 @@ use tfseek_tools::guess_kind;
 
 /// Number of records that are read together.
 const CHUNK: u64 = 1024;
+/// Largest number of records that a thread reads at a time.
+#[cfg(feature = "tables")]
+const MOST: u64 = 16 * CHUNK;
 
 /// The records of a dataset, all or some of them.
 #[derive(Clone, Copy)]
@@ -24,12 +29,62 @@ impl SelectedRecords<'_> {
         mut f: impl FnMut(u64, Record<'_>, MessageKind) -> Result<()>,
     ) -> Result<()> {
         match self.only {
-            Some(only) => self.chunks(only.iter(), &mut f),
-            None => self.chunks(0..self.ds.len(), &mut f),
+            Some(only) => self.in_chunks(only.iter(), &mut f),
+            None => self.in_chunks(0..self.ds.len(), &mut f),
         }
     }
 
-    fn chunks(
+    /// Returns the number of the records.
+    #[cfg(feature = "tables")]
+    pub(crate) fn len(&self) -> u64 {
+        self.only.map_or(self.ds.len(), Subset::len)
+    }
+
+    /// Returns the number of records that have about this number of bytes, at least 1.
+    #[cfg(feature = "tables")]
+    pub(crate) fn records_of(&self, bytes: u64) -> u64 {
+        let Some(all) = self.ds.known_bytes() else { return CHUNK };
+        let mean = all.checked_div(self.ds.len()).unwrap_or(0);
+        bytes.checked_div(mean).unwrap_or(CHUNK).clamp(1, MOST)
+    }
+
+    /// Returns the record numbers, this number of them at a time.
+    #[cfg(feature = "tables")]
+    pub(crate) fn chunks(&self, records: u64) -> impl Iterator<Item = Vec<u64>> + Send + use<'_> {
+        let mut ids: Box<dyn Iterator<Item = u64> + Send + '_> = match self.only {
+            Some(only) => Box::new(only.iter()),
+            None => Box::new(0..self.ds.len()),
+        };
+        std::iter::from_fn(move || {
+            let chunk: Vec<u64> = ids.by_ref().take(records as usize).collect();
+            (!chunk.is_empty()).then_some(chunk)
+        })
+    }
+
+    /// Calls a function with these records.
+    #[cfg(feature = "tables")]
+    pub(crate) fn read<E: From<tfseek::Error>>(
+        ds: &Dataset,
+        ids: &[u64],
+        mut f: impl FnMut(Record<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut failed = None;
+        for some in ids.chunks(CHUNK as usize) {
+            let read = ds.read_many(some, |record| {
+                f(record).map_err(|e| {
+                    failed = Some(e);
+                    ErrorKind::Cancelled.into()
+                })
+            });
+            match (failed.take(), read) {
+                (Some(e), _) => return Err(e),
+                (None, read) => read?,
+            }
+        }
+        Ok(())
+    }
+
+    fn in_chunks(
         &self,
         mut ids: impl Iterator<Item = u64>,
         f: &mut impl FnMut(u64, Record<'_>, MessageKind) -> Result<()>,

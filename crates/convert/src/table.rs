@@ -4,6 +4,7 @@ use crate::data_set;
 use crate::error::ConvertError;
 use crate::exact;
 use crate::options::ExportOptions;
+use crate::progress::PassProgress;
 use crate::records::SelectedRecords;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
@@ -19,11 +20,22 @@ pub(crate) const FEATURE_LISTS: &str = "tfseek.feature_lists";
 pub(crate) struct Table {
     scan: Scan,
     schema: SchemaRef,
+    /// Number of features without a kind that the table does not have, if its schema is that of the records.
+    pub(crate) kindless: u64,
 }
 
 impl Table {
+    /// Returns true if the records are read once for the schema of their table.
+    pub(crate) fn reads_twice(options: &ExportOptions) -> bool {
+        options.schema.is_none() && options.data_set.is_none()
+    }
+
     /// Returns the table of records. Those that are converted are read once for its schema, unless the options have one.
-    pub(crate) fn new(records: SelectedRecords<'_>, options: &ExportOptions) -> Result<Table, ConvertError> {
+    pub(crate) fn new(
+        records: SelectedRecords<'_>,
+        options: &ExportOptions,
+        progress: &PassProgress<'_>,
+    ) -> Result<Table, ConvertError> {
         if let (None, Some(features)) = (&options.schema, &options.data_set) {
             let converter = data_set::converter(features, options)?;
             return Ok(Table::of(
@@ -33,9 +45,9 @@ impl Table {
                 HashMap::new(),
             ));
         }
-        let schema = match &options.schema {
-            Some(schema) => schema.clone(),
-            None => exact::observed(records)?,
+        let (schema, kindless) = match &options.schema {
+            Some(schema) => (schema.clone(), 0),
+            None => exact::observed(records, options, progress)?,
         };
         let schema = exact::selected(&schema, options)?;
         if schema.features().is_empty() && schema.feature_lists().is_empty() {
@@ -60,7 +72,7 @@ impl Table {
             let lists = serde_json::to_string(&lists).map_err(|e| ConvertError::Options(e.to_string()))?;
             metadata.insert(FEATURE_LISTS.to_owned(), lists);
         }
-        Ok(Table::of(records, scan, options, metadata))
+        Ok(Table { kindless, ..Table::of(records, scan, options, metadata) })
     }
 
     /// Returns the table of the records of a scan.
@@ -76,7 +88,7 @@ impl Table {
         }
         let mut schema = ArrowSchema::clone(scan.schema());
         schema.metadata.extend(metadata);
-        Table { schema: Arc::new(schema), scan }
+        Table { schema: Arc::new(schema), scan, kindless: 0 }
     }
 
     /// Returns the schema of the table.

@@ -177,6 +177,62 @@ fn other_encodings_and_features_without_a_kind() {
 }
 
 #[test]
+fn the_first_pass_reads_all_records_on_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    const N: i64 = 40_000;
+    let record = |i: i64| {
+        let record = ExampleBuilder::new().int64("a", [i]).float("most", [i as f32; 1]);
+        let record = if i % 3 == 0 { record.bytes("some", [format!("{i}")]) } else { record };
+        // Only the last record shows that `a` is a list, and has a key that no other has.
+        let record =
+            if i == N - 1 { ExampleBuilder::new().int64("a", [1, 2]).int64("late", [i]) } else { record };
+        record.encode().unwrap()
+    };
+    let mut payloads: Vec<Vec<u8>> = (0..N).map(record).collect();
+    // A feature without a kind in two records, and one of whose two entries the last counts.
+    for i in [7, 33_000] {
+        payloads[i].extend(b"\x0a\x08\x0a\x06\x0a\x02no\x12\x00");
+    }
+    let twice = [record(5), b"\x0a\x0e\x0a\x0c\x0a\x01a\x12\x07\x0a\x05\x0a\x03abc".to_vec()].concat();
+    write(&at("x.tfrecord"), &payloads);
+    let ds = dataset(&at("x.tfrecord"));
+    let convert = |name: &str, threads: usize, features: &[&str]| {
+        let mut options = ExportOptions::default();
+        (options.threads, options.force) = (Some(threads), true);
+        options.features = features.iter().map(|name| name.to_string()).collect();
+        let (calls, sum) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+        let progress = |n: u64| (calls.set(calls.get() + 1), sum.set(sum.get() + n)).0;
+        let report = export(&ds, &at(name), &options, &progress).unwrap();
+        assert_eq!((report.records, sum.get()), (N as u64, N as u64));
+        assert!(calls.get() > 4, "each pass tells of its parts");
+        (report.kindless, fs::read(at(name)).unwrap())
+    };
+    let (kindless, bytes) = convert("a.arrow", 0, &[]);
+    assert_eq!(kindless, 2);
+    for threads in [1, 2, 5] {
+        assert!(convert("b.arrow", threads, &[]) == (2, bytes.clone()), "{threads} threads");
+    }
+    let schema = FileReader::try_new(File::open(at("a.arrow")).unwrap(), None).unwrap().schema();
+    let types = ["a", "late", "most", "some"];
+    let types = types.map(|name| schema.field_with_name(name).unwrap().data_type().clone());
+    assert!(schema.fields().len() == 4 && matches!(types[0], DataType::List(_)), "{schema:?}");
+    assert_eq!(types[1..], [DataType::Int64, DataType::Float32, DataType::Binary]);
+    assert_eq!(convert("c.arrow", 2, &["a"]).0, 0, "features that are not converted do not count");
+    // A schema loses on purpose.
+    let mut options = ExportOptions::default();
+    options.schema =
+        Some(Schema::example().feature("a", FeatureSpec::var_len(DType::Int64)).build().unwrap());
+    assert_eq!(export(&ds, &at("d.parquet"), &options, &|_| {}).unwrap().kindless, 0);
+    // `a` is a byte string in the last entry, and in no other record.
+    write(&at("twice.tfrecord"), &[twice.clone(), twice]);
+    let ds = dataset(&at("twice.tfrecord"));
+    export(&ds, &at("twice.arrow"), &ExportOptions::default(), &|_| {}).unwrap();
+    let schema = FileReader::try_new(File::open(at("twice.arrow")).unwrap(), None).unwrap().schema();
+    assert_eq!(*schema.field_with_name("a").unwrap().data_type(), DataType::Binary);
+}
+
+#[test]
 fn columns_have_the_documented_types() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");

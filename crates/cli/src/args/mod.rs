@@ -77,7 +77,7 @@ pub(crate) struct PrintArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct WhereArgs {
     /// Only records that meet this condition, for example 'label in 3, 5..9 and any(scores) > 0.5'; options that count records
-    /// count these. docs/filters.md has the grammar
+    /// count these. `tfseek help grep` has the grammar
     #[arg(long = "where", value_name = "EXPR", value_parser = filter)]
     pub(crate) condition: Option<Filter>,
 }

@@ -392,6 +392,7 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
             "format": report.format.to_string(),
             "records": report.records,
             "bytes": report.bytes,
+            "kindless": report.kindless,
             "shards": report.shards.iter().map(|shard| shard.to_string_lossy()).collect::<Vec<_>>(),
         });
         return console.print(format_args!("{line}\n"));
@@ -403,5 +404,11 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
         n => format!(" {},", count(n as u64, "shard")),
     };
     console.note(format_args!("{path}: {records},{shards} {size}"));
+    if report.kindless > 0 {
+        let features = count(report.kindless, "feature");
+        console.note(format_args!(
+            "tfseek: {path}: {features} or steps without a kind are null or empty there, and absent on the way back"
+        ));
+    }
     Ok(())
 }

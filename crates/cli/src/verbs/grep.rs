@@ -22,9 +22,28 @@ use tfseek::{Compression, Error, ErrorKind, Record};
 use tfseek_tools::grep::{Grep, GrepOptions, GrepUnit};
 use tfseek_tools::units::{MergedUnit, UnitSource};
 
+/// The grammar of conditions, after the help of `tfseek grep`.
+pub(crate) const AFTER_GREP: &str = "\
+Conditions:
+  label == 3, !=, <, <=, >, >=     the value compares so with a number or a string
+  width > height                   it compares so with the value of another feature
+  label in 1, 2, 5..9              it is in the list; 5..=9 includes the end, 5.. and ..9 are open
+  name contains \"at\"              the string is part of it
+  name matches \"^c.t$\"            the regular expression matches a part of it
+  x is nan, x is not nan           the float is NaN, or is not
+  any(x) > 3, all(x) in 0..10      one value of a list meets the test, or every one
+  len(x), bytes(x)                 the number of values, the length of a byte string
+  width(x), height(x), format(x)   of an encoded picture, from its header
+  present(x), absent(x)            there is a value, or none
+  record in 10..20                 the record number
+  split(0.1, seed=7)               a tenth of the records, by the hash of the payload
+  not A, A and B, A or B, ( )      as in logic; `not` binds tightest, `or` loosest
+
+A name is in quotes if it has other characters than letters, digits and _ / . - :, or is one of the words and, or, not, in and record.";
+
 #[derive(Debug, Args)]
 pub(crate) struct GrepArgs {
-    /// Condition, for example 'label == 7 and len(objects) > 20' (docs/filters.md has the grammar), or a text with -F
+    /// Condition, for example 'label == 7 and len(objects) > 20', or a text with -F
     #[arg(value_name = "EXPR")]
     pub(crate) expr: String,
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub(crate) struct StatsArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
-    /// Only records that meet this condition, for example 'label in 3, 5..9'; docs/filters.md has the grammar
+    /// Only records that meet this condition, for example 'label in 3, 5..9'; `tfseek help grep` has the grammar
     #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, conflicts_with_all = ["sample", "merge"])]
     pub(crate) condition: Option<Filter>,
     /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable). With --steps: features of a step,
