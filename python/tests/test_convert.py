@@ -114,3 +114,14 @@ def test_files_of_pyarrow_and_polars(data: Path) -> None:
     )
     assert done.returncode == 1 and b"zstd" in done.stderr and b"snappy" in done.stderr
     assert not (data / "z.tfrecord").exists()
+
+
+def test_pandas_rounds_no_integers(data: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    big = 2**62 + 1
+    with tfseek.Writer(data / "b.tfrecord") as writer:
+        writer.write({"i": big})
+        writer.write({})
+    run("convert", data / "b.tfrecord", data / "b.parquet")
+    found = pandas.read_parquet(data / "b.parquet")["i"]
+    assert found[0] == big and found.isna().tolist() == [False, True]

@@ -363,3 +363,16 @@ def test_libraries_read_data_sets(path: pathlib.Path, read: Callable[[tfseek.Sca
     except (tfseek.Error, pa.ArrowException) as error:
         pytest.skip(str(error))
     assert read(scan) == rows == len(ds)
+
+
+def test_pandas_rounds_no_integers(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("pandas")
+    big = 2**62 + 1
+    tree = features(a=tensor("int64", optional=True), d=features(b=tensor("int64", optional=True)), name=tensor("string"), image=IMAGE)
+    image = {"name": "x", "image": b"\x89PNG"}
+    found = write(tmp_path, tree, [{"a": big, "d/b": big, **image}, image])
+    frame = found.scan(text=True).to_pandas()
+    assert frame["a"][0] == big and frame["a"].isna().tolist() == [False, True] and str(frame["a"].dtype) == "Int64"
+    assert frame["d"].tolist() == [{"b": big}, {"b": None}]
+    # All byte strings but files are text.
+    assert frame["name"].tolist() == ["x", "x"] and frame["image"][0] == b"\x89PNG"
