@@ -4,7 +4,7 @@
 //! a distance does not depend on the kind of the numbers, nor on the ranges of the sets. Each comes with the distance that chance makes.
 
 use super::bytes::ByteStats;
-use super::chart::{Axis, BARS, Bars, LINEAR};
+use super::chart::{BARS, Bars, LINEAR, NumberAxis};
 use super::counters::Cell;
 use super::divergence::{divergence, of_chance};
 use super::feature::FeatureStats;
@@ -147,7 +147,7 @@ fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -
 }
 
 /// Returns the cells of both sides on one axis, with their counters.
-fn pooled<T: Axis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2])> {
+fn pooled<T: NumberAxis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2])> {
     let of = |cells: &[Cell<T>], side: usize| {
         let each = cells.iter().map(|cell| {
             let mut counts = [0; 2];
@@ -173,7 +173,7 @@ fn pooled<T: Axis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2])> {
 }
 
 /// Compares numbers. `one` writes the value of a bar, `write` a border.
-fn numbers<T: Axis + 'static>(
+fn numbers<T: NumberAxis + 'static>(
     (a, n): Side<T>,
     (b, m): Side<T>,
     exact: bool,
