@@ -59,6 +59,10 @@ fn two_sets_are_compared() {
         "the comparison",
     );
     page.wait("/\\b80\\b/.test(document.body.innerText)", "80 records in both");
+    page.wait(
+        "['first', 'second'].every((side, set) => [...t.one('samples-' + side).querySelectorAll('img')].every(i => t.painted(i) && i.src.includes(`?set=${set}&`)))",
+        "pictures of each side",
+    );
     page.screenshot("compare");
     page.all_manners("compare");
     page.navigate(&shown.at("view=grid&set=1&at=70"));
