@@ -132,6 +132,10 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<view::ViewCore>()?;
     m.add_class::<calls::CallQueue>()?;
     m.add_function(wrap_pyfunction!(view::view, m)?)?;
+    m.add_function(wrap_pyfunction!(view::stats_html, m)?)?;
+    m.add_function(wrap_pyfunction!(view::page_font, m)?)?;
+    m.add_function(wrap_pyfunction!(view::size_text, m)?)?;
+    m.add_function(wrap_pyfunction!(view::brief, m)?)?;
     #[cfg(feature = "remote")]
     m.add_function(wrap_pyfunction!(fetch::fetch, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;

@@ -42,6 +42,30 @@ impl ViewCore {
     }
 }
 
+/// Returns saved statistics as HTML for a notebook.
+#[pyfunction]
+pub(crate) fn stats_html(py: Python<'_>, saved: &str) -> Option<String> {
+    py.detach(|| tfseek_view::stats_html(saved))
+}
+
+/// Returns the font of the viewer's page.
+#[pyfunction]
+pub(crate) fn page_font() -> &'static str {
+    tfseek_view::font()
+}
+
+/// Returns a size in bytes as text.
+#[pyfunction]
+pub(crate) fn size_text(bytes: u64) -> String {
+    tfseek_tools::sizes::text(bytes)
+}
+
+/// Returns a number as text, with four digits or more.
+#[pyfunction]
+pub(crate) fn brief(value: f64) -> String {
+    tfseek_tools::brief(value)
+}
+
 /// A set: a dataset, its title, and the words of the command that open it.
 type NamedSet<'py> = (PyRef<'py, PyDataset>, String, String);
 

@@ -157,6 +157,22 @@ def test_html_of_a_dataset_has_the_images_of_the_first_records(tmp_path: pathlib
     assert tfseek.open(tmp_path / "a.tfrecord")._repr_html_().count("<img") == 12 + 1
 
 
+def test_html_of_a_dataset_begins_with_a_line_about_it(tmp_path: pathlib.Path) -> None:
+    shard = tmp_path / "a.tfrecord"
+    with tfseek.Writer(shard) as writer:
+        for i in range(2000):
+            writer.write({"x": i / 7, "n": i, "name": f"record {i}", "same": [0.5] * 3})
+    ds = tfseek.open(shard)
+    text = ds._repr_html_()
+    size = shard.stat().st_size
+    assert f"<strong>2,000 Examples</strong> · 1 shard · {size / 1000:.0f} kB</p>" in text
+    # The first five records, with numbers in the form of the viewer.
+    table = text.partition("<details>")[0]
+    assert table.count("<tr>") == 6 and "&quot;record 4&quot;" in table and "&quot;record 5&quot;" not in table
+    assert ">0.1429<" in table and "0.5, 0.5, 0.5" in table and "font-family:system-ui" in text
+    assert "<strong>1 Example</strong>" in ds[7:8]._repr_html_() and "<strong>0 Examples</strong>" in ds[:0]._repr_html_()
+
+
 def test_html_of_damaged_and_empty_data(tmp_path: pathlib.Path) -> None:
     for record in (tfseek.Example.from_bytes(b"\x0a"), tfseek.SequenceExample.from_bytes(b"\x0a")):
         assert "malformed" in record._repr_html_()

@@ -73,6 +73,7 @@ def same_feature(found: Any, columns: list[Any]) -> None:
         same_quantiles(stats.quantiles, values, math.inf if stats.distinct.exact else 65536)
         same_counts(stats, values.tolist())
         same_histogram(stats.histogram, values)
+        same_bars(stats.bars, values)
     if sum(map(len, floats)):
         every = np.concatenate(floats)
         values = every[np.isfinite(every)]
@@ -120,6 +121,33 @@ def same_histogram(found: Any, values: Any) -> None:
         inside = [abs((v - values.min()) / width % 1) > 1e-9 for v in values]
         if all(inside):
             assert [bucket["count"] for bucket in found] == np.bincount(places, minlength=20).tolist()
+
+
+def same_bars(found: Any, values: Any) -> None:
+    """Compares the bars of integers, which have whole borders on both sides and no gaps."""
+    buckets = found.buckets
+    assert found.scale in ("linear", "log") and 1 <= len(buckets) <= 20
+    assert (buckets[0]["low"], buckets[-1]["high"]) == (int(values.min()), int(values.max()))
+    assert all(a["high"] + 1 == b["low"] for a, b in zip(buckets, buckets[1:]))
+    assert sum(b["count"] for b in buckets) == len(values)
+    if values.min() >= 0 and values.max() < 65536:
+        for bucket in buckets:
+            assert bucket["count"] == int(((values >= bucket["low"]) & (values <= bucket["high"])).sum())
+
+
+def test_integers_are_exact(tmp_path: pathlib.Path) -> None:
+    values = [2**53 + 1, 2**53 + 3, -(2**62) - 1, 2**63 - 1, 2**53 + 1]
+    path = tmp_path / "wide.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for value in values:
+            writer.write({"wide": value})
+    found = tfseek.stats(path).feature("wide").int64
+    expected = sorted(values)
+    parts = [found.quantiles[name] for name in ("p1", "p10", "p25", "p50", "p75", "p90", "p99")]
+    assert parts == [expected[k] for k in (0, 0, 1, 2, 3, 4, 4)]
+    assert (found.bars.buckets[0]["low"], found.bars.buckets[-1]["high"]) == (-(2**62) - 1, 2**63 - 1)
+    html = tfseek.stats(path)._repr_html_()
+    assert "9,007,199,254,740,993" in html and html.count("<rect") >= 2 and "<script" not in html
 
 
 def compare(paths: Any) -> int:

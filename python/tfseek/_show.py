@@ -14,7 +14,7 @@ import numpy as np
 
 from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import Error
-from ._tfseek import Dataset, Example, SequenceExample
+from ._tfseek import Dataset, Example, SequenceExample, brief, page_font, size_text
 
 _Made = TypeVar("_Made")
 #: Size in bytes up to which an image is embedded.
@@ -27,6 +27,11 @@ _THUMBNAILS = 12
 _ROWS = 50
 #: Characters of a value.
 _WIDTH = 80
+#: Records, and features of each, in the table of a dataset.
+_FIRST = 5
+_COLUMNS = 6
+#: Words for the kinds of records.
+_KINDS = {"example": "Example", "sequence_example": "SequenceExample", "bytes": "record"}
 #: Images of a column.
 _IMAGES = 4
 #: Styles of the first and last cell of a line, which may be long, and of the others. Notebooks align cells to the right by default.
@@ -103,29 +108,66 @@ def record_html(make: Callable[[], Any], title: str) -> str:
 
 
 def dataset_html(ds: Any) -> str:
-    """Returns the tables of a Dataset: its properties, the images of its first records, and the features of its first record."""
+    """Returns a line about a Dataset, the images or the values of its first records, and the features of its first record."""
     return _limited(lambda: _dataset(ds))
 
 
 def _dataset(ds: Any) -> str:
-    lines = [[_text(name), _text(str(value))] for name, value in ds.info().items()]
-    text = _table(["dataset", ""], lines, 0, repr(ds))
-    if len(ds) == 0 or ds.kind == "bytes":
-        return text
-    html_of = sequence_html if ds.kind == "sequence_example" else example_html
-    first = _guarded(lambda: html_of(ds[0], "First record"))
-    return text + (_guarded(lambda: _thumbnails(ds)) if ds.kind == "example" else "") + first
+    info = ds.info()
+    parts = [_counted(info["shards"], "shard"), size_text(info["bytes"]) if info["bytes"] is not None else ""]
+    parts.append(_counted(info["warnings"], "warning") if info["warnings"] else "")
+    rest = "".join(f" · {part}" for part in parts if part)
+    text = f'<p title="{_text(repr(ds))}"><strong>{_counted(len(ds), _KINDS[ds.kind])}</strong>{rest}</p>'
+    if len(ds) and ds.kind != "bytes":
+        text += _guarded(lambda: (_thumbnails(ds) if ds.kind == "example" else "") or _first_records(ds))
+        html_of = sequence_html if ds.kind == "sequence_example" else example_html
+        text += f"<details><summary>First record</summary>{_guarded(lambda: html_of(ds[0], 'First record'))}</details>"
+    return f'<div style="font-family:{_text(page_font())};font-size:14px;line-height:1.45">{text}</div>'
+
+
+def _counted(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def _thumbnails(ds: Any) -> str:
-    """Returns the images of the first records, if the first record has one."""
+    """Returns the images of the first records with their numbers, if the first record has one."""
     first = ds[0]
     name = next((name for name in first.keys() if _is_image(first[name])), None)
     if name is None:
         return ""
-    records = (ds[i].get(name) for i in range(min(len(ds), _THUMBNAILS)))
-    images = [_image(values[0]) for values in records if _is_image(values)]
-    return f"<p>{' '.join(image for image in images if image)}</p>"
+    cells = []
+    for i in range(min(len(ds), _THUMBNAILS)):
+        values = ds[i].get(name)
+        image = _image(values[0]) if _is_image(values) else None
+        if image:
+            cells.append(f'<div style="text-align:center">{image}<div style="font-size:12px;opacity:0.7">{i:,}</div></div>')
+    return f'<div style="display:flex;flex-wrap:wrap;gap:8px;align-items:end">{"".join(cells)}</div>'
+
+
+def _first_records(ds: Any) -> str:
+    """Returns a table of the first records, with a column for each of the first features."""
+    records = [ds[i] for i in range(min(len(ds), _FIRST))]
+    names = list(dict.fromkeys(name for record in records for name in record.keys()))
+    shown = names[:_COLUMNS]
+
+    def cell(record: Any, name: str) -> str:
+        values = record[name] if name in record else None
+        if values is None:
+            return ""
+        text = _steps(values) if _is_list(record, name) else _values(values, len(values), _brief)
+        return f'<div style="max-width:14em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap">{text}</div>'
+
+    lines = ([f"{i:,}", *(cell(record, name) for name in shown)] for i, record in enumerate(records))
+    more = f"<p>.. and {len(names) - len(shown):,} more features</p>" if len(names) > len(shown) else ""
+    return f'<div style="overflow-x:auto">{_table(["record", *shown], lines, 0)}</div>' + more
+
+
+def _is_list(record: Any, name: str) -> bool:
+    return isinstance(record, SequenceExample) and name in record.feature_lists
+
+
+def _brief(value: Any) -> str:
+    return brief(float(value)) if isinstance(value, (float, np.floating)) else _plain(value)
 
 
 def _is_image(values: Any) -> bool:
@@ -225,21 +267,21 @@ def _steps(steps: Any) -> str:
     return _values(images, sum(sizes))
 
 
-def _values(values: Any, n: int) -> str:
+def _values(values: Any, n: int, plain: Optional[Callable[[Any], str]] = None) -> str:
     """Returns the first of ``n`` values as HTML: images, or text of limited length."""
     first = [_string(values[k]) for k in range(min(len(values), _WIDTH))]
     if first and _kind_of(first[0]) is not None:
         shown = [_value(value) for value in first[:_IMAGES]]
-        return " ".join(shown) + (f" .. ({n} values)" if n > len(shown) else "")
+        return " ".join(shown) + (f" .. ({n:,} values)" if n > len(shown) else "")
     parts: list[str] = []
     width = 0
     for value in first:
-        text = _plain(value)
+        text = (plain or _plain)(value)
         width += len(text)
         if parts and width > _WIDTH:
             break
         parts.append(text)
-    more = f", .. ({n} values)" if n > len(parts) else ""
+    more = f", .. ({n:,} values)" if n > len(parts) else ""
     return _text(", ".join(parts) + more)
 
 
@@ -315,8 +357,8 @@ def _table(head: list[str], lines: Iterable[list[str]], more: int, title: Option
         return "<tr>" + "".join(f'<td style="{style}">{cell}</td>' for style, cell in zip(styles, line)) + "</tr>"
 
     body = "".join(map(row, lines))
-    rest = f'<tr><td colspan="{len(head)}" style="{_LONG}">.. and {more} more</td></tr>' if more > 0 else ""
-    return f'<table style="margin-bottom:0.5em">{caption}<thead><tr>{top}</tr></thead><tbody>{body}{rest}</tbody></table>'
+    rest = f'<tr><td colspan="{len(head)}" style="{_LONG}">.. and {more:,} more</td></tr>' if more > 0 else ""
+    return f'<table style="margin-bottom:0.5em;font-size:inherit">{caption}<thead><tr>{top}</tr></thead><tbody>{body}{rest}</tbody></table>'
 
 
 def _text(text: str) -> str:

@@ -16,9 +16,6 @@ from ._progress import Progress
 from ._tfds import records_of
 from ._tfseek import Dataset
 
-#: Lines of a table for a notebook.
-_ROWS = 200
-
 
 class StatsFields(Mapping[str, Any]):
     """Fields of statistics, as attributes (``f.int64.mean``) and as items (``f["int64"]["mean"]``).
@@ -100,9 +97,7 @@ class Stats(StatsFields):
         return self._table.rstrip("\n")
 
     def _repr_html_(self) -> str:
-        lines = self._table.splitlines()
-        more = f"\n.. {len(lines) - _ROWS} more lines" if len(lines) > _ROWS else ""
-        return f"<pre>{html.escape(chr(10).join(lines[:_ROWS]) + more)}</pre>"
+        return _tfseek.stats_html(self._saved) or f"<pre>{html.escape(self._table)}</pre>"
 
     def __getstate__(self) -> Any:
         return (self._fields, self._table, self._saved)

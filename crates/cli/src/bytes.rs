@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 use tfseek::filter::{image_format, image_size};
 use tfseek_tools::fields::text;
 
-/// A number of bytes, printed rounded (`17 kB`) or exact (`17123 B`).
+/// A number of bytes, printed rounded (`17.1 kB`) or exact (`17123 B`).
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) bytes: u64,
@@ -21,15 +21,7 @@ impl Display for Size {
                 _ => write!(f, "{bytes} bytes"),
             };
         }
-        let (mut value, mut name) = (bytes as f64 / 1e3, "kB");
-        for larger in ["MB", "GB", "TB", "PB", "EB"] {
-            // 999.5 kB would round to 1000 kB.
-            if value < 999.5 {
-                break;
-            }
-            (value, name) = (value / 1e3, larger);
-        }
-        if value < 9.95 { write!(f, "{value:.1} {name}") } else { write!(f, "{value:.0} {name}") }
+        f.write_str(&tfseek_tools::sizes::text(bytes))
     }
 }
 
@@ -134,21 +126,8 @@ mod tests {
     fn sizes() {
         let size = |bytes| Size { bytes, exact: false }.to_string();
         assert_eq!(
-            [0, 1, 999, 1000, 1234, 9_949, 9_950, 17_123, 999_499, 999_500, 1_000_000, u64::MAX].map(size),
-            [
-                "0 bytes",
-                "1 byte",
-                "999 bytes",
-                "1.0 kB",
-                "1.2 kB",
-                "9.9 kB",
-                "10 kB",
-                "17 kB",
-                "999 kB",
-                "1.0 MB",
-                "1.0 MB",
-                "18 EB"
-            ]
+            [0, 1, 999, 1000, 17_123, 1_000_000].map(size),
+            ["0 bytes", "1 byte", "999 bytes", "1 kB", "17.1 kB", "1 MB"]
         );
         assert_eq!(Size { bytes: 17_123, exact: true }.to_string(), "17123 B");
     }

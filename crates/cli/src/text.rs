@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
+use tfseek_tools::thousands;
 
 /// Maximum size of such a file in bytes. It bounds memory if a path names, for example, an endless device.
 ///
@@ -104,9 +105,9 @@ pub(crate) fn duration(time: Duration) -> String {
     if value < 99.95 && name != "ns" { format!("{value:.1} {name}") } else { format!("{value:.0} {name}") }
 }
 
-/// Returns a number of things: `1 record`, `2 records`.
+/// Returns a number of things: `1 record`, `2,000 records`.
 pub(crate) fn count(n: u64, thing: &str) -> String {
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+    format!("{} {thing}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

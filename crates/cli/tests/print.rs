@@ -54,7 +54,7 @@ record 2, 0 bytes
     );
     dir.run(&["head", "-n", "1", "b.tfrecord"]).prints(
         "record 0, 24 bytes
-  1 wall_time  fixed64  4607182418800017408, as a double 1.0
+  1 wall_time  double  1.0
   3 file_version  string  \"brain.Event:2\"
 ",
     );
@@ -321,19 +321,64 @@ fn fields_of_other_messages() {
     let loss = [&time[..], b"\x10\x07\x2a\x0d\x0a\x0b\x0a\x04loss\x15\0\0\0\x3f"].concat();
     dir.shard("events", [version, loss]);
     let text = "record 0, 24 bytes\n  \
-        1 wall_time  fixed64  4744078263993761792, as a double 1500000000.0\n  \
+        1 wall_time  double  1500000000.0  2017-07-14 02:40:00 UTC\n  \
         3 file_version  string  \"brain.Event:2\"\n\
         record 1, 26 bytes\n  \
-        1 wall_time  fixed64  4744078263993761792, as a double 1500000000.0\n  \
+        1 wall_time  double  1500000000.0  2017-07-14 02:40:00 UTC\n  \
         2 step  varint  7\n  \
         5 summary  message\n    \
         1 value  message\n      \
         1 tag  string  \"loss\"\n      \
-        2 simple_value  fixed32  1056964608, as a float 0.5\n";
+        2 simple_value  float  0.5\n";
     dir.run(&["cat", "events"]).prints(text);
     dir.shard("raw", [&b"\xff\xfe\xfd\xfc\xfb"[..], b"text"]);
     dir.run(&["cat", "raw"])
         .prints("record 0, 5 bytes\n  <5 bytes fffefdfcfb>\nrecord 1, 4 bytes\n  \"text\"\n");
+}
+
+/// Times have their date beside them, and lists of Examples show the values of their features.
+#[test]
+fn times_and_lists_of_examples() {
+    let dir = Folder::new();
+    let example = |x: f32| {
+        let example =
+            tfseek::ExampleBuilder::new().float("relevance", [x]).int64("created_at", [1_571_434_067]);
+        example.int64("count", [1_571_434_067]).encode().unwrap()
+    };
+    dir.shard("one.tfrecord", [example(0.25)]);
+    dir.run(&["cat", "one.tfrecord"]).prints(
+        "record 0, 70 bytes\n  count       int64  1571434067\n  created_at  int64  1571434067  2019-10-18 21:27:47 UTC\n  \
+         relevance   float  0.25\n",
+    );
+    let list: Vec<u8> = [(1, 0.25), (1, 0.5), (2, 4.0)]
+        .into_iter()
+        .flat_map(|(number, x)| {
+            let payload = example(x);
+            [&[number << 3 | 2, payload.len() as u8][..], &payload].concat()
+        })
+        .collect();
+    dir.shard("elwc.tfrecord", [list]);
+    let ran = dir.run(&["cat", "elwc.tfrecord"]);
+    let lines: Vec<_> =
+        ran.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let time = "created_at int64 1571434067 2019-10-18 21:27:47 UTC";
+    let count = "count int64 1571434067";
+    let expected = [
+        "record 0, 216 bytes",
+        "examples 0",
+        count,
+        time,
+        "relevance float 0.25",
+        "examples 1",
+        count,
+        time,
+        "relevance float 0.5",
+        "context",
+        count,
+        time,
+        "relevance float 4.0",
+    ];
+    assert_eq!(lines, expected);
 }
 
 /// `info` reads the first 16 payloads that are no Examples.

@@ -35,8 +35,8 @@ fn anomalies_and_their_records() {
     assert_eq!(
         ran.out,
         format!(
-            "  label  INT_TYPE_BIG_INT  expected 0 to 9; 2 records: 20, 21   10, 11\n  \
-               pay    ENUM_TYPE_UNEXPECTED_STRING_VALUES  3 values outside the domain, of 22; 3 records: 13, 17, 21   \"Prcard\"\n\
+            "  error  pay    ENUM_TYPE_UNEXPECTED_STRING_VALUES  3 values outside the domain, of 22; 3 records: 13, 17, 21   \"Prcard\"\n  \
+               error  label  INT_TYPE_BIG_INT  expected 0 to 9; 2 records: 20, 21   10, 11\n\
              2 anomalies in 22 records; {unchecked}\n"
         )
     );
@@ -50,8 +50,31 @@ fn anomalies_and_their_records() {
     )
     .unwrap();
     let ran = dir.run(&["validate", "good.tfrecord", "-s", "two.pbtxt"]);
-    let line = "  label  FEATURE_TYPE_LOW_NUMBER_VALUES  expected at least 2 values; 10 records: 0, 1, 2 ..   1 value\n";
+    let line = "  error  label  FEATURE_TYPE_LOW_NUMBER_VALUES  expected at least 2 values; 10 records: 0, 1, 2 ..   1 value\n";
     assert!(ran.out.starts_with(line), "{}", ran.out);
+    // Errors come first, and features with one anomaly share a line.
+    let many = (0..5).map(|k| (0..40).fold(ExampleBuilder::new(), |e, i| e.int64(format!("f{i:02}"), [k])));
+    dir.shard("many.tfrecord", many.map(|example| example.int64("label", [99]).encode().unwrap()));
+    fs::write(dir.path("one.pbtxt"), r#"feature { name: "label" type: INT int_domain { max: 9 } }"#).unwrap();
+    let ran = dir.run(&["validate", "-s", "one.pbtxt", "many.tfrecord"]);
+    let lines: Vec<_> =
+        ran.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert!(lines[0].starts_with("error label INT_TYPE_BIG_INT"), "{}", ran.out);
+    let new = "SCHEMA_NEW_COLUMN the schema has no such feature; 5 records: 0, 1, 2 ..";
+    assert_eq!(
+        lines[1..],
+        [format!("warning f00, f01, f02, 37 more {new}"), "41 anomalies in 5 records".to_owned()]
+    );
+    let ran = dir.run(&["validate", "--json", "-s", "one.pbtxt", "many.tfrecord"]);
+    let all = json(&ran.out);
+    assert_eq!(all["anomalies"].as_array().unwrap().len(), 41);
+    assert!(
+        all["anomalies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|a| (a["severity"] == "error") == (a["feature"] == "label"))
+    );
     let args = ["validate", "--json", "-s", "schema.pbtxt", "good.tfrecord", "bad.tfrecord.gz", "-j"];
     let one = dir.run(&[&args[..], &["1"]].concat());
     assert_eq!(one.out, dir.run(&[&args[..], &["8"]].concat()).out);

@@ -196,7 +196,7 @@ fn each_damaged_shard_is_named() {
         ran.out,
         "x-1.tfrecord: damaged: bytes 1700..1734 (34 bytes): length crc32c\n\
          x-3.tfrecord: damaged: bytes 1700..1734 (34 bytes): length crc32c\n\
-         2 of 4 files sound: 398 records, 7.2 kB of payload\n"
+         2 of 4 files sound: 398 records, 7.16 kB of payload\n"
     );
     assert!(
         ran.err.contains(&format!("x-1.tfrecord: {at}")) && ran.err.contains(&format!("x-3.tfrecord: {at}"))
@@ -363,10 +363,10 @@ fn the_demo_runs_and_cleans_up() {
     let ran = Ran::of(output);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     for words in [
-        "10000 observations in 4 shards",
+        "10,000 observations in 4 shards",
         "feature2  bytes",
         "tfseek order",
-        "of 10000 records in",
+        "of 10,000 records in",
         "mean",
         "the next records, resumed",
         "a shuffled epoch",
@@ -390,7 +390,7 @@ fn the_demo_runs_and_cleans_up() {
     assert_eq!(lines.lines().count(), 6);
     assert_eq!(fs::read_dir(dir.path("tmp")).unwrap().count(), 0);
     assert_eq!(dir.run(&["demo", "--out", "kept"]).code, 0);
-    assert!(dir.run(&["info", "kept"]).out.contains("10000"));
+    assert!(dir.run(&["info", "kept"]).out.contains("10,000"));
     dir.run(&["demo", "--out", "kept"])
         .fails(2, &["kept: already exists", "--out expects a new or empty folder"]);
 }

@@ -95,7 +95,7 @@ export function mount(root, context) {
       const found = await recordCache(set).get(ids, { signal });
       replace(samples[set], found.filter(Boolean).map((record) => {
         const element = card(record, context);
-        for (const img of element.querySelectorAll("img")) img.src = Object.assign(new URL(img.src), { search: img.src.split("?")[1].replace(/&set=\d+|$/, `&set=${set}`) });
+        for (const img of element.querySelectorAll("img")) img.src = img.src.replace("?", `?set=${set}&`); // The first one counts.
         element.href = href({ view: "record", id: record.id, set: set || null, where: null, at: null, sel: null });
         return h("li", {}, element);
       }));

@@ -150,7 +150,7 @@ export function mount(root, context) {
     replace(totals,
       term("Records", number(stats.records)),
       term("Payload", size(stats.payload_bytes)),
-      sizes && term("Record size", sizes.min === sizes.max ? size(sizes.min) : `${size(sizes.min)} · ${size(sizes.quantiles.p50)} · ${size(sizes.max)}`, "Smallest, median and largest payload"),
+      sizes && term("Record size", sizes.min === sizes.max ? size(sizes.min) : `${size(sizes.min)} to ${size(sizes.max)}, median ${size(sizes.quantiles.p50)}`),
       distinct && term("Distinct records", distinctText(distinct)),
       term("Features", number(featuresOf(stats).length)),
       stats.skipped ? term("Left out", number(stats.skipped), "Damaged or malformed records") : null,

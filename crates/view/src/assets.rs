@@ -57,6 +57,26 @@ const ASSETS: &[Asset] = assets![
     "table.js",
 ];
 
+/// The styles of the page.
+const STYLE: &str = include_str!("../assets/app.css");
+/// The line after the part that all pages share, and the lines around the rules for features.
+const HEAD: &str = "/* Head */";
+const FEATURES: [&str; 2] = ["/* Features, also of reports */", "/* End of features */"];
+
+/// Returns the rules for colours, type, tables, features and histograms, for pages other than the viewer's.
+pub(crate) fn shared_style() -> (&'static str, &'static str) {
+    let [start, end] = FEATURES;
+    let parts = STYLE.split_once(HEAD).map_or("", |(before, _)| before);
+    let features = STYLE.split_once(start).and_then(|(_, rest)| rest.split_once(end));
+    (parts, features.map_or("", |(rules, _)| rules))
+}
+
+/// Returns the value of a token of the styles, empty without one.
+pub(crate) fn token(name: &str) -> &'static str {
+    let rule = STYLE.split_once(&format!("--{name}: ")).and_then(|(_, rest)| rest.split_once(';'));
+    rule.map_or("", |(value, _)| value)
+}
+
 /// Returns the file at a path. The page itself is at `/`.
 pub(crate) fn answer(request: &Request) -> Response {
     let name = match request.path.strip_prefix('/') {

@@ -26,6 +26,6 @@ mod tests;
 mod values;
 mod viewer;
 
-pub use report::report;
+pub use report::{font, report, stats_html};
 pub use set::{CommandWords, ViewSet};
 pub use viewer::{ViewError, ViewOptions, Viewer, ViewerHandle};

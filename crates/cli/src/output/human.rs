@@ -21,9 +21,11 @@ use crate::exit::Outcome;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::sync::Arc;
+use tfseek::example::MessageKind;
 use tfseek::{Feature, FeatureList};
-use tfseek_tools::Content;
 use tfseek_tools::fields::{self, ProtoField, ProtoValue};
+use tfseek_tools::times::time_of;
+use tfseek_tools::{Content, thousands};
 
 /// Limits on the printed part of each feature.
 #[derive(Clone, Copy)]
@@ -91,6 +93,9 @@ fn print_content(
     let dim = console.style(DIM);
     match content {
         Content::Raw => {
+            if let Some(examples) = fields::examples(payload) {
+                return print_examples(console, &examples, (labels, limits));
+            }
             // A text may also decode as a message.
             if fields::text(payload).is_none()
                 && let Some(fields) = fields::decode(payload)
@@ -120,6 +125,37 @@ fn print_content(
     }
 }
 
+/// Prints the Examples of a list with their context.
+fn print_examples(
+    console: &mut Console,
+    examples: &[(&str, &[u8])],
+    (labels, limits): (&LabelNames, Limits),
+) -> Outcome {
+    let dim = console.style(DIM);
+    let mut places = BTreeMap::new();
+    for (k, (name, payload)) in examples.iter().enumerate() {
+        let place: &mut u64 = places.entry(name).or_default();
+        if k >= limits.values && *name != "context" {
+            *place += 1;
+            continue;
+        }
+        let number = if *name == "context" { String::new() } else { format!(" {place}") };
+        *place += 1;
+        console.print(format_args!("  {dim}{name}{number}{dim:#}\n"))?;
+        match Content::decode(payload, MessageKind::Example)? {
+            Content::Example(features) => print_map(console, "    ", &features, (labels, limits))?,
+            content => print_content(console, payload, &content, (labels, limits))?,
+        }
+    }
+    match examples.iter().skip(limits.values).filter(|(name, _)| *name != "context").count() {
+        0 => Ok(()),
+        more => console.print(format_args!("  .. {} more\n", thousands(more as u64))),
+    }
+}
+
+/// The fields of known messages that hold doubles one after the other.
+const DOUBLES: [Option<&str>; 2] = [Some("bucket_limit"), Some("bucket")];
+
 /// Prints the fields of a message of another type, one per line; messages in it are indented.
 fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], limits: Limits) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
@@ -129,7 +165,25 @@ fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], 
             None => field.number.to_string(),
         };
         console.print(format_args!("{indent}{bold}{label}{bold:#}  "))?;
+        let time = |value: f64| match field.name.and_then(|name| time_of(name, value)) {
+            Some(time) => format!("  {dim}{time}{dim:#}"),
+            None => String::new(),
+        };
+        // Where names are known, these are floats.
         match &field.value {
+            ProtoValue::Fixed32(bits) if field.name.is_some() => {
+                console.print(format_args!("{dim}float{dim:#}  {:?}\n", f32::from_bits(*bits)))?;
+            }
+            ProtoValue::Fixed64(bits) if field.name.is_some() => {
+                let value = f64::from_bits(*bits);
+                console.print(format_args!("{dim}double{dim:#}  {value:?}{}\n", time(value)))?;
+            }
+            ProtoValue::Bytes(bytes) if DOUBLES.contains(&field.name) => {
+                let (values, _) = bytes.as_chunks();
+                let values = values.iter().map(|bytes| f64::from_le_bytes(*bytes));
+                let shown = First(values.clone().map(|v| format!("{v:?}")), values.len(), limits.values);
+                console.print(format_args!("{dim}double[{}]{dim:#}  {shown}\n", values.len()))?;
+            }
             ProtoValue::Varint(value) => console.print(format_args!("{dim}varint{dim:#}  {value}\n"))?,
             ProtoValue::Fixed32(bits) => {
                 let float = f32::from_bits(*bits);
@@ -154,7 +208,7 @@ fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], 
     }
     match fields.len().saturating_sub(limits.values) {
         0 => Ok(()),
-        more => console.print(format_args!("{indent}.. {more} more\n")),
+        more => console.print(format_args!("{indent}.. {} more\n", thousands(more as u64))),
     }
 }
 
@@ -162,6 +216,10 @@ fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], 
 trait MapValue: Copy {
     fn shape(self) -> String;
     fn is_empty(self) -> bool;
+    /// Returns the only number.
+    fn number(self) -> Option<f64> {
+        None
+    }
     fn values(self, names: Option<&[Box<str>]>, limits: Limits) -> impl Display;
 }
 
@@ -184,7 +242,9 @@ fn print_map(
         let shapes = if value.is_empty() { 0 } else { shapes };
         console.print(format_args!("{indent}{bold}{key}{bold:#}{:pad$}  {dim}{shape:shapes$}{dim:#}", ""))?;
         let gap = if value.is_empty() { "" } else { "  " };
-        console.print(format_args!("{gap}{}\n", value.values(names, limits)))?;
+        let time = value.number().and_then(|number| time_of(key.0, number));
+        let time = time.map_or_else(String::new, |time| format!("  {dim}{time}{dim:#}"));
+        console.print(format_args!("{gap}{}{time}\n", value.values(names, limits)))?;
     }
     Ok(())
 }
@@ -202,6 +262,14 @@ impl MapValue for Feature<'_> {
         Feature::is_empty(self)
     }
 
+    fn number(self) -> Option<f64> {
+        match self {
+            Feature::Int64(list) if list.len() == 1 => list.first().map(|value| value as f64),
+            Feature::Float(list) if list.len() == 1 => list.first().map(f64::from),
+            _ => None,
+        }
+    }
+
     fn values(self, names: Option<&[Box<str>]>, limits: Limits) -> impl Display {
         FeatureValues(self, names, limits)
     }
@@ -212,7 +280,7 @@ impl MapValue for FeatureList<'_> {
         let mut shapes = self.iter().map(MapValue::shape);
         let steps = match self.iter().len() {
             1 => "1 step".to_owned(),
-            n => format!("{n} steps"),
+            n => format!("{} steps", thousands(n as u64)),
         };
         match shapes.next() {
             Some(first) if shapes.all(|other| other == first) => format!("{steps} of {first}"),
@@ -291,6 +359,15 @@ impl Display for ListSteps<'_> {
     }
 }
 
+/// The first of some values: their texts, the number of all, and how many are printed.
+struct First<I>(I, usize, usize);
+
+impl<I: Iterator<Item = String> + Clone> Display for First<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print_first(f, self.1, self.2, self.0.clone())
+    }
+}
+
 /// Prints the first `limit` of `n` values, and the number of the remaining ones.
 fn print_first<T: Display>(
     f: &mut fmt::Formatter<'_>,
@@ -303,6 +380,6 @@ fn print_first<T: Display>(
     }
     match n.saturating_sub(limit) {
         0 => Ok(()),
-        more => write!(f, " .. {more} more"),
+        more => write!(f, " .. {} more", thousands(more as u64)),
     }
 }

@@ -28,6 +28,7 @@ use tfseek::order::{Spec, State};
 use tfseek::stream::Stream;
 use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, Schema, Writer};
 use tfseek_tools::stats::{StatsOptions, TableStyle};
+use tfseek_tools::thousands;
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
     let size = Size { bytes, exact: global.bytes };
     let pattern = folder.join("observations-*.tfrecord");
     let pattern = pattern.display();
-    title(console, format_args!("{RECORDS} observations in {SHARDS} shards, {size}"))?;
+    title(console, format_args!("{} observations in {SHARDS} shards, {size}", thousands(RECORDS)))?;
     console.print(format_args!("  {pattern}\n"))?;
 
     let start = Instant::now();
@@ -89,7 +90,11 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
         opened.indexes.iter().filter_map(|i| std::fs::metadata(i.file()?).ok()).map(|m| m.len()).sum();
     let index_size = Size { bytes: index_bytes, exact: global.bytes };
     title(console, format_args!("$ tfseek index '{pattern}'"))?;
-    console.print(format_args!("  {records} records in {}, {index_size} of index\n", duration(took)))?;
+    console.print(format_args!(
+        "  {} records in {}, {index_size} of index\n",
+        thousands(records),
+        duration(took)
+    ))?;
 
     if let Some(first) = paths.first() {
         title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
@@ -166,7 +171,7 @@ fn show_condition(numbered: &Numbered, pattern: &impl Display, console: &mut Con
     let (found, _) = numbered.dataset.select(&condition.parse()?, &ColumnOptions::default())?;
     let ids: Vec<_> = found.iter().take(6).map(|i| i.to_string()).collect();
     let (count, first, took) = (found.len(), ids.join(" "), duration(start.elapsed()));
-    console.print(format_args!("  {count} of {RECORDS} records in {took}: {first} ..\n"))
+    console.print(format_args!("  {count} of {} records in {took}: {first} ..\n", thousands(RECORDS)))
 }
 
 /// Shows the values of the features, with histograms.

@@ -28,8 +28,8 @@ use tfseek::index;
 use tfseek::paths::set_of;
 use tfseek::{Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warning};
 use tfseek_tfds::{FileSplit, FoundFeatures};
-use tfseek_tools::Content;
 use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
+use tfseek_tools::{Content, thousands};
 
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
@@ -453,11 +453,11 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
     });
     let checkpoints = inflated.map(|inflated| {
         let (n, spacing) = inflated.checkpoints;
-        format!("{n}, at least {} apart", size_of(spacing))
+        format!("{}, at least {} apart", thousands(n), size_of(spacing))
     });
     let rows = [
         ("looks like", summary.looks_like.map(|format| format!("{format}, not a TFRecord file"))),
-        ("records", summary.records.map(|n| n.to_string())),
+        ("records", summary.records.map(thousands)),
         ("size", size),
         ("compression", summary.compression.map(str::to_owned)),
         ("inflated", inflated.map(|bytes| size_of(bytes.bytes))),
@@ -557,7 +557,7 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
     let mut rows = vec![["records", "size", "compression", "index", "kind", "file"].map(str::to_owned)];
     for f in all {
         let file = tfseek::error::printable(&f.path).to_string();
-        let records = f.records.map_or("-".to_owned(), |n| n.to_string());
+        let records = f.records.map_or("-".to_owned(), thousands);
         let compression = f.compression.unwrap_or("-").to_owned();
         let kind = match f.looks_like {
             Some(format) => format!("{format}, not TFRecord"),
@@ -571,7 +571,7 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
     let sum = |files: &[&FileSummary], name: String| {
         let records: u64 = files.iter().filter_map(|f| f.records).sum();
         let bytes = files.iter().map(|f| f.size.unwrap_or(0)).sum();
-        [records.to_string(), size(Some(bytes)), String::new(), String::new(), String::new(), name]
+        [thousands(records), size(Some(bytes)), String::new(), String::new(), String::new(), name]
     };
     let sets = sets(all);
     // A single set is the total.

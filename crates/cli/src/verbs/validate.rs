@@ -12,12 +12,13 @@ use crate::{progress, records, text};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::{Compression, Schema};
-use tfseek_tools::in_order;
 use tfseek_tools::tfx::TfxSchema;
 use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
+use tfseek_tools::{in_order, thousands};
 
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
@@ -127,8 +128,27 @@ fn file<'s>(
     Ok((checks, skipped))
 }
 
-/// Number of records that the table names.
+/// Number of records, and of features with one anomaly, that the table names.
 const SHOWN: usize = 3;
+
+fn severity(anomaly: &Anomaly) -> &'static str {
+    if anomaly.kind.is_warning() { "warning" } else { "error" }
+}
+
+/// Returns the anomalies with errors first, then by the number of records. Those of several features that are alike otherwise are one group.
+fn groups(report: &ValidationReport) -> Vec<Vec<&Anomaly>> {
+    let mut sorted: Vec<_> = report.anomalies.iter().collect();
+    let place = |a: &Anomaly| (a.kind.is_warning(), a.records == 0, Reverse(a.records));
+    sorted.sort_by(|a, b| {
+        let rest = |a: &Anomaly| (a.kind, a.text.clone(), a.first.clone(), a.examples.clone());
+        place(a).cmp(&place(b)).then_with(|| rest(a).cmp(&rest(b)))
+    });
+    let alike = |a: &&Anomaly, b: &&Anomaly| {
+        (a.kind, &a.text, a.records, &a.first, &a.examples)
+            == (b.kind, &b.text, b.records, &b.first, &b.examples)
+    };
+    sorted.chunk_by(alike).map(<[_]>::to_vec).collect()
+}
 
 fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
@@ -136,10 +156,26 @@ fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
         Some(feature) => Key(feature).to_string(),
         None => "(all records)".to_owned(),
     };
-    let width = report.anomalies.iter().map(|a| name(a).chars().count()).max().unwrap_or(0).min(40);
-    for anomaly in &report.anomalies {
-        let mut line =
-            format!("  {:width$}  {bold}{}{bold:#}  {}", name(anomaly), anomaly.kind, anomaly.text);
+    let names = |group: &[&Anomaly]| {
+        let mut names: Vec<_> = group.iter().take(SHOWN).map(|anomaly| name(anomaly)).collect();
+        match group.len().saturating_sub(SHOWN) {
+            0 => {}
+            more => names.push(format!("{} more", thousands(more as u64))),
+        }
+        names.join(", ")
+    };
+    let groups: Vec<_> = groups(report).into_iter().map(|group| (names(&group), group)).collect();
+    let width = groups.iter().map(|(names, _)| names.chars().count()).max().unwrap_or(0).min(40);
+    let kinds =
+        groups.iter().filter_map(|(_, group)| Some(severity(group.first()?).len())).max().unwrap_or(0);
+    for (names, group) in &groups {
+        let Some(anomaly) = group.first() else { continue };
+        let mut line = format!(
+            "  {:kinds$}  {names:width$}  {bold}{}{bold:#}  {}",
+            severity(anomaly),
+            anomaly.kind,
+            anomaly.text
+        );
         if anomaly.records > 0 {
             let first: Vec<_> = anomaly.first.iter().take(SHOWN).map(u64::to_string).collect();
             let more = if anomaly.records > SHOWN as u64 { " .." } else { "" };
@@ -153,7 +189,7 @@ fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
     let found = match report.anomalies.len() {
         0 => "no anomaly".to_owned(),
         1 => "1 anomaly".to_owned(),
-        n => format!("{n} anomalies"),
+        n => format!("{} anomalies", thousands(n as u64)),
     };
     // The features of a constraint follow each other.
     let unchecked: Vec<_> = report.unchecked.iter().collect();
@@ -178,6 +214,7 @@ fn json(report: &ValidationReport, console: &mut Console) -> Outcome {
         .map(|anomaly| {
             json!({
                 "anomaly": anomaly.kind.name(),
+                "severity": severity(anomaly),
                 "feature": anomaly.feature,
                 "feature_list": anomaly.list,
                 "text": anomaly.text,

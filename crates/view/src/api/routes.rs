@@ -108,11 +108,17 @@ impl Api {
         self.sets.first().and_then(|state| schema::value(&state.set).ok()).unwrap_or_default()
     }
 
-    /// Calls `f` with the content of a record of the first set.
-    pub(crate) fn with_content<T>(&self, i: u64, f: impl FnOnce(&Content<'_>) -> T) -> tfseek::Result<T> {
+    /// Calls `f` with the content of a record of the first set, and its payload.
+    pub(crate) fn with_content<T>(
+        &self,
+        i: u64,
+        f: impl FnOnce(&Content<'_>, &[u8]) -> T,
+    ) -> tfseek::Result<T> {
         let out_of_range = || tfseek::ErrorKind::OutOfRange { what: "set", i: 0, len: 0 };
         let set = &self.sets.first().ok_or_else(out_of_range)?.set;
-        set.with_record(i, |record, kind| set.content(record, kind).map(|content| f(&content)))?
+        set.with_record(i, |record, kind| {
+            set.content(record, kind).map(|content| f(&content, record.payload()))
+        })?
     }
 
     fn state(&self, request: &Request) -> Result<&SetState, Refusal> {

@@ -394,11 +394,11 @@ fn a_set_with_declared_features() {
     let condition = "sort == '<b>horse</b>'".parse().unwrap();
     let page = crate::report(set, Some(&condition), &crate::ViewOptions::new(), &|_| Ok(())).unwrap();
     assert!(
-        page.contains(", 2 &quot;&lt;b&gt;horse&lt;/b&gt;&quot;</figcaption>")
+        page.contains("<strong>2 &quot;&lt;b&gt;horse&lt;/b&gt;&quot;</strong>")
             && page.contains("(2 records)"),
         "{page}"
     );
-    assert!(page.contains("2 &quot;&lt;b&gt;horse&lt;/b&gt;&quot; (2)"), "{page}");
+    assert!(page.contains("<title>2 &quot;&lt;b&gt;horse&lt;/b&gt;&quot;: 2, 100 %</title>"), "{page}");
 }
 
 /// A tensor in bytes is drawn by its declared shape.

@@ -2,15 +2,17 @@
 
 use super::html::Html;
 use super::{samples, tables};
-use crate::set::ViewSet;
+use crate::assets::shared_style;
+use crate::set::{ViewSet, bytes_of};
 use crate::viewer::{ViewError, ViewOptions};
 use serde_json::Value;
 use std::ops::ControlFlow;
+use tfseek::example::MessageKind;
 use tfseek::{Damage, Filter};
 use tfseek_tools::grep::{Grep, GrepOptions};
 use tfseek_tools::sample::Random;
 use tfseek_tools::stats::{StatsOptions, StatsProgress};
-use tfseek_tools::thousands;
+use tfseek_tools::{sizes, thousands};
 
 /// Number of records in a report.
 const SAMPLES: u64 = 60;
@@ -62,63 +64,71 @@ pub fn report(
         None => Random::new(SEED).draw(SAMPLES, dataset.len()).collect(),
     };
     let name = set.name().to_owned();
+    let kind = match set.kind_of(0) {
+        MessageKind::Other => "record",
+        kind => kind.name(),
+    };
+    let bytes = dataset.shards().enumerate().map(|(s, shard)| bytes_of(&dataset, s, shard.path)).sum();
     let (ranges, damaged) = set.damage();
     let api = options.api(vec![set])?;
 
     let mut page = Html::default();
     page.markup(HEAD);
     page.element("title", &name);
-    page.nested("style", |page| page.markup(STYLE));
-    page.markup("</head><body>");
-    page.element("h1", &name);
-    let shards = match dataset.shards().len() {
-        1 => "1 shard".to_owned(),
-        n => format!("{} shards", thousands(n as u64)),
-    };
-    page.element(
-        "p class=\"dim\"",
-        format_args!(
-            "{} records in {shards}, tfseek {}",
-            thousands(dataset.len()),
-            env!("CARGO_PKG_VERSION")
-        ),
-    );
-    if let Some(filter) = condition {
+    let (shared, features) = shared_style();
+    page.nested("style", |page| [shared, features, STYLE].into_iter().for_each(|rules| page.markup(rules)));
+    page.markup("</head><body><main>");
+    page.nested("header class=\"column\"", |page| {
+        page.element("h1", &name);
+        let things = |n: u64, name: &str| format!("{} {name}{}", thousands(n), if n == 1 { "" } else { "s" });
+        let shards = things(dataset.shards().len() as u64, "shard");
+        let records = things(dataset.len(), kind);
         page.element(
-            "p",
+            "p class=\"muted\"",
             format_args!(
-                "Statistics and records are those that meet: {filter} ({} records)",
-                thousands(stats.records())
+                "{records} · {shards} · {} · tfseek {}",
+                sizes::text(bytes),
+                env!("CARGO_PKG_VERSION")
             ),
         );
-    }
-    if ranges > 0 {
+        if let Some(filter) = condition {
+            page.nested("p class=\"note\"", |page| {
+                page.text("Statistics and records are those that meet: ");
+                page.element("code", filter);
+                page.text(format_args!(" ({})", things(stats.records(), "record")));
+            });
+        }
+        let note = "p class=\"note warning\"";
+        if ranges > 0 {
+            let ranges = things(ranges, "damaged range");
+            page.element(note, format_args!("{} in {ranges} are left out.", things(damaged, "byte")));
+        }
+        if let Some(first) = &stats.first_skipped {
+            page.element(
+                note,
+                format_args!("Left out: {}. The first: {first}", things(stats.skipped, "record")),
+            );
+        }
+    });
+    let section = |page: &mut Html, title: &str, content: &dyn Fn(&mut Html)| {
+        page.nested("section class=\"panel\"", |page| {
+            page.element("h2", title);
+            content(page);
+        });
+    };
+    section(&mut page, "Features", &|page| tables::features(page, &json));
+    section(&mut page, "Schema", &|page| tables::schema(page, &api.schema()));
+    section(&mut page, "Records", &|page| {
+        if drawn.is_empty() {
+            return page.element("p", "There are no records.");
+        }
         page.element(
-            "p",
-            format_args!("{} bytes in {ranges} damaged ranges are left out.", thousands(damaged)),
-        );
-    }
-    if let Some(first) = &stats.first_skipped {
-        page.element(
-            "p",
-            format_args!("{} records are left out. The first: {first}", thousands(stats.skipped)),
-        );
-    }
-    page.element("h2", "Features");
-    tables::features(&mut page, &json);
-    page.element("h2", "Schema");
-    tables::schema(&mut page, &api.schema());
-    page.element("h2", "Records");
-    if drawn.is_empty() {
-        page.element("p", "There are no records.");
-    } else {
-        page.element(
-            "p class=\"dim\"",
+            "p class=\"muted\"",
             format_args!("{} records drawn at random, seed {SEED}.", drawn.len()),
         );
-        samples::grid(&mut page, &api, &drawn);
-    }
-    page.markup("</body></html>\n");
+        samples::grid(page, &api, &drawn);
+    });
+    page.markup("</main></body></html>\n");
     Ok(page.finish())
 }
 
@@ -181,7 +191,7 @@ mod tests {
         );
         assert!(
             page.contains("&lt;images&gt;")
-                && page.contains("200 records in 1 shard,")
+                && page.contains("200 Examples · 1 shard · ")
                 && page.contains("FixedLenFeature")
         );
         assert_eq!(run(Some("label == 3 and record < 100")).matches("<figure>").count(), 10);

@@ -8,14 +8,18 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tfseek::Feature;
 use tfseek::filter::image_size;
-use tfseek_tools::Content;
+use tfseek_tools::fields::{self, ProtoField, ProtoValue};
+use tfseek_tools::times::time_of;
+use tfseek_tools::{Content, brief, sizes, thousands};
 
 /// Largest image that is embedded, in bytes.
 const MAX_IMAGE: usize = 256 << 10;
 /// Size of the page beyond which no image is embedded.
 const MAX_PAGE: usize = 11 << 20;
 /// Number of features of a card without an image.
-const FACTS: usize = 8;
+const FACTS: usize = 6;
+/// Characters of a payload that is no message.
+const LONG: usize = 240;
 /// Characters of a value.
 const WIDTH: usize = 40;
 /// Number of boxes of an image.
@@ -24,18 +28,21 @@ const BOXES: usize = 100;
 /// Writes a card for each record.
 pub(super) fn grid(page: &mut Html, api: &Api, ids: &[u64]) {
     let (roles, labels) = (Value::Object(api.roles()), api.label_names());
-    page.nested("div class=\"grid\"", |page| {
+    page.nested("div class=\"cards\"", |page| {
         for &i in ids {
             page.nested("figure", |page| {
-                let written = api.with_content(i, |content| {
-                    card(page, content, &roles);
+                let written = api.with_content(i, |content, payload| {
+                    card(page, content, payload, &roles);
                     label(content, &roles, &labels)
                 });
                 match written {
-                    Ok(label) => page.element("figcaption", format_args!("record {i}{label}")),
+                    Ok(label) => page.nested("figcaption", |page| {
+                        page.element("strong", label);
+                        page.element("span class=\"muted\"", format_args!(" record {}", thousands(i)));
+                    }),
                     Err(e) => {
-                        page.element("div class=\"facts\"", e);
-                        page.element("figcaption", format_args!("record {i}"));
+                        page.nested("div class=\"facts\"", |page| page.element("p", e));
+                        page.element("figcaption", format_args!("record {}", thousands(i)));
                     }
                 }
             });
@@ -51,7 +58,7 @@ fn feature<'a>(content: &Content<'a>, name: Option<&str>) -> Option<Feature<'a>>
     }
 }
 
-/// Returns the label of a record, after a comma.
+/// Returns the label of a record.
 fn label(content: &Content<'_>, roles: &Value, labels: &LabelNames) -> String {
     let role = roles["label"].as_str();
     let Some(feature) = feature(content, role) else { return String::new() };
@@ -62,10 +69,10 @@ fn label(content: &Content<'_>, roles: &Value, labels: &LabelNames) -> String {
     };
     let name = names.zip(class).and_then(|(names, class)| names.get(class));
     let name = name.map_or(String::new(), |name| format!(" {name:?}"));
-    format!(", {}{name}", short(feature))
+    format!("{}{name}", short(feature))
 }
 
-fn card(page: &mut Html, content: &Content<'_>, roles: &Value) {
+fn card(page: &mut Html, content: &Content<'_>, payload: &[u8], roles: &Value) {
     let image = match feature(content, roles["image"].as_str()) {
         Some(Feature::Bytes(list)) => list.first(),
         _ => None,
@@ -85,28 +92,93 @@ fn card(page: &mut Html, content: &Content<'_>, roles: &Value) {
         }
         Some((bytes, name)) => {
             let (width, height) = image_size(bytes).unwrap_or_default();
-            let text = format_args!("{name}, {width} x {height}, {} bytes: not embedded", bytes.len());
-            page.element("div class=\"facts\"", text);
+            let size = sizes::text(bytes.len() as u64);
+            page.nested("div class=\"facts\"", |page| {
+                page.element("p", format_args!("{name}, {width} x {height}, {size}: not embedded"));
+            });
         }
-        None => facts(page, content),
+        None => facts(page, content, payload),
     }
 }
 
-/// Writes the first features of a record.
-fn facts(page: &mut Html, content: &Content<'_>) {
-    page.nested("div class=\"facts\"", |page| match content {
+/// Writes the first features of a record, or what it contains otherwise.
+fn facts(page: &mut Html, content: &Content<'_>, payload: &[u8]) {
+    let mut lines = Vec::new();
+    match content {
         Content::Example(features) | Content::Sequence(features, _) => {
-            for (name, feature) in features.iter().take(FACTS) {
-                page.element("div", format_args!("{name}: {}", short(*feature)));
-            }
+            lines.extend(features.iter().map(|(name, feature)| ((*name).to_owned(), short(*feature))));
             if let Content::Sequence(_, lists) = content {
-                for (name, list) in lists.iter().take(FACTS) {
-                    page.element("div", format_args!("{name}: {} steps", list.len()));
+                for (name, list) in lists {
+                    let first =
+                        list.iter().next().map_or_else(String::new, |step| format!(": {}, ..", short(step)));
+                    let steps = thousands(list.len() as u64);
+                    let unit = if list.len() == 1 { "step" } else { "steps" };
+                    lines.push(((*name).to_owned(), format!("{steps} {unit}{first}")));
                 }
             }
         }
-        Content::Raw => page.text("The payload is no Example."),
+        Content::Raw => {
+            let fields = fields::decode(payload).filter(|_| fields::text(payload).is_none());
+            let time = |field: &ProtoField<'_>| match field.value {
+                ProtoValue::Fixed64(bits) => time_of(field.name?, f64::from_bits(bits)),
+                _ => None,
+            };
+            let lines_of = fields.iter().flatten();
+            lines.extend(
+                lines_of.map(|field| (named(field), time(field).unwrap_or_else(|| value(&field.value)))),
+            );
+        }
+    }
+    page.nested("div class=\"facts\"", |page| {
+        for (name, value) in lines.iter().take(FACTS) {
+            page.nested("div", |page| {
+                page.element("span class=\"muted\"", name);
+                page.text(format_args!(" {value}"));
+            });
+        }
+        match lines.len().saturating_sub(FACTS) {
+            0 => {}
+            more => page.element("div class=\"muted\"", format_args!("{} more", thousands(more as u64))),
+        }
+        if lines.is_empty() {
+            page.element("p", bytes(payload, LONG));
+        }
     });
+}
+
+fn named(field: &ProtoField<'_>) -> String {
+    field.name.map_or_else(|| field.number.to_string(), str::to_owned)
+}
+
+/// Returns the value of a field of a message of another type.
+fn value(value: &ProtoValue<'_>) -> String {
+    match value {
+        ProtoValue::Varint(value) => value.to_string(),
+        ProtoValue::Fixed32(bits) => brief(f32::from_bits(*bits).into()),
+        ProtoValue::Fixed64(bits) => brief(f64::from_bits(*bits)),
+        ProtoValue::Text(text) => bytes(text.as_bytes(), WIDTH),
+        ProtoValue::Bytes(value) => bytes(value, WIDTH),
+        ProtoValue::Message(fields) => {
+            // Only the innermost messages have names: what is around them seldom says more.
+            let parts = fields.iter().take(FACTS).map(|field| match &field.value {
+                ProtoValue::Message(_) => self::value(&field.value),
+                one => format!("{}: {}", named(field), self::value(one)),
+            });
+            joined(parts)
+        }
+    }
+}
+
+/// Returns the start of a byte string: its text, or its size and first bytes.
+fn bytes(value: &[u8], width: usize) -> String {
+    match fields::text(value) {
+        Some("") => "empty".to_owned(),
+        Some(text) => text.chars().take(width).collect(),
+        None => {
+            let hex: String = value.iter().take(width / 4).map(|byte| format!("{byte:02x}")).collect();
+            format!("{}, {hex}..", sizes::text(value.len() as u64))
+        }
+    }
 }
 
 /// Returns the first values of a feature.
@@ -114,11 +186,8 @@ fn short(feature: Feature<'_>) -> String {
     let text = match feature {
         Feature::None => String::new(),
         Feature::Int64(list) => joined(list.iter().take(4).map(|v| v.to_string())),
-        Feature::Float(list) => joined(list.iter().take(4).map(|v| v.to_string())),
-        Feature::Bytes(list) => joined(list.iter().take(4).map(|v| match tfseek_tools::fields::text(v) {
-            Some(text) => text.chars().take(WIDTH).collect(),
-            None => format!("{} bytes", v.len()),
-        })),
+        Feature::Float(list) => joined(list.iter().take(4).map(|v| brief(v.into()))),
+        Feature::Bytes(list) => joined(list.iter().take(4).map(|v| bytes(v, WIDTH))),
     };
     let cut: String = text.chars().take(WIDTH).collect();
     let dots = if cut.len() < text.len() || feature.len() > 4 { " .." } else { "" };

@@ -1,76 +1,261 @@
-//! Tables of statistics and of the schema.
+//! The features of statistics, as the page shows them, and the schema.
 
 use super::html::Html;
 use serde_json::Value;
+use tfseek_tools::{brief, signed, sizes, thousands};
 
 /// Number of frequent values of a feature.
-const TOP: usize = 5;
+const TOP: usize = 6;
 /// Characters of a value.
-const WIDTH: usize = 40;
+const WIDTH: usize = 60;
+/// Number of places of a histogram, as on the page.
+const LEAST: usize = 5;
+/// Height of a histogram in pixels. A bar is at least one pixel high.
+const HEIGHT: f64 = 56.0;
 
-/// Writes the table of the features of statistics.
+/// Writes the features of statistics, each with its distribution.
 pub(super) fn features(page: &mut Html, stats: &Value) {
-    let list = |name: &str| stats.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    let features: Vec<_> = list("features").into_iter().chain(list("feature_lists")).collect();
+    let list = |name: &str| stats[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    let features: Vec<_> = list("features").iter().chain(list("feature_lists")).collect();
     if features.is_empty() {
-        page.element("p", "The records have no features.");
+        if list("fields").is_empty() {
+            page.element("p", "The records have no features.");
+        }
+        return fields(page, list("fields"));
+    }
+    page.nested("div class=\"features\"", |page| features.into_iter().for_each(|feature| row(page, feature)));
+}
+
+/// Writes the fields of messages of another type.
+fn fields(page: &mut Html, fields: &[Value]) {
+    let rows = fields.iter().map(|field| {
+        let types: Vec<_> =
+            field["types"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        let numbers = ["int64", "fixed64", "fixed32"]
+            .into_iter()
+            .map(|name| &field[name])
+            .find(|found| found.is_object());
+        let values = match numbers {
+            Some(numbers) => range(numbers, number),
+            None => match field["lengths"].is_object() {
+                true => range(&field["lengths"], size),
+                false => String::new(),
+            },
+        };
+        let name = field["name"].as_str().unwrap_or_default();
+        [format!("{} {name}", field["number"]), types.join(", "), number(&field["present"]), values]
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
         return;
     }
-    page.markup("<div class=\"scroll\"><table><thead><tr>");
-    for title in ["feature", "kind"] {
-        page.element("th", title);
-    }
-    // Of byte strings, the three in the middle are lengths.
-    for title in ["records", "values", "least", "mean", "most", "distinct"] {
-        page.element("th class=\"n\"", title);
-    }
-    page.element("th", "distribution");
-    page.element("th", "frequent");
-    page.markup("</tr></thead><tbody>");
-    for feature in &features {
-        row(page, feature);
-    }
-    page.markup("</tbody></table></div>");
-    page.element("p class=\"dim\"", "Least, mean and most of byte strings are their lengths in bytes.");
+    page.nested("div class=\"scroll-x\"", |page| {
+        page.nested("table class=\"data\"", |page| {
+            page.nested("thead", |page| {
+                page.nested("tr", |page| {
+                    ["Field", "Type", "In", "Values"].into_iter().for_each(|title| page.element("th", title));
+                });
+            });
+            page.nested("tbody", |page| {
+                for row in &rows {
+                    page.nested("tr", |page| row.iter().for_each(|cell| page.element("td", cell)));
+                }
+            });
+        });
+    });
 }
 
 fn row(page: &mut Html, feature: &Value) {
-    let values =
-        ["int64", "float", "bytes"].into_iter().map(|kind| &feature[kind]).find(|values| values.is_object());
-    let missing = Value::Null;
-    let values = values.unwrap_or(&missing);
-    // Byte strings have lengths instead of values.
-    let range = if values["lengths"].is_object() { &values["lengths"] } else { values };
-    let lengths = &feature["lengths"];
-    page.nested("tr", |page| {
-        page.element("td class=\"name\"", text(&feature["name"]));
-        page.element("td", text(&feature["kind"]));
-        page.element("td class=\"n\"", text(&feature["present"]));
-        let (least, most) = (text(&lengths["min"]), text(&lengths["max"]));
-        let count = if least == most { least } else { format!("{least}..{most}") };
-        page.element("td class=\"n\"", count);
-        for name in ["min", "mean", "max"] {
-            page.element("td class=\"n\"", rounded(&range[name]));
+    let kinds: Vec<_> =
+        ["int64", "float", "bytes"].into_iter().filter(|kind| feature[kind].is_object()).collect();
+    let is_list = feature["steps"].is_object();
+    page.nested("article class=\"feature\"", |page| {
+        page.nested("div class=\"who\"", |page| {
+            page.element("h3", text(&feature["name"]));
+            page.nested("div class=\"row\"", |page| {
+                page.element(
+                    "span class=\"chip\"",
+                    if kinds.is_empty() { "no kind".to_owned() } else { kinds.join(", ") },
+                );
+                if is_list {
+                    page.element("span class=\"chip\"", "feature list");
+                }
+            });
+            let of = |name: &str| feature[name].as_u64().unwrap_or(0);
+            let others = if is_list { 0 } else { of("kindless") + of("empty") };
+            let (present, all) = (of("present"), of("present") + of("absent") + others);
+            let share = match present == all {
+                true => "in all records".to_owned(),
+                false => format!("in {}, {}", thousands(present), percent(present as f64, all as f64)),
+            };
+            page.nested("div class=\"share\"", |page| {
+                let width = present as f64 / (all.max(1)) as f64 * 100.0;
+                page.markup(&format!(
+                    "<span class=\"gauge\"><span style=\"width:{width:.1}%\"></span></span>"
+                ));
+                page.element("span class=\"small\"", share);
+            });
+            let unit = if is_list { "per step" } else { "per record" };
+            for (sizes, noun, unit) in
+                [(&feature["steps"], "step", "per record"), (&feature["lengths"], "value", unit)]
+            {
+                if sizes.is_object() && (noun == "step" || sizes["min"] != 1 || sizes["max"] != 1) {
+                    let plural = if sizes["max"] == 1 { "" } else { "s" };
+                    page.element(
+                        "p class=\"small muted\"",
+                        format_args!("{} {noun}{plural} {unit}", range(sizes, number)),
+                    );
+                }
+            }
+        });
+        if kinds.is_empty() {
+            page.element("p class=\"small muted\"", "no values");
         }
-        let distinct = &values["distinct"];
-        let about = if distinct["exact"] == Value::Bool(false) { "about " } else { "" };
-        page.element("td class=\"n\"", format_args!("{about}{}", text(&distinct["count"])));
-        page.nested("td", |page| histogram(page, &values["histogram"]));
-        page.nested("td class=\"top\"", |page| {
-            let top = values["top"].as_array().map(Vec::as_slice).unwrap_or_default();
-            if top.iter().all(|item| item["count"] == 1) {
-                return;
+        for kind in kinds {
+            page.nested("div class=\"values\"", |page| {
+                values(page, &feature[kind], (&text(&feature["name"]), kind))
+            });
+        }
+    });
+}
+
+/// Writes the distribution of values, and their figures.
+fn values(page: &mut Html, values: &Value, (name, kind): (&str, &str)) {
+    let (count, top) = (
+        values["values"].as_f64().unwrap_or(0.0),
+        values["top"].as_array().map(Vec::as_slice).unwrap_or_default(),
+    );
+    let differ = values["distinct"]["count"].as_f64().unwrap_or(0.0) > count / 2.0 && count > TOP as f64;
+    page.nested("div", |page| match kind {
+        "bytes" if differ || values["images"].is_object() => {
+            histogram(page, &values["lengths"], (name, kind), &[]);
+        }
+        "bytes" => {
+            page.nested("ul class=\"top\"", |page| {
+                top.iter().take(TOP).for_each(|entry| frequent(page, entry, count))
+            });
+        }
+        _ => histogram(page, values, (name, kind), top),
+    });
+    page.nested("dl class=\"figures\"", |page| {
+        let mut add = |term: &str, value: String| {
+            if !value.is_empty() {
+                page.nested("div", |page| {
+                    page.element("dt", term);
+                    page.element("dd", value);
+                });
             }
-            // Long byte strings are known by their hashes only.
-            let named = top.iter().filter(|item| !item["value"].is_null());
-            for (k, item) in named.take(TOP).enumerate() {
-                let name = item["name"].as_str().map_or(String::new(), |name| format!(" {name:?}"));
-                let value = text(&item["value"]) + &name;
-                let short: String = value.chars().take(WIDTH).collect();
-                let dots = if short.len() < value.len() { ".." } else { "" };
-                let comma = if k > 0 { ", " } else { "" };
-                page.text(format_args!("{comma}{short}{dots} ({})", text(&item["count"])));
+        };
+        for (term, value) in
+            [("mean", &values["mean"]), ("std", &values["std"]), ("median", &values["quantiles"]["p50"])]
+        {
+            add(term, number(value));
+        }
+        for (term, name) in [("zeros", "zeros"), ("NaN", "nan"), ("not text", "not_utf8")] {
+            if let Some(n) = values[name].as_f64().filter(|n| *n > 0.0) {
+                add(term, percent(n, count));
             }
+        }
+        if values["lengths"].is_object() {
+            add("bytes each", range(&values["lengths"], number));
+        }
+        for (format, n) in values["images"]["formats"].as_object().into_iter().flatten() {
+            add(format, number(n));
+        }
+        if values["images"]["width"].is_object() {
+            let [width, height] = ["width", "height"].map(|side| range(&values["images"][side], number));
+            add("pixels", format!("{width} x {height}"));
+        }
+        let about = if values["distinct"]["exact"] == false { "about " } else { "" };
+        add("distinct", format!("{about}{}", number(&values["distinct"]["count"])));
+    });
+}
+
+/// Writes a frequent value with its share.
+fn frequent(page: &mut Html, entry: &Value, all: f64) {
+    let count = entry["count"].as_f64().unwrap_or(0.0);
+    let word = match &entry["value"] {
+        Value::Null => format!("a value of {} bytes", number(&entry["length"])),
+        value => text(value),
+    };
+    let short: String = word.chars().take(WIDTH).collect();
+    let dots = if short.len() < word.len() { ".." } else { "" };
+    page.nested("li", |page| {
+        page.nested("span", |page| {
+            page.markup(&format!(
+                "<span class=\"amount\" style=\"width:{:.1}%\"></span>",
+                100.0 * count / all.max(1.0)
+            ));
+            page.element("span class=\"word\"", format_args!("{short}{dots}"));
+            page.element("span class=\"number muted\"", percent(count, all));
+        });
+    });
+}
+
+/// Writes the bars of numbers with their scale and axis. `top` has the names of values.
+fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &[Value]) {
+    let buckets = values["bars"]["buckets"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let counts: Vec<f64> = buckets.iter().map(|bucket| bucket["count"].as_f64().unwrap_or(0.0)).collect();
+    let (most, all) = (counts.iter().copied().fold(1.0, f64::max), counts.iter().sum::<f64>());
+    if buckets.is_empty() {
+        return page.element("p class=\"small muted\"", "no finite value");
+    }
+    let unit = if kind == "bytes" { " bytes" } else { "" };
+    let label = |bucket: &Value| {
+        let name =
+            top.iter().find(|entry| entry["value"] == bucket["low"]).and_then(|entry| entry["name"].as_str());
+        match (bucket["low"] == bucket["high"], name) {
+            (true, Some(name)) => format!("{} {name:?}", number(&bucket["low"])),
+            (true, None) => number(&bucket["low"]) + unit,
+            (false, _) => format!("{} to {}{unit}", number(&bucket["low"]), number(&bucket["high"])),
+        }
+    };
+    let n = buckets.len();
+    page.nested("div class=\"histogram\"", |page| {
+        page.nested("div class=\"scale small muted\"", |page| {
+            page.element("span", percent(most, all));
+            page.element("span", "0");
+        });
+        let (left, width) = (LEAST.saturating_sub(n) * 5, LEAST.max(n) * 10);
+        page.markup(&format!(
+            "<svg role=\"img\" viewBox=\"-{left} 0 {width} 100\" preserveAspectRatio=\"none\">"
+        ));
+        page.element("title", format_args!("{name}: {n} bars"));
+        for (k, (bucket, count)) in buckets.iter().zip(&counts).enumerate() {
+            let height = if *count > 0.0 { (100.0 / HEIGHT).max(100.0 * count / most) } else { 0.0 };
+            page.nested("g class=\"column-bar fixed\"", |page| {
+                page.element(
+                    "title",
+                    format_args!("{}: {}, {}", label(bucket), thousands(*count as u64), percent(*count, all)),
+                );
+                let x = k * 10;
+                page.markup(&format!("<rect class=\"hit\" x=\"{x}\" width=\"10\" height=\"100\"/>"));
+                let (x, y) = (x as f64 + 0.5, 100.0 - height);
+                page.markup(&format!(
+                    "<rect class=\"fill\" x=\"{x}\" y=\"{y:.2}\" width=\"9\" height=\"{height:.2}\"/>"
+                ));
+            });
+        }
+        page.markup("</svg>");
+        let note = match (kind, values["bars"]["scale"] == "log") {
+            ("bytes", true) => "length in bytes, log scale",
+            ("bytes", false) => "length in bytes",
+            (_, true) => "log scale",
+            _ => "",
+        };
+        let (few, ends) = match buckets {
+            buckets if n < LEAST => (" few", buckets.iter().map(label).collect()),
+            _ => (
+                "",
+                vec![
+                    number(&values["min"]),
+                    note.to_owned(),
+                    if n > 1 { number(&values["max"]) } else { String::new() },
+                ],
+            ),
+        };
+        page.nested(&format!("div class=\"axis{few}\""), |page| {
+            ends.iter().for_each(|end| page.element("span", end))
         });
     });
 }
@@ -79,53 +264,42 @@ fn row(page: &mut Html, feature: &Value) {
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
+        Value::String(text) if text.is_empty() => "the empty string".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Object(object) if object.contains_key("base64") => "(bytes)".into(),
-        value => value.to_string(),
+        Value::Object(object) if object.contains_key("base64") => "bytes".into(),
+        value => number(value),
     }
 }
 
-/// Returns a number with at most six digits, or exactly if it is whole.
-fn rounded(value: &Value) -> String {
-    match value.as_f64() {
-        Some(number) if value.is_f64() => {
-            let magnitude = number.abs();
-            if magnitude != 0.0 && !(1e-3..1e6).contains(&magnitude) {
-                format!("{number:.3e}")
-            } else {
-                format!("{number:.4}")
-            }
-        }
-        _ => text(value),
+/// Returns a number in the form of the page.
+fn number(value: &Value) -> String {
+    match (value.as_i64(), value.as_f64()) {
+        (Some(whole), _) => signed(whole),
+        (None, Some(float)) => brief(float),
+        _ => String::new(),
     }
 }
 
-/// Writes the buckets of a histogram as bars.
-fn histogram(page: &mut Html, buckets: &Value) {
-    let Some(buckets) = buckets.as_array().filter(|buckets| !buckets.is_empty()) else { return };
-    let counts: Vec<f64> = buckets.iter().map(|bucket| bucket["count"].as_f64().unwrap_or(0.0)).collect();
-    let most = counts.iter().copied().fold(0.0, f64::max);
-    if most <= 0.0 {
-        return;
+fn size(value: &Value) -> String {
+    value.as_u64().map_or_else(String::new, sizes::text)
+}
+
+/// Returns the ends of a distribution.
+fn range(sizes: &Value, write: fn(&Value) -> String) -> String {
+    let [low, high] = ["min", "max"].map(|end| write(&sizes[end]));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// Returns a share. All and none are whole, and what is close to them is not rounded to them.
+pub(super) fn percent(part: f64, all: f64) -> String {
+    let share = if all > 0.0 { 100.0 * part / all } else { 0.0 };
+    match share {
+        _ if part > 0.0 && share < 0.1 => "< 0.1 %".to_owned(),
+        _ if part < all && share > 99.9 => "> 99.9 %".to_owned(),
+        0.0 | 100.0 => format!("{share:.0} %"),
+        // A half is rounded up, as on the page.
+        _ => format!("{:.1} %", (share * 10.0).round() / 10.0),
     }
-    page.markup(&format!(
-        "<svg class=\"histogram\" role=\"img\" viewBox=\"0 0 {} 36\" preserveAspectRatio=\"none\"><title>",
-        counts.len() * 8
-    ));
-    let bound = |bucket: Option<&Value>, name: &str| {
-        rounded(&bucket.map_or(Value::Null, |bucket| bucket[name].clone()))
-    };
-    page.text(format_args!("from {} to {}", bound(buckets.first(), "low"), bound(buckets.last(), "high")));
-    page.markup("</title>");
-    for (k, count) in counts.iter().enumerate() {
-        let height = count / most * 34.0;
-        page.markup(&format!(
-            "<rect x=\"{}\" y=\"{:.1}\" width=\"7\" height=\"{height:.1}\"/>",
-            k * 8,
-            36.0 - height
-        ));
-    }
-    page.markup("</svg>");
 }
 
 /// Writes an inferred schema.
@@ -137,10 +311,10 @@ pub(super) fn schema(page: &mut Html, schema: &Value) {
     match schema["python"].as_str() {
         Some(code) => {
             page.element(
-                "p class=\"dim\"",
-                format_args!("Inferred from {} records.", text(&schema["records"])),
+                "p class=\"muted\"",
+                format_args!("Inferred from {} records.", number(&schema["records"])),
             );
-            page.element("pre", code);
+            page.element("pre class=\"code\"", code);
         }
         None => page.element("p", "There are no Examples or SequenceExamples to infer a schema from."),
     }

@@ -42,6 +42,54 @@ fn a_report_shows_statistics_and_samples_from_a_file() {
     page.finish();
 }
 
+/// Each feature has a distribution, in the forms and the type of the page, and no card is empty.
+#[test]
+fn reports_show_all_features_as_the_page_does() {
+    for (name, make) in [
+        ("report-numbers", (|folder| data::numbers(folder, "numbers", 4000, 0)) as fn(&Path) -> Vec<PathBuf>),
+        ("report-sequences", data::sequences),
+        ("report-images", |folder| data::detection(folder, 60)),
+        ("report-bytes", data::bytes),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(page) = opened(name, folder.path(), make) else { return };
+        page.viewport(1280, 800);
+        page.check(
+            "[...document.querySelectorAll('.feature .values')].every(v => [...v.querySelectorAll('.fill, .amount')].some(b => b.getBoundingClientRect().height >= 0.9))",
+            "a distribution for every feature",
+        );
+        page.check(
+            "[...document.querySelectorAll('figure')].every(f => f.querySelector('img') || f.querySelector('.facts').innerText.trim().length > 3)",
+            "no empty card",
+        );
+        page.check(
+            "getComputedStyle(document.body).fontFamily.startsWith('system-ui') && getComputedStyle(document.querySelector('h1')).fontSize == '22px'",
+            "the type of the page",
+        );
+        page.check(
+            "!document.querySelector('script') && document.body.scrollWidth <= innerWidth",
+            "no scripts, and the width of the window",
+        );
+        page.screenshot(name);
+        page.scheme("dark");
+        page.screenshot(&format!("{name}-dark"));
+        page.eval("document.querySelector('figure')?.scrollIntoView()");
+        page.screenshot(&format!("{name}-cards"));
+        page.viewport(360, 740);
+        page.eval("scrollTo(0, 0)");
+        page.screenshot(&format!("{name}-narrow"));
+        if name == "report-numbers" {
+            // The same bars as on the page.
+            page.check("[...document.querySelectorAll('.feature')].find(f => f.innerText.startsWith('flat')).querySelector('g title').textContent.startsWith('0 to 1: 2')", "whole borders");
+            page.check(
+                "document.querySelector('header p').innerText.startsWith('4,000 Examples · 1 shard · 7')",
+                "the line of the page",
+            );
+        }
+        page.finish();
+    }
+}
+
 #[test]
 fn a_report_of_hostile_records_runs_nothing() {
     for which in [0, 1] {

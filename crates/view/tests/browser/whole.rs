@@ -11,6 +11,10 @@ fn statistics_schema_and_shards_are_shown() {
     page.wait("t.text('stats').includes('image/class/label')", "statistics of a feature");
     page.wait("t.all('histogram').length > 0 && t.all('bar').length > 0", "histograms");
     page.wait("!/so far/.test(document.body.innerText)", "complete statistics");
+    page.check(
+        "/Record size\\s+[\\d.]+ kB to [\\d.]+ kB, median [\\d.]+ kB/.test(document.body.innerText)",
+        "labels of sizes",
+    );
     page.screenshot("data");
     page.see("shards");
     page.wait("t.text('shards').includes('train-00000-of-00002.tfrecord: 60 records')", "the first shard");
@@ -59,6 +63,10 @@ fn two_sets_are_compared() {
         "the comparison",
     );
     page.wait("/\\b80\\b/.test(document.body.innerText)", "80 records in both");
+    page.wait(
+        "['first', 'second'].every((side, set) => [...t.one('samples-' + side).querySelectorAll('img')].every(i => t.painted(i) && i.src.includes(`?set=${set}&`)))",
+        "pictures of each side",
+    );
     page.screenshot("compare");
     page.all_manners("compare");
     page.navigate(&shown.at("view=grid&set=1&at=70"));

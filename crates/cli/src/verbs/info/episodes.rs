@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tfseek::steps::EpisodeOptions;
 use tfseek::{Dataset, IndexMode};
 use tfseek_tfds::{Episodes, Features, FoundFeatures, LeafClass};
+use tfseek_tools::thousands;
 
 /// Episodes without tables are counted if all files together have at most this number of bytes.
 const MAX_COUNTED: u64 = 1 << 30;
@@ -190,9 +191,10 @@ impl StepFeature {
             all.extend(lengths);
         }
         all.sort_unstable();
-        let (episodes, steps) = (count(all.len() as u64, "episode"), all.iter().sum::<u64>());
+        let (episodes, steps) = (count(all.len() as u64, "episode"), thousands(all.iter().sum()));
         match range_of(&all) {
             Some([shortest, median, longest]) => {
+                let [shortest, median, longest] = [shortest, median, longest].map(thousands);
                 format!("{steps} in {episodes}: shortest {shortest}, median {median}, longest {longest}")
             }
             None => format!("{steps} in {episodes}"),

@@ -20,7 +20,7 @@ pub(crate) struct Bars<T> {
 }
 
 /// The numbers of an axis.
-pub(crate) trait Axis: Copy + PartialOrd {
+pub(crate) trait NumberAxis: Copy + PartialOrd {
     fn float(self) -> f64;
     /// Returns the value that stands for those of a cell.
     fn middle(cell: &Cell<Self>) -> Self;
@@ -36,7 +36,7 @@ fn borders(start: f64, high: f64) -> impl Iterator<Item = f64> {
     (0..BARS - 1).map(move |k| start * (high / start).powf(k as f64 / last))
 }
 
-impl Axis for i64 {
+impl NumberAxis for i64 {
     fn float(self) -> f64 {
         self as f64
     }
@@ -75,7 +75,7 @@ fn up_to(starts: Vec<i64>, high: i64) -> Vec<Cell<i64>> {
     starts.iter().zip(ends).map(|(&low, high)| Cell { low, high, count: 0 }).collect()
 }
 
-impl Axis for f64 {
+impl NumberAxis for f64 {
     fn float(self) -> f64 {
         self
     }
@@ -105,7 +105,7 @@ fn between(starts: impl Iterator<Item = f64>, high: f64) -> Vec<Cell> {
     starts.iter().zip(ends).map(|(&low, high)| Cell { low, high, count: 0 }).collect()
 }
 
-impl<T: Axis> Bars<T> {
+impl<T: NumberAxis> Bars<T> {
     /// Returns the bars of the values of cells, which are in order. `None` without values.
     pub(crate) fn of(cells: &[Cell<T>], bounds: Option<(T, T)>) -> Option<Bars<T>> {
         let (low, high) = bounds.filter(|_| !cells.is_empty())?;

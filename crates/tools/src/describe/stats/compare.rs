@@ -4,7 +4,7 @@
 //! a distance does not depend on the kind of the numbers, nor on the ranges of the sets. Each comes with the distance that chance makes.
 
 use super::bytes::ByteStats;
-use super::chart::{Axis, BARS, Bars, LINEAR};
+use super::chart::{BARS, Bars, LINEAR, NumberAxis};
 use super::counters::Cell;
 use super::divergence::{divergence, of_chance};
 use super::feature::FeatureStats;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const VALUES: usize = 24;
 /// Number of groups of the byte strings that have no bar. A string is in the group of its hash.
 const GROUPS: u64 = 12;
-/// Byte strings are compared by their lengths if those with bars are fewer than this part of both sets.
+/// Byte strings are compared by their lengths if most of them differ, or if those with bars are fewer than this part of both sets.
 const FREQUENT: f64 = 0.1;
 
 /// A side of a comparison: cells on the axis of both, in order, and the number of values.
@@ -147,7 +147,7 @@ fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -
 }
 
 /// Returns the cells of both sides on one axis, with their counters.
-fn pooled<T: Axis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2])> {
+fn pooled<T: NumberAxis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2])> {
     let of = |cells: &[Cell<T>], side: usize| {
         let each = cells.iter().map(|cell| {
             let mut counts = [0; 2];
@@ -173,7 +173,7 @@ fn pooled<T: Axis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2])> {
 }
 
 /// Compares numbers. `one` writes the value of a bar, `write` a border.
-fn numbers<T: Axis + 'static>(
+fn numbers<T: NumberAxis + 'static>(
     (a, n): Side<T>,
     (b, m): Side<T>,
     exact: bool,
@@ -244,7 +244,8 @@ fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
     all.sort_by(|(p, (s, a)), (q, (t, b))| share(*b).total_cmp(&share(*a)).then((s, p).cmp(&(t, q))));
     let rest = all.split_off(all.len().min(TOP));
     let frequent: f64 = all.iter().map(|(_, (_, counts))| share(*counts)).sum();
-    if !rest.is_empty() && frequent < 2.0 * FREQUENT {
+    let differ = |bytes: &ByteStats| bytes.distinct().0 > bytes.lengths.n / 2;
+    if !rest.is_empty() && (frequent < 2.0 * FREQUENT || differ(x) && differ(y)) {
         let side = |sizes: &SizeCounters| (sizes.cells(), sizes.n);
         let one = |json: &mut JsonText, value: i64| json.key("value").int(value);
         let lengths = numbers(side(&x.lengths), side(&y.lengths), true, one, JsonText::int)?;
@@ -387,6 +388,8 @@ mod tests {
                 assert_eq!((sum("a"), sum("b")), (n, m), "{feature}");
             }
         }
+        let names = |n| stats(n, |i| ExampleBuilder::new().bytes("file", [format!("photo {i}.png")]));
+        assert_eq!(of(&compared(&names(60), &names(80)), "file")["by"], "length");
         let nothing = stats(3, |_| ExampleBuilder::new().bytes("x", ["a"]));
         assert_eq!(compared(&small, &nothing), Vec::<Value>::new());
     }

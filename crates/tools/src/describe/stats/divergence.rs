@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use tfseek_testkit::rng::Rng;
 
-    /// Of a thousand pairs of draws, about one in twenty is above the bound.
+    /// About one in twenty of a thousand pairs of draws is above the bound.
     #[test]
     fn chance_stays_below_its_bound() {
         for (parts, n, m) in [(2, 500, 800), (17, 2_000, 2_000), (24, 400, 3_000)] {

@@ -1,7 +1,7 @@
 //! Statistics as JSON for users. docs/statistics.md lists the fields.
 
 use super::bytes::{ByteStats, ImageStats};
-use super::chart::{Axis, Bars};
+use super::chart::{Bars, NumberAxis};
 use super::counters::Cell;
 use super::feature::FeatureStats;
 use super::fields::FieldStats;
@@ -382,7 +382,7 @@ fn int_quantile(json: &mut JsonText, value: IntQuantile) {
 }
 
 /// Writes the bars that are drawn.
-fn bars<T: Axis>(
+fn bars<T: NumberAxis>(
     json: &mut JsonText,
     cells: &[Cell<T>],
     bounds: Option<(T, T)>,

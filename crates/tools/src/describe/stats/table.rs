@@ -1,7 +1,7 @@
 //! Statistics as a table for a terminal.
 
 use super::bytes::ByteStats;
-use super::chart::{self, Axis, Bars};
+use super::chart::{self, Bars, NumberAxis};
 use super::counters::Cell;
 use super::feature::FeatureStats;
 use super::fields::FieldStats;
@@ -268,7 +268,7 @@ fn field_row(number: u32, name: Option<&str>, stats: &FieldStats, records: u64) 
 }
 
 /// Returns the range of numbers with their median, and their mean, deviation and histogram.
-fn number_values<T: Axis>(
+fn number_values<T: NumberAxis>(
     [low, median, high]: [String; 3],
     cells: &[Cell<T>],
     bounds: (T, T),
