@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use std::borrow::Cow;
+use tfseek::example::List;
 use tfseek::filter::image_format;
 
 /// The type of bytes that are not in the list.
@@ -42,6 +43,13 @@ const VIDEO_BRANDS: [&[u8; 4]; 13] = [
 /// 4,096 bytes.
 pub(crate) fn payload_type(bytes: &[u8]) -> Option<&'static str> {
     FORMATS.iter().find(|(_, accepts)| accepts(bytes)).map(|(name, _)| *name)
+}
+
+/// Returns whether byte strings are the elements of an array: eight or more of one byte each, some of them no text.
+pub(crate) fn is_one_array(list: List<'_, &[u8]>) -> bool {
+    list.len() >= 8
+        && list.iter().all(|value| value.len() == 1)
+        && list.iter().flatten().any(|byte| !byte.is_ascii_graphic())
 }
 
 /// The first characters of JPEG, PNG, GIF and WebP in base64.

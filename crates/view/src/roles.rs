@@ -2,9 +2,8 @@
 //!
 //! Magic bytes come first, then names. docs/view.md has the table.
 
-use crate::media::{decoded, payload_type};
+use crate::media::{decoded, is_one_array, payload_type};
 use crate::set::ViewSet;
-use crate::values::is_one_array;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tfseek::{DType, Feature};

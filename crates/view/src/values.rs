@@ -1,8 +1,7 @@
 //! Features and byte strings as JSON for the page.
 
-use crate::media::{decoded, payload_type};
+use crate::media::{decoded, is_one_array, payload_type};
 use serde_json::{Map, Value, json};
-use tfseek::example::List;
 use tfseek::filter::image_size;
 use tfseek::{Feature, FeatureList};
 use tfseek_tools::fields::{self, ProtoField, ProtoValue};
@@ -172,13 +171,6 @@ impl ValueWriter {
     }
 }
 
-/// Returns whether byte strings are the elements of an array: eight or more of one byte each, some of them no text.
-pub(crate) fn is_one_array(list: List<'_, &[u8]>) -> bool {
-    list.len() >= 8
-        && list.iter().all(|value| value.len() == 1)
-        && list.iter().flatten().any(|byte| !byte.is_ascii_graphic())
-}
-
 /// Returns the part of `bytes` whose characters are tested to be text: all, or about the first `limit` bytes up to a whole character.
 fn start_of_text(bytes: &[u8], limit: usize) -> Option<&[u8]> {
     let limit = limit.max(64);
@@ -249,7 +241,7 @@ mod tests {
         let payload = tfseek::ExampleBuilder::new().bytes("a", (0..9_u8).map(|i| [i])).bytes("b", ["x"; 9]);
         let payload = payload.encode().unwrap();
         let example = tfseek::Example::new(&payload);
-        let mut value = |name| ValueWriter::new(SUMMARY).feature(example.get(name).unwrap().unwrap());
+        let value = |name| ValueWriter::new(SUMMARY).feature(example.get(name).unwrap().unwrap());
         assert_eq!(
             value("a"),
             json!({"bytes": [{"bytes": 9, "hex": "000102030405060708"}], "n": 1, "joined": 9})

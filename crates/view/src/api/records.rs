@@ -3,10 +3,10 @@
 use super::refusal::{Outcome, Refusal, number, record_number};
 use super::sets::kind_name;
 use crate::http::{Request, Response};
-use crate::media::{OCTET_STREAM, decoded, payload_type};
+use crate::media::{OCTET_STREAM, decoded, is_one_array, payload_type};
 use crate::proto_text;
 use crate::set::{ViewSet, file_name};
-use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, is_one_array, object};
+use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
