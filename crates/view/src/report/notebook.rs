@@ -31,20 +31,20 @@ pub fn stats_html(json: &str) -> Option<String> {
     rules.iter().for_each(|rules| page.markup(rules));
     page.markup("& { background: var(--surface); color: var(--text); font: var(--t3)/1.45 var(--sans); padding: 8px 12px; max-width: 1100px; } .histogram svg { height: 57px; }");
     page.markup("}</style>");
-    let count = |name: &str| stats[name].as_u64().unwrap_or(0);
+    let count = |pointer: &str| tables::at(&stats, pointer).as_u64().unwrap_or(0);
     let kinds: Vec<_> =
         [("example", "Example"), ("sequence_example", "SequenceExample"), ("bytes", "other record")]
             .into_iter()
-            .map(|(kind, word)| (stats["kinds"][kind].as_u64().unwrap_or(0), word))
+            .map(|(kind, word)| (count(&format!("/kinds/{kind}")), word))
             .filter(|(n, _)| *n > 0)
             .collect();
     let things = |(n, word): (u64, &str)| format!("{} {word}{}", thousands(n), if n == 1 { "" } else { "s" });
     let kinds = if kinds.is_empty() { vec![(0, "record")] } else { kinds };
     let kinds: Vec<_> = kinds.into_iter().map(things).collect();
-    let size = sizes::text(count("payload_bytes"));
+    let size = sizes::text(count("/payload_bytes"));
     page.nested("p", |page| {
         page.element("strong", kinds.join(", "));
-        page.text(format_args!(" · {} · {size}", things((count("shards"), "shard"))));
+        page.text(format_args!(" · {} · {size}", things((count("/shards"), "shard"))));
     });
     tables::features(&mut page, &shown.into());
     if more > 0 {

@@ -125,7 +125,7 @@ fn values(page: &mut Html, values: &Value, (name, kind): (&str, &str)) {
         values["values"].as_f64().unwrap_or(0.0),
         values["top"].as_array().map(Vec::as_slice).unwrap_or_default(),
     );
-    let differ = values["distinct"]["count"].as_f64().unwrap_or(0.0) > count / 2.0 && count > TOP as f64;
+    let differ = at(values, "/distinct/count").as_f64().unwrap_or(0.0) > count / 2.0 && count > TOP as f64;
     page.nested("div", |page| match kind {
         "bytes" if differ || values["images"].is_object() => {
             histogram(page, &values["lengths"], (name, kind), &[]);
@@ -147,7 +147,7 @@ fn values(page: &mut Html, values: &Value, (name, kind): (&str, &str)) {
             }
         };
         for (term, value) in
-            [("mean", &values["mean"]), ("std", &values["std"]), ("median", &values["quantiles"]["p50"])]
+            [("mean", &values["mean"]), ("std", &values["std"]), ("median", at(values, "/quantiles/p50"))]
         {
             add(term, number(value));
         }
@@ -159,15 +159,16 @@ fn values(page: &mut Html, values: &Value, (name, kind): (&str, &str)) {
         if values["lengths"].is_object() {
             add("bytes each", range(&values["lengths"], number));
         }
-        for (format, n) in values["images"]["formats"].as_object().into_iter().flatten() {
+        for (format, n) in at(values, "/images/formats").as_object().into_iter().flatten() {
             add(format, number(n));
         }
-        if values["images"]["width"].is_object() {
-            let [width, height] = ["width", "height"].map(|side| range(&values["images"][side], number));
+        if at(values, "/images/width").is_object() {
+            let [width, height] =
+                ["width", "height"].map(|side| range(at(values, &format!("/images/{side}")), number));
             add("pixels", format!("{width} x {height}"));
         }
-        let about = if values["distinct"]["exact"] == false { "about " } else { "" };
-        add("distinct", format!("{about}{}", number(&values["distinct"]["count"])));
+        let about = if at(values, "/distinct/exact") == false { "about " } else { "" };
+        add("distinct", format!("{about}{}", number(at(values, "/distinct/count"))));
     });
 }
 
@@ -194,7 +195,7 @@ fn frequent(page: &mut Html, entry: &Value, all: f64) {
 
 /// Writes the bars of numbers with their scale and axis. `top` has the names of values.
 fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &[Value]) {
-    let buckets = values["bars"]["buckets"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let buckets = at(values, "/bars/buckets").as_array().map(Vec::as_slice).unwrap_or_default();
     let counts: Vec<f64> = buckets.iter().map(|bucket| bucket["count"].as_f64().unwrap_or(0.0)).collect();
     let (most, all) = (counts.iter().copied().fold(1.0, f64::max), counts.iter().sum::<f64>());
     if buckets.is_empty() {
@@ -237,7 +238,7 @@ fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &
             });
         }
         page.markup("</svg>");
-        let note = match (kind, values["bars"]["scale"] == "log") {
+        let note = match (kind, at(values, "/bars/scale") == "log") {
             ("bytes", true) => "length in bytes, log scale",
             ("bytes", false) => "length in bytes",
             (_, true) => "log scale",
@@ -258,6 +259,11 @@ fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &
             ends.iter().for_each(|end| page.element("span", end))
         });
     });
+}
+
+/// Returns the value at a JSON pointer, null without one.
+pub(super) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// Returns a value as text, empty for none.

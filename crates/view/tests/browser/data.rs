@@ -365,7 +365,7 @@ pub(crate) fn many(folder: &Path, n: u64) -> Vec<PathBuf> {
 /// 9 are those of side 0. Those that are not are drawn anew, and `moved` is higher.
 pub(crate) fn numbers(folder: &Path, name: &str, n: u64, side: u64) -> Vec<PathBuf> {
     let record = |i: u64| {
-        let own = if side > 0 && i % 10 == 0 { side * 1_000_000 } else { 0 };
+        let own = if side > 0 && i.is_multiple_of(10) { side * 1_000_000 } else { 0 };
         // A multiplication mixes the bits of the number.
         let draw = |k: u64| {
             ((i + own) * 8 + k)

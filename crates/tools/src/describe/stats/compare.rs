@@ -24,10 +24,16 @@ const FREQUENT: f64 = 0.1;
 /// A side of a comparison: cells on the axis of both, in order, and the number of values.
 type Side<T> = (Vec<Cell<T>>, u64);
 
+/// Writes the members of a bar that name it.
+type Label = Box<dyn Fn(&mut JsonText)>;
+
+/// Counters of byte strings in both sets, by hash and length, with the bytes of short ones.
+type Pooled<'a> = BTreeMap<(u64, u64), (Option<&'a [u8]>, [u64; 2])>;
+
 /// A feature of two sets.
 struct Compared {
-    /// Writes the members of a bar that name it, and its numbers in both sets.
-    bars: Vec<(Box<dyn Fn(&mut JsonText)>, [u64; 2])>,
+    /// The bars with their numbers in both sets.
+    bars: Vec<(Label, [u64; 2])>,
     /// The bars are values, ranges, or ranges of lengths.
     by: &'static str,
     scale: &'static str,
@@ -187,7 +193,7 @@ fn numbers<T: NumberAxis + 'static>(
         let parts = all.iter().map(|(_, counts)| numbers(*counts)).collect();
         let bars = all.into_iter().map(|(cell, counts)| {
             let one = one.clone();
-            (Box::new(move |json: &mut JsonText| one(json, cell.low)) as Box<dyn Fn(&mut JsonText)>, counts)
+            (Box::new(move |json: &mut JsonText| one(json, cell.low)) as Label, counts)
         });
         return Some(Compared { bars: bars.collect(), by: "value", scale: LINEAR, parts });
     }
@@ -205,7 +211,7 @@ fn numbers<T: NumberAxis + 'static>(
             write(json.key("low"), x.low);
             write(json.key("high"), x.high);
         };
-        (Box::new(label) as Box<dyn Fn(&mut JsonText)>, [x.count, y.count])
+        (Box::new(label) as Label, [x.count, y.count])
     });
     // Parts of about equal shares. A value with more than that is a part of its own.
     let wanted = 2.0 / BARS as f64;
@@ -230,7 +236,7 @@ fn numbers<T: NumberAxis + 'static>(
 /// the lengths are compared.
 fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
     let (n, m) = (x.lengths.n, y.lengths.n);
-    let mut all: BTreeMap<(u64, u64), (Option<&[u8]>, [u64; 2])> = BTreeMap::new();
+    let mut all = Pooled::new();
     for (side, bytes) in [x, y].into_iter().enumerate() {
         for (counter, text) in bytes.frequencies.iter() {
             let entry = all.entry((counter.hash, counter.len)).or_insert((text, [0; 2]));
@@ -252,7 +258,7 @@ fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
         return Some(Compared { by: "length", ..lengths });
     }
     let mut others = [n, m];
-    let mut bars: Vec<(Box<dyn Fn(&mut JsonText)>, [u64; 2])> = Vec::new();
+    let mut bars: Vec<(Label, [u64; 2])> = Vec::new();
     let mut parts = Vec::new();
     for ((hash, len), (text, counts)) in all {
         others.iter_mut().zip(counts).for_each(|(left, n)| *left = left.saturating_sub(n));
