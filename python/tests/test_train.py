@@ -206,3 +206,30 @@ def test_sequence_examples() -> None:
     built = tfseek.SequenceExample({"id": 5}, {"words": [b"a", b"b"]})
     assert record.SerializeToString() == bytes(built)
     assert [name for name, _ in ((field.name, value) for field, value in record.ListFields())] == ["context", "feature_lists"]
+
+
+def test_an_error_leaves_what_protobuf_leaves() -> None:
+    # What TensorFlow 2.21 (upb) has after each error, parsed over a message with the feature z.
+    old = b"\x0a\x0c\x0a\x0a\x0a\x01z\x12\x05\x1a\x03\x0a\x01\x09"
+    a = b"\x0a\x0c\x0a\x0a\x0a\x01a\x12\x05\x1a\x03\x0a\x01\x07"
+    for data, left in [
+        (b"\x0a\x1c\x0a\x07", b"\x0a\x00"),
+        (b"\x0a", b"\x0a\x00"),
+        (b"\x18\x05\x0e", b"\x18\x05"),
+        (b"\x18\x05" + a + b"\x0e", a + b"\x18\x05"),
+        (a + b"\x18\x05\x0f", a + b"\x18\x05"),
+        (a + b"\x18\x05\x1a\x09", a),
+        (a + b"\x0c", a),
+        (a + b"\x02\x00", a),
+        (a + b"\x0a\x05\x0a", a),
+        (b"\x0a\x0e\x0a\x0a\x0a\x01a\x12\x05\x1a\x03\x0a\x01\x07\x0a\x09", a),
+    ]:
+        ex = train.Example.FromString(old)
+        with pytest.raises(tfseek.DataError):
+            ex.ParseFromString(data)
+        assert ex.SerializeToString() == left, data
+    # An element of a list whose length is too large is there.
+    lists = train.FeatureList()
+    with pytest.raises(tfseek.DataError):
+        lists.MergeFromString(b"\x0a\x05\x0a")
+    assert lists.SerializeToString() == b"\x0a\x00"

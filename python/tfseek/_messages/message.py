@@ -143,8 +143,10 @@ class ListField(Field[RepeatedMessage[M]]):
         self.value(message).extend(other)
 
     def decode(self, message: Message, data: bytes, pos: int, end: int, wire_type: int, depth: int) -> int:
+        # As in protobuf, a message whose length is wrong is there, and empty.
+        item = self.value(message).add()
         start, after = wire.read_length(data, pos, end)
-        self.value(message).add()._decode(data, start, after, depth + 1)
+        item._decode(data, start, after, depth + 1)
         return after
 
     def encode(self, value: RepeatedMessage[M]) -> bytes:
@@ -260,8 +262,10 @@ class MessageField(Field[M]):
         self.present(message).MergeFrom(other)
 
     def decode(self, message: Message, data: bytes, pos: int, end: int, wire_type: int, depth: int) -> int:
+        # As in protobuf, a message whose length is wrong is there.
+        found = self.present(message)
         start, after = wire.read_length(data, pos, end)
-        self.present(message)._decode(data, start, after, depth + 1)
+        found._decode(data, start, after, depth + 1)
         return after
 
     def encode(self, value: M) -> bytes:
@@ -485,16 +489,22 @@ class Message:
     def _decode(self, data: bytes, pos: int, end: int, depth: int) -> None:
         if depth > wire.MAX_DEPTH:
             raise wire.WireError(pos, f"expected at most {wire.MAX_DEPTH} nested messages and groups")
+        # As in protobuf, unknown fields are kept once another field follows them, or the end, so an error inside an unknown field loses those
+        # before it.
+        unknown = pos
         while pos < end:
             begin = pos
             number, wire_type, pos = wire.read_tag(data, pos, end)
             wire.check_number(number, begin)
             field = self._by_number.get(number)
             if field is not None and field.accepts(wire_type):
-                pos = field.decode(self, data, pos, end, wire_type, depth)
+                self._unknown += data[unknown:begin]
+                unknown = pos = field.decode(self, data, pos, end, wire_type, depth)
             else:
+                if wire_type == wire.END_GROUP or wire_type > wire.FIXED32:
+                    self._unknown += data[unknown:begin]
                 pos = wire.skip(data, pos, end, number, wire_type, depth)
-                self._unknown += data[begin:pos]
+        self._unknown += data[unknown:end]
 
     def SerializeToString(self, *, deterministic: Optional[bool] = None) -> bytes:
         """Returns the bytes of the message. They are always deterministic: maps are ordered by name."""
