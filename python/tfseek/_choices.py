@@ -21,8 +21,9 @@ Tensors = Literal["lists", "extension"]
 Labels = Literal["names", "numbers"]
 Shuffle = Union[bool, Literal["global", "block"]]
 LastBatch = Literal["short", "pad", "drop", "continuous"]
-Missing = Literal["error", "first", "last"]
 MissingValue = Literal["default", "none"]
+Resize = Literal["bilinear", "area"]
+Crop = Literal["center", "random_resized"]
 Rounding = Literal["closest", "pct1_dropremainder"]
 Pad = Literal["repeat", "zero", "none"]
 Nan = Literal["raise", "skip"]
@@ -41,6 +42,8 @@ class NamedDType(Protocol):
 
 #: The dtype of a feature.
 DType = Union[Literal["int64", "int", "float32", "float", "string", "bytes", "byte", "str", "object"], type[Any], NamedDType]
+#: The dtype of stored values.
+StoredDType = Literal["int64", "float32", "string"]
 #: The dtype of row splits.
 SplitsDType = Union[Literal["int32", "int64"], type[Any], NamedDType]
 #: The dtype of an array in a byte string, by its name or its code.
@@ -54,7 +57,3 @@ ArrayDType = Union[
     type[Any],
     NamedDType,
 ]
-Resize = Literal["bilinear", "area"]
-Crop = Literal["center", "random_resized"]
-#: The dtype of stored values.
-StoredDType = Literal["int64", "float32", "string"]
