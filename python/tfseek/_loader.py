@@ -101,7 +101,7 @@ class Loader(Generic[Batch]):
 
     Each iteration is an epoch. ``iter(loader)`` begins the next epoch if the previous one is complete. If it was left early, the same
     epoch begins again, so ``next(iter(loader))`` does not consume an epoch. The first iteration after :meth:`load_state_dict` resumes
-    at the state. ``next(loader)`` continues the newest iterator. ``docs/shuffling.md``, "Epochs and iterators", has all rules.
+    at the state. ``next(loader)`` continues the newest iterator. The page "shuffling" of the documentation, "Epochs and iterators", has all rules.
 
     A batch is a dict of columns, as returned by :func:`tfseek.parse_example`. It is ``(context, sequence, lengths)`` for a schema of
     SequenceExamples, and a list of ``bytes`` without a spec. Arrays are read-only. Their memory is reused after the last of them is

@@ -25,7 +25,7 @@ class Mix:
     """Several data sets in fixed proportions, as the first argument of :class:`tfseek.Loader`, which then has no ``spec``.
 
     In each cycle of P samples, each source has exactly its weight, where P is the sum of the weights. What a source has given is always
-    the beginning of its own order, so no record repeats before all of its source were given. ``docs/order.md``, section 5, has all rules.
+    the beginning of its own order, so no record repeats before all of its source were given. The page "order" of the documentation, section 5, has all rules.
 
     >>> mix = tfseek.Mix([((web, spec), 7), ((books, spec), 3)])
     >>> for batch in tfseek.Loader(mix, batch_size=256, seed=42): ...

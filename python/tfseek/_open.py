@@ -74,7 +74,7 @@ def open(
     """Opens shards as one sequence of records.
 
     ``paths`` is a file, a folder, a pattern (``train-*.tfrecord``), a set (``train@10.tfrecord``) or a list of them. In a build with the
-    feature ``remote`` it may also be such a name at ``s3://``, ``gs://``, ``az://``, ``https://`` or ``hf://``; ``docs/python.md`` has
+    feature ``remote`` it may also be such a name at ``s3://``, ``gs://``, ``az://``, ``https://`` or ``hf://``; the page "python" of the documentation has
     the rules.
 
     **No process may overwrite or truncate the files while the dataset, or an array made from it, exists.** They are mapped into

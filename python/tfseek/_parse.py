@@ -28,7 +28,7 @@ def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: 
         the longest value of the column; a value that ends with a NUL is a :class:`tfseek.DataError`.
 
     Raises :class:`tfseek.DataError` for the first invalid row, with ``.row``, ``.feature`` and ``.category``, and
-    :class:`tfseek.SpecError`. ``docs/parsing.md`` lists the differences from TensorFlow and their reasons.
+    :class:`tfseek.SpecError`. The page "parsing" of the documentation lists the differences from TensorFlow and their reasons.
     """
     columns: dict[str, Any] = schema_of(features)._parse(payloads, False, False, bytes_as)
     return columns

@@ -150,7 +150,7 @@ def scan(
         scan has none of them.
 
     An absent feature is null for :class:`tfseek.Optional`, the default or an error for ``FixedLenFeature``. Raises
-    :class:`tfseek.SpecError`. ``docs/engines.md`` has the types.
+    :class:`tfseek.SpecError`. The page "engines" of the documentation has the types.
     """
     listed = [parts] if isinstance(parts, Part) else list(parts)
     for item in listed:

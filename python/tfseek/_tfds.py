@@ -125,7 +125,7 @@ class Dataset:
         labels: Labels = "names",
         **options: Unpack[ScanOptions],
     ) -> Scan:
-        """Returns the records as a stream of Arrow record batches with nested columns, for data frames and engines. ``docs/engines.md`` has the types.
+        """Returns the records as a stream of Arrow record batches with nested columns, for data frames and engines. The page "engines" of the documentation has the types.
 
         columns: features, or paths such as ``"objects/bbox"``; by default all. Other features are not read.
         spec: a :class:`tfseek.NestedSpec` or other spec; by default that of the columns.
@@ -199,7 +199,7 @@ class Builder:
     """A data set that TensorFlow Datasets prepared, opened by :func:`open`. ``builder["train[:80%]"]`` is a :class:`Dataset` of some of its records.
 
     Opening checks that all shards exist, and that those with an index have as many records as ``dataset_info.json`` states. Shards are opened when
-    their split is first selected. Those of a URL are compared then. ``docs/tfds.md`` has the grammar of selections.
+    their split is first selected. Those of a URL are compared then. The page "tfds" of the documentation has the grammar of selections.
     """
 
     def __init__(self, core: TfdsBuilder, features: TfdsFeatures, decoder: TfdsDecoder) -> None:

@@ -1,4 +1,4 @@
-"""Robot episodes (RLDS) by step: windows, statistics and mixtures, without TensorFlow: ``docs/rlds.md``.
+"""Robot episodes (RLDS) by step: windows, statistics and mixtures, without TensorFlow. The page "rlds" of the documentation has more.
 
 >>> robot = tfseek.rlds.open("bridge_dataset/1.0.0")
 >>> robot.steps[123]["observation"]["state"]

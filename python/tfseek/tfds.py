@@ -1,4 +1,4 @@
-"""Data sets that TensorFlow Datasets prepared, without TensorFlow: ``docs/tfds.md``.
+"""Data sets that TensorFlow Datasets prepared, without TensorFlow. The page "tfds" of the documentation has more.
 
 >>> ds = tfseek.tfds.open("tensorflow_datasets/mnist")["train[:80%]"]
 >>> ds[7]["label"]

@@ -282,7 +282,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     batches without the GIL. Worker processes help with a slow ``transform`` in Python. Worker ``w`` of ``W`` then produces the steps
     ``w``, ``w + W``, .., so the batches and their sequence stay the same.
 
-    An iteration begins as that of a :class:`tfseek.Loader` (``docs/shuffling.md``, "Epochs and iterators"): with the next epoch, or with
+    An iteration begins as that of a :class:`tfseek.Loader` (page "shuffling" of the documentation, "Epochs and iterators"): with the next epoch, or with
     the same one if it was left early. Persistent workers (``persistent_workers=True``) always begin the next one. By default a
     ``DataLoader`` starts new workers for each epoch, as copies of this object, which does not advance in the parent. So call
     :meth:`set_epoch` before each epoch, as with torch's ``DistributedSampler``.
@@ -467,7 +467,7 @@ class Sampler(torch.utils.data.Sampler[int]):
     """A sampler: the record numbers of a rank, in the order of :class:`tfseek.Loader` and ``tfseek order``.
 
     It is for a map-style :class:`Dataset`. The order is computed, not stored, so memory does not grow with the dataset. An iteration
-    begins as that of a :class:`tfseek.Loader` (``docs/shuffling.md``, "Epochs and iterators"): with the next epoch, or with the same one
+    begins as that of a :class:`tfseek.Loader` (page "shuffling" of the documentation, "Epochs and iterators"): with the next epoch, or with the same one
     if it was left early. It begins with its first record number. Earlier iterations stay valid, and the state is that of the newest.
 
     ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers. The sampled numbers are indexes of ``ds``.
