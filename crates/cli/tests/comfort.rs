@@ -398,7 +398,7 @@ fn a_quiet_demo_prints_nothing() {
     dir.run(&["demo", "-q"]).prints("");
     dir.run(&["demo", "--quiet", "--out", "data"]).prints("");
     let info = dir.run(&["info", "data"]).out;
-    assert!(info.contains("10000") && info.matches("fresh").count() == 4, "{info}");
+    assert!(info.contains("10,000") && info.matches("fresh").count() == 4, "{info}");
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn a_git_lfs_pointer_and_compressed_text() {
         one line of text\nand another\n\
         \xc3\xad\xc7\x21\x1d\x00\x00\x00";
     fs::write(dir.path("y.tfrecord"), gzip).unwrap();
-    all_verbs(&dir, "y.tfrecord", (4, 2, &[]));
+    all_verbs(&dir, "y.tfrecord", (4, 4, &[]));
     dir.run(&["head", "y.tfrecord"]).fails(4, &["y.tfrecord: expected a TFRecord file, found text"]);
     // `info` prints a row for each file, even for a missing one. The exit status is the highest of all.
     dir.shard("z.tfrecord", labels(0..2));
