@@ -50,7 +50,10 @@ fn invalid_specs_are_refused() {
             "weight 1 makes the sum exceed 2^20",
         ),
         (component(Component::new(u64::MAX, Spec::Global)), "weight 0 makes the sum exceed 2^20"),
-        (Spec::Mix(MixSpec::new(vec![Component::new(1, Spec::Global)]).batches(0)), "a batch size of at least 1"),
+        (
+            Spec::Mix(MixSpec::new(vec![Component::new(1, Spec::Global)]).batches(0)),
+            "a batch size of at least 1",
+        ),
     ] {
         let e = Order::new(&spec, 10, 0, 0).unwrap_err();
         assert!(e.to_string().contains(why), "{e}");
