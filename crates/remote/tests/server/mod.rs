@@ -16,7 +16,7 @@ pub(crate) use requests::Request;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -105,6 +105,8 @@ pub(crate) struct Shared {
     link: link::Link,
     /// Number of requests that are not answered yet, and the largest one so far.
     running: AtomicU64,
+    /// Number of answers whose bytes are not counted yet.
+    sending: AtomicU64,
     most: AtomicU64,
     ended: AtomicBool,
 }
@@ -125,9 +127,9 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Mutex::new(State { page: 1000, ..State::default() });
-        let [latency, running, most] = [0; 3].map(AtomicU64::new);
+        let [latency, running, sending, most] = [0; 4].map(AtomicU64::new);
         let (link, ended) = (link::Link::default(), AtomicBool::new(false));
-        let shared = Arc::new(Shared { state, latency, link, running, most, ended });
+        let shared = Arc::new(Shared { state, latency, link, running, sending, most, ended });
         let accepting = shared.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -216,8 +218,14 @@ impl Server {
         self.state().no_head = true;
     }
 
-    /// Returns the counts since the last call.
+    /// Returns the counts since the last call. A client may have an answer before its bytes are counted, so this waits for them, a while.
     pub(crate) fn counts(&self) -> Counts {
+        for _ in 0..200 {
+            if self.shared.sending.load(SeqCst) == 0 {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
         std::mem::take(&mut self.state().counts)
     }
 
@@ -328,9 +336,11 @@ impl Shared {
             }
             // A client that has an answer may make the next request before this thread goes on.
             let running = Some(running).filter(|_| self.link.is_limited());
+            self.sending.fetch_add(1, SeqCst);
             let sent = answer.send(&mut stream, &self.link, request.method == "HEAD", end);
             drop(running);
             self.state().counts.bytes += sent.unwrap_or(0);
+            self.sending.fetch_sub(1, SeqCst);
             if sent.is_none() || end.is_some() {
                 let _ = stream.shutdown(Shutdown::Both);
                 return;
