@@ -18,7 +18,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tfseek::crc;
-use tfseek::error::Result;
 use tfseek::io::{Source, Stamp};
 
 /// Bytes of the checksum after those of a piece.
@@ -71,23 +70,22 @@ impl Drop for OpenPiece {
 }
 
 impl DiskPiece {
-    /// Appends bytes of the piece to `buf`.
+    /// Appends bytes of the piece to `buf`, which has room for them.
     ///
     /// # Errors
     /// Those of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
-    pub(crate) fn append(&self, range: Range<usize>, buf: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn append(&self, range: Range<usize>, buf: &mut Vec<u8>) -> io::Result<()> {
         let before = buf.len();
         let len = range.end.min(self.0.len).saturating_sub(range.start);
-        buf.try_reserve(len)?;
         buf.resize(before.saturating_add(len), 0);
         let mut read = 0;
         while read < len {
             let rest = buf.get_mut(before.saturating_add(read)..).unwrap_or_default();
             match self.0.file.read_at(rest, range.start.saturating_add(read) as u64) {
-                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => read = read.saturating_add(n),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e.into()),
+                Err(e) => return Err(e),
             }
         }
         Ok(())

@@ -124,6 +124,14 @@ pub(crate) struct PiecePart {
     pub(crate) range: Range<usize>,
 }
 
+impl PiecePart {
+    /// Returns the part of the piece at `start` that is in a range of the object.
+    fn new(start: u64, held: &Held, range: &Range<u64>) -> PiecePart {
+        let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+        PiecePart { start, held: held.clone(), range: at(range.start)..at(range.end) }
+    }
+}
+
 struct Object<O> {
     object: Arc<O>,
     pieces: BTreeMap<u64, Piece>,
@@ -431,8 +439,7 @@ impl<O> Pieces<O> {
         if range.end > piece.end || range.end <= range.start {
             return None;
         }
-        let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
-        let part = PiecePart { start, held: held.clone(), range: at(range.start)..at(range.end) };
+        let part = PiecePart::new(start, held, range);
         self.clock += 1;
         piece.used = self.clock;
         piece.wanted = piece.wanted.saturating_sub(range.end - range.start);
@@ -461,9 +468,7 @@ impl<O> Pieces<O> {
         let mut waits = false;
         for_each_start_in(&mut object.pieces, range, |start, piece| match &piece.state {
             PieceState::Here(held) => {
-                let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
-                let range = at(range.start)..at(range.end.min(piece.end));
-                parts.push(PiecePart { start, held: held.clone(), range });
+                parts.push(PiecePart::new(start, held, &(range.start..range.end.min(piece.end))));
             }
             PieceState::Failed(failure) => failed = failed.take().or(Some(failure.clone())),
             PieceState::Queued | PieceState::Running => waits = true,

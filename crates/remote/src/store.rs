@@ -164,9 +164,10 @@ impl Live {
     /// Makes the requests that may be made.
     fn advance(self: &Arc<Live>, pieces: &mut Pieces<Remote>) {
         while let Some((request, object)) = pieces.next(self.start.elapsed()) {
-            let folder =
-                object.cached.as_ref().filter(|_| request.range.end - request.range.start >= LEAST_KEPT);
-            if let (Some(cache), Some(folder)) = (&self.cache, folder)
+            let kept =
+                object.cached.clone().filter(|_| request.range.end - request.range.start >= LEAST_KEPT);
+            let kept = self.cache.clone().zip(kept);
+            if let Some((cache, folder)) = &kept
                 && let Some(piece) = cache.find_checked(folder, &request.range)
             {
                 pieces.done(&request, Ok(Held::Disk(piece)), self.start.elapsed(), From::Cache);
@@ -174,12 +175,11 @@ impl Live {
                 continue;
             }
             let refusals = object.backend.refusals();
-            let (live, cache) = (Arc::downgrade(self), self.cache.clone());
+            let live = Arc::downgrade(self);
             let running = Running { live, request, object, refusals, from_cache: false, result: None };
             self.io.spawn(async move {
                 let range = running.request.range.clone();
-                let kept = running.object.cached.clone().filter(|_| range.end - range.start >= LEAST_KEPT);
-                let Some((cache, folder)) = cache.zip(kept) else {
+                let Some((cache, folder)) = kept else {
                     let result = running.object.read(range).await.map(Region::from);
                     return running.end(result);
                 };
@@ -526,11 +526,10 @@ impl RemoteObject {
                 return Fetched::from_parts(&shared.collect::<Vec<_>>(), buf);
             }
             for part in &parts {
+                buf.try_reserve(part.range.len())?;
                 match &part.held {
                     Held::Memory(region) => {
-                        let bytes = region.get(part.range.clone()).unwrap_or_default();
-                        buf.try_reserve(bytes.len())?;
-                        buf.extend_from_slice(bytes);
+                        buf.extend_from_slice(region.get(part.range.clone()).unwrap_or_default());
                     }
                     Held::Disk(piece) => {
                         if piece.append(part.range.clone(), buf).is_err() {

@@ -169,7 +169,7 @@ fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], 
             Some(time) => format!("  {dim}{time}{dim:#}"),
             None => String::new(),
         };
-        // Where names are known, these are floats.
+        // Fixed fields with names are floats: those of known messages are.
         match &field.value {
             ProtoValue::Fixed32(bits) if field.name.is_some() => {
                 console.print(format_args!("{dim}float{dim:#}  {:?}\n", f32::from_bits(*bits)))?;

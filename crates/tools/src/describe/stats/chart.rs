@@ -48,7 +48,7 @@ impl NumberAxis for i64 {
 
     fn equal(low: i64, high: i64, _: f64) -> Vec<Cell<i64>> {
         let span = i128::from(high) - i128::from(low) + 1;
-        // Of the widths of 10 to 20 bars, one that leaves little room in the last bar.
+        // The bars are 10 to 20. Their width is the one that leaves the least room in the last bar.
         let least = (span + BARS as i128 - 1) / BARS as i128;
         let left = |width: i128| (width - 1 - (span - 1) % width) * 1000 / width;
         let width =
