@@ -489,7 +489,8 @@ def test_windows_without_tables_read_each_episode_once(server: ObjectServer, rob
             batches = list(tfseek.Loader(win, batch_size=8, shuffle=shuffle, seed=2, threads=2))
         texts = [str(each.message) for each in warned]
         assert len(texts) == (shuffle is True) and all(f"`tfseek index --steps {robot} --pack NAME`" in text for text in texts)
-        assert len(server.requests) <= 14 and server.sent <= len(server.objects[f"{robot[5:]}/bridge_dataset-train.tfrecord-00000-of-00001"])
+        assert len(server.requests) <= 14, (shuffle, server.requests)
+        assert server.sent <= len(server.objects[f"{robot[5:]}/bridge_dataset-train.tfrecord-00000-of-00001"])
         expected = list(tfseek.Loader(files, batch_size=8, shuffle=shuffle, seed=2))
         for a, b in zip(batches, expected):
             assert all(np.array_equal(a[key], b[key]) for key in b)

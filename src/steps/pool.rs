@@ -42,6 +42,8 @@ enum PoolEntry {
     Wanted {
         windows: u64,
         bytes: u64,
+        /// A thread of this process announces it just now.
+        announcing: Option<u32>,
     },
     /// A thread of this process reads it. In a forked child the thread does not exist.
     Reading {
@@ -138,7 +140,10 @@ impl EpisodePool {
                 return Ok(episode);
             }
             match state.episodes.get(&number) {
-                Some(PoolEntry::Reading { process: reader }) if *reader == process => {
+                // Announced after it was read, it would be requested twice.
+                Some(
+                    PoolEntry::Reading { process: other } | PoolEntry::Wanted { announcing: Some(other), .. },
+                ) if *other == process => {
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
                 _ => break,
@@ -153,22 +158,28 @@ impl EpisodePool {
         Ok(episode)
     }
 
-    /// Notes that a window needs an episode of this many bytes. Returns true if the episode has to be announced.
-    pub(super) fn want(&self, number: u64, bytes: u64) -> bool {
+    /// Notes that a window needs an episode of this many bytes, and calls `announce` if it is the first one. The episode is read after that.
+    pub(super) fn want(&self, number: u64, bytes: u64, announce: impl FnOnce()) {
         let mut state = self.lock();
         let ahead = state.ahead.saturating_add(bytes);
         if let Some(known) = state.episodes.get_mut(&number) {
             if let PoolEntry::Wanted { windows, .. } = known {
                 *windows = windows.saturating_add(1);
             }
-            return false;
+            return;
         }
         if state.ahead > 0 && ahead > BYTES_AHEAD {
-            return false;
+            return;
         }
         state.ahead = ahead;
-        state.episodes.insert(number, PoolEntry::Wanted { windows: 1, bytes });
-        true
+        let announcing = Some(process::id());
+        state.episodes.insert(number, PoolEntry::Wanted { windows: 1, bytes, announcing });
+        drop(state);
+        announce();
+        if let Some(PoolEntry::Wanted { announcing, .. }) = self.lock().episodes.get_mut(&number) {
+            *announcing = None;
+        }
+        self.changed.notify_all();
     }
 
     /// Takes the need of a window back. Returns true if the announcement has to be taken back, because no other window needs the episode.
@@ -185,5 +196,41 @@ impl EpisodePool {
             }
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn an_episode_is_read_after_it_was_announced() {
+        let pool = EpisodePool::default();
+        let (events, seen) = mpsc::channel();
+        let reads = events.clone();
+        thread::scope(|scope| {
+            let (pool, mut reader) = (&pool, None);
+            pool.want(3, 10, || {
+                let read = move || {
+                    reads.send("read").unwrap();
+                    Err(crate::ErrorKind::Io(std::io::ErrorKind::NotFound.into()).into())
+                };
+                reader = Some(scope.spawn(move || pool.get_or_read(3, read).is_err()));
+                thread::sleep(Duration::from_millis(50));
+                // Another window is counted meanwhile.
+                pool.want(3, 10, || unreachable!());
+                events.send("announced").unwrap();
+            });
+            assert!(reader.unwrap().join().unwrap());
+        });
+        drop(events);
+        assert_eq!(seen.iter().collect::<Vec<_>>(), ["announced", "read"]);
+        // After a failure it is wanted anew.
+        let mut announced = false;
+        pool.want(3, 10, || announced = true);
+        assert!(announced && pool.forget(3));
     }
 }

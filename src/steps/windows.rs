@@ -596,9 +596,10 @@ impl WindowRecords {
             let Some(table) = table else {
                 let bytes = at.payload_len();
                 for _ in windows {
-                    let changes = if wanted { pool.want(*episode, bytes) } else { pool.forget(*episode) };
-                    if changes {
-                        set.announce_parts(at, None, wanted);
+                    if wanted {
+                        pool.want(*episode, bytes, || set.announce_parts(at, None, true));
+                    } else if pool.forget(*episode) {
+                        set.announce_parts(at, None, false);
                     }
                 }
                 continue;
