@@ -36,6 +36,7 @@ mod hub;
 mod in_flight;
 mod listing;
 mod pieces;
+mod ready;
 mod runtime;
 mod settings;
 mod slow;

@@ -3,6 +3,7 @@
 use crate::disk::DiskPiece;
 use crate::failure::RequestFailure;
 use crate::in_flight::InFlight;
+use crate::ready::{HasPieces, WantedBytes};
 use crate::slow::Slow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
@@ -58,7 +59,7 @@ struct Piece {
     end: u64,
     state: PieceState,
     /// Number of wanted bytes in it that were not read yet.
-    wanted: u64,
+    wanted: WantedBytes,
     /// Number of threads that wait for it.
     waiting: usize,
     /// When it was last used.
@@ -137,6 +138,14 @@ struct Object<O> {
     pieces: BTreeMap<u64, Piece>,
 }
 
+impl<O: HasPieces> Object<O> {
+    fn remove_ready(&self, start: u64) {
+        if let Some(ready) = self.object.ready() {
+            ready.remove(start);
+        }
+    }
+}
+
 /// The pieces of all objects of a store.
 pub(crate) struct Pieces<O> {
     objects: HashMap<u64, Object<O>>,
@@ -160,7 +169,7 @@ pub(crate) struct Pieces<O> {
     traffic: Traffic,
 }
 
-impl<O> Pieces<O> {
+impl<O: HasPieces> Pieces<O> {
     pub(crate) fn new(requests: usize, memory: u64, joins: bool) -> Pieces<O> {
         Pieces {
             joins,
@@ -200,7 +209,7 @@ impl<O> Pieces<O> {
             }
         }
         for range in ranges {
-            for_each_in(pieces, range, |piece, bytes| piece.wanted = piece.wanted.saturating_add(bytes));
+            for_each_in(pieces, range, |piece, bytes| piece.wanted.add(bytes));
         }
         self.queue.extend(queued);
     }
@@ -209,15 +218,13 @@ impl<O> Pieces<O> {
     pub(crate) fn forget(&mut self, id: u64, ranges: &[Range<u64>]) {
         for range in ranges {
             let Some(object) = self.objects.get_mut(&id) else { return };
-            for_each_in(&mut object.pieces, range, |piece, bytes| {
-                piece.wanted = piece.wanted.saturating_sub(bytes);
-            });
+            for_each_in(&mut object.pieces, range, |piece, bytes| _ = piece.wanted.take(bytes));
             self.clear(id, range);
         }
     }
 
     /// Drops the pieces in a range of an object that are not needed.
-    fn clear(&mut self, id: u64, range: &Range<u64>) {
+    pub(crate) fn clear(&mut self, id: u64, range: &Range<u64>) {
         let Some(object) = self.objects.get_mut(&id) else { return };
         loop {
             let mut dropped = None;
@@ -227,8 +234,12 @@ impl<O> Pieces<O> {
                 }
             });
             let Some(start) = dropped else { return };
-            if let Some(piece) = object.pieces.remove(&start).filter(|piece| piece.state.is_in_memory()) {
-                self.bytes = self.bytes.saturating_sub(piece.end - start);
+            match object.pieces.remove(&start) {
+                Some(piece) if piece.state.is_in_memory() => {
+                    self.bytes = self.bytes.saturating_sub(piece.end - start);
+                }
+                Some(Piece { state: PieceState::Here(Held::Disk(_)), .. }) => object.remove_ready(start),
+                _ => {}
             }
         }
     }
@@ -362,12 +373,20 @@ impl<O> Pieces<O> {
                 self.slow.answered(len, now.saturating_sub(*since));
             }
         }
-        let piece = self.objects.get_mut(id).and_then(|object| object.pieces.get_mut(&range.start));
+        let (object, piece) = match self.objects.get_mut(id) {
+            Some(Object { object, pieces }) => (Some(object), pieces.get_mut(&range.start)),
+            None => (None, None),
+        };
         // The object may be dropped, or the other of two requests for the piece was faster.
         let piece =
             piece.filter(|piece| matches!(piece.state, PieceState::Running) && piece.asked.contains(number));
         match (piece, result) {
             (Some(piece), Ok(held)) => {
+                if let Held::Disk(open) = &held
+                    && let Some(ready) = object.and_then(|object| object.ready())
+                {
+                    ready.add(range.clone(), open.clone(), piece.wanted.clone());
+                }
                 (piece.state, piece.used) = (PieceState::Here(held), self.clock);
                 piece.asked.clear();
                 if !piece.state.is_in_memory() {
@@ -419,7 +438,8 @@ impl<O> Pieces<O> {
         let mut urgent = Vec::new();
         let pieces = &mut self.object(id, object).pieces;
         for gap in gaps(pieces, range.clone()) {
-            let piece = Piece { wanted: gap.end - gap.start, ..Piece::new(gap.end) };
+            let piece = Piece::new(gap.end);
+            piece.wanted.add(gap.end - gap.start);
             pieces.insert(gap.start, piece);
         }
         for_each_start_in(pieces, range, |start, piece| {
@@ -442,7 +462,7 @@ impl<O> Pieces<O> {
         let part = PiecePart::new(start, held, range);
         self.clock += 1;
         piece.used = self.clock;
-        piece.wanted = piece.wanted.saturating_sub(range.end - range.start);
+        piece.wanted.take(range.end - range.start);
         if !piece.is_needed() {
             self.clear(id, range);
         }
@@ -451,9 +471,11 @@ impl<O> Pieces<O> {
 
     /// Fetches a piece again that could not be read from disk.
     pub(crate) fn lost(&mut self, id: u64, start: u64) {
-        let piece = self.objects.get_mut(&id).and_then(|object| object.pieces.get_mut(&start));
+        let Some(object) = self.objects.get_mut(&id) else { return };
+        let piece = object.pieces.get_mut(&start);
         if let Some(piece) = piece.filter(|piece| matches!(piece.state, PieceState::Here(Held::Disk(_)))) {
             piece.state = PieceState::Queued;
+            object.remove_ready(start);
             self.queue.push_back((id, start));
         }
     }
@@ -479,10 +501,10 @@ impl<O> Pieces<O> {
         for_each_in(&mut object.pieces, range, |piece, bytes| {
             piece.waiting = piece.waiting.saturating_sub(1);
             piece.used = clock;
-            piece.wanted = piece.wanted.saturating_sub(bytes);
+            piece.wanted.take(bytes);
             // The next thread asks again.
             if matches!(piece.state, PieceState::Failed(_)) {
-                piece.wanted = 0;
+                piece.wanted.clear();
             }
         });
         self.clear(id, range);
@@ -492,14 +514,14 @@ impl<O> Pieces<O> {
 
 impl Piece {
     fn is_needed(&self) -> bool {
-        self.wanted > 0 || self.waiting > 0 || matches!(self.state, PieceState::Running)
+        self.wanted.get() > 0 || self.waiting > 0 || matches!(self.state, PieceState::Running)
     }
 
     fn new(end: u64) -> Piece {
         Piece {
             end,
             state: PieceState::Queued,
-            wanted: 0,
+            wanted: WantedBytes::default(),
             waiting: 0,
             used: 0,
             asked: Vec::new(),
@@ -564,6 +586,13 @@ mod tests {
 
     use super::*;
     use crate::failure::Cause;
+    use crate::ready::ReadyPieces;
+
+    impl HasPieces for () {
+        fn ready(&self) -> Option<&ReadyPieces> {
+            None
+        }
+    }
 
     const MIB: u64 = 1 << 20;
 
@@ -627,8 +656,9 @@ mod tests {
         assert!(taken > 20, "{taken}");
         let state = |pieces: &Pieces<()>| {
             let all = pieces.objects[&1].pieces.iter();
-            let of =
-                |(start, piece): (&u64, &Piece)| (*start, piece.end, piece.wanted, piece.waiting, piece.used);
+            let of = |(start, piece): (&u64, &Piece)| {
+                (*start, piece.end, piece.wanted.get(), piece.waiting, piece.used)
+            };
             (all.map(of).collect::<Vec<_>>(), pieces.bytes)
         };
         assert_eq!(state(&all[0]), state(&all[1]));

@@ -7,6 +7,7 @@ use crate::cloud::is_option;
 use crate::disk::{self, CachedPiece, DiskCache, DiskPiece, Lease};
 use crate::failure::{Cause, RequestFailure};
 use crate::pieces::{Answer, From, Held, PiecePart, Pieces, Request};
+use crate::ready::{HasPieces, ReadyPieces};
 use crate::runtime::IoThread;
 use crate::settings::{RemoteOptions, Settings};
 use std::collections::HashMap;
@@ -73,6 +74,13 @@ struct Remote {
     stamp: Stamp,
     /// The name of its folder in the cache.
     cached: Option<String>,
+    ready: Option<Arc<ReadyPieces>>,
+}
+
+impl HasPieces for Remote {
+    fn ready(&self) -> Option<&ReadyPieces> {
+        self.ready.as_deref()
+    }
 }
 
 /// The content of a cache on disk.
@@ -397,6 +405,8 @@ impl Store for RemoteStore {
             shared: self.0.clone(),
             name: bare_url(&object.url).into(),
             object: object.clone(),
+            process: process::id(),
+            ready: Arc::default(),
             known: Mutex::default(),
         }))
     }
@@ -435,6 +445,9 @@ struct RemoteObject {
     id: u64,
     object: Object,
     name: Box<str>,
+    /// The process that opened it. The pieces that are ready are its.
+    process: u32,
+    ready: Arc<ReadyPieces>,
     known: Mutex<Option<KnownObject>>,
 }
 
@@ -459,7 +472,8 @@ impl RemoteObject {
         let address = Address::of(&self.object.url)?;
         let (key, stamp) = (address.key.to_owned(), self.object.stamp.clone());
         let cached = live.cache.as_ref().and_then(|_| disk::folder_name(&self.name, &stamp));
-        let remote = Arc::new(Remote { backend: live.backend(address), key, stamp, cached });
+        let ready = (process == self.process).then(|| self.ready.clone());
+        let remote = Arc::new(Remote { backend: live.backend(address), key, stamp, cached, ready });
         if let Some(known) = &mut known {
             // That of the parent is not dropped: its clients have the parent's thread.
             std::mem::forget(known.replace(KnownObject {
@@ -513,7 +527,22 @@ impl RemoteObject {
         }
     }
 
+    /// Reads a range of a piece that is ready. `None` if there is none, or if it cannot be read.
+    fn ready(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Option<Fetched> {
+        let left = self.ready.find(range)?.append(range, buf)?;
+        if left == 0 {
+            let (live, _) = self.live().ok()?;
+            let mut pieces = live.pieces();
+            pieces.clear(self.id, range);
+            live.advance(&mut pieces);
+        }
+        Some(Fetched::Appended)
+    }
+
     fn part(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        if let Some(fetched) = self.ready(range, buf) {
+            return Ok(fetched);
+        }
         let (live, remote) = self.live().map_err(|failure| failure.error())?;
         let before = buf.len();
         'tries: for _ in 0..DISK_TRIES {
