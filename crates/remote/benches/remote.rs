@@ -9,8 +9,8 @@
 //!
 //! Then the first batch of 1,000 shards of 256 KiB in a block order, from the opening of their pack on, as seconds and as latencies. `TFSEEK_FIRST=0` leaves it out.
 //!
-//! With `TFSEEK_SERVE=1` it serves an object of `TFSEEK_EPOCH` MiB of records of 100 KB at the first latency, prints its address, and reads nothing: for
-//! `benches/peers/python/remote.py`.
+//! With `TFSEEK_SERVE=1` it serves an object of `TFSEEK_EPOCH` MiB of records of 100 KB, and each record as an object, at the first latency, prints its
+//! address, and reads nothing: for `benches/peers/python/remote.py`.
 //!
 //! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack, without a limit of the link. The listing of Azure is
 //! that in a row.
@@ -216,7 +216,11 @@ fn many(objects: u64) -> Server {
 /// Serves an object until the process is killed.
 fn serve(latency: u64) {
     let server = Server::start();
-    server.set("bucket/serve.tfrecord", shard(number("TFSEEK_EPOCH", 512) << 20, RECORD));
+    let shard = shard(number("TFSEEK_EPOCH", 512) << 20, RECORD);
+    for (k, frame) in shard.chunks_exact(RECORD + 16).enumerate() {
+        server.set(&format!("bucket/raw/{k:05}.bin"), frame[12..RECORD + 12].to_vec());
+    }
+    server.set("bucket/serve.tfrecord", shard);
     server.latency(Duration::from_millis(latency));
     server.rates(LINK, CONNECTION);
     println!("{}", server.url());
