@@ -58,7 +58,7 @@ pub(crate) fn read(options: LoaderOptions) -> Vec<Vec<u64>> {
     loader.map(|step| checked(&step.unwrap())).collect()
 }
 
-fn checked(step: &tfseek::loader::Step) -> Vec<u64> {
+pub(crate) fn checked(step: &tfseek::loader::Step) -> Vec<u64> {
     for (record, &id) in step.records().unwrap().zip(step.ids.iter()) {
         let payload = record.unwrap().payload().to_vec();
         assert_eq!(u64::from_le_bytes(payload[..8].try_into().unwrap()), id % N);

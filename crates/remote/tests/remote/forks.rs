@@ -1,7 +1,9 @@
 //! Forked processes.
 
+use super::epochs::{Blocks, ORDERS, checked, loader};
 use super::*;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tfseek::io::Store;
 
 /// Set in the process that forks.
@@ -25,6 +27,23 @@ fn a_thousand_forks_with_requests_under_way() {
         for scheme in SCHEMES {
             fork_and_read(scheme, 200);
         }
+    }
+}
+
+#[test]
+fn forked_children_read_with_loaders() {
+    if forks_here("forks::forked_children_read_with_loaders") {
+        #[cfg(unix)]
+        fork_in_epochs(6);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_thousand_forks_of_loaders() {
+    if forks_here("forks::a_thousand_forks_of_loaders") {
+        #[cfg(unix)]
+        fork_in_epochs(500);
     }
 }
 
@@ -72,6 +91,41 @@ fn fork_and_read(scheme: &'static str, rounds: u64) {
         assert!(source.fetch(0..100, &mut Vec::new()).is_ok());
     }
     busy.join().unwrap();
+}
+
+/// Forks while a loader reads, without and with a cache on disk, and reads with a loader in the children.
+#[cfg(unix)]
+fn fork_in_epochs(rounds: u64) {
+    let (blocks, dir) = (Blocks::new(), tempfile::tempdir().unwrap());
+    for cache_dir in [None, Some(dir.path())] {
+        let ds = blocks.open(|options| {
+            (options.cache_dir, options.cache_bytes) =
+                (cache_dir.map(Path::to_path_buf), cache_dir.map(|_| 1 << 30));
+        });
+        blocks.case.server.latency(Duration::from_millis(2));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let busy = scope.spawn(|| {
+                let mut epochs = 0;
+                while !done.load(Relaxed) || epochs == 0 {
+                    let steps = loader(&ds, &ORDERS[2]).threads(2).build().unwrap();
+                    assert_eq!(steps.map(|step| checked(&step.unwrap()).len()).sum::<usize>(), 12_000);
+                    epochs += 1;
+                }
+            });
+            for k in 0..rounds {
+                std::thread::sleep(Duration::from_millis(k % 5));
+                let child = fork(|| {
+                    let shuffle = &ORDERS[1 + k as usize % 2];
+                    let steps = loader(&ds, shuffle).seed(k).threads(2).build().unwrap();
+                    steps.take(3).map(|step| checked(&step.unwrap()).len()).sum::<usize>() == 3 * 64
+                });
+                assert!(wait(child), "{k}, {cache_dir:?}");
+            }
+            done.store(true, Relaxed);
+            busy.join().unwrap();
+        });
+    }
 }
 
 /// Runs `f` in a forked child, which ends with its result.
