@@ -2,7 +2,7 @@
 
 use super::progress::ProgressCallback;
 use crate::io::inflate::SPACING;
-use crate::io::{Budget, Promise, Storage, Store};
+use crate::io::{Budget, Promise, Storage, Store, user_cache};
 use crate::policy::{Damage, IndexMode, Tail};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -236,18 +236,4 @@ impl IndexOptions {
     pub(crate) fn reads_indexes(&self) -> bool {
         matches!(self.mode, IndexMode::Auto | IndexMode::Require)
     }
-}
-
-/// Returns `tfseek/` in the user's cache folder, by the convention of the operating system.
-fn user_cache() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let cache = if cfg!(windows) {
-        folder("LOCALAPPDATA")
-    } else if cfg!(target_os = "macos") {
-        folder("HOME").map(|home| home.join("Library/Caches"))
-    } else {
-        // The XDG base directory specification requires ignoring a relative XDG_CACHE_HOME.
-        folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
-    };
-    Some(cache?.join("tfseek"))
 }

@@ -8,7 +8,10 @@ use super::options::IndexOptions;
 use super::sidecar::{Sidecar, decode};
 use super::store::HIDDEN_DIR;
 use crate::error::{ErrorKind, Result};
-use crate::io::{Map, Region, folder, join, open_regular, path_from_bytes, read_exact_at, size, url_of};
+use crate::io::{
+    Map, Region, folder, is_foreign_separator, join, open_regular, path_from_bytes, read_exact_at, size,
+    url_of,
+};
 use crate::memory::zeroed;
 use std::fs::File;
 use std::io;
@@ -218,7 +221,7 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), &'static str> {
         return Err("found a NUL byte");
     }
     // Windows treats these as separators and drive letters; other systems as ordinary bytes.
-    if cfg!(windows) && name.iter().any(|b| matches!(b, b'\\' | b':')) {
+    if name.iter().any(|b| is_foreign_separator(*b)) {
         return Err("found a backslash or a colon");
     }
     if name.split(|&b| b == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {

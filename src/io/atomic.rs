@@ -4,6 +4,7 @@ use super::existing::Existing;
 use super::file_state::FileId;
 use super::open::check_regular;
 use super::process::Process;
+use super::system::{self, keep_mode, sync_folder};
 use super::url::folder;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
@@ -140,31 +141,6 @@ impl AtomicFile {
     }
 }
 
-/// Gives `file` the mode of the file at `target`, and its owner and group where the process may set them. Does nothing if there is none.
-pub(super) fn keep_mode(file: &File, target: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, fchown};
-        let Ok(old) = target.symlink_metadata() else { return Ok(()) };
-        if !old.is_file() {
-            return Ok(());
-        }
-        let new = file.metadata()?;
-        if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
-            // Only root may set the owner. A process may set a group that it belongs to.
-            let _ = fchown(file, Some(old.uid()), Some(old.gid()))
-                .or_else(|_| fchown(file, None, Some(old.gid())));
-        }
-        // A change of the owner may clear bits of the mode.
-        if file.metadata()?.mode() != old.mode() { file.set_permissions(old.permissions()) } else { Ok(()) }
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (file, target);
-        Ok(())
-    }
-}
-
 /// Returns the error of an output whose name was given to another file meanwhile.
 pub(super) fn already_exists() -> io::Error {
     io::Error::new(
@@ -268,14 +244,10 @@ fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
 /// is made between the check and the rename is replaced.
 pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let is_taken = |e: &io::Error| e.kind() == io::ErrorKind::AlreadyExists;
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from) {
-            Ok(()) => return Ok(()),
-            Err(e) if is_taken(&e) => return Err(already_exists()),
-            Err(_) => {}
-        }
+    match system::rename_to_new(from, to) {
+        Ok(()) => return Ok(()),
+        Err(e) if is_taken(&e) => return Err(already_exists()),
+        Err(_) => {}
     }
     match fs::hard_link(from, to) {
         Ok(()) => {
@@ -286,23 +258,6 @@ pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
         Err(e) if is_taken(&e) => Err(already_exists()),
         Err(_) if to.symlink_metadata().is_ok() => Err(already_exists()),
         Err(_) => fs::rename(from, to),
-    }
-}
-
-/// Syncs a folder. A rename in it is durable only after this.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        match File::open(folder)?.sync_all() {
-            // fsync(2): the file system does not sync folders.
-            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
-            done => done,
-        }
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = folder;
-        Ok(())
     }
 }
 

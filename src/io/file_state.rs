@@ -1,5 +1,6 @@
 //! The state of an object: size, modification time and version, and of a file device and inode number.
 
+use super::system;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::Path;
@@ -30,16 +31,8 @@ impl FileId {
     }
 
     /// Returns the identity of the file with these metadata.
-    #[cfg(unix)]
     pub(crate) fn known(found: &Metadata) -> Option<FileId> {
-        use std::os::unix::fs::MetadataExt;
-        Some(FileId { device: found.dev(), number: found.ino() })
-    }
-
-    /// Returns `None`.
-    #[cfg(not(unix))]
-    pub(crate) fn known(_: &Metadata) -> Option<FileId> {
-        None
+        system::device_and_number(found).map(|[device, number]| FileId { device, number })
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use super::system;
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
@@ -52,12 +53,9 @@ impl Map {
     /// Advises the system to start reading these bytes, and returns immediately. A range outside the map, a refusal by the system, and
     /// a system without this call are not errors.
     pub(crate) fn will_need(&self, range: Range<usize>) {
-        #[cfg(unix)]
         if let Some(len) = self.clip(&range) {
-            let _ = self.0.advise_range(memmap2::Advice::WillNeed, range.start, len);
+            system::map_will_need(&self.0, range.start, len);
         }
-        #[cfg(not(unix))]
-        let _ = range;
     }
 
     /// Makes these bytes resident before it returns, so that a failing disk is an error here and not a signal later.
@@ -68,11 +66,8 @@ impl Map {
     /// I/O errors of the disk, on systems that report them.
     pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
         let Some(len) = self.clip(&range) else { return Ok(()) };
-        #[cfg(target_os = "linux")]
-        match self.0.advise_range(memmap2::Advice::PopulateRead, range.start, len) {
-            // EINVAL: a kernel before 5.14.
-            Err(e) if e.kind() == io::ErrorKind::InvalidInput => {}
-            done => return done,
+        if let Some(done) = system::populate_map(&self.0, range.start, len) {
+            return done;
         }
         self.touch(range.start..range.start + len);
         Ok(())

@@ -1,6 +1,6 @@
 //! File access: memory maps, positional reads, reference-counted byte regions, and files that are created atomically.
 //!
-//! All platform-specific code is in this module.
+//! All that differs between operating systems is in `system`.
 
 mod atomic;
 pub(crate) mod compression;
@@ -25,13 +25,14 @@ pub(crate) mod sniff;
 mod source;
 mod storage;
 mod store;
+mod system;
 pub(crate) mod threads;
 mod traffic;
 mod url;
 mod watched;
 
 pub(crate) use atomic::NameNotSynced;
-pub(crate) use atomic::{AtomicFile, TMP_PREFIX, sync_folder};
+pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
 pub(crate) use compression::{CompressedFormat, Compression};
 pub use existing::Existing;
 pub(crate) use file_state::FileId;
@@ -39,9 +40,9 @@ pub use file_state::Stamp;
 pub(crate) use inflate::{Inflate, InflateFrom, PausableInflate, PausedInflate};
 pub(crate) use map::{Map, Promise};
 pub(crate) use memory::memory_limit;
-pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, file_type_name, open_regular};
+pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, open_regular};
 pub use output::Output;
-pub(crate) use path::{OutputTarget, path_from_bytes};
+pub(crate) use path::OutputTarget;
 pub(crate) use pread::{PositionalFile, size};
 pub(crate) use process::Process;
 pub(crate) use read_ahead::{ReadAhead, Requested};
@@ -53,6 +54,7 @@ pub use source::{Fetched, Source};
 pub(crate) use source::{ReadRange, check_answer, read_exact_at};
 pub(crate) use storage::{OpenedShard, Storage};
 pub use store::{Listing, Object, Store};
+pub(crate) use system::{file_type_name, is_foreign_separator, path_from_bytes, sync_folder, user_cache};
 pub(crate) use threads::threads;
 pub use traffic::Traffic;
 pub use url::bare_url;

@@ -1,8 +1,9 @@
 //! Files that have no name while they are written (Linux).
 
-use super::atomic::{AtomicFile, NameNotSynced, already_exists, keep_mode, sync_folder};
+use super::atomic::{AtomicFile, NameNotSynced, already_exists};
 use super::existing::Existing;
 use super::process::Process;
+use super::system::{self, keep_mode, sync_folder};
 use super::url::folder;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -22,7 +23,7 @@ pub(super) struct NamelessFile {
 impl NamelessFile {
     /// Creates a file. `None` if the system or the file system has no files without a name, or on any error.
     pub(super) fn create(target: &Path, existing: Existing) -> Option<NamelessFile> {
-        let file = system::create(folder(target)).ok()?;
+        let file = system::create_nameless(folder(target)).ok()?;
         Some(NamelessFile { file, target: target.into(), existing, process: Process::this() })
     }
 
@@ -50,7 +51,7 @@ impl NamelessFile {
     pub(super) fn commit(self) -> io::Result<()> {
         self.process.check()?;
         self.file.sync_all()?;
-        match system::link(&self.file, &self.target) {
+        match system::link_nameless(&self.file, &self.target) {
             Ok(()) => {
                 return sync_folder(folder(&self.target))
                     .map_err(|e| io::Error::new(e.kind(), NameNotSynced::new(e)));
@@ -61,7 +62,7 @@ impl NamelessFile {
             // The target exists, or the file cannot be linked.
             Err(_) => {}
         }
-        match AtomicFile::link(&self.file, &self.target, self.existing, system::link) {
+        match AtomicFile::link(&self.file, &self.target, self.existing, system::link_nameless) {
             Some(named) => named.commit_synced(),
             None => self.copy()?.commit(),
         }
@@ -73,46 +74,6 @@ impl NamelessFile {
         self.file.rewind()?;
         io::copy(&mut self.file, &mut named)?;
         Ok(named)
-    }
-}
-
-#[cfg(all(target_os = "linux", not(miri)))]
-mod system {
-    use rustix::fs::{AtFlags, CWD, OFlags};
-    use std::fs::{File, OpenOptions};
-    use std::io;
-    use std::os::fd::AsRawFd;
-    use std::os::unix::fs::OpenOptionsExt;
-    use std::path::Path;
-
-    pub(super) fn create(folder: &Path) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(OFlags::TMPFILE.bits().cast_signed())
-            .open(folder)
-    }
-
-    /// Gives a file without a name the name `path`, which must be new.
-    pub(super) fn link(file: &File, path: &Path) -> io::Result<()> {
-        // open(2), O_TMPFILE: without a capability, the file is linked through its entry in /proc.
-        let from = format!("/proc/self/fd/{}", file.as_raw_fd());
-        Ok(rustix::fs::linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
-    }
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-mod system {
-    use std::fs::File;
-    use std::io;
-    use std::path::Path;
-
-    pub(super) fn create(_: &Path) -> io::Result<File> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(super) fn link(_: &File, _: &Path) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
     }
 }
 

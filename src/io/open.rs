@@ -1,5 +1,6 @@
 //! Opening regular files for reading, with a limit on open descriptors.
 
+use super::system;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Deref;
@@ -16,12 +17,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // POSIX open(2): with O_NONBLOCK, opening a FIFO for reading returns without delay. Regular files ignore the flag.
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-    }
+    system::open_at_once(&mut options);
     let file = match options.open(path) {
         // A write lease (fcntl(2), F_SETLEASE) on a regular file. Without the flag, `open` waits until the lease is released.
         Err(e) if e.kind() == io::ErrorKind::WouldBlock && std::fs::metadata(path)?.is_file() => {
@@ -46,26 +42,8 @@ pub(crate) fn check_regular(meta: &Metadata) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
-        format!("expected a regular file, found {}", file_type_name(meta)),
+        format!("expected a regular file, found {}", system::file_type_name(meta)),
     ))
-}
-
-/// Returns the type of a file that is neither regular nor a folder, e.g. `a FIFO`.
-#[cfg(unix)]
-pub(crate) fn file_type_name(meta: &Metadata) -> &'static str {
-    use std::os::unix::fs::FileTypeExt;
-    match meta.file_type() {
-        t if t.is_fifo() => "a FIFO",
-        t if t.is_socket() => "a socket",
-        t if t.is_char_device() || t.is_block_device() => "a device",
-        _ => "a special file",
-    }
-}
-
-/// Returns the type of a file that is neither regular nor a folder.
-#[cfg(not(unix))]
-pub(crate) fn file_type_name(_: &Metadata) -> &'static str {
-    "a special file"
 }
 
 /// The limits of one dataset: descriptors of shards, descriptors of index files, and memory of index files that were read.

@@ -1,5 +1,6 @@
-//! Path functions: link resolution, conversion from bytes.
+//! The files that paths of outputs lead to.
 
+use super::system;
 use super::url::{check_local, folder};
 use std::fs;
 use std::io;
@@ -39,7 +40,7 @@ impl OutputTarget {
             match path.symlink_metadata() {
                 Ok(found) if found.is_symlink() => {
                     // The link of a descriptor refers to the open file. The text of the link may name a different file or none.
-                    if is_descriptor(&path) {
+                    if system::is_descriptor(folder(&path)) {
                         return Ok(OutputTarget::Descriptor(path));
                     }
                     path = path.with_file_name(fs::read_link(&path)?);
@@ -50,23 +51,5 @@ impl OutputTarget {
             }
         }
         Err(invalid("too many levels of symbolic links"))
-    }
-}
-
-fn is_descriptor(path: &Path) -> bool {
-    cfg!(target_os = "linux")
-        && folder(path).canonicalize().is_ok_and(|dir| dir.starts_with("/proc") && dir.ends_with("fd"))
-}
-
-/// Converts bytes to a path. `None` on systems other than Unix if the bytes are not UTF-8.
-pub(crate) fn path_from_bytes(bytes: &[u8]) -> Option<PathBuf> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
-    }
-    #[cfg(not(unix))]
-    {
-        std::str::from_utf8(bytes).ok().map(PathBuf::from)
     }
 }

@@ -3,6 +3,7 @@
 use super::file_state::Stamp;
 use super::open::{Budget, KeptFile, open_regular};
 use super::source::{Fetched, Source, for_each_piece, read_exact_at};
+use super::system;
 use crate::error::{ErrorKind, Result};
 use crate::frame;
 use crate::memory::grow;
@@ -30,38 +31,21 @@ impl Source for File {
 
     /// Advises the system to start reading these bytes. A refusal is not an error.
     fn want(&self, ranges: &[Range<u64>]) {
-        ranges.iter().for_each(|range| will_need(self, range.clone()));
+        ranges.iter().for_each(|range| system::will_need(self, range.clone()));
     }
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
         append(self, size(self)?, range, buf)
     }
 
-    #[cfg(unix)]
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(self, buf, offset)
-    }
-
-    #[cfg(windows)]
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        // It also moves the cursor, which is not used.
-        std::os::windows::fs::FileExt::seek_read(self, buf, offset)
+        system::read_at(self, buf, offset)
     }
 }
 
 /// Returns the size of an open file.
 pub(crate) fn size(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.len())
-}
-
-/// Advises the system to start reading these bytes, and returns immediately. A refusal is not an error.
-fn will_need(file: &File, range: Range<u64>) {
-    #[cfg(target_os = "linux")]
-    if let Some(len) = std::num::NonZeroU64::new(range.end.saturating_sub(range.start)) {
-        let _ = rustix::fs::fadvise(file, range.start, Some(len), rustix::fs::Advice::WillNeed);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (file, range);
 }
 
 /// Appends a range of a file, which has or had `size` bytes, to `buf`.
@@ -195,7 +179,7 @@ impl Source for PositionalFile {
         let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
         let _ = self.with(|file| {
             let size = self.size(file, end)?;
-            for_each_piece(ranges, size, |piece| will_need(file, piece));
+            for_each_piece(ranges, size, |piece| system::will_need(file, piece));
             Ok(())
         });
     }

@@ -1,0 +1,152 @@
+//! Linux, macOS and other systems of the Unix family.
+
+use memmap2::{Advice, Mmap};
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+/// Makes `open` return at once for a FIFO.
+pub(crate) fn open_at_once(options: &mut OpenOptions) {
+    // POSIX open(2): with O_NONBLOCK, opening a FIFO for reading returns without delay. Regular files ignore the flag.
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+}
+
+/// Returns the type of a file that is neither regular nor a folder, e.g. `a FIFO`.
+pub(crate) fn file_type_name(meta: &Metadata) -> &'static str {
+    match meta.file_type() {
+        t if t.is_fifo() => "a FIFO",
+        t if t.is_socket() => "a socket",
+        t if t.is_char_device() || t.is_block_device() => "a device",
+        _ => "a special file",
+    }
+}
+
+/// Returns the device and the inode number of a file.
+#[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
+pub(crate) fn device_and_number(found: &Metadata) -> Option<[u64; 2]> {
+    Some([found.dev(), found.ino()])
+}
+
+/// Reads at a position. No cursor is used.
+pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.read_at(buf, offset)
+}
+
+/// Advises the system to start reading these bytes, and returns immediately. A refusal is not an error.
+pub(crate) fn will_need(file: &File, range: Range<u64>) {
+    #[cfg(target_os = "linux")]
+    if let Some(len) = std::num::NonZeroU64::new(range.end.saturating_sub(range.start)) {
+        let _ = rustix::fs::fadvise(file, range.start, Some(len), rustix::fs::Advice::WillNeed);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, range);
+}
+
+/// Does the same for `len` bytes of a map.
+pub(crate) fn map_will_need(map: &Mmap, start: usize, len: usize) {
+    let _ = map.advise_range(Advice::WillNeed, start, len);
+}
+
+/// Makes bytes of a map resident. `None` without such a call.
+pub(crate) fn populate_map(map: &Mmap, start: usize, len: usize) -> Option<io::Result<()>> {
+    #[cfg(target_os = "linux")]
+    match map.advise_range(Advice::PopulateRead, start, len) {
+        // EINVAL: a kernel before 5.14.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => None,
+        done => Some(done),
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (map, start, len);
+        None
+    }
+}
+
+/// Converts bytes to a path.
+#[expect(clippy::unnecessary_wraps, reason = "on other systems paths are Unicode")]
+pub(crate) fn path_from_bytes(bytes: &[u8]) -> Option<PathBuf> {
+    Some(PathBuf::from(OsStr::from_bytes(bytes)))
+}
+
+/// Returns true for a name in a folder of descriptors, which is `folder`.
+pub(crate) fn is_descriptor(folder: &Path) -> bool {
+    cfg!(target_os = "linux")
+        && folder.canonicalize().is_ok_and(|dir| dir.starts_with("/proc") && dir.ends_with("fd"))
+}
+
+/// Gives `file` the mode of the file at `target`, and its owner and group where the process may set them. Does nothing if there is none.
+pub(crate) fn keep_mode(file: &File, target: &Path) -> io::Result<()> {
+    let Ok(old) = target.symlink_metadata() else { return Ok(()) };
+    if !old.is_file() {
+        return Ok(());
+    }
+    let new = file.metadata()?;
+    if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+        // Only root may set the owner. A process may set a group that it belongs to.
+        let _ =
+            fchown(file, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(file, None, Some(old.gid())));
+    }
+    // A change of the owner may clear bits of the mode.
+    if file.metadata()?.mode() != old.mode() { file.set_permissions(old.permissions()) } else { Ok(()) }
+}
+
+/// Renames a file to a name that must be new.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; others where the system or the file system has no such rename.
+pub(crate) fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Syncs a folder. A rename in it is durable only after this.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // fsync(2): the file system does not sync folders.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        done => done,
+    }
+}
+
+/// Creates a file without a name.
+pub(crate) fn create_nameless(folder: &Path) -> io::Result<File> {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        let tmpfile = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
+        OpenOptions::new().read(true).write(true).custom_flags(tmpfile).open(folder)
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    {
+        let _ = folder;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Gives a file without a name the name `path`, which must be new.
+pub(crate) fn link_nameless(file: &File, path: &Path) -> io::Result<()> {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        use rustix::fs::{AtFlags, CWD};
+        use std::os::fd::AsRawFd;
+        // open(2), O_TMPFILE: without a capability, the file is linked through its entry in /proc.
+        let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(rustix::fs::linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    {
+        let _ = (file, path);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
