@@ -172,7 +172,7 @@ assert len(parsed) == len(raw) == count and [int(record["f1"]) for record in par
 assert [bool(record["f0"]) for record in parsed] == bools.tolist() and [record["f2"] for record in parsed] == strings.tolist()
 assert example == tf.train.Example.FromString(serialize(bools[0], ints[0], strings[0], floats[0]))
 assert shown == [cat, "a cat", bridge, "a bridge", open(cat, "rb").read(), open(bridge, "rb").read()]
-assert [(int(f["height"]), int(f["width"]), int(f["depth"])) for f in parsed_images] == [(8, 8, 1), (2, 3, 3)]
+assert [(int(f["height"]), int(f["width"]), int(f["depth"])) for f in parsed_images] == [(120, 160, 3), (100, 160, 3)]
 try:
     import tensorflow
     raise SystemExit("TensorFlow was imported")

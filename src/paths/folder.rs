@@ -98,7 +98,9 @@ pub(super) fn other_shards(dir: &Path) -> Vec<PathBuf> {
 fn begins_with_record(path: &Path) -> bool {
     // Opening a device may change its state, so a link to one is not opened.
     fs::metadata(path).is_ok_and(|meta| meta.is_file())
-        && open_regular(path).and_then(sniff::first_bytes).is_ok_and(|first| sniff::begins_with_record(&first))
+        && open_regular(path)
+            .and_then(sniff::first_bytes)
+            .is_ok_and(|first| sniff::begins_with_record(&first))
 }
 
 /// Returns true if a file of this name counts as a shard of its folder: it has one of the [`EXTENSIONS`], which a suffix of a compression

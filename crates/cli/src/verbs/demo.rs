@@ -45,12 +45,7 @@ const SHARDS: u64 = 4;
 const WORDS: [&str; 5] = ["cat", "dog", "chicken", "horse", "goat"];
 
 /// Runs the verb. `program` is the first argument of the command.
-pub(crate) fn run(
-    args: &DemoArgs,
-    global: &GlobalArgs,
-    program: &Path,
-    console: &mut Console,
-) -> Outcome {
+pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, program: &Path, console: &mut Console) -> Outcome {
     let temporary;
     let folder: &Path = match &args.out {
         Some(folder) => {
