@@ -107,7 +107,7 @@ impl Table {
     ) -> Result<u64, ConvertError> {
         let mut rows = 0u64;
         let mut reader = self.scan.reader()?;
-        while let Some(batch) = reader.next() {
+        for batch in reader.by_ref() {
             let batch = batch.and_then(|batch| batch.with_schema(Arc::clone(&self.schema)))?;
             f(&batch)?;
             rows = rows.saturating_add(batch.num_rows() as u64);
