@@ -38,6 +38,30 @@ macro_rules! choices {
     )*};
 }
 
+/// A condition as text. A function, as `tf.data` takes, is an error that says what selects records by one.
+pub(crate) struct Condition(PyBackedStr);
+
+impl Deref for Condition {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Condition {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Condition> {
+        let found = from.get_type().name()?;
+        from.extract::<PyBackedStr>().map(Condition).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "expected a condition such as \"label == 3\", found {found}; ds[mask] selects by an array of bool"
+            ))
+        })
+    }
+}
+
 /// The name of a feature: `str`, or `bytes` in UTF-8, which TensorFlow accepts as well.
 pub(crate) struct FeatureName(NameText);
 

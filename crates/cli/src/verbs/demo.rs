@@ -173,7 +173,8 @@ fn show_condition(numbered: &Numbered, pattern: &impl Display, console: &mut Con
     let (found, _) = numbered.dataset.select(&condition.parse()?, &ColumnOptions::default())?;
     let ids: Vec<_> = found.iter().take(6).map(|i| i.to_string()).collect();
     let (count, first, took) = (found.len(), ids.join(" "), duration(start.elapsed()));
-    console.print(format_args!("  {count} of {} records in {took}: {first} ..\n", thousands(RECORDS)))
+    let more = if count > 6 { " .." } else { "" };
+    console.print(format_args!("  {count} of {} records in {took}: {first}{more}\n", thousands(RECORDS)))
 }
 
 /// Shows the values of the features, with histograms.
