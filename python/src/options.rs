@@ -39,9 +39,9 @@ macro_rules! choices {
 }
 
 /// A condition as text. A function, as `tf.data` takes, is an error that says what selects records by one.
-pub(crate) struct Condition(PyBackedStr);
+pub(crate) struct ConditionText(PyBackedStr);
 
-impl Deref for Condition {
+impl Deref for ConditionText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -49,12 +49,12 @@ impl Deref for Condition {
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Condition {
+impl<'a, 'py> FromPyObject<'a, 'py> for ConditionText {
     type Error = PyErr;
 
-    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Condition> {
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<ConditionText> {
         let found = from.get_type().name()?;
-        from.extract::<PyBackedStr>().map(Condition).map_err(|_| {
+        from.extract::<PyBackedStr>().map(ConditionText).map_err(|_| {
             PyTypeError::new_err(format!(
                 "expected a condition such as \"label == 3\", found {found}; ds[mask] selects by an array of bool"
             ))

@@ -630,7 +630,7 @@ def test_a_misspelt_name_of_a_spec_is_named(tmp_path: pathlib.Path) -> None:
     for name, read in reads.items():
         with pytest.warns(tfseek.Warning) as found:
             read()
-        assert [str(each.message) for each in found] == [expected], name
+        assert [(str(each.message), each.filename) for each in found] == [(expected, __file__)], name
     (warning,) = loader.warnings
     assert (warning.kind, warning.feature, warning.nearest, warning.path) == ("unknown_feature", "tokns", "tokens", None)
     known = {"label": tfseek.Optional("int64"), "far": tfseek.Optional("int64")}
