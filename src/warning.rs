@@ -131,6 +131,13 @@ pub enum Warning {
         /// Path of the first such shard.
         path: PathBuf,
     },
+    /// None of the first records has a feature of the schema, and one has a feature of a similar name.
+    UnknownFeature {
+        /// Name in the schema.
+        feature: Box<str>,
+        /// The nearest name that a record has.
+        nearest: Box<str>,
+    },
 }
 
 /// A range of bytes without a sound record.
@@ -169,8 +176,8 @@ impl Warning {
     }
 
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`, `damage_skipped`,
-    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `block_starts`, `scattered_requests`, `steps_not_indexed` or
-    /// `compressed_steps`.
+    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `block_starts`, `scattered_requests`, `steps_not_indexed`,
+    /// `compressed_steps` or `unknown_feature`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
@@ -188,6 +195,7 @@ impl Warning {
             Warning::StepsNotIndexed { .. } => "steps_not_indexed",
             Warning::ScatteredEpisodes { .. } => "scattered_episodes",
             Warning::CompressedSteps { .. } => "compressed_steps",
+            Warning::UnknownFeature { .. } => "unknown_feature",
         }
     }
 
@@ -208,7 +216,8 @@ impl Warning {
             Warning::ScatteredReads { .. }
             | Warning::ScatteredInflation { .. }
             | Warning::BlockStarts { .. }
-            | Warning::ScatteredRequests { .. } => None,
+            | Warning::ScatteredRequests { .. }
+            | Warning::UnknownFeature { .. } => None,
         }
     }
 }
@@ -325,6 +334,12 @@ impl fmt::Display for Warning {
             Warning::CompressedSteps { .. } => f.write_str(
                 "a compressed shard has no file of step tables, so all episodes are decompressed to count their steps; `tfseek unpack` makes \
                  files that need none",
+            ),
+            Warning::UnknownFeature { feature, nearest } => write!(
+                f,
+                "none of the first records has a feature \"{}\"; the nearest name is \"{}\"",
+                feature.escape_debug(),
+                nearest.escape_debug()
             ),
         }
     }

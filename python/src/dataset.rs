@@ -7,7 +7,7 @@ use crate::headroom;
 use crate::hooks;
 use crate::ids::{self, Ids, PickledIds};
 use crate::iter::DatasetIterator;
-use crate::options::FeatureName;
+use crate::options::{ConditionText, FeatureName};
 use crate::part::{self, PyPart};
 use crate::remote;
 use crate::schema::{PySchema, infer_schema};
@@ -206,7 +206,7 @@ impl PyDataset {
     fn filter(
         &self,
         py: Python<'_>,
-        condition: &str,
+        condition: ConditionText,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<PyDataset> {
         self.filtered(py, condition.parse()?, progress)

@@ -8,7 +8,7 @@ use crate::mix::{LoaderSources, SourceSpec};
 use crate::options::Choice;
 use crate::strings::BytesAs;
 use crate::wait::{Progress, SIGNAL_INTERVAL, Unit};
-use crate::warning::PyWarning;
+use crate::warning::{self, PyWarning};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use tfseek::ErrorKind;
 use tfseek::io::Traffic;
@@ -44,6 +44,8 @@ pub(crate) struct LoaderCore {
     closed: OnceLock<(LoaderTimes, usize)>,
     /// Number of skipped records of each file, in all steps that were returned.
     skipped: Mutex<BTreeMap<PathBuf, u64>>,
+    /// Number of the loader's warnings that were raised.
+    raised: AtomicUsize,
 }
 
 /// Steps that threads of Python have taken from the loader and not yet delivered.
@@ -158,12 +160,17 @@ impl LoaderCore {
         loop {
             let next = self.with(py, |loader| {
                 check()?;
-                Ok::<_, BindingError>(match loader.next_within(SIGNAL_INTERVAL) {
+                let next = match loader.next_within(SIGNAL_INTERVAL) {
                     NextStep::Ready(step) => Some(then(Some(step), loader)),
                     NextStep::EpochEnd => Some(then(None, loader)),
                     NextStep::Timeout => None,
-                })
+                };
+                let raised = self.raised.fetch_max(loader.warnings().len(), Ordering::Relaxed);
+                let new = loader.warnings().get(raised..).unwrap_or_default().to_vec();
+                Ok::<_, BindingError>((next, new))
             })??;
+            let (next, new) = next;
+            warning::raise(py, &new)?;
             match next {
                 Some(next) => return Ok(next),
                 None => py.check_signals()?,
@@ -226,6 +233,8 @@ impl LoaderCore {
         let config = LoaderConfig::new(py, sources, bytes_as.0, arguments, progress)?;
         let loader = config.build(py)?;
         let steps = loader.cursor().steps_left()?;
+        // The caller raises those.
+        let raised = loader.warnings().len();
         Ok(LoaderCore {
             config,
             steps: AtomicU64::new(steps),
@@ -235,6 +244,7 @@ impl LoaderCore {
             ahead: Mutex::default(),
             closed: OnceLock::new(),
             skipped: Mutex::default(),
+            raised: AtomicUsize::new(raised),
         })
     }
 

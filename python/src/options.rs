@@ -38,6 +38,30 @@ macro_rules! choices {
     )*};
 }
 
+/// A condition as text. A function, as `tf.data` takes, is an error that says what selects records by one.
+pub(crate) struct ConditionText(PyBackedStr);
+
+impl Deref for ConditionText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ConditionText {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<ConditionText> {
+        let found = from.get_type().name()?;
+        from.extract::<PyBackedStr>().map(ConditionText).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "expected a condition such as \"label == 3\", found {found}; ds[mask] selects by an array of bool"
+            ))
+        })
+    }
+}
+
 /// The name of a feature: `str`, or `bytes` in UTF-8, which TensorFlow accepts as well.
 pub(crate) struct FeatureName(NameText);
 

@@ -4,7 +4,7 @@ use crate::dataset::PyDataset;
 use crate::error::Result;
 use crate::ids::Ids;
 use crate::memory::ArrayData;
-use crate::options::{Choice, KindOption};
+use crate::options::{Choice, ConditionText, KindOption};
 use crate::shared::{OpenArguments, SharedDataset, is_remote};
 use crate::tfds::{Encoded, TfdsDecoder, TfdsFeatures, failure};
 use crate::wait::{self, Progress, Unit};
@@ -148,7 +148,7 @@ impl EpisodesCore {
         &self,
         py: Python<'py>,
         features: &Bound<'py, TfdsFeatures>,
-        condition: &str,
+        condition: ConditionText,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
         let condition = features.get().shared().filter(&condition.parse()?)?;

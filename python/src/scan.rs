@@ -322,7 +322,10 @@ impl ScanCore {
         let (scan, requests) = (self.scan.clone(), self.requests);
         let reader = wait::run(py, None, move |call| {
             call.may_request(requests);
-            Ok(scan.reader())
+            let mut reader = scan.reader();
+            // Warnings about names are those of the first batch.
+            reader.iter_mut().for_each(ScanReader::peek);
+            Ok(reader)
         })?
         .map_err(|e| failure(py, e))?;
         warning::raise(py, reader.warnings())?;

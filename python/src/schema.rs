@@ -8,6 +8,7 @@ use crate::options::Choice;
 use crate::rows::{PyPayload, type_name};
 use crate::strings::BytesAs;
 use crate::wait::{self, Progress, TimeSlice, Unit};
+use crate::warning;
 use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
@@ -174,7 +175,10 @@ impl PySchema {
                 )));
             }
             let payloads = PyPayload::all(payloads)?;
-            py.detach(|| parser.parse(&payloads))?
+            let parsed = || parser.parse(&payloads).map(|batch| (batch, parser.unknown_names(&payloads)));
+            let (batch, warnings) = py.detach(parsed)?;
+            warning::raise(py, &warnings)?;
+            batch
         };
         Ok(self.batch(py, &batch, single, bytes_as.0)?)
     }
@@ -185,7 +189,9 @@ impl PySchema {
     }
 
     fn __repr__(&self) -> String {
-        format!("tfseek.Schema.from_json('{}')", self.to_json().replace('\n', " ").trim())
+        let json = self.to_json();
+        let lines: Vec<&str> = json.lines().map(str::trim).collect();
+        format!("tfseek.Schema.from_json('{}')", lines.join(" "))
     }
 }
 

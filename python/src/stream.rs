@@ -353,7 +353,9 @@ impl StreamBatches {
             }
             let schema = self.schema.get();
             let parser = schema.parser(self.bytes_as);
-            let batch = py.detach(|| parser.parse(&rows))?;
+            let parsed = || parser.parse(&rows).map(|batch| (batch, parser.unknown_names(&rows)));
+            let (batch, warnings) = py.detach(parsed)?;
+            warning::raise(py, &warnings)?;
             Ok(Some(schema.batch(py, &batch, false, self.bytes_as)?))
         })
     }

@@ -7,7 +7,7 @@ use crate::headroom;
 use crate::hooks;
 use crate::ids::{self, Ids};
 use crate::iter::Windows;
-use crate::options::Choice;
+use crate::options::{Choice, ConditionText};
 use crate::rows::PyPayload;
 use crate::shared::SharedDataset;
 use crate::strings::BytesAs;
@@ -152,7 +152,7 @@ impl TfdsFeatures {
         &self,
         py: Python<'_>,
         records: PyRef<'_, PyDataset>,
-        condition: &str,
+        condition: ConditionText,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<PyDataset> {
         records.filtered(py, self.features.filter(&condition.parse()?)?, progress)

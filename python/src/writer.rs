@@ -2,8 +2,9 @@
 
 use crate::error::{BindingError, Result};
 use crate::feature;
-use crate::options::Choice;
+use crate::options::{Choice, extracted};
 use crate::rows::{PyPayload, type_name};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use std::io;
@@ -106,12 +107,17 @@ impl PyWriter {
         compression: Option<Choice<Compression>>,
         level: Option<u32>,
         members: Option<u64>,
-        shards: Option<usize>,
+        shards: Option<&Bound<'_, PyAny>>,
         suffix: Option<&str>,
         index: bool,
         index_dir: Option<PathBuf>,
         atomic: bool,
     ) -> Result<PyWriter> {
+        let shards = shards.map(|shards| extracted::<usize>(shards, "shards")).transpose()?;
+        if shards == Some(0) {
+            let message = "shards: expected at least 1, found 0";
+            return Err(BindingError::Python(PyValueError::new_err(message)));
+        }
         let default = WriterOptions::default();
         let index_dir = index_dir.map(|dir| IndexOptions::new().index_dir(dir));
         let options = WriterOptions {

@@ -64,3 +64,20 @@ def test_messages_name_argument_and_value(ds: tfseek.Dataset) -> None:
         loader.load_state_dict({"x": 1})
     with pytest.raises(IndexError, match="no record -1001: there are 1000"):
         ds[-1001]
+
+
+def test_arguments_of_another_type_say_what_is_expected(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "x.tfrecord")
+    with tfseek.Writer(path) as writer:
+        writer.write({"label": 1})
+    ds: Any = tfseek.open(path)
+    with pytest.raises(TypeError, match=r'condition such as "label == 3", found function; ds\[mask\] selects'):
+        ds.filter(lambda record: True)
+    writers: Any = tfseek.Writer
+    for shards, error, message in (
+        (0, ValueError, "shards: expected at least 1, found 0"),
+        (-1, OverflowError, "shards: expected an integer of at least 0, found -1"),
+        ("2", TypeError, "shards: expected an integer, found '2'"),
+    ):
+        with pytest.raises(error, match=f"^{message}$"):
+            writers(str(tmp_path / "y"), shards=shards)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -12,7 +13,6 @@ import numpy as np
 import pytest
 from conftest import import_keras
 from prepared import write_bridge
-from tiny_images import JPEG, png
 
 import tfseek
 
@@ -32,8 +32,8 @@ def write_training_data() -> None:
         for i in range(1000):
             tokens = np.arange(i % 7, dtype=np.int64)
             writer.write(tfseek.Example({"label": i % 10, "tokens": tokens, "image": bytes([i % 256]) * (i % 50)}))
-    pathlib.Path("cat.jpg").write_bytes(JPEG)
-    pathlib.Path("bridge.png").write_bytes(png(3, 2, 2))
+    for name in ("cat.jpg", "bridge.png"):
+        shutil.copy(ROOT / "docs" / name, name)
 
 
 @pytest.mark.parametrize(

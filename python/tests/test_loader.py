@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as np
@@ -605,3 +606,47 @@ def test_rows_of_views_ranks_and_classes(shards: str) -> None:
     balanced.close()
     with pytest.raises(RuntimeError, match="closed"):
         balanced.rows_of(0)
+
+
+def test_a_misspelt_name_of_a_spec_is_named(tmp_path: pathlib.Path) -> None:
+    """An optional feature may be absent from all records, so it is no error."""
+    path = str(tmp_path / "x.tfrecord")
+    with tfseek.Writer(path) as writer:
+        for i in range(10):
+            writer.write({"label": i, "tokens": [i]})
+    ds = tfseek.open(path)
+    spec = {"label": tfseek.FixedLenFeature([], "int64"), "tokns": tfseek.VarLenFeature("int64"), "far": tfseek.Optional("int64")}
+    # Functions warn once of a spec, whose parser they keep.
+    other = {**spec, "other": tfseek.Optional("int64")}
+    expected = 'none of the first records has a feature "tokns"; the nearest name is "tokens"'
+    loader = tfseek.Loader(ds, spec, batch_size=4)
+    reads: dict[str, Callable[[], object]] = {
+        "parse_example": lambda: tfseek.parse_example(ds[:3], spec),
+        "stream": lambda: next(tfseek.stream(path).batches(other, 3)),
+        "scan": lambda: ds.scan(spec=spec).__arrow_c_stream__(),
+        "scan of parts": lambda: tfseek.scan(parts=ds.shares(1)[0], spec=spec).__arrow_c_stream__(),
+        "two epochs": lambda: [len(batch["label"]) for _ in range(2) for batch in loader],
+    }
+    for name, read in reads.items():
+        with pytest.warns(tfseek.Warning) as found:
+            read()
+        assert [(str(each.message), each.filename) for each in found] == [(expected, __file__)], name
+    (warning,) = loader.warnings
+    assert (warning.kind, warning.feature, warning.nearest, warning.path) == ("unknown_feature", "tokns", "tokens", None)
+    known = {"label": tfseek.Optional("int64"), "far": tfseek.Optional("int64")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(tfseek.Loader(ds, known, batch_size=4))) == 3
+        tfseek.parse_example(ds[:3], known)
+
+
+def test_a_misspelt_name_of_statistics_is_named(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "x.tfrecord")
+    with tfseek.Writer(path) as writer:
+        writer.write({"label": 1})
+    with pytest.warns(tfseek.Warning, match='^no record has the feature "lable"$') as found:
+        tfseek.stats(path, features=["lable", "label", "t*"])
+    assert len(found) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfseek.stats(path, features="label")

@@ -219,6 +219,15 @@ def test_the_command(shards: str) -> None:
     assert done.returncode == 0 and done.stdout.startswith("tfseek ")
 
 
+def test_the_demo_names_the_command(tmp_path: Path) -> None:
+    """The lines under "Next" can be copied: they do not begin with the interpreter."""
+    code = "import sys; from _tfseek_command import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "demo", "--out", str(tmp_path / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = done.stdout.split("Next\n")[1].splitlines()
+    assert len(lines) >= 4 and all(line.startswith("  tfseek ") for line in lines), lines
+
+
 def test_numpy_is_looked_up_at_import(shards: str) -> None:
     """Otherwise a signal handler that raises during the lookup would cause a panic."""
     run(

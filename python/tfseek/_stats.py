@@ -15,6 +15,7 @@ from ._open import Paths, options_of_storage, path_list
 from ._progress import Progress
 from ._tfds import records_of
 from ._tfseek import Dataset
+from ._warnings import Warning, raise_all, warning_of
 
 
 class StatsFields(Mapping[str, Any]):
@@ -124,7 +125,7 @@ def stats(
 
     ``source`` is a dataset, or paths of plain, gzip or zlib files as for :func:`tfseek.open`. The result does not depend on ``threads``.
 
-    features: patterns of the names of features, such as ``"image/*"``. Default: all features.
+    features: patterns of the names of features, such as ``"image/*"``. A name that no record has is a :class:`tfseek.Warning`. Default: all features.
     by: a feature with at most 1000 values. ``slices`` of the result has the statistics of the records with each value.
     sample: number of records to read, drawn at random with ``seed``. Default: all records.
     kind: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records of each file.
@@ -143,7 +144,16 @@ def stats(
     storage = options_of_storage(storage_options)
     text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, threads, storage, progress)
     fields = json.loads(text, object_hook=_fields)
-    return Stats(fields._fields, table, saved)
+    stats = Stats(fields._fields, table, saved)
+    names = {feature["name"] for feature in [*stats["features"], *stats["feature_lists"]]}
+    absent = [name for name in patterns if not names.intersection([name]) and not set("*?").intersection(name)]
+    raise_all(_no_record_has(name) for name in absent if stats["records"])
+    return stats
+
+
+def _no_record_has(name: str) -> Warning:
+    message = f"no record has the feature {json.dumps(name, ensure_ascii=False)}"
+    return warning_of(json.dumps({"kind": "unknown_feature", "message": message, "feature": name}), None)
 
 
 def _fields(value: dict[str, Any]) -> Any:

@@ -32,12 +32,13 @@ class Warning(UserWarning):
     records that are kept); ``skipped`` (records that are left out because they do not decode) and ``first`` (the error of the first) of
     ``"payloads_skipped"``; ``offset`` and ``inflated_bytes`` of ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
     ``found``, ``record_bytes``, ``dataset_bytes`` and ``memory_bytes`` of the other kinds; ``block_bytes``, ``start_bytes`` (that are
-    decompressed before a block) and ``enough_bytes`` (for ``block_bytes`` of the loader) of ``"block_starts"``.
+    decompressed before a block) and ``enough_bytes`` (for ``block_bytes`` of the loader) of ``"block_starts"``; ``feature`` and ``nearest`` (the
+    nearest name that a record has) of ``"unknown_feature"``, which a name of a spec raises that none of the first records has.
     """
 
     #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"payloads_skipped"``,
-    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"block_starts"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"steps_not_indexed"`` or
-    #: ``"compressed_steps"``. Later versions may add others.
+    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"block_starts"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"steps_not_indexed"``,
+    #: ``"compressed_steps"`` or ``"unknown_feature"``. Later versions may add others.
     kind: str = ""
     #: Message, which contains the path.
     message: str = ""
@@ -58,6 +59,8 @@ class Warning(UserWarning):
     block_bytes: Optional[int] = None
     start_bytes: Optional[int] = None
     enough_bytes: Optional[int] = None
+    feature: Optional[str] = None
+    nearest: Optional[str] = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Warning):

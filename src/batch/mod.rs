@@ -20,6 +20,7 @@ mod fit;
 mod keys;
 mod locate;
 mod merge;
+mod names;
 mod output;
 mod parser;
 mod picture;

@@ -40,7 +40,7 @@ use crate::io::Region;
 use crate::schema::Schema;
 use crate::wire::MAX_LEN;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -88,6 +88,8 @@ pub struct BatchParser {
     decoder: Option<Arc<dyn ColumnDecoder>>,
     /// Nanoseconds that the decoder has taken.
     decode_nanos: AtomicU64,
+    /// True once the names of the first rows were compared.
+    names_compared: AtomicBool,
 }
 
 /// Scratch buffers, used by one `parse` call at a time.
@@ -216,6 +218,7 @@ impl Clone for BatchParser {
             pictures,
             decoder,
             decode_nanos: AtomicU64::new(0),
+            names_compared: AtomicBool::new(false),
         }
     }
 }
@@ -240,6 +243,7 @@ impl BatchParser {
             pictures: false,
             decoder: None,
             decode_nanos: AtomicU64::new(0),
+            names_compared: AtomicBool::new(false),
         }
     }
 
@@ -252,6 +256,16 @@ impl BatchParser {
     /// Returns how long the decoder has worked, in nanoseconds.
     pub(crate) fn decode_nanos(&self) -> u64 {
         self.decode_nanos.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if the parser has a decoder.
+    pub(super) fn has_decoder(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Returns true to the first caller, who compares the names of rows.
+    pub(super) fn begins_names(&self) -> bool {
+        !self.names_compared.load(Ordering::Relaxed) && !self.names_compared.swap(true, Ordering::Relaxed)
     }
 
     /// Returns the signature of the decoder, or `""`.

@@ -1,7 +1,7 @@
 //! Detection of file formats by the first bytes. File name suffixes are not reliable.
 
 use super::compression::{CompressedFormat, Compression};
-use super::inflate::inflates_to_records;
+use super::inflate::{first_record, inflates_to_records};
 use crate::error::{CompressionError, Error, ErrorKind, Remedy};
 use crate::frame::starts_with_record;
 use crate::image::image_format;
@@ -34,6 +34,13 @@ pub(crate) fn compression(first: &[u8]) -> Compression {
         format.may_begin(first) && (format.is_sure() || inflates_to_records(first, *format))
     };
     CompressedFormat::ALL.into_iter().find(begins).map_or(Compression::None, CompressedFormat::compression)
+}
+
+/// Returns true if the file that begins with `first` is a TFRecord file with a record, compressed or not.
+pub(crate) fn begins_with_record(first: &[u8]) -> bool {
+    let compressed =
+        |format: &CompressedFormat| format.may_begin(first) && first_record(first, *format) == Some(true);
+    starts_with_record(first) || CompressedFormat::ALL.iter().any(compressed)
 }
 
 /// Offset, magic bytes, name and remedy of a file format.

@@ -315,7 +315,8 @@ impl Loader {
         self.cursor.order().describe(Some(self.cursor.global_batch()))
     }
 
-    /// Returns warnings about the order, for example that it will be slow on this machine.
+    /// Returns warnings about the order, for example that it will be slow on this machine, and once the first batch was returned those of
+    /// [`BatchParser::unknown_names`](crate::BatchParser::unknown_names).
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -471,7 +472,7 @@ impl Loader {
         {
             return NextStep::Ready(Err(e));
         }
-        let (after, made) = match &mut self.running {
+        let (after, mut made) = match &mut self.running {
             Execution::Idle | Execution::Exhausted => {
                 self.running = Execution::Idle;
                 return NextStep::EpochEnd;
@@ -499,8 +500,9 @@ impl Loader {
         if let Some(after) = after {
             self.cursor.move_past(after, made.is_ok());
         }
-        if let Ok(step) = &made {
+        if let Ok(step) = &mut made {
             self.count_cells(step);
+            self.warnings.append(&mut step.warnings);
         }
         NextStep::Ready(made)
     }

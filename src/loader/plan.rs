@@ -29,6 +29,8 @@ pub(super) struct StepPlan {
     pub(super) cost: BatchCost,
     /// The records that were requested for prefetch.
     pub(super) requested: Requested,
+    /// The first batch of an iteration or an epoch.
+    pub(super) begins: bool,
 }
 
 /// The tickets of the batches of an epoch, starting at a cursor. Whoever draws a ticket plans its batch.
@@ -175,6 +177,7 @@ impl EpochShare {
             after,
             cost,
             requested: Requested::Nothing,
+            begins: step == 0,
         }))
     }
 

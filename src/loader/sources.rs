@@ -4,6 +4,7 @@ use crate::batch::{Batch, BatchParser, MergedRow, Row};
 use crate::dataset::{Dataset, OrderBlocks};
 use crate::error::{Error, ErrorKind, OrderError, Result};
 use crate::order::{Component, MixSpec, MixStop, Spec, Subset, check_memory, joined_fingerprint};
+use crate::warning::Warning;
 
 /// The sources of a mix, in order.
 #[derive(Clone)]
@@ -183,7 +184,7 @@ impl MixSources {
     }
 
     /// Parses rows with the parsers of their sources, and merges the batches. `id_of` returns the record of a row. `skip` is called with the
-    /// number and the error of each refused row, if refused rows are left out.
+    /// number and the error of each refused row, if refused rows are left out. Adds warnings about unknown names to `names`.
     ///
     /// # Errors
     /// Errors of the parsers and of `skip`.
@@ -193,6 +194,7 @@ impl MixSources {
         rows: Vec<R>,
         id_of: impl Fn(usize) -> u64,
         mut skip: Option<impl FnMut(usize, Error) -> Result<()>>,
+        mut names: Option<&mut Vec<Warning>>,
     ) -> Result<Batch> {
         let len = rows.len();
         let mut own: Vec<(Vec<R>, Vec<u32>)> = self.sources.iter().map(|_| Default::default()).collect();
@@ -213,6 +215,7 @@ impl MixSources {
                     skip(numbers[row] as usize, error.row_of(numbers))
                 })?,
             };
+            names.iter_mut().for_each(|names| names.extend(parser.unknown_names(rows)));
             refused.sort_unstable();
             let kept = numbers.iter().enumerate().filter(|(row, _)| refused.binary_search(row).is_err());
             for (row, (_, number)) in kept.enumerate() {

@@ -8,6 +8,7 @@ use crate::io::Region;
 use crate::order::{Run, Sample, augmentation_seed};
 use crate::policy::Verify;
 use crate::record::Record;
+use crate::warning::Warning;
 use std::fmt;
 use std::ops::Range;
 
@@ -29,6 +30,8 @@ pub struct Step {
     /// The records that [`Damage::Skip`](crate::Damage::Skip) left out, because they are damaged or do not match the schema: their numbers in
     /// the dataset, and the reasons.
     pub skipped: Vec<(u64, Error)>,
+    /// Warnings about the names of the first batch, which the loader takes.
+    pub(super) warnings: Vec<Warning>,
     /// The payload bytes of the batch.
     pub payload_bytes: u64,
     /// The lengths of the rows, with [`buckets`](super::LoaderOptions::buckets).

@@ -14,6 +14,7 @@ use crate::io::{ReadAhead, Region, Requested};
 use crate::memory::grow;
 use crate::order::{augmentation_seed, named_draw};
 use crate::policy::{Damage, Verify};
+use crate::warning::Warning;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -60,6 +61,8 @@ pub(super) type BeforeRead = std::sync::Arc<dyn Fn(&[u64]) + Send + Sync>;
 struct BatchOutcome {
     kept: Vec<u32>,
     skipped: Vec<(u64, Error)>,
+    /// Warnings about the names of the first batch.
+    warnings: Vec<Warning>,
 }
 
 /// A decoder of pictures, and memory for them.
@@ -164,8 +167,8 @@ impl BatchWorker {
             });
             outcome.kept
         });
-        let skipped = outcome.skipped;
-        Ok(Step { content, epoch, step, seed, runs, ids, kept, skipped, payload_bytes, lengths })
+        let BatchOutcome { skipped, warnings, .. } = outcome;
+        Ok(Step { content, epoch, step, seed, runs, ids, kept, skipped, warnings, payload_bytes, lengths })
     }
 
     /// Reads and parses the records of a batch.
@@ -359,16 +362,22 @@ impl BatchWorker {
         plan: &StepPlan,
         own: &BatchParser,
         rows: Vec<R>,
-        BatchOutcome { kept, skipped }: &mut BatchOutcome,
+        BatchOutcome { kept, skipped, warnings }: &mut BatchOutcome,
     ) -> Result<(Batch, Vec<usize>)> {
         // The parser for all rows. Otherwise the rows need those of their sources.
         let parser = self.mix.as_ref().map_or(Some(own), |mix| mix.parser_of(&plan.ids));
         let id_of = |row: usize| plan.ids[kept[row] as usize];
         let mut refused = Vec::new();
+        let names = plan.begins.then_some(warnings);
         if self.damage == Damage::Raise {
             let batch = match (parser, &self.mix) {
-                (None, Some(mix)) => mix.parse(rows, id_of, None::<fn(usize, Error) -> Result<()>>)?,
-                (parser, _) => parser.unwrap_or(own).parse(&rows)?,
+                (None, Some(mix)) => mix.parse(rows, id_of, None::<fn(usize, Error) -> Result<()>>, names)?,
+                (parser, _) => {
+                    let parser = parser.unwrap_or(own);
+                    let batch = parser.parse(&rows)?;
+                    names.into_iter().for_each(|names| names.extend(parser.unknown_names(&rows)));
+                    batch
+                }
             };
             return Ok((batch, refused));
         }
@@ -377,8 +386,13 @@ impl BatchWorker {
             self.skip(plan, kept[row] as usize, error, skipped)
         };
         let batch = match (parser, &self.mix) {
-            (None, Some(mix)) => mix.parse(rows, id_of, Some(skip))?,
-            (parser, _) => parser.unwrap_or(own).parse_skipping(&rows, skip)?,
+            (None, Some(mix)) => mix.parse(rows, id_of, Some(skip), names)?,
+            (parser, _) => {
+                let parser = parser.unwrap_or(own);
+                let batch = parser.parse_skipping(&rows, skip)?;
+                names.into_iter().for_each(|names| names.extend(parser.unknown_names(&rows)));
+                batch
+            }
         };
         refused.sort_unstable();
         Ok((batch, refused))

@@ -4,10 +4,9 @@ use super::natural::natural_cmp;
 use super::replaced::{self, explained};
 use super::set::{FoundShard, ShardName};
 use crate::error::{Error, ErrorKind, PathsError, Result};
-use crate::frame::{HEADER_LEN, RecordHeader};
-use crate::io::{Compression, open_regular};
+use crate::io::{Compression, open_regular, sniff};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// File name extensions of TFRecord files. `.gz` or `.zz` and `-NNNNN-of-NNNNN` may follow them.
@@ -81,8 +80,8 @@ fn folder(dir: &Path) -> Result<Vec<FoundShard>> {
     Ok(found)
 }
 
-/// Returns the TFRecord files in a folder that do not count as its shards because of their names, in natural order. Examines the first
-/// 12 bytes of at most [`MAX_EXAMINED`] files. Files that are not regular or cannot be read are left out.
+/// Returns the TFRecord files in a folder, compressed ones too, that do not count as its shards because of their names, in natural order.
+/// Examines the first bytes of at most [`MAX_EXAMINED`] files. Files that are not regular or cannot be read are left out.
 pub(super) fn other_shards(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let may_be_file = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|t| t.is_file() || t.is_symlink());
@@ -95,13 +94,13 @@ pub(super) fn other_shards(dir: &Path) -> Vec<PathBuf> {
     names.into_iter().map(|name| dir.join(name)).filter(|path| begins_with_record(path)).collect()
 }
 
-/// Returns true if a file is regular and begins with a header with a correct checksum. Never blocks.
+/// Returns true if a file is regular and begins with a record, whose header has a correct checksum. Never blocks.
 fn begins_with_record(path: &Path) -> bool {
-    let mut header = [0; HEADER_LEN];
     // Opening a device may change its state, so a link to one is not opened.
     fs::metadata(path).is_ok_and(|meta| meta.is_file())
-        && open_regular(path).and_then(|mut file| file.read_exact(&mut header)).is_ok()
-        && RecordHeader::parse(&header).is_ok()
+        && open_regular(path)
+            .and_then(sniff::first_bytes)
+            .is_ok_and(|first| sniff::begins_with_record(&first))
 }
 
 /// Returns true if a file of this name counts as a shard of its folder: it has one of the [`EXTENSIONS`], which a suffix of a compression

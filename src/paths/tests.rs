@@ -147,6 +147,33 @@ fn tfrecord_files_with_other_names() {
     );
 }
 
+/// TFX names its files `data_tfrecord-00000-of-00002.gz`.
+#[test]
+fn compressed_files_with_other_names_in_a_folder() {
+    use crate::io::Compression;
+    let dir = folder_with(&[]);
+    let at = |name: &str| dir.path().join(name);
+    let write = |name: &str, compression, payloads: &[&[u8]]| {
+        let options = crate::writer::WriterOptions { compression, ..Default::default() };
+        let mut writer = options.create(&at(name)).unwrap();
+        payloads.iter().for_each(|payload| writer.write(payload).unwrap());
+        writer.close().unwrap();
+    };
+    write("data_tfrecord-00000-of-00002.gz", Compression::Gzip, &[b"a"]);
+    write("data_tfrecord-00001-of-00002.gz", Compression::Gzip, &[&[7; 100_000]]);
+    write("z", Compression::Zlib, &[b"a"]);
+    write("without-records.gz", Compression::Gzip, &[]);
+    let text = flate2::Compression::fast();
+    let mut log = flate2::write::GzEncoder::new(fs::File::create(at("log.gz")).unwrap(), text);
+    std::io::Write::write_all(&mut log, b"a line of a log\n").unwrap();
+    log.finish().unwrap();
+    is_error(
+        &resolved_one(&dir, ""),
+        "no file has a TFRecord extension, and 3 files with other names are TFRecord files: \
+         data_tfrecord-00000-of-00002.gz, data_tfrecord-00001-of-00002.gz, z; name them",
+    );
+}
+
 /// Only regular files are examined, so that none blocks. Files that cannot be read are left out.
 #[cfg(unix)]
 #[test]

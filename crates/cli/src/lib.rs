@@ -45,6 +45,7 @@ use clap::{CommandFactory, FromArgMatches};
 use cli::{Cli, Verb};
 use console::Console;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Returns the description of the command and its verbs, of which man pages and completions are made.
@@ -57,6 +58,8 @@ pub fn command() -> clap::Command {
 /// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the command then keeps the
 /// contract of [`tfseek::Mapped::open`]: no process overwrites or truncates the files while the command runs.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let program = args.first().cloned().unwrap_or_default();
     let parsed = command().try_get_matches_from(cli::prepare(args)).and_then(|matches| {
         let damage =
             matches.subcommand().and_then(|(_, verb)| verb.try_get_one::<DamageChoice>("damage").ok()?);
@@ -76,7 +79,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let console_ref = &mut console;
     store::allow(verb.reads_objects());
     let outcome = match verb {
-        Verb::Demo(args) => verbs::demo::run(&args, &global, console_ref),
+        Verb::Demo(args) => verbs::demo::run(&args, &global, Path::new(&program), console_ref),
         Verb::Index(args) => verbs::index::run(&args, &global, console_ref),
         Verb::Info(args) => verbs::info::run(&args, &global, console_ref),
         Verb::Head(args) => verbs::head::run(&args, &global, console_ref),

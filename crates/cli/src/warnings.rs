@@ -87,6 +87,7 @@ fn object(warning: &Warning) -> Value {
             "enough_bytes": enough_bytes,
         }),
         Warning::ScatteredInflation { inflated_bytes } => json!({ "inflated_bytes": inflated_bytes }),
+        Warning::UnknownFeature { feature, nearest } => json!({ "feature": feature, "nearest": nearest }),
         _ => json!({}),
     };
     if let (Value::Object(fields), Value::Object(mut own)) = (&mut fields, own) {

@@ -337,6 +337,42 @@ fn a_folder_of_tensorflow_datasets_has_the_columns_of_its_features() {
 }
 
 #[test]
+fn a_misspelt_optional_feature_of_a_schema_is_named() {
+    let dir = Folder::new();
+    dir.shard("x.tfrecord", [label(0), label(1)]);
+    let optional =
+        |name: &str| format!("{{\"features\":{{\"{name}\":{{\"type\":\"optional\",\"dtype\":\"int64\"}}}}}}");
+    fs::write(dir.path("lable.json"), optional("lable")).unwrap();
+    fs::write(dir.path("far.json"), optional("far")).unwrap();
+    let warning = "tfseek: none of the first records has a feature \"lable\"; the nearest name is \"label\"";
+    for verb in [
+        &["parse", "x.tfrecord"][..],
+        &["epoch", "x.tfrecord", "-b", "2"],
+        &["epoch", "x.tfrecord", "-b", "2", "--json"],
+        &["convert", "--force", "x.tfrecord", "x.parquet"],
+        &["convert", "--force", "--json", "x.tfrecord", "x.arrow"],
+    ] {
+        let run = |schema: &str| dir.run(&[verb, &["--schema", schema]].concat());
+        let ran = run("lable.json");
+        assert!(
+            ran.code == 0 && ran.err.lines().filter(|line| *line == warning).count() == 1,
+            "{verb:?}: {}",
+            ran.err
+        );
+        if verb[0] == "epoch" && verb.last() == Some(&"--json") {
+            assert!(
+                ran.out.contains("\"nearest\":\"label\"") && ran.out.contains("\"unknown_feature\""),
+                "{}",
+                ran.out
+            );
+        }
+        // A name that is near to none may be absent.
+        let ran = run("far.json");
+        assert!(ran.code == 0 && !ran.err.contains("nearest"), "{verb:?}: {}", ran.err);
+    }
+}
+
+#[test]
 fn features_without_a_kind_that_a_table_loses_are_counted() {
     let dir = Folder::new();
     // One feature without a kind, beside a number.
@@ -347,6 +383,9 @@ fn features_without_a_kind_that_a_table_loses_are_counted() {
     assert!(ran.code == 0 && ran.err.lines().last() == Some(lost), "{}", ran.err);
     let ran = dir.run(&["convert", "x.tfrecord", "y.parquet", "--json"]);
     assert!(ran.err.is_empty() && ran.out.contains("\"kindless\":2,"), "{ran:?}");
+    let output = dir.command(&["cat", "-f", "arrow", "x.tfrecord"]).output().unwrap();
+    let lost = format!("{}\n", lost.replace("x.parquet", "standard output"));
+    assert!(output.status.success() && output.stderr == lost.as_bytes(), "{output:?}");
     // JSON lines keep them, and a feature that is left out is not lost.
     for args in [&["x.jsonl"][..], &["z.parquet", "--features", "label"]] {
         let ran = dir.run(&[&["convert", "x.tfrecord"], args].concat());

@@ -375,6 +375,8 @@ fn the_demo_runs_and_cleans_up() {
     ] {
         assert!(ran.out.contains(words), "no {words:?} in {}", ran.out);
     }
+    // All records that meet the condition are named, so no more follow.
+    assert!(ran.out.lines().any(|line| line.ends_with(": 455 3040")), "{}", ran.out);
     let next = |name: &str| {
         let line = ran.out.lines().find(|line| line.contains(&format!("the next records, {name}")));
         line.unwrap().split_once(name).unwrap().1.trim().to_owned()

@@ -86,6 +86,7 @@ pub use splits::import_data_set;
 
 use import::{import_to, record_count};
 use input::ImportTarget;
+use options::TableNotes;
 use out::Written;
 #[cfg(feature = "tables")]
 use progress::PassProgress;
@@ -115,8 +116,10 @@ pub fn export(
         outputs::check_new(out)?;
     }
     let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
-    let (written, kindless) = match format {
-        FileFormat::JsonLines => (json_lines::export(records, out, options, progress)?, 0),
+    let (written, notes) = match format {
+        FileFormat::JsonLines => {
+            (json_lines::export(records, out, options, progress)?, TableNotes::default())
+        }
         FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => {
             export_table(records, (out, format), options, progress)?
         }
@@ -127,18 +130,24 @@ pub fn export(
             )));
         }
     };
-    let Written { records, bytes } = written;
-    Ok(ConvertReport { path: out.into(), shards: vec![out.into()], format, records, bytes, kindless })
+    Ok(ConvertReport { shards: vec![out.into()], ..report(out, format, written, notes) })
 }
 
-/// Writes records as a table. Also returns the number of features without a kind.
+/// Returns the report of a file without its shards.
+fn report(path: &Path, format: FileFormat, written: Written, notes: TableNotes) -> ConvertReport {
+    let Written { records, bytes } = written;
+    let TableNotes { kindless, warnings } = notes;
+    ConvertReport { path: path.into(), shards: Vec::new(), format, records, bytes, kindless, warnings }
+}
+
+/// Writes records as a table. Also returns what is to be said about it.
 #[cfg(feature = "tables")]
 fn export_table(
     records: SelectedRecords<'_>,
     (out, format): (&Path, FileFormat),
     options: &ExportOptions,
     progress: &dyn Fn(u64),
-) -> Result<(Written, u64), ConvertError> {
+) -> Result<(Written, TableNotes), ConvertError> {
     let [first, second] = passes(records, options, progress);
     let (table, target) = (Table::new(records, options, &first)?, (out, options.force));
     let progress = &|records| second.add(records);
@@ -147,7 +156,7 @@ fn export_table(
         FileFormat::ArrowFile => ipc::write_file(&table, target, progress)?,
         _ => ipc::write_stream(&table, target, progress)?,
     };
-    Ok((written, table.kindless))
+    Ok((written, table.into_notes()))
 }
 
 /// Returns the progress of reading a schema, and that of writing a table.
@@ -167,11 +176,11 @@ fn export_table(
     (out, format): (&Path, FileFormat),
     _: &ExportOptions,
     _: &dyn Fn(u64),
-) -> Result<(Written, u64), ConvertError> {
+) -> Result<(Written, TableNotes), ConvertError> {
     Err(format.missing(out))
 }
 
-/// Writes the records of a dataset as an Arrow IPC stream, and returns their number.
+/// Writes the records of a dataset as an Arrow IPC stream. The report has the path `-`, and no shards and bytes.
 ///
 /// # Errors
 /// [`ConvertError`]; [`ConvertError::Sink`] for errors of `out`.
@@ -181,10 +190,13 @@ pub fn stream(
     options: &ExportOptions,
     out: &mut impl Write,
     progress: &dyn Fn(u64),
-) -> Result<u64, ConvertError> {
+) -> Result<ConvertReport, ConvertError> {
     let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
     let [first, second] = passes(records, options, progress);
-    ipc::stream(&Table::new(records, options, &first)?, out, &|records| second.add(records))
+    let table = Table::new(records, options, &first)?;
+    let records = ipc::stream(&table, out, &|records| second.add(records))?;
+    let written = Written { records, bytes: 0 };
+    Ok(report(Path::new("-"), FileFormat::ArrowStream, written, table.into_notes()))
 }
 
 /// Makes a TFRecord file, or a set of shards such as `train@8.tfrecord`, of inputs in another format, in their order. `progress` is called with
@@ -214,8 +226,8 @@ pub fn import(
     let mut writer = SetWriter::new(&set)?;
     import_to(inputs, from, &mut ImportTarget::Set(&mut writer), options, progress)?;
     let set = writer.close(&|_| ControlFlow::Continue(()))?;
-    let (records, bytes) = (set.records, set.bytes);
-    Ok(ConvertReport { path: set.path, shards: set.shards, format, records, bytes, kindless: 0 })
+    let written = Written { records: set.records, bytes: set.bytes };
+    Ok(ConvertReport { shards: set.shards, ..report(&set.path, format, written, TableNotes::default()) })
 }
 
 /// Writes inputs of another format as an uncompressed TFRecord stream. The records before an error remain in `out`.

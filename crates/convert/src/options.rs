@@ -4,6 +4,7 @@ use crate::format::FileFormat;
 use std::path::PathBuf;
 #[cfg(feature = "tables")]
 use std::sync::Arc;
+use tfseek::Warning;
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
 use tfseek::schema::Schema;
@@ -90,4 +91,13 @@ pub struct ConvertReport {
     /// Number of features, and of steps of feature lists, that have no kind. A table without a schema has nulls in their places, or empty lists, so the
     /// records that are made of it lack them. 0 with a schema, and in other formats, which keep them.
     pub kindless: u64,
+    /// Warnings of [`BatchParser::unknown_names`](tfseek::BatchParser::unknown_names), for a table with a schema.
+    pub warnings: Vec<Warning>,
+}
+
+/// Features that a table lacks, and warnings about its schema.
+#[derive(Default)]
+pub(crate) struct TableNotes {
+    pub(crate) kindless: u64,
+    pub(crate) warnings: Vec<Warning>,
 }

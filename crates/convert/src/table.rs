@@ -3,13 +3,15 @@
 use crate::data_set;
 use crate::error::ConvertError;
 use crate::exact;
-use crate::options::ExportOptions;
+use crate::options::{ExportOptions, TableNotes};
 use crate::progress::PassProgress;
 use crate::records::SelectedRecords;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tfseek::Warning;
 use tfseek_arrow::{ByteStrings, Converter, Options, Scan};
 use tfseek_tools::wildcards::matches;
 
@@ -21,7 +23,9 @@ pub(crate) struct Table {
     scan: Scan,
     schema: SchemaRef,
     /// Number of features without a kind that the table does not have, if its schema is that of the records.
-    pub(crate) kindless: u64,
+    kindless: u64,
+    /// Warnings about the names in its schema.
+    warnings: RefCell<Vec<Warning>>,
 }
 
 impl Table {
@@ -88,7 +92,7 @@ impl Table {
         }
         let mut schema = ArrowSchema::clone(scan.schema());
         schema.metadata.extend(metadata);
-        Table { schema: Arc::new(schema), scan, kindless: 0 }
+        Table { schema: Arc::new(schema), scan, kindless: 0, warnings: RefCell::default() }
     }
 
     /// Returns the schema of the table.
@@ -102,11 +106,18 @@ impl Table {
         mut f: impl FnMut(&RecordBatch) -> Result<(), ConvertError>,
     ) -> Result<u64, ConvertError> {
         let mut rows = 0u64;
-        for batch in self.scan.reader()? {
+        let mut reader = self.scan.reader()?;
+        for batch in reader.by_ref() {
             let batch = batch.and_then(|batch| batch.with_schema(Arc::clone(&self.schema)))?;
             f(&batch)?;
             rows = rows.saturating_add(batch.num_rows() as u64);
         }
+        self.warnings.replace(reader.warnings().to_vec());
         Ok(rows)
+    }
+
+    /// Returns what is to be said about the table, once its rows were read.
+    pub(crate) fn into_notes(self) -> TableNotes {
+        TableNotes { kindless: self.kindless, warnings: self.warnings.into_inner() }
     }
 }

@@ -280,7 +280,8 @@ fn columns_have_the_documented_types() {
     let reader = StreamReader::try_new(File::open(dir.path().join("t.arrows")).unwrap(), None).unwrap();
     assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), batches);
     let mut out = Vec::new();
-    assert_eq!(stream(&dataset(&path), &options, &mut out, &|_| {}).unwrap(), 2);
+    let report = stream(&dataset(&path), &options, &mut out, &|_| {}).unwrap();
+    assert_eq!((report.path.to_str(), report.records, report.kindless), (Some("-"), 2, 0));
     assert_eq!(out, fs::read(dir.path().join("t.arrows")).unwrap());
     export(&dataset(&path), &dir.path().join("t.parquet"), &options, &|_| {}).unwrap();
     let file = File::open(dir.path().join("t.parquet")).unwrap();

@@ -144,13 +144,19 @@ impl<R> fmt::Debug for Inflate<R> {
 
 /// Returns true if these first bytes of a file are a stream of this format that decompresses to a valid record header or to an empty stream.
 pub(crate) fn inflates_to_records(first: &[u8], format: CompressedFormat) -> bool {
+    first_record(first, format).is_some()
+}
+
+/// Returns true if these first bytes of a file are a stream of this format that decompresses to a valid record header. `Some(false)` for an empty
+/// stream, `None` for anything else.
+pub(crate) fn first_record(first: &[u8], format: CompressedFormat) -> Option<bool> {
     let mut header = [0; crate::frame::HEADER_LEN];
     let mut stream = decoder(format);
     match stream.decompress(first, &mut header, FlushDecompress::None) {
-        Ok(Status::StreamEnd) if stream.total_out() == 0 => true,
+        Ok(Status::StreamEnd) if stream.total_out() == 0 => Some(false),
         Ok(_) if stream.total_out() == header.len() as u64 => {
-            crate::frame::RecordHeader::parse(&header).is_ok()
+            crate::frame::RecordHeader::parse(&header).ok().map(|_| true)
         }
-        _ => false,
+        _ => None,
     }
 }

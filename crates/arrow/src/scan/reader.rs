@@ -31,8 +31,10 @@ pub struct ScanReader {
     work: ScanWork,
     /// Batches that are returned before the work continues.
     ready: VecDeque<RecordBatch>,
+    /// Error of the batch that was read ahead.
+    failed: Option<Error>,
     ended: bool,
-    /// The warnings of the search for the records that meet the condition.
+    /// The warnings of the search for the records that meet the condition, and about the names of the first batch.
     warnings: Vec<Warning>,
 }
 
@@ -148,13 +150,27 @@ impl ScanReader {
             }
             (ScanSource::Dataset(dataset), None) => work_on(dataset, scan, parser(), &mut warnings)?,
         };
-        Ok(ScanReader { form, parser: parser(), work, ready: VecDeque::new(), ended: false, warnings })
+        let parser = parser();
+        Ok(ScanReader { form, parser, work, ready: VecDeque::new(), failed: None, ended: false, warnings })
     }
 
     /// Returns the warnings of the search for the records that meet the condition: about column files, and about records that a dataset of
-    /// [`Damage::Skip`] leaves out.
+    /// [`Damage::Skip`] leaves out. Once the first batch was read, also those of [`BatchParser::unknown_names`].
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// Reads the next batch, which the iterator then returns, so that [`warnings`](ScanReader::warnings) has those about the names of the
+    /// first one. The iterator returns its error, too.
+    pub fn peek(&mut self) {
+        if self.ended || self.failed.is_some() || !self.ready.is_empty() {
+            return;
+        }
+        match self.read() {
+            Ok(None) => {}
+            Ok(Some(batch)) => self.ready.push_front(batch),
+            Err(e) => self.failed = Some(e),
+        }
     }
 
     /// Returns the next batch.
@@ -167,6 +183,9 @@ impl ScanReader {
                     Some(step) => {
                         let number = loaded.returned;
                         loaded.returned = number.saturating_add(1);
+                        if number == 0 {
+                            self.warnings.extend_from_slice(loaded.loader.warnings());
+                        }
                         match step.map_err(Error::from).and_then(|step| self.form.converted(step)) {
                             Ok(batch) => self.ready.push_back(batch),
                             Err(e) if e.is_too_large() && loaded.rows > 1 => {
@@ -183,9 +202,13 @@ impl ScanReader {
                         self.work = ScanWork::Ended;
                     } else if read.shares && !is_small(rows.bytes.len() as u64, rows.len() as u64) {
                         let (rows, region) = rows.into_region();
-                        self.form.parse(&self.parser, &rows.rows(Some(&region)), &mut self.ready)?;
+                        let rows = rows.rows(Some(&region));
+                        self.form.parse(&self.parser, &rows, &mut self.ready)?;
+                        self.warnings.extend(self.parser.unknown_names(&rows));
                     } else {
-                        self.form.parse(&self.parser, &rows.rows(None), &mut self.ready)?;
+                        let placed = rows.rows(None);
+                        self.form.parse(&self.parser, &placed, &mut self.ready)?;
+                        self.warnings.extend(self.parser.unknown_names(&placed));
                         read.bytes = rows.into_bytes();
                     }
                 }
@@ -390,7 +413,8 @@ impl Iterator for ScanReader {
         if self.ended {
             return None;
         }
-        let next = self.read().map_err(ArrowError::from).transpose();
+        let next = self.failed.take().map_or_else(|| self.read(), Err);
+        let next = next.map_err(ArrowError::from).transpose();
         if !matches!(next, Some(Ok(_))) {
             // Threads and files are not needed any more.
             self.ended = true;

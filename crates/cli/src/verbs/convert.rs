@@ -12,7 +12,7 @@ use crate::split::{self, SplitPath};
 #[cfg(feature = "tables")]
 use crate::store;
 use crate::text::{self, count};
-use crate::{dataset, outputs, progress, records};
+use crate::{dataset, outputs, progress, records, warnings};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 #[cfg(feature = "tables")]
@@ -299,7 +299,8 @@ pub(super) fn cat(
     let mut skipped = SkippedErrors::default();
     let which = (select.condition.as_ref(), true);
     options.records = dataset::subset(&dataset, which, payload, &mut skipped, global, console)?;
-    stream(&dataset, &options, console.out(), &|_| {}).map_err(failure)?;
+    let report = stream(&dataset, &options, console.out(), &|_| {}).map_err(failure)?;
+    note_losses(&report, console);
     skipped.report(console)
 }
 
@@ -387,6 +388,7 @@ fn failure(e: ConvertError) -> Failure {
 
 fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.json {
+        warnings::print(&report.warnings, console);
         let line = json!({
             "path": report.path.to_string_lossy(),
             "format": report.format.to_string(),
@@ -404,11 +406,21 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
         n => format!(" {},", count(n as u64, "shard")),
     };
     console.note(format_args!("{path}: {records},{shards} {size}"));
+    note_losses(report, console);
+    Ok(())
+}
+
+/// Prints what a table lacks of its records.
+fn note_losses(report: &ConvertReport, console: &mut Console) {
+    warnings::print(&report.warnings, console);
     if report.kindless > 0 {
         let features = count(report.kindless, "feature");
+        let path = match is_stdio(&report.path) {
+            true => "standard output".into(),
+            false => printable(&report.path).to_string(),
+        };
         console.note(format_args!(
             "tfseek: {path}: {features} or steps without a kind are null or empty there, and absent on the way back"
         ));
     }
-    Ok(())
 }

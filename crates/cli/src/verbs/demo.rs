@@ -44,7 +44,8 @@ const RECORDS: u64 = 10_000;
 const SHARDS: u64 = 4;
 const WORDS: [&str; 5] = ["cat", "dog", "chicken", "horse", "goat"];
 
-pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+/// Runs the verb. `program` is the first argument of the command.
+pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, program: &Path, console: &mut Console) -> Outcome {
     let temporary;
     let folder: &Path = match &args.out {
         Some(folder) => {
@@ -145,9 +146,10 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, console: &mut Console) -
 
     title(console, "Next")?;
     // As the user called this program, so that the lines can be copied.
-    let program =
-        std::env::args_os().next().map(PathBuf::from).filter(|program| program.components().count() > 1);
-    let program = program.as_deref().unwrap_or(Path::new("tfseek")).display();
+    let program = match program.components().count() {
+        0 | 1 => Path::new("tfseek").display(),
+        _ => program.display(),
+    };
     if args.out.is_none() {
         console.print(format_args!("  {program} demo --out demo            # keeps this dataset\n"))?;
     }
@@ -171,7 +173,8 @@ fn show_condition(numbered: &Numbered, pattern: &impl Display, console: &mut Con
     let (found, _) = numbered.dataset.select(&condition.parse()?, &ColumnOptions::default())?;
     let ids: Vec<_> = found.iter().take(6).map(|i| i.to_string()).collect();
     let (count, first, took) = (found.len(), ids.join(" "), duration(start.elapsed()));
-    console.print(format_args!("  {count} of {} records in {took}: {first} ..\n", thousands(RECORDS)))
+    let more = if count > 6 { " .." } else { "" };
+    console.print(format_args!("  {count} of {} records in {took}: {first}{more}\n", thousands(RECORDS)))
 }
 
 /// Shows the values of the features, with histograms.

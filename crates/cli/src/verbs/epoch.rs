@@ -94,6 +94,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
     let mut stats = RunStats::new();
     let outcome = stats.run(&mut loader, max_steps, &bar);
     bar.finish_and_clear();
+    warnings::print(loader.warnings(), console);
     stats.skipped.print(console);
     // After an error, the state is the position after the last batch that was returned.
     let saved = args.state_out.as_deref().map_or(Ok(()), |path| save(&loader, path));

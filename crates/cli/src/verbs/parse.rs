@@ -11,7 +11,7 @@ use crate::output::arrays;
 use crate::progress::FileProgress;
 use crate::records;
 use crate::split::InputFile;
-use crate::{outputs, progress, text};
+use crate::{kept, outputs, progress, text};
 use clap::Args;
 use indicatif::ProgressBar;
 use std::num::NonZeroUsize;
@@ -222,6 +222,9 @@ fn parse_all(
                 }
                 parsed => {
                     output.write(done, &parsed?, args, schema.is_sequence())?;
+                    if !args.single {
+                        parser.unknown_names(rows).iter().for_each(kept::of_stream);
+                    }
                     done += 1;
                     return Ok((0, (all - kept) as u64));
                 }
