@@ -2,11 +2,13 @@
 
 use super::html::Html;
 use crate::api::{Api, LabelNames};
-use crate::media::payload_type;
+use crate::media::{decoded, payload_type};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use tfseek::Feature;
+use tfseek::example::MessageKind;
 use tfseek::filter::image_size;
 use tfseek_tools::fields::{self, ProtoField, ProtoValue};
 use tfseek_tools::times::time_of;
@@ -74,11 +76,10 @@ fn label(content: &Content<'_>, roles: &Value, labels: &LabelNames) -> String {
 
 fn card(page: &mut Html, content: &Content<'_>, payload: &[u8], roles: &Value) {
     let image = match feature(content, roles["image"].as_str()) {
-        Some(Feature::Bytes(list)) => list.first(),
+        Some(Feature::Bytes(list)) => list.first().map(decoded),
         _ => None,
     };
-    let image =
-        image.and_then(|bytes| Some((bytes, payload_type(bytes).filter(|name| name.starts_with("image/"))?)));
+    let image = image.as_deref().and_then(|bytes| Some((bytes, image_type(bytes)?)));
     match image {
         Some((bytes, name)) if bytes.len() <= MAX_IMAGE && page.len() + bytes.len() * 4 / 3 < MAX_PAGE => {
             page.nested("div class=\"picture\"", |page| {
@@ -90,13 +91,9 @@ fn card(page: &mut Html, content: &Content<'_>, payload: &[u8], roles: &Value) {
                 boxes(page, content, &roles["boxes"], image_size(bytes).unwrap_or_default());
             });
         }
-        Some((bytes, name)) => {
-            let (width, height) = image_size(bytes).unwrap_or_default();
-            let size = sizes::text(bytes.len() as u64);
-            page.nested("div class=\"facts\"", |page| {
-                page.element("p", format_args!("{name}, {width} x {height}, {size}: not embedded"));
-            });
-        }
+        Some((image, _)) => page.nested("div class=\"facts\"", |page| {
+            page.element("p", format_args!("{}: not embedded", bytes(image, WIDTH)));
+        }),
         None => facts(page, content, payload),
     }
 }
@@ -118,7 +115,9 @@ fn facts(page: &mut Html, content: &Content<'_>, payload: &[u8]) {
             }
         }
         Content::Raw => {
-            let fields = fields::decode(payload).filter(|_| fields::text(payload).is_none());
+            lines.extend(fields::examples(payload).iter().flat_map(|all| example_lines(all)));
+            let fields =
+                fields::decode(payload).filter(|_| lines.is_empty() && fields::text(payload).is_none());
             let time = |field: &ProtoField<'_>| match field.value {
                 ProtoValue::Fixed64(bits) => time_of(field.name?, f64::from_bits(bits)),
                 _ => None,
@@ -146,6 +145,24 @@ fn facts(page: &mut Html, content: &Content<'_>, payload: &[u8]) {
     });
 }
 
+/// Returns the features of the context and of the first of some Examples.
+fn example_lines(all: &[(&str, &[u8])]) -> Vec<(String, String)> {
+    let features = |wanted: &str| {
+        let payload = all.iter().find(|(name, _)| *name == wanted).map(|(_, payload)| *payload);
+        match payload.and_then(|payload| Content::decode(payload, MessageKind::Example).ok()) {
+            Some(Content::Example(features)) => features,
+            _ => BTreeMap::new(),
+        }
+    };
+    let line = |(name, feature): (&str, Feature<'_>)| (name.to_owned(), short(feature));
+    let mut lines: Vec<_> = features("context").into_iter().map(line).collect();
+    let n = all.iter().filter(|(name, _)| *name == "examples").count();
+    let first = if n > 1 { ", the first" } else { "" };
+    lines.push(("examples".to_owned(), format!("{}{first}:", thousands(n as u64))));
+    lines.extend(features("examples").into_iter().map(line));
+    lines
+}
+
 fn named(field: &ProtoField<'_>) -> String {
     field.name.map_or_else(|| field.number.to_string(), str::to_owned)
 }
@@ -169,8 +186,18 @@ fn value(value: &ProtoValue<'_>) -> String {
     }
 }
 
-/// Returns the start of a byte string: its text, or its size and first bytes.
+/// Returns the type of an image, and `None` for other bytes.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    payload_type(bytes).filter(|name| name.starts_with("image/"))
+}
+
+/// Returns the start of a byte string: its text, the type and the size of an image, or its size and first bytes.
 fn bytes(value: &[u8], width: usize) -> String {
+    let value = &*decoded(value);
+    if let Some(name) = image_type(value) {
+        let (width, height) = image_size(value).unwrap_or_default();
+        return format!("{name}, {width} x {height}, {}", sizes::text(value.len() as u64));
+    }
     match fields::text(value) {
         Some("") => "empty".to_owned(),
         Some(text) => text.chars().take(width).collect(),
