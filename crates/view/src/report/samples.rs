@@ -20,9 +20,12 @@ const MAX_IMAGE: usize = 256 << 10;
 const MAX_PAGE: usize = 11 << 20;
 /// Number of features of a card without an image.
 const FACTS: usize = 6;
-/// Characters of a payload that is no message.
+/// Characters of a text.
 const LONG: usize = 240;
-/// Characters of a value.
+/// Bytes in hex of other byte strings.
+const HEX: usize = 10;
+/// Number of values of a feature, and of characters of a line of them.
+const MOST: usize = 8;
 const WIDTH: usize = 40;
 /// Number of boxes of an image.
 const BOXES: usize = 100;
@@ -92,7 +95,7 @@ fn card(page: &mut Html, content: &Content<'_>, payload: &[u8], roles: &Value) {
             });
         }
         Some((image, _)) => page.nested("div class=\"facts\"", |page| {
-            page.element("p", format_args!("{}: not embedded", bytes(image, WIDTH)));
+            page.element("p", format_args!("{}: not embedded", bytes(image)));
         }),
         None => facts(page, content, payload),
     }
@@ -140,7 +143,7 @@ fn facts(page: &mut Html, content: &Content<'_>, payload: &[u8]) {
             more => page.element("div class=\"muted\"", format_args!("{} more", thousands(more as u64))),
         }
         if lines.is_empty() {
-            page.element("p", bytes(payload, LONG));
+            page.element("p", bytes(payload));
         }
     });
 }
@@ -173,8 +176,8 @@ fn value(value: &ProtoValue<'_>) -> String {
         ProtoValue::Varint(value) => value.to_string(),
         ProtoValue::Fixed32(bits) => brief(f32::from_bits(*bits).into()),
         ProtoValue::Fixed64(bits) => brief(f64::from_bits(*bits)),
-        ProtoValue::Text(text) => bytes(text.as_bytes(), WIDTH),
-        ProtoValue::Bytes(value) => bytes(value, WIDTH),
+        ProtoValue::Text(text) => bytes(text.as_bytes()),
+        ProtoValue::Bytes(value) => bytes(value),
         ProtoValue::Message(fields) => {
             // Only the innermost messages have names: what is around them seldom says more.
             let parts = fields.iter().take(FACTS).map(|field| match &field.value {
@@ -191,8 +194,8 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     payload_type(bytes).filter(|name| name.starts_with("image/"))
 }
 
-/// Returns the start of a byte string: its text, the type and the size of an image, or its size and first bytes.
-fn bytes(value: &[u8], width: usize) -> String {
+/// Returns a byte string, or its start: its text, the type and the size of an image, or its size and first bytes.
+fn bytes(value: &[u8]) -> String {
     let value = &*decoded(value);
     if let Some(name) = image_type(value) {
         let (width, height) = image_size(value).unwrap_or_default();
@@ -200,25 +203,33 @@ fn bytes(value: &[u8], width: usize) -> String {
     }
     match fields::text(value) {
         Some("") => "empty".to_owned(),
-        Some(text) => text.chars().take(width).collect(),
+        Some(text) => {
+            let start: String = text.chars().take(LONG).collect();
+            let dots = if start.len() < text.len() { " .." } else { "" };
+            start + dots
+        }
         None => {
-            let hex: String = value.iter().take(width / 4).map(|byte| format!("{byte:02x}")).collect();
+            let hex: String = value.iter().take(HEX).map(|byte| format!("{byte:02x}")).collect();
             format!("{}, {hex}..", sizes::text(value.len() as u64))
         }
     }
 }
 
-/// Returns the first values of a feature.
+/// Returns the first values of a feature: those that fit on a line as a whole, or one.
 fn short(feature: Feature<'_>) -> String {
-    let text = match feature {
-        Feature::None => String::new(),
-        Feature::Int64(list) => joined(list.iter().take(4).map(|v| v.to_string())),
-        Feature::Float(list) => joined(list.iter().take(4).map(|v| brief(v.into()))),
-        Feature::Bytes(list) => joined(list.iter().take(4).map(|v| bytes(v, WIDTH))),
+    let first: Vec<String> = match feature {
+        Feature::None => Vec::new(),
+        Feature::Int64(list) => list.iter().take(MOST).map(|v| v.to_string()).collect(),
+        Feature::Float(list) => list.iter().take(MOST).map(|v| brief(v.into())).collect(),
+        Feature::Bytes(list) => list.iter().take(MOST).map(bytes).collect(),
     };
-    let cut: String = text.chars().take(WIDTH).collect();
-    let dots = if cut.len() < text.len() || feature.len() > 4 { " .." } else { "" };
-    cut + dots
+    let n = first.iter().scan(0, |wide, value| {
+        *wide += value.chars().count() + 2;
+        Some(*wide)
+    });
+    let n = n.take_while(|wide| *wide <= WIDTH).count().max(1).min(first.len());
+    let text = joined(first.into_iter().take(n));
+    if n < feature.len() { format!("{text} .. of {}", thousands(feature.len() as u64)) } else { text }
 }
 
 fn joined(values: impl Iterator<Item = String>) -> String {
