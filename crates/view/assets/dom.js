@@ -144,7 +144,7 @@ export function payloadText(record) {
   if (record.examples) {
     const [context, [first]] = examplesOf(record);
     const texts = (all) => Object.entries(all?.features ?? {}).slice(0, 12).map(([name, feature]) => `${name}: ${featureText(feature, 4)}`);
-    return [...context.flatMap(texts), `${count(record.total, "Example")}, the first: ${texts(first).join(", ")}`].join(", ");
+    return [...context.flatMap(texts), count(record.total, "Example") + (first ? `, the first: ${texts(first).join(", ")}` : "")].join(", ");
   }
   const one = (value) => (Array.isArray(value) ? value.every((v) => v?.number) ? `{ ${line(value)} }` : value.map(one).join(", ") : value && typeof value === "object" ? bytesText(value) : typeof value === "number" ? float(value) : String(value ?? ""));
   const line = (all) => all.slice(0, 12).map((f) => `${f.name ?? f.number}: ${timeOf(f.name, f.value) ?? one(f.value)}`).join(", ");

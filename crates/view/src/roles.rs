@@ -283,7 +283,8 @@ impl SeenFeatures {
                     let (n, _) = product(sides)?;
                     bytes.is_multiple_of(n) && [1, 2, 4, 8].contains(&(bytes / n))
                 }
-                _ => true,
+                // A folder may have texts of any length beside its shape.
+                _ => beside.starts_with(name.as_str()),
             };
             fits.then(|| (name.clone(), json!({ "shape": beside })))
         };
@@ -469,6 +470,13 @@ mod tests {
         assert_eq!(found(&[(600, &[50, 3])]), (true, false, false), "three lines");
         assert_eq!(found(&[(4800, &[5, 12, 20])]), (true, false, false), "slices");
         assert_eq!(found(&[(960, &[12, 20])]), (true, true, true), "a picture");
+        let example =
+            |n| tfseek::ExampleBuilder::new().bytes("x/name", [vec![b'a'; n]]).int64("x/shape", [20]);
+        let mut texts = SeenFeatures::default();
+        for payload in [5, 7].map(|n| example(n).encode().unwrap()) {
+            texts.add(&Content::decode(&payload, tfseek::example::MessageKind::Example).unwrap());
+        }
+        assert_eq!(texts.roles()["arrays"], json!({}));
         assert_eq!(found(&[(81, &[20])]), (false, false, false), "no whole values");
         assert_eq!(found(&[(80, &[-20])]), (false, false, false), "no shape");
         assert_eq!(seen_of(&[(80, &[20])]).roles()["arrays"], json!({ "x": { "shape": "x_shape" } }));
