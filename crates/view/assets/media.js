@@ -16,10 +16,10 @@ export async function allValues(record, name, signal) {
 const TYPES = { 1: "Uint8", 2: "Uint16", 4: "Float32", 8: "Float64", bool: "Uint8", int64: "BigInt64", uint64: "BigUint64" };
 
 /** The values of raw bytes; `total` of them, or null if that is not known. */
-async function rawValues(record, name, total, signal, dtype) {
+async function rawValues(record, name, total, signal, { dtype, zlib }) {
   let bytes = await buffer(`/api/bytes/${record.id}`, { feature: name }, signal);
-  // Arrays of data sets may be compressed. A zlib stream of their size is no array.
-  if ((total || dtype) && !TYPES[bytes.byteLength / total] && new Uint8Array(bytes)[0] === 0x78) {
+  // Arrays may be compressed. Where that is not declared, a zlib stream of their size is no array.
+  if (zlib ?? (total && !TYPES[bytes.byteLength / total] && new Uint8Array(bytes)[0] === 0x78)) {
     bytes = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
   }
   const type = (dtype ? TYPES[dtype] ?? dtype[0].toUpperCase() + dtype.slice(1) : TYPES[bytes.byteLength / total]) ?? "Uint8";
@@ -29,22 +29,23 @@ async function rawValues(record, name, total, signal, dtype) {
   return typeof all[0] === "bigint" ? Float64Array.from(all, Number) : all;
 }
 
-async function load(record, name, total, signal, dtype) {
+async function load(record, name, total, signal, of = {}) {
   const feature = record.features[name];
   const raw = kindOf(feature) === "bytes";
   if (raw && feature.n > 1) throw new Error(`${name} has ${number(feature.n)} byte strings, expected one.`);
   if ((raw ? (feature.bytes[0].bytes ?? 0) / 4 : feature.n) > LARGEST) throw new Error(`${name} is too large to be drawn.`);
-  return raw ? rawValues(record, name, total, signal, dtype) : allValues(record, name, signal);
+  return raw ? rawValues(record, name, total, signal, of) : allValues(record, name, signal);
 }
 
 const product = (sides) => sides.reduce((n, side) => n * (side ?? 1), 1);
 const misfit = (name, all, wanted) => new Error(`${name} has ${number(all.length)} values, expected ${wanted}.`);
 
 /** The values and the sides of the array `name`; sides of one are left out. `shape`: numbers, null for any, or the feature that has them. */
-export async function arrayOf(record, name, { shape, dtype }) {
+export async function arrayOf(record, name, of) {
+  const { shape } = of;
   const given = (typeof shape === "string" ? record.features[shape]?.int64 : shape) ?? [null];
   const known = product(given);
-  const all = await load(record, name, given.includes(null) ? 0 : known, null, dtype);
+  const all = await load(record, name, given.includes(null) ? 0 : known, null, of);
   const sides = given.map((side) => side ?? all.length / known);
   if (product(sides) !== all.length || !sides.every(Number.isInteger)) throw misfit(name, all, given.map((side) => side ?? "any").join(" × "));
   return { all, sides: sides.filter((side) => side !== 1) };
@@ -105,7 +106,7 @@ export async function pixels(canvas, record, roles, { signal } = {}) {
     if (!feature?.n) throw new Error("The record has no pixels.");
     const [height, width, depth] = ["height", "width", "depth"].map((key) => side(record, roles.pixels[key]));
     const total = height > 0 && width > 0 ? height * width * (depth > 0 ? depth : 1) : 0;
-    const all = await load(record, name, total, signal);
+    const all = await load(record, name, total, signal, roles.arrays?.[name]);
     const found = shape(all.length, height, width, depth);
     if (!found || ![1, 3, 4].includes(found[2])) throw misfit(name, all, [height, width, depth].filter((x) => x > 0).map(number).join(" × ") || "a square image with 1, 3 or 4 channels");
     say(`${name}: ${paint(canvas, all, found, range(all))}`);

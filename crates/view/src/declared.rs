@@ -109,5 +109,6 @@ fn array(one: &StoredFeature<'_>) -> Option<Value> {
     let unknown = sides.iter().filter(|side| side.is_none()).count();
     // Numbers of one dimension are drawn without a shape.
     let is_drawn = is_number && unknown < 2 && sides.len() > usize::from(!is_bytes);
-    is_drawn.then(|| json!({ "shape": sides, "dtype": dtype.to_string() }))
+    is_drawn
+        .then(|| json!({ "shape": sides, "dtype": dtype.to_string(), "zlib": *encoding == Encoding::Zlib }))
 }

@@ -455,10 +455,10 @@ fn a_set_with_declared_arrays() {
     let record = ExampleBuilder::new().bytes("a", [[1; 510]]).bytes("b", [[1; 1020]]).encode().unwrap();
     let api = api(&[write(&dir.path().join("a.tfrecord"), [record])]);
     let arrays = json!({
-        "a": { "shape": [15, 17, 2], "dtype": "uint8" },
-        "b": { "shape": [15, 17], "dtype": "float32" },
-        "c": { "shape": [null, 3], "dtype": "int64" },
-        "e": { "shape": [null, 3], "dtype": "float32" },
+        "a": { "shape": [15, 17, 2], "dtype": "uint8", "zlib": true },
+        "b": { "shape": [15, 17], "dtype": "float32", "zlib": true },
+        "c": { "shape": [null, 3], "dtype": "int64", "zlib": true },
+        "e": { "shape": [null, 3], "dtype": "float32", "zlib": false },
     });
     assert_eq!(ask(&api, 200, "dataset")["roles"]["arrays"], arrays);
     let pixels = json!({ "feature": "b", "height": 15, "width": 17, "depth": 1 });

@@ -151,7 +151,7 @@ pub(crate) fn prepared(folder: &Path) -> Vec<PathBuf> {
     vec![write(first, &indexed(), (0..20).map(pictures)), write(second, &indexed(), (0..20).map(arrays))]
 }
 
-/// Arrays with a `features.json`: `wave` of any length in compressed bytes, and `path` of 60 x 4 and `matrix` of 9 x 16 in lists. The matrix of the second
+/// Arrays with a `features.json`: `wave` of any length in compressed bytes, and `few` of four half floats, compressed to the size of floats, `path` of 60 x 4 and `matrix` of 9 x 16 in lists. The matrix of the second
 /// record has five values.
 pub(crate) fn declared_arrays(folder: &Path) -> Vec<PathBuf> {
     let tensor = |name: &str, shape: &str, dtype: &str, encoding: &str| {
@@ -161,6 +161,7 @@ pub(crate) fn declared_arrays(folder: &Path) -> Vec<PathBuf> {
     };
     let features = [
         tensor("wave", "[null]", "int64", "zlib"),
+        tensor("few", "[4]", "float16", "zlib"),
         tensor("path", "[60, 4]", "float32", "none"),
         tensor("matrix", "[9, 16]", "float32", "none"),
     ];
@@ -169,12 +170,15 @@ pub(crate) fn declared_arrays(folder: &Path) -> Vec<PathBuf> {
         features.join(", ")
     );
     fs::write(folder.join("features.json"), root).unwrap();
+    // 0, 0.5, 1 and 2 as half floats, in 16 compressed bytes.
+    let few = b"\x78\x9c\x63\x60\x60\xb0\x60\xb0\x61\x70\0\0\x02\x14\0\xb5";
     let record = |i: usize| {
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
         let wave: Vec<u8> = (-150..150_i64).flat_map(i64::to_le_bytes).collect();
         std::io::Write::write_all(&mut zlib, &wave).unwrap();
         ExampleBuilder::new()
             .bytes("wave", [zlib.finish().unwrap()])
+            .bytes("few", [few])
             .float("path", (0..240).map(|k| (k / 4 * (k % 4)) as f32).collect::<Vec<_>>())
             .float("matrix", (0..[144, 5][i]).map(|k| k as f32).collect::<Vec<_>>())
             .encode()

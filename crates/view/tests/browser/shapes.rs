@@ -139,7 +139,7 @@ fn arrays_that_are_declared_are_drawn_and_those_that_do_not_fit_say_so() {
     let shown = Shown::new(data::declared_arrays);
     let Some(page) = shown.page_at("declared", "view=record&id=0") else { return };
     page.wait(
-        "t.record() == 0 && t.all('lines').length == 2 && t.all('slice').length == 1",
+        "t.record() == 0 && t.all('lines').length == 3 && t.all('slice').length == 1",
         "curves and a slice",
     );
     page.check(
@@ -149,6 +149,10 @@ fn arrays_that_are_declared_are_drawn_and_those_that_do_not_fit_say_so() {
     page.check(
         "t.all('lines').some((l) => l.querySelectorAll('.line').length == 4)",
         "a line for each dimension of a list",
+    );
+    page.check(
+        "t.all('lines').some((l) => l.ariaLabel == 'few: 4 values between 0 and 2')",
+        "half floats that are as long as floats while compressed",
     );
     page.check(
         "t.painted(t.one('slice')) && t.one('slice').width == 16 && t.one('slice').height == 9",
