@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import pathlib
@@ -140,6 +141,13 @@ def test_html_embeds_small_images() -> None:
     for magic, kind in ((PNG, "png"), (b"\xff\xd8\xff\xe0", "jpeg"), (b"GIF89a", "gif")):
         table = tfseek.Example({"image": magic})._repr_html_()
         assert f'<img src="data:image/{kind};base64,' in table
+        text = base64.b64encode(magic + b"\0\xfb\xff" * 9)
+        data = f'<img src="data:image/{kind};base64,{text.decode()}"'
+        urls = text.translate(bytes.maketrans(b"+/", b"-_")).rstrip(b"=")
+        for encoded in (text, urls, b"data:image/png;base64," + text + b"\n"):
+            assert data in tfseek.Example({"image": encoded})._repr_html_(), encoded
+    for other in (b"/9j/ is no image", b"R0lGOD", b"iVBORw0KGg", b"data:image/png;base64,"):
+        assert "<img" not in tfseek.Example({"image": other})._repr_html_()
     assert "<img" in tfseek.Example({"image": PNG.ljust(64_000)})._repr_html_()
     assert "<img" not in tfseek.Example({"image": PNG.ljust(64_001)})._repr_html_()
     assert "<img" not in tfseek.Example({"image": b"<svg onload=x>"})._repr_html_()

@@ -39,7 +39,8 @@ _LONG = "text-align:left;overflow-wrap:anywhere"
 _SHORT = "text-align:left;white-space:nowrap"
 #: First bytes of the image formats that are embedded.
 _MAGIC = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
-
+#: Their beginnings in base64.
+_ENCODED = (b"iVBORw0KGgo", b"/9j/", b"_9j_", b"R0lGOD")
 
 #: Bytes left for images of the display that is made.
 _left: contextvars.ContextVar[list[int]] = contextvars.ContextVar("_left")
@@ -65,7 +66,7 @@ def show(batch: Any) -> Html:
     """Returns a table of a batch for display in a notebook, one line per column with its first values.
 
     ``batch`` is a batch of a :class:`tfseek.Loader` or of the functions ``parse_..``, a record, or a dataset. Images in PNG, JPEG or GIF
-    format of at most 64 kB are displayed, at most four per column and 1 MB in all. All other text is escaped.
+    format of at most 64 kB are displayed, also those in base64, at most four per column and 1 MB in all. All other text is escaped.
     """
     return _limited(lambda: _show(batch))
 
@@ -332,13 +333,28 @@ def _plain_bytes(value: bytes) -> str:
 
 def _kind_of(value: Any) -> Optional[str]:
     """Returns the format of an image that is small enough to be embedded, or ``None``."""
-    if not isinstance(value, bytes) or len(value) > _IMAGE:
+    value = _decoded(value) if isinstance(value, bytes) else b""
+    if len(value) > _IMAGE:
         return None
     return next((kind for magic, kind in _MAGIC if value.startswith(magic)), None)
 
 
+def _decoded(value: bytes) -> bytes:
+    """Returns the image that a text in base64 holds, also as a ``data:`` URL, and other byte strings as they are."""
+    text = value.partition(b",")[2] if value.startswith(b"data:image/") else value
+    if not text.startswith(_ENCODED) or len(text) > 2 * _IMAGE:
+        return value
+    try:
+        # Padding may be left out, and more of it than needed is accepted.
+        image = base64.b64decode(text.strip().translate(bytes.maketrans(b"-_", b"+/")) + b"==")
+    except ValueError:
+        return value
+    return image if image.startswith(tuple(magic for magic, _ in _MAGIC)) else value
+
+
 def _image(value: bytes) -> Optional[str]:
     """Returns an image as an element with its data, or ``None`` for other byte strings, for large images and beyond the limit in all."""
+    value = _decoded(value)
     kind, left = _kind_of(value), _left.get([_ALL_IMAGES])
     if kind is None or len(value) > left[0]:
         return None

@@ -12,7 +12,7 @@ function address(path, params) {
   // All paths take `set`, 1 for the data set of --baseline.
   const all = { set: state.set, ...params };
   for (const [name, value] of Object.entries(all)) {
-    if (value !== null && value !== undefined && value !== "" && !(name === "set" && String(value) === "0")) query.set(name, String(value));
+    if (value != null && value !== "" && !(name === "set" && String(value) === "0")) query.set(name, String(value));
   }
   const text = query.toString();
   return text ? `${path}?${text}` : path;
@@ -52,11 +52,10 @@ export async function text(path, params = {}, { signal } = {}) {
 }
 
 /** The address of one byte string: of a feature, or without one, of the whole payload. */
-export function bytesUrl(id, feature, { step, value, set } = {}) {
-  const params = { feature, step, value };
-  if (set !== undefined) params.set = set;
-  return address(`/api/bytes/${id}`, params);
-}
+export const bytesUrl = (id, feature, params) => address(`/api/bytes/${id}`, { feature, ...params });
+
+/** Gets all bytes at a path, as an ArrayBuffer. */
+export const buffer = async (path, params, signal) => (await request(path, params, signal)).arrayBuffer();
 
 /** Gets the bytes `from` up to `to` of a byte string. */
 export async function bytes(id, feature, from, to, { signal } = {}) {
@@ -68,11 +67,8 @@ export async function bytes(id, feature, from, to, { signal } = {}) {
 }
 
 /** Gets the values of a feature: Float32Array of floats, Float64Array of int64s (`kind` is "float" or "int64"). */
-export async function values(id, feature, { step, set, signal } = {}, kind = "float") {
-  const params = { feature, step };
-  if (set !== undefined) params.set = set;
-  const buffer = await (await request(`/api/values/${id}`, params, signal)).arrayBuffer();
-  return kind === "int64" ? new Float64Array(buffer) : new Float32Array(buffer);
+export async function values(id, feature, signal, kind) {
+  return new (kind === "int64" ? Float64Array : Float32Array)(await buffer(`/api/values/${id}`, { feature }, signal));
 }
 
 /** Records of one request: also the unit in which records are kept. */

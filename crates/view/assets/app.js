@@ -1,6 +1,6 @@
 // The shell of the page: head, views, keys and dialogs. What a view exports and its context are described in src/assets.rs.
 
-import { aside, button, count, h, icon, iconButton, number, replace, setText, shellWord, size } from "./dom.js";
+import { aside, attrs, button, count, h, icon, iconButton, number, replace, setText, shellWord, size } from "./dom.js";
 import { aborted, get, recordCache } from "./api.js";
 import { allRecords, findBar, fixedList, grammar, search } from "./find.js";
 import { pixels } from "./media.js";
@@ -30,7 +30,7 @@ const page = { head: document.getElementById("bar"), main: document.getElementBy
 
 function dialog(title, submit, ...content) {
   const element = h("dialog", { "aria-labelledby": "dialog-title" }, h("form", { method: "dialog", class: "column", onsubmit: submit },
-    h("div", { class: "row spread" }, h("h2", { id: "dialog-title" }, title), iconButton("Close", () => element.close())), content));
+    h("div.row.spread", h("h2", { id: "dialog-title" }, title), iconButton("Close", () => element.close())), content));
   element.addEventListener("close", () => element.remove());
   element.addEventListener("click", (event) => event.target === element && element.close());
   document.body.append(element);
@@ -66,8 +66,8 @@ async function copy(text, what = "text") {
 
 function help() {
   const element = dialog("Keys and conditions", null,
-    h("dl", { class: "pairs keys" }, KEYS.map(([keys, meaning]) => [h("dt", null, keys.split(" ").map((key) => h("kbd", null, key))), h("dd", null, meaning)])),
-    h("h3", null, "Conditions"), grammar(opened.context.dataset));
+    h("dl.pairs.keys", KEYS.map(([keys, meaning]) => [h("dt", keys.split(" ").map((key) => h("kbd", key))), h("dd", meaning)])),
+    h("h3", "Conditions"), grammar(opened.context.dataset));
   element.dataset.test = "help";
 }
 
@@ -83,8 +83,8 @@ function askToken() {
       // The fragment stays over the redirect, and with it the page that was asked for.
       location.assign(`/?t=${encodeURIComponent(field.value.trim())}${location.hash}`);
     },
-  }, h("h1", null, "Access token"), h("p", { class: "muted" }, "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
-  h("label", { class: "field" }, h("span", null, "Token"), field), h("button", { class: "primary" }, "Open")));
+  }, h("h1", "Access token"), h("p.muted", "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
+  h("label.field", h("span", "Token"), field), h("button.primary", "Open")));
   document.body.dataset.ready = "token";
   field.focus();
 }
@@ -127,7 +127,7 @@ async function open(set) {
     copyCommand: (line, props) => button("Copy as command", () => context.copy(line(), "command"), "copy-command", props),
     // The server knows the words before and after the argument of a verb.
     command: (verb, argument) => [dataset.commands[verb][0], argument, dataset.commands[verb][1]].filter(Boolean).join(" "),
-    tools: h("div", { class: "row tools" }),
+    tools: h("div.row.tools"),
     get list() {
       return current.list;
     },
@@ -147,23 +147,23 @@ async function open(set) {
   }, place);
   place.addEventListener("input", () => place.setCustomValidity(""));
   const links = Object.entries(VIEWS).filter(([name]) => name !== "record" && (name !== "episode" || dataset.episodes !== null) && (name !== "compare" || dataset.against)).map(([name, { label }]) =>
-    h("a", { class: "view-link", hook: `view-${name}`, "data-view": name, href: "#" }, label));
+    h("a.view-link", { hook: `view-${name}`, "data-view": name, href: "#" }, label));
   replace(page.head,
-    h("div", { class: "top-row" },
-      h("div", { class: "title" }, h("h1", { title: dataset.name }, short(dataset.name)),
+    h("div.top-row",
+      h("div.title", h("h1", { title: dataset.name }, short(dataset.name)),
         aside([count(dataset.records, { example: "Example", sequence_example: "SequenceExample" }[dataset.kind] ?? "record"), count(dataset.shards, "shard"), size(dataset.bytes)].join(" · "))),
-      dataset.against && h("label", { class: "set row small" }, h("span", { class: "muted" }, "Set"), setSwitch(dataset, set)),
+      dataset.against && h("label.set.row.small", h("span.muted", "Set"), setSwitch(dataset, set)),
       h("nav", { label: "Views" }, links)),
-    h("div", { class: "tool-row" }, bar.form, jump, sample, button("Roles", () => rolesDialog(context), "roles"), button("?", help, "open-help", { label: "Help: keys and conditions", title: "Help (?)" }), context.tools),
+    h("div.tool-row", bar.form, jump, sample, button("Roles", () => rolesDialog(context), "roles"), button("?", help, "open-help", { label: "Help: keys and conditions", title: "Help (?)" }), context.tools),
     bar.error, bar.status, banner(), bar.bar);
 
   // What is known of the files, said once.
   function banner() {
     const { damage, warnings } = dataset;
     if (!damage.ranges && !warnings.length) return null;
-    const all = () => dialog("Notes on the files", null, h("ul", { class: "column" }, warnings.map((text) => h("li", { class: "note warning" }, text))));
-    const element = h("div", { class: "note warning row banner", role: "note", hook: "banner" }, icon("Note"), damage.ranges > 0 && [
-      h("span", null, `${count(damage.ranges, "damaged range")} of ${size(damage.bytes)} ${damage.ranges === 1 ? "is" : "are"} left out.`), h("a", { hook: "ranges", href: "#view=data&part=damage" }, "Show the ranges")],
+    const all = () => dialog("Notes on the files", null, h("ul.column", warnings.map((text) => h("li.note.warning", text))));
+    const element = h("div.note.warning.row.banner", { role: "note", hook: "banner" }, icon("Note"), damage.ranges > 0 && [
+      h("span", `${count(damage.ranges, "damaged range")} of ${size(damage.bytes)} ${damage.ranges === 1 ? "is" : "are"} left out.`), h("a", { hook: "ranges", href: "#view=data&part=damage" }, "Show the ranges")],
     warnings.length > 0 && button(warnings.length > 1 || damage.ranges ? count(warnings.length, "note") : warnings[0], all, "notes", { class: "link" }), iconButton("Close", () => element.remove()));
     return element;
   }
@@ -219,8 +219,7 @@ async function open(set) {
       const episodes = link.dataset.view === "episode" || viewName() === "episode";
       const id = link.dataset.view === "episode" ? state.id : null;
       link.href = address.href({ view: link.dataset.view, id, tab: null, value: null, ...(other && { seed: null }), ...(episodes && NO_STEP) });
-      if (link.dataset.view === viewName()) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
+      attrs(link, { "aria-current": link.dataset.view === viewName() && "page" });
     }
     bar.update(current.found, current.sample && {
       text: `${count(current.sample.n, "record")} drawn at random, seed ${current.sample.seed}`,
@@ -295,13 +294,13 @@ async function show(state) {
       const module = await VIEWS[name].load();
       if (late()) return;
       leave();
-      const root = h("div", { class: "view" });
+      const root = h("div.view");
       replace(page.main, root);
       page.main.scrollTop = 0;
       // Tab continues from the new view.
       if (begun && document.activeElement === document.body) page.main.focus({ preventScroll: true });
       mounted = { name, context: opened.context, view: module.mount(root, opened.context) };
-      page.main.setAttribute("aria-label", mounted.view.title ?? name);
+      attrs(page.main, { label: mounted.view.title });
       begun = true;
     }
     await mounted.view.update(address.state);
@@ -310,7 +309,7 @@ async function show(state) {
     if (aborted(error) || late()) return;
     if (error.status === 403) return;
     leave();
-    replace(page.main, h("div", { class: "empty", hook: "error" }, h("p", { class: "error" }, error.message), h("button", { type: "button", onclick: () => show(address.state) }, "Try again")));
+    replace(page.main, h("div.empty", { hook: "error" }, h("p.error", error.message), h("button", { type: "button", onclick: () => show(address.state) }, "Try again")));
     document.body.dataset.ready = viewName();
   }
 }

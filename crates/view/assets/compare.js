@@ -1,8 +1,8 @@
 // The view "compare": the set and the set of --baseline side by side.
 
-import { button, count, h, number, replace, size } from "./dom.js";
+import { button, count, h, muted, number, problem, replace, size, table, vbox } from "./dom.js";
 import { get, recordCache } from "./api.js";
-import { distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, table } from "./dataset.js";
+import { distinctText, featuresOf, follow, meter, paged, recordsText, section } from "./dataset.js";
 import { card } from "./grid.js";
 import { brief, overlay, percent, rangeText, valueText } from "./histogram.js";
 import { href, state } from "./state.js";
@@ -15,8 +15,8 @@ const SIDES = ["first", "second"];
 export function mount(root, context) {
   if (!context.dataset.against) {
     const line = context.command("view", "--baseline OTHER");
-    replace(root, h("div", { class: "empty", "data-test": "empty" }, h("h1", {}, "There is no second set"),
-      h("p", {}, "Start the viewer with another data set, for example the validation split or last month's files:"), h("code", { class: "note" }, line), button("Copy the command", () => context.copy(line, "the command"))));
+    replace(root, h("div.empty", { hook: "empty" }, h("h1", "There is no second set"),
+      h("p", "Start the viewer with another data set, for example the validation split or last month's files:"), h("code.note", line), button("Copy the command", () => context.copy(line, "the command"))));
     return { title: "Compare", keys: {}, update() {}, unmount() {} };
   }
 
@@ -28,13 +28,13 @@ export function mount(root, context) {
   let drift; // by feature: the answer of the comparison, and its rank
   let asking; // a comparison is on its way
   const heads = SIDES.map((side) => h("div", { class: `panel side ${side}` }));
-  const samples = SIDES.map((side) => h("ul", { class: "batch", "data-test": `samples-${side}` }));
-  const notes = h("div", { class: "column" });
-  const only = h("div", { class: "column" });
-  const rows = h("div", { class: "features" });
-  const pages = h("div", { class: "row" });
-  const common = h("div", { class: "column" });
-  replace(root, h("div", { class: "page data-view compare" }, h("h1", {}, "Compare"), notes, h("div", { class: "sides" }, heads),
+  const samples = SIDES.map((side) => h("ul.batch", { hook: `samples-${side}` }));
+  const notes = vbox();
+  const only = vbox();
+  const rows = h("div.features");
+  const pages = h("div.row");
+  const common = vbox();
+  replace(root, h("div.page.data-view.compare", h("h1", "Compare"), notes, h("div.sides", heads),
     section("Features, most different first", "stats", only, pages, rows, muted("Bars are the first set, the line is the second; heights are shares of the values of a set. ", FORMULA)),
     section("Records in both", "common", common)));
 
@@ -53,7 +53,7 @@ export function mount(root, context) {
     names = ["the first set", "the second set"];
     [answers, stats, drift, asking] = [[], [], new Map(), false];
     ready = new Promise((resolve) => { seen = resolve; });
-    replace(notes, scanned ? h("p", { class: "note" }, "Only records that meet ", h("code", {}, scanned), " are compared.") : null);
+    replace(notes, scanned ? h("p.note", "Only records that meet ", h("code", scanned), " are compared.") : null);
     const { signal } = scan;
     for (const set of [0, 1]) {
       get("/api/dataset", { set }, { signal }).then(({ name }) => { names[set] = name; draw(); }, () => {}); // If the server is gone, the statistics say so.
@@ -97,7 +97,7 @@ export function mount(root, context) {
         const element = card(record, context);
         for (const img of element.querySelectorAll("img")) img.src = img.src.replace("?", `?set=${set}&`); // The first one counts.
         element.href = href({ view: "record", id: record.id, set: set || null, where: null, at: null, sel: null });
-        return h("li", {}, element);
+        return h("li", element);
       }));
     } catch {} // Statistics say what is wrong.
   }
@@ -106,15 +106,15 @@ export function mount(root, context) {
     if (scan.signal.aborted) return;
     for (const set of [0, 1]) {
       const [s, a] = [stats[set], answers[set]];
-      replace(heads[set], h("h2", {}, names[set]), a && !a.done ? meter(`Records read of ${names[set]}`, a.read, a.records) : null,
-        h("p", {}, s ? `${recordsText(s)} in ${count(s.shards, "shard")}, ${size(s.payload_bytes)}` : "Reading the records …"),
+      replace(heads[set], h("h2", names[set]), a && !a.done ? meter(`Records read of ${names[set]}`, a.read, a.records) : null,
+        h("p", s ? `${recordsText(s)} in ${count(s.shards, "shard")}, ${size(s.payload_bytes)}` : "Reading the records …"),
         s?.distinct_payloads ? muted(`${distinctText(s.distinct_payloads)} distinct records${s.sizes ? ` of ${size(s.sizes.mean)} on average` : ""}`) : null, samples[set]);
     }
     if (!stats[0] || !stats[1]) return;
     const tables = stats.map((s) => new Map(featuresOf(s)));
     replace(only, [0, 1].map((set) => {
       const missing = [...tables[set].keys()].filter((key) => !tables[1 - set].has(key));
-      return missing.length ? h("p", { class: "note warning", "data-test": "only" }, `Only in ${names[set]}: ${missing.slice(0, 50).join(", ")}${missing.length > 50 ? ` and ${number(missing.length - 50)} more` : ""}.`) : null;
+      return missing.length ? h("p.note.warning", { hook: "only" }, `Only in ${names[set]}: ${missing.slice(0, 50).join(", ")}${missing.length > 50 ? ` and ${number(missing.length - 50)} more` : ""}.`) : null;
     }));
     const pairs = [...tables[0]].filter(([key]) => tables[1].has(key)).map(([key, a]) => {
       const b = tables[1].get(key);
@@ -123,7 +123,7 @@ export function mount(root, context) {
       return { key, a, b, both, present: [a, b].map((f, set) => f.present / Math.max(1, stats[set].records)), rank: a.kind !== b.kind ? Infinity : both?.rank ?? 0 };
     }).sort((x, y) => y.rank - x.rank || (x.key < y.key ? -1 : 1));
     const [shown, turns] = paged(pairs);
-    replace(pages, h("span", { class: "muted" }, count(pairs.length, "feature"), " in both"), turns);
+    replace(pages, h("span.muted", count(pairs.length, "feature"), " in both"), turns);
     replace(rows, shown.map(row));
     seen();
   }
@@ -133,11 +133,11 @@ export function mount(root, context) {
     const columns = [["in", (_, set) => percent(present[set], 1)], ["mean", (s) => brief(s?.mean)], ["std", (s) => brief(s?.std)], ["min", (s) => brief(s?.min)], ["median", (s) => brief(s?.quantiles?.p50)],
       ["p95", (s) => brief(s?.quantiles?.p95)], ["max", (s) => brief(s?.max)], ["distinct", (s) => (s ? distinctText(s.distinct) : "")]]
       .map(([name, f]) => [name, ...sides.map(f)]).filter(([, x, y]) => x || y);
-    return h("article", { class: "feature", "aria-label": key },
-      h("div", { class: "who" }, h("h3", {}, a.name), h("span", { class: "chip" }, a.kind ?? "no kind"),
-        a.kind !== b.kind ? h("p", { class: "warning small" }, `${b.kind ?? "no kind"} in the second set`) : null,
+    return h("article.feature", { label: key },
+      h("div.who", h("h3", a.name), h("span.chip", a.kind ?? "no kind"),
+        a.kind !== b.kind ? h("p.warning.small", `${b.kind ?? "no kind"} in the second set`) : null,
         both && gauge(both)),
-      h("div", { class: "values" }, h("div", {}, both && overlay(key, both.bars.map((bar) => ({ ...bar, label: labelOf(bar) })), names, ends(both)), both ? null : muted("no values of one kind in both sets")),
+      h("div.values", h("div", both && overlay(key, both.bars.map((bar) => ({ ...bar, label: labelOf(bar) })), names, ends(both)), both ? null : muted("no values of one kind in both sets")),
         table(["", ...columns.map(([name]) => name)], SIDES.map((name, set) => [h("span", { class: `key ${name}` }, name), ...columns.map((c) => c[set + 1])]), true, "pair")));
   }
 
@@ -155,13 +155,13 @@ export function mount(root, context) {
     bar.style.width = `${100 * distance}%`;
     mark.style.left = `${100 * chance}%`;
     const text = `drift ${distance.toFixed(3)}, ${distance > chance ? "chance" : "within chance:"} ${chance.toFixed(3)}`;
-    return h("div", { class: distance > chance ? "share" : "share muted", "data-test": "drift", title: FORMULA }, h("span", { class: "gauge" }, bar, mark), h("span", { class: "small" }, text));
+    return h("div", { class: distance > chance ? "share" : "share muted", hook: "drift", title: FORMULA }, h("span.gauge", bar, mark), h("span.small", text));
   }
 
   function drawCommon({ done, read, records, common: found, pairs }) {
     const link = (set, id) => h("a", { href: href({ view: "record", id, set: set || null, where: null, at: null, sel: null }) }, `record ${number(id)}`);
     replace(common, done ? null : meter("Records compared", read, records),
-      h("p", {}, found ? `${count(found, "record")} of ${names[1]} ${found === 1 ? "has" : "have"} an equal payload in ${names[0]}.` : done ? "No record is in both sets." : "No equal record so far."),
+      h("p", found ? `${count(found, "record")} of ${names[1]} ${found === 1 ? "has" : "have"} an equal payload in ${names[0]}.` : done ? "No record is in both sets." : "No equal record so far."),
       pairs.length ? table(SIDES.map((name) => h("span", { class: `key ${name}` }, `${name} set`)), pairs.slice(0, LISTED).map(([a, b]) => [link(0, a), link(1, b)]), false, "pair") : null,
       found > LISTED ? muted(`The first ${Math.min(LISTED, pairs.length)} pairs are listed.`) : null);
   }

@@ -1,6 +1,6 @@
 // The view "data": statistics as they come in, schema, shards and damage.
 
-import { button, count, h, hbox, muted, number, replace, setText, shellWord, size, svg, vbox } from "./dom.js";
+import { attrs, button, count, h, hbox, muted, number, problem, replace, setText, shellWord, size, svg, table, vbox } from "./dom.js";
 import { aborted, get } from "./api.js";
 import { and, barsOf, brief, histogram, percent, quoteName, subject, valueCondition, valueText } from "./histogram.js";
 import { go, href, note, state } from "./state.js";
@@ -8,27 +8,16 @@ import { go, href, note, state } from "./state.js";
 const PAGE = 50; // features drawn at once: sets with thousands of features stay fast
 const TOP = 6; // frequent values shown at first
 
-export { muted };
-export const problem = (message) => h("p", { class: "note error", role: "alert", hook: "error" }, message);
 export const meter = (label, value, max) => h("progress", { label, value, max: Math.max(1, max) });
-export const section = (name, hook, ...parts) => h("section", { class: "panel", hook, label: name }, h("h2", {}, name), ...parts);
-const scroll = (...parts) => h("div", { class: "scroll-x", tabindex: "0" }, parts);
-const details = (label, content, props) => h("details", props, h("summary", {}, label), content);
-
-/** A table: heads of columns, and rows whose first cell is a head too. `right`: the cells are numbers. */
-export function table(heads, rows, right = false, kind = "") {
-  const side = right ? "number" : null;
-  return scroll(h("table", { class: `data ${kind}` },
-    heads && h("thead", {}, h("tr", {}, heads.map((text, i) => h("th", { scope: "col", class: i ? side : null }, text)))),
-    h("tbody", {}, rows.map(([head, ...cells]) => h("tr", {}, h("th", { scope: "row" }, head), cells.map((cell) => h("td", { class: side }, cell)))))));
-}
+export const section = (name, hook, ...parts) => h("section.panel", { hook, label: name }, h("h2", name), ...parts);
+const details = (label, content, props) => h("details", props, h("summary", label), content);
 
 /** The part of a list that the page `p` of the address shows, and buttons to turn pages. */
 export function paged(list) {
   const last = Math.max(0, Math.ceil(list.length / PAGE) - 1);
   const page = Math.min(last, Math.max(0, Math.floor(Number(state.p) || 0)));
   const turn = (to, label, hook) => button(label, () => go({ p: to || null }), hook, { disabled: to < 0 || to > last });
-  return [list.slice(page * PAGE, (page + 1) * PAGE), last ? [turn(page - 1, "Previous", "previous"), h("span", {}, `${number(page + 1)} of ${number(last + 1)}`), turn(page + 1, "Next", "next")] : null];
+  return [list.slice(page * PAGE, (page + 1) * PAGE), last ? [turn(page - 1, "Previous", "previous"), h("span", `${number(page + 1)} of ${number(last + 1)}`), turn(page + 1, "Next", "next")] : null];
 }
 
 /** Asks for the answer of a scan until it is done, fails or `signal` ends it. */
@@ -78,14 +67,14 @@ export function mount(root, context) {
   let late = false; // and the features are to be drawn afterwards
   const open = new Set(); // <details> that stay open when a row is drawn anew
 
-  const title = h("h1", {}, "Data set");
-  const what = h("p", { class: "muted" });
+  const title = h("h1", "Data set");
+  const what = h("p.muted");
   const notes = vbox();
-  const totals = h("dl", { class: "totals" });
+  const totals = h("dl.totals");
   const search = h("input", { type: "search", label: "Search features", placeholder: "Search features", oninput: () => context.go({ q: search.value, p: null }, { replace: true }) });
   const pages = hbox();
-  const searchRow = h("div", { class: "row spread", hidden: true }, search, pages);
-  const features = h("div", { class: "features" });
+  const searchRow = h("div.row.spread", { hidden: true }, search, pages);
+  const features = h("div.features");
   const boxes = [loadSchema, loadShards, loadDamage].map((load) => {
     const box = vbox();
     load(box, context, lifetime.signal);
@@ -96,9 +85,9 @@ export function mount(root, context) {
   const sections = [prepared(context), section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section(count(shards, "shard"), "shards", boxes[1])].filter(Boolean);
   sections.splice(damage.ranges ? 0 : sections.length, 0, damaged);
   const line = () => context.command("stats", state.where ? `--where ${shellWord(state.where)}` : "");
-  replace(root, h("div", { class: "page data-view" },
-    h("header", { class: "column" }, title, what, notes, totals,
-      h("div", { class: "row spread" }, h("nav", { class: "row", label: "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView()))),
+  replace(root, h("div.page.data-view",
+    h("header.column", title, what, notes, totals,
+      h("div.row.spread", h("nav.row", { label: "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView()))),
         context.copyCommand(line))),
     sections));
 
@@ -117,7 +106,7 @@ export function mount(root, context) {
     scanned = state.where ?? "";
     stats = null;
     setText(what, "Reading the records …");
-    const filter = scanned ? h("div", { class: "note row" }, "Statistics of the records that meet ", h("code", {}, scanned),
+    const filter = scanned ? h("div.note.row", "Statistics of the records that meet ", h("code", scanned),
       button("Show these records", () => context.go({ view: context.listView(), at: null })), button("All records", () => context.go({ where: null }))) : null;
     replace(notes, filter);
     let seen;
@@ -146,7 +135,7 @@ export function mount(root, context) {
 
   function drawTotals() {
     const { sizes, distinct_payloads: distinct } = stats;
-    const term = (name, value, why) => (value ? h("div", { title: why }, h("dt", {}, name), h("dd", {}, value)) : null);
+    const term = (name, value, why) => (value ? h("div", { title: why }, h("dt", name), h("dd", value)) : null);
     replace(totals,
       term("Records", number(stats.records)),
       term("Payload", size(stats.payload_bytes)),
@@ -165,9 +154,9 @@ export function mount(root, context) {
     const [shown, turns] = paged(found);
     searchRow.hidden = all.length <= 20;
     if (document.activeElement !== search) search.value = state.q ?? "";
-    replace(pages, h("span", { class: "muted" }, state.q ? `${number(found.length)} of ${count(all.length, "feature")}` : count(all.length, "feature")), turns);
+    replace(pages, h("span.muted", state.q ? `${number(found.length)} of ${count(all.length, "feature")}` : count(all.length, "feature")), turns);
     const rows = shown.map(([key, feature]) => row(key, feature));
-    if (!rows.length) rows.push(all.length || !stats.fields?.length ? h("p", { class: "muted", hook: "empty" }, all.length ? `No name of a feature contains “${state.q}”.` : !stats.records ? (scanned ? "No record meets the condition." : "There are no records.") : "The records have no features.") : fieldsTable(stats.fields));
+    if (!rows.length) rows.push(all.length || !stats.fields?.length ? h("p.muted", { hook: "empty" }, all.length ? `No name of a feature contains “${state.q}”.` : !stats.records ? (scanned ? "No record meets the condition." : "There are no records.") : "The records have no features.") : fieldsTable(stats.fields));
     // The element with the focus is found again by its path in the tree.
     const path = [];
     const active = document.activeElement;
@@ -185,10 +174,10 @@ export function mount(root, context) {
     const kinds = ["int64", "float", "bytes"].filter((kind) => feature[kind]);
     const { lengths, steps } = feature;
     const spread = (d, noun, rest = "") => (d.min === d.max ? count(d.min, noun) : `${number(d.min)} to ${number(d.max)} ${noun}s, median ${number(d.quantiles.p50)}`) + rest;
-    return h("article", { class: "feature", label: key },
-      h("div", { class: "who" },
-        h("h3", {}, feature.name),
-        hbox(h("span", { class: "chip" }, kinds.length > 1 ? `several kinds: ${kinds.join(", ")}` : feature.kind ?? "no kind"), list ? h("span", { class: "chip" }, "feature list") : null),
+    return h("article.feature", { label: key },
+      h("div.who",
+        h("h3", feature.name),
+        hbox(h("span.chip", kinds.length > 1 ? `several kinds: ${kinds.join(", ")}` : feature.kind ?? "no kind"), list ? h("span.chip", "feature list") : null),
         share(feature.present, total, feature.present === total ? "in all records" : `in ${number(feature.present)}, ${percent(feature.present, total)}`),
         feature.present < total && !list ? button(`missing in ${number(total - feature.present)}`, () => pick(`absent(${quoteName(feature.name)})`), "absent", { class: "link small" }) : null,
         steps ? muted(spread(steps, "step")) : null,
@@ -200,7 +189,7 @@ export function mount(root, context) {
     const values = feature[kind];
     const unit = list || feature.lengths?.max > 1 ? "values" : "records";
     const figures = [];
-    const add = (term, value) => value && figures.push(h("div", {}, h("dt", {}, term), h("dd", {}, value)));
+    const add = (term, value) => value && figures.push(h("div", h("dt", term), h("dd", value)));
     // Made when it is opened.
     const kept = (name, label, content) => {
       const id = `${key} ${kind} ${name}`;
@@ -232,26 +221,26 @@ export function mount(root, context) {
       for (const [name, term, test] of [["nan", "NaN", "is nan"], ["positive_infinity", "+∞", "== +inf"], ["negative_infinity", "−∞", "== -inf"]]) {
         if (values[name]) add(term, list ? number(values[name]) : button(number(values[name]), () => pick(`${subject(feature)} ${test}`), term, { class: "link" }));
       }
-      more = kept("more", "Quantiles and frequent values", () => h("div", { class: "deep" },
+      more = kept("more", "Quantiles and frequent values", () => h("div.deep",
         values.quantiles ? table(null, [["min", values.min], ...Object.entries(values.quantiles), ["max", values.max]].map(([name, x]) => [name, brief(x)]), true) : null,
-        values.top?.length ? h("div", {}, muted(`Most frequent values${values.top_error ? ", counts at least" : ""}`), topRows(feature, kind, list, values.top)) : null));
+        values.top?.length ? h("div", muted(`Most frequent values${values.top_error ? ", counts at least" : ""}`), topRows(feature, kind, list, values.top)) : null));
     }
     add("values", unit === "values" && number(values.values));
     add("distinct", distinctText(values.distinct));
-    return h("div", { class: "values" }, titled ? muted(`as ${kind}, in ${number(feature.kinds?.[kind] ?? 0)}`) : null,
-      h("div", {}, chart ?? muted("no finite value")), h("div", {}, h("dl", { class: "figures" }, figures), more));
+    return h("div.values", titled ? muted(`as ${kind}, in ${number(feature.kinds?.[kind] ?? 0)}`) : null,
+      h("div", chart ?? muted("no finite value")), h("div", h("dl.figures", figures), more));
   }
 
   function topRows(feature, kind, list, top) {
     const { values } = feature[kind];
-    return h("ul", { class: "top" }, top.map((entry) => {
+    return h("ul.top", top.map((entry) => {
       const where = list ? null : valueCondition(feature, kind, entry);
       const text = valueText(entry);
-      const bar = h("span", { class: "amount" });
+      const bar = h("span.amount");
       bar.style.width = `${100 * entry.count / values}%`;
-      const parts = [bar, h("span", { class: "word" }, text), h("span", { class: "number muted" }, percent(entry.count, values))];
+      const parts = [bar, h("span.word", text), h("span.number.muted", percent(entry.count, values))];
       const title = `${text}: ${number(entry.count)}`;
-      return h("li", {}, where ? button(parts, () => pick(where), "bar", { title, label: `${feature.name} ${title}, filter` }) : h("span", { title, hook: "bar" }, parts));
+      return h("li", where ? button(parts, () => pick(where), "bar", { title, label: `${feature.name} ${title}, filter` }) : h("span", { title, hook: "bar" }, parts));
     }));
   }
 
@@ -279,7 +268,7 @@ export function mount(root, context) {
 export function share(part, all, text, props) {
   const bar = h("span");
   bar.style.width = `${all ? 100 * part / all : 0}%`;
-  return h("div", { class: "share", ...props }, h("span", { class: "gauge" }, bar), h("span", { class: "small" }, text));
+  return h("div.share", props, h("span.gauge", bar), h("span.small", text));
 }
 
 // Fields of other messages than Examples.
@@ -298,7 +287,7 @@ function prepared({ dataset, listView }) {
   const names = (all) => all && [`${number(all.length)}: `, all.slice(0, 12).join(", "), all.length > 12 && ", …"];
   return splits.length > 0 && section("Splits, features and labels", "prepared",
     table(["Split", "Records", "Shards"], splits.map((split) => [enter(split), number(split.records), number(split.shards)]), true, "pair"),
-    table(["Feature", "Type", ...(Object.keys(labels).length ? ["Labels"] : [])], Object.entries(declared).map(([name, type]) => [name, h("code", {}, type), names(labels[name])]), false, "pair"));
+    table(["Feature", "Type", ...(Object.keys(labels).length ? ["Labels"] : [])], Object.entries(declared).map(([name, type]) => [name, h("code", type), names(labels[name])]), false, "pair"));
 }
 
 async function load(path, params, signal, box, draw) {
@@ -316,13 +305,13 @@ function loadSchema(box, context, signal) {
     if (!features?.length) return muted("There is no schema: the records have no features.");
     const conflicts = features.filter((f) => f.conflict);
     const sorted = [...conflicts, ...features.filter((f) => !f.conflict)];
-    const rows = (list) => table(["Feature", "Specification"], list.map((f) => [f.list ? `${f.name} (feature list)` : f.name, [h("code", {}, f.spec ?? "none"), f.conflict ? h("div", { class: "warning" }, f.conflict) : null]]), false, "pair");
+    const rows = (list) => table(["Feature", "Specification"], list.map((f) => [f.list ? `${f.name} (feature list)` : f.name, [h("code", f.spec ?? "none"), f.conflict ? h("div.warning", f.conflict) : null]]), false, "pair");
     const first = rows(sorted.slice(0, 2 * PAGE));
     const copy = (label, text) => text && button(label, () => context.copy(typeof text === "string" ? text : JSON.stringify(text, null, 1), label.slice(5)), label);
-    return [h("p", { class: "muted" }, `From ${count(records, "record")}. ${conflicts.length ? `${count(conflicts.length, "feature")} with conflicts.` : "Each feature has a specification."}`), first,
+    return [h("p.muted", `From ${count(records, "record")}. ${conflicts.length ? `${count(conflicts.length, "feature")} with conflicts.` : "Each feature has a specification."}`), first,
       sorted.length > 2 * PAGE && button(`Show all ${number(sorted.length)} features`, (e) => { first.replaceWith(rows(sorted)); e.target.remove(); }),
       hbox(copy("Copy Python specification", python), copy("Copy JSON schema", json)),
-      python && details("Python specification", h("pre", { class: "code", tabindex: "0" }, python))];
+      python && details("Python specification", h("pre.code", { tabindex: "0" }, python))];
   });
 }
 
@@ -334,8 +323,8 @@ function loadShards(box, context, signal) {
     const most = shards.reduce((m, s) => Math.max(m, s.bytes), 1);
     const path = (wanted, wide) => shards.map((s, i) => (wanted(s) ? `M${i} 100V${(100 - Math.max(2, 100 * s.bytes / most)).toFixed(1)}h${wide}V100z` : "")).join("");
     const wide = places > 200 ? 1 : 0.85;
-    const mark = svg("rect", { class: "place", width: 1, height: 100 });
-    const text = h("output", { class: "small" });
+    const mark = svg("rect.place", { width: 1, height: 100 });
+    const text = h("output.small");
     const name = ({ name, records, bytes, compression, damaged }) => `${name}: ${[count(records, "record"), size(bytes), compression !== "none" && compression, damaged && count(damaged, "damaged range")].filter(Boolean).join(", ")}`;
     const enter = (i) => shards[i].records && context.go({ view: context.listView(), where: null, seed: null, at: shards[i].start, sel: null });
     const slider = h("input", { type: "range", class: "wide", min: 0, max: shards.length - 1, value: 0, label: "Shard", hidden: shards.length === 1, oninput: () => show(Number(slider.value)),
@@ -346,9 +335,9 @@ function loadShards(box, context, signal) {
     const records = button("Show its records", () => enter(Number(slider.value)));
     function show(i) {
       slider.value = i;
-      mark.setAttribute("x", i);
+      attrs(mark, { x: i });
       setText(text, name(shards[i]));
-      slider.setAttribute("aria-valuetext", name(shards[i]));
+      slider.ariaValueText = name(shards[i]);
       records.disabled = !shards[i].records;
     }
     const under = (f) => (e) => {
@@ -358,26 +347,26 @@ function loadShards(box, context, signal) {
     };
     const damaged = shards.filter((s) => s.damaged).length;
     show(0);
-    return [h("p", { class: "muted" }, total > 1 ? `${number(total)} shards in the order of their records; the height is the size, ${size(most)} at most.` : "1 shard.",
+    return [h("p.muted", total > 1 ? `${number(total)} shards in the order of their records; the height is the size, ${size(most)} at most.` : "1 shard.",
       total > shards.length ? ` The first ${number(shards.length)} are shown.` : "", damaged ? ` ${count(damaged, "shard")} with damage.` : ""),
-    shards.length > 1 && svg("svg", { class: "shards", viewBox: `0 0 ${places} 100`, preserveAspectRatio: "none", "aria-hidden": "true", onpointermove: under(show), onclick: under(enter) },
-      mark, svg("path", { class: "fill", d: path(() => true, wide) }), svg("path", { class: "bad", d: path((s) => s.damaged, Math.max(wide, places / 500)) })),
-    slider, h("div", { class: "row spread" }, text, records)];
+    shards.length > 1 && svg("svg.shards", { viewBox: `0 0 ${places} 100`, "aria-hidden": "true", onpointermove: under(show), onclick: under(enter) },
+      mark, svg("path.fill", { d: path(() => true, wide) }), svg("path.bad", { d: path((s) => s.damaged, Math.max(wide, places / 500)) })),
+    slider, h("div.row.spread", text, records)];
   });
 }
 
 function loadDamage(box, context, signal) {
   const verify = () => {
-    const what = h("p", { class: "muted", role: "status" }, "Checking …");
+    const what = h("p.muted", { role: "status" }, "Checking …");
     const list = vbox();
     replace(box, what, list);
     follow("/api/damage", {}, signal, ({ checked, bytes, done, shards }) => {
       const found = shards.length ? `${count(shards.length, "shard")} with damage` : "no damage";
       setText(what, done ? `All ${size(bytes)} checked: ${found}.` : `${size(checked)} of ${size(bytes)} checked: ${found} so far.`);
       replace(list, done ? null : meter("Bytes checked", checked, bytes), shards.slice(0, 200).map((shard) => damagedShard(shard, context)));
-    }, (message) => replace(box, problem(message), h("div", {}, button("Try again", verify))));
+    }, (message) => replace(box, problem(message), h("div", button("Try again", verify))));
   };
-  const offer = (...known) => [known, h("p", { class: "muted" }, `${known.length ? "The indexes know these ranges" : "No damage is known"}. To verify all checksums, every byte has to be read.`), h("div", {}, button("Verify all checksums", verify, "check"))];
+  const offer = (...known) => [known, h("p.muted", `${known.length ? "The indexes know these ranges" : "No damage is known"}. To verify all checksums, every byte has to be read.`), h("div", button("Verify all checksums", verify, "check"))];
   if (context.dataset.damage.ranges) load("/api/damage", { known: 1 }, signal, box, ({ shards }) => offer(...shards.map((shard) => damagedShard(shard, context))));
   else replace(box, offer());
 }
@@ -386,11 +375,11 @@ function damagedShard({ name, path = name, bytes, error, ranges }, context) {
   const line = `tfseek salvage ${shellWord(path)} ${shellWord(`${path}.salvaged`)}`;
   const lost = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
   const whole = 1000 / Math.max(1, bytes);
-  return h("div", { class: "damaged" }, h("h3", {}, name),
+  return h("div.damaged", h("h3", name),
     // A range of a few bytes in a large file is still to be seen.
-    svg("svg", { class: "map", viewBox: "0 0 1000 10", preserveAspectRatio: "none", role: "img", label: `${name}: ${count(ranges.length, "damaged range")}` },
-      ranges.slice(0, 2000).map(([from, to]) => svg("rect", { class: "bad", x: Math.min(996, from * whole), width: Math.max(4, (to - from) * whole), height: 10 }))),
-    error ? h("p", { class: "error" }, error) : null,
+    svg("svg.map", { viewBox: "0 0 1000 10", role: "img", label: `${name}: ${count(ranges.length, "damaged range")}` },
+      ranges.slice(0, 2000).map(([from, to]) => svg("rect.bad", { x: Math.min(996, from * whole), width: Math.max(4, (to - from) * whole), height: 10 }))),
+    error ? h("p.error", error) : null,
     ranges.length ? muted(`${count(ranges.length, "range")}: `, ranges.slice(0, 10).map(([from, to]) => `bytes ${number(from)} to ${number(to)}`).join("; "), ranges.length > 10 ? `; ${number(ranges.length - 10)} more` : "", `: ${size(lost)} of ${size(bytes)}`) : null,
-    hbox(h("code", { class: "small" }, line), button("Copy the command", () => context.copy(line, "the command"))));
+    hbox(h("code.small", line), button("Copy the command", () => context.copy(line, "the command"))));
 }

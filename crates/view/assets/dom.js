@@ -6,42 +6,51 @@ const SVG = "http://www.w3.org/2000/svg";
 
 const ALIASES = { hook: "data-test", label: "aria-label" };
 
-function fill(element, props, children) {
-  for (const [name, value] of Object.entries(props ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on") && typeof value === "function") element.addEventListener(name.slice(2), value);
-    else element.setAttribute(ALIASES[name] ?? name, value === true ? "" : String(value));
+/** Sets the props of an element, as in `h`. */
+export function attrs(element, props) {
+  for (const [key, value] of Object.entries(props)) {
+    const name = ALIASES[key] ?? key;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value == null || value === false) element.removeAttribute(name);
+    else element.setAttribute(name, value === true ? "" : value);
   }
-  append(element, children);
-  return element;
 }
 
 function append(element, children) {
   for (const child of children) {
-    if (child === null || child === undefined || child === false) continue;
+    if (child == null || child === false) continue;
     if (Array.isArray(child)) append(element, child);
-    else element.append(child instanceof Node ? child : String(child));
+    else element.append(child);
   }
+  return element;
 }
+
+const maker = (create) => (tag, props, ...children) => {
+  const [name, ...classes] = tag.split(".");
+  const element = create(name);
+  if (classes.length) attrs(element, { class: classes.join(" ") });
+  if (props?.constructor !== Object) return append(element, [props, children]);
+  attrs(element, props);
+  return append(element, children);
+};
 
 /**
- * Makes an HTML element. Props are attributes; a function under `onNAME` is a listener; null and false leave a prop out. `label` is the
- * name for screen readers, and `hook` that for tests.
+ * Makes an HTML element. `tag` may have classes: "p.small.muted". Props, an object that may be left out, are attributes; a function under
+ * `onNAME` is a listener; null and false take a prop away. `label` is the name for screen readers, and `hook` that for tests.
  */
-export function h(tag, props, ...children) {
-  return fill(document.createElement(tag), props, children);
-}
+export const h = maker((name) => document.createElement(name));
 
-/** Makes an SVG element, as `h` does. */
-export function svg(tag, props, ...children) {
-  return fill(document.createElementNS(SVG, tag), props, children);
-}
+/** Makes an SVG element, as `h` does. Drawings fill their box. */
+export const svg = maker((name) => {
+  const element = document.createElementNS(SVG, name);
+  if (name === "svg") attrs(element, { preserveAspectRatio: "none" });
+  return element;
+});
 
 /** Puts new children in place of all others. */
 export function replace(element, ...children) {
   element.replaceChildren();
-  append(element, children);
-  return element;
+  return append(element, children);
 }
 
 /** Sets the text of an element, unless it is the same: live regions are not read twice. */
@@ -114,7 +123,7 @@ export function featureText(feature, limit = 8, names = undefined) {
   if (kind === null) return "";
   const values = valuesOf(feature);
   const shown = values.slice(0, limit).map((v) => (kind === "bytes" ? bytesText(v) : kind === "float" ? float(v) : names ? named(v, names) : String(v)));
-  return shown.join(", ") + (feature.n > shown.length ? ", …" : "");
+  return shown.join(", ") + (feature.n > shown.length ? ` … of ${number(feature.n)}` : "");
 }
 
 /** The time of a number with such a name, in seconds since 1970 or their thousandths, millionths or billionths; or null. */
@@ -126,8 +135,17 @@ export function timeOf(name, value) {
   return ms > 3.2e11 && ms < 4.2e12 ? new Date(ms).toISOString().replace(/\.?0*Z$/, "").replace("T", " ") + " UTC" : null;
 }
 
-/** A payload that is no Example in one line: the named fields of its message, or its bytes. */
-export function payloadText({ fields, payload = "" }) {
+/** The contexts and the other Examples of a record that lists Examples. */
+export const examplesOf = ({ examples = [] }) => ["context", "examples"].map((wanted) => examples.filter(({ name }) => name === wanted));
+
+/** A payload that is no Example in one line: the features of its Examples, the named fields of its message, or its bytes. */
+export function payloadText(record) {
+  const { fields, payload = "" } = record;
+  if (record.examples) {
+    const [context, [first]] = examplesOf(record);
+    const texts = (all) => Object.entries(all?.features ?? {}).slice(0, 12).map(([name, feature]) => `${name}: ${featureText(feature, 4)}`);
+    return [...context.flatMap(texts), count(record.total, "Example") + (first ? `, the first: ${texts(first).join(", ")}` : "")].join(", ");
+  }
   const one = (value) => (Array.isArray(value) ? value.every((v) => v?.number) ? `{ ${line(value)} }` : value.map(one).join(", ") : value && typeof value === "object" ? bytesText(value) : typeof value === "number" ? float(value) : String(value ?? ""));
   const line = (all) => all.slice(0, 12).map((f) => `${f.name ?? f.number}: ${timeOf(f.name, f.value) ?? one(f.value)}`).join(", ");
   return fields?.some((f) => f.name) ? line(fields) : bytesText(payload);
@@ -143,7 +161,7 @@ const ICONS = { Previous: "m10 3-5 5 5 5", Next: "m6 3 5 5-5 5", Close: "m4 4 8 
 
 /** A picture of a button, drawn as a line. */
 export function icon(name) {
-  return ICONS[name] && svg("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+  return ICONS[name] && svg("svg.icon", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 }
 
 /** A button that calls `onclick`. `hook` names it for tests. */
@@ -156,12 +174,27 @@ export function button(label, onclick, hook, props) {
 export const iconButton = (label, onclick, hook, props) => h("button", { type: "button", hook, label, title: label, onclick, ...props }, icon(label.split(" ")[0]));
 
 /** Boxes whose parts are beside and below each other. */
-export const hbox = (...parts) => h("div", { class: "row" }, parts);
-export const vbox = (...parts) => h("div", { class: "column" }, parts);
+export const hbox = (...parts) => h("div.row", parts);
+export const vbox = (...parts) => h("div.column", parts);
 
 /** Small texts beside others: a paragraph, and a part of a line. */
-export const muted = (...text) => h("p", { class: "small muted" }, text);
-export const aside = (...text) => h("span", { class: "small muted" }, text);
+export const muted = (...text) => h("p.small.muted", text);
+export const aside = (...text) => h("span.small.muted", text);
+
+/** The words of an error: as a note, and in the place of what failed. */
+export const problem = (message) => h("p.note.error", { role: "alert", hook: "error" }, message);
+export const sorry = (error) => h("p.error.small", error.message);
+
+/** A table: heads of columns, and rows whose first cell is a head too. `right`: the cells are numbers. */
+export function table(heads, rows, right = false, kind = "") {
+  const side = right ? "number" : null;
+  return h("div.scroll-x", { tabindex: "0" }, h("table", { class: `data ${kind}` },
+    heads && h("thead", h("tr", heads.map((text, i) => h("th", { scope: "col", class: i ? side : null }, text)))),
+    h("tbody", rows.map(([head, ...cells]) => h("tr", h("th", { scope: "row" }, head), cells.map((cell) => h("td", { class: side }, cell)))))));
+}
+
+/** A control with its name above. */
+export const field = (label, ...control) => h("label.field", h("span", label), control);
 
 /** Calls `f` once, `ms` after the last of a run of calls. */
 export function debounce(f, ms) {

@@ -1,7 +1,7 @@
 // The page of one episode: films, curves, texts and flags under one cursor, and a window as a model reads it.
 
 import { aborted, bytesUrl, get, values } from "./api.js";
-import { aside, bytesText, count, debounce, featureText, float, h, hbox, muted, named, number, replace, setText, size, svg, vbox } from "./dom.js";
+import { aside, attrs, bytesText, count, debounce, featureText, field, float, h, hbox, muted, named, number, replace, setText, size, sorry, svg, vbox } from "./dom.js";
 import { pager } from "./find.js";
 import { COLUMNS, chart } from "./sequence.js";
 import { href, note } from "./state.js";
@@ -36,7 +36,7 @@ export function windowOf(offsets, anchor, steps) {
 }
 
 const signed = (offset) => (offset > 0 ? `+${offset}` : String(offset));
-const missing = (img) => () => img.replaceWith(h("span", { class: "film-cell muted small" }, "no picture"));
+const missing = (img) => () => img.replaceWith(h("span.film-cell.muted.small", "no picture"));
 
 // A picture of a step. It is requested when it is in the page.
 function picture(id, value, step, props) {
@@ -53,13 +53,13 @@ function film(id, cameras, steps, move) {
   let current = 0;
   const rows = cameras.map((camera) => {
     const [width, height] = camera.picture;
-    const row = h("div", { class: "film-row" });
+    const row = h("div.film-row");
     row.style.height = `${Math.max(48, Math.min(128, width && height ? (CELL * height) / width : 72))}px`;
     row.style.width = `${columns * CELL}px`;
     return row;
   });
-  const box = h("div", { class: "film", tabindex: "0", role: "group", hook: "film", label: `Pictures of ${count(cameras.length, "camera")} by step` },
-    cameras.map((camera, i) => [h("div", { class: "film-name small" }, camera.name), rows[i]]));
+  const box = h("div.film", { tabindex: "0", role: "group", hook: "film", label: `Pictures of ${count(cameras.length, "camera")} by step` },
+    cameras.map((camera, i) => [h("div.film-name.small", camera.name), rows[i]]));
   const place = (cell, c) => {
     cell.style.transform = `translateX(${c * CELL}px)`;
     cell.classList.toggle("current", c === current);
@@ -76,7 +76,7 @@ function film(id, cameras, steps, move) {
     for (let c = from; c < to; c++) {
       if (cells.has(c)) continue;
       cells.set(c, rows.map((row, i) => {
-        const cell = place(h("div", { class: "film-cell", "data-step": c * stride }, picture(id, cameras[i], c * stride)), c);
+        const cell = place(h("div.film-cell", { "data-step": c * stride }, picture(id, cameras[i], c * stride)), c);
         row.append(cell);
         return cell;
       }));
@@ -115,19 +115,18 @@ function film(id, cameras, steps, move) {
 // The steps with a flag, as marks on the axis of the curves.
 function marks(flag, steps) {
   const x = (step) => Math.max(0, Math.min(COLUMNS, steps > 1 ? (step / (steps - 1)) * COLUMNS : COLUMNS / 2));
-  const cursor = svg("line", { class: "cursor", y1: 0, y2: 10 });
+  const cursor = svg("line.cursor", { y1: 0, y2: 10 });
   const set = flag.runs.reduce((sum, [from, to]) => sum + to - from, 0);
-  const element = h("div", { class: "chart marks" }, h("div", { class: "scale small muted", title: flag.name, "aria-hidden": "true" }, h("span", {}, flag.name)),
-    svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, preserveAspectRatio: "none", role: "img", hook: "marks", label: `${flag.name}: ${count(set, "step")}${flag.until < steps ? " or more" : ""}` },
+  const element = h("div.chart.marks", h("div.scale.small.muted", { title: flag.name, "aria-hidden": "true" }, h("span", flag.name)),
+    svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, role: "img", hook: "marks", label: `${flag.name}: ${count(set, "step")}${flag.until < steps ? " or more" : ""}` },
       flag.runs.map(([from, to]) => {
         const left = Math.min(x(from - 0.5), COLUMNS - 4);
-        return svg("rect", { class: "mark", x: left, y: 1, height: 8, width: Math.max(4, x(to - 0.5) - left) });
+        return svg("rect.mark", { x: left, y: 1, height: 8, width: Math.max(4, x(to - 0.5) - left) });
       }), cursor));
   return {
     element,
     at(step) {
-      cursor.setAttribute("x1", x(step));
-      cursor.setAttribute("x2", x(step));
+      attrs(cursor, { x1: x(step), x2: x(step) });
     },
   };
 }
@@ -149,24 +148,24 @@ export function mount(root, context) {
   let fetched = new Map(); // feature -> promise of its values
 
   const title = h("h1", { hook: "episode" });
-  const where = h("p", { class: "muted small" });
+  const where = h("p.muted.small");
   const { previous, next, turn, update: ends } = pager(context, "episode", { step: null });
-  const toRecord = h("a", { class: "button", hook: "to-record" }, "Record");
+  const toRecord = h("a.button", { hook: "to-record" }, "Record");
   const slider = h("input", { type: "range", class: "wide", min: 0, hook: "slider", label: "Step", oninput: () => move(Number(slider.value)) });
-  const place = h("output", { class: "small number", hook: "place" });
+  const place = h("output.small.number", { hook: "place" });
   const jump = h("input", { inputmode: "numeric", size: "6", autocomplete: "off", hook: "goto-step", placeholder: "Step", label: "Go to step", oninput: () => jump.setCustomValidity("") });
-  const jumpForm = h("form", { class: "row", onsubmit: goTo }, jump, h("button", {}, "Go"));
-  const body = h("div", { class: "column episode" });
+  const jumpForm = h("form.row", { onsubmit: goTo }, jump, h("button", "Go"));
+  const body = h("div.column.episode");
   const rest = vbox();
   const key = h("select", { hook: "window-key", label: "Key" });
   const offsets = h("input", { hook: "window-offsets", class: "mono", size: "14", autocomplete: "off", spellcheck: "false", placeholder: "-1, 0 or 0..16", oninput: () => offsets.setCustomValidity("") });
-  const result = h("div", { class: "column", hook: "window" });
-  const form = h("section", { class: "panel", "aria-labelledby": "window-title" }, h("h2", { id: "window-title" }, "Window"),
-    h("form", { class: "row", onsubmit: choose }, h("label", { class: "field" }, h("span", {}, "Key"), key), h("label", { class: "field" }, h("span", {}, "Offsets"), offsets), h("button", { class: "primary", hook: "window-show" }, "Show")),
+  const result = h("div.column", { hook: "window" });
+  const form = h("section.panel", { "aria-labelledby": "window-title" }, h("h2", { id: "window-title" }, "Window"),
+    h("form.row", { onsubmit: choose }, field("Key", key), field("Offsets", offsets), h("button.primary", { hook: "window-show" }, "Show")),
     result);
-  const steps = h("div", { class: "row steps" }, slider, place, jumpForm);
-  root.append(h("div", { class: "page episode-view" },
-    h("div", { class: "row spread" }, hbox(previous, title, next),
+  const steps = h("div.row.steps", slider, place, jumpForm);
+  root.append(h("div.page.episode-view",
+    h("div.row.spread", hbox(previous, title, next),
       hbox(toRecord, context.copyCommand(() => context.command("get", String(Number(context.state().id ?? 0)))))),
     where, steps, body, form, rest));
 
@@ -215,21 +214,21 @@ export function mount(root, context) {
 
   function draw() {
     slider.value = step;
-    slider.setAttribute("aria-valuetext", `${step} of ${shown.steps}`);
+    slider.ariaValueText = `${step} of ${shown.steps}`;
     setText(place, `step ${number(step)} of ${number(shown.steps)}`);
     for (const part of parts) part.at(step);
   }
 
   function numbersOf(value, signal) {
     if (value.n > MOST) return Promise.reject(new Error(`${number(value.n)} values are too many to show.`));
-    if (!fetched.has(value.feature)) fetched.set(value.feature, values(shown.id, value.feature, { signal }, value.kind));
+    if (!fetched.has(value.feature)) fetched.set(value.feature, values(shown.id, value.feature, signal, value.kind));
     return fetched.get(value.feature);
   }
 
   // A curve, or a line of text if the value is the same at all steps.
   function track(value, constants, signal) {
-    const box = h("div", { class: "slot" }, muted("Reading …"));
-    const figure = h("figure", { class: "track", hook: "curve", "data-key": value.name }, h("figcaption", { class: "row" }, h("strong", {}, value.name), aside(value.type)), value.about && h("p", { class: "muted small", hook: "about" }, bytesText(value.about)), box);
+    const box = h("div.slot", muted("Reading …"));
+    const figure = h("figure.track", { hook: "curve", "data-key": value.name }, h("figcaption.row", h("strong", value.name), aside(value.type)), value.about && h("p.muted.small", { hook: "about" }, bytesText(value.about)), box);
     const names = context.dataset.labels?.[value.feature];
     const part = { at() {} };
     numbersOf(value, signal).then((all) => {
@@ -237,14 +236,14 @@ export function mount(root, context) {
       if (all.every((x, i) => Object.is(x, all[i % width])) && shown.steps > 1) {
         figure.remove();
         constants.parentElement.hidden = false;
-        constants.append(h("dt", {}, value.name), h("dd", { class: "mono" }, Array.from(all.slice(0, width), (x) => named(x, width === 1 ? names : undefined)).join(", ")));
+        constants.append(h("dt", value.name), h("dd.mono", Array.from(all.slice(0, width), (x) => named(x, width === 1 ? names : undefined)).join(", ")));
         return;
       }
       const drawn = curves(value, all, shown.steps, names, move);
       replace(box, drawn.element);
       part.at = drawn.at;
       part.at(step);
-    }).catch((error) => aborted(error) || replace(box, h("p", { class: "error small" }, error.message)));
+    }).catch((error) => aborted(error) || replace(box, sorry(error)));
     return { figure, part };
   }
 
@@ -272,10 +271,10 @@ export function mount(root, context) {
     if (strip) parts.push(strip);
 
     const large = cameras.map((camera) => {
-      const figure = h("figure", {});
+      const figure = h("figure");
       let at = -1;
       parts.push({ at(to) {
-        if (at !== to) replace(figure, picture(id, camera, to, { class: "large", hook: "camera" }), h("figcaption", { class: "small muted" }, camera.name));
+        if (at !== to) replace(figure, picture(id, camera, to, { class: "large", hook: "camera" }), h("figcaption.small.muted", camera.name));
         at = to;
       } });
       return figure;
@@ -283,15 +282,15 @@ export function mount(root, context) {
     const said = texts.map((value) => {
       const text = h("dd", { hook: "text" });
       parts.push({ at: (to) => setText(text, textAt(value, to) || '""') });
-      return [h("dt", {}, value.name), text];
+      return [h("dt", value.name), text];
     });
-    const chips = h("div", { class: "row", hook: "flags" });
-    if (flags.length) parts.push({ at: (to) => replace(chips, flags.filter((flag) => flagAt(flag, to)).map((flag) => h("span", { class: "chip" }, flag.name))) });
+    const chips = h("div.row", { hook: "flags" });
+    if (flags.length) parts.push({ at: (to) => replace(chips, flags.filter((flag) => flagAt(flag, to)).map((flag) => h("span.chip", flag.name))) });
     const rows = flags.map((flag) => marks(flag, shown.steps));
     parts.push(...rows);
 
-    const constants = h("dl", { class: "pairs small" });
-    const same = h("section", { class: "column", hidden: true, hook: "constants" }, h("h2", {}, "The same at all steps"), constants);
+    const constants = h("dl.pairs.small");
+    const same = h("section.column", { hidden: true, hook: "constants" }, h("h2", "The same at all steps"), constants);
     const narrow = numbers.filter((value) => value.width <= WIDEST);
     const tracks = narrow.map((value) => track(value, constants, signal));
     parts.push(...tracks.map(({ part }) => part));
@@ -300,14 +299,14 @@ export function mount(root, context) {
     const own = Object.entries(shown.features);
     const problems = all.filter((value) => value.problem);
     replace(body,
-      problems.length > 0 && h("div", { class: "note error", hook: "problems" }, problems.map((value) => h("p", {}, `${value.name}: ${value.problem}`))),
-      strip?.element, large.length > 0 && h("div", { class: "cameras" }, large),
-      said.length > 0 && h("dl", { class: "pairs" }, said), flags.length > 0 && chips,
-      rows.length > 0 && h("div", { class: "axis-marks" }, rows.map((row) => row.element)),
+      problems.length > 0 && h("div.note.error", { hook: "problems" }, problems.map((value) => h("p", `${value.name}: ${value.problem}`))),
+      strip?.element, large.length > 0 && h("div.cameras", large),
+      said.length > 0 && h("dl.pairs", said), flags.length > 0 && chips,
+      rows.length > 0 && h("div.axis-marks", rows.map((row) => row.element)),
       tracks.map(({ figure }) => figure), same);
     replace(rest,
-      left.length > 0 && h("section", { class: "column" }, h("h2", {}, "Not drawn"), h("dl", { class: "pairs small" }, left.map((value) => [h("dt", {}, value.name), h("dd", { class: "muted" }, value.type)]))),
-      own.length > 0 && h("section", { class: "column" }, h("h2", {}, "Of the episode"), h("dl", { class: "pairs small" }, own.map(([name, feature]) => [h("dt", {}, name), h("dd", {}, featureText(feature, 8, context.dataset.labels?.[name]) || "no value")]))),
+      left.length > 0 && h("section.column", h("h2", "Not drawn"), h("dl.pairs.small", left.map((value) => [h("dt", value.name), h("dd.muted", value.type)]))),
+      own.length > 0 && h("section.column", h("h2", "Of the episode"), h("dl.pairs.small", own.map(([name, feature]) => [h("dt", name), h("dd", featureText(feature, 8, context.dataset.labels?.[name]) || "no value")]))),
       shown.left_out > 0 && muted(`${count(shown.left_out, "more value")} not listed: see the record.`));
     parts.push({ at: inWindow });
     replace(key, [...cameras, ...numbers, ...texts, ...flags].map((value) => h("option", { value: value.name }, value.name)));
@@ -323,15 +322,15 @@ export function mount(root, context) {
       if (!value) throw new Error(`This episode has no key ${state.key}`);
       rows = windowOf(offsetsOf(state.offsets), at, shown.steps);
     } catch (error) {
-      return replace(result, h("p", { class: "error small" }, error.message));
+      return replace(result, sorry(error));
     }
-    const padding = (row) => row.padded && h("span", { class: "chip warning", hook: "padding" }, "padding");
-    const head = (row) => [h("span", { class: "mono" }, signed(row.offset)), ` step ${number(row.step)} `, padding(row)];
-    const table = (cells) => replace(result, h("div", { class: "scroll-x", tabindex: "0", role: "group", label: "Values of the window" }, h("table", { class: "data" },
-      h("thead", {}, h("tr", {}, ["Offset", "Step", ...cells.names, ""].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, rows.map((row) => h("tr", { class: row.padded ? "padded" : null }, h("td", { class: "mono" }, signed(row.offset)), h("td", {}, number(row.step)), cells.of(row.step), h("td", {}, padding(row))))))));
+    const padding = (row) => row.padded && h("span.chip.warning", { hook: "padding" }, "padding");
+    const head = (row) => [h("span.mono", signed(row.offset)), ` step ${number(row.step)} `, padding(row)];
+    const table = (cells) => replace(result, h("div.scroll-x", { tabindex: "0", role: "group", label: "Values of the window" }, h("table.data",
+      h("thead", h("tr", ["Offset", "Step", ...cells.names, ""].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", rows.map((row) => h("tr", { class: row.padded ? "padded" : null }, h("td.mono", signed(row.offset)), h("td", number(row.step)), cells.of(row.step), h("td", padding(row))))))));
     if (value.role === "picture") {
-      replace(result, h("ol", { class: "window-pictures" }, rows.map((row) => h("li", { class: row.padded ? "padded" : null }, picture(shown.id, value, row.step, { class: "large" }), h("div", { class: "small" }, head(row))))));
+      replace(result, h("ol.window-pictures", rows.map((row) => h("li", { class: row.padded ? "padded" : null }, picture(shown.id, value, row.step, { class: "large" }), h("div.small", head(row))))));
     } else if (value.role === "numbers") {
       const wanted = [shown, state.key, state.offsets];
       const dims = Array.from({ length: Math.min(value.width, WIDEST) }, (_, d) => d);
@@ -341,10 +340,10 @@ export function mount(root, context) {
         if (at !== step || [shown, now.key, now.offsets].some((part, i) => part !== wanted[i])) return;
         table({
           names: value.width > 1 ? [...dims, value.width > WIDEST && "…"].filter((name) => name !== false) : ["Value"],
-          of: (s) => [dims.map((d) => h("td", { class: "mono number" }, float(all[s * value.width + d]))), value.width > WIDEST && h("td", {}, `${number(value.width)} values`)],
+          of: (s) => [dims.map((d) => h("td.mono.number", float(all[s * value.width + d]))), value.width > WIDEST && h("td", `${number(value.width)} values`)],
         });
-      }).catch((error) => aborted(error) || replace(result, h("p", { class: "error small" }, error.message)));
-    } else table({ names: ["Value"], of: (s) => h("td", {}, value.role === "flag" ? String(flagAt(value, s)) : textAt(value, s)) });
+      }).catch((error) => aborted(error) || replace(result, sorry(error)));
+    } else table({ names: ["Value"], of: (s) => h("td", value.role === "flag" ? String(flagAt(value, s)) : textAt(value, s)) });
     return null;
   }
 
@@ -373,7 +372,7 @@ export function mount(root, context) {
           steps.hidden = form.hidden = true;
           replace(body);
           replace(rest);
-          replace(where, h("span", { class: "error", hook: "error" }, error.message), " ", h("a", { href: href({ view: "record", step: null, key: null, offsets: null }) }, "Show the record"));
+          replace(where, h("span.error", { hook: "error" }, error.message), " ", h("a", { href: href({ view: "record", step: null, key: null, offsets: null }) }, "Show the record"));
           return;
         }
         replace(title, `Episode ${number(shown.id)}`);
@@ -383,7 +382,7 @@ export function mount(root, context) {
         slider.max = Math.max(0, shown.steps - 1);
         if (shown.steps) build(signal);
         else {
-          replace(body, h("p", { class: "empty", hook: "empty" }, "This episode has no steps."));
+          replace(body, h("p.empty", { hook: "empty" }, "This episode has no steps."));
           replace(rest);
         }
       }

@@ -138,7 +138,7 @@ export function grammar({ features, roles }) {
   const names = { label: label?.name, name: name?.name, x: (known.find((f) => f.kind === "float") ?? label)?.name, image: roles.image };
   const form = (text) => text.replace(/\b(label|name|x|image)\b/g, (word) => (names[word] ? quoteName(names[word]) : word))
     .replace(/== 3/, label ? `== ${label.value}` : "$&").replace(/"cat"/, name ? quote(name.value) : "$&");
-  return h("dl", { class: "pairs" }, GRAMMAR.map(([text, meaning]) => [h("dt", null, h("code", null, form(text))), h("dd", null, meaning)]));
+  return h("dl.pairs", GRAMMAR.map(([text, meaning]) => [h("dt", h("code", form(text))), h("dd", meaning)]));
 }
 
 // A link to a condition with its likely mistake corrected, by the words of the error about it.
@@ -165,8 +165,8 @@ export function findBar(context) {
   const all = button("All records", () => context.go({ where: null, seed: null, n: null, at: null, sel: null }));
   const error = h("p", { id: "where-error", class: "where-error error", hook: "where-error", hidden: true });
   const hits = h("span", { hook: "hits" });
-  const more = h("span", { class: "row" });
-  const side = h("span", { class: "warning small" });
+  const more = h("span.row");
+  const side = h("span.warning.small");
   const bar = h("progress", { max: "1", value: "0", label: "Part searched", hidden: true });
   let of = ""; // the condition that the box was filled with
   let said = "";
@@ -174,7 +174,7 @@ export function findBar(context) {
   function show(found) {
     const { where } = context.state();
     error.hidden = !found?.error;
-    input.setAttribute("aria-invalid", String(Boolean(found?.error)));
+    input.ariaInvalid = Boolean(found?.error);
     bar.hidden = !found || found.done;
     bar.value = found?.records ? found.searched / found.records : 0;
     if (found?.error) {
@@ -212,7 +212,7 @@ export function findBar(context) {
     }, input, h("button", { type: "submit" }, "Find")),
     error, bar, show,
     /** What came of it: text and buttons. */
-    status: h("div", { class: "hits row" }, hits, more, side),
+    status: h("div.hits.row", hits, more, side),
     focus() {
       input.focus();
       input.select();

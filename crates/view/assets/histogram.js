@@ -9,7 +9,7 @@ const LEAST = 5; // places of a histogram: a bar as wide as the chart looks like
 // Prints a number of an axis or a table: integers whole, others with four digits or more. Infinities, NaN and integers beyond 2^53 come as strings.
 export function brief(x) {
   if (typeof x === "string" && /^-?\d+$/.test(x)) return BigInt(x).toLocaleString("en-US");
-  if (typeof x !== "number" || !Number.isFinite(x)) return x === null || x === undefined ? "" : String(x);
+  if (typeof x !== "number" || !Number.isFinite(x)) return x == null ? "" : String(x);
   if (Number.isInteger(x) && Math.abs(x) < 1e15) return number(x);
   const size = Math.abs(x);
   if (size >= 1000 && size < 1e15) return number(size < 1e6 ? Number(x.toPrecision(6)) : Math.round(x));
@@ -47,8 +47,7 @@ export function and(present, condition) {
   return `${/\bor\b/.test(present) ? `(${present})` : present} and ${condition}`;
 }
 
-// An edge of a bucket for a condition. Conditions compare floats with 32 bits, so it is the next such float that is not below the edge:
-// the same values are on each side of it. Its text is the shortest that means it.
+// An edge of a bucket for a condition, which compares floats of 32 bits: the next of them that is not below the edge, as its shortest text.
 function edgeText(x) {
   const float = new Float32Array([x]);
   if (float[0] < x) new Int32Array(float.buffer)[0] += float[0] < 0 ? -1 : 1;
@@ -111,8 +110,7 @@ export const rangeText = ({ low, high }) => (low === high ? brief(low) : `${brie
 // By default a bar narrows the present view to its records.
 const narrow = (condition) => go({ where: and(state.where, condition), at: null, sel: null });
 
-// Draws bars. One bar is a tab stop, arrow keys move between them, Enter and Space apply the filter: twenty stops a feature would make
-// the page endless for the keyboard.
+// Draws bars. One is a tab stop, arrow keys move between them, Enter and Space apply the filter.
 export function histogram(name, data, { pick = narrow, small = false, unit = "values" } = {}) {
   const { bars, note = "" } = data;
   const n = bars.length;
@@ -123,10 +121,10 @@ export function histogram(name, data, { pick = narrow, small = false, unit = "va
   const groups = bars.map((bar, i) => {
     const height = heightOf(bar.count, most, small);
     return svg("g", {
-      class: bar.where ? "column-bar" : "column-bar fixed", "data-test": "bar", role: bar.where ? "button" : "img", tabindex: "-1",
-      "aria-label": `${name} ${text(bar)}${bar.where ? ", filter" : ""}`,
-    }, svg("title", {}, text(bar)), svg("rect", { class: "hit", x: i * 10, y: 0, width: 10, height: 100 }),
-      svg("rect", { class: "fill", x: i * 10 + 0.5, y: 100 - height, width: 9, height }));
+      class: bar.where ? "column-bar" : "column-bar fixed", hook: "bar", role: bar.where ? "button" : "img", tabindex: "-1",
+      label: `${name} ${text(bar)}${bar.where ? ", filter" : ""}`,
+    }, svg("title", text(bar)), svg("rect.hit", { x: i * 10, y: 0, width: 10, height: 100 }),
+      svg("rect.fill", { x: i * 10 + 0.5, y: 100 - height, width: 9, height }));
   });
   let focus = Math.max(0, bars.findIndex((b) => b.where));
   groups[focus]?.setAttribute("tabindex", "0");
@@ -135,7 +133,7 @@ export function histogram(name, data, { pick = narrow, small = false, unit = "va
   show(-1);
   const apply = (i) => { if (bars[i]?.where) pick(bars[i].where); };
   const chart = svg("svg", {
-    viewBox: viewBox(n), preserveAspectRatio: "none", role: "group", "aria-label": `${name}: ${n} bars`,
+    viewBox: viewBox(n), role: "group", label: `${name}: ${n} bars`,
     onclick: (e) => apply(indexOf(e)),
     onpointerover: (e) => show(indexOf(e)), onpointerleave: () => show(-1),
     onfocusin: (e) => show(indexOf(e)), onfocusout: () => show(-1),
@@ -157,12 +155,12 @@ export function histogram(name, data, { pick = narrow, small = false, unit = "va
       e.stopPropagation();
     },
   }, groups);
-  return small ? h("div", { class: "histogram spark", "data-test": "histogram" }, chart) : framed("histogram", most, all, chart, place.element);
+  return small ? h("div.histogram.spark", { hook: "histogram" }, chart) : framed("histogram", most, all, chart, place.element);
 }
 
 // A chart with its scale, the share of the highest bar, and its axis.
-const framed = (kind, most, all, chart, axis) => h("div", { class: kind, "data-test": "histogram" },
-  h("div", { class: "scale small muted", "aria-hidden": "true" }, h("span", {}, percent(most, all)), h("span", {}, "0")), chart, axis);
+const framed = (kind, most, all, chart, axis) => h("div", { class: kind, hook: "histogram" },
+  h("div.scale.small.muted", { "aria-hidden": "true" }, h("span", percent(most, all)), h("span", "0")), chart, axis);
 
 // A few bars stand in the middle: one as wide as the chart looks like a frame.
 const viewBox = (n) => `${Math.min(0, n - LEAST) * 5} 0 ${Math.max(n, LEAST) * 10} 100`;
@@ -172,9 +170,9 @@ const heightOf = (count, most, small) => (count ? Math.max(100 / (small ? 24 : 6
 
 // The ends of the axis, under the bars. A few bars have their labels.
 function axis({ first, last }, bars) {
-  const readout = h("span", { class: "readout" });
+  const readout = h("span.readout");
   const few = bars.length < LEAST;
-  const element = h("div", { class: few ? "axis few" : "axis", "aria-hidden": "true" }, few ? [readout, bars.map((bar) => h("span", {}, bar.label))] : [h("span", {}, first), readout, h("span", {}, last)]);
+  const element = h("div", { class: few ? "axis few" : "axis", "aria-hidden": "true" }, few ? [readout, bars.map((bar) => h("span", bar.label))] : [h("span", first), readout, h("span", last)]);
   return { element, readout };
 }
 
@@ -199,10 +197,10 @@ export function overlay(name, bars, names, ends) {
   const show = (i) => { place.readout.textContent = i >= 0 ? text(i) : bars.length < LEAST ? "" : ends.note; };
   show(-1);
   return framed("histogram overlay", most, 1, svg("svg", {
-    viewBox: viewBox(p.length), preserveAspectRatio: "none", role: "img",
-    "aria-label": `${name}: shares of values in ${p.length} groups. The largest difference is at ${text(largest)}`,
+    viewBox: viewBox(p.length), role: "img",
+    label: `${name}: shares of values in ${p.length} groups. The largest difference is at ${text(largest)}`,
     onpointerover: (e) => show(Number(e.target.dataset?.i ?? -1)), onpointerleave: () => show(-1),
-  }, p.map((x, i) => svg("rect", { class: "fill", x: i * 10 + 0.5, y: y(x), width: 9, height: 100 - y(x) })),
-    svg("path", { class: "second", d: line }),
-    p.map((_, i) => svg("rect", { class: "hit", "data-i": i, x: i * 10, y: 0, width: 10, height: 100 }, svg("title", {}, text(i))))), place.element);
+  }, p.map((x, i) => svg("rect.fill", { x: i * 10 + 0.5, y: y(x), width: 9, height: 100 - y(x) })),
+    svg("path.second", { d: line }),
+    p.map((_, i) => svg("rect.hit", { "data-i": i, x: i * 10, y: 0, width: 10, height: 100 }, svg("title", text(i))))), place.element);
 }

@@ -1,7 +1,7 @@
 // Pixels that are no encoded image, sound and film.
 
-import { h, kindOf, number, setText } from "./dom.js";
-import { aborted, bytesUrl, values } from "./api.js";
+import { attrs, h, kindOf, number, setText } from "./dom.js";
+import { aborted, buffer, bytesUrl, values } from "./api.js";
 
 const LARGEST = 1 << 24; // pixels of an image, and samples of a sound
 
@@ -9,22 +9,46 @@ const LARGEST = 1 << 24; // pixels of an image, and samples of a sound
 export async function allValues(record, name, signal) {
   const feature = record.features[name];
   const kind = kindOf(feature);
-  return feature[kind].length === feature.n ? Float64Array.from(feature[kind], Number) : values(record.id, name, { signal }, kind);
+  return feature[kind].length === feature.n ? Float64Array.from(feature[kind], Number) : values(record.id, name, signal, kind);
 }
 
-// Raw bytes have no kind: their number tells how wide a value is.
-async function rawValues(record, name, total, signal) {
-  const response = await fetch(bytesUrl(record.id, name), { signal });
-  if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  let buffer = await response.arrayBuffer();
-  // Arrays of data sets may be compressed. A zlib stream of their size is no array.
-  if (total && ![1, 2, 4].includes(buffer.byteLength / total) && new Uint8Array(buffer)[0] === 0x78) {
-    const inflated = new Blob([buffer]).stream().pipeThrough(new DecompressionStream("deflate"));
-    buffer = await new Response(inflated).arrayBuffer();
+// Types of raw values by the bytes of one, unless the type is declared.
+const TYPES = { 1: "Uint8", 2: "Uint16", 4: "Float32", 8: "Float64", bool: "Uint8", int64: "BigInt64", uint64: "BigUint64" };
+
+/** The values of raw bytes; `total` of them, or null if that is not known. */
+async function rawValues(record, name, total, signal, { dtype, zlib }) {
+  let bytes = await buffer(`/api/bytes/${record.id}`, { feature: name }, signal);
+  // Arrays may be compressed. Where that is not declared, a zlib stream of their size is no array.
+  if (zlib ?? (total && !TYPES[bytes.byteLength / total] && new Uint8Array(bytes)[0] === 0x78)) {
+    bytes = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
   }
-  if (total && buffer.byteLength === 4 * total) return new Float32Array(buffer);
-  if (total && buffer.byteLength === 2 * total) return new Uint16Array(buffer);
-  return new Uint8Array(buffer);
+  const type = (dtype ? TYPES[dtype] ?? dtype[0].toUpperCase() + dtype.slice(1) : TYPES[bytes.byteLength / total]) ?? "Uint8";
+  let all = new globalThis[`${type}Array`](bytes);
+  // Small integers are no numbers, or almost 0, if they are read as floats.
+  if (!dtype && type.startsWith("Float") && all.every((x) => !(Math.abs(x) > 1e-30))) all = new (type === "Float32" ? Int32Array : BigInt64Array)(bytes);
+  return typeof all[0] === "bigint" ? Float64Array.from(all, Number) : all;
+}
+
+async function load(record, name, total, signal, of = {}) {
+  const feature = record.features[name];
+  const raw = kindOf(feature) === "bytes";
+  if (raw && feature.n > 1) throw new Error(`${name} has ${number(feature.n)} byte strings, expected one.`);
+  if ((raw ? (feature.bytes[0].bytes ?? 0) / 4 : feature.n) > LARGEST) throw new Error(`${name} is too large to be drawn.`);
+  return raw ? rawValues(record, name, total, signal, of) : allValues(record, name, signal);
+}
+
+const product = (sides) => sides.reduce((n, side) => n * (side ?? 1), 1);
+const misfit = (name, all, wanted) => new Error(`${name} has ${number(all.length)} values, expected ${wanted}.`);
+
+/** The values and the sides of the array `name`; sides of one are left out. `shape`: numbers, null for any, or the feature that has them. */
+export async function arrayOf(record, name, of) {
+  const { shape } = of;
+  const given = (typeof shape === "string" ? record.features[shape]?.int64 : shape) ?? [null];
+  const known = product(given);
+  const all = await load(record, name, given.includes(null) ? 0 : known, null, of);
+  const sides = given.map((side) => side ?? all.length / known);
+  if (product(sides) !== all.length || !sides.every(Number.isInteger)) throw misfit(name, all, given.map((side) => side ?? "any").join(" × "));
+  return { all, sides: sides.filter((side) => side !== 1) };
 }
 
 // A side is a number, or the name of a feature that has it.
@@ -44,7 +68,7 @@ function shape(n, height, width, depth) {
 }
 
 /** The values of black and white: the usual range that holds all values, else their own. */
-function range(all) {
+export function range(all) {
   let [low, high] = [Infinity, -Infinity];
   for (const x of all) {
     if (x < low && x > -Infinity) low = x;
@@ -55,44 +79,40 @@ function range(all) {
   return usual.find(([from, to]) => low >= from && high <= to) ?? (low < high ? [low, high] : [low, low + 1]);
 }
 
+/** Draws values as rows of grey or coloured pixels. Returns a caption. */
+export function paint(canvas, all, [rows, columns, channels], [low, high]) {
+  const image = new ImageData(columns, rows);
+  const scale = 255 / (high - low);
+  const level = (i) => (all[i] - low) * scale; // Clamped by the array, NaN becomes 0.
+  for (let i = 0; i < rows * columns; i++) {
+    for (let c = 0; c < 3; c++) image.data[4 * i + c] = level(channels * i + (channels > 1 ? c : 0));
+    image.data[4 * i + 3] = channels === 4 ? level(4 * i + 3) : 255;
+  }
+  canvas.width = columns;
+  canvas.height = rows;
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return `${rows} × ${columns}${channels > 1 ? ` × ${channels}` : ""}, black is ${Number(low.toPrecision(4))}, white is ${Number(high.toPrecision(4))}`;
+}
+
 /** Draws the pixels of `roles.pixels` on a canvas. Its title is a caption; after `false` it says why nothing was drawn. */
 export async function pixels(canvas, record, roles, { signal } = {}) {
   const say = (text) => {
     canvas.title = text;
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", text);
+    attrs(canvas, { role: "img", label: text });
   };
   const name = roles?.pixels?.feature;
   const feature = record.features?.[name];
   try {
-    if (!feature?.n) return say("The record has no pixels."), false;
+    if (!feature?.n) throw new Error("The record has no pixels.");
     const [height, width, depth] = ["height", "width", "depth"].map((key) => side(record, roles.pixels[key]));
-    const raw = kindOf(feature) === "bytes";
-    if (raw && feature.n > 1) return say(`${name} has ${number(feature.n)} byte strings, expected one.`), false;
     const total = height > 0 && width > 0 ? height * width * (depth > 0 ? depth : 1) : 0;
-    if ((raw ? (feature.bytes[0].bytes ?? 0) / 4 : feature.n) > LARGEST) return say(`${name} is too large to be drawn.`), false;
-    const all = raw ? await rawValues(record, name, total, signal) : await allValues(record, name, signal);
+    const all = await load(record, name, total, signal, roles.arrays?.[name]);
     const found = shape(all.length, height, width, depth);
-    if (!found || ![1, 3, 4].includes(found[2])) {
-      const wanted = [height, width, depth].filter((x) => x > 0).map(number).join(" × ");
-      return say(`${name} has ${number(all.length)} values, expected ${wanted || "a square image with 1, 3 or 4 channels"}.`), false;
-    }
-    const [rows, columns, channels] = found;
-    const [low, high] = range(all);
-    const image = new ImageData(columns, rows);
-    const scale = 255 / (high - low);
-    const level = (i) => (all[i] - low) * scale; // Clamped by the array, NaN becomes 0.
-    for (let i = 0; i < rows * columns; i++) {
-      for (let c = 0; c < 3; c++) image.data[4 * i + c] = level(channels * i + (channels > 1 ? c : 0));
-      image.data[4 * i + 3] = channels === 4 ? level(4 * i + 3) : 255;
-    }
-    canvas.width = columns;
-    canvas.height = rows;
-    canvas.getContext("2d").putImageData(image, 0, 0);
-    say(`${name}: ${rows} × ${columns}${channels > 1 ? ` × ${channels}` : ""}, black is ${Number(low.toPrecision(4))}, white is ${Number(high.toPrecision(4))}`);
+    if (!found || ![1, 3, 4].includes(found[2])) throw misfit(name, all, [height, width, depth].filter((x) => x > 0).map(number).join(" × ") || "a square image with 1, 3 or 4 channels");
+    say(`${name}: ${paint(canvas, all, found, range(all))}`);
     return true;
   } catch (error) {
-    if (!aborted(error)) say(`${name}: ${error.message}`);
+    if (!aborted(error)) say(error.message);
     return false;
   }
 }
@@ -129,15 +149,15 @@ export function media(record, context) {
       feature.bytes.slice(0, 8).forEach((value, i) => {
         const tag = value.type?.startsWith("video/") || (name === roles.video && !value.type) ? "video" : value.type?.startsWith("audio/") || (name === roles.audio && !value.type) ? "audio" : null;
         if (!tag) return;
-        const note = h("figcaption", { class: "small muted" }, feature.n > 1 ? `${name} ${i}` : name);
-        players.push(h("figure", {}, h(tag, {
+        const note = h("figcaption.small.muted", feature.n > 1 ? `${name} ${i}` : name);
+        players.push(h("figure", h(tag, {
           controls: true, preload: "metadata", hook: tag, label: name, src: bytesUrl(record.id, name, { value: i || undefined }),
           onerror: () => setText(note, `${name}: this browser cannot play ${value.type ?? "it"}.`),
         }), note));
       });
     } else if (kind && name === roles.audio) players.push(samples(record, name, roles.rate));
   }
-  return players.length ? h("div", { class: "media" }, players) : null;
+  return players.length ? h("div.media", players) : null;
 }
 
 function samples(record, name, of) {
@@ -145,14 +165,14 @@ function samples(record, name, of) {
   const from = typeof of === "string" ? record.features[of] : null;
   const given = Math.round(Number(from ? from.int64?.[0] ?? from.float?.[0] : typeof of === "number" ? of : NaN));
   const rate = given >= 100 && given <= 768000 ? given : 16000;
-  const note = h("figcaption", { class: "small muted" }, `${name}: ${number(feature.n)} samples, ${number(feature.n / rate)} s at ${number(rate)} Hz${rate === given ? "" : " (assumed, since the record has no rate)"}`);
+  const note = h("figcaption.small.muted", `${name}: ${number(feature.n)} samples, ${number(feature.n / rate)} s at ${number(rate)} Hz${rate === given ? "" : " (assumed, since the record has no rate)"}`);
   const player = h("audio", { controls: true, hook: "audio", label: name });
-  if (feature.n > LARGEST) return h("figure", {}, setText(note, `${name} has ${number(feature.n)} samples, too many to be played.`), note);
+  if (feature.n > LARGEST) return h("figure", setText(note, `${name} has ${number(feature.n)} samples, too many to be played.`), note);
   allValues(record, name).then((all) => {
     const url = URL.createObjectURL(wav(all, rate, kindOf(feature) === "int64"));
     made.set(player, url);
     player.src = url;
     release();
   }, (error) => setText(note, `${name}: ${error.message}`));
-  return h("figure", {}, player, note);
+  return h("figure", player, note);
 }

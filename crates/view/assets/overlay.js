@@ -57,7 +57,7 @@ export function shapesOf(record, roles, frame) {
       if ((side.values?.length ?? 0) !== longest) problems.push(`${side.name}: expected ${number(longest)} values as in the other sides, found ${number(side.values?.length ?? 0)}`);
     }
     const n = Math.min(...sides.map((side) => side.values?.length ?? 0));
-    for (let i = 0; i < n; i += 1) corners.push(sides.map((side) => side.values[i]));
+    for (let i = 0; i < n; i++) corners.push(sides.map((side) => side.values[i]));
   }
   if (corners.length > MOST) problems.push(`only the first ${number(MOST)} of ${number(corners.length)} boxes are drawn`);
   corners = corners.slice(0, MOST);
@@ -89,7 +89,7 @@ export function shapesOf(record, roles, frame) {
     if (x.length !== y.length) problems.push(`${points.y}: expected ${number(x.length)} values as in ${points.x}, found ${number(y.length)}`);
     const n = Math.min(x.length, y.length, MOST);
     const at = n ? scale([...x.slice(0, n), ...y.slice(0, n)]) : null;
-    for (let i = 0; at && i < n; i += 1) if (Number.isFinite(x[i]) && Number.isFinite(y[i])) found.points.push({ x: x[i] / at.width, y: y[i] / at.height });
+    for (let i = 0; at && i < n; i++) if (Number.isFinite(x[i]) && Number.isFinite(y[i])) found.points.push({ x: x[i] / at.width, y: y[i] / at.height });
   }
   return found;
 }
@@ -183,24 +183,26 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
   // The first frame of a sequence: sequence.js shows it with all others.
   if ((!image || image.step === 0) && !drawn && shapes.boxes.length + shapes.points.length + shapes.problems.length === 0) return null;
 
-  const messages = h("ul", { class: "problems warning small" });
-  const tell = () => replace(messages, [...new Set(shapes.problems)].slice(0, 12).map((text) => h("li", null, text)));
+  const messages = h("ul.problems.warning.small");
+  const tell = () => replace(messages, [...new Set(shapes.problems)].slice(0, 12).map((text) => h("li", text)));
   if (image?.problem) shapes.problems.unshift(image.problem);
 
-  const canvas = h("canvas", { class: "over", hook: "boxes", "aria-hidden": "true" });
+  const canvas = h("canvas.over", { hook: "boxes", "aria-hidden": "true" });
   const what = caption(record, roles.label, roles.labels) || caption(record, roles.name, roles.labels) || `record ${record.id}`;
   const picture = image?.url
-    ? h("img", { class: "picture", alt: `Image of ${what}`, width: image.width, height: image.height, decoding: "async", draggable: "false", hook: "record-image" })
-    : drawn ? h("canvas", { class: "picture pixels", role: "img", label: `Image of ${what}`, hook: "pixels" })
-    : h("div", { class: "picture blank", hook: "record-image", role: "img", label: `No image: a blank of ${frame ? `${frame.width} × ${frame.height}` : "unknown size"}` });
-  const holder = h("div", { class: "stage" }, picture, canvas);
-  const box = h("div", { class: "stage-box", hook: "stage" }, holder);
+    ? h("img.picture", { alt: `Image of ${what}`, width: image.width, height: image.height, decoding: "async", draggable: "false", hook: "record-image" })
+    : drawn ? h("canvas.picture.pixels", { role: "img", label: `Image of ${what}`, hook: "pixels" })
+    : h("div.picture.blank", { hook: "record-image", role: "img", label: `No image: a blank of ${frame ? `${frame.width} × ${frame.height}` : "unknown size"}` });
+  const holder = h("div.stage", picture, canvas);
+  const box = h("div.stage-box", { hook: "stage" }, holder);
   const size = image?.url ? image : frame ?? (drawn ? null : { width: 4, height: 3 });
   if (size?.width && size?.height) fitStage(box, size, columns);
 
   // An enlarged picture is moved by dragging it; fingers and keys scroll.
   let zoom = 1;
   const enlarge = (by, x = box.clientWidth / 2, y = box.clientHeight / 2) => {
+    // A small picture beside the features is made a large one first.
+    if (element.matches(".beside") && zoom === 1 && element.classList.contains("large") !== by > 1) return element.classList.toggle("large");
     const next = Math.min(ZOOM, Math.max(1, zoom * by));
     const [left, top] = [box.scrollLeft + x, box.scrollTop + y].map((at) => at * next / zoom);
     zoom = next;
@@ -216,7 +218,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
   box.addEventListener("dblclick", (event) => around(event, zoom > 1 ? 1 / ZOOM : 3));
   box.addEventListener("wheel", (event) => event.ctrlKey && around(event, 2 ** (-event.deltaY / 200)), { passive: false });
   box.addEventListener("pointermove", (event) => event.pointerType === "mouse" && event.buttons === 1 && box.scrollBy(-event.movementX, -event.movementY));
-  const buttons = h("div", { class: "zoom group" }, iconButton("Smaller (-)", () => enlarge(0.5), "zoom-out"), iconButton("Larger (+)", () => enlarge(2), "zoom-in"));
+  const buttons = h("div.zoom.group", iconButton("Smaller (-)", () => enlarge(0.5), "zoom-out"), iconButton("Larger (+)", () => enlarge(2), "zoom-in"));
 
   let masks = [];
   let hot = -1;
@@ -230,10 +232,10 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
     hot = i;
     paint();
   };
-  const list = h("ol", { class: "boxes", label: "Boxes" }, shapes.boxes.slice(0, 200).map((box) => {
-    const swatch = h("span", { class: "swatch", "aria-hidden": "true" });
+  const list = h("ol.boxes", { label: "Boxes" }, shapes.boxes.slice(0, 200).map((box) => {
+    const swatch = h("span.swatch", { "aria-hidden": "true" });
     swatch.style.background = colour(box.text);
-    return h("li", null, h("button", {
+    return h("li", h("button", {
       type: "button", title: box.corners.join(", "),
       onmouseenter: () => light(box.i), onmouseleave: () => light(-1), onfocus: () => light(box.i), onblur: () => light(-1),
     }, swatch, box.text || `box ${box.i}`));
@@ -252,7 +254,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
   const watch = new ResizeObserver(paint);
   watch.observe(holder);
 
-  const said = h("figcaption", { class: "small muted", hidden: !drawn });
+  const said = h("figcaption.small.muted", { hidden: !drawn });
   const ready = (async () => {
     if (image?.url) {
       picture.src = image.url;
@@ -284,8 +286,9 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
     paint();
   })();
 
+  const element = h("figure.column", h("div.stage-place", box, (image?.url || drawn) && buttons), said, list, messages);
   return {
-    element: h("figure", { class: "column" }, h("div", { class: "stage-place" }, box, (image?.url || drawn) && buttons), said, list, messages),
+    element,
     enlarge,
     shapes,
     ready,
@@ -294,7 +297,10 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
       on = yes;
       paint();
     },
-    destroy: () => watch.disconnect(),
+    destroy() {
+      watch.disconnect();
+      element.remove();
+    },
   };
 }
 
@@ -303,6 +309,7 @@ function fitStage(box, { width, height }, columns) {
   const zoom = Math.max(1, Math.min(64, Math.floor(480 / Math.max(width, height))));
   box.style.aspectRatio = `${width} / ${height}`;
   for (const part of [box, columns]) part.style.setProperty("--wide", `min(${Math.max(1, width * zoom)}px, max(240px, 100dvh - 236px) * ${width / height})`);
+  box.style.setProperty("--ratio", width / height);
   columns.classList.toggle("wide", width > 1.8 * height && width * zoom > 800);
   box.classList.toggle("enlarged", zoom > 2);
 }

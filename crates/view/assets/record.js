@@ -1,7 +1,7 @@
 // The page of one record: its image, its features as a tree, as text and as bytes.
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
-import { aside, button, bytesText, count, float, h, hbox, iconButton, kindOf, muted, named, number, replace, size, timeOf, valuesOf } from "./dom.js";
+import { aside, attrs, button, bytesText, count, examplesOf, float, h, hbox, iconButton, kindOf, muted, named, number, problem, replace, size, table, timeOf, valuesOf } from "./dom.js";
 import { condition, pager } from "./find.js";
 import { stage } from "./overlay.js";
 import { imageOf } from "./roles.js";
@@ -21,14 +21,14 @@ export function mount(root, context) {
   let endGrowth = () => {};
 
   const title = h("h1", { hook: "record" });
-  const where = h("p", { class: "muted small" });
+  const where = h("p.muted.small");
   const { previous, next, turn, update: steps } = pager(context, "record", { step: null, value: null });
   const json = async () => context.copy(await text(`/api/json/${record.id}`, { set: context.set }), "JSON");
   const boxes = button("Boxes", toggle, "toggle-boxes", { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
-  const values = h("div", { class: "row", hidden: true });
-  const episode = context.dataset.episodes !== null && h("a", { class: "button", hook: "to-episode" }, "Episode");
-  const visual = h("div", { class: "column visual" });
-  const panel = h("div", { class: "panel detail", role: "tabpanel", tabindex: "-1", id: "detail" });
+  const values = h("div.row", { hidden: true });
+  const episode = context.dataset.episodes !== null && h("a.button", { hook: "to-episode" }, "Episode");
+  const visual = h("div.column.visual");
+  const panel = h("div.panel.detail", { role: "tabpanel", tabindex: "-1", id: "detail" });
   const tabs = Object.entries(TABS).map(([name, label]) => h("button", {
     type: "button", role: "tab", id: `tab-${name}`, hook: `tab-${name}`, "aria-controls": "detail", class: "tab", onclick: () => context.go({ tab: name === "tree" ? null : name }, { replace: true }),
   }, label));
@@ -44,14 +44,16 @@ export function mount(root, context) {
       tab.click();
     },
   }, tabs);
-  const columns = h("div", { class: "record-columns" }, visual, h("div", { class: "record-side" }, strip, panel));
-  const body = h("div", { class: "page" },
-    h("div", { class: "row spread" }, hbox(previous, title, next),
+  const columns = h("div.record-columns", visual, h("div.record-side", strip, panel));
+  const narrow = matchMedia("(max-width: 640px)");
+  narrow.addEventListener("change", place);
+  const body = h("div.page",
+    h("div.row.spread", hbox(previous, title, next),
       hbox(boxes, episode, button("Copy as JSON", () => json().catch(tell), "copy-json"), context.copyCommand(() => context.command("get", String(record.id))))),
     where, columns);
   root.append(body);
 
-  const tell = (error) => aborted(error) || replace(panel, h("p", { class: "note error", hook: "error" }, error.message));
+  const tell = (error) => aborted(error) || replace(panel, problem(error.message));
 
   function toggle() {
     context.go({ boxes: context.state().boxes === "off" ? null : "off" }, { replace: true });
@@ -69,6 +71,15 @@ export function mount(root, context) {
     }
   }
 
+  // On a narrow page the picture is beside the features.
+  function place() {
+    const beside = narrow.matches && shown?.tab === "tree";
+    picture?.element.classList.toggle("beside", beside);
+    if (picture && beside) panel.before(picture.element);
+    else if (picture) visual.prepend(picture.element);
+    columns.classList.toggle("alone", [...visual.children].every((part) => part.hidden));
+  }
+
   async function show(state) {
     const roles = context.roles();
     picture?.destroy();
@@ -79,28 +90,29 @@ export function mount(root, context) {
     boxes.hidden = !picture?.shapes.boxes.length && !picture?.shapes.points.length && !roles.mask?.length;
     values.hidden = !(picture?.count > 1);
     replace(values, iconButton("Previous image", () => across(-1)), `image ${number(Number(state.value ?? 0) + 1)} of ${number(picture?.count)}`, iconButton("Next image", () => across(1)));
-    replace(visual, picture?.element, values);
-    const alone = () => columns.classList.toggle("alone", [...visual.children].every((part) => part.hidden));
-    alone();
+    picture?.element.append(values);
+    visual.replaceChildren();
+    place();
     if (record.error) return picture?.ready;
     const [{ media }, { sequence }] = await Promise.all([import("./media.js"), import("./sequence.js")]);
     if (record !== shown?.record) return null;
     visual.append(...[media(record, context), sequence(record, context)].filter((part) => part && !part.hidden));
-    alone();
+    place();
     return picture?.ready;
   }
 
   async function tab(name, signal) {
     for (const each of tabs) {
-      each.setAttribute("aria-selected", String(each.id === `tab-${name}`));
+      each.ariaSelected = each.id === `tab-${name}`;
       each.tabIndex = each.id === `tab-${name}` ? 0 : -1;
     }
-    panel.setAttribute("aria-labelledby", `tab-${name}`);
+    attrs(panel, { "aria-labelledby": `tab-${name}` });
     if (name === "text") {
       const found = await text(`/api/text/${record.id}`, { set: context.set }, { signal });
-      replace(panel, h("pre", { class: "code", tabindex: "0", label: "Protobuf text" }, found || "(no bytes)"));
+      replace(panel, h("pre.code", { tabindex: "0", label: "Protobuf text" }, found || "(no bytes)"));
     } else if (name === "hex") await hex(0, signal);
     else replace(panel, tree(record, context));
+    place();
   }
 
   async function hex(from, signal) {
@@ -110,8 +122,8 @@ export function mount(root, context) {
     replace(panel,
       hbox(page("First", 0), page("Before", from - HEX), page("Next", from + HEX), page("Last", Math.max(0, Math.floor((record.bytes - 1) / HEX) * HEX)),
         aside(`bytes ${number(from)} to ${number(to)} of ${number(record.bytes)}`),
-        h("a", { class: "small", href: bytesUrl(record.id), download: `record-${record.id}.bin` }, "Save all")),
-      h("pre", { class: "code hex", tabindex: "0", label: "Bytes of the record" }, dump(found, from)));
+        h("a.small", { href: bytesUrl(record.id), download: `record-${record.id}.bin` }, "Save all")),
+      h("pre.code.hex", { tabindex: "0", label: "Bytes of the record" }, dump(found, from)));
   }
 
   return {
@@ -144,7 +156,7 @@ export function mount(root, context) {
           shown.visual = look;
           await show(state);
         }
-        boxes.setAttribute("aria-pressed", String(state.boxes !== "off"));
+        boxes.ariaPressed = state.boxes !== "off";
         picture?.show(state.boxes !== "off");
       } catch (error) {
         if (aborted(error)) {
@@ -155,7 +167,7 @@ export function mount(root, context) {
           shown = null;
           replace(title, `Record ${state.id ?? ""}`);
           body.classList.add("missing");
-          replace(where, h("span", { class: "error", hook: "error" }, error.message), " ", h("a", { href: href({ view: context.listView(), id: null }) }, "Back to the list"));
+          replace(where, h("span.error", { hook: "error" }, error.message), " ", h("a", { href: href({ view: context.listView(), id: null }) }, "Back to the list"));
         } else tell(error);
       }
     },
@@ -163,6 +175,7 @@ export function mount(root, context) {
       endGrowth();
       stop.abort();
       picture?.destroy();
+      narrow.removeEventListener("change", place);
     },
     keys: { j: () => turn(1), k: () => turn(-1), h: () => across(-1), l: () => across(1), b: toggle, "+": () => picture?.enlarge(2), "-": () => picture?.enlarge(0.5), ArrowLeft: () => turn(-1), ArrowRight: () => turn(1) },
   };
@@ -181,11 +194,10 @@ function dump(found, from) {
 }
 
 function tree(record, context) {
-  if (record.error) return h("p", { class: "note error", hook: "error" }, record.error);
+  if (record.error) return problem(record.error);
   if (record.kind === "bytes") {
-    return h("div", { class: "tree", hook: "record-tree" },
-      record.fields ? fieldsOf(record.fields) : h("p", { class: "muted" }, "The record is no Example, and no protobuf message."),
-      !record.fields && h("p", { class: "value mono" }, bytesText(record.payload ?? "")));
+    return h("div.tree", { hook: "record-tree" }, record.examples ? examples(record) : record.fields ? fieldsOf(record.fields)
+      : [h("p.muted", "The record is no Example, and no protobuf message."), h("p.value.mono", bytesText(record.payload ?? ""))]);
   }
   const entries = Object.entries(record.features ?? {});
   const lists = Object.entries(record.lists ?? {});
@@ -194,23 +206,32 @@ function tree(record, context) {
     type: "search", class: "wide-field", placeholder: `Filter ${number(entries.length)} features by name`, label: "Filter features by name",
     oninput: (event) => rows.forEach((row, i) => (row.hidden = !entries[i][0].toLowerCase().includes(event.target.value.toLowerCase()))),
   });
-  return h("div", { class: "tree", hook: "record-tree" }, find,
-    rows.length ? h("ul", { label: "Features" }, rows) : lists.length ? null : h("p", { class: "muted" }, "The record has no features."),
+  return h("div.tree", { hook: "record-tree" }, find,
+    rows.length ? h("ul", { label: "Features" }, rows) : lists.length ? null : h("p.muted", "The record has no features."),
     lists.map(([name, list]) => listRow(record, name, list)),
     record.left_out > 0 && muted(`${count(record.left_out, "more feature")} not listed: see Text.`));
 }
 
+// Examples with a context: features are columns, as those of a query are compared.
+function examples(record) {
+  const [context, rows] = examplesOf(record);
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row.features)))];
+  return [context.map(({ features, place }) => Object.entries(features).map(([name, feature]) => featureRow(record, name, feature, {}, place))),
+    table([count(record.total, "Example"), ...names], rows.map(({ features, place }, i) => [number(i), ...names.map((name) => features[name] && valueList(record, name, features[name], kindOf(features[name]), valuesOf(features[name]), { step: place }))])),
+    rows.length < record.total && muted(`${number(record.total - rows.length)} more: see Text.`)];
+}
+
 function head(name, ...facts) {
-  return h("div", { class: "feature-head" }, h("span", { class: "feature-name" }, name || "(empty name)"), aside(facts.filter(Boolean).join(" · ")));
+  return h("div.feature-head", h("span.feature-name", name || "(empty name)"), aside(facts.filter(Boolean).join(" · ")));
 }
 
 const lengthOf = (value) => (typeof value === "string" ? new TextEncoder().encode(value).length : value.bytes);
 
-function featureRow(record, name, feature, { labels, declared, list }) {
+function featureRow(record, name, feature, { labels, declared, list }, step) {
   const kind = kindOf(feature);
   const all = valuesOf(feature);
   const total = kind === "bytes" && all.length === feature.n ? size(all.reduce((sum, value) => sum + lengthOf(value), 0)) : "";
-  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total, declared?.[name]), valueList(record, name, feature, kind, all, { names: labels?.[name], list }));
+  return h("li.tree-row", { "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total, declared?.[name]), valueList(record, name, feature, kind, all, { step, names: labels?.[name], list }));
 }
 
 // Values as links: Enter on one shows the records that have it.
@@ -225,13 +246,14 @@ function valueList(record, name, feature, kind, all, { step, names, list } = {})
       const time = timeOf(name, value);
       const shown = text || '""';
       const where = step === undefined ? condition(name, kind, value, feature.n) : null;
+      const to = where && href({ view: list, where, id: null, at: null, sel: null, seed: null, n: null, tab: null, value: null });
       const long = shown.length > 400;
       const content = where && !long
-        ? h("a", { class: "value", href: href({ view: list, where, id: null, at: null, sel: null, seed: null, n: null, tab: null, value: null }), title: `Records with ${where}` }, shown)
+        ? h("a.value", { href: to, title: `Records with ${where}` }, shown)
         : h("span", { class: `value ${long ? "long" : ""}`, tabindex: long ? "0" : null }, shown);
       const whole = typeof value === "object" && value.bytes > 32
-        ? h("a", { class: "small", href: bytesUrl(record.id, name, { step, value: from + i || undefined }), target: "_blank", rel: "noopener" }, value.type ? "open" : "save") : null;
-      return [content, time && h("span", { class: "muted small", hook: "time" }, time), whole, long && where ? h("a", { class: "small", href: href({ view: list, where, id: null, at: null, sel: null, tab: null }) }, "records with this") : null];
+        ? h("a.small", { href: bytesUrl(record.id, name, { step, value: from + i || undefined }), target: "_blank", rel: "noopener" }, value.type ? "open" : "save") : null;
+      return [content, time && h("span.muted.small", { hook: "time" }, time), whole, long && where ? h("a.small", { href: to }, "records with this") : null];
     });
     box.querySelector(".more")?.remove();
     box.append(...nodes.flat().filter(Boolean));
@@ -245,32 +267,32 @@ function valueList(record, name, feature, kind, all, { step, names, list } = {})
 const rest = (record, name, params) => get(`/api/record/${record.id}`, { feature: name, ...params });
 
 function listRow(record, name, list) {
-  const steps = h("ol", { class: "steps-list" });
+  const steps = h("ol.steps-list");
   let all = list.first;
   const more = async (from, to) => {
     if (from >= all.length) all = [...all, ...(await rest(record, name, { from: all.length }))];
     to = Math.min(to, all.length);
     steps.querySelector(".more")?.remove();
-    all.slice(from, to).forEach((feature, i) => steps.append(h("li", null, h("span", { class: "muted small number" }, from + i), valueList(record, name, feature, kindOf(feature), valuesOf(feature), { step: from + i }))));
-    if (to < list.steps) steps.append(h("li", { class: "more" }, button(`${number(list.steps - to)} more steps`, () => more(to, to + 100), "more", { class: "link small" })));
+    all.slice(from, to).forEach((feature, i) => steps.append(h("li", h("span.muted.small.number", from + i), valueList(record, name, feature, kindOf(feature), valuesOf(feature), { step: from + i }))));
+    if (to < list.steps) steps.append(h("li.more", button(`${number(list.steps - to)} more steps`, () => more(to, to + 100), "more", { class: "link small" })));
   };
   more(0, 8);
-  return h("div", { class: "tree-row", "data-feature": name }, head(name, "feature list", list.kind ?? "no kind", count(list.steps, "step")), steps);
+  return h("div.tree-row", { "data-feature": name }, head(name, "feature list", list.kind ?? "no kind", count(list.steps, "step")), steps);
 }
 
 // The fields of a protobuf message; of unknown ones, the numbers.
 function fieldsOf(fields, depth = 0) {
-  return h("ul", { class: "message" }, fields.map((field) => {
+  return h("ul.message", fields.map((field) => {
     const { value } = field;
     const inner = Array.isArray(value) && value.every((v) => v && typeof v === "object" && "number" in v) ? value : null;
     const shown = inner ? null : Array.isArray(value) ? value.map(one).join(", ") : one(value);
-    const head = [h("span", { class: "feature-name" }, field.name ?? `field ${field.number}`), " ", aside(field.type)];
-    return h("li", null, inner ? h("details", { open: depth < 2 && inner.length < 20 }, h("summary", null, head), fieldsOf(inner, depth + 1)) : [head, " ", h("span", { class: "value" }, shown), " ", h("span", { class: "small muted", hook: "time" }, timeOf(field.name, value))]);
+    const head = [h("span.feature-name", field.name ?? `field ${field.number}`), " ", aside(field.type)];
+    return h("li", inner ? h("details", { open: depth < 2 && inner.length < 20 }, h("summary", head), fieldsOf(inner, depth + 1)) : [head, " ", h("span.value", shown), " ", h("span.small.muted", { hook: "time" }, timeOf(field.name, value))]);
   }));
 }
 
 function one(value) {
-  if (value === null || value === undefined) return "";
+  if (value == null) return "";
   if (typeof value === "object") return "bytes" in value ? bytesText(value) : JSON.stringify(value);
   return typeof value === "number" ? float(value) : String(value);
 }

@@ -3,7 +3,7 @@
 // The address keeps only the changed ones, as JSON.
 
 import { bytesUrl } from "./api.js";
-import { h, hbox, kindOf } from "./dom.js";
+import { field, h, hbox, kindOf } from "./dom.js";
 
 /** The roles in force: those of the data set, and over them those of the address. */
 export function rolesOf(dataset, state) {
@@ -34,7 +34,7 @@ export function featuresFor(dataset, roles) {
     add({ ...roles.boxes });
     add({ ...roles.points });
   } else if (dataset.features.length > 16) {
-    add([roles.label, roles.name, sequence, dataset.features.slice(0, 12).map((f) => f.name)]);
+    add([roles.label, roles.name, sequence, Object.entries(roles.arrays ?? {}), dataset.features.slice(0, 12).map((f) => f.name)]);
   }
   // A comma or a star would be read as part of the list.
   const known = [...names].filter((name) => dataset.features.some((f) => f.name === name));
@@ -79,17 +79,17 @@ function select(label, names, value, { none = "none", numbers = false } = {}) {
   if (numbers) {
     const list = `list-${label.replaceAll(" ", "-")}`;
     const input = h("input", { list, value: value ?? "", placeholder: "number or feature" });
-    return { element: h("label", { class: "field" }, h("span", null, label), input, h("datalist", { id: list }, names.map((n) => h("option", { value: n })))), value: () => (input.value === "" ? null : /^\d+$/.test(input.value) ? Number(input.value) : input.value) };
+    return { element: field(label, input, h("datalist", { id: list }, names.map((n) => h("option", { value: n })))), value: () => (input.value === "" ? null : /^\d+$/.test(input.value) ? Number(input.value) : input.value) };
   }
   const all = value && !names.includes(value) ? [value, ...names] : names;
-  const box = h("select", null, h("option", { value: "" }, none), all.map((name) => h("option", { value: name, selected: name === value }, name)));
-  return { element: h("label", { class: "field" }, h("span", null, label), box), value: () => box.value || null };
+  const box = h("select", h("option", { value: "" }, none), all.map((name) => h("option", { value: name, selected: name === value }, name)));
+  return { element: field(label, box), value: () => box.value || null };
 }
 
 function several(label, names, values) {
   const boxes = names.map((name) => h("input", { type: "checkbox", value: name, checked: values.includes(name) }));
   return {
-    element: h("fieldset", { class: "several" }, h("legend", null, label), boxes.map((box) => h("label", { class: "row" }, box, box.value))),
+    element: h("fieldset.several", h("legend", label), boxes.map((box) => h("label.row", box, box.value))),
     value: () => boxes.filter((box) => box.checked).map((box) => box.value),
   };
 }
@@ -122,8 +122,8 @@ export function rolesDialog(context) {
   const mask = several("Masks", bytes, roles.mask ?? []);
   const sequence = several("Sequence", lists, roles.sequence ?? []);
   const parts = (group) => Object.values(group).map((part) => part.element);
-  const fourParts = h("div", { class: "fields" }, parts(four));
-  const oneParts = h("div", { class: "fields" }, parts(one));
+  const fourParts = h("div.fields", parts(four));
+  const oneParts = h("div.fields", parts(one));
   const shape = () => {
     fourParts.hidden = form.value !== "four";
     oneParts.hidden = form.value !== "one";
@@ -149,17 +149,17 @@ export function rolesDialog(context) {
   }
 
   context.dialog("Roles of features", (event) => context.go({ roles: event.submitter?.value === "guess" ? null : chosen() }),
-    h("p", { class: "muted" }, "Guessed from 16 records. Changes are kept in the address of this page."),
-    h("div", { class: "fields" }, parts(single)),
-    h("h3", null, "Image as numbers or raw bytes"),
-    h("div", { class: "fields" }, parts(pixels)),
-    h("h3", null, "Boxes"),
-    h("div", { class: "fields" }, h("label", { class: "field" }, h("span", null, "Boxes are in"), form), text.element), fourParts, oneParts,
-    h("h3", null, "Keypoints and masks"),
-    h("div", { class: "fields" }, parts(points)),
+    h("p.muted", "Guessed from 16 records. Changes are kept in the address of this page."),
+    h("div.fields", parts(single)),
+    h("h3", "Image as numbers or raw bytes"),
+    h("div.fields", parts(pixels)),
+    h("h3", "Boxes"),
+    h("div.fields", field("Boxes are in", form), text.element), fourParts, oneParts,
+    h("h3", "Keypoints and masks"),
+    h("div.fields", parts(points)),
     bytes.length > 0 && mask.element,
     lists.length > 0 && sequence.element,
-    hbox(h("button", { class: "primary", value: "use" }, "Use these"), h("button", { value: "guess" }, "Back to the guess")));
+    hbox(h("button.primary", { value: "use" }, "Use these"), h("button", { value: "guess" }, "Back to the guess")));
 }
 
 function sorted(value) {

@@ -2,7 +2,7 @@
 // a number of rows with a fraction.
 
 import { aborted, PAGE } from "./api.js";
-import { button, debounce, h, number, replace } from "./dom.js";
+import { attrs, button, debounce, h, number, replace } from "./dom.js";
 import { href, note } from "./state.js";
 
 const LINE = 40; // pixels of a wheel that counts lines
@@ -12,9 +12,9 @@ const THUMB = 28; // least height: a finger has to find it
  * Makes `root` a viewport with a scroll bar. `label` names the bar; `onMove(top)` is called after each move, at most once a frame; `describe(row)` is the position in words.
  */
 export function scroller(root, { label, onMove, describe }) {
-  const view = h("div", { class: "scroll-view" });
-  const thumb = h("div", { class: "scroll-thumb" });
-  const bubble = h("div", { class: "scroll-bubble", hidden: true, "aria-hidden": "true" });
+  const view = h("div.scroll-view");
+  const thumb = h("div.scroll-thumb");
+  const bubble = h("div.scroll-bubble", { hidden: true, "aria-hidden": "true" });
   const bar = h("div", {
     class: "scroll-bar", role: "scrollbar", tabindex: "0", label, "aria-orientation": "vertical",
     "aria-valuemin": "0", hook: "scrollbar",
@@ -40,9 +40,7 @@ export function scroller(root, { label, onMove, describe }) {
     thumb.style.height = `${thumbHeight()}px`;
     thumb.style.transform = `translateY(${share * travel()}px)`;
     bar.classList.toggle("idle", end() === 0);
-    bar.setAttribute("aria-valuemax", String(Math.ceil(end()) * per));
-    bar.setAttribute("aria-valuenow", String(row() * per));
-    bar.setAttribute("aria-valuetext", describe(row()));
+    attrs(bar, { "aria-valuemax": Math.ceil(end()) * per, "aria-valuenow": row() * per, "aria-valuetext": describe(row()) });
     if (!bubble.hidden) {
       bubble.textContent = describe(row());
       bubble.style.transform = `translateY(${share * travel() + thumbHeight() / 2 - 14}px)`;
@@ -224,9 +222,9 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     onMove: render,
     describe: (row) => (list().length ? `record ${number(list().at(Math.min(row * columns, list().length - 1)))}` : "no records"),
   });
-  const layer = h("div", { class: "layer", role: label });
+  const layer = h("div.layer", { role: label });
   bar.view.append(layer);
-  bar.bar.setAttribute("aria-controls", (bar.view.id = "records"));
+  attrs(bar.bar, { "aria-controls": (bar.view.id = "records") });
   const within = (position) => Math.max(0, Math.min(list().length - 1, position));
   const top = () => bar.row * columns;
 
@@ -235,7 +233,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     const [from, to] = [base * columns, Math.min(list().length, (Math.floor(bar.top + bar.visible) + 1) * columns)];
     for (const [position, item] of items) if (position < from || position >= to) drop(position, item);
     layer.style.transform = `translateY(${(base - bar.top) * tall}px)`;
-    for (let i = from; i < to; i += 1) {
+    for (let i = from; i < to; i++) {
       let item = items.get(i);
       if (!item) {
         item = { ...make(i, list().at(i)), id: list().at(i), position: i, full: false };
@@ -265,7 +263,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
   // What was scrolled past is given up.
   function load(from, to) {
     const wanted = new Set();
-    for (let i = from; i < to; i += 1) {
+    for (let i = from; i < to; i++) {
       const item = items.get(i);
       if (item.full) continue;
       const record = context.records.peek(item.id, features);
@@ -296,7 +294,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
       const stop = new AbortController();
       loads.set(page, stop);
       const ids = [];
-      for (let i = page * PAGE; i < Math.min(list().length, (page + 1) * PAGE); i += 1) ids.push(list().at(i));
+      for (let i = page * PAGE; i < Math.min(list().length, (page + 1) * PAGE); i++) ids.push(list().at(i));
       const each = (f) => {
         for (const item of items.values()) if (Math.floor(item.position / PAGE) === page && !item.full) f(item);
         marked();
@@ -338,7 +336,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     selected = within(selected);
     for (const item of items.values()) {
       item.element.classList.toggle("selected", item.position === selected);
-      item.element.setAttribute("aria-selected", String(item.position === selected));
+      item.element.ariaSelected = item.position === selected;
     }
     mark(selected);
   }
@@ -377,8 +375,8 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
       : wrong ? ["The search failed.", "The reason is above."]
       : where ? ["No record meets the condition.", ["Names and values are listed on the page Data set. ", button("How conditions are written", context.help, null, { class: "link" })]]
       : ["There are no records here.", context.dataset.records ? "Choose other records above." : "The files are read, and hold none. Check the paths that tfseek view was given."];
-    replace(blank, h("p", null, what), h("p", { class: "muted" }, more), where && h("p", { class: "row" }, ...[["Show all records"], ["Data set", "data"]].map(([text, view]) =>
-      h("a", { class: "button", href: href({ where: null, at: null, sel: null, ...(view && { view }) }) }, text))));
+    replace(blank, h("p", what), h("p.muted", more), where && h("p.row", ...[["Show all records"], ["Data set", "data"]].map(([text, view]) =>
+      h("a.button", { href: href({ where: null, at: null, sel: null, ...(view && { view }) }) }, text))));
     filled?.();
   }
 

@@ -37,7 +37,7 @@ function read() {
 export function href(changes) {
   const next = { ...state, ...changes };
   const parts = Object.entries(next)
-    .filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .filter(([, value]) => value != null && value !== "")
     .map(([key, value]) => `${encode(key)}=${encode(String(value))}`);
   return "#" + parts.join("&");
 }

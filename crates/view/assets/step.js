@@ -1,8 +1,7 @@
 // The view "step": the records of one step of an epoch, in the order of the batch.
 
-import { button, count, h, number, replace, vbox } from "./dom.js";
+import { button, count, field, h, number, problem, replace, vbox } from "./dom.js";
 import { aborted, get } from "./api.js";
-import { problem } from "./dataset.js";
 import { card } from "./grid.js";
 import { href, state } from "./state.js";
 
@@ -33,8 +32,8 @@ export function mount(root, context) {
   const copy = context.copyCommand(() => command, { hidden: true });
   const what = h("p", { role: "status" });
   const box = vbox();
-  replace(root, h("div", { class: "page step-view" }, h("h1", { class: "unseen" }, "Training step"),
-    h("form", { class: "panel row", onsubmit: (e) => { e.preventDefault(); apply(); } }, FIELDS.map(([, label], i) => h("label", { class: "field" }, h("span", {}, label), controls[i])),
+  replace(root, h("div.page.step-view", h("h1.unseen", "Training step"),
+    h("form.panel.row", { onsubmit: (e) => { e.preventDefault(); apply(); } }, FIELDS.map(([, label], i) => field(label, controls[i])),
       h("button", { type: "submit", class: "primary" }, "Show"), previous, next, copy),
     what, box));
 
@@ -47,14 +46,14 @@ export function mount(root, context) {
     request.abort();
     request = new AbortController();
     const { signal } = request;
-    if (!context.dataset.records) return replace(box, h("p", { class: "empty", hook: "empty" }, "There are no records, and no steps."));
+    if (!context.dataset.records) return replace(box, h("p.empty", { hook: "empty" }, "There are no records, and no steps."));
     try {
       const { ids, padding = [], steps, command: line } = await get("/api/step", params, { signal });
       const cards = async (from, to) => (await context.records.get(ids.slice(from, to), { signal })).map((record, i) => {
         const element = card(record ?? { id: ids[from + i], error: "no such record" }, context);
         // The record page goes through all records, not through a sample of this seed.
         element.href = href({ view: "record", id: ids[from + i], ...Object.fromEntries(FIELDS.map(([key]) => [key, null])) });
-        return h("li", { class: padding[from + i] ? "padding" : null }, element, padding[from + i] ? h("span", { class: "chip warning" }, "padding") : null);
+        return h("li", { class: padding[from + i] ? "padding" : null }, element, padding[from + i] ? h("span.chip.warning", "padding") : null);
       });
       const first = await cards(0, SHOWN);
       if (signal.aborted) return;
@@ -65,9 +64,9 @@ export function mount(root, context) {
       next.disabled = step + 1 >= steps;
       const padded = padding.filter(Boolean).length;
       replace(what, `Step ${number(step)} of ${number(steps)} of rank ${params.rank}: ${count(ids.length, "record")} in the order of the batch${padded ? `, ${number(padded)} of them padding` : ""}.`);
-      const list = h("ol", { class: "batch", hook: "grid", label: "Records of the step" }, first);
+      const list = h("ol.batch", { hook: "grid", label: "Records of the step" }, first);
       const more = ids.length > SHOWN && button("Show all", () => cards(SHOWN, ids.length).then((rest) => { list.append(...rest); more.remove(); }, (error) => more.replaceWith(problem(error.message))), "more");
-      replace(box, ids.length ? list : h("p", { class: "muted", hook: "empty" }, "This step has no records."), more);
+      replace(box, ids.length ? list : h("p.muted", { hook: "empty" }, "This step has no records."), more);
     } catch (error) {
       if (aborted(error) || signal.aborted) return;
       // A step beyond the last one is an error: the way back must stay open.

@@ -1,7 +1,7 @@
 // The table: chosen features as columns, with their distribution above.
 
 import { follow as updates } from "./dataset.js";
-import { aside, button, bytesText, h, hbox, kindOf, named, number, payloadText, replace, setText, timeOf, valuesOf } from "./dom.js";
+import { aside, attrs, button, bytesText, h, hbox, kindOf, named, number, payloadText, replace, setText, timeOf, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { and, percent, sparkline } from "./histogram.js";
 import { imageOf } from "./roles.js";
@@ -14,11 +14,11 @@ const MOST = 12; // columns by default
 /** The view "table". */
 export function mount(root, context) {
   const { dataset } = context;
-  const head = h("div", { class: "thead", role: "row", "aria-rowindex": "1" });
-  const holder = h("div", { class: "tbody" });
-  const wide = h("div", { class: "table-wide", role: "presentation" }, head, holder);
-  const table = h("div", { class: "table-scroll", role: "grid", tabindex: "0", label: "Records", hook: "table" }, wide);
-  const blank = h("div", { class: "empty", hook: "empty", hidden: true });
+  const head = h("div.thead", { role: "row", "aria-rowindex": "1" });
+  const holder = h("div.tbody");
+  const wide = h("div.table-wide", { role: "presentation" }, head, holder);
+  const table = h("div.table-scroll", { role: "grid", tabindex: "0", label: "Records", hook: "table" }, wide);
+  const blank = h("div.empty", { hook: "empty", hidden: true });
   root.append(table, blank);
   root.classList.add("list-view");
 
@@ -31,7 +31,7 @@ export function mount(root, context) {
   const list = listView(context, {
     holder, blank, list: () => context.list, label: "rowgroup",
     make: (position, id) => ({
-      element: h("div", { class: "tr", role: "row", "aria-rowindex": position + 2, "data-id": id },
+      element: h("div.tr", { role: "row", "aria-rowindex": position + 2, "data-id": id },
         cellOf(position, 0, h("a", { href: href({ view: "record", id }), tabindex: "-1" }, number(id)), "number")),
     }),
     fill(item, record) {
@@ -45,8 +45,7 @@ export function mount(root, context) {
       holder.querySelector(".hot")?.classList.remove("hot");
       const hot = list && document.getElementById(`cell-${list.selected}-${cell}`);
       hot?.classList.add("hot");
-      if (hot) table.setAttribute("aria-activedescendant", hot.id);
-      else table.removeAttribute("aria-activedescendant");
+      attrs(table, { "aria-activedescendant": hot?.id });
     },
   });
 
@@ -62,11 +61,11 @@ export function mount(root, context) {
     const feature = record.features?.[name];
     const image = name === roles.image ? imageOf(record, roles) : null;
     if (image?.url) return [h("img", { src: image.url, alt: "", decoding: "async", onerror: (event) => event.target.remove() }), "picture"];
-    if (!feature?.n) return [h("span", { class: "muted" }, feature ? "empty" : "–")];
+    if (!feature?.n) return [h("span.muted", feature ? "empty" : "–")];
     const kind = kindOf(feature);
     const values = valuesOf(feature).slice(0, 6).map((v) => (kind === "bytes" ? bytesText(v) : named(v, dataset.labels?.[name])));
     if (feature.n === 1) return [[timeOf(name, values[0]) ?? values[0]], kind === "bytes" ? "" : "number"];
-    return [[values.join(", "), feature.n > values.length && h("span", { class: "muted" }, ` … ${number(feature.n)} values`)]];
+    return [[values.join(", "), feature.n > values.length && h("span.muted", ` … ${number(feature.n)} values`)]];
   }
 
   function chosen({ cols }) {
@@ -85,9 +84,9 @@ export function mount(root, context) {
       context.go({ cols: event.submitter?.value === "default" ? null : all.map((name) => name.replaceAll(",", "%2C")).join(",") });
     },
     known.length > 12 && find,
-    h("fieldset", { class: "several" }, h("legend", { class: "unseen" }, "Features"),
-      boxes.map((box) => h("label", { class: "row" }, box, box.value, aside(kinds.get(box.value))))),
-    hbox(h("button", { class: "primary", value: "use" }, "Show these"), h("button", { value: "default" }, "Default")));
+    h("fieldset.several", h("legend.unseen", "Features"),
+      boxes.map((box) => h("label.row", box, box.value, aside(kinds.get(box.value))))),
+    hbox(h("button.primary", { value: "use" }, "Show these"), h("button", { value: "default" }, "Default")));
   }
   replace(context.tools, button("Columns", choose, "columns"));
 
@@ -95,9 +94,9 @@ export function mount(root, context) {
     const pixels = columns.map((name) => (name === roles.image ? 88 : { bytes: 190, int64: 164 }[kinds.get(name)] ?? 130));
     wide.style.setProperty("--columns", ["112px", ...pixels.map((width) => `minmax(${width}px, 1fr)`)].join(" "));
     wide.style.minWidth = `${pixels.reduce((a, b) => a + b, 112)}px`;
-    table.setAttribute("aria-colcount", String(columns.length + 1));
-    const th = (i, name, ...rest) => h("div", { class: "th", role: "columnheader", "aria-colindex": i + 1 }, h("span", { class: "th-name", title: name }, name), rest);
-    replace(head, th(0, "record"), columns.map((name, i) => th(i + 1, name, h("span", { class: "muted" }, kinds.get(name)), h("div", { class: "spark" }))));
+    table.ariaColCount = columns.length + 1;
+    const th = (i, name, ...rest) => h("div.th", { role: "columnheader", "aria-colindex": i + 1 }, h("span.th-name", { title: name }, name), rest);
+    replace(head, th(0, "record"), columns.map((name, i) => th(i + 1, name, h("span.muted", kinds.get(name)), h("div.spark"))));
   }
 
   // Statistics come in parts: each newer version is drawn above the columns.
@@ -169,7 +168,7 @@ export function mount(root, context) {
         summary();
       }
       follow(state);
-      table.setAttribute("aria-rowcount", String(context.list.more ? -1 : context.list.length + 1));
+      table.ariaRowCount = context.list.more ? -1 : context.list.length + 1;
       const plain = columns.length && columns.every((name) => !/[,*]/.test(name));
       return list.update(state, JSON.stringify([columns, state.roles, state.set]), plain ? columns.join(",") : undefined, (at) => list.shape(1, ROW, at));
     },

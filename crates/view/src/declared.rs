@@ -1,8 +1,9 @@
 //! Roles of features by a `features.json`, instead of those that are guessed from records.
 
+use crate::roles::FEW;
 use serde_json::{Map, Value, json};
 use tfseek::TensorDType;
-use tfseek_tfds::{Encoding, FoundFeatures, LeafClass, StoredFeature};
+use tfseek_tfds::{Encoding, FoundFeatures, LeafClass, LeafFeature, StoredFeature};
 
 /// Replaces guessed roles by those of declared features. A guess stays if its feature is declared as fit for the role, or if no other is.
 pub(crate) fn add_to(roles: &mut Map<String, Value>, found: &FoundFeatures) {
@@ -43,6 +44,10 @@ pub(crate) fn add_to(roles: &mut Map<String, Value>, found: &FoundFeatures) {
     {
         roles.insert("pixels".into(), pixels);
     }
+    let arrays = stored.iter().filter_map(|one| Some((one.name.clone(), array(one)?)));
+    if let Some(Value::Object(all)) = roles.get_mut("arrays") {
+        all.extend(arrays);
+    }
 }
 
 /// Sets a role to the first of these features, unless it is one of them.
@@ -79,9 +84,31 @@ fn pixels(one: &StoredFeature<'_>) -> Option<Value> {
         return None;
     }
     let (height, width, depth) = match *one.leaf.shape {
-        [Some(height), Some(width)] => (height, width, 1),
+        [Some(height), Some(width)] if height.min(width) > FEW => (height, width, 1),
         [Some(height), Some(width), Some(depth @ (1 | 3 | 4))] => (height, width, depth),
         _ => return None,
     };
     Some(json!({ "feature": one.name, "height": height, "width": width, "depth": depth }))
+}
+
+/// Returns the shape and the type of a tensor that is stored as bytes, or as the numbers of several dimensions. A side that varies is null.
+fn array(one: &StoredFeature<'_>) -> Option<Value> {
+    let LeafFeature { class: LeafClass::Tensor, dtype, shape, encoding, .. } = one.leaf else { return None };
+    let is_bytes = *encoding != Encoding::None;
+    let mut sides = shape.to_vec();
+    match one.sequences.len() {
+        0 => {}
+        // Byte strings of a sequence are an array each.
+        1 if !is_bytes => sides.insert(0, None),
+        _ => return None,
+    }
+    let is_number = !matches!(
+        dtype,
+        TensorDType::String | TensorDType::Complex64 | TensorDType::Complex128 | TensorDType::BFloat16
+    );
+    let unknown = sides.iter().filter(|side| side.is_none()).count();
+    // Numbers of one dimension are drawn without a shape.
+    let is_drawn = is_number && unknown < 2 && sides.len() > usize::from(!is_bytes);
+    is_drawn
+        .then(|| json!({ "shape": sides, "dtype": dtype.to_string(), "zlib": *encoding == Encoding::Zlib }))
 }

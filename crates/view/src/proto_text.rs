@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use tfseek::Feature;
+use tfseek::example::MessageKind;
 use tfseek_tools::Content;
 use tfseek_tools::fields::{ProtoField, ProtoValue};
 
@@ -64,6 +65,20 @@ pub(crate) fn text(content: &Content<'_>, fields: Option<&[ProtoField<'_>]>) -> 
             None => out.line(format_args!("# The payload is not a protobuf message.")),
         },
     };
+    finished(out, written)
+}
+
+/// Returns the text of an `ExampleListWithContext`: its Examples with the names of their fields.
+pub(crate) fn examples(all: &[(&str, &[u8])]) -> String {
+    let mut out = Indented { text: String::new(), depth: 0 };
+    let written = all.iter().try_for_each(|(name, payload)| {
+        let Ok(Content::Example(map)) = Content::decode(payload, MessageKind::Example) else { return Ok(()) };
+        out.block(format_args!("{name}"), |out| features(out, "features", &map))
+    });
+    finished(out, written)
+}
+
+fn finished(mut out: Indented, written: fmt::Result) -> String {
     if written.is_err() {
         let _ = writeln!(out.text, "# The rest is left out: the text is longer than {} MB.", MAX_TEXT >> 20);
     }
@@ -152,7 +167,6 @@ impl fmt::Display for Escaped<'_> {
 mod tests {
     use super::*;
     use tfseek::ExampleBuilder;
-    use tfseek::example::MessageKind;
 
     #[test]
     fn examples_are_written_as_protobuf_writes_them() {

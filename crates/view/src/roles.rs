@@ -13,6 +13,8 @@ use tfseek_tools::Content;
 pub(crate) const RECORDS: u64 = 16;
 /// Number of values of a feature that is shown as a curve.
 const LONG: usize = 64;
+/// Most lines of an array that is drawn as lines. A picture has more rows and columns.
+pub(crate) const FEW: usize = 8;
 /// Number of features that are considered.
 const MAX_FEATURES: usize = 1000;
 
@@ -50,7 +52,7 @@ pub(crate) struct SeenFeature {
     /// An int64 or float value, if it is always the same.
     number: Option<f64>,
     number_varies: bool,
-    /// Two to four int64 values, if they are always the same.
+    /// One to eight int64 values, if they are always the same.
     shape: Option<Vec<i64>>,
     shape_varies: bool,
 }
@@ -140,6 +142,7 @@ impl SeenFeatures {
         let json = json!({
             "image": image,
             "pixels": pixels,
+            "arrays": self.arrays(),
             "label": self.first(&LABELS, is_label),
             "name": self.first(&NAMES, name_fits),
             "boxes": self.boxes(),
@@ -161,11 +164,18 @@ impl SeenFeatures {
     /// Returns whether cards have something to show besides values: pictures, sound, film, or curves.
     pub(crate) fn has_cards(&self, roles: &Map<String, Value>) -> bool {
         let shown = ["image", "pixels", "boxes", "points", "audio", "video"];
+        // Arrays of one dimension are curves.
+        let is_line = |array: &Value| match &array["shape"] {
+            Value::String(name) => self.features.get(name).is_some_and(|shape| shape.values == Some(1)),
+            sides => sides.as_array().is_some_and(|sides| sides.len() == 1),
+        };
+        let arrays = roles.get("arrays").and_then(Value::as_object);
         let is_curve = |seen: &SeenFeature| {
             let is_number = matches!(seen.kind, Some(DType::Float32 | DType::Int64));
             is_number && seen.is_list || seen.kind == Some(DType::Float32) && seen.most >= LONG
         };
         shown.iter().any(|role| roles.get(*role).is_some_and(|role| !role.is_null()))
+            || arrays.is_some_and(|arrays| arrays.values().any(is_line))
             || self.lists.values().any(|seen| seen.media.is_some())
             || self.features.values().chain(self.lists.values()).any(is_curve)
     }
@@ -236,15 +246,11 @@ impl SeenFeatures {
 }
 
 impl SeenFeatures {
-    /// Returns the pixels of raw bytes that have a shape beside them, such as `frames/shape` for `frames/encoded`, or `x_shape` for `x`.
+    /// Returns the pixels of raw bytes that have a shape beside them.
     fn shaped(&self, name: &str, seen: &SeenFeature) -> Option<Value> {
-        let bytes = seen.bytes.filter(|_| seen.kind == Some(DType::Bytes) && seen.media.is_none())?;
-        let dir = name.rsplit_once('/').map_or("shape".to_owned(), |(dir, _)| format!("{dir}/shape"));
-        let beside = [format!("{name}_shape"), format!("{name}/shape"), dir];
-        let shape = beside.iter().find_map(|beside| self.features.get(beside)?.shape.as_deref())?;
-        let sides: Vec<usize> =
-            shape.iter().map(|side| usize::try_from(*side).ok()).collect::<Option<_>>()?;
-        let n = sides.iter().try_fold(1_usize, |n, side| n.checked_mul(*side)).filter(|n| *n > 0)?;
+        let bytes = seen.bytes?;
+        let sides = self.shape_of(name, seen)?.1.shape.as_deref()?;
+        let (n, sides) = product(sides)?;
         let is_array = bytes.is_multiple_of(n) && [1, 2, 4].contains(&(bytes / n));
         let (height, width, depth) = match sides[..] {
             [height, width] => (height, width, 1),
@@ -253,8 +259,44 @@ impl SeenFeatures {
             }
             _ => return None,
         };
-        is_array.then(|| json!({ "feature": name, "height": height, "width": width, "depth": depth }))
+        let is_picture = is_array && height.min(width) > FEW;
+        is_picture.then(|| json!({ "feature": name, "height": height, "width": width, "depth": depth }))
     }
+
+    /// Returns the feature beside raw bytes that has their shape, such as `frames/shape` for `frames/encoded`, or `x_shape` for `x`.
+    fn shape_of(&self, name: &str, seen: &SeenFeature) -> Option<(String, &SeenFeature)> {
+        (seen.kind == Some(DType::Bytes) && seen.media.is_none()).then_some(())?;
+        let dir = name.rsplit_once('/').map_or("shape".to_owned(), |(dir, _)| format!("{dir}/shape"));
+        [format!("{name}_shape"), format!("{name}/shape"), dir].into_iter().find_map(|beside| {
+            let shape =
+                self.features.get(&beside).filter(|seen| seen.shape.is_some() || seen.shape_varies)?;
+            Some((beside, shape))
+        })
+    }
+
+    /// Returns the shapes of raw bytes, each as numbers, or as the name of the feature that has it. Bytes that do not fit their shape are left out.
+    fn arrays(&self) -> Map<String, Value> {
+        let array = |(name, seen): (&String, &SeenFeature)| {
+            let (beside, shape) = self.shape_of(name, seen)?;
+            let fits = match (&shape.shape, seen.bytes) {
+                (Some(sides), Some(bytes)) => {
+                    let (n, _) = product(sides)?;
+                    bytes.is_multiple_of(n) && [1, 2, 4, 8].contains(&(bytes / n))
+                }
+                // A folder may have texts of any length beside its shape.
+                _ => beside.starts_with(name.as_str()),
+            };
+            fits.then(|| (name.clone(), json!({ "shape": beside })))
+        };
+        self.features.iter().filter_map(array).collect()
+    }
+}
+
+/// Returns the number of values of a shape, and its sides. `None` if a side is not positive.
+fn product(sides: &[i64]) -> Option<(usize, Vec<usize>)> {
+    let sides: Vec<usize> = sides.iter().map(|side| usize::try_from(*side).ok()).collect::<Option<_>>()?;
+    let n = sides.iter().try_fold(1_usize, |n, side| n.checked_mul(*side)).filter(|n| *n > 0)?;
+    Some((n, sides))
 }
 
 /// Returns true for names of images. Embeddings and token ids often have a square number of values too.
@@ -298,10 +340,11 @@ fn add(seen: &mut BTreeMap<String, SeenFeature>, name: &str, feature: Feature<'_
             let len = if is_one_array(list) { n } else { value.len() };
             same(&mut seen.bytes, &mut seen.bytes_vary, len, first);
         }
-        Feature::Int64(list) if (2..=4).contains(&n) => {
+        Feature::Int64(list) if (2..=8).contains(&n) => {
             same(&mut seen.shape, &mut seen.shape_varies, list.iter().collect(), first);
         }
         Feature::Int64(list) if n == 1 => {
+            same(&mut seen.shape, &mut seen.shape_varies, list.iter().collect(), first);
             same(&mut seen.number, &mut seen.number_varies, list.first().unwrap_or(0) as f64, first);
         }
         Feature::Float(list) if n == 1 => {
@@ -404,6 +447,39 @@ mod tests {
         assert_eq!(pixels("reads/shape", &[12, 11, 1]), Value::Null);
         assert_eq!(pixels("reads/shape", &[-12, 10]), Value::Null);
         assert_eq!(pixels("other/shape", &[12, 10, 1]), Value::Null);
+    }
+
+    #[test]
+    fn other_bytes_with_a_shape_are_arrays() {
+        let seen_of = |records: &[(usize, &[i64])]| {
+            let mut seen = SeenFeatures::default();
+            for (bytes, shape) in records {
+                let example = tfseek::ExampleBuilder::new().bytes("x", [vec![1; *bytes]]);
+                let payload = example.int64("x_shape", shape.to_vec()).encode().unwrap();
+                seen.add(&Content::decode(&payload, tfseek::example::MessageKind::Example).unwrap());
+            }
+            seen
+        };
+        let found = |records: &[(usize, &[i64])]| {
+            let seen = seen_of(records);
+            let roles = seen.roles();
+            (roles["arrays"].get("x").is_some(), roles["pixels"].is_object(), seen.has_cards(&roles))
+        };
+        assert_eq!(found(&[(80, &[20])]), (true, false, true), "a curve");
+        assert_eq!(found(&[(80, &[20]), (40, &[10])]), (true, false, true), "curves of other lengths");
+        assert_eq!(found(&[(600, &[50, 3])]), (true, false, false), "three lines");
+        assert_eq!(found(&[(4800, &[5, 12, 20])]), (true, false, false), "slices");
+        assert_eq!(found(&[(960, &[12, 20])]), (true, true, true), "a picture");
+        let example =
+            |n| tfseek::ExampleBuilder::new().bytes("x/name", [vec![b'a'; n]]).int64("x/shape", [20]);
+        let mut texts = SeenFeatures::default();
+        for payload in [5, 7].map(|n| example(n).encode().unwrap()) {
+            texts.add(&Content::decode(&payload, tfseek::example::MessageKind::Example).unwrap());
+        }
+        assert_eq!(texts.roles()["arrays"], json!({}));
+        assert_eq!(found(&[(81, &[20])]), (false, false, false), "no whole values");
+        assert_eq!(found(&[(80, &[-20])]), (false, false, false), "no shape");
+        assert_eq!(seen_of(&[(80, &[20])]).roles()["arrays"], json!({ "x": { "shape": "x_shape" } }));
     }
 
     #[test]

@@ -119,13 +119,38 @@ fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limi
         Content::Raw => {
             insert(json, "kind", "bytes");
             insert(json, "payload", writer.bytes(record.payload()));
-            if limits.message_fields
+            if let Some(all) = fields::examples(record.payload()) {
+                insert(json, "total", all.iter().filter(|(name, _)| *name == "examples").count());
+                insert(json, "examples", examples(&all, limits));
+            } else if limits.message_fields
                 && let Some(fields) = fields::decode(record.payload())
             {
                 insert(json, "fields", writer.fields(&fields));
             }
         }
     }
+}
+
+/// Returns the context and the first Examples of an `ExampleListWithContext`, each with its place in the message.
+fn examples(all: &[(&str, &[u8])], limits: ValueLimits) -> Vec<Value> {
+    let mut writer = ValueWriter::new(ValueLimits { values: limits.step_values, ..limits });
+    let (mut list, mut entries, mut steps) = (Vec::new(), limits.total, limits.steps);
+    // The context is after the Examples in most files.
+    let (context, rest): (Vec<_>, Vec<_>) =
+        all.iter().enumerate().partition(|(_, (name, _))| *name == "context");
+    for (place, (name, example)) in context.into_iter().chain(rest) {
+        let Ok(Content::Example(features)) = Content::decode(example, MessageKind::Example) else { continue };
+        if entries == 0 || (*name == "examples" && steps == 0) {
+            break;
+        }
+        steps -= usize::from(*name == "examples");
+        // An Example without values counts too, so that many of them do not make a long answer.
+        entries = entries.saturating_sub(features.len().max(1));
+        let features = features.into_iter();
+        let (features, _) = object(features, limits.features, |feature| writer.feature(feature));
+        list.push(json!({ "name": name, "place": place, "features": features }));
+    }
+    list
 }
 
 /// Removes the features that no pattern matches.
@@ -146,11 +171,12 @@ fn select(content: &mut Content<'_>, patterns: Option<&[&str]>) {
 pub(super) fn text(set: &ViewSet, i: u64) -> Outcome {
     let text = set.with_record(i, |record, kind| {
         set.content(record, kind).map(|content| {
-            let fields = match content {
-                Content::Raw => fields::decode(record.payload()),
-                _ => None,
-            };
-            proto_text::text(&content, fields.as_deref())
+            let payload = record.payload();
+            match (&content, fields::examples(payload)) {
+                (Content::Raw, Some(examples)) => proto_text::examples(&examples),
+                (Content::Raw, None) => proto_text::text(&content, fields::decode(payload).as_deref()),
+                _ => proto_text::text(&content, None),
+            }
         })
     })??;
     Ok(Response::new(200, "text/plain; charset=utf-8", text))
@@ -199,7 +225,14 @@ impl<'r> FeatureAddress<'r> {
             Refusal::not_found(format!("the record has no {what} \"{}\"", self.name.escape_debug()))
         };
         let feature = match kind {
-            MessageKind::Other => None,
+            // The step is the place of an Example in a list of them.
+            MessageKind::Other => match fields::examples(payload).zip(self.step) {
+                Some((all, step)) => {
+                    let example = all.get(step).map(|(_, example)| tfseek::Example::new(example));
+                    example.and_then(|example| example.get(self.name).transpose()).transpose()?
+                }
+                None => None,
+            },
             MessageKind::Example => tfseek::Example::new(payload).get(self.name)?,
             MessageKind::SequenceExample => {
                 let record = tfseek::SequenceExample::new(payload);

@@ -263,6 +263,40 @@ fn sequences_and_other_payloads() {
     assert_eq!(ask(&api, 200, "record/2")["payload"], json!(""));
 }
 
+/// The first Example comes with a card, all of them with the page of the record, and each has an address by its place.
+#[test]
+fn lists_of_examples_have_their_features() {
+    let dir = tempfile::tempdir().unwrap();
+    let example = |builder: ExampleBuilder| {
+        let payload = builder.encode().unwrap();
+        (payload.len() as u8, payload)
+    };
+    let field = |number: u8, (len, payload): (u8, Vec<u8>)| [vec![number << 3 | 2, len], payload].concat();
+    let document = |x: i64| example(ExampleBuilder::new().int64("x", [x, 9]).bytes("image", [&PNG[..29]]));
+    let context = example(ExampleBuilder::new().bytes("query", ["cats"]));
+    let list = [field(1, document(7)), field(1, document(8)), field(2, context)].concat();
+    let api = api(&[write(&dir.path().join("a.tfrecord"), [list])]);
+    let x = |x: i64| json!({"x": {"int64": [x, 9], "n": 2}, "image": {"bytes": [{"bytes": 29, "type": "image/png", "width": 320, "height": 240}], "n": 1}});
+    let query = json!({"query": {"bytes": ["cats"], "n": 1}});
+    let all = [
+        json!({"name": "context", "place": 2, "features": query}),
+        json!({"name": "examples", "place": 0, "features": x(7)}),
+        json!({"name": "examples", "place": 1, "features": x(8)}),
+    ];
+    let record = ask(&api, 200, "record/0");
+    assert_eq!((&record["examples"], &record["total"]), (&json!(all), &json!(2)));
+    let card = &ask(&api, 200, "records?from=0&n=1")["records"][0];
+    assert_eq!((&card["examples"], &card["total"]), (&json!(all[..2]), &json!(2)));
+    assert_eq!(ask(&api, 200, "record/0?feature=x&step=1&from=1")["int64"], json!([9]));
+    assert_eq!(api.answer(&request("bytes/0?feature=image&step=1")).body, PNG[..29]);
+    for missing in ["feature=x", "feature=x&step=3", "feature=y&step=0", "feature=x&step=2"] {
+        ask(&api, 404, &format!("record/0?{missing}"));
+    }
+    let text = String::from_utf8(api.answer(&request("text/0")).body).unwrap();
+    assert!(text.starts_with("examples {\n  features {\n    feature {\n      key: \"image\""), "{text}");
+    assert!(text.ends_with("context {\n  features {\n    feature {\n      key: \"query\"\n      value {\n        bytes_list {\n          value: \"cats\"\n        }\n      }\n    }\n  }\n}\n"), "{text}");
+}
+
 #[test]
 fn an_empty_set_has_answers() {
     let dir = tempfile::tempdir().unwrap();
@@ -409,10 +443,24 @@ fn a_set_with_declared_arrays() {
     let class = "tensor_feature.Tensor";
     declare(
         dir.path(),
-        &[("a", class, tensor(json!([5, 7, 2]), "uint8")), ("b", class, tensor(json!([5, 7]), "float32"))],
+        &[
+            ("a", class, tensor(json!([15, 17, 2]), "uint8")),
+            ("b", class, tensor(json!([15, 17]), "float32")),
+            ("c", class, tensor(json!([null, 3]), "int64")),
+            ("d", class, json!({ "shape": [2, 3], "dtype": "string", "encoding": "none" })),
+            ("e", class, json!({ "shape": [null, 3], "dtype": "float32", "encoding": "none" })),
+            ("f", class, json!({ "shape": [3], "dtype": "float32", "encoding": "none" })),
+        ],
     );
-    let record = ExampleBuilder::new().bytes("a", [[1; 70]]).bytes("b", [[1; 140]]).encode().unwrap();
+    let record = ExampleBuilder::new().bytes("a", [[1; 510]]).bytes("b", [[1; 1020]]).encode().unwrap();
     let api = api(&[write(&dir.path().join("a.tfrecord"), [record])]);
-    let pixels = json!({ "feature": "b", "height": 5, "width": 7, "depth": 1 });
+    let arrays = json!({
+        "a": { "shape": [15, 17, 2], "dtype": "uint8", "zlib": true },
+        "b": { "shape": [15, 17], "dtype": "float32", "zlib": true },
+        "c": { "shape": [null, 3], "dtype": "int64", "zlib": true },
+        "e": { "shape": [null, 3], "dtype": "float32", "zlib": false },
+    });
+    assert_eq!(ask(&api, 200, "dataset")["roles"]["arrays"], arrays);
+    let pixels = json!({ "feature": "b", "height": 15, "width": 17, "depth": 1 });
     assert_eq!(ask(&api, 200, "dataset")["roles"]["pixels"], pixels);
 }

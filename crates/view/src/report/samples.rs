@@ -2,11 +2,13 @@
 
 use super::html::Html;
 use crate::api::{Api, LabelNames};
-use crate::media::payload_type;
+use crate::media::{decoded, payload_type};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use tfseek::Feature;
+use tfseek::example::MessageKind;
 use tfseek::filter::image_size;
 use tfseek_tools::fields::{self, ProtoField, ProtoValue};
 use tfseek_tools::times::time_of;
@@ -18,9 +20,12 @@ const MAX_IMAGE: usize = 256 << 10;
 const MAX_PAGE: usize = 11 << 20;
 /// Number of features of a card without an image.
 const FACTS: usize = 6;
-/// Characters of a payload that is no message.
+/// Characters of a text.
 const LONG: usize = 240;
-/// Characters of a value.
+/// Bytes in hex of other byte strings.
+const HEX: usize = 10;
+/// Number of values of a feature, and of characters of a line of them.
+const MOST: usize = 8;
 const WIDTH: usize = 40;
 /// Number of boxes of an image.
 const BOXES: usize = 100;
@@ -74,11 +79,10 @@ fn label(content: &Content<'_>, roles: &Value, labels: &LabelNames) -> String {
 
 fn card(page: &mut Html, content: &Content<'_>, payload: &[u8], roles: &Value) {
     let image = match feature(content, roles["image"].as_str()) {
-        Some(Feature::Bytes(list)) => list.first(),
+        Some(Feature::Bytes(list)) => list.first().map(decoded),
         _ => None,
     };
-    let image =
-        image.and_then(|bytes| Some((bytes, payload_type(bytes).filter(|name| name.starts_with("image/"))?)));
+    let image = image.as_deref().and_then(|bytes| Some((bytes, image_type(bytes)?)));
     match image {
         Some((bytes, name)) if bytes.len() <= MAX_IMAGE && page.len() + bytes.len() * 4 / 3 < MAX_PAGE => {
             page.nested("div class=\"picture\"", |page| {
@@ -90,13 +94,9 @@ fn card(page: &mut Html, content: &Content<'_>, payload: &[u8], roles: &Value) {
                 boxes(page, content, &roles["boxes"], image_size(bytes).unwrap_or_default());
             });
         }
-        Some((bytes, name)) => {
-            let (width, height) = image_size(bytes).unwrap_or_default();
-            let size = sizes::text(bytes.len() as u64);
-            page.nested("div class=\"facts\"", |page| {
-                page.element("p", format_args!("{name}, {width} x {height}, {size}: not embedded"));
-            });
-        }
+        Some((image, _)) => page.nested("div class=\"facts\"", |page| {
+            page.element("p", format_args!("{}: not embedded", bytes(image)));
+        }),
         None => facts(page, content, payload),
     }
 }
@@ -118,7 +118,9 @@ fn facts(page: &mut Html, content: &Content<'_>, payload: &[u8]) {
             }
         }
         Content::Raw => {
-            let fields = fields::decode(payload).filter(|_| fields::text(payload).is_none());
+            lines.extend(fields::examples(payload).iter().flat_map(|all| example_lines(all)));
+            let fields =
+                fields::decode(payload).filter(|_| lines.is_empty() && fields::text(payload).is_none());
             let time = |field: &ProtoField<'_>| match field.value {
                 ProtoValue::Fixed64(bits) => time_of(field.name?, f64::from_bits(bits)),
                 _ => None,
@@ -141,9 +143,27 @@ fn facts(page: &mut Html, content: &Content<'_>, payload: &[u8]) {
             more => page.element("div class=\"muted\"", format_args!("{} more", thousands(more as u64))),
         }
         if lines.is_empty() {
-            page.element("p", bytes(payload, LONG));
+            page.element("p", bytes(payload));
         }
     });
+}
+
+/// Returns the features of the context and of the first of some Examples.
+fn example_lines(all: &[(&str, &[u8])]) -> Vec<(String, String)> {
+    let features = |wanted: &str| {
+        let payload = all.iter().find(|(name, _)| *name == wanted).map(|(_, payload)| *payload);
+        match payload.and_then(|payload| Content::decode(payload, MessageKind::Example).ok()) {
+            Some(Content::Example(features)) => features,
+            _ => BTreeMap::new(),
+        }
+    };
+    let line = |(name, feature): (&str, Feature<'_>)| (name.to_owned(), short(feature));
+    let mut lines: Vec<_> = features("context").into_iter().map(line).collect();
+    let n = all.iter().filter(|(name, _)| *name == "examples").count();
+    let first = if n > 1 { ", the first" } else { "" };
+    lines.push(("examples".to_owned(), format!("{}{first}:", thousands(n as u64))));
+    lines.extend(features("examples").into_iter().map(line));
+    lines
 }
 
 fn named(field: &ProtoField<'_>) -> String {
@@ -156,8 +176,8 @@ fn value(value: &ProtoValue<'_>) -> String {
         ProtoValue::Varint(value) => value.to_string(),
         ProtoValue::Fixed32(bits) => brief(f32::from_bits(*bits).into()),
         ProtoValue::Fixed64(bits) => brief(f64::from_bits(*bits)),
-        ProtoValue::Text(text) => bytes(text.as_bytes(), WIDTH),
-        ProtoValue::Bytes(value) => bytes(value, WIDTH),
+        ProtoValue::Text(text) => bytes(text.as_bytes()),
+        ProtoValue::Bytes(value) => bytes(value),
         ProtoValue::Message(fields) => {
             // Only the innermost messages have names: what is around them seldom says more.
             let parts = fields.iter().take(FACTS).map(|field| match &field.value {
@@ -169,29 +189,47 @@ fn value(value: &ProtoValue<'_>) -> String {
     }
 }
 
-/// Returns the start of a byte string: its text, or its size and first bytes.
-fn bytes(value: &[u8], width: usize) -> String {
+/// Returns the type of an image, and `None` for other bytes.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    payload_type(bytes).filter(|name| name.starts_with("image/"))
+}
+
+/// Returns a byte string, or its start: its text, the type and the size of an image, or its size and first bytes.
+fn bytes(value: &[u8]) -> String {
+    let value = &*decoded(value);
+    if let Some(name) = image_type(value) {
+        let (width, height) = image_size(value).unwrap_or_default();
+        return format!("{name}, {width} x {height}, {}", sizes::text(value.len() as u64));
+    }
     match fields::text(value) {
         Some("") => "empty".to_owned(),
-        Some(text) => text.chars().take(width).collect(),
+        Some(text) => {
+            let start: String = text.chars().take(LONG).collect();
+            let dots = if start.len() < text.len() { " .." } else { "" };
+            start + dots
+        }
         None => {
-            let hex: String = value.iter().take(width / 4).map(|byte| format!("{byte:02x}")).collect();
+            let hex: String = value.iter().take(HEX).map(|byte| format!("{byte:02x}")).collect();
             format!("{}, {hex}..", sizes::text(value.len() as u64))
         }
     }
 }
 
-/// Returns the first values of a feature.
+/// Returns the first values of a feature: those that fit on a line as a whole, or one.
 fn short(feature: Feature<'_>) -> String {
-    let text = match feature {
-        Feature::None => String::new(),
-        Feature::Int64(list) => joined(list.iter().take(4).map(|v| v.to_string())),
-        Feature::Float(list) => joined(list.iter().take(4).map(|v| brief(v.into()))),
-        Feature::Bytes(list) => joined(list.iter().take(4).map(|v| bytes(v, WIDTH))),
+    let first: Vec<String> = match feature {
+        Feature::None => Vec::new(),
+        Feature::Int64(list) => list.iter().take(MOST).map(|v| v.to_string()).collect(),
+        Feature::Float(list) => list.iter().take(MOST).map(|v| brief(v.into())).collect(),
+        Feature::Bytes(list) => list.iter().take(MOST).map(bytes).collect(),
     };
-    let cut: String = text.chars().take(WIDTH).collect();
-    let dots = if cut.len() < text.len() || feature.len() > 4 { " .." } else { "" };
-    cut + dots
+    let n = first.iter().scan(0, |wide, value| {
+        *wide += value.chars().count() + 2;
+        Some(*wide)
+    });
+    let n = n.take_while(|wide| *wide <= WIDTH).count().max(1).min(first.len());
+    let text = joined(first.into_iter().take(n));
+    if n < feature.len() { format!("{text} .. of {}", thousands(feature.len() as u64)) } else { text }
 }
 
 fn joined(values: impl Iterator<Item = String>) -> String {

@@ -151,6 +151,42 @@ pub(crate) fn prepared(folder: &Path) -> Vec<PathBuf> {
     vec![write(first, &indexed(), (0..20).map(pictures)), write(second, &indexed(), (0..20).map(arrays))]
 }
 
+/// Arrays with a `features.json`: `wave` of any length in compressed bytes, and `few` of four half floats, compressed to the size of floats, `path` of 60 x 4 and `matrix` of 9 x 16 in lists. The matrix of the second
+/// record has five values.
+pub(crate) fn declared_arrays(folder: &Path) -> Vec<PathBuf> {
+    let tensor = |name: &str, shape: &str, dtype: &str, encoding: &str| {
+        format!(
+            r#""{name}": {{"type": "tensorflow_datasets.core.features.tensor_feature.Tensor", "content": {{"shape": {shape}, "dtype": "{dtype}", "encoding": "{encoding}"}}}}"#
+        )
+    };
+    let features = [
+        tensor("wave", "[null]", "int64", "zlib"),
+        tensor("few", "[4]", "float16", "zlib"),
+        tensor("path", "[60, 4]", "float32", "none"),
+        tensor("matrix", "[9, 16]", "float32", "none"),
+    ];
+    let root = format!(
+        r#"{{"type": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "content": {{{}}}}}"#,
+        features.join(", ")
+    );
+    fs::write(folder.join("features.json"), root).unwrap();
+    // 0, 0.5, 1 and 2 as half floats, in 16 compressed bytes.
+    let few = b"\x78\x9c\x63\x60\x60\xb0\x60\xb0\x61\x70\0\0\x02\x14\0\xb5";
+    let record = |i: usize| {
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        let wave: Vec<u8> = (-150..150_i64).flat_map(i64::to_le_bytes).collect();
+        std::io::Write::write_all(&mut zlib, &wave).unwrap();
+        ExampleBuilder::new()
+            .bytes("wave", [zlib.finish().unwrap()])
+            .bytes("few", [few])
+            .float("path", (0..240).map(|k| (k / 4 * (k % 4)) as f32).collect::<Vec<_>>())
+            .float("matrix", (0..[144, 5][i]).map(|k| k as f32).collect::<Vec<_>>())
+            .encode()
+            .unwrap()
+    };
+    vec![write(folder.join("arrays-train.tfrecord-00000-of-00001"), &indexed(), (0..2).map(record))]
+}
+
 /// Three robot episodes of 40, 50 and 0 steps that TensorFlow Datasets prepared: two cameras, actions of seven dimensions, and an instruction that
 /// changes at step 20. `action` has the value step + dimension / 10. The pictures of the camera `wrist` of episode 1 are no pictures, and it lacks the last reward.
 pub(crate) fn episodes(folder: &Path) -> Vec<PathBuf> {
@@ -212,6 +248,49 @@ pub(crate) fn episodes(folder: &Path) -> Vec<PathBuf> {
 /// Returns the picture of a step.
 fn image_of(step: u32, shade: u32) -> Vec<u8> {
     png(64, 48, |x, y| [(x * 4) as u8, (y * shade) as u8, (step * 5) as u8])
+}
+
+/// Returns bytes in base64, without padding.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    let all = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |chunk: &[u8]| {
+        let bits =
+            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        (0..=chunk.len()).map(|k| char::from(all[(bits >> (18 - 6 * k)) as usize & 63])).collect::<String>()
+    };
+    bytes.chunks(3).map(group).collect()
+}
+
+/// Returns the bytes of a field of a message: its number, and bytes.
+pub(crate) fn field(number: u8, value: &[u8]) -> Vec<u8> {
+    let mut out = vec![number << 3 | 2];
+    let mut len = value.len();
+    while len > 127 {
+        out.push(len as u8 | 128);
+        len >>= 7;
+    }
+    out.push(len as u8);
+    out.extend_from_slice(value);
+    out
+}
+
+/// Lists of three Examples with a context: queries and their documents. The second document has 100 tokens.
+pub(crate) fn queries(folder: &Path) -> Vec<PathBuf> {
+    let record = |i: u8| {
+        let document = |k: u8| {
+            let tokens = if k == 1 { 100 } else { 2 };
+            ExampleBuilder::new()
+                .bytes("title", [format!("document {i}.{k}")])
+                .float("relevance", [f32::from(k) / 2.0])
+                .int64("tokens", (0..tokens).map(i64::from).collect::<Vec<_>>())
+                .encode()
+                .unwrap()
+        };
+        let context = ExampleBuilder::new().bytes("query", [format!("query {i}")]).int64("user", [i]);
+        let documents = (0..3).map(|k| field(1, &document(k)));
+        documents.chain([field(2, &context.encode().unwrap())]).flatten().collect::<Vec<u8>>()
+    };
+    several(folder, (0..9).map(record))
 }
 
 /// Images of 50 kB.

@@ -80,7 +80,7 @@ fn cards_have_whole_values_and_curves() {
     page.check("new Set([...t.one('sketch').querySelectorAll('path')].map((p) => getComputedStyle(p).stroke)).size == 2", "two colours");
     page.check("t.one('sketch').querySelector('path').getBBox().width > 900", "a curve over the whole width");
     page.check(
-        "[...document.querySelectorAll('.fact')].every((f) => f.lastChild.scrollWidth <= f.lastChild.clientWidth && m.rect(f).bottom <= m.rect(f.closest('.card-picture')).bottom)",
+        "m.facts().every((f) => f.scrollWidth <= f.clientWidth && f.scrollHeight <= f.clientHeight && m.rect(f).bottom <= m.rect(f.closest('.card-picture')).bottom)",
         "values that are not cut",
     );
     page.check(
@@ -89,6 +89,114 @@ fn cards_have_whole_values_and_curves() {
     );
     page.screenshot("looks-cards");
     page.finish();
+}
+
+/// A value that is wider than the card is on several lines, of several values as many as have room are shown, and only a text longer than the card is cut, at
+/// its end.
+#[test]
+fn long_values_are_whole_on_cards() {
+    let shown = Shown::new(|folder| {
+        let record = |i: u64| {
+            ExampleBuilder::new()
+                .bytes("checksum", [format!("{:064x}", 7919 * (i + 1))])
+                .float("mean/of/the/left/and/right/channels", [1234.5 + i as f32])
+                .int64("tokens", (0..40).map(|k| 1000 + k).collect::<Vec<_>>())
+                .encode()
+                .unwrap()
+        };
+        data::several(folder, (0..9).map(record))
+    });
+    let Some(page) = shown.page_at("long values", "view=grid") else { return };
+    for size in ["medium", "large"] {
+        page.navigate(&shown.at(&format!("view=grid&size={size}")));
+        page.wait("t.ids().length == 9 && m.facts().length > 9", "cards");
+        page.check(
+            "m.facts().every((f) => f.scrollWidth <= f.clientWidth && f.scrollHeight <= f.clientHeight && m.rect(f).bottom <= m.rect(f.closest('.card-picture')).bottom)",
+            "values that are not cut",
+        );
+        page.check(
+            "t.cards().every((card, i) => m.facts(card).some((f) => f.innerText == 'checksum ' + (7919 * (i + 1)).toString(16).padStart(64, '0') && m.rect(f).height > 30))",
+            "a long value on several lines",
+        );
+        page.check(
+            "m.facts(t.card(0)).some((f) => /^tokens 1000.* … of 40$/.test(f.innerText))",
+            "some of the values, and their number",
+        );
+        page.screenshot(&format!("looks-long-values-{size}"));
+    }
+    page.finish();
+
+    let words =
+        |i: u8| ExampleBuilder::new().int64("id", [i]).bytes("text", [format!("text {i} ").repeat(90)]);
+    let shown = Shown::new(|folder| data::several(folder, (0..9).map(|i| words(i).encode().unwrap())));
+    let Some(page) = shown.page_at("long texts", "view=grid") else { return };
+    page.wait("t.ids().length == 9 && m.facts().length == 18", "cards");
+    page.check(
+        "m.facts().filter((f) => f.innerText.startsWith('text')).every((f) => { const [r, c] = [m.rect(f), m.rect(f.parentElement)]; return r.height % 16 == 0 && r.bottom <= c.bottom && c.bottom - r.bottom < 24; })",
+        "whole lines of a text down to the end of the card",
+    );
+    page.screenshot("looks-long-texts");
+    page.finish();
+}
+
+/// On a narrow page the picture is beside the first features. It is made larger, and smaller again.
+#[test]
+fn features_are_near_the_top_of_a_narrow_page() {
+    type Make = fn(&Path) -> Vec<PathBuf>;
+    let cases: [(&str, Make); 5] = [
+        ("boxes", |folder| data::detection(folder, 3)),
+        ("pixels", |folder| vec![data::pixels(folder).remove(0)]),
+        ("frames", data::sequences),
+        ("sound", |folder| vec![data::audio(folder).remove(0)]),
+        ("portrait", |folder| {
+            let record = ExampleBuilder::new().bytes("image", [data::image(3, 300, 900)]);
+            data::one(folder, record.int64("label", [3]).encode().unwrap())
+        }),
+    ];
+    for (name, make) in cases {
+        let shown = Shown::new(make);
+        let Some(page) = shown.page_at(&format!("narrow {name}"), "view=record&id=0") else { return };
+        page.viewport(360, 740);
+        page.wait("t.record() == 0 && document.querySelector('[data-feature]')", "record 0");
+        page.wait(
+            "[...document.querySelectorAll('main img, main canvas.pixels')].every((e) => t.painted(e))",
+            "the pictures",
+        );
+        page.wait(
+            "m.rect(document.querySelector('[data-feature]')).top < 296",
+            "the first feature near the top",
+        );
+        page.screenshot(&format!("looks-narrow-{name}"));
+        if ["boxes", "pixels", "portrait"].contains(&name) {
+            page.check(
+                "(() => { const [p, f] = [m.rect(t.one('stage')), m.rect(document.querySelector('[data-feature]'))]; return Math.max(p.width, p.height) >= 120 && p.height <= 200 && p.bottom <= m.rect(document.querySelector('#detail')).bottom && p.left >= f.right && p.top < 296 && p.right <= innerWidth; })()",
+                "the picture beside the first feature",
+            );
+            page.click("zoom-in");
+            page.wait(
+                "m.rect(t.one('stage')).width > 280 || m.rect(t.one('stage')).height > 280",
+                "a large picture",
+            );
+            page.check(
+                "m.rect(document.querySelector('[data-feature]')).top >= m.rect(t.one('stage')).bottom",
+                "features below it",
+            );
+            page.screenshot(&format!("looks-narrow-{name}-large"));
+            page.click("zoom-out");
+            page.wait("m.rect(document.querySelector('[data-feature]')).top < 296", "the small picture");
+        }
+        page.check("document.querySelector('main').scrollWidth <= innerWidth", "the width of the window");
+        page.click("tab-text");
+        page.wait("document.querySelector('pre.code')?.innerText.length > 20", "the text");
+        page.check(
+            "!t.one('stage') || m.rect(t.one('stage')).top >= m.rect(document.querySelector('pre.code')).bottom",
+            "the picture below the text",
+        );
+        page.click("tab-tree");
+        page.viewport(1280, 800);
+        page.wait("!document.querySelector('.beside')", "the picture in its column");
+        page.finish();
+    }
 }
 
 #[test]
@@ -177,17 +285,6 @@ fn values_are_near_their_names_and_long_lists_are_complete() {
 #[test]
 fn arrays_in_bytes_are_drawn() {
     let floats = |n: usize| (0..n).flat_map(|k| (k as f32).to_le_bytes()).collect::<Vec<u8>>();
-    let base64 = |bytes: &[u8]| {
-        let all = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let group = |chunk: &[u8]| {
-            let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
-                << (8 * (3 - chunk.len()));
-            (0..=chunk.len())
-                .map(|k| char::from(all[(bits >> (18 - 6 * k)) as usize & 63]))
-                .collect::<String>()
-        };
-        bytes.chunks(3).map(group).collect::<String>()
-    };
     let records = [
         (
             "shape",
@@ -203,7 +300,7 @@ fn arrays_in_bytes_are_drawn() {
         ),
         (
             "base64",
-            ExampleBuilder::new().bytes("photo", [base64(&data::image(2, 50, 40))]),
+            ExampleBuilder::new().bytes("photo", [data::base64(&data::image(2, 50, 40))]),
             "record-image",
             50,
         ),

@@ -21,6 +21,7 @@ mod real;
 mod record;
 mod report;
 mod safety;
+mod shapes;
 mod shown;
 mod small;
 mod ways;

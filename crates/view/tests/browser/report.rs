@@ -6,6 +6,7 @@ use crate::page::Page;
 use crate::shown::{WORDS, view_set};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tfseek::ExampleBuilder;
 use tfseek_view::{ViewOptions, report};
 
 /// Writes the report of a set, and opens it as a file.
@@ -50,6 +51,19 @@ fn reports_show_all_features_as_the_page_does() {
         ("report-sequences", data::sequences),
         ("report-images", |folder| data::detection(folder, 60)),
         ("report-bytes", data::bytes),
+        ("report-queries", data::queries),
+        ("report-values", |folder| {
+            let record = |i: u64| {
+                ExampleBuilder::new()
+                    .bytes("checksum", [format!("{:064x}", 7919 * (i + 1))])
+                    .int64("tokens", (0..400).map(|k| 1_000_000 + k).collect::<Vec<_>>())
+            };
+            data::several(folder, (0..9).map(|i| record(i).encode().unwrap()))
+        }),
+        ("report-base64", |folder| {
+            let photo = |i| ExampleBuilder::new().bytes("photo", [data::base64(&data::image(i, 50, 40))]);
+            data::several(folder, (0..9).map(|i| photo(i).int64("label", [i64::from(i)]).encode().unwrap()))
+        }),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let Some(page) = opened(name, folder.path(), make) else { return };
@@ -70,6 +84,30 @@ fn reports_show_all_features_as_the_page_does() {
             "!document.querySelector('script') && document.body.scrollWidth <= innerWidth",
             "no scripts, and the width of the window",
         );
+        if name == "report-base64" {
+            page.check(
+                "document.images.length == 9 && [...document.images].every(i => i.complete && i.naturalWidth == 50 && i.naturalHeight == 40 && i.getBoundingClientRect().height > 100)",
+                "pictures in base64",
+            );
+            page.check(
+                "(() => { const [a, b] = [...document.images].slice(0, 2).map(i => { const c = new OffscreenCanvas(1, 1).getContext('2d'); c.drawImage(i, 40, 30, 1, 1, 0, 0, 1, 1); return c.getImageData(0, 0, 1, 1).data; }); return a[0] > 180 && a[1] > 150 && a[2] != b[2]; })()",
+                "their pixels",
+            );
+        }
+        if name == "report-values" {
+            page.check(
+                "[...document.querySelectorAll('figure')].every((f) => { const [a, b] = f.querySelectorAll('.facts > div'); const [i] = f.innerText.match(/record (\\d)/).slice(1);
+                  return a.innerText == 'checksum ' + (7919 * (Number(i) + 1)).toString(16).padStart(64, '0') && a.scrollHeight <= a.clientHeight && a.getBoundingClientRect().height > 30
+                    && b.innerText == 'tokens 1000000, 1000001, 1000002, 1000003 .. of 400' && b.getBoundingClientRect().bottom <= f.querySelector('figcaption').getBoundingClientRect().top; })",
+                "whole values, and the number of others",
+            );
+        }
+        if name == "report-queries" {
+            page.check(
+                "/query query \\d/.test(document.querySelector('figure').innerText) && /title document \\d\\.0/.test(document.querySelector('figure').innerText)",
+                "the features of the context and of the first Example",
+            );
+        }
         page.screenshot(name);
         page.scheme("dark");
         page.screenshot(&format!("{name}-dark"));

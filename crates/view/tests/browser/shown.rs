@@ -45,6 +45,8 @@ window.m = {
   rect: (e) => e.getBoundingClientRect(),
   // The text of an element.
   text(e) { const range = document.createRange(); range.selectNodeContents(e); return range.getBoundingClientRect(); },
+  // The lines of a card that are in sight, or those of all cards.
+  facts: (of = document) => [...of.querySelectorAll('.fact')].filter((f) => m.rect(f).left < m.rect(f.closest('.card')).right),
   feature: (name) => document.querySelector(`[data-feature='${name}']`),
   // Pixels from the end of the name of a feature to its first value.
   gap: (name) => m.text(m.feature(name).querySelector('.value')).left - m.text(m.feature(name).querySelector('.feature-name')).right,
