@@ -155,7 +155,7 @@ fn compressed_files_with_other_names_in_a_folder() {
     let at = |name: &str| dir.path().join(name);
     let write = |name: &str, compression, payloads: &[&[u8]]| {
         let options = crate::writer::WriterOptions { compression, ..Default::default() };
-        let mut writer = options.create(&at(name)).unwrap();
+        let mut writer = options.create(at(name)).unwrap();
         payloads.iter().for_each(|payload| writer.write(payload).unwrap());
         writer.close().unwrap();
     };
