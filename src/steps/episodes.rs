@@ -218,14 +218,16 @@ impl Episodes {
         }
         let set = self.0.dataset.set();
         if set.has_objects() {
-            return Ok(Arc::clone(&self.0.pool.get_or_read(episode, || self.read_whole(episode, at))?.table));
+            return Ok(Arc::clone(&self.read_once(episode, at)?.table));
         }
         let mut buf = Vec::new();
         let record = set.read_verified(at, Verify::Payload, &mut buf)?;
-        self.made_of(episode, at, record.payload())
+        let table = self.made_of(episode, at, record.payload())?;
+        self.0.cache.put(episode, Arc::clone(&table));
+        Ok(table)
     }
 
-    /// Makes the table of an episode of its payload, and keeps it.
+    /// Makes the table of an episode of its payload.
     fn made_of(&self, episode: u64, at: &RecordLocation, payload: &[u8]) -> Result<Arc<EpisodeTable>> {
         let set = self.0.dataset.set();
         let table = EpisodeTable::of(payload, &self.0.keys).map_err(|e| e.at(set.location(at)))?;
@@ -237,9 +239,7 @@ impl Episodes {
             let e = Error::from(ErrorKind::Value { reason: reason.into() });
             return Err(e.at(set.location(at)));
         }
-        let table = Arc::new(table);
-        self.0.cache.put(episode, Arc::clone(&table));
-        Ok(table)
+        Ok(Arc::new(table))
     }
 
     /// Reads and verifies the record of an episode.
@@ -256,16 +256,22 @@ impl Episodes {
         if !self.0.dataset.set().has_objects() {
             return Ok(None);
         }
+        // The table comes first: once there is one of an episode that was read, the episode is in memory.
+        let table = self.known_table(episode, at);
         if let Some(here) = self.0.pool.get(episode) {
             return Ok(Some(here));
         }
-        if let Some(table) =
-            self.0.cache.get(episode).or_else(|| self.stored_table(episode, at).map(Arc::new))
-        {
-            self.0.cache.put(episode, table);
+        if table.is_some() {
             return Ok(None);
         }
-        self.0.pool.get_or_read(episode, || self.read_whole(episode, at)).map(Some)
+        self.read_once(episode, at).map(Some)
+    }
+
+    /// Returns an episode of a store in memory, which one thread reads, and keeps its table.
+    fn read_once(&self, episode: u64, at: &RecordLocation) -> Result<Arc<WholeEpisode>> {
+        let whole = self.0.pool.get_or_read(episode, || self.read_whole(episode, at))?;
+        self.0.cache.put(episode, Arc::clone(&whole.table));
+        Ok(whole)
     }
 
     /// Returns the whole episodes.
