@@ -73,8 +73,8 @@ impl ReadyPieces {
     }
 
     pub(crate) fn add(&self, range: Range<u64>, piece: DiskPiece, wanted: WantedBytes) {
-        self.remove(range.start);
         let mut pieces = self.write();
+        pieces.retain(|other| other.range.start != range.start);
         let at = pieces.partition_point(|other| other.range.start < range.start);
         pieces.insert(at, Arc::new(ReadyPiece { range, piece, wanted }));
     }

@@ -530,8 +530,10 @@ impl RemoteObject {
     /// Reads a range of a piece that is ready. `None` if there is none, or if it cannot be read.
     fn ready(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Option<Fetched> {
         let left = self.ready.find(range)?.append(range, buf)?;
-        if left == 0 {
-            let (live, _) = self.live().ok()?;
+        // The bytes are here, also if the store cannot be asked to drop the piece.
+        if left == 0
+            && let Ok((live, _)) = self.live()
+        {
             let mut pieces = live.pieces();
             pieces.clear(self.id, range);
             live.advance(&mut pieces);
