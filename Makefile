@@ -181,7 +181,7 @@ check-tag:
 	@grep -qx 'version = "$(TAG:v%=%)"' Cargo.toml || { echo "the tag $(TAG) is not the version in Cargo.toml"; exit 1; }
 
 # Publishes the crates with PUBLISH=1. Without it they are packed and compiled, and nothing is sent.
-CRATES := tfseek tfseek-image tfseek-tfds tfseek-arrow tfseek-tools tfseek-convert tfseek-view tfseek-remote tfseek-cli
+CRATES = $(shell cd dist && $(PYTHON) -c 'import build; print(*build.CRATES)')
 publish-crates:
 	$(CARGO) publish --locked $(if $(PUBLISH),,--dry-run) $(CRATES:%=-p %)
 

@@ -19,11 +19,12 @@ import time
 
 import licenses
 import toolchain
+from smoke import WHEEL_LIMIT
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "target" / "dist"
 WORK = ROOT / "target" / "dist-work"
-WHEEL_LIMIT, COMMAND_LIMIT = 15_000_000, 30_000_000
+COMMAND_LIMIT = 30_000_000
 MANYLINUX = "manylinux2014"
 CRATES = ["tfseek", "tfseek-image", "tfseek-tfds", "tfseek-arrow", "tfseek-tools", "tfseek-convert", "tfseek-view", "tfseek-remote", "tfseek-cli"]
 
