@@ -236,7 +236,7 @@ def try_crates(folder: pathlib.Path) -> None:
     (project / "src" / "main.rs").write_text(DEPENDENT)
     env = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
     for features in ("", 'default-features = false', 'default-features = false, features = ["json"]'):
-        dependency = f'tfseek = {{ version = "0.1"{", " * bool(features)}{features} }}'
+        dependency = f'tfseek = {{ version = "0.2"{", " * bool(features)}{features} }}'
         manifest = f'[package]\nname = "dependent"\nversion = "0.0.0"\nedition = "2024"\n[dependencies]\n{dependency}\n{patch}[workspace]\n'
         (project / "Cargo.toml").write_text(manifest)
         start = time.monotonic()
