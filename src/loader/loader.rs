@@ -350,7 +350,7 @@ impl Loader {
     }
 
     /// Returns the payload bytes of the batches in flight.
-    #[cfg(all(test, target_os = "linux"))]
+    #[cfg(test)]
     pub(super) fn bytes_in_flight(&self) -> u64 {
         match &self.running {
             Execution::Threads(threads) => threads.pool.queue.bytes(),

@@ -373,7 +373,7 @@ impl<P, T> QueueState<P, T> {
     }
 
     /// Returns the payload bytes of the batches in flight.
-    #[cfg(all(test, target_os = "linux"))]
+    #[cfg(test)]
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -547,7 +547,7 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
     }
 
     /// Returns the payload bytes of the batches in flight.
-    #[cfg(all(test, target_os = "linux"))]
+    #[cfg(test)]
     pub(super) fn bytes(&self) -> u64 {
         self.lock().0.bytes()
     }

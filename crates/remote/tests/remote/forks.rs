@@ -12,7 +12,6 @@ const FORKS: &str = "TFSEEK_TEST_FORKS";
 #[test]
 fn forked_children_make_a_store_of_their_own() {
     if forks_here("forks::forked_children_make_a_store_of_their_own") {
-        #[cfg(unix)]
         for scheme in SCHEMES {
             fork_and_read(scheme, 5);
         }
@@ -23,7 +22,6 @@ fn forked_children_make_a_store_of_their_own() {
 #[ignore = "takes minutes"]
 fn a_thousand_forks_with_requests_under_way() {
     if forks_here("forks::a_thousand_forks_with_requests_under_way") {
-        #[cfg(unix)]
         for scheme in SCHEMES {
             fork_and_read(scheme, 200);
         }
@@ -33,7 +31,6 @@ fn a_thousand_forks_with_requests_under_way() {
 #[test]
 fn forked_children_read_with_loaders() {
     if forks_here("forks::forked_children_read_with_loaders") {
-        #[cfg(unix)]
         fork_in_epochs(6);
     }
 }
@@ -42,7 +39,6 @@ fn forked_children_read_with_loaders() {
 #[ignore = "takes minutes"]
 fn a_thousand_forks_of_loaders() {
     if forks_here("forks::a_thousand_forks_of_loaders") {
-        #[cfg(unix)]
         fork_in_epochs(500);
     }
 }
@@ -51,14 +47,13 @@ fn a_thousand_forks_of_loaders() {
 ///
 /// Each thread that `std` starts takes a lock of its report of stack overflows. A child has a copy that is held for ever, if a thread started while
 /// another one forked. There is no such report, as in Python, where these signals are not left to `std` at the start.
-#[cfg_attr(unix, allow(unsafe_code))]
+#[allow(unsafe_code)]
 fn forks_here(test: &str) -> bool {
     if std::env::var_os(FORKS).is_some() {
         return true;
     }
     let mut forking = Command::new(std::env::current_exe().unwrap());
     forking.args(["--exact", test, "--nocapture", "--include-ignored"]);
-    #[cfg(unix)]
     // SAFETY: `signal` may be called between fork and exec.
     unsafe {
         use std::os::unix::process::CommandExt;
@@ -75,7 +70,6 @@ fn forks_here(test: &str) -> bool {
 }
 
 /// Forks while requests are under way, and reads in the children and in the parent.
-#[cfg(unix)]
 fn fork_and_read(scheme: &'static str, rounds: u64) {
     let case = Case::new(scheme);
     let store = case.store();
@@ -109,7 +103,6 @@ fn fork_and_read(scheme: &'static str, rounds: u64) {
 }
 
 /// Forks while a loader reads, without and with a cache on disk, and reads with a loader in the children.
-#[cfg(unix)]
 fn fork_in_epochs(rounds: u64) {
     let (blocks, dir) = (Blocks::new(), tempfile::tempdir().unwrap());
     for cache_dir in [None, Some(dir.path())] {
@@ -146,7 +139,6 @@ fn fork_in_epochs(rounds: u64) {
 }
 
 /// Runs `f` in a forked child, which ends with its result.
-#[cfg(unix)]
 #[allow(unsafe_code)]
 fn fork(f: impl FnOnce() -> bool) -> libc::pid_t {
     // SAFETY: glibc and macOS keep `malloc` usable in a child of a process with threads. The child uses what the test is about, its own memory
@@ -165,7 +157,6 @@ fn fork(f: impl FnOnce() -> bool) -> libc::pid_t {
 }
 
 /// Returns true if the child ended well, in 20 seconds.
-#[cfg(unix)]
 #[allow(unsafe_code)]
 fn wait(child: libc::pid_t) -> bool {
     for _ in 0..2000 {

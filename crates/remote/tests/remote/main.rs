@@ -5,6 +5,7 @@
 mod cache;
 mod epochs;
 mod faults;
+#[cfg(unix)]
 mod forks;
 mod hub;
 mod listings;
