@@ -1,6 +1,9 @@
 //! Files that are replaced, truncated, deleted or not regular, before or after a dataset is opened.
 
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, reason = "some tests are of Unix or Linux"))]
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, unused_imports, reason = "some tests are of Unix or Linux")
+)]
 #![allow(unsafe_code)] // `Mapped` has one unsafe constructor.
 
 use std::fs::{self, File};

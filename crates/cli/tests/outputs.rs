@@ -1,6 +1,9 @@
 //! Output paths (replaced, followed, written to or refused), and arguments with extreme values.
 
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, reason = "some tests are of Unix or Linux"))]
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, unused_imports, reason = "some tests are of Unix or Linux")
+)]
 
 mod common;
 

@@ -9,6 +9,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 /// A viewer that runs, and its link.
 struct RunningView {
@@ -48,6 +50,14 @@ impl RunningView {
         let (head, body) = self.get(&format!("/api/{target}"), &cookie);
         assert!(head.starts_with("HTTP/1.1 200 "), "{head}\n{body}");
         serde_json::from_str(&body).unwrap()
+    }
+
+    /// Returns the memory of the process that no file backs, in MB.
+    #[cfg(target_os = "linux")]
+    fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 1000
     }
 
     /// Ends the viewer as Ctrl-C does.
@@ -167,4 +177,36 @@ fn options_that_do_not_fit_are_named() {
     let port = view.port.to_string();
     dir.run(&["view", "a.tfrecord", "--port", &port]).fails(3, &[&port]);
     view.interrupt();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "ten million records"]
+fn the_memory_of_a_viewer_does_not_grow_with_the_records() {
+    for (shards, limit) in [(10, 100), (1000, 100)] {
+        let dir = Folder::new();
+        dir.shard("first", labels(0..1_000_000));
+        for k in 0..shards {
+            fs::hard_link(dir.path("first"), dir.path(&format!("x-{k:05}-of-{shards:05}"))).unwrap();
+        }
+        fs::remove_file(dir.path("first")).unwrap();
+        assert_eq!(dir.run(&["index", &format!("x@{shards}")]).code, 0);
+        let view = RunningView::start(&dir, &[&format!("x@{shards}")]);
+        let mut most = 0;
+        let mut ask = |target: &str, shown: u64| {
+            view.ask(target);
+            for _ in 0..shown {
+                most = most.max(view.memory());
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            println!("{shards} million records, {target}: at most {most} MB");
+        };
+        ask("dataset", 1);
+        ask("record/9999999", 1);
+        ask("find?where=label%3D%3D999999&after=0", 20);
+        ask("find?where=label%3E7&after=0", 20);
+        ask("stats", 50);
+        assert!(most < limit, "{most} MB");
+        view.interrupt();
+    }
 }

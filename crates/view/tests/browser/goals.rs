@@ -1,7 +1,7 @@
 //! The goals of the viewer, measured: `cargo test --release -p tfseek-view --test browser -- --ignored --nocapture goals`.
 
 use crate::data;
-use crate::shown::{Shown, anonymous};
+use crate::shown::Shown;
 use std::time::Instant;
 
 /// Milliseconds in the page until a condition is true from an action, which is a script.
@@ -12,11 +12,6 @@ fn page_time(page: &crate::page::Page, act: &str, condition: &str) -> f64 {
          if (met) requestAnimationFrame(() => done(performance.now() - start)); \
          else if (performance.now() - start > 15000) late(new Error('not after 15 s')); else setTimeout(tick, 1); }}; tick(); }})"
     ))
-}
-
-/// Reports the memory that the viewer took since it was started.
-fn report_memory(shown: &Shown, what: &str) {
-    report(&format!("{what}: memory that no file backs"), "100 MB", anonymous() - shown.memory, "MB");
 }
 
 fn report(what: &str, goal: &str, value: f64, unit: &str) {
@@ -42,7 +37,6 @@ fn goals() {
         report(&format!("{images} images of 50 kB from record {at}"), "1000 ms for 60", time, "ms");
     }
     page.screenshot("goals-thumbnails");
-    report_memory(&shown, "images");
     page.finish();
     drop(shown);
 
@@ -79,12 +73,9 @@ fn goals() {
         "(async () => { const s = performance.now(); await (await fetch('/api/find?where=label==8&after=0')).text(); return performance.now() - s; })()",
     );
     report("its first answer, as the page sees it", "-", time, "ms");
-    report_memory(&shown, "10^7 records");
     page.wait("/1,000,000/.test(t.text('hits'))", "a million hits");
-    report_memory(&shown, "a million hits");
     page.navigate(&shown.at("view=data"));
     page.wait("/distinct/i.test(t.text('stats'))", "statistics");
-    report_memory(&shown, "statistics of 10^7 records, soon after their start");
     page.finish();
     drop(shown);
 
@@ -100,7 +91,6 @@ fn goals() {
     page.navigate(&shown.at("view=data"));
     page.wait("/1,024/.test(document.body.innerText)", "1,024 shards");
     page.screenshot("goals-shards");
-    report_memory(&shown, "1,024 shards");
     page.finish();
     drop(shown);
 
@@ -121,6 +111,5 @@ fn goals() {
     );
     report("10^9 records scrolled to their end", "-", time, "ms");
     page.screenshot("goals-billion");
-    report_memory(&shown, "10^9 records");
     page.finish();
 }

@@ -52,13 +52,6 @@ window.m = {
   gap: (name) => m.text(m.feature(name).querySelector('.value')).left - m.text(m.feature(name).querySelector('.feature-name')).right,
 };"##;
 
-/// Returns the memory of this process that no file backs, in MB.
-pub(crate) fn anonymous() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0 kB");
-    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1000.0
-}
-
 /// A running viewer of one or two sets. It ends when this is dropped.
 pub(crate) struct Shown {
     /// The address with the token.
@@ -67,8 +60,6 @@ pub(crate) struct Shown {
     pub(crate) origin: String,
     /// Time from the paths to the server.
     pub(crate) listening: Duration,
-    /// Memory of this process before, in MB.
-    pub(crate) memory: f64,
     records: u64,
     server: Option<(ViewerHandle, JoinHandle<()>)>,
     folder: Option<TempDir>,
@@ -124,7 +115,6 @@ impl Shown {
     }
 
     fn start(sets: Vec<Vec<PathBuf>>) -> Shown {
-        let memory = anonymous();
         let start = Instant::now();
         let opened: Vec<_> = sets.into_iter().map(view_set).collect();
         let records = opened[0].1;
@@ -135,7 +125,7 @@ impl Shown {
         let origin = format!("http://{}", viewer.address());
         assert!(link.starts_with(&origin), "{link} is not of {origin}");
         let thread = thread::spawn(move || viewer.serve());
-        Shown { link, origin, listening, memory, records, server: Some((handle, thread)), folder: None }
+        Shown { link, origin, listening, records, server: Some((handle, thread)), folder: None }
     }
 
     /// Returns the number of records of the first set.
