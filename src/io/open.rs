@@ -23,6 +23,10 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock && std::fs::metadata(path)?.is_file() => {
             File::open(path)?
         }
+        // Windows refuses to open a folder.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied && path.is_dir() => {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
         opened => opened?,
     };
     check_regular(&file.metadata()?)?;
