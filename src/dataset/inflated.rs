@@ -2,7 +2,8 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::segments::{SegmentCache, SegmentKey};
+use super::ready_segments::SegmentKey;
+use super::segments::SegmentCache;
 use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;

@@ -10,6 +10,7 @@ mod mapped;
 mod open;
 mod options;
 pub(crate) mod prefetch;
+mod ready_segments;
 mod refresh;
 mod scan;
 mod segments;

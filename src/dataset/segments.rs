@@ -2,10 +2,10 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use super::ready_segments::{ReadySegments, SegmentKey};
 use crate::error::Result;
 use crate::io::{PausedInflate, Process, Region};
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,9 @@ pub(crate) struct SegmentCache {
 /// do not exist in the child.
 struct ProcessSegments {
     process: Process,
+    ready: ReadySegments,
     segments: Mutex<CachedSegments>,
+    /// A pending segment is ready, or has failed.
     done: Condvar,
     /// The segments of a forked child. The parent never accesses it.
     child: OnceLock<Box<ProcessSegments>>,
@@ -44,14 +46,18 @@ struct ProcessSegments {
 
 impl Default for ProcessSegments {
     fn default() -> ProcessSegments {
-        let (segments, done) = Default::default();
-        ProcessSegments { process: Process::this(), segments, done, child: OnceLock::new() }
+        let (ready, segments, done) = Default::default();
+        ProcessSegments { process: Process::this(), ready, segments, done, child: OnceLock::new() }
     }
 }
 
 impl ProcessSegments {
     fn lock(&self) -> MutexGuard<'_, CachedSegments> {
         self.segments.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn has_pending(&self, key: &SegmentKey) -> bool {
+        self.lock().pending.contains(key)
     }
 }
 
@@ -101,20 +107,17 @@ impl Drop for OrderWindow {
     }
 }
 
-/// A shard, by its number in the cache, and the start and end of a segment or block in its stream.
-pub(super) type SegmentKey = (u64, u64, u64);
-
+/// What is not looked at for each record.
 #[derive(Default)]
 struct CachedSegments {
-    segments: HashMap<SegmentKey, CachedSegment>,
-    /// Bytes of all segments.
-    bytes: u64,
-    /// Number of uses so far.
-    uses: u64,
+    /// Segments that a thread decompresses.
+    pending: HashSet<SegmentKey>,
     /// Segments of the last single accesses that the cache does not contain, the latest last.
     single: VecDeque<SegmentKey>,
     /// Paused decoders by shard and offset in its stream.
     paused: BTreeMap<(u64, u64), Paused>,
+    /// Number of uses of paused decoders so far.
+    uses: u64,
 }
 
 #[derive(Clone)]
@@ -122,16 +125,6 @@ struct Paused {
     decoder: Arc<PausedInflate>,
     /// Number of the last use.
     used: u64,
-}
-
-enum CachedSegment {
-    /// A thread decompresses the segment.
-    Pending,
-    Ready {
-        bytes: Region,
-        /// Number of the last use.
-        used: u64,
-    },
 }
 
 impl SegmentCache {
@@ -168,22 +161,15 @@ impl SegmentCache {
     /// Removes everything of a shard.
     pub(super) fn remove_shard(&self, shard: u64) {
         // A child that was forked while another thread held the lock has segments of its own.
-        let mut segments = self.own().lock();
-        let mut removed = 0u64;
-        segments.segments.retain(|&(other, ..), segment| match segment {
-            CachedSegment::Ready { bytes, .. } if other == shard => {
-                removed = removed.saturating_add(bytes.len() as u64);
-                false
-            }
-            _ => true,
-        });
-        segments.bytes = segments.bytes.saturating_sub(removed);
-        segments.paused.retain(|&(other, _), _| other != shard);
+        let own = self.own();
+        own.ready.remove_shard(shard);
+        own.lock().paused.retain(|&(other, _), _| other != shard);
     }
 
     /// Keeps a paused decoder of a shard, instead of those that were not used for the longest time.
     pub(super) fn keep_paused(&self, shard: u64, decoder: PausedInflate) {
         let mut segments = self.own().lock();
+        segments.uses = segments.uses.saturating_add(1);
         let used = segments.uses;
         segments.paused.insert((shard, decoder.out()), Paused { decoder: Arc::new(decoder), used });
         while segments.paused.len() > SegmentCache::PAUSED {
@@ -201,6 +187,7 @@ impl SegmentCache {
     /// Returns the last paused decoder of a shard in a range of its stream, which includes its end.
     pub(super) fn paused(&self, shard: u64, range: Range<u64>) -> Option<Arc<PausedInflate>> {
         let mut segments = self.own().lock();
+        segments.uses = segments.uses.saturating_add(1);
         let now = segments.uses;
         let (_, paused) = segments.paused.range_mut((shard, range.start)..=(shard, range.end)).next_back()?;
         paused.used = now;
@@ -216,7 +203,7 @@ impl SegmentCache {
     pub(super) fn wait_for(&self, key: &SegmentKey) {
         let own = self.own();
         let mut segments = own.lock();
-        while matches!(segments.segments.get(key), Some(CachedSegment::Pending)) {
+        while segments.pending.contains(key) {
             let waited = own.done.wait_timeout(segments, Duration::from_millis(100));
             segments = waited.map_or_else(|e| e.into_inner().0, |(segments, _)| segments);
         }
@@ -233,14 +220,19 @@ impl SegmentCache {
 
     /// Returns true if a segment is in the cache, or is being decompressed.
     pub(super) fn contains(&self, key: &SegmentKey) -> bool {
-        self.own().lock().segments.contains_key(key)
+        let own = self.own();
+        own.ready.contains(key) || own.has_pending(key)
     }
 
     /// Returns true if a segment is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as
     /// used from now on.
     pub(super) fn used_before(&self, key: SegmentKey) -> bool {
-        let mut segments = self.own().lock();
-        if segments.segments.contains_key(&key) || segments.single.contains(&key) {
+        let own = self.own();
+        if own.ready.contains(&key) {
+            return true;
+        }
+        let mut segments = own.lock();
+        if segments.pending.contains(&key) || segments.single.contains(&key) {
             return true;
         }
         if segments.single.len() >= SegmentCache::SINGLE {
@@ -252,13 +244,10 @@ impl SegmentCache {
 
     /// Begins the decompression of a segment, unless the cache contains it.
     pub(super) fn begin(&self, key: SegmentKey) -> Option<PendingSegment<'_>> {
-        match self.own().lock().segments.entry(key) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(vacant) => {
-                vacant.insert(CachedSegment::Pending);
-                Some(PendingSegment { cache: self, key })
-            }
-        }
+        let own = self.own();
+        let mut segments = own.lock();
+        (!own.ready.contains(&key) && segments.pending.insert(key))
+            .then(|| PendingSegment { cache: self, key })
     }
 
     /// Returns a segment. `inflate` makes it if the cache does not contain it.
@@ -271,54 +260,31 @@ impl SegmentCache {
         inflate: impl FnOnce() -> Result<Region>,
     ) -> Result<Region> {
         let own = self.own();
+        if let Some(bytes) = own.ready.get(&key) {
+            return Ok(bytes);
+        }
         let mut segments = own.lock();
         loop {
-            segments.uses = segments.uses.saturating_add(1);
-            let now = segments.uses;
-            match segments.segments.get_mut(&key) {
-                Some(CachedSegment::Ready { bytes, used }) => {
-                    *used = now;
-                    return Ok(bytes.clone());
-                }
-                Some(CachedSegment::Pending) => {
-                    drop(segments);
-                    let helped = help();
-                    segments = own.lock();
-                    if helped || !matches!(segments.segments.get(&key), Some(CachedSegment::Pending)) {
-                        continue;
-                    }
-                    let waited = own.done.wait_timeout(segments, Duration::from_millis(100));
-                    segments = waited.map_or_else(|e| e.into_inner().0, |(segments, _)| segments);
-                }
-                None => break,
+            // A segment becomes ready under this lock, so it is not made twice.
+            if let Some(bytes) = own.ready.get(&key) {
+                return Ok(bytes);
+            }
+            if segments.pending.insert(key) {
+                break;
+            }
+            drop(segments);
+            let helped = help();
+            segments = own.lock();
+            if !helped && segments.pending.contains(&key) {
+                let waited = own.done.wait_timeout(segments, Duration::from_millis(100));
+                segments = waited.map_or_else(|e| e.into_inner().0, |(segments, _)| segments);
             }
         }
-        segments.segments.insert(key, CachedSegment::Pending);
         drop(segments);
         let pending = PendingSegment { cache: self, key };
         let bytes = inflate()?;
         pending.finish(bytes.clone());
         Ok(bytes)
-    }
-}
-
-impl CachedSegments {
-    /// Adds a segment, and removes those that were not used for the longest time.
-    fn insert(&mut self, key: SegmentKey, bytes: Region, limit: u64) {
-        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
-        let used = self.uses;
-        self.segments.insert(key, CachedSegment::Ready { bytes, used });
-        while self.bytes > limit {
-            let ready = self.segments.iter().filter_map(|(&other, segment)| match segment {
-                CachedSegment::Ready { bytes, used } if other != key => {
-                    Some((*used, other, bytes.len() as u64))
-                }
-                _ => None,
-            });
-            let Some((_, oldest, len)) = ready.min() else { return };
-            self.segments.remove(&oldest);
-            self.bytes = self.bytes.saturating_sub(len);
-        }
     }
 }
 
@@ -333,7 +299,10 @@ impl PendingSegment<'_> {
         let PendingSegment { cache, key } = self;
         std::mem::forget(self);
         let own = cache.own();
-        own.lock().insert(key, bytes, cache.limit());
+        let mut segments = own.lock();
+        own.ready.add(key, bytes, cache.limit());
+        segments.pending.remove(&key);
+        drop(segments);
         own.done.notify_all();
     }
 }
@@ -341,7 +310,7 @@ impl PendingSegment<'_> {
 impl Drop for PendingSegment<'_> {
     fn drop(&mut self) {
         let own = self.cache.own();
-        own.lock().segments.remove(&self.key);
+        own.lock().pending.remove(&self.key);
         own.done.notify_all();
     }
 }
@@ -403,7 +372,7 @@ mod tests {
         let read = |i: u64| {
             let mut buf = Vec::new();
             assert_eq!(ds.read(i, &mut buf).unwrap().payload(), payload(i as usize));
-            cache.own().lock().bytes
+            cache.own().ready.bytes()
         };
         assert_eq!((read(7), read(400)), (0, 0));
         let one = read(7);
@@ -415,7 +384,7 @@ mod tests {
     fn an_error_is_not_kept() {
         let cache = SegmentCache::default();
         let failed = cache.get((0, 0, 9), || false, || Err(ErrorKind::Cancelled.into()));
-        assert!(failed.is_err() && cache.own().lock().segments.is_empty());
+        assert!(failed.is_err() && cache.own().lock().pending.is_empty());
         assert_eq!(cache.get((0, 0, 9), || false, || Ok(region(5))).unwrap().len(), 5);
     }
 
@@ -443,7 +412,7 @@ mod tests {
         assert_eq!(inflated.load(Ordering::Relaxed), fits + 1);
         get(1).unwrap();
         assert_eq!(inflated.load(Ordering::Relaxed), fits + 2);
-        assert!(cache.own().lock().bytes <= INFLATED_BYTES);
+        assert!(cache.own().ready.bytes() <= INFLATED_BYTES);
     }
 
     #[test]
@@ -455,7 +424,7 @@ mod tests {
         let len = usize::try_from(SegmentCache::LARGEST).unwrap();
         let fits = usize::try_from(INFLATED_BYTES / SegmentCache::LARGEST).unwrap() + 1;
         (0..fits + 2).for_each(|k| drop(cache.get((1, k as u64, 99), || false, || Ok(region(len))).unwrap()));
-        assert_eq!(cache.own().lock().segments.len(), fits);
+        assert_eq!(cache.own().ready.keys().len(), fits);
         // The limit is the sum of the windows of all datasets that exist.
         let other = OrderWindow::new(Arc::clone(&cache));
         other.keep(5);
@@ -479,10 +448,10 @@ mod tests {
         let ds = made(dir.path());
         let cache = Arc::clone(ds.set().files()[0].segment_cache().unwrap());
         ds.read_many(&[0, 499], |_| Ok(())).unwrap();
-        assert!(cache.own().lock().bytes > 0);
+        assert!(cache.own().ready.bytes() > 0);
         drop(ds);
-        let left = cache.own().lock();
-        assert_eq!((left.bytes, left.segments.len()), (0, 0));
+        let left = &cache.own().ready;
+        assert_eq!((left.bytes(), left.keys().len()), (0, 0));
     }
 
     /// Returns a gzip file whose content is one deflate block of literals with fixed codes (RFC 1951, 3.2.6).
@@ -569,7 +538,7 @@ mod tests {
             assert!(buf[range] == payload(i));
         }
         let cache = set.files()[0].segment_cache().unwrap();
-        let mut kept: Vec<_> = cache.own().lock().segments.keys().copied().collect();
+        let mut kept = cache.own().ready.keys();
         kept.sort_unstable();
         let offset = |i: u64| set.locate(i).unwrap().span.offset;
         let blocks: Vec<_> = (0..500).step_by(33).map(|i| (kept[0].0, offset(i))).collect();
@@ -604,11 +573,11 @@ mod tests {
         let first = ProcessSegments { process: Process::other(), ..ProcessSegments::default() };
         let cache = SegmentCache { first, ..SegmentCache::default() };
         let mut held = cache.first.lock();
-        held.segments.insert((0, 0, 9), CachedSegment::Pending);
+        held.pending.insert((0, 0, 9));
         for made in [Some(4), None] {
             let bytes = cache.get((0, 0, 9), || false, || Ok(region(made.unwrap())));
             assert_eq!(bytes.unwrap().len(), 4);
         }
-        assert_eq!(held.bytes, 0);
+        assert_eq!(cache.first.ready.bytes(), 0);
     }
 }

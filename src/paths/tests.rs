@@ -28,7 +28,9 @@ fn resolved(dir: &TempDir, patterns: &[&str], allow_missing: bool) -> String {
         }
         Err(e) => {
             assert!(matches!(e.kind(), ErrorKind::Paths(_) | ErrorKind::Io(_)));
-            format!("error: {e}").replace(&format!("{}{}", prefix.display(), std::path::MAIN_SEPARATOR), "")
+            let text = format!("error: {e}")
+                .replace(&format!("{}{}", prefix.display(), std::path::MAIN_SEPARATOR), "");
+            if cfg!(windows) { text.replace('\\', "/") } else { text }
         }
     }
 }
