@@ -18,19 +18,19 @@ log = logging.getLogger("mkdocs.hooks")
 
 #: The sections of the reference of Python, and their items in order. Each public name is in one of them.
 SECTIONS = {
-    "Open and read": "open Dataset Example SequenceExample FeatureLists stream Stream Part build_index unpack",
-    "Train": "Loader",
+    "Open and read": "open Dataset Example SequenceExample FeatureLists stream Stream Part build_index unpack fetch Fetched",
+    "Train": "Loader Mix StepInfo Report Traffic",
     "Parse": "parse_example parse_single_example parse_sequence_example parse_single_sequence_example Schema infer_schema FixedLenFeature "
     "FixedLenSequenceFeature Optional VarLenFeature RaggedFeature RowSplits RowLengths RowStarts RowLimits ValueRowIds UniformRowLength "
-    "SparseFeature Ragged Sparse Column Bytes parse_tensor serialize_tensor image_shape",
+    "SparseFeature Image Raw Tensor NestedSpec Ragged Sparse Column Bytes parse_tensor serialize_tensor image_shape",
     "Inspect": "stats Stats StatsFields verify Verification show view View",
     "Write": "Writer write WrittenSet reshard Resharded ReshardedSet",
     "Arrow": "scan Scan",
     "Errors and warnings": "Error DataError IoError NotFoundError SpecError OrderError SidecarError OutOfRangeError Warning Gap",
 }
 #: Public names without an entry: modules, which have one in the adapters, and constants.
-OTHERS = {"io", "train", "__version__", "int64", "float32", "string"}
-MODULES = ("torch", "grain", "polars", "arrow", "ray", "beam", "spark", "io", "train")
+OTHERS = {"io", "rlds", "tfds", "train", "__version__", "int64", "float32", "string"}
+MODULES = ("tfds", "rlds", "lerobot", "torch", "jax", "grain", "polars", "arrow", "ray", "beam", "spark", "io", "train")
 PACKAGE = "python/tfseek/__init__.py"
 
 #: Pages that are in the menu if they exist, and their menu.
@@ -66,8 +66,8 @@ def references(config: MkDocsConfig) -> dict[str, str]:
     return {
         "reference.md": "# The Python package, item by item\n\nThe signatures and docstrings of the package. "
         f"[python.md](python.md) describes how the parts fit together.\n\n{items}\n",
-        "reference-adapters.md": "# The adapters, item by item\n\nEach module needs the library of its name, and `import tfseek` imports "
-        f"none of them but `io` and `train`. [python.md](python.md) and [engines.md](engines.md) describe their use.\n\n{modules}\n",
+        "reference-adapters.md": "# The modules, item by item\n\nA module for a library needs that library, and `import tfseek` imports "
+        f"none of them but `io`, `rlds`, `tfds` and `train`. [python.md](python.md) and [engines.md](engines.md) describe their use.\n\n{modules}\n",
     }
 
 

@@ -241,8 +241,10 @@ fn absolute_path(path: &Path) -> io::Result<PathBuf> {
     if url_of(path).is_some() {
         return Ok(path.into());
     }
-    if !path.components().any(|c| c == Component::ParentDir) {
-        return std::path::absolute(path);
+    // On Windows it has no `..`, because the system itself resolves them by name.
+    let absolute = std::path::absolute(path)?;
+    if !absolute.components().any(|c| c == Component::ParentDir) {
+        return Ok(absolute);
     }
     let folder = folder(path).canonicalize()?;
     match path.file_name() {

@@ -55,7 +55,7 @@ fn is_stale(found: tfseek::Result<Indexes>) -> bool {
 #[test]
 fn a_touch_keeps_the_offsets_and_updates_the_time() {
     let case = case();
-    set_mtime(&case.path, T + 1);
+    set_mtime(&case.path, T + 100);
     assert!(case.require().is_ok());
     assert_eq!(case.reopen(), 0);
 }
@@ -83,7 +83,7 @@ fn a_copy_with_its_index_keeps_the_offsets() {
     let there = tempfile::tempdir().unwrap();
     let copy = there.path().join("x");
     fs::copy(&case.path, &copy).unwrap();
-    set_mtime(&copy, T + 5);
+    set_mtime(&copy, T + 500);
     built_beside(std::slice::from_ref(&case.path), &options()).unwrap();
     fs::create_dir(there.path().join(".tfseek")).unwrap();
     fs::copy(case.dir.path().join(".tfseek/x.tfri"), there.path().join(".tfseek/x.tfri")).unwrap();
@@ -258,7 +258,7 @@ fn shards_above_the_size_limit_are_not_scanned() {
         panic!("{e}")
     };
     assert_eq!((*shards, *bytes, *limit), (4, 6800, 6799));
-    assert_eq!(build.paths, [format!("{}/train-0000*.tfrecord", dir.path().display())]);
+    assert_eq!(build.paths, [dir.path().join("train-0000*.tfrecord").display().to_string()]);
     assert!(build.more == 0 && build.features.is_empty());
     assert_eq!(e.kind().remedy(), Some(Remedy::Build(build)));
     open_shards(&paths, &options.clone().auto_limit(6800)).unwrap();
