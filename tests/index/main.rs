@@ -2,6 +2,7 @@
 
 mod columns;
 mod concurrency;
+mod earlier;
 mod gaps;
 mod gaps_gzip;
 mod growing_gzip;

@@ -42,7 +42,7 @@ impl<'a> SplitPath<'a> {
     }
 
     /// Returns the folder of the data set.
-    #[cfg(any(feature = "tables", feature = "remote"))]
+    #[cfg(feature = "remote")]
     pub(crate) fn folder(self) -> &'a Path {
         self.folder
     }
@@ -110,6 +110,14 @@ impl<'a> SplitPath<'a> {
     pub(crate) fn shards(self) -> Outcome<Vec<PathBuf>> {
         let builder = self.builder(DatasetOptions::new(), None)?;
         Ok(builder.splits().iter().flat_map(|split| split.shards.iter().cloned()).collect())
+    }
+
+    /// Returns the folder of the version of the data set.
+    #[cfg(feature = "tables")]
+    pub(crate) fn version_folder(self) -> Outcome<PathBuf> {
+        let options = DatasetOptions::new();
+        let options = store::store().into_iter().fold(options, DatasetOptions::store);
+        Ok(self.builder(options, None)?.folder().to_path_buf())
     }
 
     fn builder(self, dataset: DatasetOptions, opener: Option<Arc<Opener>>) -> Outcome<Builder> {

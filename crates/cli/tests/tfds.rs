@@ -381,3 +381,19 @@ fn a_killed_copy_is_whole_or_has_no_name() {
     }
     assert!(killed > 0);
 }
+
+#[test]
+#[cfg(feature = "tables")]
+fn a_folder_of_versions_has_the_columns_of_its_version() {
+    let dir = tiny();
+    write_features(&dir, "data");
+    fs::create_dir(dir.path("tiny")).unwrap();
+    fs::rename(dir.path("data"), dir.path("tiny/1.0.0")).unwrap();
+    for (split, out) in [("tiny[train[:3]]", "a.parquet"), ("tiny/1.0.0[train[:3]]", "b.parquet")] {
+        let ran = dir.run(&["convert", split, out]);
+        assert_eq!(ran.code, 0, "{split}: {}", ran.err);
+    }
+    assert!(fs::read(dir.path("a.parquet")).unwrap() == fs::read(dir.path("b.parquet")).unwrap());
+    let ran = dir.run(&["convert", "a.parquet", "new/tiny/1.0.0", "--schema", "tiny"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}

@@ -227,7 +227,8 @@ fn to_other(
 #[cfg(feature = "tables")]
 fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Features>>> {
     let [input] = inputs else { return Ok(None) };
-    let folder = SplitPath::parse(input).map_or(input.as_path(), SplitPath::folder);
+    let version = SplitPath::parse(input).map(SplitPath::version_folder).transpose()?;
+    let folder = version.as_deref().unwrap_or(input);
     if store::size(&store::entry(folder, "features.json")).is_none() {
         return Ok(None);
     }
