@@ -125,10 +125,11 @@ impl Console {
         self.exit_code = self.exit_code.max(code);
     }
 
-    /// Reports the failure of one of several files and continues with the next; an error of standard output is returned.
+    /// Reports the failure of one of several files and continues with the next. An error of standard output or of the condition is returned.
     pub(crate) fn report_and_continue(&mut self, outcome: Outcome) -> Outcome {
         match outcome {
             Err(failure @ Failure::Stdout(_)) => Err(failure),
+            Err(failure) if failure.is_of_condition() => Err(failure),
             Err(failure) => {
                 self.report(&failure);
                 Ok(())

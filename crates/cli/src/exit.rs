@@ -67,6 +67,11 @@ impl Failure {
         }
     }
 
+    /// Returns true if a condition is invalid for all files.
+    pub(crate) fn is_of_condition(&self) -> bool {
+        matches!(self, Failure::Error(e) if matches!(e.kind(), ErrorKind::Filter(_)) && e.location().path.is_none())
+    }
+
     /// Returns the message, with the ways to the other records if a record is damaged. `can_skip` is false if the verb has no `--damage`, or has it
     /// already.
     pub(crate) fn explained(&self, can_skip: bool) -> String {

@@ -679,4 +679,11 @@ fn a_misspelt_name_in_a_condition_is_an_error_before_the_first_record() {
     assert_eq!(dir.run(&["cat", "-q", "a.tfrecord", "--where", "weight > 20"]).err, "");
     let few = dir.run(&["head", "a.tfrecord", "--where", "record == 3 or agee == 3"]);
     few.fails(2, &["nearest name is \"age\""]);
+    // The other files have no such feature, too.
+    let several = dir.run(&["head", "a.tfrecord", "a.tfrecord", "--where", "agee > 20"]);
+    assert_eq!(
+        (several.code, several.out.matches("==>").count(), several.err.matches("agee").count()),
+        (2, 1, 2)
+    );
+    assert!(!several.err.contains("no record that was read"), "{}", several.err);
 }
