@@ -17,7 +17,16 @@ from prepared import write_bridge
 import tfseek
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["docs/python.md", "docs/damage.md", "docs/tutorial-tensorflow.md", "docs/engines.md", "docs/rlds.md", "README.md", "python/PACKAGE.md"]
+PAGES = [
+    "docs/python.md",
+    "docs/damage.md",
+    "docs/tutorial-tensorflow.md",
+    "docs/coming-from.md",
+    "docs/engines.md",
+    "docs/rlds.md",
+    "README.md",
+    "python/PACKAGE.md",
+]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -58,6 +67,11 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
     for block in run:
         # The pages use record numbers of a larger dataset.
         exec(compile(block.replace("123_456", "640"), page, "exec"), names)
+        # A page that compares two readers has the values of both.
+        ours = names.pop("ours", None)
+        if ours is not None and "theirs" in names:
+            assert names.pop("theirs") == ours
+    assert "theirs" not in names
 
 
 def verbs() -> list[tuple[str, str]]:
