@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import import_keras
-from prepared import write_bridge
+from prepared import write_bridge, write_mnist
 
 import tfseek
 
@@ -33,6 +33,12 @@ def blocks(page: str) -> list[tuple[str, str]]:
     """Returns the Python blocks of a page, each with the word after ``python``: a required module, or ``not-run``."""
     found = re.findall(r"^```python(?: (\S+))?\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
     return [(word, block) for word, block in found if word != "not-run"]
+
+
+def write_data_of_others(folder: pathlib.Path) -> None:
+    """Writes files as other projects make them, for docs/coming-from.md."""
+    write_training_data()
+    write_mnist(folder / "data/mnist")
 
 
 def write_training_data() -> None:
@@ -59,6 +65,8 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
         subprocess.run([sys.executable, "-m", "tfseek", "demo", "--out", "data"], check=True, capture_output=True)
     elif page == "docs/rlds.md":
         write_bridge(tmp_path / "bridge_dataset")
+    elif page == "docs/coming-from.md":
+        write_data_of_others(tmp_path)
     else:
         write_training_data()
     run = [block for word, block in blocks(page) if word in ("", module)]
