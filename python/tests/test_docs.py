@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import import_keras
 from prepared import write_bridge, write_mnist
+from tiny_images import png
 
 import tfseek
 
@@ -39,6 +42,14 @@ def write_data_of_others(folder: pathlib.Path) -> None:
     """Writes files as other projects make them, for docs/coming-from.md."""
     write_training_data()
     write_mnist(folder / "data/mnist")
+    (folder / "data/tars").mkdir()
+    for k in range(4):
+        with tarfile.open(folder / f"data/tars/train-{k:06}.tar", "w") as tar:
+            for i in range(10 * k, 10 * k + 10):
+                for name, content in (("png", png(8, 8, 2)), ("cls", b"%d" % (i % 7))):
+                    member = tarfile.TarInfo(f"{i:04}.{name}")
+                    member.size = len(content)
+                    tar.addfile(member, io.BytesIO(content))
 
 
 def write_training_data() -> None:

@@ -87,7 +87,79 @@ def tfrecord(rounds: int) -> None:
         compare(f"tfrecord, {corpus}", theirs, ours, rounds)
 
 
-SECTIONS = {made.__name__: made for made in (tf_data, tfrecord)}
+def web_dataset(rounds: int) -> None:
+    """Tars of WebDataset with a shuffle buffer, and the same pictures in TFRecord files."""
+    import webdataset as wds
+
+    shards = os.path.join(DATA, "image", "webdataset")
+    if not os.path.exists(shards):
+        os.makedirs(shards)
+        with wds.ShardWriter(os.path.join(shards, "train-%06d.tar"), maxcount=500, verbose=0) as sink:
+            for i, (image, label) in enumerate(pictures()):
+                sink.write({"__key__": f"{i:06d}", "jpg": image, "cls": label})
+    urls = sorted(os.path.join(shards, name) for name in os.listdir(shards))
+    warm(urls)
+
+    def theirs():
+        samples = wds.WebDataset(urls, shardshuffle=len(urls), seed=1, empty_check=False).shuffle(1000).to_tuple("jpg", "cls")
+        for images, labels in samples.batched(BATCH):
+            yield {"image/encoded": images, "image/label": np.array(list(map(int, labels)))}
+
+    compare("WebDataset, image", theirs, two_columns(), rounds)
+    compare("WebDataset, image as views", theirs, two_columns(bytes_as="views"), rounds)
+
+
+def mds(rounds: int) -> None:
+    """A StreamingDataset of local MDS shards in a DataLoader, and the same pictures in TFRecord files."""
+    from streaming import MDSWriter, StreamingDataset
+    from torch.utils.data import DataLoader
+
+    shards = os.path.join(DATA, "image", "mds")
+    if not os.path.exists(shards):
+        with MDSWriter(out=shards, columns={"image": "bytes", "label": "int"}) as writer:
+            for image, label in pictures():
+                writer.write({"image": image, "label": label})
+    made = StreamingDataset(local=shards, shuffle=True, batch_size=BATCH)
+
+    def theirs():
+        for rows in DataLoader(made, batch_size=BATCH, collate_fn=list):
+            yield {"image/encoded": [row["image"] for row in rows], "image/label": np.array([row["label"] for row in rows])}
+
+    compare("MDS, image", theirs, two_columns(), rounds)
+
+
+def pictures():
+    """Yields the bytes and the label of each picture."""
+    import tfseek
+
+    for record in tfseek.open(files("image")):
+        yield record["image/encoded"][0], int(record["image/label"][0])
+
+
+def two_columns(**options):
+    """A loop over the bytes and the labels of pictures."""
+    import tfseek
+
+    features = {key: spec("image")[key] for key in ("image/encoded", "image/label")}
+    return lambda: iter(tfseek.Loader(tfseek.open(files("image")), features, batch_size=BATCH, shuffle=True, seed=1, **options))
+
+
+def array_record(rounds: int) -> None:
+    """Grain over array_record, and tfseek.grain.IterDataset."""
+    import tfseek
+    import tfseek.grain
+
+    theirs = PEERS["shuffled", "grain + array_record, upb, 0 workers"]
+    for corpus in ("tokens", "image"):
+        ds = tfseek.open(files(corpus))
+
+        def ours():
+            return iter(tfseek.grain.IterDataset(ds, spec(corpus), batch_size=BATCH, shuffle=True, seed=1))
+
+        compare(f"Grain and array_record, {corpus}", lambda: theirs.make(corpus, once=True), ours, rounds)
+
+
+SECTIONS = {made.__name__: made for made in (tf_data, tfrecord, web_dataset, mds, array_record)}
 
 
 def main() -> None:
