@@ -42,6 +42,7 @@ def write_data_of_others(folder: pathlib.Path) -> None:
     """Writes files as other projects make them, for docs/coming-from.md."""
     write_training_data()
     write_mnist(folder / "data/mnist")
+    write_bridge(folder / "data/bridge_dataset")
     (folder / "data/tars").mkdir()
     for k in range(4):
         with tarfile.open(folder / f"data/tars/train-{k:06}.tar", "w") as tar:

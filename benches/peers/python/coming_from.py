@@ -159,7 +159,139 @@ def array_record(rounds: int) -> None:
         compare(f"Grain and array_record, {corpus}", lambda: theirs.make(corpus, once=True), ours, rounds)
 
 
-SECTIONS = {made.__name__: made for made in (tf_data, tfrecord, web_dataset, mds, array_record)}
+def maxtext(rounds: int) -> None:
+    """MaxText's pipeline of Grain up to the batches: files in turn through a window of records, beside a global shuffle of the same files."""
+    import grain
+
+    import tfseek
+    import tfseek.grain
+    from proto import row_parser, stack
+
+    corpus, parse = "tokens", row_parser("tokens")
+
+    def theirs():
+        data = grain.MapDataset.source(files(corpus)).shuffle(seed=0).map(grain.experimental.TFRecordIterDataset)
+        data = grain.experimental.InterleaveIterDataset(data, cycle_length=4)
+        data = grain.experimental.WindowShuffleIterDataset(data, window_size=1000, seed=0)
+        return iter(data.map(parse).batch(BATCH, batch_fn=stack))
+
+    def ours(*parsed):
+        data = grain.MapDataset.source(tfseek.grain.source(tfseek.open(files(corpus)), *parsed)).shuffle(seed=0)
+        data = data if parsed else data.map(parse)
+        options = grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)
+        return iter(data.to_iter_dataset(options).batch(BATCH, batch_fn=None if parsed else stack))
+
+    compare("MaxText, the source", theirs, ours, rounds)
+    compare("MaxText, the source with a spec", theirs, lambda: ours(spec(corpus)), rounds)
+
+
+def deepvariant(rounds: int) -> None:
+    """DeepVariant's shuffle_tfrecords_beam.py on the DirectRunner, whose path is in SHUFFLE, and tfseek.reshard. Files of examples in gzip."""
+    import subprocess
+
+    import tfseek
+
+    folder = os.path.join(DATA, "deepvariant")
+    made, count = os.path.join(folder, "examples"), 2000
+    if not os.path.exists(folder):
+        os.makedirs(folder)
+        rng = np.random.default_rng(1)
+        with tfseek.Writer(made, shards=4, compression="gzip") as writer:
+            for i in range(count):
+                image = rng.integers(0, 5, (100, 56, 7), np.uint8).repeat(4, 1)[:, :221] * 50
+                writer.write({"image/encoded": image.tobytes(), "image/shape": [100, 221, 7], "label": i % 3, "locus": f"chr1:{i}-{i + 1}"})
+
+    def theirs():
+        options = [f"--input_pattern_list={made}-*", f"--output_pattern_prefix={folder}/beam", "--output_dataset_name=x", "--runner=DirectRunner"]
+        command = [sys.executable, os.environ["SHUFFLE"], *options, f"--output_dataset_config_pbtxt={folder}/beam.pbtxt", "--direct_num_workers=0"]
+        subprocess.run(command, check=True, capture_output=True)
+        return f"{folder}/beam-*"
+
+    def ours():
+        command = [sys.executable, "-m", "tfseek", "reshard", f"{made}-*", "--out", f"{folder}/ours@4.tfrecord.gz", "--shuffle", "--force"]
+        subprocess.run(command, check=True, capture_output=True)
+        return f"{folder}/ours-*"
+
+    found = [sorted(map(hash, map(bytes, tfseek.stream(shuffle())))) for shuffle in (theirs, ours)]
+    assert found[0] == found[1] and len(found[0]) == count
+    times = np.empty((rounds, 2))
+    for i in range(rounds):
+        for k, shuffle in enumerate((theirs, ours)):
+            start = time.perf_counter()
+            shuffle()
+            times[i, k] = time.perf_counter() - start
+    show("DeepVariant, shuffle", count, times)
+
+
+def earth_engine(rounds: int) -> None:
+    """Patches of 256 x 256 with seven bands in gzip, as Earth Engine exports them: tf.data and a Loader."""
+    import tensorflow as tf
+
+    import tfseek
+
+    bands = ["B2", "B3", "B4", "B5", "B6", "B7", "landcover"]
+    folder = os.path.join(DATA, "earth_engine")
+    if not os.path.exists(folder):
+        os.makedirs(folder)
+        rng = np.random.default_rng(1)
+        with tfseek.Writer(os.path.join(folder, "patches"), shards=4, compression="gzip") as writer:
+            for _ in range(240):
+                writer.write({band: (rng.integers(0, 3000, 256 * 256) / 10_000).astype(np.float32) for band in bands})
+    paths = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".gz"))
+
+    def theirs():
+        features = {band: tf.io.FixedLenFeature([256, 256], tf.float32) for band in bands}
+        data = tf.data.TFRecordDataset(paths, compression_type="GZIP").map(lambda x: tf.io.parse_single_example(x, features), num_parallel_calls=5)
+        return map(numpy, data.shuffle(64).batch(16))
+
+    def ours(**options):
+        features = {band: tfseek.FixedLenFeature([256, 256], "float32") for band in bands}
+        return iter(tfseek.Loader(tfseek.open(paths), features, batch_size=16, seed=1, **options))
+
+    compare("Earth Engine, shuffle in blocks", theirs, lambda: ours(shuffle="block"), rounds)
+    compare("Earth Engine, shuffle of all", theirs, lambda: ours(shuffle=True), rounds)
+
+
+def waymo(rounds: int) -> None:
+    """Frames of Waymo in order, and one frame by its number. WAYMO is a file of one real frame, of the folder of the compiled protos."""
+    import tensorflow as tf
+    from waymo_open_dataset import dataset_pb2
+
+    import tfseek
+
+    path, count = os.path.join(DATA, "waymo.tfrecord"), 100
+    if not os.path.exists(path):
+        frame = dataset_pb2.Frame.FromString(bytes(tfseek.open(os.environ["WAYMO"], kind="bytes")[0]))
+        with tfseek.Writer(path) as writer:
+            for i in range(count):
+                frame.timestamp_micros = i
+                writer.write(frame.SerializeToString())
+    ds = tfseek.open(path, kind="bytes")
+
+    def columns(frames):
+        for frame in frames:
+            yield {"time": np.array([frame.timestamp_micros]), "image": [image.image for image in frame.images][:1]}
+
+    def parsed(data):
+        frame = dataset_pb2.Frame()
+        frame.ParseFromString(bytearray(data.numpy()))
+        return frame
+
+    def theirs(numbers=None):
+        frames = tf.data.TFRecordDataset(path, compression_type="")
+        if numbers is None:
+            return columns(map(parsed, frames))
+        return columns(parsed(next(iter(frames.skip(number).take(1)))) for number in numbers)
+
+    def ours(numbers=None):
+        return columns(map(dataset_pb2.Frame.FromString, ds if numbers is None else (ds[number] for number in numbers)))
+
+    some = np.random.default_rng(1).permutation(count)[:20].tolist()
+    compare("Waymo, all frames", theirs, ours, rounds, "frames")
+    compare("Waymo, frames by number", lambda: theirs(some), lambda: ours(some), rounds, "frames")
+
+
+SECTIONS = {made.__name__: made for made in (tf_data, tfrecord, web_dataset, mds, array_record, maxtext, deepvariant, earth_engine, waymo)}
 
 
 def main() -> None:
