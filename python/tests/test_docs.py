@@ -51,6 +51,16 @@ def write_data_of_others(folder: pathlib.Path) -> None:
                     member = tarfile.TarInfo(f"{i:04}.{name}")
                     member.size = len(content)
                     tar.addfile(member, io.BytesIO(content))
+    for k in range(4):
+        with tfseek.Writer(folder / f"data/training_set.with_label.tfrecord-{k:05}-of-00004.gz", compression="gzip") as writer:
+            for i in range(10):
+                writer.write({"image/encoded": bytes([k, i]) * 770, "image/shape": [10, 22, 7], "label": i % 3})
+    with tfseek.Writer(folder / "data/patches.tfrecord.gz", compression="gzip") as writer:
+        for i in range(12):
+            writer.write(dict.fromkeys(("B2", "B3", "landcover"), np.full(256, i, np.float32)))
+    with tfseek.Writer(folder / "data/segment-0_with_camera_labels.tfrecord") as writer:
+        for i in range(10):
+            writer.write(bytes([2 << 3, i]))  # Frame.timestamp_micros
 
 
 def write_training_data() -> None:
