@@ -1,7 +1,8 @@
 """Compares the loops of docs/coming-from.md: those of other readers, and those of tfseek over the same data, in one process and in turn.
 
-    TFSEEK_PEERS_SCALE=0.1 python corpora.py --corpora tabular,tokens,image --formats tfrecord,array_record
-    TFSEEK_PEERS_SCALE=0.1 python coming_from.py SECTION [--rounds 7]
+    TFSEEK_PEERS_SCALE=0.5 python corpora.py --corpora tabular,tokens,embedding --formats tfrecord,array_record
+    TFSEEK_PEERS_SCALE=0.2 python corpora.py --corpora image --formats tfrecord,array_record
+    python coming_from.py SECTION [--rounds 7]
 
 Answers are compared first: a hash of all values of each row, in any order. Then each round times both loops, and reads all values. Prints the medians and
 their ratio. Sections need the packages that they import. tfds.py and rlds.py in benches/ have the loops of TensorFlow Datasets and of RLDS.
@@ -10,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import time
 
 import numpy as np
 
 import epochs  # noqa: F401
-from corpora import DATA, LABEL, SCHEMA, files, meta
+from corpora import DATA, SCHEMA, files
 from process import warm
 from registry import BATCH, PEERS
 from schemas import spec
@@ -254,7 +254,7 @@ def earth_engine(rounds: int) -> None:
 
 
 def waymo(rounds: int) -> None:
-    """Frames of Waymo in order, and one frame by its number. WAYMO is a file of one real frame, of the folder of the compiled protos."""
+    """Frames of Waymo in order, and by number: copies of the frame in the file WAYMO, such as pvps_data_one_frame.tfrecord of Waymo's repository."""
     import tensorflow as tf
     from waymo_open_dataset import dataset_pb2
 
