@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
+import io
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import import_keras
-from prepared import write_bridge
+from prepared import write_bridge, write_mnist
+from tiny_images import png
 
 import tfseek
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["docs/python.md", "docs/damage.md", "docs/tutorial-tensorflow.md", "docs/engines.md", "docs/rlds.md", "README.md", "python/PACKAGE.md"]
+PAGES = [
+    "docs/python.md",
+    "docs/damage.md",
+    "docs/tutorial-tensorflow.md",
+    "docs/coming-from.md",
+    "docs/engines.md",
+    "docs/rlds.md",
+    "README.md",
+    "python/PACKAGE.md",
+]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
     """Returns the Python blocks of a page, each with the word after ``python``: a required module, or ``not-run``."""
     found = re.findall(r"^```python(?: (\S+))?\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
     return [(word, block) for word, block in found if word != "not-run"]
+
+
+def write_data_of_others(folder: pathlib.Path) -> None:
+    """Writes files as other projects make them, for docs/coming-from.md."""
+    write_training_data()
+    write_mnist(folder / "data/mnist")
+    write_bridge(folder / "data/bridge_dataset")
+    (folder / "data/tars").mkdir()
+    for k in range(4):
+        with tarfile.open(folder / f"data/tars/train-{k:06}.tar", "w") as tar:
+            for i in range(10 * k, 10 * k + 10):
+                for name, content in (("png", png(8, 8, 2)), ("cls", b"%d" % (i % 7))):
+                    member = tarfile.TarInfo(f"{i:04}.{name}")
+                    member.size = len(content)
+                    tar.addfile(member, io.BytesIO(content))
+    for k in range(4):
+        with tfseek.Writer(folder / f"data/training_set.with_label.tfrecord-{k:05}-of-00004.gz", compression="gzip") as writer:
+            for i in range(10):
+                writer.write({"image/encoded": bytes([k, i]) * 770, "image/shape": [10, 22, 7], "label": i % 3})
+    with tfseek.Writer(folder / "data/patches.tfrecord.gz", compression="gzip") as writer:
+        for i in range(12):
+            writer.write(dict.fromkeys(("B2", "B3", "landcover"), np.full(256, i, np.float32)))
+    with tfseek.Writer(folder / "data/segment-0_with_camera_labels.tfrecord") as writer:
+        for i in range(10):
+            writer.write(bytes([2 << 3, i]))  # Frame.timestamp_micros
 
 
 def write_training_data() -> None:
@@ -50,6 +87,8 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
         subprocess.run([sys.executable, "-m", "tfseek", "demo", "--out", "data"], check=True, capture_output=True)
     elif page == "docs/rlds.md":
         write_bridge(tmp_path / "bridge_dataset")
+    elif page == "docs/coming-from.md":
+        write_data_of_others(tmp_path)
     else:
         write_training_data()
     run = [block for word, block in blocks(page) if word in ("", module)]
@@ -58,6 +97,11 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
     for block in run:
         # The pages use record numbers of a larger dataset.
         exec(compile(block.replace("123_456", "640"), page, "exec"), names)
+        # A page that compares two readers has the values of both.
+        ours = names.pop("ours", None)
+        if ours is not None and "theirs" in names:
+            assert names.pop("theirs") == ours
+    assert "theirs" not in names
 
 
 def verbs() -> list[tuple[str, str]]:

@@ -196,6 +196,8 @@ def test_wrong_arguments_are_named(ds: tfseek.Dataset, arguments: dict[str, Any]
         tfseek.Loader(ds, **arguments)
     with pytest.raises(TypeError, match="^threads: expected an integer, found 'x'$"):
         tfseek.open(ds.shards[0], threads="x")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="^features: expected a dict such as .* found list$"):
+        tfseek.Loader(ds, ["label"], batch_size=2)  # type: ignore[call-overload]
 
 
 def test_files_that_are_compressed_twice(tmp_path: pathlib.Path) -> None:

@@ -268,6 +268,9 @@ def _object(members: Iterable[tuple[str, str]]) -> str:
 
 
 def _columns(features: Mapping[Any, Any]) -> str:
+    if not isinstance(features, Mapping):
+        found = type(features).__name__
+        raise TypeError(f'features: expected a dict such as {{"label": "int64"}} or a Schema such as ds.schema, found {found}')
     named = [(name_of(name), spec) for name, spec in features.items()]
     if len(dict(named)) < len(named):
         # Once as str and once as bytes.
