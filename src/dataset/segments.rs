@@ -107,7 +107,7 @@ impl Drop for OrderWindow {
     }
 }
 
-/// What is not looked at for each record.
+/// The state that is seldom looked at.
 #[derive(Default)]
 struct CachedSegments {
     /// Segments that a thread decompresses.
