@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Number of maps. Each small record of a compressed shard is one look into a map: with one lock, 16 threads read at two thirds of the rate of one.
-const MAPS: usize = 64;
+const MAPS: usize = 1 << 6;
 
 /// A shard, by its number in the cache, and the start and end of a segment or block in its stream.
 pub(super) type SegmentKey = (u64, u64, u64);
@@ -43,7 +43,8 @@ impl ReadySegments {
     fn map(&self, key: &SegmentKey) -> MutexGuard<'_, Map> {
         // The golden ratio and an odd constant of xxHash spread shards and offsets over the highest bits.
         let mixed = (key.0 ^ key.1.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        lock(&self.maps[(mixed >> 58) as usize % MAPS])
+        let [first, ..] = &self.maps;
+        lock(self.maps.get((mixed >> 58) as usize).unwrap_or(first))
     }
 
     /// Returns a segment, which is then the most recently used one.
