@@ -512,7 +512,7 @@ class Suite:
         reads = [[int(number) for number in match.groups()] for match in ranges if match]
         # The beginning of the shard and the record: no shard is indexed.
         true(reads and {shard for shard, _, _ in reads} == {2}, log)
-        true(sum(last + 1 - first for _, first, last in reads) < 10_000, log)
+        true(sum(last + 1 - first for _, first, last in reads) < 30_000, log)
 
     def step_fetch(self) -> None:
         folder, report, _ = self.fetch("demo/observations-*.tfrecord", "whole")
