@@ -25,7 +25,10 @@ pub(crate) enum StatsInput<'py> {
     Paths(Vec<OsString>),
 }
 
-/// Returns statistics as JSON and as a table, and the text to save. `tfseek.stats` calls it.
+/// A name of a feature that no record has, and the nearest one that a record has.
+type Absent = (String, Option<String>);
+
+/// Returns statistics as JSON and as a table, the text to save, and the names among `features` that no record has. `tfseek.stats` calls it.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the arguments of `tfseek.stats`")]
 pub(crate) fn stats(
@@ -41,9 +44,9 @@ pub(crate) fn stats(
     threads: Option<usize>,
     storage: StorageOptions,
     progress: Option<&Bound<'_, PyAny>>,
-) -> Result<(String, String, String)> {
+) -> Result<(String, String, String, Vec<Absent>)> {
     let mut options = StatsOptions {
-        features,
+        features: features.clone(),
         by: by.clone(),
         kind: kind.0.given(),
         damage: damage.0,
@@ -97,10 +100,19 @@ pub(crate) fn stats(
     if is_paths {
         warning::raise(py, &stats.warnings)?;
     }
-    if let Some(by) = by.filter(|by| stats.records() > 0 && !stats.has_feature(by)) {
-        return Err(BindingError::error(py, format!("by: no record has the feature {by:?}")));
+    if let Some(by) = &by
+        && let Err(near) = stats.check_feature(by)
+    {
+        let near = near.map(|near| format!("; the nearest name is {near:?}")).unwrap_or_default();
+        return Err(BindingError::error(py, format!("by: no record has the feature {by:?}{near}")));
     }
-    Ok((stats.json(), stats.table(&TableStyle::default()), stats.save()))
+    let names = features.into_iter().filter(|name| !name.contains(['*', '?']));
+    let absent = names.filter_map(|name| {
+        let near = stats.check_feature(&name).err()?.map(str::to_owned);
+        Some((name, near))
+    });
+    let absent = absent.collect();
+    Ok((stats.json(), stats.table(&TableStyle::default()), stats.save(), absent))
 }
 
 fn of_dataset(

@@ -644,9 +644,13 @@ def test_a_misspelt_name_of_statistics_is_named(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "x.tfrecord")
     with tfseek.Writer(path) as writer:
         writer.write({"label": 1})
-    with pytest.warns(tfseek.Warning, match='^no record has the feature "lable"$') as found:
-        tfseek.stats(path, features=["lable", "label", "t*"])
-    assert len(found) == 1
+    with pytest.warns(tfseek.Warning, match='^no record has the feature "lable"; the nearest name is "label"$') as found:
+        tfseek.stats(path, features=["lable", "t*"])
+    assert [(each.message.feature, each.message.nearest) for each in found] == [("lable", "label")]  # type: ignore[union-attr]
+    with pytest.warns(tfseek.Warning, match='^no record has the feature "word"$'):
+        tfseek.stats(path, features=["word"])
+    with pytest.raises(tfseek.Error, match='by: no record has the feature "Label"; the nearest name is "label"'):
+        tfseek.stats(path, by="Label")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tfseek.stats(path, features="label")

@@ -142,18 +142,18 @@ def stats(
     source = records_of(source)
     records = source if isinstance(source, Dataset) else path_list(source)
     storage = options_of_storage(storage_options)
-    text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, threads, storage, progress)
+    text, table, saved, absent = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, threads, storage, progress)
     fields = json.loads(text, object_hook=_fields)
     stats = Stats(fields._fields, table, saved)
-    names = {feature["name"] for feature in [*stats["features"], *stats["feature_lists"]]}
-    absent = [name for name in patterns if not names.intersection([name]) and not set("*?").intersection(name)]
-    raise_all(_no_record_has(name) for name in absent if stats["records"])
+    raise_all(_no_record_has(name, nearest) for name, nearest in absent)
     return stats
 
 
-def _no_record_has(name: str) -> Warning:
+def _no_record_has(name: str, nearest: Optional[str]) -> Warning:
     message = f"no record has the feature {json.dumps(name, ensure_ascii=False)}"
-    return warning_of(json.dumps({"kind": "unknown_feature", "message": message, "feature": name}), None)
+    if nearest is not None:
+        message += f"; the nearest name is {json.dumps(nearest, ensure_ascii=False)}"
+    return warning_of(json.dumps({"kind": "unknown_feature", "message": message, "feature": name, "nearest": nearest}), None)
 
 
 def _fields(value: dict[str, Any]) -> Any:

@@ -489,7 +489,7 @@ def stats(
     threads: Optional[int],
     storage_options: Optional[Mapping[str, str]],
     progress: Progress,
-) -> tuple[str, str, str]: ...
+) -> tuple[str, str, str, list[tuple[str, Optional[str]]]]: ...
 class ViewCore:
     url: str
     one_time_url: str

@@ -104,11 +104,13 @@ impl Inference {
             BTreeMap::new()
         };
         self.records += 1;
-        // A feature without a kind counts as absent, as in parsers.
-        for &(key, feature) in features.iter().filter(|(_, feature)| feature.kind().is_some()) {
+        for &(key, feature) in features.iter() {
             self.update(key, false, |stats| {
-                stats.records += 1;
-                stats.feature(feature);
+                // A feature without a kind counts as absent, as in parsers.
+                if feature.kind().is_some() {
+                    stats.records += 1;
+                    stats.feature(feature);
+                }
             })?;
         }
         for (key, list) in lists {
@@ -204,7 +206,7 @@ pub struct Finding<'a> {
     pub name: &'a str,
     /// True for a feature list.
     pub list: bool,
-    /// Number of features of each kind; in a feature list, number of steps of each kind. Empty if no list has steps.
+    /// Number of features of each kind; in a feature list, number of steps of each kind. Empty if none has a kind.
     pub kinds: &'a BTreeMap<DType, u64>,
     /// Number of records that have the key. A feature without a kind counts as absent.
     pub present: u64,

@@ -493,7 +493,11 @@ fn features_of_equal_length_are_inferred_as_fixed() {
     rows.iter().for_each(|row| seen.add(row).unwrap());
     let found = seen.findings().find(|found| found.name == "sometimes").unwrap();
     assert_eq!((found.present, found.records, found.counts), (19, 20, Some((1, 1))));
-    assert!(seen.findings().all(|found| found.name != "never" && found.steps.is_none() && !found.list));
+    let never = seen.findings().find(|found| found.name == "never").unwrap();
+    assert!(
+        never.kinds.is_empty() && (never.present, never.spec()) == (0, None) && never.conflict().is_none()
+    );
+    assert!(seen.findings().all(|found| found.steps.is_none() && !found.list));
 }
 
 /// TensorFlow has no optional features, so the code has the closest spec and a comment.

@@ -1,5 +1,6 @@
 //! Small JSON files that arguments name: schemas and saved states. Numbers of things in messages.
 
+use crate::bytes::Key;
 use crate::exit::{Failure, IO, Outcome, USAGE};
 use crate::store;
 use std::fs::File;
@@ -108,6 +109,11 @@ pub(crate) fn duration(time: Duration) -> String {
 /// Returns a number of things: `1 record`, `2,000 records`.
 pub(crate) fn count(n: u64, thing: &str) -> String {
     format!("{} {thing}{}", thousands(n), if n == 1 { "" } else { "s" })
+}
+
+/// Returns the end of a message about a misspelt name.
+pub(crate) fn nearest(name: Option<&str>) -> String {
+    name.map(|name| format!("; the nearest name is {}", Key(name))).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -177,11 +177,14 @@ fn features_are_selected_by_name() {
     // A name that no printed record has is reported once; a pattern may match nothing.
     let ran = dir.run(&["cat", "-f", "json", "--features", "labels,x*,label", "a.tfrecord", "s.tfrecord"]);
     assert_eq!((ran.code, ran.out.lines().count()), (0, 4));
-    assert_eq!(ran.err, "tfseek: --features: no printed record has the feature labels\n");
+    assert_eq!(
+        ran.err,
+        "tfseek: --features: no printed record has the feature labels; the nearest name is label\n"
+    );
     for verb in ["head", "tail", "cat", "sample", "get"] {
         let numbers: &[&str] = if verb == "get" { &["0"] } else { &[] };
         let ran = dir.run(&[&[verb, "--features", "labels", "a.tfrecord"], numbers].concat());
-        assert!(ran.err.contains("the feature labels\n"), "{ran:?}");
+        assert!(ran.err.contains("the feature labels; the nearest name is label\n"), "{ran:?}");
         // The formats of whole payloads have no features.
         for format in ["raw", "tfrecord"] {
             let ran =

@@ -356,8 +356,9 @@ mod pipes_and_devices {
         // The records would have to be read again as SequenceExamples.
         let lists = dir.shard("b.tfrecord", (0..30).map(|_| sequence()));
         let feeder = Feeder::new(&lists, &pipe);
-        let want = dir.run(&["schema", "b.tfrecord"]).out;
-        dir.run(&["schema", "pipe"]).prints(&want);
+        let want = dir.run(&["schema", "b.tfrecord"]);
+        let ran = dir.run(&["schema", "pipe"]);
+        assert_eq!((ran.code, ran.out, ran.err), (0, want.out, want.err));
         drop(feeder);
         let _feeder = Feeder::new(&file, &pipe);
         dir.run(&["schema", "pipe", "b.tfrecord"])

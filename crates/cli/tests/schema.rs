@@ -129,6 +129,16 @@ fn conflicts_mixed_kinds_and_damage() {
     dir.run(&["schema", "none*"]).fails(1, &[&format!("tfseek: none-1.tfrecord and 1 more file: {none}")]);
     dir.run_on(b"", &["schema", "-"]).fails(1, &[&format!("tfseek: <stdin>: {none}")]);
 
+    // A feature without a kind is named.
+    let kindless = |name| ExampleBuilder::new().int64("label", [1]).feature(name, FeatureBuf::None).encode();
+    dir.shard("kindless.tfrecord", ["cap tion", "mask"].map(|name| kindless(name).unwrap()));
+    let note = "tfseek: left out: 2 features without a kind in 2 records: \"cap tion\", mask\n";
+    for form in [&[][..], &["--json"], &["--tf"], &["--tfdv"]] {
+        let ran = dir.run(&[&["schema", "kindless.tfrecord"], form].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, note));
+        assert_eq!(ran.out.contains("mask"), form.is_empty(), "{}", ran.out);
+    }
+
     // Records without features.
     dir.shard("empty.tfrecord", ["", ""]);
     let ran = dir.run(&["schema", "--json", "empty.tfrecord"]);

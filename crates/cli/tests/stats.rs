@@ -134,6 +134,12 @@ fn damage_and_misuse() {
     dir.run(&["stats", "b.tfrecord", "--by", "x"]).fails(2, &["--by: no record has the feature x"]);
     let ran = dir.run(&["stats", "b.tfrecord", "--features", "x,lab*"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, "tfseek: --features: no record has the feature x\n"));
+    // The nearest name may be one that the patterns do not select.
+    let ran = dir.run(&["stats", "b.tfrecord", "--features", "lable"]);
+    let want = "no record has the feature lable; the nearest name is label\n";
+    assert_eq!((ran.code, ran.err), (0, format!("tfseek: --features: {want}")));
+    dir.run(&["stats", "b.tfrecord", "--by", "Label"])
+        .fails(2, &["--by: ", "Label; the nearest name is label\n"]);
     dir.run(&["stats", "b.tfrecord", "--memory", "much"]).fails(2, &["expected a size in bytes"]);
     let ran = dir.run(&["stats", "b.tfrecord", "--by", "label", "--json"]);
     assert_eq!(json(&ran.out)["slices"].as_array().unwrap().len(), 10);

@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::process::Stdio;
@@ -365,6 +366,7 @@ fn the_demo_runs_and_cleans_up() {
     for words in [
         "10,000 observations in 4 shards",
         "feature2  bytes",
+        "image     bytes  <png 24x24 ",
         "tfseek order",
         "of 10,000 records in",
         "mean",
@@ -395,6 +397,53 @@ fn the_demo_runs_and_cleans_up() {
     assert!(dir.run(&["info", "kept"]).out.contains("10,000"));
     dir.run(&["demo", "--out", "kept"])
         .fails(2, &["kept: already exists", "--out expects a new or empty folder"]);
+}
+
+/// The sky of a picture follows from `feature0`, its animal from `feature2`, and its bar from `feature3`, from -3 to 3.
+#[test]
+fn pictures_of_the_demo_show_the_other_features() {
+    let dir = Folder::new();
+    assert_eq!(dir.run(&["demo", "--out", "data", "-q"]).code, 0);
+    let dataset = tfseek::Dataset::open(dir.path("data").to_str().unwrap()).unwrap();
+    let (mut pictures, mut buf) = (BTreeMap::new(), Vec::new());
+    for i in 0..dataset.len() {
+        let record = dataset.read(i, &mut buf).unwrap();
+        let example = record.example();
+        let word = example.bytes("feature2").unwrap().first().unwrap().to_vec();
+        let value = example.float("feature3").unwrap().first().unwrap();
+        let bar = ((value + 3.0) * 2.0).round().clamp(0.0, 12.0) as usize;
+        let day = example.int64("feature0").unwrap().first().unwrap();
+        let file = example.bytes("image").unwrap().first().unwrap();
+        // Records that are alike have the same picture, and others another one.
+        let known = pictures.entry(file.to_vec()).or_insert_with(|| (day, word.clone(), bar));
+        assert_eq!(*known, (day, word, bar), "record {i}");
+    }
+    assert!((120..=130).contains(&pictures.len()), "{} pictures", pictures.len());
+    let (mut skies, mut heads) = (BTreeMap::new(), BTreeMap::new());
+    for (file, (day, word, bar)) in &pictures {
+        assert!(file.len() < 256, "{} bytes", file.len());
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(file));
+        decoder.set_transformations(png::Transformations::EXPAND);
+        let mut reader = decoder.read_info().unwrap();
+        let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut bytes).unwrap();
+        assert_eq!((info.width, info.height, info.color_type), (24, 24, png::ColorType::Rgb));
+        let pixels: Vec<&[u8]> = bytes.chunks(3).collect();
+        let sky = pixels[0];
+        assert_eq!(*skies.entry(day).or_insert_with(|| sky.to_vec()), sky);
+        let drawn = |pixel: &&[u8]| if *pixel == sky { Vec::new() } else { pixel.to_vec() };
+        let (head, last) = pixels.split_at(22 * 24);
+        let head: Vec<_> = head.iter().map(drawn).collect();
+        assert_eq!(*heads.entry(word).or_insert_with(|| head.clone()), head);
+        let full = last.iter().map(|&pixel| pixel != sky).collect::<Vec<_>>();
+        assert_eq!(full, [vec![true; 2 * bar], vec![false; 24 - 2 * bar]].concat().repeat(2));
+    }
+    assert_ne!(skies[&0], skies[&1]);
+    assert_eq!(
+        heads.keys().map(|word| str::from_utf8(word).unwrap()).collect::<Vec<_>>(),
+        ["cat", "chicken", "dog", "goat", "horse"]
+    );
+    assert_eq!(heads.values().collect::<BTreeSet<_>>().len(), 5);
 }
 
 /// The page of the command names every verb, and only verbs and options that exist.

@@ -112,6 +112,18 @@ fn a_viewer_serves_until_it_is_interrupted() {
 }
 
 #[test]
+fn the_demo_begins_with_a_grid_of_pictures() {
+    let dir = Folder::new();
+    assert_eq!(dir.run(&["demo", "-q", "--out", "data"]).code, 0);
+    let view = RunningView::start(&dir, &["data"]);
+    let dataset = view.ask("dataset");
+    assert_eq!((&dataset["home"], &dataset["roles"]["image"]), (&"grid".into(), &"image".into()));
+    let seen = view.ask("records?from=0&n=1&features=feature2,image");
+    assert!(seen.to_string().contains(r#""chicken""#), "{seen}");
+    view.interrupt();
+}
+
+#[test]
 fn the_command_ends_after_the_last_tab() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", labels(0..100));

@@ -304,11 +304,13 @@ function loadSchema(box, context, signal) {
   load("/api/schema", {}, signal, box, ({ records, features, python, json }) => {
     if (!features?.length) return muted("There is no schema: the records have no features.");
     const conflicts = features.filter((f) => f.conflict);
+    const bare = features.filter((f) => !f.spec && !f.conflict);
+    const without = [[conflicts, "with conflicts"], [bare, "without a kind"]].filter(([some]) => some.length).map(([some, why]) => `${count(some.length, "feature")} ${why}.`);
     const sorted = [...conflicts, ...features.filter((f) => !f.conflict)];
     const rows = (list) => table(["Feature", "Specification"], list.map((f) => [f.list ? `${f.name} (feature list)` : f.name, [h("code", f.spec ?? "none"), f.conflict ? h("div.warning", f.conflict) : null]]), false, "pair");
     const first = rows(sorted.slice(0, 2 * PAGE));
     const copy = (label, text) => text && button(label, () => context.copy(typeof text === "string" ? text : JSON.stringify(text, null, 1), label.slice(5)), label);
-    return [h("p.muted", `From ${count(records, "record")}. ${conflicts.length ? `${count(conflicts.length, "feature")} with conflicts.` : "Each feature has a specification."}`), first,
+    return [h("p.muted", `From ${count(records, "record")}. ${without.join(" ") || "Each feature has a specification."}`), first,
       sorted.length > 2 * PAGE && button(`Show all ${number(sorted.length)} features`, (e) => { first.replaceWith(rows(sorted)); e.target.remove(); }),
       hbox(copy("Copy Python specification", python), copy("Copy JSON schema", json)),
       python && details("Python specification", h("pre.code", { tabindex: "0" }, python))];

@@ -1,7 +1,9 @@
 //! `tfseek demo`: makes a small dataset and demonstrates tfseek on it.
 //!
 //! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word for each integer, and a
-//! float from the normal distribution.
+//! float from the normal distribution. Besides these they have a picture, which shows the four values.
+
+mod pictures;
 
 use crate::args::{
     self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadArgs, PayloadKind, PrintArgs,
@@ -19,6 +21,7 @@ use crate::split::InputFile;
 use crate::text::duration;
 use crate::value_sum;
 use clap::Args;
+use pictures::Pictures;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -213,6 +216,7 @@ fn schema() -> tfseek::Result<Schema> {
         .feature("feature1", scalar(DType::Int64))
         .feature("feature2", scalar(DType::Bytes))
         .feature("feature3", scalar(DType::Float32))
+        .feature("image", scalar(DType::Bytes))
         .build()
 }
 
@@ -230,13 +234,14 @@ fn title(console: &mut Console, text: impl Display) -> Outcome {
 }
 
 fn write(folder: &Path, seed: u64) -> Outcome<Vec<PathBuf>> {
+    let pictures = Pictures::draw().map_err(|e| Failure::io(folder, e.into()))?;
     let mut random = Random::new(seed);
     let mut paths = Vec::new();
     for shard in 0..SHARDS {
         let path = folder.join(format!("observations-{shard:05}-of-{SHARDS:05}.tfrecord"));
         let mut writer = Writer::create(&path)?;
         for _ in 0..RECORDS / SHARDS {
-            writer.write(&observation(&mut random)?)?;
+            writer.write(&observation(&mut random, &pictures)?)?;
         }
         writer.close()?;
         paths.push(path);
@@ -244,14 +249,16 @@ fn write(folder: &Path, seed: u64) -> Outcome<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn observation(random: &mut Random) -> tfseek::Result<Vec<u8>> {
+fn observation(random: &mut Random, pictures: &Pictures) -> tfseek::Result<Vec<u8>> {
     let boolean = random.below(2) == 1;
     let integer = random.below(WORDS.len() as u64);
+    let float = random.normal() as f32;
     ExampleBuilder::new()
         .int64("feature0", [i64::from(boolean)])
         .int64("feature1", [integer as i64])
         .bytes("feature2", WORDS.iter().skip(integer as usize).take(1))
-        .float("feature3", [random.normal() as f32])
+        .float("feature3", [float])
+        .bytes("image", pictures.get(boolean, integer as usize, float))
         .encode()
 }
 

@@ -87,8 +87,8 @@ pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
     let (saved, tfdv) =
         (create(args.save.as_deref(), args.force)?, create(args.tfdv.as_deref(), args.force)?);
     let stats = if args.merge { merged(&paths)? } else { computed(&paths, args, global, console)? };
-    if let Some(by) = args.by.as_ref().filter(|by| stats.records() > 0 && !stats.has_feature(by)) {
-        return Err(Failure::usage(format!("--by: no record has the feature {}", Key(by))));
+    if let Some(by) = &args.by {
+        check_feature(&stats, by).map_err(|message| Failure::usage(format!("--by: {message}")))?;
     }
     if let Some(output) = saved {
         write(output, stats.save().as_bytes())?;
@@ -142,10 +142,16 @@ fn notes(stats: &Statistics, args: &StatsArgs, console: &mut Console) {
     }
     stats.unseen.iter().for_each(|feature| condition::unseen(feature, console));
     for name in args.features.iter().filter(|name| !name.contains(['*', '?'])) {
-        if stats.records() > 0 && !stats.has_feature(name) {
-            console.note(format_args!("tfseek: --features: no record has the feature {}", Key(name)));
+        if let Err(message) = check_feature(stats, name) {
+            console.note(format_args!("tfseek: --features: {message}"));
         }
     }
+}
+
+/// Checks that a record has a feature. The error is a message with the nearest name.
+fn check_feature(stats: &Statistics, name: &str) -> Result<(), String> {
+    let missing = |near| format!("no record has the feature {}{}", Key(name), text::nearest(near));
+    stats.check_feature(name).map_err(missing)
 }
 
 fn computed(

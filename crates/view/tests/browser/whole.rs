@@ -2,6 +2,7 @@
 
 use crate::data;
 use crate::shown::Shown;
+use tfseek::{ExampleBuilder, FeatureBuf};
 
 #[test]
 fn statistics_schema_and_shards_are_shown() {
@@ -25,6 +26,18 @@ fn statistics_schema_and_shards_are_shown() {
     page.wait("t.text('schema').includes('image/class/label')", "the schema");
     page.screenshot("data-shards");
     page.all_manners("data");
+    page.finish();
+}
+
+#[test]
+fn features_without_a_specification_are_counted() {
+    let record = |name| ExampleBuilder::new().int64("label", [1]).feature(name, FeatureBuf::None).encode();
+    let shown =
+        Shown::new(|folder| data::several(folder, ["never", "unset"].map(|name| record(name).unwrap())));
+    let Some(page) = shown.page_at("kindless", "view=data") else { return };
+    page.see("schema");
+    page.wait("t.text('schema').includes('From 2 records. 2 features without a kind.')", "the number");
+    page.wait("t.text('schema').includes('unset')", "the names");
     page.finish();
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use tfseek::Warning;
+use tfseek::filter::nearest;
 
 /// Statistics of a set of records.
 #[derive(Clone)]
@@ -62,13 +63,18 @@ impl Statistics {
         self.unit.not_counted
     }
 
-    /// Returns true if a feature or feature list of this name was found, or a field of this number.
-    pub fn has_feature(&self, name: &str) -> bool {
+    /// Checks that a feature or feature list of this name was found, or a field of this number, if there are records.
+    ///
+    /// # Errors
+    /// The nearest name of a feature of the records, if one is similar to it.
+    pub fn check_feature(&self, name: &str) -> Result<(), Option<&str>> {
+        let (features, lists) = (self.unit.feature_names(), self.unit.list_names());
         let is_field =
             || name.parse().is_ok_and(|number: u32| self.unit.all.fields.fields.contains_key(&number));
-        self.unit.feature_names().get(name).is_some()
-            || self.unit.list_names().get(name).is_some()
-            || is_field()
+        if self.records() == 0 || features.get(name).is_some() || lists.get(name).is_some() || is_field() {
+            return Ok(());
+        }
+        Err(nearest(name, features.iter().chain(lists.iter())))
     }
 
     /// Adds the records of `other`, as if they followed in the same run. Both must have the same options.

@@ -7,10 +7,11 @@ use tfseek::schema::{Finding, Inference};
 
 /// Writes the schema of inferred features: type, presence, and number of values.
 ///
-/// A feature whose records have several kinds, or none, is written without a type, so TFX asks for one.
+/// A feature whose records have several kinds is written without a type, so TFX asks for one. One without a kind is left out.
 pub fn write(seen: &Inference) -> String {
     let mut out = String::new();
-    let (lists, features): (Vec<_>, Vec<_>) = seen.findings().partition(|found| found.list);
+    let (lists, features): (Vec<_>, Vec<_>) =
+        seen.findings().filter(|found| !found.kinds.is_empty()).partition(|found| found.list);
     features.iter().for_each(|found| feature(found, 0, &mut out));
     if !lists.is_empty() {
         let _ = write!(out, "feature {{\n  name: \"{SEQUENCE}\"\n  type: STRUCT\n  struct_domain {{\n");
