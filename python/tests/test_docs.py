@@ -82,6 +82,8 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
         import_keras(monkeypatch)
     elif module:
         pytest.importorskip(module)
+    if module == "tensorflow_datasets":
+        pytest.importorskip("tensorflow")  # It can be installed without.
     monkeypatch.chdir(tmp_path)
     if page in ("README.md", "docs/engines.md"):
         subprocess.run([sys.executable, "-m", "tfseek", "demo", "--out", "data"], check=True, capture_output=True)
