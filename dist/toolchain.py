@@ -143,6 +143,20 @@ class Tools:
         # Artefacts of two compilers would replace each other.
         return {**self._path(), **compiler, "CARGO_TARGET_DIR": str(self.root / "target" / "dist-cross")}
 
+    def _zig_c(self, musl: str) -> dict[str, str]:
+        """Returns the variables with which zig compiles the C code of crates. The crate `cc` adds Rust's name of the target, which zig does not know."""
+        variables = {}
+        target = musl.replace("-unknown", "")
+        for variable, words in ("CC", f"cc -target {target}"), ("AR", "ar"):
+            path = self.folder / f"zig-{variable.lower()}-{target}"
+            path.write_text(
+                '#!/bin/sh\nfor word do shift; case $word in --target=*) ;; *) set -- "$@" "$word" ;; esac; done\n'
+                f'exec "{self.python}" -m ziglang {words} "$@"\n'
+            )
+            path.chmod(0o755)
+            variables[f"{variable}_{musl.replace('-', '_')}"] = str(path)
+        return variables
+
     def static_targets(self) -> list[tuple[str, dict[str, str]]]:
         """Returns the targets of the static commands with their variables: musl where it can be had, else glibc of this machine."""
         found = []
@@ -150,7 +164,7 @@ class Tools:
             static = {"RUSTFLAGS": "-C target-feature=+crt-static", "CARGO_TARGET_DIR": str(self.root / "target" / "dist-static")}
             if self._has_target(musl):
                 linker = f"CARGO_TARGET_{musl.upper().replace('-', '_')}_LINKER"
-                found.append((musl, {linker: "rust-lld", **static}))
+                found.append((musl, {linker: "rust-lld", **self._zig_c(musl), **static}))
             elif gnu == HOST_TARGET:
                 found.append((gnu, static))
             elif (env := self.cross(gnu)) is not None and (compiler := self._debian_c(gnu)) is not None:
