@@ -124,7 +124,7 @@ export function mount(root, context) {
       replace(line, found && sparkline(found));
       if (!found) return;
       const share = found.present === statistics.records ? "all" : percent(found.present, statistics.records);
-      setText(kind, `${kinds.get(name) ?? ""} · ${share}`);
+      setText(kind, [kinds.get(name), share].filter(Boolean).join(" · "));
       kind.title = `in ${number(found.present)} of ${number(statistics.records)} records`;
     });
   }
