@@ -43,6 +43,14 @@ print(f"tfseek {tfseek.__version__} on {sys.platform}, Python {sys.version.split
 '''
 
 
+def sdist(files: pathlib.Path) -> pathlib.Path:
+    """Returns the source distribution in a folder, which may have the archives of the command beside it."""
+    found = [path for path in files.glob("tfseek-*.tar.gz") if "-linux-" not in path.name]
+    if len(found) != 1:
+        sys.exit(f"{files}: expected one source distribution, found {len(found)}")
+    return found[0].resolve()
+
+
 def main(kind: str, files: pathlib.Path) -> None:
     for wheel in files.glob("*.whl"):
         size = wheel.stat().st_size
@@ -56,10 +64,7 @@ def main(kind: str, files: pathlib.Path) -> None:
         pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         subprocess.run([*pip, "numpy"], check=True)
         if kind == "sdist":
-            found = sorted(files.glob("tfseek-*.tar.gz"))
-            if len(found) != 1:
-                sys.exit(f"{files}: expected one source distribution, found {len(found)}")
-            subprocess.run([*pip, found[0].resolve()], check=True)
+            subprocess.run([*pip, sdist(files)], check=True)
         else:
             subprocess.run([*pip, "--no-index", "--find-links", files.resolve(), "tfseek"], check=True)
         (folder / "work").mkdir()

@@ -18,6 +18,7 @@ import tempfile
 import time
 
 import toolchain
+from smoke import sdist
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DIST = ROOT / "target" / "dist"
@@ -138,7 +139,7 @@ def try_sdist(python: str, folder: pathlib.Path) -> None:
     """Builds and installs the sdist, without the project."""
     bin = folder / "sdist" / "bin"
     run(python, "-m", "venv", folder / "sdist")
-    run(bin / "python", "-m", "pip", "install", "-q", "numpy", next(DIST.glob("tfseek-*.tar.gz")), cwd=folder)
+    run(bin / "python", "-m", "pip", "install", "-q", "numpy", sdist(DIST), cwd=folder)
     run(bin / "python", "-c", SMOKE, cwd=folder)
     print("sdist: installed with a compiler; smoke test passed")
 
