@@ -2,6 +2,7 @@
 
 use crate::source::{pages, root};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
 /// Top-level names at which a path in the text begins.
@@ -111,4 +112,20 @@ fn every_page_has_a_place_in_the_site() {
     let pages = pages().into_iter().filter_map(|(page, _)| page.strip_prefix("docs/").map(str::to_owned));
     let without: Vec<_> = pages.filter(|page| !has_place(page)).collect();
     assert!(without.is_empty(), "{without:?}");
+}
+
+/// Packages have no files of the folders above them, but those that links lead to.
+#[test]
+fn each_published_crate_has_its_licences() {
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        if fs::read_to_string(folder.join("Cargo.toml")).unwrap().contains("publish = false") {
+            continue;
+        }
+        for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let text = fs::read_to_string(folder.join(name))
+                .unwrap_or_else(|e| panic!("{}: {name}: {e}", folder.display()));
+            assert!(text == fs::read_to_string(root().join(name)).unwrap(), "{}: {name}", folder.display());
+        }
+    }
 }
