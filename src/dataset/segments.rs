@@ -55,10 +55,6 @@ impl ProcessSegments {
     fn lock(&self) -> MutexGuard<'_, CachedSegments> {
         self.segments.lock().unwrap_or_else(|e| e.into_inner())
     }
-
-    fn has_pending(&self, key: &SegmentKey) -> bool {
-        self.lock().pending.contains(key)
-    }
 }
 
 /// A function that a test calls before each decompression, with the number of the segment.
@@ -221,7 +217,7 @@ impl SegmentCache {
     /// Returns true if a segment is in the cache, or is being decompressed.
     pub(super) fn contains(&self, key: &SegmentKey) -> bool {
         let own = self.own();
-        own.ready.contains(key) || own.has_pending(key)
+        own.ready.contains(key) || own.lock().pending.contains(key)
     }
 
     /// Returns true if a segment is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as

@@ -15,21 +15,28 @@ pub const EXTENSIONS: [&str; 5] = [".tfrecord", ".tfrecords", ".tfrec", ".record
 /// Maximum number of files with other names that are examined in a folder.
 const MAX_EXAMINED: usize = 1000;
 
-/// Returns the path itself, or the shards in it if it is a folder, which is added to `folders`. `None` if it does not exist.
-pub(super) fn existing(path: &Path, folders: &mut Vec<PathBuf>) -> Result<Option<Vec<FoundShard>>> {
-    Ok(match existing_metadata(path)? {
-        Some(meta) if meta.is_dir() => {
+/// Returns the path itself, or the shards in it if it is a folder, which is added to `folders`. `None` if it does not exist. A pattern need not be a
+/// file name: it may be too long for one, and Windows refuses wildcards.
+pub(super) fn existing(
+    path: &Path,
+    is_pattern: bool,
+    folders: &mut Vec<PathBuf>,
+) -> Result<Option<Vec<FoundShard>>> {
+    Ok(match existing_metadata(path) {
+        Ok(Some(meta)) if meta.is_dir() => {
             let found = folder(path)?;
             folders.push(path.to_path_buf());
             Some(found)
         }
-        Some(_) => Some(vec![FoundShard { path: path.to_path_buf(), searched: false }]),
-        None => None,
+        Ok(Some(_)) => Some(vec![FoundShard { path: path.to_path_buf(), searched: false }]),
+        Ok(None) => None,
+        Err(e) if is_pattern && cannot_exist(&e) => None,
+        Err(e) => return Err(e),
     })
 }
 
 /// Returns true for the error of a name that no file can have.
-pub(super) fn cannot_exist(e: &Error) -> bool {
+fn cannot_exist(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::InvalidFilename)
 }
 

@@ -196,15 +196,11 @@ pub fn is_pack(path: &Path) -> bool {
 }
 
 fn resolve_one(path: PathBuf, allow_missing: bool, folders: &mut Vec<PathBuf>) -> Result<Vec<FoundShard>> {
-    match existing(&path, folders) {
-        Ok(Some(found)) => Ok(found),
-        Ok(None) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing, folders),
-        // A pattern need not be a file name: it may be too long for one.
-        Err(e) if pattern::is_pattern(&path) && folder::cannot_exist(&e) => {
-            pattern::resolve(&path, allow_missing, folders)
-        }
-        Ok(None) => Err(explained(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path))),
-        Err(e) => Err(e),
+    let is_pattern = pattern::is_pattern(&path);
+    match existing(&path, is_pattern, folders)? {
+        Some(found) => Ok(found),
+        None if is_pattern => pattern::resolve(&path, allow_missing, folders),
+        None => Err(explained(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path))),
     }
 }
 

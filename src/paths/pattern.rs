@@ -1,6 +1,6 @@
 //! Expansion of patterns: braces first, then `@` or wildcards.
 
-use super::folder::{cannot_exist, existing, exists};
+use super::folder::{existing, exists};
 use super::replaced;
 use super::set::{AtPattern, FoundShard, ShardName, padded_to};
 use super::walk::{NamePattern, has_wildcard, matches};
@@ -52,12 +52,8 @@ pub(super) fn resolve(
     let mut missing = MissingWords::default();
     for word in &words {
         let path = base.join(word);
-        let found = match existing(&path, folders) {
-            // Windows refuses names with wildcards.
-            Err(e) if cannot_exist(&e) && (has_wildcard(word) || at_pattern(&path).is_some()) => None,
-            found => found?,
-        };
-        if let Some(mut found) = found {
+        let is_pattern = has_wildcard(word) || at_pattern(&path).is_some();
+        if let Some(mut found) = existing(&path, is_pattern, folders)? {
             all.append(&mut found);
         } else if let Some(at) = at_pattern(&path) {
             let dir = Path::new(word).parent().and_then(Path::to_str).unwrap_or_default();
