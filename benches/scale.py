@@ -6,7 +6,6 @@ Makes four sets in FOLDER: numbers of 84 bytes, 200 features, JPEG pictures of 5
 medians of all rounds are printed, with their ratio to one thread. Needs pillow. The sums of ids of all epochs are compared first.
 """
 
-import io
 import os
 import pathlib
 import statistics
@@ -15,7 +14,7 @@ import tempfile
 import time
 
 import numpy as np
-import PIL.Image
+from jpegs import jpegs
 
 import tfseek
 
@@ -34,17 +33,7 @@ def wide(i):
     return {"id": i} | {f"feature{k:03}": float(i % 97 + k) for k in range(200)}
 
 
-def jpegs():
-    y, x = np.mgrid[:375, :500]
-    for _ in range(16):
-        waves = [128 + 70 * np.sin(x / a + y / b + rng.random()) for a, b in ((17, 31), (23, 19), (41, 13))]
-        file = io.BytesIO()
-        picture = (np.stack(waves, -1) + rng.normal(0, 6, (375, 500, 3))).clip(0, 255).astype(np.uint8)
-        PIL.Image.fromarray(picture).save(file, "jpeg", quality=90)
-        yield file.getvalue()
-
-
-PICTURES = list(jpegs())
+PICTURES = jpegs(rng)[:16]
 INT, FLOAT, BYTES = (tfseek.FixedLenFeature([], name) for name in ("int64", "float32", "string"))
 SETS = {
     "numbers": (numbers, 2_000_000, {"id": INT, "label": INT, "score": FLOAT, "word": BYTES}, {}),

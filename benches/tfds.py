@@ -18,9 +18,9 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
-import PIL.Image
 import tensorflow as tf
 import tensorflow_datasets as tfds
+from jpegs import jpegs
 
 import tfseek
 import tfseek.tfds
@@ -29,21 +29,6 @@ ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 BATCH, BUFFER = 64, 10_000
 F = tfds.features
 tfds.disable_progress_bar()
-
-
-def smooth(rng, height, width):
-    y, x = np.mgrid[:height, :width]
-    waves = [128 + 70 * np.sin(x / a + y / b + rng.random()) for a, b in ((17, 31), (23, 19), (41, 13))]
-    return (np.stack(waves, -1) + rng.normal(0, 6, (height, width, 3))).clip(0, 255).astype(np.uint8)
-
-
-def jpegs(rng):
-    files = []
-    for _ in range(32):
-        file = io.BytesIO()
-        PIL.Image.fromarray(smooth(rng, 375, 500)).save(file, "jpeg", quality=90)
-        files.append(file.getvalue())
-    return files
 
 
 def strokes(rng):

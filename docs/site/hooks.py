@@ -28,7 +28,7 @@ SECTIONS = {
     "Arrow": "scan Scan",
     "Errors and warnings": "Error DataError IoError NotFoundError SpecError OrderError SidecarError OutOfRangeError Warning Gap",
 }
-#: Public names without an entry: modules, which have one in the adapters, and constants.
+#: Public names without an entry: modules, which are on a page of their own, and constants.
 OTHERS = {"io", "rlds", "tfds", "train", "__version__", "int64", "float32", "string"}
 MODULES = ("tfds", "rlds", "lerobot", "torch", "jax", "grain", "polars", "arrow", "ray", "beam", "spark", "io", "train")
 PACKAGE = "python/tfseek/__init__.py"

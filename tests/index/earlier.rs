@@ -5,20 +5,17 @@ use std::fs;
 use std::path::Path;
 use tfseek::order::{Spec, State};
 use tfseek::{Dataset, DatasetOptions, IndexMode};
+use tfseek_testkit::hex::unhex;
 use tfseek_testkit::shards::{options, set_mtime};
 
 const SHARDS: [&str; 2] = ["a.tfrecord", "b.tfrecord.gz"];
-
-fn hex(text: &str) -> Vec<u8> {
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
-}
 
 /// Writes the files of version 0.1 to a folder. Returns its saved states.
 fn written(dir: &Path) -> Vec<Value> {
     let all: Value = serde_json::from_str(include_str!("../data/written_by_0_1.json")).unwrap();
     fs::create_dir(dir.join(".tfseek")).unwrap();
     for (name, bytes) in all["files"].as_object().unwrap() {
-        fs::write(dir.join(name), hex(bytes.as_str().unwrap())).unwrap();
+        fs::write(dir.join(name), unhex(bytes.as_str().unwrap())).unwrap();
         set_mtime(&dir.join(name), 1_600_000_000_000_000_000);
     }
     all["states"].as_array().unwrap().clone()

@@ -7,6 +7,7 @@ use tfseek::frame::{Salvage, SalvageStep, put_record};
 use tfseek::index::*;
 use tfseek::io::Region;
 use tfseek::{Damage, DatasetOptions, ErrorKind, IndexMode, Tail, Warning};
+use tfseek_testkit::hex::unhex;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shards::*;
 
@@ -19,8 +20,7 @@ const GOLDEN: &str = "
     0000000000000000 6bb917fd00000000 0000000002000000";
 
 fn golden() -> Vec<u8> {
-    let hex: String = GOLDEN.split_whitespace().collect();
-    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
+    unhex(&GOLDEN.split_whitespace().collect::<String>())
 }
 
 fn skip() -> IndexOptions {

@@ -10,6 +10,7 @@ use tfseek::error::{IndexError, Remedy};
 use tfseek::index::*;
 use tfseek::io::Region;
 use tfseek::{DatasetOptions, ErrorKind, IndexMode, Warning};
+use tfseek_testkit::hex::unhex;
 use tfseek_testkit::shards::*;
 
 /// The example of the format page, section 8.
@@ -20,8 +21,7 @@ const GOLDEN: &str = "
     0000000000000000 cc008d8500000000 0000000010000000 2100000033000000";
 
 fn golden() -> Vec<u8> {
-    let hex: String = GOLDEN.split_whitespace().collect();
-    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
+    unhex(&GOLDEN.split_whitespace().collect::<String>())
 }
 
 fn from(bytes: &[u8]) -> tfseek::Result<Index> {
