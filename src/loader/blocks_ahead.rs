@@ -18,6 +18,8 @@ pub(super) struct BlocksAhead {
     /// Number of batches that were looked up, and of those that were planned.
     seen: u64,
     planned: u64,
+    /// All batches were looked up.
+    is_last: bool,
     blocks: HashMap<BlockKey, Block>,
     /// The blocks that are not requested yet, in the order of their need, each with the number of its first batch.
     waiting: VecDeque<(BlockKey, u64)>,
@@ -25,6 +27,9 @@ pub(super) struct BlocksAhead {
     waiting_bytes: u64,
     bytes: u64,
     room: u64,
+    /// The blocks whose records of looked up batches were all read, and their bytes.
+    ended: Vec<BlockKey>,
+    ended_bytes: u64,
     ids: Vec<u64>,
 }
 
@@ -48,31 +53,52 @@ impl BlocksAhead {
             tickets,
             seen: 0,
             planned: 0,
+            is_last: false,
             blocks: HashMap::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             bytes: 0,
             room,
+            ended: Vec::new(),
+            ended_bytes: 0,
             ids: Vec::new(),
         }
     }
 
-    /// Requests the blocks of the next planned batch, and of some later ones. `blocks_of` returns the blocks of a record.
+    /// Drops the blocks that have ended. Requests those of the next planned batch, and of some later ones. `blocks_of` returns the blocks of a record.
     pub(super) fn plan(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
         self.planned = self.planned.saturating_add(1);
-        self.look_up(set, blocks_of, 0);
+        self.advance(set, blocks_of);
+    }
+
+    fn advance(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
+        // The next batches may have more records of a block that seems to have ended.
+        self.look_up(set, blocks_of);
+        self.ended_bytes = 0;
+        for key in self.ended.drain(..) {
+            let is_ended = |block: &&Block| block.records == 0 && block.requested;
+            if self.blocks.get(&key).filter(is_ended).is_some()
+                && let Some(block) = self.blocks.remove(&key)
+            {
+                self.bytes = self.bytes.saturating_sub(block.bytes);
+                prefetch::forget_block(set, (key.0, block.of));
+            }
+        }
         self.request(set);
     }
 
-    /// Looks up batches until their blocks have more bytes than the limit and `ended`.
-    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>, ended: u64) {
+    /// Looks up batches until their blocks have more bytes than the limit, without those that have ended.
+    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
         for _ in 0..STEPS {
             let bytes = self.bytes.saturating_add(self.waiting_bytes);
-            if self.seen >= self.planned && bytes >= self.room.saturating_add(ended) {
+            if self.seen >= self.planned && bytes >= self.room.saturating_add(self.ended_bytes) {
                 return;
             }
             // An error is that of the plan.
-            let Some(Ok(ticket)) = self.tickets.next() else { return };
+            let Some(Ok(ticket)) = self.tickets.next() else {
+                self.is_last = true;
+                return;
+            };
             self.seen = self.seen.saturating_add(1);
             let mut ids = std::mem::take(&mut self.ids);
             ids.clear();
@@ -117,14 +143,13 @@ impl BlocksAhead {
         }
     }
 
-    /// Drops the blocks of which these records were the last, and requests more.
+    /// Notes the blocks of which these records were the last. They are dropped with the next plan, or at once if there is none.
     pub(super) fn made(
         &mut self,
         set: &ShardSet,
         ids: &[u64],
         blocks_of: impl Fn(u64) -> Option<OrderBlocks>,
     ) {
-        let (mut ended, mut bytes) = (Vec::new(), 0u64);
         for &id in ids {
             let Some((shard, records)) = blocks_of(id).and_then(|blocks| set.object_block(id, blocks)) else {
                 continue;
@@ -133,22 +158,13 @@ impl BlocksAhead {
             let Some(block) = self.blocks.get_mut(&key) else { continue };
             block.records = block.records.saturating_sub(1);
             if block.records == 0 {
-                ended.push(key);
-                bytes = bytes.saturating_add(block.bytes);
+                self.ended.push(key);
+                self.ended_bytes = self.ended_bytes.saturating_add(block.bytes);
             }
         }
-        // The next batches may have more records of a block that seems to have ended.
-        self.look_up(set, blocks_of, bytes);
-        for key in ended {
-            let is_ended = |block: &&Block| block.records == 0 && block.requested;
-            if self.blocks.get(&key).filter(is_ended).is_some()
-                && let Some(block) = self.blocks.remove(&key)
-            {
-                self.bytes = self.bytes.saturating_sub(block.bytes);
-                prefetch::forget_block(set, (key.0, block.of));
-            }
+        if self.is_last && self.planned >= self.seen {
+            self.advance(set, blocks_of);
         }
-        self.request(set);
     }
 
     /// Drops all blocks.

@@ -57,34 +57,39 @@ impl ReadyPiece {
     }
 }
 
-/// The pieces of an object that are open on disk, by their first byte.
+/// The pieces of an object that are open on disk, each with its first byte, by which they are sorted.
 ///
 /// A reader does not wait for the lock, because a forked child may have a copy that is held for ever. Without it, it asks the store.
 #[derive(Debug, Default)]
-pub(crate) struct ReadyPieces(RwLock<Vec<Arc<ReadyPiece>>>);
+pub(crate) struct ReadyPieces(RwLock<Vec<(u64, Arc<ReadyPiece>)>>);
 
 impl ReadyPieces {
     /// Returns the piece that has all of a range.
     pub(crate) fn find(&self, range: &Range<u64>) -> Option<Arc<ReadyPiece>> {
         let pieces = self.0.try_read().ok()?;
-        let after = pieces.partition_point(|piece| piece.range.start <= range.start);
-        let piece = pieces.get(after.checked_sub(1)?)?;
+        let after = pieces.partition_point(|(start, _)| *start <= range.start);
+        let (_, piece) = pieces.get(after.checked_sub(1)?)?;
         (range.end <= piece.range.end).then(|| Arc::clone(piece))
     }
 
     pub(crate) fn add(&self, range: Range<u64>, piece: DiskPiece, wanted: WantedBytes) {
-        let mut pieces = self.write();
-        pieces.retain(|other| other.range.start != range.start);
-        let at = pieces.partition_point(|other| other.range.start < range.start);
-        pieces.insert(at, Arc::new(ReadyPiece { range, piece, wanted }));
+        let (mut pieces, start) = (self.write(), range.start);
+        let added = (start, Arc::new(ReadyPiece { range, piece, wanted }));
+        match pieces.binary_search_by_key(&start, |(start, _)| *start) {
+            Ok(at) => pieces[at] = added,
+            Err(at) => pieces.insert(at, added),
+        }
     }
 
     /// Removes the piece that begins at a byte, if there is one.
     pub(crate) fn remove(&self, start: u64) {
-        self.write().retain(|piece| piece.range.start != start);
+        let mut pieces = self.write();
+        if let Ok(at) = pieces.binary_search_by_key(&start, |(start, _)| *start) {
+            pieces.remove(at);
+        }
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Vec<Arc<ReadyPiece>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<(u64, Arc<ReadyPiece>)>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
