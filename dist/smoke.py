@@ -13,33 +13,39 @@ import venv
 
 WHEEL_LIMIT = 15_000_000
 
-TRIAL = '''
+PACKAGE = '''
 import importlib.metadata
-import pathlib
-import subprocess
 import sys
-import sysconfig
 
 import tfseek
-
-command = pathlib.Path(sysconfig.get_path("scripts"), "tfseek")
-version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-assert version.split() == ["tfseek", tfseek.__version__], version
 
 licenses = [file for file in importlib.metadata.files("tfseek") or [] if file.name.startswith("LICENSE-")]
 assert len(licenses) == 2 and all(len(file.read_text()) > 1000 for file in licenses), licenses
 
 with tfseek.Writer("train.tfrecord") as writer:
-    for i in range(100):
-        writer.write(tfseek.Example({"label": i, "name": f"record {i}"}))
+    for i in range(1000):
+        writer.write({"label": [i], "score": [i / 2], "name": [f"record {i}"]})
 # Positional reads, because Windows cannot delete a mapped file.
 ds = tfseek.open("train.tfrecord", index="memory", io="pread")
-assert len(ds) == 100 and ds[7]["label"] == [7] and ds[-1]["name"] == [b"record 99"]
-with tfseek.Loader(ds, {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=32, seed=1) as loader:
-    assert sorted(label for batch in loader for label in batch["label"].tolist()) == list(range(100))
+assert len(ds) == 1000 and ds[7]["label"] == [7] and ds[-1]["name"] == [b"record 999"]
+spec = {"label": tfseek.FixedLenFeature([], "int64"), "score": tfseek.FixedLenFeature([], "float32")}
+with tfseek.Loader(ds, spec, batch_size=64, shuffle=True, seed=1) as loader:
+    labels = [label for batch in loader for label in batch["label"].tolist()]
+assert sorted(labels) == list(range(1000)) and labels != list(range(1000))
+locked = ", GIL" if getattr(sys, "_is_gil_enabled", lambda: True)() else ", no GIL"
+print(f"tfseek {tfseek.__version__} on {sys.platform}, Python {sys.version.split()[0]}{locked}: works")
+'''
+
+COMMAND = '''
+import pathlib
+import subprocess
+import sysconfig
+
+command = pathlib.Path(sysconfig.get_path("scripts"), "tfseek")
+version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+assert version.split() == ["tfseek", tfseek.__version__], version
 head = subprocess.run([command, "head", "-n", "1", "train.tfrecord"], capture_output=True, text=True, check=True).stdout
 assert "record 0" in head, head
-print(f"tfseek {tfseek.__version__} on {sys.platform}, Python {sys.version.split()[0]}: works")
 '''
 
 
@@ -68,7 +74,7 @@ def main(kind: str, files: pathlib.Path) -> None:
         else:
             subprocess.run([*pip, "--no-index", "--find-links", files.resolve(), "tfseek"], check=True)
         (folder / "work").mkdir()
-        subprocess.run([python, "-c", TRIAL], cwd=folder / "work", check=True)
+        subprocess.run([python, "-c", PACKAGE + COMMAND], cwd=folder / "work", check=True)
 
 
 if __name__ == "__main__":

@@ -18,27 +18,13 @@ import tempfile
 import time
 
 import toolchain
-from smoke import sdist
+from smoke import PACKAGE, sdist
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DIST = ROOT / "target" / "dist"
 VERSIONS = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t"]
 IMPORT_LIMIT, START_LIMIT = 0.1, 0.015
 RUNS = 11
-
-SMOKE = """
-import sys, numpy as np, tfseek
-with tfseek.Writer("smoke.tfrecord") as writer:
-    for i in range(1000):
-        writer.write({"label": [i], "score": [i / 2], "name": [b"n%d" % i]})
-ds = tfseek.open("smoke.tfrecord")
-assert len(ds) == 1000 and ds[123]["label"][0] == 123 and ds[123]["name"][0] == b"n123"
-spec = {"label": tfseek.FixedLenFeature([], "int64"), "score": tfseek.FixedLenFeature([], "float32")}
-labels = np.concatenate([batch["label"] for batch in tfseek.Loader(ds, spec, batch_size=64, shuffle=True, seed=1)])
-assert sorted(labels) == list(range(1000)) and list(labels) != list(range(1000))
-if hasattr(sys, "_is_gil_enabled"):
-    print("GIL" if sys._is_gil_enabled() else "no GIL", end=" ")
-"""
 
 
 def run(*command: object, **options: object) -> str:
@@ -114,11 +100,11 @@ def try_wheel(version: str, python: str, folder: pathlib.Path) -> None:
     work.mkdir()
     run(bin / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", wheel, env=env)
     run(bin / "python", "-m", "pip", "check", env=env)
-    smoke = run(bin / "python", "-c", SMOKE, env=env, cwd=work)
+    smoke = run(bin / "python", "-c", PACKAGE, env=env, cwd=work)
     run(bin / "tfseek", "demo", "--out", "data", "-q", env=env, cwd=work)
     run(bin / "python", "-c", first_session(), env=env, cwd=work)
     took = time.monotonic() - start
-    print(f"Python {version}: {wheel.name}: {smoke}installed, and README's session, in {took:.1f} s; {times(bin, env, work)}")
+    print(f"Python {version}: {wheel.name}: {smoke.strip()}; installed, and README's session, in {took:.1f} s; {times(bin, env, work)}")
 
 
 def times(bin: pathlib.Path, env: dict[str, str], work: pathlib.Path) -> str:
@@ -140,7 +126,7 @@ def try_sdist(python: str, folder: pathlib.Path) -> None:
     bin = folder / "sdist" / "bin"
     run(python, "-m", "venv", folder / "sdist")
     run(bin / "python", "-m", "pip", "install", "-q", "numpy", sdist(DIST), cwd=folder)
-    run(bin / "python", "-c", SMOKE, cwd=folder)
+    run(bin / "python", "-c", PACKAGE, cwd=folder)
     print("sdist: installed with a compiler; smoke test passed")
 
 
@@ -208,10 +194,10 @@ def try_foreign_wheel(folder: pathlib.Path) -> None:
         "--only-binary", ":all:", "--target", site, "numpy", wheel)
     env = {**os.environ, "PYTHONHOME": str(root / "usr"), "PYTHONPATH": str(site)}
     emulated: list[object] = [emulator, "-L", root, python]
-    smoke = run(*emulated, "-c", SMOKE, env=env, cwd=work)
+    smoke = run(*emulated, "-c", PACKAGE, env=env, cwd=work)
     run(*emulated, site / "bin" / "tfseek", "demo", "--out", "data", "-q", env=env, cwd=work)
     run(*emulated, "-c", first_session(), env=env, cwd=work)
-    print(f"{python.name} for {machine} in {pathlib.Path(emulator).name}: {wheel.name}: {smoke}README's session, in {time.monotonic() - start:.1f} s")
+    print(f"{python.name} for {machine} in {pathlib.Path(emulator).name}: {wheel.name}: {smoke.strip()}; README's session, in {time.monotonic() - start:.1f} s")
 
 
 DEPENDENT = """
