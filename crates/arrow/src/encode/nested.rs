@@ -215,9 +215,8 @@ impl NestedColumn {
         let mut array = ArrayRef::clone(array);
         let mut absent = vec![false; array.len()];
         let mut ends: Vec<Vec<usize>> = Vec::new();
-        let mut is_row = true;
         for step in &leaf.steps {
-            check_nulls(&array, is_row.then_some(&mut absent))?;
+            check_nulls(&array, &ends, &mut absent)?;
             match step {
                 Descent::Field(k) => {
                     let fields = array.as_struct();
@@ -228,13 +227,12 @@ impl NestedColumn {
                     let (own, items) = lists(&array).ok_or_else(other_schema)?;
                     ends.push(own);
                     array = items;
-                    is_row = false;
                 }
             }
         }
         // A null of a label is a number.
         if !leaf.is_label {
-            check_nulls(&array, is_row.then_some(&mut absent))?;
+            check_nulls(&array, &ends, &mut absent)?;
         }
         Ok(NestedColumn { absent, ends, leaves: array })
     }
@@ -264,15 +262,21 @@ fn other_schema() -> Error {
     Error::batch("expected a batch with the columns of the schema, found other ones")
 }
 
-/// Notes rows that are null, or refuses nulls in lists.
-fn check_nulls(array: &ArrayRef, absent: Option<&mut Vec<bool>>) -> Result<()> {
-    let Some(nulls) = array.logical_nulls() else { return Ok(()) };
-    match absent {
-        Some(absent) => absent.iter_mut().enumerate().for_each(|(row, absent)| *absent |= nulls.is_null(row)),
-        None if nulls.null_count() > 0 => {
-            return Err(ErrorKind::Value("expected a value, found a null inside a list".into()).into());
+/// Notes rows that are null. Refuses nulls in the lists of other rows, whose items have these `ends`.
+fn check_nulls(array: &ArrayRef, ends: &[Vec<usize>], absent: &mut [bool]) -> Result<()> {
+    let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(()) };
+    for (row, absent) in absent.iter_mut().enumerate().filter(|(_, absent)| !**absent) {
+        let inside = ends.iter().try_fold(row..row.saturating_add(1), |items, ends| {
+            Some(*ends.get(items.start)?..*ends.get(items.end)?)
+        });
+        let has_null = inside.ok_or_else(other_schema)?.any(|item| nulls.is_null(item));
+        match ends {
+            [] => *absent = has_null,
+            _ if has_null => {
+                return Err(ErrorKind::Value("expected a value, found a null inside a list".into()).into());
+            }
+            _ => {}
         }
-        None => {}
     }
     Ok(())
 }

@@ -508,3 +508,29 @@ fn rows_of_other_forms_are_records() {
         "{e}"
     );
 }
+
+/// Readers of Parquet return a null list of a stated length as a null with null items.
+#[test]
+fn a_null_list_of_null_items_is_an_absent_value() {
+    use arrow_array::{FixedSizeListArray, Float32Array};
+    use arrow_buffer::NullBuffer;
+    let set = Set::new(&dict(&[("pair", tensor("float32", &[2], r#", "optional": true"#))]), &[], &[]);
+    let encode = |items: Vec<Option<f32>>, valid: Vec<bool>| {
+        let field = Arc::new(Field::new("item", DataType::Float32, true));
+        let (items, nulls) = (Arc::new(Float32Array::from(items)), NullBuffer::from(valid));
+        let pair: ArrayRef = Arc::new(FixedSizeListArray::new(field, 2, items, Some(nulls)));
+        let batch = RecordBatch::try_from_iter([("pair", pair)]).unwrap();
+        let mut encoder = Encoder::of_features(&set.features, &batch.schema()).unwrap();
+        let mut rows = Vec::new();
+        let ended = encoder.encode(&batch, |payload| {
+            let example = tfseek::Example::new(payload);
+            rows.push(example.float("pair").ok().map(|pair| pair.iter().collect::<Vec<f32>>()));
+            Ok(())
+        });
+        ended.map(|_| rows).map_err(|e| e.to_string())
+    };
+    let rows = encode(vec![Some(1.0), Some(2.0), None, None, Some(3.0), Some(4.0)], vec![true, false, true]);
+    assert_eq!(rows.unwrap(), [Some(vec![1.0, 2.0]), None, Some(vec![3.0, 4.0])]);
+    let e = encode(vec![None, None, Some(1.0), None], vec![false, true]).unwrap_err();
+    assert!(e.contains("expected a value, found a null inside a list"), "{e}");
+}
