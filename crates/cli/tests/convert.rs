@@ -143,6 +143,7 @@ fn requests_that_do_not_fit() {
         2,
         &["expected a feature that matches x*, found none"],
     );
+    fails(&["a.tfrecord", "o.jsonl", "--features", "lable"], 2, &["found none; the nearest name is label"]);
     fails(&["a.jsonl", "o.tfrecord", "--features", "a"], 2, &["--features: expected TFRecords as an input"]);
     fails(&["a.jsonl", "o.tfrecord", "--where", "a == 1"], 2, &["--where: expected TFRecords as an input"]);
     fails(&["none.tfrecord", "o.jsonl"], 3, &["none.tfrecord"]);

@@ -16,7 +16,7 @@ pub(crate) fn converter(
     let leaves = features.root.leaves();
     let paths = || leaves.iter().map(|(path, _)| path.as_str());
     if let Some(pattern) = options.features.iter().find(|pattern| !paths().any(|path| names(pattern, path))) {
-        return Err(ConvertError::Options(format!("expected a feature that matches {pattern}, found none")));
+        return Err(ConvertError::no_feature(pattern, paths()));
     }
     let select = (!options.features.is_empty()).then(|| {
         let kept = paths().filter(|path| options.features.iter().any(|pattern| names(pattern, path)));

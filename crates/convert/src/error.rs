@@ -10,6 +10,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use tfseek::filter::nearest;
 #[cfg(feature = "tables")]
 use tfseek_arrow::ErrorKind;
 #[cfg(feature = "tables")]
@@ -52,6 +53,14 @@ pub enum ConvertError {
 impl ConvertError {
     pub(crate) fn io(path: &Path, e: io::Error) -> ConvertError {
         ConvertError::Error(tfseek::Error::from(e).in_file(path))
+    }
+
+    /// Returns the error of a pattern that matches none of the features.
+    pub(crate) fn no_feature<'n>(pattern: &str, names: impl IntoIterator<Item = &'n str>) -> ConvertError {
+        let near =
+            nearest(pattern, names).map(|name| format!("; the nearest name is {}", name.escape_debug()));
+        let near = near.unwrap_or_default();
+        ConvertError::Options(format!("expected a feature that matches {pattern}, found none{near}"))
     }
 
     pub(crate) fn data(path: &Path, reason: impl Into<String>) -> ConvertError {

@@ -129,7 +129,7 @@ pub(crate) fn selected(schema: &Schema, options: &ExportOptions) -> Result<Schem
     let names = || schema.features().keys().chain(schema.feature_lists().keys());
     if let Some(pattern) = options.features.iter().find(|pattern| !names().any(|name| matches(pattern, name)))
     {
-        return Err(ConvertError::Options(format!("expected a feature that matches {pattern}, found none")));
+        return Err(ConvertError::no_feature(pattern, names().map(String::as_str)));
     }
     let kept = |specs: &BTreeMap<String, FeatureSpec>| -> Vec<(String, FeatureSpec)> {
         let kept = specs.iter().filter(|(name, _)| options.has_feature(name));

@@ -15,6 +15,7 @@ use tfseek_tools::damage::MAX_RECORD;
 use tfseek_tools::encode::{FeatureKinds, JsonForm, JsonRecords, ObservedKinds};
 use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
+use tfseek_tools::wildcards::matches;
 
 /// Writes records as JSON lines.
 pub(crate) fn export(
@@ -25,7 +26,7 @@ pub(crate) fn export(
 ) -> Result<Written, ConvertError> {
     let mut file = out::buffered(out, options.force)?;
     let has_many_files = records.ds.shards().len() > 1;
-    let mut missing: BTreeSet<&str> = options.features.iter().map(String::as_str).collect();
+    let mut missing = MissingFeatures::new(&options.features);
     let mut written = 0;
     records.for_each(|i, record, kind| {
         let (payload, at) = (record.payload(), record.at());
@@ -53,19 +54,42 @@ pub(crate) fn export(
         progress(1);
         Ok(())
     })?;
-    if let Some(pattern) = missing.first().filter(|_| written > 0) {
-        return Err(ConvertError::Options(format!("expected a feature that matches {pattern}, found none")));
+    if let Some(pattern) = missing.patterns.first().filter(|_| written > 0) {
+        return Err(ConvertError::no_feature(pattern, missing.seen.iter().map(String::as_str)));
     }
     out::commit_buffered(out, file, written)
 }
 
+/// Largest number of names among which the nearest one is searched.
+const MAX_SEEN: usize = 4096;
+
+/// The patterns that no feature of a record matched, and the names of features before each had a match.
+struct MissingFeatures<'o> {
+    patterns: BTreeSet<&'o str>,
+    seen: BTreeSet<String>,
+}
+
+impl<'o> MissingFeatures<'o> {
+    fn new(patterns: &'o [String]) -> MissingFeatures<'o> {
+        MissingFeatures { patterns: patterns.iter().map(String::as_str).collect(), seen: BTreeSet::new() }
+    }
+
+    fn find<V>(&mut self, features: &BTreeMap<&str, V>) {
+        let is_found = |pattern: &str| features.keys().any(|name| matches(pattern, name));
+        self.patterns.retain(|pattern| !is_found(pattern));
+        for name in features.keys().filter(|_| !self.patterns.is_empty()) {
+            if self.seen.len() < MAX_SEEN && !self.seen.contains(*name) {
+                self.seen.insert((*name).to_owned());
+            }
+        }
+    }
+}
+
 /// Removes the other features of a record, and from `missing` the patterns that one of its features matches.
-fn select<'o>(content: &mut Content<'_>, options: &'o ExportOptions, missing: &mut BTreeSet<&'o str>) {
-    fn keep<V>(map: &mut BTreeMap<&str, V>, options: &ExportOptions, missing: &mut BTreeSet<&str>) {
-        if !missing.is_empty() {
-            let is_found =
-                |pattern: &str| map.keys().any(|name| tfseek_tools::wildcards::matches(pattern, name));
-            missing.retain(|pattern| !is_found(pattern));
+fn select(content: &mut Content<'_>, options: &ExportOptions, missing: &mut MissingFeatures<'_>) {
+    fn keep<V>(map: &mut BTreeMap<&str, V>, options: &ExportOptions, missing: &mut MissingFeatures<'_>) {
+        if !missing.patterns.is_empty() {
+            missing.find(map);
         }
         map.retain(|name, _| options.has_feature(name));
     }

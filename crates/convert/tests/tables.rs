@@ -510,6 +510,8 @@ fn errors_name_feature_and_record() {
     let mut options = ExportOptions::default();
     options.features = vec!["x*".into()];
     fails(std::slice::from_ref(&one), &options, &["expected a feature that matches x*, found none"]);
+    options.features = vec!["A".into()];
+    fails(std::slice::from_ref(&one), &options, &["matches A, found none; the nearest name is a"]);
     let mut options = ExportOptions::default();
     options.schema =
         Some(Schema::example().feature("c", FeatureSpec::fixed_len(&[], DType::Int64)).build().unwrap());
