@@ -153,12 +153,19 @@ pub(crate) fn message(e: &Error) -> String {
         None if is_damage(e) => {
             "damage=\"skip\" leaves it out, the command `tfseek salvage` copies the sound records".into()
         }
-        None => match tfseek_cli::address_hint(e, "tfseek.open reads") {
+        None => match tfseek_cli::address_hint(e, "tfseek.open reads").or_else(|| version_hint(e)) {
             Some(hint) => hint,
             None => return format!("{e}{}", tfseek_cli::excerpt(e)),
         },
     };
     format!("{e} ({hint})")
+}
+
+fn version_hint(e: &Error) -> Option<String> {
+    let folder = tfseek_cli::folder_of_versions(e)?.to_str()?;
+    Some(format!(
+        "a data set was prepared in the folder: tfseek.tfds.open({folder:?}) opens its newest version"
+    ))
 }
 
 fn path_of(e: &Error) -> String {

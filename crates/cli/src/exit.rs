@@ -18,6 +18,7 @@ use std::io;
 use std::path::Path;
 use tfseek::error::{Build, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
+use tfseek_tfds::is_prepared;
 use tfseek_tools::damage::is_damage;
 
 /// The exit code for a problem in the data.
@@ -119,12 +120,24 @@ pub(crate) fn message(e: &Error) -> String {
             Some(hint) => hint,
             None => return e.to_string(),
         },
-        None => match store::address_hint(e, READERS) {
+        None => match store::address_hint(e, READERS).or_else(|| version_hint(e)) {
             Some(hint) => hint,
             None => return format!("{e}{}", excerpt(e)),
         },
     };
     format!("{e} ({hint})")
+}
+
+/// Returns the folder of an error that no file is in it, if it has versions of a data set. Folders of a store are not listed.
+pub fn folder_of_versions(e: &Error) -> Option<&Path> {
+    let ErrorKind::Paths(PathsError::NoMatch { pattern }) = e.kind() else { return None };
+    let folder = Path::new(&**pattern).parent()?;
+    (!folder.join("dataset_info.json").exists() && is_prepared(folder, None)).then_some(folder)
+}
+
+fn version_hint(e: &Error) -> Option<String> {
+    let all = word(&format!("{}[all]", folder_of_versions(e)?.to_str()?));
+    Some(format!("a data set was prepared in the folder: {all} is its newest version"))
 }
 
 /// Returns the lines that show where a condition is wrong, to follow the message. Empty for other errors.

@@ -35,7 +35,7 @@ mod verbs;
 mod vocabulary;
 mod warnings;
 
-pub use exit::{common_hint, excerpt, index_command};
+pub use exit::{common_hint, excerpt, folder_of_versions, index_command};
 pub use store::address_hint;
 pub use warnings::warning_json;
 

@@ -396,4 +396,9 @@ fn a_folder_of_versions_has_the_columns_of_its_version() {
     assert!(fs::read(dir.path("a.parquet")).unwrap() == fs::read(dir.path("b.parquet")).unwrap());
     let ran = dir.run(&["convert", "a.parquet", "new/tiny/1.0.0", "--schema", "tiny"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
+    // A verb that works on files says how to name them.
+    for verb in ["info", "stats", "head", "verify"] {
+        dir.run(&[verb, "tiny"]).fails(3, &["no file matches tiny", "'tiny[all]' is its newest version"]);
+        assert_eq!(dir.run(&[verb, "tiny[all]"]).code, 0);
+    }
 }
