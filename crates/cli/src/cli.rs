@@ -51,7 +51,7 @@ pub(crate) enum Verb {
     /// Parse records into arrays by a schema, as TensorFlow's parsers do; print them or write an .npz file
     Parse(verbs::parse::ParseArgs),
     /// Run through an epoch as a training loop does, and report time, throughput, stalls and memory
-    #[command(after_help = verbs::epoch::AFTER_EPOCH)]
+    #[command(after_help = verbs::epoch::AFTER_EPOCH, mut_arg("threads", |arg| arg.help(verbs::epoch::THREADS)))]
     Epoch(verbs::epoch::EpochArgs),
     /// Print the records of a step of an epoch, or the steps that contain a record; only the index is read
     Order(verbs::order::OrderArgs),

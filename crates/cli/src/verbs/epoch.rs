@@ -20,11 +20,15 @@ use tfseek::io::{Existing, Output};
 use tfseek::loader::Loader;
 use tfseek_image::DecoderPool;
 
+/// The help for `-j`, whose default differs from that of other verbs.
+pub(crate) const THREADS: &str = "Number of threads; 0: the main thread does all work [default: as many as the loop needs, \
+    at most one per processor]";
+
 /// Explanation of the numbers that `tfseek epoch` prints.
 pub(crate) const AFTER_EPOCH: &str = "\
 A step lasts from the request for a batch until every value in the batch has been read. A stall is a batch that the loop waited \
 for longer than 1 ms. The first batch is reported separately and counts as neither, because no batch can be prepared before it. \
-Without -j the number of threads follows from the loop's wait, up to one per processor. `threads` is their number at the end. \
+`threads` is their number at the end. \
 Of objects it also prints the requests, their latencies, the pieces from the cache on disk, and what the threads waited for bytes. \
 `sum` is the sum of all values as 64-bit numbers. It does not depend on the order: the sums of the ranks, or of the parts of an \
 epoch, add up to the sum of the epoch.";
