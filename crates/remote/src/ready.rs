@@ -75,9 +75,10 @@ impl ReadyPieces {
     pub(crate) fn add(&self, range: Range<u64>, piece: DiskPiece, wanted: WantedBytes) {
         let (mut pieces, start) = (self.write(), range.start);
         let added = (start, Arc::new(ReadyPiece { range, piece, wanted }));
-        match pieces.binary_search_by_key(&start, |(start, _)| *start) {
-            Ok(at) => pieces[at] = added,
-            Err(at) => pieces.insert(at, added),
+        let at = pieces.partition_point(|(other, _)| *other < start);
+        match pieces.get_mut(at).filter(|(other, _)| *other == start) {
+            Some(same) => *same = added,
+            None => pieces.insert(at, added),
         }
     }
 
