@@ -348,10 +348,11 @@ mod tests {
 
     #[test]
     fn the_product_of_uniform_row_lengths_may_exceed_64_bits() {
+        const LONG: usize = usize::MAX / 2;
         let spec = FeatureSpec::Ragged {
             dtype: DType::Int64,
             value_key: None,
-            partitions: vec![Partition::UniformRowLength(1 << 40); 2],
+            partitions: vec![Partition::UniformRowLength(LONG); 3],
             row_splits_dtype: SplitsDType::Int64,
             validate: false,
         };
@@ -359,6 +360,6 @@ mod tests {
         let rows = [ExampleBuilder::new().int64("x", [0i64; 0]).encode().unwrap()];
         let batch = BatchParser::new(&schema).parse(&rows).unwrap();
         let Some(Column::Ragged(ragged)) = batch.get("x") else { panic!("{batch:?}") };
-        assert_eq!(ragged.shape, [0, 1 << 40, 1 << 40]);
+        assert_eq!(ragged.shape, [0, LONG, LONG, LONG]);
     }
 }

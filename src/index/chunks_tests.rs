@@ -248,7 +248,7 @@ fn plans() {
     assert!(plan(1 << 10, 100 << 10, false).is_none());
     assert_eq!(plan(1 << 10, 100 << 10, true).unwrap().threads, 4);
     assert!(ChunkPlan::new(1 << 30, 4096, true, 1).is_none() && plan(4, 90, true).is_none());
-    for mean in [0, 1, 90, 4096, 16 << 10, 1 << 40, usize::MAX] {
+    for mean in [0, 1, 90, 4096, 16 << 10, usize::MAX / 4, usize::MAX] {
         for payloads in [false, true] {
             if let Some(plan) = ChunkPlan::new(usize::MAX, mean, payloads, 4) {
                 assert!(plan.chunk <= 1 << 30 && plan.turns > 0 && plan.chains > 0);

@@ -239,8 +239,8 @@ fn specs_that_are_refused() {
     refused(FeatureSpec::raw(&[Some(1), None], TensorDType::Int8), "as the first only");
     refused(FeatureSpec::tensor(&[None, None], TensorDType::Int8), "as the first only");
     refused(FeatureSpec::raw(&[None, Some(0)], TensorDType::Int8), "no values");
-    refused(FeatureSpec::raw(&[Some(usize::MAX)], TensorDType::Int8), "2^62");
-    refused(FeatureSpec::tensor(&[Some(1 << 32), Some(1 << 32)], TensorDType::Int8), "2^62");
+    refused(FeatureSpec::raw(&[Some(usize::MAX); 2], TensorDType::Int8), "2^62");
+    refused(FeatureSpec::tensor(&[Some(1 << 30); 3], TensorDType::Int8), "2^62");
     let list = Schema::sequence_example().feature_list("x", FeatureSpec::raw(&[], TensorDType::Int8)).build();
     assert!(list.unwrap_err().to_string().contains("a feature list cannot have arrays"));
     let context = Schema::sequence_example().feature("x", FeatureSpec::raw(&[], TensorDType::Int8)).build();
