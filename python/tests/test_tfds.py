@@ -352,6 +352,8 @@ def test_errors_of_folders_and_selections(toy: pathlib.Path, tmp_path: pathlib.P
     assert folder_error.value.path is not None
     with pytest.raises(tfseek.NotFoundError):
         tfseek.tfds.open(tmp_path / "nothing")
+    with pytest.raises(tfseek.NotFoundError, match=r"tfseek\.tfds\.open\(.*toy\"\) opens its newest version"):
+        tfseek.open(toy.parent)
     b = tfseek.tfds.open(toy)
     with pytest.raises(tfseek.SpecError, match="split \"valid\": .*train"):
         b["valid"]
