@@ -489,8 +489,10 @@ impl LoaderCore {
     }
 
     fn __reduce__(&self) -> Result<()> {
-        Err(PyTypeError::new_err("a loader cannot be pickled: pickle its dataset and its state_dict()")
-            .into())
+        Err(PyTypeError::new_err(
+            "a loader cannot be pickled or copied: pickle its dataset and its state_dict()",
+        )
+        .into())
     }
 }
 

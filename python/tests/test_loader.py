@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
@@ -638,6 +640,23 @@ def test_a_misspelt_name_of_a_spec_is_named(tmp_path: pathlib.Path) -> None:
         warnings.simplefilter("error")
         assert len(list(tfseek.Loader(ds, known, batch_size=4))) == 3
         tfseek.parse_example(ds[:3], known)
+
+
+def test_a_loader_is_not_copied(ds: tfseek.Dataset) -> None:
+    text = r"^a loader cannot be pickled or copied: pickle its dataset and its state_dict\(\)$"
+    makes: list[Callable[[], tfseek.Loader[Any]]] = [
+        lambda: tfseek.Loader(ds, SPEC, batch_size=4),
+        lambda: tfseek.Loader(tfseek.Mix([((ds, SPEC), 1)]), batch_size=4),
+        lambda: tfseek.Loader(ds, SPEC, batch_size=4, transform=len, transform_threads=2),
+    ]
+    for make in makes:
+        for copied in (pickle.dumps, copy.copy, copy.deepcopy, lambda loader: pickle.dumps(iter(loader))):
+            with pytest.raises(TypeError, match=text):
+                copied(make())
+    loader = makes[0]()
+    loader.close()
+    with pytest.raises(TypeError, match=text):
+        pickle.dumps(loader)
 
 
 def test_a_misspelt_name_of_statistics_is_named(tmp_path: pathlib.Path) -> None:
