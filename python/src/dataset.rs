@@ -113,6 +113,18 @@ impl PyDataset {
         self.view_ids().is_none().then_some(&self.shared.dataset)
     }
 
+    /// Divides the records into shares by `divide`, which receives the value of the argument `name`.
+    fn divided(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        number: i64,
+        divide: impl Fn(&tfseek::Dataset, u64) -> tfseek::Result<Vec<Vec<tfseek::Part>>> + Sync,
+    ) -> Result<Vec<Vec<PyPart>>> {
+        let protocol = self.shared.arguments.protocol(py)?;
+        part::shares(py, self.whole_dataset(), protocol.as_deref(), name, number, divide)
+    }
+
     /// Returns the record numbers of this view, or `None` if it contains all records in order.
     pub(crate) fn view_ids(&self) -> Option<Ids> {
         (!self.ids.is_all(self.shared.dataset.len())).then(|| self.ids.clone())
@@ -315,14 +327,14 @@ impl PyDataset {
     ///
     /// ``tfseek.stream(part=share)`` reads a share in another process or on another machine, without an index. Shares are in the order of
     /// the records, and each record is in exactly one. A compressed shard is one part. Views, damaged shards that are read with
-    /// ``damage="skip"``, and paths that are not UTF-8 have no parts.
+    /// ``damage="skip"``, datasets of ``filesystem=``, and paths that are not UTF-8 have no parts.
     fn shares(&self, py: Python<'_>, n: i64) -> Result<Vec<Vec<PyPart>>> {
-        part::shares(py, self.whole_dataset(), "n", n, tfseek::Dataset::shares)
+        self.divided(py, "n", n, tfseek::Dataset::shares)
     }
 
     /// Divides the records into shares of about ``bytes`` bytes each, like :meth:`shares`.
     fn shares_of(&self, py: Python<'_>, bytes: i64) -> Result<Vec<Vec<PyPart>>> {
-        part::shares(py, self.whole_dataset(), "bytes", bytes, tfseek::Dataset::shares_of)
+        self.divided(py, "bytes", bytes, tfseek::Dataset::shares_of)
     }
 
     /// Returns the records as a stream of Arrow record batches, a :class:`tfseek.Scan`. Nothing is read yet.

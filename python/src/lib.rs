@@ -136,6 +136,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(view::page_font, m)?)?;
     m.add_function(wrap_pyfunction!(view::size_text, m)?)?;
     m.add_function(wrap_pyfunction!(view::brief, m)?)?;
+    m.add_function(wrap_pyfunction!(view::shown_image, m)?)?;
     #[cfg(feature = "remote")]
     m.add_function(wrap_pyfunction!(fetch::fetch, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;

@@ -158,8 +158,9 @@ impl LoaderCore {
         then: impl Fn(Option<tfseek::Result<Step>>, &tfseek::Loader) -> T + Send + Sync,
     ) -> Result<T> {
         loop {
-            let next = self.with(py, |loader| {
+            let (next, new, before, after) = self.with(py, |loader| {
                 check()?;
+                let before = loader.cursor().clone();
                 let next = match loader.next_within(SIGNAL_INTERVAL) {
                     NextStep::Ready(step) => Some(then(Some(step), loader)),
                     NextStep::EpochEnd => Some(then(None, loader)),
@@ -167,10 +168,16 @@ impl LoaderCore {
                 };
                 let raised = self.raised.fetch_max(loader.warnings().len(), Ordering::Relaxed);
                 let new = loader.warnings().get(raised..).unwrap_or_default().to_vec();
-                Ok::<_, BindingError>((next, new))
+                Ok::<_, BindingError>((next, new, before, position(loader.cursor())))
             })??;
-            let (next, new) = next;
-            warning::raise(py, &new)?;
+            if let Err(e) = warning::raise(py, &new) {
+                // A filter made an error of the warning. The next call returns the step, unless another thread has moved the loader.
+                drop(next);
+                self.with(py, |loader| {
+                    if position(loader.cursor()) == after { loader.go_to(&before) } else { Ok(()) }
+                })??;
+                return Err(e);
+            }
             match next {
                 Some(next) => return Ok(next),
                 None => py.check_signals()?,
@@ -489,9 +496,16 @@ impl LoaderCore {
     }
 
     fn __reduce__(&self) -> Result<()> {
-        Err(PyTypeError::new_err("a loader cannot be pickled: pickle its dataset and its state_dict()")
-            .into())
+        Err(PyTypeError::new_err(
+            "a loader cannot be pickled or copied: pickle its dataset and its state_dict()",
+        )
+        .into())
     }
+}
+
+/// Returns the epoch of a cursor and its position there.
+fn position(cursor: &Cursor) -> (u64, u64) {
+    (cursor.epoch(), cursor.position())
 }
 
 /// Returns the error for use of an iterator after its iteration ended.

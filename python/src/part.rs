@@ -137,10 +137,12 @@ impl PyPart {
     }
 }
 
-/// Divides a dataset by `divide`, which receives `number`, the value of the argument `name`. `ds` is `None` for a view.
+/// Divides a dataset by `divide`, which receives `number`, the value of the argument `name`. `ds` is `None` for a view, `protocol` that of the
+/// argument `filesystem`.
 pub(crate) fn shares(
     py: Python<'_>,
     ds: Option<&Dataset>,
+    protocol: Option<&str>,
     name: &str,
     number: i64,
     divide: impl Fn(&Dataset, u64) -> tfseek::Result<Vec<Vec<Part>>> + Sync,
@@ -152,6 +154,13 @@ pub(crate) fn shares(
         let message = "expected a whole dataset, found some of its records: parts are ranges of all records";
         return Err(PyValueError::new_err(message).into());
     };
+    if let Some(protocol) = protocol {
+        let message = format!(
+            "expected files or URLs that another process opens by their names, found a dataset of filesystem= ({protocol}://): parts have no \
+             filesystem, and a pickle of the dataset has its protocol"
+        );
+        return Err(PyValueError::new_err(message).into());
+    }
     let shares = py.detach(|| divide(ds, number))?;
     Ok(shares.into_iter().map(|share| share.into_iter().map(PyPart).collect()).collect())
 }

@@ -200,7 +200,8 @@ impl PySchema {
 /// ``payloads`` is an iterable of ``bytes`` or of records of a dataset, for example ``ds[:1000]``. ``progress`` counts records;
 /// :func:`tfseek.open` describes it.
 ///
-/// Raises :class:`tfseek.SpecError` if a feature has several kinds, or if the payloads are not Examples.
+/// Raises :class:`tfseek.SpecError` if a feature has several kinds, or if the payloads are not Examples. Features that no payload has with a kind are
+/// left out, with a :class:`tfseek.Warning` that names them.
 #[pyfunction]
 #[pyo3(signature = (payloads, *, progress=None))]
 pub(crate) fn infer_schema(
@@ -214,7 +215,7 @@ pub(crate) fn infer_schema(
         )));
     }
     let progress = Progress::new(py, progress, "schema", Unit::Records)?;
-    wait::shown(progress, |progress| {
+    let inference = wait::shown(progress, |progress| {
         // Three phases of equal length: collect the payloads, guess their message type, infer their features.
         let total = payloads.len().ok().map(|len| len as u64);
         let collected = |count: u64| progress.map_or(Ok(()), |progress| progress.report(count / 3, total));
@@ -243,7 +244,11 @@ pub(crate) fn infer_schema(
             }
             Ok(done(to_guess.len(), to_infer.len()))
         })?;
-        let inference = inference.map_or_else(|| Inference::new(MessageKind::Example), Ok)?;
-        Ok(PySchema::of(inference.schema()?))
-    })
+        Ok(inference.map_or_else(|| Inference::new(MessageKind::Example), Ok)?)
+    })?;
+    let schema = inference.schema()?;
+    if let Some(fields) = tfseek_cli::kindless_json(&inference) {
+        warning::raise_fields(py, &[(fields, None)])?;
+    }
+    Ok(PySchema::of(schema))
 }

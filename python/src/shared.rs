@@ -57,6 +57,11 @@ impl OpenArguments {
         &self.storage
     }
 
+    /// Returns the protocol of the argument `filesystem`.
+    pub(crate) fn protocol(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.arguments.bind(py).get_item("filesystem")?.map_or(Ok(None), |protocol| protocol.extract())
+    }
+
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.arguments.bind(py).copy()
     }

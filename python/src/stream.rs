@@ -355,7 +355,11 @@ impl StreamBatches {
             let parser = schema.parser(self.bytes_as);
             let parsed = || parser.parse(&rows).map(|batch| (batch, parser.unknown_names(&rows)));
             let (batch, warnings) = py.detach(parsed)?;
-            warning::raise(py, &warnings)?;
+            if let Err(raised) = warning::raise(py, &warnings) {
+                // A filter made an error of the warning.
+                state.rows = rows;
+                return Err(raised);
+            }
             Ok(Some(schema.batch(py, &batch, false, self.bytes_as)?))
         })
     }

@@ -11,6 +11,8 @@ const VALUES: usize = 72;
 const STRING: usize = 60;
 /// Number of features, or of feature lists, in a text.
 const NAMES: usize = 10;
+/// Number of names among which the nearest one is searched.
+const SEARCHED: usize = 4096;
 
 /// Returns features as `{'label': [1] int64, 'image': [b'\x89PNG..'] bytes (12345 bytes)}`.
 pub(crate) fn features<'a>(features: &[(&'a str, Feature<'a>)]) -> String {
@@ -41,7 +43,7 @@ pub(crate) fn no_such_name(what: &str, name: &str, names: Vec<String>) -> String
     if names.len() > NAMES {
         listed.push("..".to_owned());
     }
-    let rest = match nearest(name, names) {
+    let rest = match nearest(name, names.into_iter().take(SEARCHED)) {
         Some(near) => format!("the nearest name is {near:?}"),
         None if listed.is_empty() => "there are none".to_owned(),
         None => format!("there are {}", listed.join(", ")),

@@ -171,6 +171,12 @@ impl NestedSpec {
         NestedSpec::of(py, folder, Arc::clone(&self.features), Some(select), (self.labels, self.text))
     }
 
+    /// Returns the same spec, whose `Text` features are bytes.
+    fn _without_text(&self, py: Python<'_>) -> Result<NestedSpec> {
+        let folder = (self.folder.clone(), self.protocol.clone());
+        NestedSpec::of(py, folder, Arc::clone(&self.features), self.select.clone(), (self.labels, false))
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, this) = (slf.py(), slf.get());
         let read = slf.get_type().getattr(intern!(py, "_read"))?;

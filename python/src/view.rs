@@ -2,8 +2,10 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
+use crate::headroom;
 use crate::wait;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use tfseek::Filter;
@@ -64,6 +66,19 @@ pub(crate) fn size_text(bytes: u64) -> String {
 #[pyfunction]
 pub(crate) fn brief(value: f64) -> String {
     tfseek_tools::brief(value)
+}
+
+/// Returns the type of an image that browsers show, and its bytes, which a text in base64 may hold. `None` for other bytes, and for an image of
+/// more than `limit` bytes.
+#[pyfunction]
+pub(crate) fn shown_image<'py>(
+    py: Python<'py>,
+    value: &[u8],
+    limit: usize,
+) -> PyResult<Option<(&'static str, Bound<'py, PyBytes>)>> {
+    let found = tfseek_view::shown_image(value.get(..limit.saturating_mul(2)).unwrap_or(value));
+    let found = found.filter(|(_, image)| image.len() <= limit);
+    found.map(|(name, image)| Ok((name, headroom::bytes(py, &image)?))).transpose()
 }
 
 /// A set: a dataset, its title, and the words of the command that open it.

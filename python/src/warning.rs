@@ -3,6 +3,7 @@
 use crate::error::Result;
 use pyo3::intern;
 use pyo3::prelude::*;
+use std::ffi::OsString;
 use tfseek::Warning;
 
 /// A warning that becomes a `tfseek.Warning`.
@@ -14,17 +15,28 @@ impl PyWarning {
     }
 }
 
+/// The fields of a warning as JSON, and its path.
+type Fields = (String, Option<OsString>);
+
+impl PyWarning {
+    fn fields(&self) -> Fields {
+        let path = self.0.path().map(|path| path.as_os_str().to_owned());
+        (tfseek_cli::warning_json(&self.0), path)
+    }
+}
+
 impl<'py> IntoPyObject<'py> for PyWarning {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let PyWarning(warning) = self;
-        let path = warning.path().map(|path| path.as_os_str().to_owned());
-        let fields = tfseek_cli::warning_json(&warning);
-        py.import(intern!(py, "tfseek._rust"))?.getattr(intern!(py, "warning_of"))?.call1((fields, path))
+        warning_of(py, &self.fields())
     }
+}
+
+fn warning_of<'py>(py: Python<'py>, fields: &Fields) -> PyResult<Bound<'py, PyAny>> {
+    py.import(intern!(py, "tfseek._rust"))?.getattr(intern!(py, "warning_of"))?.call1((&fields.0, &fields.1))
 }
 
 /// Raises warnings through `warnings.warn`, at the innermost line of Python code outside of this package.
@@ -32,6 +44,12 @@ impl<'py> IntoPyObject<'py> for PyWarning {
 /// # Errors
 /// The exception of a filter that makes errors of warnings.
 pub(crate) fn raise(py: Python<'_>, warnings: &[Warning]) -> Result<()> {
+    let fields: Vec<_> = warnings.iter().map(|warning| PyWarning::of(warning).fields()).collect();
+    raise_fields(py, &fields)
+}
+
+/// Does the same with the fields of warnings.
+pub(crate) fn raise_fields(py: Python<'_>, warnings: &[Fields]) -> Result<()> {
     if warnings.is_empty() {
         return Ok(());
     }
@@ -39,7 +57,7 @@ pub(crate) fn raise(py: Python<'_>, warnings: &[Warning]) -> Result<()> {
     // A thread without Python code has no frame.
     let level = level_outside(py).unwrap_or(1);
     for warning in warnings {
-        warn.call1((PyWarning::of(warning), py.None(), level))?;
+        warn.call1((warning_of(py, warning)?, py.None(), level))?;
     }
     Ok(())
 }

@@ -332,6 +332,16 @@ def test_replaced_objects_are_stale(content: dict[str, bytes], kind: str, monkey
     assert tfseek.open(ds.shards, filesystem=fs, kind="bytes")[0] == first
 
 
+def test_no_shares(shards: str, content: dict[str, bytes]) -> None:
+    """Another process cannot read a part, but it can read a pickled dataset."""
+    ds = opened("memory")
+    text = r"found a dataset of filesystem= \(memory://\).*a pickle of the dataset has its protocol"
+    for divided in (lambda: ds.shares(2), lambda: ds.shares_of(100), lambda: pickle.loads(pickle.dumps(ds)).shares(2)):
+        with pytest.raises(ValueError, match=text):
+            divided()
+    assert len(tfseek.open(shards).shares(2)) == 2
+
+
 def test_arguments(content: dict[str, bytes], tmp_path: pathlib.Path) -> None:
     fs, url = filesystem("memory"), "memory://bucket/data/train-*.tfrecord"
     for wrong in ("memory", 3, object(), MemoryFileSystem):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
@@ -638,6 +640,66 @@ def test_a_misspelt_name_of_a_spec_is_named(tmp_path: pathlib.Path) -> None:
         warnings.simplefilter("error")
         assert len(list(tfseek.Loader(ds, known, batch_size=4))) == 3
         tfseek.parse_example(ds[:3], known)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("transform_threads", [0, 2])
+def test_a_warning_that_is_an_error_loses_no_batch(tmp_path: pathlib.Path, threads: int, transform_threads: int) -> None:
+    path = str(tmp_path / "x.tfrecord")
+    with tfseek.Writer(path) as writer:
+        for i in range(10):
+            writer.write({"label": i, "tokens": [i]})
+    ds = tfseek.open(path)
+    spec = {"label": tfseek.FixedLenFeature([], "int64"), "tokns": tfseek.VarLenFeature("int64")}
+
+    def loader() -> tfseek.Loader[Any]:
+        transform = (lambda batch: batch) if transform_threads else None
+        return tfseek.Loader(ds, spec, batch_size=4, threads=threads, transform=transform, transform_threads=transform_threads)
+
+    def raised(first: Callable[[], object]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(tfseek.Warning, match="tokns"):
+                first()
+
+    found = loader()
+    batches = iter(found)
+    raised(lambda: next(batches))
+    assert (found.state_dict()["pos"], found.steps_left) == (0, 3)
+    assert epoch(batches) == list(range(10)) and epoch(found) == list(range(10)) and found.epoch == 2
+    # Without an iterator, with another one, and from the state.
+    found = loader()
+    raised(lambda: next(found))
+    assert next(found)["label"].tolist() == [0, 1, 2, 3]
+    found = loader()
+    raised(lambda: next(found))
+    assert epoch(found) == list(range(10))
+    found, resumed = loader(), loader()
+    raised(lambda: next(found))
+    resumed.load_state_dict(found.state_dict())
+    with pytest.warns(tfseek.Warning):
+        assert epoch(resumed) == list(range(10))
+    # Batches of a stream.
+    stream = tfseek.stream(path).batches(tfseek.Schema(spec), 4)
+    raised(lambda: next(stream))
+    assert epoch(stream) == list(range(10))
+
+
+def test_a_loader_is_not_copied(ds: tfseek.Dataset) -> None:
+    text = r"^a loader cannot be pickled or copied: pickle its dataset and its state_dict\(\)$"
+    makes: list[Callable[[], tfseek.Loader[Any]]] = [
+        lambda: tfseek.Loader(ds, SPEC, batch_size=4),
+        lambda: tfseek.Loader(tfseek.Mix([((ds, SPEC), 1)]), batch_size=4),
+        lambda: tfseek.Loader(ds, SPEC, batch_size=4, transform=len, transform_threads=2),
+    ]
+    for make in makes:
+        for copied in (pickle.dumps, copy.copy, copy.deepcopy, lambda loader: pickle.dumps(iter(loader))):
+            with pytest.raises(TypeError, match=text):
+                copied(make())
+    loader = makes[0]()
+    loader.close()
+    with pytest.raises(TypeError, match=text):
+        pickle.dumps(loader)
 
 
 def test_a_misspelt_name_of_statistics_is_named(tmp_path: pathlib.Path) -> None:

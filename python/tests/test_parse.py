@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import pathlib
 import pickle
 import threading
 import types
+import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -401,6 +404,25 @@ def test_infer_schema(ds: tfseek.Dataset) -> None:
     assert schema == tfseek.Schema(SPEC) == tfseek.infer_schema(bytes(ex) for ex in ds)
     with pytest.raises(tfseek.SpecError):
         tfseek.infer_schema([b"no message at all"])
+
+
+def test_features_without_a_kind_are_named(tmp_path: pathlib.Path) -> None:
+    """A schema leaves them out."""
+    path = tmp_path / "x.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(3):
+            writer.write(tfseek.Example({"label": i, "unset": None, "b c": None}))
+    ds = tfseek.open(path)
+    calls: list[Callable[[], object]] = [lambda: tfseek.infer_schema(ds), lambda: ds.schema, lambda: ds[:3].scan().columns]
+    for infer in calls:
+        with pytest.warns(tfseek.Warning) as found:
+            infer()
+        assert [(str(each.message), each.filename) for each in found] == [('left out: 2 features without a kind in 3 records: "b c", unset', __file__)]
+        warning: Any = found[0].message
+        assert (warning.kind, warning.found, warning.path) == ("features_left_out", ["b c", "unset"], None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ds.schema.features == ["label"] and tfseek.infer_schema([tfseek.Example({"label": 1})]).features == ["label"]
 
 
 def test_errors_name_the_lowest_row(ds: tfseek.Dataset) -> None:

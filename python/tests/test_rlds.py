@@ -149,6 +149,36 @@ def test_anchors_and_conditions(folder: pathlib.Path, tmp_path: pathlib.Path) ->
             bad()
 
 
+def test_unknown_names(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """They are errors with the nearest name."""
+    robot, key = tfseek.rlds.open(folder), "{episode_metadata/name}"
+    file, empty = tmp_path / "ranges.json", {"episode 1": [[0, 9]]}
+    ranges: dict[str, Any] = {"episode 3": [[0, 2]], "episod 4": [[0, 1]]}
+    found = robot.statistics(["t"])
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: robot.windows({"t": 0}, anchors=ranges, key=key), 'anchors: no episode "episod 4"; the nearest name is "episode 4"'),
+        (lambda: robot.statistics(["t"], anchors=ranges, key=key), 'no episode "episod 4"; the nearest name is "episode 4"'),
+        (lambda: robot.windows({"t": 0}, anchors=file, key=key), 'no episode "Episode 4"; the nearest name is "episode 4"'),
+        (lambda: robot.windows({"t": 0}, anchors={"x": [[0, 1]]}, key=key), 'no episode "x"; there are "episode 0", "episode 1"'),
+        (lambda: robot.windows({"t": 0}, anchors=empty, key="{t}"), 'no episode "episode 1"'),
+        (lambda: robot.windows({"t": 0}, anchors={}, key="{episode_metadata/nam}"), 'nearest name is "episode_metadata/name"'),
+        (lambda: robot.windows({"picture": 0}, decode={"pictur": False}), 'decode: no key .* "pictur"; the nearest name is "picture"'),
+        (lambda: robot.windows({"tt": 0}), 'nearest name is "t"'),
+        (lambda: robot.windows({"t": 0}, where="episode_metadata/nam == 1"), 'nearest name is "episode_metadata/name"'),
+        (lambda: robot.statistics(["acton"]), 'nearest name is "action"'),
+        (lambda: found.to_json(names={"tt": "proprio"}), 'names: no value "tt"; the nearest name is "t"'),
+        (lambda: tfseek.rlds.open(folder, steps="step"), "step"),
+    ]
+    file.write_text(json.dumps({"Episode 4": [[0, 1]]}))
+    for bad, text in calls:
+        with pytest.raises(tfseek.SpecError, match=text):
+            bad()
+    # Episodes without steps have names too, and a file may have those of other splits.
+    assert len(robot.windows({"t": 0}, anchors=empty, key=key)) == 0
+    file.write_text(json.dumps(ranges))
+    assert len(robot.windows({"t": 0}, anchors=file, key=key)) == 2
+
+
 def test_orders_ranks_and_resume(folder: pathlib.Path) -> None:
     robot = tfseek.rlds.open(folder)
     win = robot.windows({"action": [0, 1]})

@@ -131,6 +131,8 @@ def test_text_of_patterns(ds: tfseek.Dataset[tfseek.Example]) -> None:
 
     assert text(text=True) == text(text="*") == text(text=["na*", "bl?b"]) == ["blob", "name"]
     assert text(text=False) == text() == [] and text(text="name") == text(text=["n*"]) == ["name"]
+    of_arrow = pa.schema([("name", pa.string()), ("blob", pa.binary())])
+    assert text(of_arrow) == ["name"] and text(of_arrow, text=False) == [] and text(of_arrow, text=["blob"]) == ["blob", "name"]
     assert text(columns=["label"], text=True) == []
     assert text(rename={"name": "title"}, text="ti*") == ["title"]
     assert text(spec={"name": tfseek.VarLenFeature("string")}, text="*") == []

@@ -14,7 +14,7 @@ from conftest import RECORDS, SPEC, features
 
 import tfseek
 
-PNG = b"\x89PNG\r\n\x1a\n"
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 
 
 def sequence() -> tfseek.SequenceExample:
@@ -46,7 +46,7 @@ def test_sequence_examples_are_read_by_name() -> None:
 
 
 def test_the_repr_of_an_example_has_its_first_values() -> None:
-    ex = tfseek.Example({"label": 1, "image": PNG + b"\0" * 12337, "none": None, "f": [0.5, float("nan")], "it's": "a'\""})
+    ex = tfseek.Example({"label": 1, "image": PNG[:8] + b"\0" * 12337, "none": None, "f": [0.5, float("nan")], "it's": "a'\""})
     text = repr(ex)
     assert text.startswith("tfseek.Example({'f': [0.5, nan] float, 'image': [b'\\x89PNG\\r\\n\\x1a\\n\\x00")
     assert "..'] bytes (12345 bytes), 'it\\'s': [b'a\\'\"'] bytes, 'label': [1] int64, 'none': None})" in text
@@ -138,8 +138,8 @@ def test_html_escapes_all_text(tmp_path: pathlib.Path) -> None:
 
 
 def test_html_embeds_small_images() -> None:
-    for magic, kind in ((PNG, "png"), (b"\xff\xd8\xff\xe0", "jpeg"), (b"GIF89a", "gif")):
-        table = tfseek.Example({"image": magic})._repr_html_()
+    for magic, kind in ((PNG, "png"), (b"\xff\xd8\xff\xe0", "jpeg"), (b"GIF89a", "gif"), (b"RIFF\x10\0\0\0WEBPVP8 ", "webp")):
+        table = tfseek.Example({"image": magic.ljust(12)})._repr_html_()
         assert f'<img src="data:image/{kind};base64,' in table
         text = base64.b64encode(magic + b"\0\xfb\xff" * 9)
         data = f'<img src="data:image/{kind};base64,{text.decode()}"'

@@ -195,7 +195,11 @@ def test_data_sets(found: Set) -> None:
     assert [row["meta"] for row in ds.scan(["meta"], where='label == "cat"').to_arrow().to_pylist()] == kept
     with pytest.raises(TypeError, match="expected a list of names"):
         ds.scan("label")
-    assert ds.scan(spec=found.spec(text=False)).to_arrow()["meta"][0]["text"].as_py() == b"text 10"
+    scans = [ds.scan(spec=found.spec(text=False)), ds.scan(text=False), ds.scan(["meta/text"], text=False), ds.scan(spec=found.spec(), text=False)]
+    for scan in [*scans, pickle.loads(pickle.dumps(scans[1]))]:
+        assert scan.to_arrow()["meta"][0]["text"].as_py() == b"text 10"
+    assert tfseek.polars.scan(ds, text=False).collect()["meta"][0]["text"] == b"text 10"
+    assert tfseek.arrow.dataset(ds, text=False).to_table()["meta"][0]["text"].as_py() == b"text 10"
     with pytest.raises(tfseek.Error, match="cow"):
         ds.scan(where='label == "cow"').to_arrow()
     assert tfseek.polars.scan(ds).collect().to_dicts() == EXPECTED[10:30]

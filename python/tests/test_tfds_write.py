@@ -210,6 +210,22 @@ def test_what_cannot_be_written_leaves_nothing(prepared: pathlib.Path, tmp_path:
         tfseek.write({"train": table}, out, features=source)
 
 
+def test_labels_that_are_no_class_are_refused(prepared: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    for has_names in (True, False):
+        if not has_names:
+            os.remove(prepared / "label.labels.txt")
+        source, out = tfseek.tfds.open(prepared), tmp_path / f"new{has_names}"
+        for wrong in (2, 99, -2):
+            rows = pa.table({"label": [0, wrong], "text": ["x", "y"], "boxes": [[], []]})
+            with pytest.raises(tfseek.DataError, match=rf"row 1.*expected a class of ClassLabel\(2\), found {wrong}"):
+                tfseek.write({"train": rows}, out, features=source)
+        # -1 is no class, as in TensorFlow Datasets.
+        rows = pa.table({"label": [1, -1], "text": ["x", "y"], "boxes": [[], []]})
+        tfseek.write({"train": rows}, out, features=source)
+        assert [row["label"] for row in tfseek.tfds.open(out)["train"]] == [1, -1]
+
+
 def test_tensorflow_datasets_reads_what_was_written(prepared: pathlib.Path, tmp_path: pathlib.Path) -> None:
     tfds = pytest.importorskip("tensorflow_datasets", reason="tensorflow-datasets is not installed")
     pytest.importorskip("pyarrow")

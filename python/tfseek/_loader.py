@@ -347,6 +347,10 @@ class Loader(Generic[Batch]):
             raise done.error
         return done.result
 
+    def __reduce__(self) -> Any:
+        # Also of copies. It raises the error.
+        return self._core.__reduce__()
+
     def __del__(self) -> None:
         # The threads do not refer to the loader.
         ahead = getattr(self, "_ahead", None)

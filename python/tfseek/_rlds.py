@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +20,7 @@ from ._errors import SpecError
 from ._progress import Progress
 from ._tfds_features import FeaturesDict, features_of
 from ._tfseek import Dataset as Records
-from ._tfseek import EpisodesCore, StatisticsCore, TfdsDecoder, TfdsFeatures, WindowsCore, array_statistics
+from ._tfseek import EpisodesCore, StatisticsCore, TfdsDecoder, TfdsFeatures, WindowsCore, array_statistics, no_such_name
 from ._warnings import raise_all
 
 if TYPE_CHECKING:
@@ -75,10 +77,7 @@ class Windows(_tfds.Dataset):
         make, (source, keys, *rest) = self._recipe
         if make is not _windows_of:
             raise SpecError("rename: expected windows, found the steps of episodes")
-        known = {name for _, name, _ in keys}
-        for name in names:
-            if name not in known:
-                raise SpecError(f"rename: expected a key of the windows, found {name!r}")
+        _check_names("rename", "key of the windows", names, [name for _, name, _ in keys])
         renamed = [(path, names.get(name, name), offsets) for path, name, offsets in keys]
         made = make(source, renamed, *rest)
         return made._view(made.records._restore(*self._identity()))
@@ -167,7 +166,8 @@ class Episodes:
             ``"none"``: steps with such a window are no anchors.
         anchors: the steps that have a window, by default all: ``{episode: [[start, end], ..]}``, the path of a JSON file of that form, or a bool array
             with an element for each step. Ranges are cut off at the ends of the episode. Episodes that are not named have no anchors.
-        key: the name of an episode in ``anchors``: a text with paths of its values, such as ``"{episode_metadata/file_path}"``. By default its number.
+        key: the name of an episode in ``anchors``: a text with paths of its values, such as ``"{episode_metadata/file_path}"``. By default its number. A name
+            that no episode has is an error. A JSON file may also name episodes of other splits, unless it names none of these.
         where: a condition on the values of episodes, such as ``'episode_metadata/file_path contains "success"'``.
         decode: pictures. ``True``: arrays; ``False``: the bytes of their files; ``{key: False}`` or ``{key: (height, width)}`` for single keys.
         progress: display of a scan for ``where``; :func:`tfseek.open` describes it.
@@ -222,6 +222,7 @@ class Episodes:
     def _anchored(self, anchors: Anchors, key: Optional[str]) -> list[tuple[int, int, int]]:
         if isinstance(anchors, np.ndarray):
             return self._masked(anchors)
+        is_file = isinstance(anchors, (str, os.PathLike))
         if isinstance(anchors, (str, os.PathLike)):
             with _open(os.path.expanduser(anchors), encoding="utf-8") as file:
                 anchors = json.load(file)
@@ -232,6 +233,8 @@ class Episodes:
         else:
             names = self._names(key)
             named = [(episode, anchors[name]) for episode, name in enumerate(names) if name in anchors]
+            if not (is_file and named):
+                _check_names("anchors", "episode", anchors, names)
         return [(episode, max(start, 0), max(end, 0)) for episode, ranges in named for start, end in map(_range, ranges)]
 
     def _masked(self, mask: npt.NDArray[Any]) -> list[tuple[int, int, int]]:
@@ -246,10 +249,14 @@ class Episodes:
         return ranges
 
     def _names(self, key: str) -> list[Optional[str]]:
-        """Returns the name of each episode, ``None`` for those without steps."""
+        """Returns the name of each episode. ``None`` for those without steps if it has a value of a step."""
         parts = re.split(r"{([^{}]*)}", key)
         paths = parts[1::2]
         names: list[Optional[str]] = [None] * len(self)
+
+        def name(value: Callable[[str], Any]) -> str:
+            return "".join(_text(value(part)) if k % 2 else part for k, part in enumerate(parts))
+
         if not paths:
             raise SpecError(f"key: expected a text with paths of values in braces, found {key!r}")
         # The values of an episode are those of its first step.
@@ -258,8 +265,11 @@ class Episodes:
         values = _windows_of(self._source, keys, "repeat", firsts, True, [], self._core)
         for start in range(0, len(values), _NAMES):
             for window in values.get_many(range(start, min(start + _NAMES, len(values)))):
-                texts = [_text(window[part]) if k % 2 else part for k, part in enumerate(parts)]
-                names[int(window["_episode"])] = "".join(texts)
+                names[int(window["_episode"])] = name(window.__getitem__)
+        empty = np.flatnonzero(self.lengths == 0).tolist()
+        for episode, record in zip(empty, self.episodes.get_many(empty)):
+            with contextlib.suppress(LookupError, TypeError):
+                names[episode] = name(functools.partial(_value_at, record))
         return names
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -304,7 +314,9 @@ class Statistics:
 
         ``names`` gives values the names that these use: ``{"observation/state": "proprio"}``. For OpenVLA, ``proprio`` is zeros if there is none.
         """
-        return self._core.to_json(style, list((names or {}).items()))
+        names = names or {}
+        _check_names("names", "value", names, self.keys())
+        return self._core.to_json(style, list(names.items()))
 
     def __repr__(self) -> str:
         return f"tfseek.rlds.Statistics({self.keys()}, transitions={self.num_transitions})"
@@ -417,6 +429,14 @@ def _range(found: Any) -> tuple[int, int]:
         raise SpecError(f"anchors: expected ranges [start, end], found {found!r}") from None
 
 
+def _check_names(argument: str, what: str, given: Iterable[Any], known: Iterable[Optional[str]]) -> None:
+    """Refuses a name that is not known. The error has the nearest one."""
+    found = dict.fromkeys(known)
+    for name in given:
+        if name not in found:
+            raise SpecError(f"{argument}: {no_such_name(what, str(name), [each for each in found if each is not None])}")
+
+
 def _episode(name: Any, episodes: int) -> int:
     """Returns the number of an episode, which JSON has as a text."""
     try:
@@ -434,10 +454,9 @@ def _pictures(decode: Decode, keys: Iterable[str]) -> tuple[Union[bool, list[str
         return not decode, []
     if not isinstance(decode, Mapping):
         raise TypeError(f"decode: expected True, False, or a dict such as {{'observation/image': (224, 224)}}, found {decode!r}")
-    known, encoded, resized = set(keys), [], []
+    _check_names("decode", "key of the windows", decode, keys)
+    encoded, resized = [], []
     for key, form in decode.items():
-        if key not in known:
-            raise SpecError(f"decode: expected a key of the windows, found {key!r}")
         if isinstance(form, (bool, np.bool_)):
             if not form:
                 encoded.append(key)
@@ -448,6 +467,10 @@ def _pictures(decode: Decode, keys: Iterable[str]) -> tuple[Union[bool, list[str
             raise TypeError(f"decode: {key}: expected a bool or (height, width), found {form!r}") from None
         resized.append((key, (height, width)))
     return encoded, resized
+
+
+def _value_at(record: Any, path: str) -> Any:
+    return functools.reduce(operator.getitem, path.split("/"), record)
 
 
 def _text(value: Any) -> str:

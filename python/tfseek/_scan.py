@@ -137,8 +137,8 @@ def scan(
         ``pyarrow.Schema``. A nullable value of that is :class:`tfseek.Optional`, a list any number of values, a string text.
     columns: names of features of the spec; by default all of them. Other features are not decoded. Of a ``NestedSpec`` also paths: ``"objects/bbox"``.
     where: a condition as in :meth:`Dataset.filter`. A dataset finds the records first; parts evaluate it on each record.
-    text: columns of byte strings that become strings: names, patterns such as ``"caption/*"``, or ``True`` for all of them. A value that is not
-        UTF-8 is an error.
+    text: columns of byte strings that become strings: names, patterns such as ``"caption/*"``, or ``True`` for all of them. ``False``: none of them,
+        also of those that are strings by the spec. A value that is not UTF-8 is an error.
     record: name of an additional first column with the number of each record in the dataset.
     rename: new names of columns. Needed if a feature of the context and a feature list have the same name: it renames the feature.
     bytes: ``"view"``: long byte strings are not copied; ``"copy"``: they are copied together; ``"auto"``: only those in lists are copied, because
@@ -220,8 +220,8 @@ def _arguments(
         raise ValueError(f"batch_rows: expected at least 1, found {batch_rows}")
     if not isinstance(text, bool):
         text = own_text + ([text] if isinstance(text, str) else list(text))
-    elif not text:
-        text = own_text
+    elif not text and isinstance(schema, NestedSpec):
+        schema = schema._without_text()
     return {
         "schema": schema,
         "inferred": False,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import Error
-from ._tfseek import Dataset, Example, SequenceExample, brief, page_font, size_text
+from ._tfseek import Dataset, Example, SequenceExample, brief, page_font, shown_image, size_text
 
 _Made = TypeVar("_Made")
 #: Size in bytes up to which an image is embedded.
@@ -37,10 +37,6 @@ _IMAGES = 4
 #: Styles of the first and last cell of a line, which may be long, and of the others. Notebooks align cells to the right by default.
 _LONG = "text-align:left;overflow-wrap:anywhere"
 _SHORT = "text-align:left;white-space:nowrap"
-#: First bytes of the image formats that are embedded.
-_MAGIC = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
-#: Their beginnings in base64.
-_ENCODED = (b"iVBORw0KGgo", b"/9j/", b"_9j_", b"R0lGOD")
 
 #: Bytes left for images of the display that is made.
 _left: contextvars.ContextVar[list[int]] = contextvars.ContextVar("_left")
@@ -65,8 +61,8 @@ class Html:
 def show(batch: Any) -> Html:
     """Returns a table of a batch for display in a notebook, one line per column with its first values.
 
-    ``batch`` is a batch of a :class:`tfseek.Loader` or of the functions ``parse_..``, a record, or a dataset. Images in PNG, JPEG or GIF
-    format of at most 64 kB are displayed, also those in base64, at most four per column and 1 MB in all. All other text is escaped.
+    ``batch`` is a batch of a :class:`tfseek.Loader` or of the functions ``parse_..``, a record, or a dataset. Images that browsers
+    show, of at most 64 kB, are displayed, also those in base64, at most four per column and 1 MB in all. All other text is escaped.
     """
     return _limited(lambda: _show(batch))
 
@@ -172,7 +168,7 @@ def _brief(value: Any) -> str:
 
 
 def _is_image(values: Any) -> bool:
-    return values is not None and len(values) > 0 and _kind_of(values[0]) is not None
+    return values is not None and len(values) > 0 and _embedded(values[0]) is not None
 
 
 def _limited(make: Callable[[], _Made]) -> _Made:
@@ -261,7 +257,7 @@ def _flat(column: Any) -> tuple[Any, int]:
 def _steps(steps: Any) -> str:
     """Returns the first steps of a feature list as HTML. Images are shown without their steps."""
     first = next((step for step in steps if step is not None and len(step) > 0), None)
-    if first is None or _kind_of(_string(first[0])) is None:
+    if first is None or _embedded(_string(first[0])) is None:
         return _values(steps, len(steps))
     sizes = [0 if step is None else len(step) for step in steps]
     images = [value for step, size in zip(steps[:_WIDTH], sizes) if size for value in step[:_IMAGES]]
@@ -271,7 +267,7 @@ def _steps(steps: Any) -> str:
 def _values(values: Any, n: int, plain: Optional[Callable[[Any], str]] = None) -> str:
     """Returns the first of ``n`` values as HTML: images, or text of limited length."""
     first = [_string(values[k]) for k in range(min(len(values), _WIDTH))]
-    if first and _kind_of(first[0]) is not None:
+    if first and _embedded(first[0]) is not None:
         shown = [_value(value) for value in first[:_IMAGES]]
         return " ".join(shown) + (f" .. ({n:,} values)" if n > len(shown) else "")
     parts: list[str] = []
@@ -331,36 +327,20 @@ def _plain_bytes(value: bytes) -> str:
     return repr(first) if len(first) == len(value) else f"{first!r}{more}"
 
 
-def _kind_of(value: Any) -> Optional[str]:
-    """Returns the format of an image that is small enough to be embedded, or ``None``."""
-    value = _decoded(value) if isinstance(value, bytes) else b""
-    if len(value) > _IMAGE:
-        return None
-    return next((kind for magic, kind in _MAGIC if value.startswith(magic)), None)
-
-
-def _decoded(value: bytes) -> bytes:
-    """Returns the image that a text in base64 holds, also as a ``data:`` URL, and other byte strings as they are."""
-    text = value.partition(b",")[2] if value.startswith(b"data:image/") else value
-    if not text.startswith(_ENCODED) or len(text) > 2 * _IMAGE:
-        return value
-    try:
-        # Padding may be left out, and more of it than needed is accepted.
-        image = base64.b64decode(text.strip().translate(bytes.maketrans(b"-_", b"+/")) + b"==")
-    except ValueError:
-        return value
-    return image if image.startswith(tuple(magic for magic, _ in _MAGIC)) else value
+def _embedded(value: Any) -> Optional[tuple[str, bytes]]:
+    """Returns the type and the bytes of an image that is small enough to be embedded, also of one in base64, or ``None``."""
+    return shown_image(value, _IMAGE) if isinstance(value, bytes) else None
 
 
 def _image(value: bytes) -> Optional[str]:
     """Returns an image as an element with its data, or ``None`` for other byte strings, for large images and beyond the limit in all."""
-    value = _decoded(value)
-    kind, left = _kind_of(value), _left.get([_ALL_IMAGES])
-    if kind is None or len(value) > left[0]:
+    found, left = _embedded(value), _left.get([_ALL_IMAGES])
+    if found is None or len(found[1]) > left[0]:
         return None
-    left[0] -= len(value)
-    data = base64.b64encode(value).decode()
-    return f'<img src="data:image/{kind};base64,{data}" alt="{len(value)} bytes" style="max-width:160px;max-height:160px">'
+    kind, image = found
+    left[0] -= len(image)
+    data = base64.b64encode(image).decode()
+    return f'<img src="data:{kind};base64,{data}" alt="{len(image)} bytes" style="max-width:160px;max-height:160px">'
 
 
 def _table(head: list[str], lines: Iterable[list[str]], more: int, title: Optional[str] = None) -> str:

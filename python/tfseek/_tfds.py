@@ -130,7 +130,7 @@ class Dataset:
         columns: features, or paths such as ``"objects/bbox"``; by default all. Other features are not read.
         spec: a :class:`tfseek.NestedSpec` or other spec; by default that of the columns.
         labels: ``"names"`` or ``"numbers"``, without a spec.
-        options: the other options of :meth:`tfseek.Dataset.scan`, such as ``record``.
+        options: the other options of :meth:`tfseek.Dataset.scan`, such as ``record``, or ``text=False`` for bytes in place of strings.
 
         Pictures are the bytes of their files, missing values are null, and steps are lists.
         """

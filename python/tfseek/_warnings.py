@@ -33,12 +33,13 @@ class Warning(UserWarning):
     ``"payloads_skipped"``; ``offset`` and ``inflated_bytes`` of ``"torn_tail"``: the first byte that is left out, and the decompressed bytes of an incomplete record; ``reason``, ``shards``,
     ``found``, ``record_bytes``, ``dataset_bytes`` and ``memory_bytes`` of the other kinds; ``block_bytes``, ``start_bytes`` (that are
     decompressed before a block) and ``enough_bytes`` (for ``block_bytes`` of the loader) of ``"block_starts"``; ``feature`` and ``nearest`` (the
-    nearest name that a record has) of ``"unknown_feature"``, which a name of a spec raises that none of the first records has.
+    nearest name that a record has) of ``"unknown_feature"``, which a name of a spec raises that none of the first records has. ``found`` has the
+    names of the features of ``"features_left_out"``, which :func:`tfseek.infer_schema` raises.
     """
 
     #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"payloads_skipped"``,
     #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"block_starts"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"steps_not_indexed"``,
-    #: ``"compressed_steps"`` or ``"unknown_feature"``. Later versions may add others.
+    #: ``"compressed_steps"``, ``"unknown_feature"`` or ``"features_left_out"``. Later versions may add others.
     kind: str = ""
     #: Message, which contains the path.
     message: str = ""

@@ -51,13 +51,11 @@ pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Opti
         if key == requested {
             return Some((0, 0));
         }
+        let is_short = key.len().max(requested.len()) <= MAX_EDITED;
+        let edits = if is_short { strsim::osa_distance(&key, &requested) } else { usize::MAX };
         if last(&key) == last(&requested) {
-            return Some((1, key.chars().count()));
+            return Some((1, edits));
         }
-        if key.len().max(requested.len()) > MAX_EDITED {
-            return None;
-        }
-        let edits = strsim::osa_distance(&key, &requested);
         (edits <= (requested.chars().count() / 3).max(1)).then_some((2, edits))
     };
     let ranked = names.into_iter().filter_map(|key| Some((rank(key)?, key)));
@@ -76,6 +74,8 @@ mod tests {
             ("text", Some("image/class/text")),
             ("image/tokens", Some("tokens")),
             ("imgae/encoded", Some("image/encoded")),
+            ("imgae/class/id", Some("id")),
+            ("image/clas/text", Some("image/class/text")),
             ("IMAGE/ENCODED", Some("image/encoded")),
             ("token", Some("tokens")),
             ("ids", Some("id")),

@@ -37,7 +37,7 @@ mod warnings;
 
 pub use exit::{common_hint, excerpt, folder_of_versions, index_command};
 pub use store::address_hint;
-pub use warnings::warning_json;
+pub use warnings::{kindless_json, warning_json};
 
 use args::DamageChoice;
 use clap::error::ErrorKind;

@@ -1,11 +1,17 @@
 //! Warnings as messages and as JSON.
 
+use crate::bytes::Key;
 use crate::console::Console;
 use crate::exit::{DATA, Failure};
 use crate::kept::{OF_STREAMS, WarningList};
+use crate::text::count;
 use serde_json::{Value, json};
 use tfseek::column::DatasetColumn;
+use tfseek::schema::Inference;
 use tfseek::{Gap, Warning};
+
+/// Largest number of features without a kind that a message names.
+const MAX_NAMED: usize = 20;
 
 /// The warnings that were printed in this run.
 static PRINTED: WarningList = WarningList::new();
@@ -46,6 +52,26 @@ pub(crate) fn as_json<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Va
 /// Returns a warning as a JSON object: `kind`, `path`, `message`, and the fields of its kind.
 pub fn warning_json(warning: &Warning) -> String {
     object(warning).to_string()
+}
+
+/// Returns the features that no record has with a kind, which a schema leaves out, as a JSON object like that of [`warning_json`]. `None`
+/// without such features.
+pub fn kindless_json(seen: &Inference) -> Option<String> {
+    let (message, names) = kindless(seen)?;
+    Some(json!({ "kind": "features_left_out", "message": message, "found": names }).to_string())
+}
+
+/// Returns the message about these features, and their names.
+pub(crate) fn kindless(seen: &Inference) -> Option<(String, Vec<&str>)> {
+    let names: Vec<_> =
+        seen.findings().filter(|found| found.kinds.is_empty()).map(|found| found.name).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let (features, records) = (count(names.len() as u64, "feature"), count(seen.records(), "record"));
+    let more = if names.len() > MAX_NAMED { ", .." } else { "" };
+    let named = names.iter().take(MAX_NAMED).map(|name| Key(name).to_string()).collect::<Vec<_>>().join(", ");
+    Some((format!("left out: {features} without a kind in {records}: {named}{more}"), names))
 }
 
 fn object(warning: &Warning) -> Value {

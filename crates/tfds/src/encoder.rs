@@ -93,7 +93,8 @@ impl Encoder {
     /// last lists then have all of their scalars.
     ///
     /// # Errors
-    /// The value has another type or shape than the feature, or a number that its type does not have. The record is then without it.
+    /// The value has another type or shape than the feature, or a number that its type or its classes do not have. The record is then
+    /// without it.
     pub fn set(&mut self, number: usize, lengths: &[Vec<usize>], scalars: Scalars<'_>) -> tfseek::Result<()> {
         let (Some(leaf), Some(classes)) = (self.plan.leaves.get(number), self.classes.get(number)) else {
             return Ok(());
@@ -270,8 +271,15 @@ fn list(leaf: &Leaf, classes: &Classes, scalars: Scalars<'_>) -> tfseek::Result<
             Ok(FeatureBuf::Float(floats?))
         }
         (_, Scalars::Integers(values)) => {
-            let integers = values.iter().map(|value| integer(dtype, *value)).collect::<tfseek::Result<_>>();
-            Ok(FeatureBuf::Int64(integers?))
+            let classes_of_label = leaf.feature.labels().and_then(|labels| labels.classes);
+            let number = |value: &i128| match classes_of_label {
+                // -1 is no class.
+                Some(n) if !(-1..i128::from(n)).contains(value) => {
+                    Err(wrong(format!("expected a class of {}, found {value}", leaf.feature)))
+                }
+                _ => integer(dtype, *value),
+            };
+            Ok(FeatureBuf::Int64(values.iter().map(number).collect::<tfseek::Result<_>>()?))
         }
         (_, Scalars::Strings(names)) => {
             let LeafClass::Label(labels) = &leaf.feature.class else { return Err(refused()) };

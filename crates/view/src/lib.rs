@@ -26,6 +26,7 @@ mod tests;
 mod values;
 mod viewer;
 
+pub use media::shown_image;
 pub use report::{font, report, stats_html};
 pub use set::{CommandWords, ViewSet};
 pub use viewer::{ViewError, ViewOptions, Viewer, ViewerHandle};

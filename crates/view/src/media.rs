@@ -77,6 +77,13 @@ pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
+/// Returns the type of an image that browsers show, and its bytes, which a text in base64 may hold. `None` for all other bytes.
+pub fn shown_image(bytes: &[u8]) -> Option<(&'static str, Cow<'_, [u8]>)> {
+    let image = decoded(bytes);
+    let name = payload_type(&image).filter(|name| name.starts_with("image/"))?;
+    Some((name, image))
+}
+
 /// Returns whether a response may show a payload of this type in the page. All other payloads are downloads.
 pub(crate) fn is_shown(content_type: &str) -> bool {
     FORMATS.iter().any(|(name, _)| *name == content_type)

@@ -8,16 +8,13 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::records::{self, Records};
 use crate::split::InputFile;
-use crate::{features, progress, text};
+use crate::{features, progress, text, warnings};
 use clap::Args;
 use std::path::Path;
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
 use tfseek::schema::{Finding, Inference, code};
 use tfseek::{Compression, FeatureSpec};
-
-/// Largest number of features without a kind that a message names.
-const MAX_NAMED: usize = 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
@@ -77,7 +74,9 @@ pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console)
     for conflict in seen.findings().filter_map(|found| found.conflict()) {
         console.note(format_args!("tfseek: left out: {conflict}"));
     }
-    note_kindless(&seen, console);
+    if let Some((message, _)) = warnings::kindless(&seen) {
+        console.note(format_args!("tfseek: {message}"));
+    }
     if schema.features().is_empty() && schema.feature_lists().is_empty() {
         let kind = if seen.is_sequence() { MessageKind::SequenceExample } else { MessageKind::Example };
         let records = text::count(seen.records(), "record");
@@ -97,22 +96,6 @@ pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console)
         console.print(tfseek_tools::tfx::write(&seen))
     } else {
         table(&seen, console)
-    }
-}
-
-/// Names the features that no record has with a kind, which a schema leaves out.
-fn note_kindless(seen: &Inference, console: &mut Console) {
-    let names: Vec<_> = seen
-        .findings()
-        .filter(|found| found.kinds.is_empty())
-        .map(|found| Key(found.name).to_string())
-        .collect();
-    if !names.is_empty() {
-        let (features, records) =
-            (text::count(names.len() as u64, "feature"), text::count(seen.records(), "record"));
-        let more = if names.len() > MAX_NAMED { ", .." } else { "" };
-        let named = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        console.note(format_args!("tfseek: left out: {features} without a kind in {records}: {named}{more}"));
     }
 }
 

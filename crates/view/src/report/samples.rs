@@ -2,7 +2,7 @@
 
 use super::html::Html;
 use crate::api::{Api, LabelNames};
-use crate::media::{decoded, payload_type};
+use crate::media::shown_image;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -79,23 +79,22 @@ fn label(content: &Content<'_>, roles: &Value, labels: &LabelNames) -> String {
 
 fn card(page: &mut Html, content: &Content<'_>, payload: &[u8], roles: &Value) {
     let image = match feature(content, roles["image"].as_str()) {
-        Some(Feature::Bytes(list)) => list.first().map(decoded),
+        Some(Feature::Bytes(list)) => list.first().and_then(shown_image),
         _ => None,
     };
-    let image = image.as_deref().and_then(|bytes| Some((bytes, image_type(bytes)?)));
     match image {
-        Some((bytes, name)) if bytes.len() <= MAX_IMAGE && page.len() + bytes.len() * 4 / 3 < MAX_PAGE => {
+        Some((name, bytes)) if bytes.len() <= MAX_IMAGE && page.len() + bytes.len() * 4 / 3 < MAX_PAGE => {
             page.nested("div class=\"picture\"", |page| {
                 page.markup("<img alt=\"\" src=\"data:");
                 page.markup(name);
                 page.markup(";base64,");
-                page.markup(&STANDARD.encode(bytes));
+                page.markup(&STANDARD.encode(&bytes));
                 page.markup("\">");
-                boxes(page, content, &roles["boxes"], image_size(bytes).unwrap_or_default());
+                boxes(page, content, &roles["boxes"], image_size(&bytes).unwrap_or_default());
             });
         }
-        Some((image, _)) => page.nested("div class=\"facts\"", |page| {
-            page.element("p", format_args!("{}: not embedded", bytes(image)));
+        Some((_, image)) => page.nested("div class=\"facts\"", |page| {
+            page.element("p", format_args!("{}: not embedded", bytes(&image)));
         }),
         None => facts(page, content, payload),
     }
@@ -189,17 +188,11 @@ fn value(value: &ProtoValue<'_>) -> String {
     }
 }
 
-/// Returns the type of an image, and `None` for other bytes.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    payload_type(bytes).filter(|name| name.starts_with("image/"))
-}
-
 /// Returns a byte string, or its start: its text, the type and the size of an image, or its size and first bytes.
 fn bytes(value: &[u8]) -> String {
-    let value = &*decoded(value);
-    if let Some(name) = image_type(value) {
-        let (width, height) = image_size(value).unwrap_or_default();
-        return format!("{name}, {width} x {height}, {}", sizes::text(value.len() as u64));
+    if let Some((name, image)) = shown_image(value) {
+        let (width, height) = image_size(&image).unwrap_or_default();
+        return format!("{name}, {width} x {height}, {}", sizes::text(image.len() as u64));
     }
     match fields::text(value) {
         Some("") => "empty".to_owned(),
