@@ -559,13 +559,14 @@ mod tests {
 
     #[test]
     fn invalid_splits_are_refused() {
-        let cases: [(&[i64], &str); 6] = [
+        let cases: [(&[i64], &str); 7] = [
             (&[], "begin with 0"),
             (&[1, 3], "begin with 0"),
             (&[0, 2, 1, 3], "smaller one at 2"),
             (&[0, -1, 3], "smaller one at 1"),
             (&[0, 2], "end with 3, found 2"),
-            (&[0, i64::MAX], "end with 3"),
+            (&[0, i32::MAX.into()], "end with 3"),
+            (&[0, i64::MAX], "expected row splits"),
         ];
         for (splits, expected) in cases {
             let error = pad_rows(&[1, 2, 3], 1, &[Splits::Int64(splits)], &[], 0).unwrap_err().to_string();

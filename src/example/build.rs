@@ -415,6 +415,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     fn messages_above_the_limit_are_rejected() {
         // Zeroed memory that is never touched: only its length is read.
         let big = || FeatureBuf::Float(vec![0.0; 1 << 29]);
