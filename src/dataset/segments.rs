@@ -482,7 +482,9 @@ mod tests {
     #[test]
     fn a_long_deflate_block_is_read_in_any_order() {
         const N: usize = 300;
-        let payload = |i: usize| (0..80_000 + i % 7).map(|k| (i * 31).wrapping_add(k.wrapping_mul(k)) as u8).collect::<Vec<_>>();
+        let payload = |i: usize| {
+            (0..80_000 + i % 7).map(|k| (i * 31).wrapping_add(k.wrapping_mul(k)) as u8).collect::<Vec<_>>()
+        };
         let mut stream = Vec::new();
         (0..N).for_each(|i| crate::frame::put_record(&mut stream, &payload(i)).unwrap());
         assert!(stream.len() as u64 > SegmentCache::LARGEST + (4 << 20));

@@ -315,7 +315,7 @@ fn each_field_is_validated() {
         (r#"{"type": "fixed", "dtype": "int64", "shape": [-1]}"#, "shape: -1 is out of range"),
         (r#"{"type": "fixed", "dtype": "int64", "shape": [null]}"#, "shape: expected an integer, found null"),
         (
-            r#"{"type": "fixed", "dtype": "int64", "shape": [4294967296, 4294967296]}"#,
+            r#"{"type": "fixed", "dtype": "int64", "shape": [2147483648, 2147483648]}"#,
             "shape: expected fewer than 2^62 elements, found [",
         ),
         (r#"{"type": "fixed_sequence", "dtype": "int64", "shape": []}"#, "allow_missing"),
@@ -387,7 +387,9 @@ fn each_field_is_validated() {
     }
 }
 
+/// On 32-bit systems a dimension cannot be that long.
 #[test]
+#[cfg(target_pointer_width = "64")]
 fn shapes_and_row_lengths_are_below_2_to_62() {
     let most = (1u64 << 62) - 1;
     for kind in ["fixed", "fixed_sequence"] {
