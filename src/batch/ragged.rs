@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_product_of_uniform_row_lengths_may_exceed_64_bits() {
-        const LONG: usize = usize::MAX / 2;
+        const LONG: usize = usize::MAX / 4;
         let spec = FeatureSpec::Ragged {
             dtype: DType::Int64,
             value_key: None,
