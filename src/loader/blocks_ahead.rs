@@ -27,9 +27,8 @@ pub(super) struct BlocksAhead {
     waiting_bytes: u64,
     bytes: u64,
     room: u64,
-    /// The blocks whose records of looked up batches were all read, and their bytes.
+    /// The blocks whose records of looked up batches were all read.
     ended: Vec<BlockKey>,
-    ended_bytes: u64,
     ids: Vec<u64>,
 }
 
@@ -60,7 +59,6 @@ impl BlocksAhead {
             bytes: 0,
             room,
             ended: Vec::new(),
-            ended_bytes: 0,
             ids: Vec::new(),
         }
     }
@@ -71,10 +69,11 @@ impl BlocksAhead {
         self.advance(set, blocks_of);
     }
 
+    /// Looks up batches, drops the blocks that have ended, and requests others.
     fn advance(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
         // The next batches may have more records of a block that seems to have ended.
-        self.look_up(set, blocks_of);
-        self.ended_bytes = 0;
+        let ended = self.ended.iter().filter_map(|key| self.blocks.get(key)).map(|block| block.bytes);
+        self.look_up(set, blocks_of, ended.fold(0, u64::saturating_add));
         for key in self.ended.drain(..) {
             let is_ended = |block: &&Block| block.records == 0 && block.requested;
             if self.blocks.get(&key).filter(is_ended).is_some()
@@ -87,11 +86,11 @@ impl BlocksAhead {
         self.request(set);
     }
 
-    /// Looks up batches until their blocks have more bytes than the limit, without those that have ended.
-    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
+    /// Looks up batches until their blocks have more bytes than the limit and `ended`.
+    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>, ended: u64) {
         for _ in 0..STEPS {
             let bytes = self.bytes.saturating_add(self.waiting_bytes);
-            if self.seen >= self.planned && bytes >= self.room.saturating_add(self.ended_bytes) {
+            if self.seen >= self.planned && bytes >= self.room.saturating_add(ended) {
                 return;
             }
             // An error is that of the plan.
@@ -159,7 +158,6 @@ impl BlocksAhead {
             block.records = block.records.saturating_sub(1);
             if block.records == 0 {
                 self.ended.push(key);
-                self.ended_bytes = self.ended_bytes.saturating_add(block.bytes);
             }
         }
         if self.is_last && self.planned >= self.seen {
