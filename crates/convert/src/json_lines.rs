@@ -5,17 +5,15 @@ use crate::input::{ImportInput, ImportTarget};
 use crate::options::{ExportOptions, ImportOptions};
 use crate::out::{self, Written};
 use crate::records::SelectedRecords;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use tfseek::Error;
-use tfseek_tools::Content;
 use tfseek_tools::damage::MAX_RECORD;
 use tfseek_tools::encode::{FeatureKinds, JsonForm, JsonRecords, ObservedKinds};
 use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
-use tfseek_tools::wildcards::matches;
+use tfseek_tools::{Content, FeatureSelection};
 
 /// Writes records as JSON lines.
 pub(crate) fn export(
@@ -26,13 +24,13 @@ pub(crate) fn export(
 ) -> Result<Written, ConvertError> {
     let mut file = out::buffered(out, options.force)?;
     let has_many_files = records.ds.shards().len() > 1;
-    let mut missing = MissingFeatures::new(&options.features);
+    let mut selection = FeatureSelection::new(&options.features);
     let mut written = 0;
     records.for_each(|i, record, kind| {
         let (payload, at) = (record.payload(), record.at());
         let mut content = Content::of_record(record, kind, records.kind.is_some())?;
         if !options.features.is_empty() {
-            select(&mut content, options, &mut missing);
+            selection.select(&mut content);
         }
         let line = if options.proto_json {
             serde_json::to_writer(&mut file, &ProtoJson { payload, content: &content })
@@ -54,53 +52,10 @@ pub(crate) fn export(
         progress(1);
         Ok(())
     })?;
-    if let Some(pattern) = missing.patterns.first().filter(|_| written > 0) {
-        return Err(ConvertError::no_feature(pattern, missing.seen.iter().map(String::as_str)));
+    if let Some(pattern) = selection.unmatched().next().filter(|_| written > 0) {
+        return Err(ConvertError::no_feature(pattern, selection.seen()));
     }
     out::commit_buffered(out, file, written)
-}
-
-/// Largest number of names among which the nearest one is searched.
-const MAX_SEEN: usize = 4096;
-
-/// The patterns that no feature of a record matched, and the names of features before each had a match.
-struct MissingFeatures<'o> {
-    patterns: BTreeSet<&'o str>,
-    seen: BTreeSet<String>,
-}
-
-impl<'o> MissingFeatures<'o> {
-    fn new(patterns: &'o [String]) -> MissingFeatures<'o> {
-        MissingFeatures { patterns: patterns.iter().map(String::as_str).collect(), seen: BTreeSet::new() }
-    }
-
-    fn find<V>(&mut self, features: &BTreeMap<&str, V>) {
-        let is_found = |pattern: &str| features.keys().any(|name| matches(pattern, name));
-        self.patterns.retain(|pattern| !is_found(pattern));
-        for name in features.keys().filter(|_| !self.patterns.is_empty()) {
-            if self.seen.len() < MAX_SEEN && !self.seen.contains(*name) {
-                self.seen.insert((*name).to_owned());
-            }
-        }
-    }
-}
-
-/// Removes the other features of a record, and from `missing` the patterns that one of its features matches.
-fn select(content: &mut Content<'_>, options: &ExportOptions, missing: &mut MissingFeatures<'_>) {
-    fn keep<V>(map: &mut BTreeMap<&str, V>, options: &ExportOptions, missing: &mut MissingFeatures<'_>) {
-        if !missing.patterns.is_empty() {
-            missing.find(map);
-        }
-        map.retain(|name, _| options.has_feature(name));
-    }
-    match content {
-        Content::Example(features) => keep(features, options, missing),
-        Content::Sequence(context, lists) => {
-            keep(context, options, missing);
-            keep(lists, options, missing);
-        }
-        Content::Raw => *content = Content::Example(BTreeMap::new()),
-    }
 }
 
 /// Writes the records of JSON lines.

@@ -2,7 +2,7 @@
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] those of many files.
 //! * [`EpisodeChecks`] finds faults in the steps of episodes that checksums do not tell.
-//! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
+//! * [`Content`] is a decoded record with sorted keys, [`FeatureSelection`] keeps some of its features. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes batches to a NumPy archive.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * The module [`grep`] searches for records in [`units`] of work. [`in_order`] divides work among threads.
@@ -55,7 +55,9 @@ pub use error::{
     FetchReason, OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition,
     ToolsError,
 };
-pub use forms::{Content, NpzWriter, bare, digest, encode, fields, proto_json, record_json};
+pub use forms::{
+    Content, FeatureSelection, NpzWriter, bare, digest, encode, fields, proto_json, record_json,
+};
 pub use work::{
     EpisodeChecker, EpisodeChecks, EpisodeFault, EpisodeFaultKind, EpisodeFaults, KindedStream, Verification,
     VerifyOptions, damage, decodable, guess_kind, in_order, sample, units, verify, verify_episodes,

@@ -9,7 +9,7 @@ use crate::args::{GlobalArgs, PrintArgs, RecordFormat};
 use crate::bytes::ByteLimits;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use features::FeaturePatterns;
+use features::PrintedFeatures;
 use human::LabelNames;
 use std::io::Write;
 use std::path::Path;
@@ -54,8 +54,8 @@ pub(crate) struct Printer {
     format: RecordFormat,
     full: bool,
     exact: bool,
-    /// The features to print. All if there are no patterns.
-    features: Option<FeaturePatterns>,
+    /// The features to print. `None`: all.
+    features: Option<PrintedFeatures>,
     labels: LabelNames,
     /// There are several files, so each record is printed with its file.
     many_files: bool,
@@ -68,7 +68,7 @@ impl Printer {
         if args.format == RecordFormat::Arrow {
             return Err(Failure::usage("-f arrow: expected the verb `cat`"));
         }
-        let features = FeaturePatterns::new(args)?;
+        let features = PrintedFeatures::new(args)?;
         Ok(Printer {
             format: args.format,
             full: args.full,

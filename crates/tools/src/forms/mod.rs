@@ -9,6 +9,8 @@ pub mod fields;
 mod npz;
 pub mod proto_json;
 pub mod record_json;
+mod selection;
 
 pub use content::Content;
 pub use npz::NpzWriter;
+pub use selection::FeatureSelection;

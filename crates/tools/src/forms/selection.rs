@@ -1,0 +1,118 @@
+//! The features of records whose names match patterns.
+
+use super::content::Content;
+use crate::wildcards::matches;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Largest number of names that are kept.
+const MAX_SEEN: usize = 4096;
+
+/// Patterns of the names of features, with the wildcards `*` and `?`.
+///
+/// ```
+/// use tfseek::ExampleBuilder;
+/// use tfseek::example::MessageKind;
+/// use tfseek_tools::{Content, FeatureSelection};
+///
+/// let payload = ExampleBuilder::new().int64("id", [1]).int64("label", [3]).encode()?;
+/// let mut content = Content::decode(&payload, MessageKind::Example)?;
+/// let mut selection = FeatureSelection::new(&["lab*".to_owned(), "idd".to_owned()]);
+/// selection.select(&mut content);
+/// assert!(matches!(content, Content::Example(features) if features.len() == 1));
+/// assert_eq!(selection.unmatched().collect::<Vec<_>>(), ["idd"]);
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FeatureSelection {
+    /// The patterns, and whether a feature has matched.
+    patterns: Vec<(String, bool)>,
+    /// Names of features of records, as long as a pattern is unmatched.
+    seen: BTreeSet<String>,
+}
+
+impl FeatureSelection {
+    /// Selects the features of these names.
+    pub fn new(patterns: &[String]) -> FeatureSelection {
+        let patterns = patterns.iter().map(|pattern| (pattern.clone(), false)).collect();
+        FeatureSelection { patterns, seen: BTreeSet::new() }
+    }
+
+    /// Removes the other features of a record. A payload of another type has no features.
+    pub fn select(&mut self, content: &mut Content<'_>) {
+        match content {
+            Content::Example(features) => self.select_in(features),
+            Content::Sequence(context, lists) => {
+                self.select_in(context);
+                self.select_in(lists);
+            }
+            Content::Raw => *content = Content::Example(BTreeMap::new()),
+        }
+    }
+
+    fn select_in<V>(&mut self, map: &mut BTreeMap<&str, V>) {
+        for (pattern, matched) in &mut self.patterns {
+            *matched = *matched || map.keys().any(|name| matches(pattern, name));
+        }
+        if self.unmatched().next().is_some() {
+            for name in map.keys() {
+                if self.seen.len() < MAX_SEEN && !self.seen.contains(*name) {
+                    self.seen.insert((*name).to_owned());
+                }
+            }
+        }
+        map.retain(|name, _| self.patterns.iter().any(|(pattern, _)| matches(pattern, name)));
+    }
+
+    /// Returns the patterns that no feature has matched so far.
+    pub fn unmatched(&self) -> impl Iterator<Item = &str> {
+        self.patterns.iter().filter(|(_, matched)| !matched).map(|(pattern, _)| pattern.as_str())
+    }
+
+    /// Returns names of features that records have had, in which the nearest name to an unmatched pattern can be found: up to 4,096.
+    pub fn seen(&self) -> impl Iterator<Item = &str> {
+        self.seen.iter().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tfseek::example::MessageKind;
+    use tfseek::{Feature, FeatureBuf, SequenceExampleBuilder};
+
+    #[test]
+    fn features_are_selected_and_patterns_counted() {
+        let features = |names: &[&'static str]| {
+            Content::Example(names.iter().map(|name| (*name, Feature::None)).collect())
+        };
+        let names = |content: &Content<'_>| match content {
+            Content::Example(features) => features.keys().map(|&name| name.to_owned()).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        let mut selection = FeatureSelection::new(&["a*".to_owned(), "b".to_owned(), "c?".to_owned()]);
+        let mut content = features(&["ab", "ac", "bb"]);
+        selection.select(&mut content);
+        assert_eq!(names(&content), ["ab", "ac"]);
+        assert_eq!(selection.unmatched().collect::<Vec<_>>(), ["b", "c?"]);
+        assert_eq!(selection.seen().collect::<Vec<_>>(), ["ab", "ac", "bb"]);
+        // Feature lists are features too.
+        let steps = [FeatureBuf::Int64(vec![1])];
+        let record = SequenceExampleBuilder::new()
+            .int64("b", [1])
+            .feature_list("cc", steps.clone())
+            .feature_list("d", steps);
+        let record = record.encode().unwrap();
+        let mut content = Content::decode(&record, MessageKind::SequenceExample).unwrap();
+        selection.select(&mut content);
+        assert!(
+            matches!(&content, Content::Sequence(context, lists) if context.len() == 1 && lists.len() == 1)
+        );
+        assert_eq!(selection.unmatched().count(), 0);
+        // Names are kept no more.
+        selection.select(&mut features(&["new"]));
+        assert!(!selection.seen().any(|name| name == "new"));
+        let mut content = Content::Raw;
+        selection.select(&mut content);
+        assert_eq!(names(&content), [""; 0]);
+    }
+}
