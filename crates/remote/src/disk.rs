@@ -9,6 +9,7 @@
 //! A piece is written by rename, so it is whole or not there. No other name is read or deleted. Errors of the disk are not errors of a read: the piece is
 //! then fetched.
 
+use crate::wanted::WantedBytes;
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -56,11 +57,13 @@ static OPENED: AtomicUsize = AtomicUsize::new(0);
 #[derive(Clone, Debug)]
 pub(crate) struct DiskPiece(Arc<OpenPiece>);
 
+/// What a read of a record needs stands together, because it is seldom in the cache of the processor.
 #[derive(Debug)]
 struct OpenPiece {
     file: File,
-    path: PathBuf,
-    len: usize,
+    /// The bytes of the object that it has.
+    range: Range<u64>,
+    wanted: WantedBytes,
 }
 
 impl Drop for OpenPiece {
@@ -70,18 +73,29 @@ impl Drop for OpenPiece {
 }
 
 impl DiskPiece {
-    /// Appends bytes of the piece to `buf`, which has room for them.
+    /// The bytes of the object that the piece has.
+    pub(crate) fn range(&self) -> &Range<u64> {
+        &self.0.range
+    }
+
+    /// The wanted bytes of the piece, since it is open.
+    pub(crate) fn wanted(&self) -> &WantedBytes {
+        &self.0.wanted
+    }
+
+    /// Appends the bytes of the piece in a range of the object to `buf`, which has room for them.
     ///
     /// # Errors
     /// Those of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
-    pub(crate) fn append(&self, range: Range<usize>, buf: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn append(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> io::Result<()> {
+        let OpenPiece { file, range: here, .. } = &*self.0;
+        let offset = range.start.saturating_sub(here.start);
+        let len = range.end.min(here.end).saturating_sub(range.start.max(here.start));
         let before = buf.len();
-        let len = range.end.min(self.0.len).saturating_sub(range.start);
-        buf.resize(before.saturating_add(len), 0);
+        buf.resize(before.saturating_add(usize::try_from(len).unwrap_or(usize::MAX)), 0);
         let mut read = 0;
-        while read < len {
-            let rest = buf.get_mut(before.saturating_add(read)..).unwrap_or_default();
-            match self.0.file.read_at(rest, range.start.saturating_add(read) as u64) {
+        while let Some(rest) = buf.get_mut(before.saturating_add(read)..).filter(|rest| !rest.is_empty()) {
+            match file.read_at(rest, offset.saturating_add(read as u64)) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => read = read.saturating_add(n),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -162,7 +176,7 @@ impl DiskCache {
         touch(&file, found.modified());
         self.note_checked(&path, &file);
         Some(match OPENED.load(Relaxed) < OPEN {
-            true => CachedPiece::Open(opened(file, path, len)),
+            true => CachedPiece::Open(opened(file, range)),
             false => CachedPiece::Read(bytes),
         })
     }
@@ -183,7 +197,7 @@ impl DiskCache {
         if touch(&file, Ok(modified)) {
             self.note_checked(&path, &file);
         }
-        Some(opened(file, path, len))
+        Some(opened(file, range))
     }
 
     fn checked(&self) -> MutexGuard<'_, HashMap<u128, SystemTime>> {
@@ -201,9 +215,10 @@ impl DiskCache {
     }
 
     /// Deletes a piece that could not be read. If it stays, it is checked again.
-    pub(crate) fn remove(&self, piece: &DiskPiece) {
-        self.checked().remove(&hash_of(&piece.0.path));
-        let _ = fs::remove_file(&piece.0.path);
+    pub(crate) fn remove(&self, object: &str, range: &Range<u64>) {
+        let path = self.path(object, range);
+        self.checked().remove(&hash_of(&path));
+        let _ = fs::remove_file(&path);
     }
 
     /// Returns true if there is a file of a piece.
@@ -340,10 +355,9 @@ fn hash_of(path: &Path) -> u128 {
     xxhash_rust::xxh3::xxh3_128(path.as_os_str().as_encoded_bytes())
 }
 
-fn opened(file: File, path: PathBuf, len: u64) -> DiskPiece {
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
+fn opened(file: File, range: &Range<u64>) -> DiskPiece {
     OPENED.fetch_add(1, Relaxed);
-    DiskPiece(Arc::new(OpenPiece { file, path, len }))
+    DiskPiece(Arc::new(OpenPiece { file, range: range.clone(), wanted: WantedBytes::default() }))
 }
 
 /// Sets the time of a piece, for the order of deletion, if it is old. Returns true if it was set.
@@ -418,7 +432,7 @@ mod tests {
             CachedPiece::Read(bytes) => bytes,
             CachedPiece::Open(piece) => {
                 let mut bytes = Vec::new();
-                piece.append(0..usize::MAX, &mut bytes).unwrap();
+                piece.append(range, &mut bytes).unwrap();
                 bytes
             }
         })
@@ -465,17 +479,18 @@ mod tests {
         assert!(other.find(OBJECT, &range).is_some() && other.find_checked(OBJECT, &range).is_some());
         let (path, mut part) = (cache.path(OBJECT, &range), vec![1]);
         let piece = cache.find_checked(OBJECT, &range).unwrap();
-        piece.append(10..20, &mut part).unwrap();
+        piece.append(&(15..25), &mut part).unwrap();
         assert_eq!(part, [&[1][..], &bytes(&(15..25))].concat());
         // It becomes shorter while it is open, is changed later, and could not be read.
         fs::write(&path, b"x").unwrap();
-        assert!(piece.append(10..20, &mut part).is_err());
+        assert!(piece.append(&(15..25), &mut part).is_err());
         let mut changed = bytes(&range);
         changed.extend([0; 4]);
         fs::write(&path, &changed).unwrap();
         assert!(cache.find_checked(OBJECT, &range).is_none() && cache.find(OBJECT, &range).is_none());
         cache.write(OBJECT, &range, &bytes(&range));
-        cache.remove(&cache.find_checked(OBJECT, &range).unwrap());
+        assert!(cache.find_checked(OBJECT, &range).is_some());
+        cache.remove(OBJECT, &range);
         assert!(cache.find_checked(OBJECT, &range).is_none() && !cache.has(OBJECT, &range));
     }
 

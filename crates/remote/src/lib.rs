@@ -41,6 +41,7 @@ mod runtime;
 mod settings;
 mod slow;
 mod store;
+mod wanted;
 mod web;
 
 pub use settings::RemoteOptions;

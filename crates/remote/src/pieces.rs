@@ -3,8 +3,9 @@
 use crate::disk::DiskPiece;
 use crate::failure::RequestFailure;
 use crate::in_flight::InFlight;
-use crate::ready::{HasPieces, WantedBytes};
+use crate::ready::HasPieces;
 use crate::slow::Slow;
+use crate::wanted::WantedBytes;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ fn cut(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 struct Piece {
     end: u64,
     state: PieceState,
-    /// Number of wanted bytes in it that were not read yet.
+    /// The wanted bytes in it, unless it is open on disk.
     wanted: WantedBytes,
     /// Number of threads that wait for it.
     waiting: usize,
@@ -209,7 +210,7 @@ impl<O: HasPieces> Pieces<O> {
             }
         }
         for range in ranges {
-            for_each_in(pieces, range, |piece, bytes| piece.wanted.add(bytes));
+            for_each_in(pieces, range, |piece, bytes| piece.wanted().add(bytes));
         }
         self.queue.extend(queued);
     }
@@ -218,7 +219,7 @@ impl<O: HasPieces> Pieces<O> {
     pub(crate) fn forget(&mut self, id: u64, ranges: &[Range<u64>]) {
         for range in ranges {
             let Some(object) = self.objects.get_mut(&id) else { return };
-            for_each_in(&mut object.pieces, range, |piece, bytes| _ = piece.wanted.take(bytes));
+            for_each_in(&mut object.pieces, range, |piece, bytes| _ = piece.wanted().take(bytes));
             self.clear(id, range);
         }
     }
@@ -382,10 +383,11 @@ impl<O: HasPieces> Pieces<O> {
             piece.filter(|piece| matches!(piece.state, PieceState::Running) && piece.asked.contains(number));
         match (piece, result) {
             (Some(piece), Ok(held)) => {
-                if let Held::Disk(open) = &held
-                    && let Some(ready) = object.and_then(|object| object.ready())
-                {
-                    ready.add(range.clone(), open.clone(), piece.wanted.clone());
+                if let Held::Disk(open) = &held {
+                    open.wanted().add(piece.wanted.get());
+                    if let Some(ready) = object.and_then(|object| object.ready()) {
+                        ready.add(open.clone());
+                    }
                 }
                 (piece.state, piece.used) = (PieceState::Here(held), self.clock);
                 piece.asked.clear();
@@ -439,7 +441,7 @@ impl<O: HasPieces> Pieces<O> {
         let pieces = &mut self.object(id, object).pieces;
         for gap in gaps(pieces, range.clone()) {
             let piece = Piece::new(gap.end);
-            piece.wanted.add(gap.end - gap.start);
+            piece.wanted().add(gap.end - gap.start);
             pieces.insert(gap.start, piece);
         }
         for_each_start_in(pieces, range, |start, piece| {
@@ -462,7 +464,7 @@ impl<O: HasPieces> Pieces<O> {
         let part = PiecePart::new(start, held, range);
         self.clock += 1;
         piece.used = self.clock;
-        piece.wanted.take(range.end - range.start);
+        piece.wanted().take(range.end - range.start);
         if !piece.is_needed() {
             self.clear(id, range);
         }
@@ -474,6 +476,9 @@ impl<O: HasPieces> Pieces<O> {
         let Some(object) = self.objects.get_mut(&id) else { return };
         let piece = object.pieces.get_mut(&start);
         if let Some(piece) = piece.filter(|piece| matches!(piece.state, PieceState::Here(Held::Disk(_)))) {
+            let left = piece.wanted().get();
+            piece.wanted.clear();
+            piece.wanted.add(left);
             piece.state = PieceState::Queued;
             object.remove_ready(start);
             self.queue.push_back((id, start));
@@ -501,10 +506,10 @@ impl<O: HasPieces> Pieces<O> {
         for_each_in(&mut object.pieces, range, |piece, bytes| {
             piece.waiting = piece.waiting.saturating_sub(1);
             piece.used = clock;
-            piece.wanted.take(bytes);
+            piece.wanted().take(bytes);
             // The next thread asks again.
             if matches!(piece.state, PieceState::Failed(_)) {
-                piece.wanted.clear();
+                piece.wanted().clear();
             }
         });
         self.clear(id, range);
@@ -513,8 +518,16 @@ impl<O: HasPieces> Pieces<O> {
 }
 
 impl Piece {
+    /// The wanted bytes in it that were not read yet.
+    fn wanted(&self) -> &WantedBytes {
+        match &self.state {
+            PieceState::Here(Held::Disk(open)) => open.wanted(),
+            _ => &self.wanted,
+        }
+    }
+
     fn is_needed(&self) -> bool {
-        self.wanted.get() > 0 || self.waiting > 0 || matches!(self.state, PieceState::Running)
+        self.wanted().get() > 0 || self.waiting > 0 || matches!(self.state, PieceState::Running)
     }
 
     fn new(end: u64) -> Piece {
@@ -657,7 +670,7 @@ mod tests {
         let state = |pieces: &Pieces<()>| {
             let all = pieces.objects[&1].pieces.iter();
             let of = |(start, piece): (&u64, &Piece)| {
-                (*start, piece.end, piece.wanted.get(), piece.waiting, piece.used)
+                (*start, piece.end, piece.wanted().get(), piece.waiting, piece.used)
             };
             (all.map(of).collect::<Vec<_>>(), pieces.bytes)
         };

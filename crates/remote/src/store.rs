@@ -4,7 +4,7 @@ use crate::address::{Address, Kind};
 use crate::backend::{Backend, Clients};
 use crate::clients;
 use crate::cloud::is_option;
-use crate::disk::{self, CachedPiece, DiskCache, DiskPiece, Lease};
+use crate::disk::{self, CachedPiece, DiskCache, Lease};
 use crate::failure::{Cause, RequestFailure};
 use crate::pieces::{Answer, From, Held, PiecePart, Pieces, Request};
 use crate::ready::{HasPieces, ReadyPieces};
@@ -529,7 +529,7 @@ impl RemoteObject {
 
     /// Reads a range of a piece that is ready. `None` if there is none, or if it cannot be read.
     fn ready(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Option<Fetched> {
-        let left = self.ready.find(range)?.append(range, buf)?;
+        let left = self.ready.append(range, buf)?;
         // The bytes are here, also if the store cannot be asked to drop the piece.
         if left == 0
             && let Ok((live, _)) = self.live()
@@ -563,8 +563,9 @@ impl RemoteObject {
                         buf.extend_from_slice(region.get(part.range.clone()).unwrap_or_default());
                     }
                     Held::Disk(piece) => {
-                        if piece.append(part.range.clone(), buf).is_err() {
-                            self.lost(&live, piece, part.start);
+                        let at = |at: usize| part.start.saturating_add(at as u64);
+                        if piece.append(&(at(part.range.start)..at(part.range.end)), buf).is_err() {
+                            self.lost(&live, &remote, piece.range());
                             buf.truncate(before);
                             continue 'tries;
                         }
@@ -578,11 +579,11 @@ impl RemoteObject {
 
     /// Deletes a piece on disk that could not be read. It is fetched again.
     #[cold]
-    fn lost(&self, live: &Live, piece: &DiskPiece, start: u64) {
-        if let Some(cache) = &live.cache {
-            cache.remove(piece);
+    fn lost(&self, live: &Live, remote: &Remote, range: &Range<u64>) {
+        if let (Some(cache), Some(folder)) = (&live.cache, &remote.cached) {
+            cache.remove(folder, range);
         }
-        live.pieces().lost(self.id, start);
+        live.pieces().lost(self.id, range.start);
     }
 }
 
