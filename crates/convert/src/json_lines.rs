@@ -52,8 +52,8 @@ pub(crate) fn export(
         progress(1);
         Ok(())
     })?;
-    if let Some(pattern) = selection.unmatched().next().filter(|_| written > 0) {
-        return Err(ConvertError::no_feature(pattern, selection.seen()));
+    if let Some((pattern, near)) = selection.unmatched().next().filter(|_| written > 0) {
+        return Err(ConvertError::no_feature(pattern, near));
     }
     out::commit_buffered(out, file, written)
 }

@@ -57,7 +57,7 @@ static OPENED: AtomicUsize = AtomicUsize::new(0);
 #[derive(Clone, Debug)]
 pub(crate) struct DiskPiece(Arc<OpenPiece>);
 
-/// What a read of a record needs stands together, because it is seldom in the cache of the processor.
+/// All that the read of a record needs is here, because it is seldom in the cache of the processor.
 #[derive(Debug)]
 struct OpenPiece {
     file: File,

@@ -7,7 +7,6 @@ use crate::exit::{Failure, Outcome};
 use crate::text;
 use clap::ValueEnum;
 use std::cell::{Cell, RefCell};
-use tfseek::filter::nearest;
 use tfseek_tools::{Content, FeatureSelection};
 
 /// The features to print, and whether a record was printed.
@@ -45,9 +44,11 @@ impl PrintedFeatures {
     /// Prints a message for each name that no printed record has. A pattern with wildcards may match nothing.
     pub(super) fn report_missing(&self, console: &mut Console) {
         let selection = self.selection.borrow();
-        let is_name = |pattern: &&str| !pattern.contains(['*', '?']);
-        for name in selection.unmatched().filter(is_name).filter(|_| self.printed.get()) {
-            let near = text::nearest(nearest(name, selection.seen()));
+        for (name, near) in selection.unmatched().filter(|_| self.printed.get()) {
+            if name.contains(['*', '?']) {
+                continue;
+            }
+            let near = text::nearest(near);
             console.note(format_args!(
                 "tfseek: --features: no printed record has the feature {}{near}",
                 Key(name)

@@ -3,6 +3,7 @@
 use super::content::Content;
 use crate::wildcards::matches;
 use std::collections::{BTreeMap, BTreeSet};
+use tfseek::filter::nearest;
 
 /// Largest number of names that are kept.
 const MAX_SEEN: usize = 4096;
@@ -19,7 +20,7 @@ const MAX_SEEN: usize = 4096;
 /// let mut selection = FeatureSelection::new(&["lab*".to_owned(), "idd".to_owned()]);
 /// selection.select(&mut content);
 /// assert!(matches!(content, Content::Example(features) if features.len() == 1));
-/// assert_eq!(selection.unmatched().collect::<Vec<_>>(), ["idd"]);
+/// assert_eq!(selection.unmatched().collect::<Vec<_>>(), [("idd", Some("id"))]);
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -53,7 +54,7 @@ impl FeatureSelection {
         for (pattern, matched) in &mut self.patterns {
             *matched = *matched || map.keys().any(|name| matches(pattern, name));
         }
-        if self.unmatched().next().is_some() {
+        if self.patterns.iter().any(|(_, matched)| !matched) {
             for name in map.keys() {
                 if self.seen.len() < MAX_SEEN && !self.seen.contains(*name) {
                     self.seen.insert((*name).to_owned());
@@ -63,14 +64,12 @@ impl FeatureSelection {
         map.retain(|name, _| self.patterns.iter().any(|(pattern, _)| matches(pattern, name)));
     }
 
-    /// Returns the patterns that no feature has matched so far.
-    pub fn unmatched(&self) -> impl Iterator<Item = &str> {
-        self.patterns.iter().filter(|(_, matched)| !matched).map(|(pattern, _)| pattern.as_str())
-    }
-
-    /// Returns names of features that records have had, in which the nearest name to an unmatched pattern can be found: up to 4,096.
-    pub fn seen(&self) -> impl Iterator<Item = &str> {
-        self.seen.iter().map(String::as_str)
+    /// Returns the patterns that no feature has matched so far, each with the nearest of up to 4,096 names that records have had.
+    pub fn unmatched(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.patterns.iter().filter(|(_, matched)| !matched).map(|(pattern, _)| {
+            let near = nearest(pattern, self.seen.iter().map(String::as_str));
+            (pattern.as_str(), near)
+        })
     }
 }
 
@@ -93,8 +92,7 @@ mod tests {
         let mut content = features(&["ab", "ac", "bb"]);
         selection.select(&mut content);
         assert_eq!(names(&content), ["ab", "ac"]);
-        assert_eq!(selection.unmatched().collect::<Vec<_>>(), ["b", "c?"]);
-        assert_eq!(selection.seen().collect::<Vec<_>>(), ["ab", "ac", "bb"]);
+        assert_eq!(selection.unmatched().collect::<Vec<_>>(), [("b", Some("ab")), ("c?", None)]);
         // Feature lists are features too.
         let steps = [FeatureBuf::Int64(vec![1])];
         let record = SequenceExampleBuilder::new()
@@ -110,7 +108,7 @@ mod tests {
         assert_eq!(selection.unmatched().count(), 0);
         // Names are kept no more.
         selection.select(&mut features(&["new"]));
-        assert!(!selection.seen().any(|name| name == "new"));
+        assert!(!selection.seen.contains("new"));
         let mut content = Content::Raw;
         selection.select(&mut content);
         assert_eq!(names(&content), [""; 0]);
