@@ -89,8 +89,9 @@ impl DiskPiece {
     /// Those of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
     pub(crate) fn append(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> io::Result<()> {
         let OpenPiece { file, range: here, .. } = &*self.0;
-        let offset = range.start.saturating_sub(here.start);
-        let len = range.end.min(here.end).saturating_sub(range.start.max(here.start));
+        let part = range.start.max(here.start)..range.end.min(here.end);
+        let offset = part.start.saturating_sub(here.start);
+        let len = part.end.saturating_sub(part.start);
         let before = buf.len();
         buf.resize(before.saturating_add(usize::try_from(len).unwrap_or(usize::MAX)), 0);
         let mut read = 0;
@@ -481,6 +482,14 @@ mod tests {
         let piece = cache.find_checked(OBJECT, &range).unwrap();
         piece.append(&(15..25), &mut part).unwrap();
         assert_eq!(part, [&[1][..], &bytes(&(15..25))].concat());
+        // A range that has bytes of other pieces too.
+        for (range, here) in
+            [(0..8, 5..8), (1000..2000, 1000..1005), (0..9999, 5..1005), (0..5, 0..0), (1005..1010, 0..0)]
+        {
+            let mut part = Vec::new();
+            piece.append(&range, &mut part).unwrap();
+            assert_eq!(part, bytes(&here), "{range:?}");
+        }
         // It becomes shorter while it is open, is changed later, and could not be read.
         fs::write(&path, b"x").unwrap();
         assert!(piece.append(&(15..25), &mut part).is_err());

@@ -118,10 +118,9 @@ pub(crate) enum Answer {
     Here(Vec<PiecePart>),
 }
 
-/// A part of a piece, and the first byte of the piece in its object.
+/// A part of a piece.
 #[derive(Debug)]
 pub(crate) struct PiecePart {
-    pub(crate) start: u64,
     pub(crate) held: Held,
     pub(crate) range: Range<usize>,
 }
@@ -130,7 +129,7 @@ impl PiecePart {
     /// Returns the part of the piece at `start` that is in a range of the object.
     fn new(start: u64, held: &Held, range: &Range<u64>) -> PiecePart {
         let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
-        PiecePart { start, held: held.clone(), range: at(range.start)..at(range.end) }
+        PiecePart { held: held.clone(), range: at(range.start)..at(range.end) }
     }
 }
 
@@ -384,7 +383,7 @@ impl<O: HasPieces> Pieces<O> {
         match (piece, result) {
             (Some(piece), Ok(held)) => {
                 if let Held::Disk(open) = &held {
-                    open.wanted().add(piece.wanted.get());
+                    open.wanted().set(piece.wanted.get());
                     if let Some(ready) = object.and_then(|object| object.ready()) {
                         ready.add(open.clone());
                     }
@@ -476,9 +475,7 @@ impl<O: HasPieces> Pieces<O> {
         let Some(object) = self.objects.get_mut(&id) else { return };
         let piece = object.pieces.get_mut(&start);
         if let Some(piece) = piece.filter(|piece| matches!(piece.state, PieceState::Here(Held::Disk(_)))) {
-            let left = piece.wanted().get();
-            piece.wanted.clear();
-            piece.wanted.add(left);
+            piece.wanted.set(piece.wanted().get());
             piece.state = PieceState::Queued;
             object.remove_ready(start);
             self.queue.push_back((id, start));
@@ -509,7 +506,7 @@ impl<O: HasPieces> Pieces<O> {
             piece.wanted().take(bytes);
             // The next thread asks again.
             if matches!(piece.state, PieceState::Failed(_)) {
-                piece.wanted().clear();
+                piece.wanted().set(0);
             }
         });
         self.clear(id, range);

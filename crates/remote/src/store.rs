@@ -563,8 +563,7 @@ impl RemoteObject {
                         buf.extend_from_slice(region.get(part.range.clone()).unwrap_or_default());
                     }
                     Held::Disk(piece) => {
-                        let at = |at: usize| part.start.saturating_add(at as u64);
-                        if piece.append(&(at(part.range.start)..at(part.range.end)), buf).is_err() {
+                        if piece.append(range, buf).is_err() {
                             self.lost(&live, &remote, piece.range());
                             buf.truncate(before);
                             continue 'tries;

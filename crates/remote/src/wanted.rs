@@ -20,8 +20,8 @@ impl WantedBytes {
         self.update(|wanted| wanted.saturating_sub(bytes))
     }
 
-    pub(crate) fn clear(&self) {
-        self.0.store(0, Relaxed);
+    pub(crate) fn set(&self, bytes: u64) {
+        self.0.store(bytes, Relaxed);
     }
 
     fn update(&self, f: impl Fn(u64) -> u64) -> u64 {
