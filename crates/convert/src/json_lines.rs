@@ -52,7 +52,7 @@ pub(crate) fn export(
         progress(1);
         Ok(())
     })?;
-    if let Some((pattern, near)) = selection.unmatched().next().filter(|_| written > 0) {
+    if let Some((pattern, near)) = selection.unmatched().next() {
         return Err(ConvertError::no_feature(pattern, near));
     }
     out::commit_buffered(out, file, written)

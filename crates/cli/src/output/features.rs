@@ -6,14 +6,11 @@ use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::text;
 use clap::ValueEnum;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use tfseek_tools::{Content, FeatureSelection};
 
-/// The features to print, and whether a record was printed.
-pub(super) struct PrintedFeatures {
-    selection: RefCell<FeatureSelection>,
-    printed: Cell<bool>,
-}
+/// The features to print.
+pub(super) struct PrintedFeatures(RefCell<FeatureSelection>);
 
 impl PrintedFeatures {
     /// Returns the patterns of the arguments, if there are any. Formats of payloads have no features to select.
@@ -31,23 +28,18 @@ impl PrintedFeatures {
         if args.payload.kind == PayloadKind::Raw {
             return Err(Failure::usage("--features: expected records with features, found --kind bytes"));
         }
-        let selection = RefCell::new(FeatureSelection::new(&args.features));
-        Ok(Some(PrintedFeatures { selection, printed: Cell::new(false) }))
+        Ok(Some(PrintedFeatures(RefCell::new(FeatureSelection::new(&args.features)))))
     }
 
     /// Removes the other features of a record.
     pub(super) fn select(&self, content: &mut Content<'_>) {
-        self.printed.set(true);
-        self.selection.borrow_mut().select(content);
+        self.0.borrow_mut().select(content);
     }
 
     /// Prints a message for each name that no printed record has. A pattern with wildcards may match nothing.
     pub(super) fn report_missing(&self, console: &mut Console) {
-        let selection = self.selection.borrow();
-        for (name, near) in selection.unmatched().filter(|_| self.printed.get()) {
-            if name.contains(['*', '?']) {
-                continue;
-            }
+        let is_name = |pattern: &str| !pattern.contains(['*', '?']);
+        for (name, near) in self.0.borrow().unmatched().filter(|(pattern, _)| is_name(pattern)) {
             let near = text::nearest(near);
             console.note(format_args!(
                 "tfseek: --features: no printed record has the feature {}{near}",

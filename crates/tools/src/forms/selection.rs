@@ -29,17 +29,20 @@ pub struct FeatureSelection {
     patterns: Vec<(String, bool)>,
     /// Names of features of records, as long as a pattern is unmatched.
     seen: BTreeSet<String>,
+    /// At least one record was selected from.
+    has_records: bool,
 }
 
 impl FeatureSelection {
     /// Selects the features of these names.
     pub fn new(patterns: &[String]) -> FeatureSelection {
         let patterns = patterns.iter().map(|pattern| (pattern.clone(), false)).collect();
-        FeatureSelection { patterns, seen: BTreeSet::new() }
+        FeatureSelection { patterns, seen: BTreeSet::new(), has_records: false }
     }
 
     /// Removes the other features of a record. A payload of another type has no features.
     pub fn select(&mut self, content: &mut Content<'_>) {
+        self.has_records = true;
         match content {
             Content::Example(features) => self.select_in(features),
             Content::Sequence(context, lists) => {
@@ -64,9 +67,10 @@ impl FeatureSelection {
         map.retain(|name, _| self.patterns.iter().any(|(pattern, _)| matches(pattern, name)));
     }
 
-    /// Returns the patterns that no feature has matched so far, each with the nearest of up to 4,096 names that records have had.
+    /// Returns the patterns that no feature has matched so far, each with the nearest of up to 4,096 names that records have had. There are none before
+    /// the first record.
     pub fn unmatched(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.patterns.iter().filter(|(_, matched)| !matched).map(|(pattern, _)| {
+        self.patterns.iter().filter(|(_, matched)| self.has_records && !matched).map(|(pattern, _)| {
             let near = nearest(pattern, self.seen.iter().map(String::as_str));
             (pattern.as_str(), near)
         })
@@ -89,6 +93,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let mut selection = FeatureSelection::new(&["a*".to_owned(), "b".to_owned(), "c?".to_owned()]);
+        assert_eq!(selection.unmatched().count(), 0);
         let mut content = features(&["ab", "ac", "bb"]);
         selection.select(&mut content);
         assert_eq!(names(&content), ["ab", "ac"]);
