@@ -384,7 +384,8 @@ fn typed_access_at_every_alignment() {
         assert_eq!(e.to_string(), "expected a tensor of float32, found float64");
         assert!(tensor.as_slice::<u64>().is_err() && tensor.strings().is_err());
     }
-    assert_eq!(slices, if cfg!(target_endian = "little") { 1 } else { 0 });
+    // 32-bit x86 aligns an f64 to four bytes.
+    assert_eq!(slices, if cfg!(target_endian = "little") { 8 / align_of::<f64>() } else { 0 });
     let tensor = parse_tensor(b"\x08\x07", TensorDType::String).unwrap();
     assert_eq!(tensor.as_bytes(), None);
     assert!(tensor.to_vec::<u8>().is_err());
