@@ -400,7 +400,7 @@ fn epochs(rounds: u64, latencies: &[u64]) {
         server.latency(Duration::from_millis(*latency));
         server.rates(LINK, CONNECTION);
         let (mut limit, mut runs): (Runs, [Runs; 6]) = Default::default();
-        let mut waits = Vec::<[Duration; 2]>::new();
+        let mut waits: [Vec<[Duration; 2]>; 6] = Default::default();
         for _ in 0..rounds {
             limit.run(&server, || {
                 (0..4).for_each(|k| {
@@ -411,8 +411,12 @@ fn epochs(rounds: u64, latencies: &[u64]) {
                 let ds = sets[*set].open(&server, None);
                 runs.run(&server, || _ = sets[*set].read(&ds, shuffle, None));
             }
-            let ds = sets[1].open(&server, None);
-            waits.push(sets[1].read(&ds, &Shuffle::Block, Some(LINK / 10 * 8)));
+            for ((_, set, shuffle), waits) in ways.iter().zip(&mut waits) {
+                if *set == 1 {
+                    let ds = sets[1].open(&server, None);
+                    waits.push(sets[1].read(&ds, shuffle, Some(LINK / 10 * 8)));
+                }
+            }
         }
         let limit = sets[1].bytes as f64 / limit.median().0;
         println!("| bare | | {latency} ms | {:.0} | | | | |", limit / 1e6);
@@ -431,12 +435,13 @@ fn epochs(rounds: u64, latencies: &[u64]) {
                 rate / limit.min(of_requests)
             );
         }
-        waits.sort();
-        println!(
-            "| block, a trainer of 0.8 | 100000 | {latency} ms | waited {:.2} s, after a window {:.2} s | | | | |",
-            waits[waits.len() / 2][0].as_secs_f64(),
-            waits[waits.len() / 2][1].as_secs_f64()
-        );
+        for ((order, ..), waits) in ways.iter().zip(&mut waits).filter(|(_, waits)| !waits.is_empty()) {
+            waits.sort();
+            let [first, later] = waits[waits.len() / 2].map(|waited| waited.as_secs_f64());
+            println!(
+                "| {order}, a trainer of 0.8 | 100000 | {latency} ms | waited {first:.2} s, after a window {later:.2} s | | | | |"
+            );
+        }
     }
     let mut runs: [Runs; 4] = Default::default();
     for (k, set) in sets[..2].iter().enumerate() {

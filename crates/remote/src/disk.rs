@@ -9,6 +9,7 @@
 //! A piece is written by rename, so it is whole or not there. No other name is read or deleted. Errors of the disk are not errors of a read: the piece is
 //! then fetched.
 
+use crate::copies::{CopyMemory, PieceCopy, SMALL};
 use crate::wanted::WantedBytes;
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
@@ -16,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tfseek::crc;
 use tfseek::io::{Source, Stamp};
@@ -48,6 +49,8 @@ pub(crate) struct DiskCache {
     used: Mutex<Used>,
     /// The pieces whose checksum was right, by the hash of their path, and when they were modified.
     checked: Mutex<HashMap<u128, SystemTime>>,
+    /// Memory for copies. The open pieces own it.
+    copies: Mutex<Weak<CopyMemory>>,
 }
 
 /// Number of pieces that this process has open.
@@ -64,6 +67,7 @@ struct OpenPiece {
     /// The bytes of the object that it has.
     range: Range<u64>,
     wanted: WantedBytes,
+    copy: PieceCopy,
 }
 
 impl Drop for OpenPiece {
@@ -88,23 +92,39 @@ impl DiskPiece {
     /// # Errors
     /// Those of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
     pub(crate) fn append(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> io::Result<()> {
-        let OpenPiece { file, range: here, .. } = &*self.0;
-        let part = range.start.max(here.start)..range.end.min(here.end);
-        let offset = part.start.saturating_sub(here.start);
-        let len = part.end.saturating_sub(part.start);
-        let before = buf.len();
-        buf.resize(before.saturating_add(usize::try_from(len).unwrap_or(usize::MAX)), 0);
-        let mut read = 0;
-        while let Some(rest) = buf.get_mut(before.saturating_add(read)..).filter(|rest| !rest.is_empty()) {
-            match file.read_at(rest, offset.saturating_add(read as u64)) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => read = read.saturating_add(n),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
+        let OpenPiece { file, range: here, wanted, copy } = &*self.0;
+        let at = |at: u64| usize::try_from(at.saturating_sub(here.start)).unwrap_or(usize::MAX);
+        let part = at(range.start)..at(range.end.min(here.end));
+        let (whole, before) = (here.end.saturating_sub(here.start), buf.len());
+        let len = range.end.saturating_sub(range.start);
+        // Most bytes of the piece, and more than a few records.
+        let is_worth_it = || wanted.get() >= (whole / 2).max(len.saturating_mul(4));
+        if len <= SMALL
+            && let Some(bytes) = copy.get(is_worth_it, whole, |bytes| read_all(file, bytes, 0))
+            && let Some(bytes) = bytes.get(part.clone())
+        {
+            buf.extend_from_slice(bytes);
+            return Ok(());
         }
-        Ok(())
+        buf.resize(before.saturating_add(part.len()), 0);
+        read_all(file, buf.get_mut(before..).unwrap_or_default(), part.start as u64)
     }
+}
+
+/// Fills `buf` with the bytes of a file at `offset`.
+fn read_all(file: &File, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buf.is_empty() {
+        match file.read_at(buf, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                buf = buf.get_mut(n..).unwrap_or_default();
+                offset = offset.saturating_add(n as u64);
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 /// The bytes of a piece that was found.
@@ -157,7 +177,13 @@ pub(crate) fn folder_name(url: &str, stamp: &Stamp) -> Option<String> {
 
 impl DiskCache {
     pub(crate) fn new(folder: PathBuf, limit: u64) -> DiskCache {
-        DiskCache { folder, limit, used: Mutex::default(), checked: Mutex::default() }
+        DiskCache {
+            folder,
+            limit,
+            used: Mutex::default(),
+            checked: Mutex::default(),
+            copies: Mutex::default(),
+        }
     }
 
     fn path(&self, object: &str, range: &Range<u64>) -> PathBuf {
@@ -177,7 +203,7 @@ impl DiskCache {
         touch(&file, found.modified());
         self.note_checked(&path, &file);
         Some(match OPENED.load(Relaxed) < OPEN {
-            true => CachedPiece::Open(opened(file, range)),
+            true => CachedPiece::Open(self.opened(file, range)),
             false => CachedPiece::Read(bytes),
         })
     }
@@ -198,7 +224,16 @@ impl DiskCache {
         if touch(&file, Ok(modified)) {
             self.note_checked(&path, &file);
         }
-        Some(opened(file, range))
+        Some(self.opened(file, range))
+    }
+
+    fn opened(&self, file: File, range: &Range<u64>) -> DiskPiece {
+        OPENED.fetch_add(1, Relaxed);
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = copies.upgrade().unwrap_or_default();
+        *copies = Arc::downgrade(&memory);
+        let copy = PieceCopy::new(memory);
+        DiskPiece(Arc::new(OpenPiece { file, range: range.clone(), wanted: WantedBytes::default(), copy }))
     }
 
     fn checked(&self) -> MutexGuard<'_, HashMap<u128, SystemTime>> {
@@ -356,11 +391,6 @@ fn hash_of(path: &Path) -> u128 {
     xxhash_rust::xxh3::xxh3_128(path.as_os_str().as_encoded_bytes())
 }
 
-fn opened(file: File, range: &Range<u64>) -> DiskPiece {
-    OPENED.fetch_add(1, Relaxed);
-    DiskPiece(Arc::new(OpenPiece { file, range: range.clone(), wanted: WantedBytes::default() }))
-}
-
 /// Sets the time of a piece, for the order of deletion, if it is old. Returns true if it was set.
 fn touch(file: &File, modified: io::Result<SystemTime>) -> bool {
     let is_old = |used: SystemTime| used.elapsed().is_ok_and(|age| age > TOUCH);
@@ -501,6 +531,40 @@ mod tests {
         assert!(cache.find_checked(OBJECT, &range).is_some());
         cache.remove(OBJECT, &range);
         assert!(cache.find_checked(OBJECT, &range).is_none() && !cache.has(OBJECT, &range));
+    }
+
+    /// A copy has the bytes that the file had at its first small record.
+    #[test]
+    fn small_records_of_wanted_pieces_are_those_of_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path().into(), 1 << 20);
+        let range = 5..100_005;
+        cache.write(OBJECT, &range, &bytes(&range));
+        let [wanted, other] = [0, 1].map(|_| cache.find_checked(OBJECT, &range).unwrap());
+        let small: Vec<_> = (5..99_000).step_by(777).map(|start| start..start + start % SMALL).collect();
+        wanted.wanted().add(50_000);
+        other.wanted().add(49_999);
+        for zeros in [false, true] {
+            if zeros {
+                fs::write(cache.path(OBJECT, &range), [0; 100_004]).unwrap();
+            }
+            for range in small.iter().chain([&(9..9 + SMALL), &(99_000..100_020), &(9..10 + SMALL)]) {
+                let read = |piece: &DiskPiece| {
+                    let mut buf = vec![1];
+                    piece.append(range, &mut buf).unwrap();
+                    buf
+                };
+                let same = [&[1][..], &bytes(&(range.start..range.end.min(100_005)))].concat();
+                let zero = [&[1][..], &vec![0; same.len() - 1]].concat();
+                let is_long = range.end - range.start > SMALL;
+                assert_eq!(read(&wanted), *if zeros && is_long { &zero } else { &same }, "{range:?}");
+                assert_eq!(read(&other), *if zeros { &zero } else { &same }, "{range:?}");
+            }
+        }
+        // Memory for copies goes with the last piece.
+        assert!(cache.copies.lock().unwrap().upgrade().is_some());
+        drop((wanted, other));
+        assert!(cache.copies.lock().unwrap().upgrade().is_none());
     }
 
     #[test]

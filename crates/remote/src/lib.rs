@@ -30,6 +30,7 @@ mod address;
 mod backend;
 mod clients;
 mod cloud;
+mod copies;
 mod disk;
 mod failure;
 mod hub;

@@ -82,7 +82,7 @@ enum PieceState {
 #[derive(Clone, Debug)]
 pub(crate) enum Held {
     Memory(Region),
-    /// They take no memory.
+    /// They take no memory but for copies for small records.
     Disk(DiskPiece),
 }
 
