@@ -116,8 +116,10 @@ mod tests {
 
     #[test]
     fn long_slices() {
-        let bytes = noise(3 << 20);
-        for len in [65_536, 100_000, 1 << 20, (1 << 20) + 4095, 3 << 20] {
+        let lens = [65_536, 100_000, 1 << 20, (1 << 20) + 4095, 3 << 20];
+        let lens = if cfg!(miri) { &lens[..2] } else { &lens };
+        let bytes = noise(lens[lens.len() - 1]);
+        for &len in lens {
             check(0, &bytes[..len]);
             check(0x1234_5678, &bytes[bytes.len() - len..]);
         }
