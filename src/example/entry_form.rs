@@ -304,13 +304,14 @@ mod tests {
 
     /// Calls `check` with a form, an entry, its value, and true if the form is expected to take it.
     fn for_all(check: impl Fn(&EntryForm, &[u8], &[u8], bool)) {
-        let values = (0..90).map(|len| vec![0x41; len]).chain((1..9).map(|len| {
+        let step = if cfg!(miri) { 11 } else { 1 };
+        let values = (0..90).step_by(step).map(|len| vec![0x41; len]).chain((1..9).map(|len| {
             let mut varint = vec![0x85; len];
             varint[len - 1] = 7;
             varint
         }));
         let values: Vec<Vec<u8>> = values.collect();
-        for key_len in 0..30 {
+        for key_len in (0..30).step_by(step) {
             let key = vec![b'k'; key_len];
             for kind in [DType::Bytes, DType::Float32, DType::Int64] {
                 for taken in [Taken::Message, Taken::Content, Taken::Number] {
