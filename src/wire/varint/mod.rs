@@ -257,6 +257,7 @@ mod tests {
 
     /// Every pattern of value ends in twelve bytes, which includes every index of the table of pairs.
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn every_pattern_of_ends() {
         for pattern in 0u32..1 << 12 {
             let bytes = (0..12u8).map(|k| if pattern >> k & 1 == 1 { 0x11 + k } else { 0xc1 + k });
