@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(memory.bytes.load(Relaxed), MOST);
         drop(copies);
         assert_eq!((memory.free.lock().unwrap().len(), memory.bytes.load(Relaxed)), (MOST / STEP, MOST));
-        // Longer ones have it instead.
+        // Memory of another size, in place of one that is free, would be too much.
         assert!(filled(&PieceCopy::new(memory.clone()), STEP as u64 * 2, 1).is_none());
     }
 }
