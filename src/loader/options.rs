@@ -13,7 +13,7 @@ use crate::error::{OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{
     BLOCK_BYTES, Buckets, Cursor, LastBatch, MAX_SAMPLES, MixStop, Order, RankShare, Spec, Subset,
-    check_memory,
+    block_records, check_memory,
 };
 use crate::policy::{Damage, Verify};
 use crate::schema::Schema;
@@ -561,7 +561,7 @@ impl LoaderOptions {
             // Other ranks read other parts of the blocks.
             Spec::Sequential if self.rank.1 == 1 && self.worker.1 == 1 => {
                 let bytes = bytes.or_else(|| dataset.stored_bytes().ok())?;
-                let len = records_of(IN_ORDER_BLOCK, n, bytes).max(1);
+                let len = block_records(IN_ORDER_BLOCK, n, bytes);
                 Some((vec![Some(OrderBlocks { first: 0, len })], IN_ORDER_BLOCKS * IN_ORDER_BLOCK))
             }
             _ if blocks.iter().any(Option::is_some) => {
@@ -683,12 +683,6 @@ fn block_starts(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
         start_bytes,
         enough_bytes: with_record.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES),
     })
-}
-
-/// Returns the number of records, of `n` that have `all` bytes, that have this number of bytes.
-fn records_of(bytes: u64, n: u64, all: u64) -> u64 {
-    let records = u128::from(bytes) * u128::from(n) / u128::from(all.max(1));
-    u64::try_from(records).unwrap_or(u64::MAX)
 }
 
 /// Returns a warning for a global order over the steps of objects that have no tables of them.

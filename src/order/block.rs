@@ -205,7 +205,7 @@ pub(crate) fn deff(rho: f64, batch: u64, window: u64) -> f64 {
 }
 
 /// Returns the number of records of a block of about `bytes`, at least one. `stored_bytes` is the size of all `n` records on disk.
-pub(super) fn block_records(bytes: u64, n: u64, stored_bytes: u64) -> u64 {
+pub(crate) fn block_records(bytes: u64, n: u64, stored_bytes: u64) -> u64 {
     let block = u128::from(bytes) * u128::from(n) / u128::from(stored_bytes.max(1));
     u64::try_from(block).unwrap_or(u64::MAX).max(1)
 }

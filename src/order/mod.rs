@@ -62,7 +62,7 @@ mod state;
 mod subset;
 mod weighted;
 
-pub(crate) use block::{BLOCK_BYTES, check_memory};
+pub(crate) use block::{BLOCK_BYTES, block_records, check_memory};
 pub use buckets::Buckets;
 pub use cursor::Cursor;
 pub(crate) use cursor::{Position, following_epoch};
