@@ -9,8 +9,8 @@
 //!
 //! Then the first batch of 1,000 shards of 256 KiB in a block order, from the opening of their pack on, as seconds and as latencies. `TFSEEK_FIRST=0` leaves it out.
 //!
-//! With `TFSEEK_SERVE=1` it serves an object of `TFSEEK_EPOCH` MiB of records of 100 KB, and each record as an object, at the first latency, prints its
-//! address, and reads nothing: for `benches/peers/python/remote.py`.
+//! With `TFSEEK_SERVE=1` it serves an object of `TFSEEK_EPOCH` MiB of records of 100 KB, and each record as an object, at the first latency, over a link of
+//! `TFSEEK_LINK` MB/s, by default 200, prints its address, and reads nothing: for `benches/peers/python/remote.py`.
 //!
 //! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack, without a limit of the link. The listing of Azure is
 //! that in a row.
@@ -222,7 +222,7 @@ fn serve(latency: u64) {
     }
     server.set("bucket/serve.tfrecord", shard);
     server.latency(Duration::from_millis(latency));
-    server.rates(LINK, CONNECTION);
+    server.rates(number("TFSEEK_LINK", LINK / 1_000_000) * 1_000_000, CONNECTION);
     println!("{}", server.url());
     loop {
         thread::park();
