@@ -167,7 +167,7 @@ fn resolve_all(
     if given.is_empty() {
         return Err(PathsError::NoMatch { pattern: "an empty list of paths".into() }.into());
     }
-    list_many(storage, &given)?;
+    list_many(storage, &given, true)?;
     let mut all = Vec::with_capacity(given.len());
     for path in given {
         let mut found = match storage.object_of(&path)? {

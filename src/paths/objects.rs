@@ -5,7 +5,7 @@ use super::pattern::{MissingWords, at_pattern, expand, is_pattern, searched};
 use super::set::FoundShard;
 use super::walk::{NamePattern, has_wildcard};
 use crate::error::{Error, ErrorKind, PathsError, Result};
-use crate::io::{Listing, Storage, Store, bare_url, split_query};
+use crate::io::{Listing, Storage, Store, bare_url, split_query, threads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -14,11 +14,15 @@ use std::path::{Path, PathBuf};
 /// Number of names of objects in one folder that are found by one listing.
 const MANY: usize = 16;
 
+/// Number of requests at a time to a store without listings.
+const REQUESTS: usize = 32;
+
 /// Lists the objects that are given by their names together, if there are many in a folder. No request is then made for one of them.
+/// With `each`, a store without listings is asked for each name.
 ///
 /// # Errors
 /// Errors of [`Store::list`].
-pub(crate) fn list_many(storage: &Storage, given: &[PathBuf]) -> Result<()> {
+pub(crate) fn list_many(storage: &Storage, given: &[PathBuf], each: bool) -> Result<()> {
     let mut folders = BTreeMap::<&str, Vec<&str>>::new();
     for path in given {
         if let Ok(Some((_, url))) = storage.object_of(path)
@@ -34,15 +38,34 @@ pub(crate) fn list_many(storage: &Storage, given: &[PathBuf]) -> Result<()> {
             && let Some((store, _)) = storage.object_of(Path::new(first))?
         {
             match storage.list(store, common_start(&urls), false) {
-                // A store without listings finds one name after the other.
-                Err(e) if !matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::Unsupported) => {
-                    return Err(e);
-                }
+                Err(e) if may_have_no_listings(&e) && each => _ = list_each(storage, store, &urls)?,
+                Err(e) if !may_have_no_listings(&e) => return Err(e),
                 _ => {}
             }
         }
     }
     Ok(())
+}
+
+/// Returns true for the error of a listing that a store without listings returns. A web server may refuse to tell whether there is an object with the
+/// name of the prefix.
+fn may_have_no_listings(e: &Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, Unsupported};
+    matches!(e.kind(), ErrorKind::Io(e) if matches!(e.kind(), Unsupported | PermissionDenied))
+}
+
+/// Returns the objects of these names, from a store without listings.
+fn list_each(storage: &Storage, store: &dyn Store, urls: &[&str]) -> Result<Listing> {
+    let list = |k: usize| match urls.get(k).map(|url| storage.list(store, url, false)) {
+        // There is no such object.
+        Some(Err(e)) if matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::Unsupported) => {
+            Ok(Listing::default())
+        }
+        found => found.unwrap_or_else(|| Ok(Listing::default())),
+    };
+    let found = threads::each(Some(REQUESTS), urls.len(), true, list)?;
+    let objects = found.into_iter().flat_map(|listing| listing.objects).collect();
+    Ok(Listing { objects, folders: Vec::new() })
 }
 
 /// Returns the objects that a URL or a pattern matches: the rules are those of paths.
@@ -129,7 +152,12 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
         let literals: Vec<&str> = words.iter().map(|word| literal(word)).collect();
         let prefix = common_start(&literals);
         let deep = words.iter().any(|word| word.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
-        let listing = storage.list(store, prefix, deep)?;
+        let listing = match storage.list(store, prefix, deep) {
+            Err(e) if may_have_no_listings(&e) && !words.iter().any(|word| is_pattern(Path::new(word))) => {
+                list_each(storage, store, words)?
+            }
+            listing => listing?,
+        };
         let names: BTreeSet<&str> = listing.objects.iter().map(|object| &*object.url).collect();
         let given = |url: &str| FoundShard { path: bare_url(url).into(), searched: false };
         if names.contains(url) {

@@ -179,7 +179,9 @@ fn buckets_that_may_not_be_listed_are_read_by_name() {
         case.server.refuse_lists();
         let ds = case.open(NAMES[0]).unwrap();
         assert_eq!((labels(&ds), ds.warnings().len()), ((0..60).collect(), 0), "{:?}", ds.warnings());
-        for name in ["train-*", "none.tfrecord", ""] {
+        let ds = case.open("train-0000{0..1}-of-00002.tfrecord").unwrap();
+        assert_eq!(labels(&ds), (0..100).collect::<Vec<_>>());
+        for name in ["train-*", "none.tfrecord", "none-{1,2}.tfrecord", ""] {
             let text = case.open(name).unwrap_err().to_string();
             assert!(text.contains("403 Forbidden: AccessDenied (no login"), "{text}");
         }

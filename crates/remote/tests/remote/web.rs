@@ -41,6 +41,36 @@ fn a_web_server_has_no_listings() {
 }
 
 #[test]
+fn braces_and_long_lists_name_the_objects_of_a_web_server() {
+    for refused in [false, true] {
+        let case = Case::new("http");
+        for k in 0..20 {
+            case.set(&format!("many-{k:02}.tfrecord"), shard(k..k + 1));
+        }
+        if refused {
+            // Objects that are not there are then 403, not 404: also the common start of the names.
+            case.server.refuse_lists();
+        }
+        case.server.latency(Duration::from_millis(100));
+        let all: Vec<_> = (0..20).map(|k| case.url(&format!("many-{k:02}.tfrecord"))).collect();
+        case.server.most_at_once();
+        assert_eq!(labels(&case.with(case.store()).open(&all[..]).unwrap()), (0..20).collect::<Vec<_>>());
+        assert!(case.server.most_at_once() >= 10);
+        case.server.latency(Duration::ZERO);
+        let name = "{train-0000{0..1}-of-00002,many-{03..05}}.tfrecord";
+        assert_eq!(
+            labels(&case.open(name).unwrap()),
+            [3, 4, 5].into_iter().chain(0..100).collect::<Vec<_>>()
+        );
+        let e = case.open("many-{19..20}.tfrecord").unwrap_err().to_string();
+        let expected = if refused { "403 Forbidden" } else { "many-20.tfrecord" };
+        assert!(e.contains(expected), "{e}");
+        let e = case.open("more-{1,2}.tfrecord").unwrap_err().to_string();
+        assert!(e.contains(if refused { "403 Forbidden" } else { "more-{1,2}.tfrecord" }), "{e}");
+    }
+}
+
+#[test]
 fn unknown_schemes_are_told() {
     let case = Case::new("s3");
     for (url, expected) in [
