@@ -86,6 +86,8 @@ def test_errors(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
         tfseek.reshard(tfseek.open(data)[[5, 4]], out)
     with pytest.raises(TypeError, match="paths: "):
         anything(3, out)
+    with pytest.raises(TypeError, match="split: expected a mapping .* found str"):
+        anything(data, tmp_path / "{split}", split="train")
     with pytest.raises(tfseek.Error, match="record 0: feature \"nope\".*missing=SPLIT"):
         tfseek.reshard(data, tmp_path / "{split}", split={"a": 0.5, "b": 0.5}, split_by="nope")
     tfseek.reshard(data, out)

@@ -82,7 +82,8 @@ def test_options_are_checked(mixed: list[str], tmp_path: pathlib.Path) -> None:
         tfseek.stream(mixed, compression="lz4")
     with pytest.raises(tfseek.NotFoundError):
         tfseek.stream(tmp_path / "absent")
-    with pytest.raises(tfseek.DataError, match="b.tfrecord: .*expected gzip"):
+    # The file is sound, so no way around damage is named.
+    with pytest.raises(tfseek.DataError, match="b.tfrecord: expected gzip, found none$"):
         list(tfseek.stream(mixed[1], compression="gzip"))
     assert labels(tfseek.stream(mixed[3], compression="zlib")) == list(range(70, 100))
     with pytest.raises(tfseek.DataError) as e:

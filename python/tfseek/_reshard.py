@@ -131,7 +131,7 @@ def reshard(
         "seed": seed,
         "sort_by": sort_by,
         "reverse": bool(reverse),
-        "split": None if split is None else list(split.items()),
+        "split": None if split is None else _fractions(split),
         "split_by": split_by,
         "missing": missing,
         "features": _names(features),
@@ -160,6 +160,12 @@ def _open(
         return open(names, allow_missing=allow_missing, threads=threads, storage_options=storage)
     io: Io = "auto" if _tfseek.fits_memory(names, allow_missing, memory) else "pread"
     return open(names, io=io, allow_missing=allow_missing, threads=threads)
+
+
+def _fractions(split: Mapping[str, float]) -> list[tuple[str, float]]:
+    if not isinstance(split, Mapping):
+        raise TypeError(f"split: expected a mapping of names to fractions, found {type(split).__name__}")
+    return list(split.items())
 
 
 def _names(names: Optional[Union[str, Iterable[str]]]) -> list[str]:

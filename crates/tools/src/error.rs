@@ -92,6 +92,8 @@ pub enum ToolsError {
     NoFeature {
         /// The pattern.
         pattern: String,
+        /// The nearest name of a feature of the records, if one is similar to it.
+        near: Option<String>,
     },
     /// A record has several values of the feature that selects slices of statistics.
     SliceValues {
@@ -491,7 +493,13 @@ impl fmt::Display for ToolsError {
                     "{path}: record {record}: feature \"{feature}\": expected a value to split by, found none"
                 )
             }
-            NoFeature { pattern } => write!(f, "no record has a feature \"{}\"", pattern.escape_debug()),
+            NoFeature { pattern, near } => {
+                write!(f, "no record has a feature \"{}\"", pattern.escape_debug())?;
+                match near {
+                    Some(near) => write!(f, "; the nearest name is \"{}\"", near.escape_debug()),
+                    None => Ok(()),
+                }
+            }
             SliceValues { by, found, at } => {
                 write!(f, "{by}: expected one value to slice by, found {found} in {}", place(at))
             }

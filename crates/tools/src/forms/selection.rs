@@ -5,8 +5,8 @@ use crate::wildcards::matches;
 use std::collections::{BTreeMap, BTreeSet};
 use tfseek::filter::nearest;
 
-/// Largest number of names that are kept.
-const MAX_SEEN: usize = 4096;
+/// Largest number of names of features that are kept for messages.
+pub(crate) const MAX_SEEN: usize = 4096;
 
 /// Patterns of the names of features, with the wildcards `*` and `?`.
 ///

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use tfseek::error::CompressionError;
 use tfseek::io::{SalvageItem, SalvageReader};
 use tfseek::{Error, ErrorKind, Result, Warning};
 
@@ -84,11 +85,14 @@ impl SalvageReport {
     }
 }
 
-/// Returns true for an error of damaged bytes: there may be sound records before them and after them. Malformed records and failed system calls are
-/// other errors.
+/// Returns true for an error of damaged bytes: there may be sound records before them and after them. Malformed records, failed system calls and another
+/// compression than the caller specified are other errors.
 pub fn is_damage(e: &Error) -> bool {
     use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
-    matches!(e.kind(), Compression(_) | CorruptData { .. } | CorruptLength { .. } | Truncated { .. })
+    match e.kind() {
+        Compression(e) => !matches!(e, CompressionError::Mismatch { .. }),
+        kind => matches!(kind, CorruptData { .. } | CorruptLength { .. } | Truncated { .. }),
+    }
 }
 
 /// Returns the number of damaged ranges that warnings name, and of the bytes in them.

@@ -1,16 +1,22 @@
 //! New payloads with some of the features.
 
 use crate::error::{OptionsReason, ToolsError};
+use crate::forms::MAX_SEEN;
 use crate::wildcards::matches;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use tfseek::example::MessageKind;
+use tfseek::filter::nearest;
 use tfseek::{ExampleBuf, KeyOrder, Record, Result, SequenceExampleBuf};
 
 /// A selection of features, and the patterns that have matched one.
 pub(super) struct Rewrite {
     keep: Vec<(String, AtomicBool)>,
     drop: Vec<(String, AtomicBool)>,
+    /// Names of features, as long as a pattern is unmatched.
+    names: Mutex<BTreeSet<String>>,
     kind: MessageKind,
 }
 
@@ -29,7 +35,7 @@ impl Rewrite {
         }
         let patterns =
             |of: &[String]| of.iter().map(|pattern| (pattern.clone(), AtomicBool::new(false))).collect();
-        Ok(Some(Rewrite { keep: patterns(keep), drop: patterns(drop), kind }))
+        Ok(Some(Rewrite { keep: patterns(keep), drop: patterns(drop), names: Mutex::default(), kind }))
     }
 
     /// Returns the payload of the record with the selected features. The bytes are those of `SerializeToString(deterministic=True)`.
@@ -61,13 +67,28 @@ impl Rewrite {
                 any | matched
             })
         };
-        (self.keep.is_empty() || any(&self.keep)) & !any(&self.drop)
+        let keeps = (self.keep.is_empty() || any(&self.keep)) & !any(&self.drop);
+        if self.unmatched().is_some() {
+            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            if names.len() < MAX_SEEN && !names.contains(name) {
+                names.insert(name.to_owned());
+            }
+        }
+        keeps
+    }
+
+    /// Returns the first pattern that has matched no feature so far.
+    fn unmatched(&self) -> Option<&str> {
+        let unmatched = self.keep.iter().chain(&self.drop).find(|(_, seen)| !seen.load(Relaxed));
+        unmatched.map(|(pattern, _)| pattern.as_str())
     }
 
     /// Checks that each pattern has matched a feature.
     pub(super) fn check_patterns(&self) -> Result<(), ToolsError> {
-        let unseen = self.keep.iter().chain(&self.drop).find(|(_, seen)| !seen.load(Relaxed));
-        unseen.map_or(Ok(()), |(pattern, _)| Err(ToolsError::NoFeature { pattern: pattern.clone() }))
+        let Some(pattern) = self.unmatched() else { return Ok(()) };
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let near = nearest(pattern, names.iter().map(String::as_str)).map(str::to_owned);
+        Err(ToolsError::NoFeature { pattern: pattern.to_owned(), near })
     }
 }
 

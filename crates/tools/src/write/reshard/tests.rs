@@ -419,8 +419,11 @@ fn features_to_keep_and_to_drop() {
         .unwrap();
     assert_eq!(run_on(&sequence, &["id", "image/*"], &[]).unwrap(), wanted);
     for (keep, drop) in [(&["labl"][..], &[][..]), (&[], &["labl"])] {
-        assert_eq!(run_on(&example, keep, drop).unwrap_err(), "no record has a feature \"labl\"");
+        let words = "no record has a feature \"labl\"; the nearest name is \"label\"";
+        assert_eq!(run_on(&example, keep, drop).unwrap_err(), words);
     }
+    let e = run_on(&example, &["label"], &["nothing*"]).unwrap_err();
+    assert_eq!(e, "no record has a feature \"nothing*\"");
     let e = run_on(&b"no Example at all".to_vec(), &["a"], &[]).unwrap_err();
     assert!(e.contains("found other payloads"), "{e}");
 }
