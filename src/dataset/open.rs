@@ -213,11 +213,8 @@ impl DatasetOptions {
             }
         }
         // Objects that are not listed together are listed one by one when they are opened, and tell of errors then.
-        let _ = paths::list_many(
-            &options.storage,
-            &pack.shards().map(|(path, _)| path).collect::<Vec<_>>(),
-            false,
-        );
+        let paths: Vec<_> = pack.shards().map(|(path, _)| path).collect();
+        let _ = paths::list_many(&options.storage, &paths, false);
         let segments = pack.shards().enumerate().map(|(slot, (path, _))| (path, pack.longest_segment(slot)));
         warnings.extend(long_blocks(segments));
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {

@@ -92,7 +92,8 @@ const MIN_RECORDS_AHEAD: u64 = 16;
 const BYTES_AHEAD: u64 = 256 << 20;
 /// Default limit of the payload bytes of batches in flight.
 const MEMORY: u64 = 1 << 30;
-/// Bytes of the blocks in which objects are read in order, and the number of blocks that are requested ahead.
+/// Bytes of the blocks in which objects are read in order, and the number of blocks that are requested ahead. With blocks of 1 MiB a trainer waits no less at
+/// its start, and for four times the requests: all that are under way share the link, so they arrive together.
 const IN_ORDER_BLOCK: u64 = 4 << 20;
 const IN_ORDER_BLOCKS: u64 = 32;
 /// Mean size of records of objects below which a request takes longer to begin than to read. Sets of few bytes do not matter.

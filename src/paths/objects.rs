@@ -1,11 +1,12 @@
 //! Resolution of URLs: the objects of a store, in as few listings as possible.
 
 use super::folder::has_extension;
-use super::pattern::{MissingWords, at_pattern, expand, is_pattern, searched};
+use super::pattern::{MAX_NAMES, MissingWords, at_pattern, expand, is_pattern, searched};
 use super::set::FoundShard;
 use super::walk::{NamePattern, has_wildcard};
 use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::io::{Listing, Storage, Store, bare_url, split_query, threads};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -47,25 +48,47 @@ pub(crate) fn list_many(storage: &Storage, given: &[PathBuf], each: bool) -> Res
     Ok(())
 }
 
-/// Returns true for the error of a listing that a store without listings returns. A web server may refuse to tell whether there is an object with the
-/// name of the prefix.
+/// Returns true for the errors of a listing in a store without listings. A web server may refuse to tell whether there is an object of this name.
 fn may_have_no_listings(e: &Error) -> bool {
-    use io::ErrorKind::{PermissionDenied, Unsupported};
-    matches!(e.kind(), ErrorKind::Io(e) if matches!(e.kind(), Unsupported | PermissionDenied))
+    is_io(e, io::ErrorKind::Unsupported) || is_io(e, io::ErrorKind::PermissionDenied)
+}
+
+fn is_io(e: &Error, kind: io::ErrorKind) -> bool {
+    matches!(e.kind(), ErrorKind::Io(e) if e.kind() == kind)
 }
 
 /// Returns the objects of these names, from a store without listings.
 fn list_each(storage: &Storage, store: &dyn Store, urls: &[&str]) -> Result<Listing> {
-    let list = |k: usize| match urls.get(k).map(|url| storage.list(store, url, false)) {
-        // There is no such object.
-        Some(Err(e)) if matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::Unsupported) => {
-            Ok(Listing::default())
+    let list = |k: usize| {
+        let url = urls.get(k).copied().unwrap_or_default();
+        match storage.list(store, url, false) {
+            // There is no such object.
+            Err(e) if is_io(&e, io::ErrorKind::Unsupported) => Ok(Listing::default()),
+            found => found,
         }
-        found => found.unwrap_or_else(|| Ok(Listing::default())),
     };
     let found = threads::each(Some(REQUESTS), urls.len(), true, list)?;
     let objects = found.into_iter().flat_map(|listing| listing.objects).collect();
     Ok(Listing { objects, folders: Vec::new() })
+}
+
+/// Returns the names that these words stand for. `None` if only a listing tells them.
+fn all_names<'w>(words: &[&'w str]) -> Option<Vec<Cow<'w, str>>> {
+    let mut names = Vec::new();
+    for word in words {
+        if has_wildcard(word) {
+            return None;
+        }
+        match at_pattern(Path::new(word)) {
+            Some(at) => {
+                let folder = word.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let members = at.members(MAX_NAMES.checked_sub(names.len())?)?;
+                names.extend(members.map(|name| Cow::Owned(format!("{folder}/{name}"))));
+            }
+            None => names.push(Cow::Borrowed(*word)),
+        }
+    }
+    Some(names)
 }
 
 /// Returns the objects that a URL or a pattern matches: the rules are those of paths.
@@ -153,8 +176,10 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
         let prefix = common_start(&literals);
         let deep = words.iter().any(|word| word.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
         let listing = match storage.list(store, prefix, deep) {
-            Err(e) if may_have_no_listings(&e) && !words.iter().any(|word| is_pattern(Path::new(word))) => {
-                list_each(storage, store, words)?
+            Err(e) if may_have_no_listings(&e) => {
+                let Some(names) = all_names(words) else { return Err(e) };
+                let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+                list_each(storage, store, &names)?
             }
             listing => listing?,
         };

@@ -160,6 +160,13 @@ impl<'a> AtPattern<'a> {
         (member.stem, member.suffix) == (self.stem, self.suffix)
     }
 
+    /// Returns the names of the set's shards, if the pattern has their number and they are at most this many.
+    pub(super) fn members(&self, most: usize) -> Option<impl Iterator<Item = String>> {
+        let AtPattern { stem, suffix, .. } = *self;
+        let total = self.total.parse().ok().filter(|total| *total <= most)?;
+        Some((0..total).map(move |k| format!("{stem}-{k:05}-of-{total:05}{suffix}")))
+    }
+
     /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be any number. No shard is an error
     /// unless gaps are allowed.
     pub(super) fn resolve(&self, dir: &Path, allow_missing: bool) -> Result<Vec<FoundShard>> {

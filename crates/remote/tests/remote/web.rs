@@ -28,7 +28,7 @@ fn signed_urls_work_and_are_not_shown() {
 #[test]
 fn a_web_server_has_no_listings() {
     let case = Case::new("http");
-    for name in ["", "train-*", "train@2.tfrecord"] {
+    for name in ["", "train-*", "train@*.tfrecord", "train@2000000.tfrecord", "tr*@2.tfrecord"] {
         let e = case.open(name).unwrap_err();
         assert_eq!(io_kind(&e), io::ErrorKind::Unsupported, "{e}");
         assert!(e.to_string().contains("a web server has no listings"), "{e}");
@@ -41,9 +41,9 @@ fn a_web_server_has_no_listings() {
 }
 
 #[test]
-fn braces_and_long_lists_name_the_objects_of_a_web_server() {
-    for refused in [false, true] {
-        let case = Case::new("http");
+fn braces_sets_and_long_lists_name_objects_without_listings() {
+    for (scheme, refused) in [("http", false), ("http", true), ("s3", true)] {
+        let case = Case::new(scheme);
         for k in 0..20 {
             case.set(&format!("many-{k:02}.tfrecord"), shard(k..k + 1));
         }
@@ -62,6 +62,9 @@ fn braces_and_long_lists_name_the_objects_of_a_web_server() {
             labels(&case.open(name).unwrap()),
             [3, 4, 5].into_iter().chain(0..100).collect::<Vec<_>>()
         );
+        assert_eq!(labels(&case.open("train@2.tfrecord").unwrap()), (0..100).collect::<Vec<_>>());
+        let e = case.open("train@3.tfrecord").unwrap_err().to_string();
+        assert!(e.contains(if refused { "403 Forbidden" } else { "train@3.tfrecord" }), "{e}");
         let e = case.open("many-{19..20}.tfrecord").unwrap_err().to_string();
         let expected = if refused { "403 Forbidden" } else { "many-20.tfrecord" };
         assert!(e.contains(expected), "{e}");
