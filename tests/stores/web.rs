@@ -46,7 +46,7 @@ fn names_and_packs_need_no_listing() {
     assert_eq!(case.bucket.requests().smalls.load(Relaxed), 20);
     let e = web().open(url("none.tfrecord")).unwrap_err().to_string();
     assert!(e.starts_with(&url("none.tfrecord: no such object")), "{e}");
-    for pattern in ["many-*", "many@20.tfrecord", ""] {
+    for pattern in ["many-*", "many@*.tfrecord", ""] {
         let e = web().open(url(pattern)).unwrap_err();
         assert!(
             matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::Unsupported),
@@ -54,6 +54,17 @@ fn names_and_packs_need_no_listing() {
         );
         let text = e.to_string();
         assert!(text.starts_with(ROOT) && text.ends_with("the store has no listings"), "{text}");
+    }
+    // Braces and sets of a given size name their shards.
+    case.bucket.set(&url("set-00000-of-00002.tfrecord"), shard(20..21));
+    case.bucket.set(&url("set-00001-of-00002.tfrecord"), shard(21..22));
+    let found = web().open([url("many-{0..19}.tfrecord"), url("set@2.tfrecord")]).unwrap();
+    assert_eq!(labels(&found), (0..22).collect::<Vec<_>>());
+    for (pattern, missing) in
+        [("many-{19..20}.tfrecord", "many-20.tfrecord"), ("set@3.tfrecord", "set@3.tfrecord")]
+    {
+        let text = web().open(url(pattern)).unwrap_err().to_string();
+        assert!(text.contains(missing) && !text.contains("listings"), "{text}");
     }
     let paths: Vec<_> = names.iter().map(Into::into).collect();
     write_pack("many", &paths, &case.index_options()).unwrap();
