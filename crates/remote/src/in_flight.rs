@@ -6,11 +6,17 @@ use std::time::Duration;
 const FIRST: usize = 8;
 /// Rounds without growth after a growth that was of no use.
 const REST: u32 = 8;
+/// The longest time in which the requests of a growth begin, and the mean size of answers from which on they do not begin at once.
+const SPREAD: Duration = Duration::from_secs(1);
+const LARGE: u64 = 2 << 20;
 
 /// How many requests may be under way. The number doubles while this makes the rate grow by a tenth. Later it is doubled from time to time, and taken
 /// back if this is of no use. A server that refuses requests halves it; from then on it grows by one in each round.
 ///
 /// A round has as many answers as there may be requests. Only rounds count in which more requests could have been made.
+///
+/// Large requests that begin together share the link and end together. If all of a doubling began at once, the next answers would take twice as long, and then
+/// all come at once. So the new ones begin one after the other, in the time of the round before. The round in which they begin does not count.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     limit: usize,
@@ -22,6 +28,7 @@ pub(crate) struct InFlight {
     settled: bool,
     /// Rounds until it is doubled again.
     rest: u32,
+    spread: Option<Spread>,
     refused: bool,
     /// Answers until a refusal counts again: those of requests that were under way.
     deaf: usize,
@@ -34,6 +41,17 @@ struct Round {
     bytes: u64,
     /// True if a request had to wait for another.
     full: bool,
+}
+
+/// The requests of a growth: those beyond the limit before.
+#[derive(Debug)]
+struct Spread {
+    before: usize,
+    start: Duration,
+    /// The time from the begin of one to that of the next.
+    step: Duration,
+    /// True in the round in which they begin.
+    begins: bool,
 }
 
 /// Bytes in a time.
@@ -64,6 +82,7 @@ impl InFlight {
             before,
             settled: false,
             rest: 0,
+            spread: None,
             refused: false,
             deaf: 0,
         }
@@ -72,6 +91,14 @@ impl InFlight {
     /// Returns the number of requests that may be under way.
     pub(crate) fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Returns the time before a request is made that no thread waits for, while `running` others are under way.
+    pub(crate) fn delay(&self, now: Duration, running: usize) -> Duration {
+        let Some(spread) = &self.spread else { return Duration::ZERO };
+        let number = running.saturating_add(1).saturating_sub(spread.before);
+        let at = spread.step.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX));
+        spread.start.saturating_add(at.min(SPREAD)).saturating_sub(now)
     }
 
     /// Notes that a request is made.
@@ -90,6 +117,7 @@ impl InFlight {
             self.limit = (self.limit / 2).max(1);
             (self.round, self.before, self.refused, self.deaf) =
                 (Round::default(), None, true, running.max(1));
+            self.spread = None;
             return;
         }
         self.deaf = self.deaf.saturating_sub(1);
@@ -102,14 +130,17 @@ impl InFlight {
         let Some(start) = start else { return };
         self.round.start = (running > 0).then_some(now);
         if !full {
-            self.before = None;
+            (self.before, self.spread) = (None, None);
             return;
         }
-        let rate = Rate { bytes, time: now.saturating_sub(start) };
-        self.end_round(rate);
+        if self.spread.as_mut().is_some_and(|spread| std::mem::take(&mut spread.begins)) {
+            return;
+        }
+        self.spread = None;
+        self.end_round(Rate { bytes, time: now.saturating_sub(start) }, now);
     }
 
-    fn end_round(&mut self, rate: Rate) {
+    fn end_round(&mut self, rate: Rate, now: Duration) {
         if self.refused {
             self.limit = self.limit.saturating_add(1).min(self.most);
             return;
@@ -129,8 +160,14 @@ impl InFlight {
             return;
         }
         if self.limit < self.most {
-            self.before = Some((self.limit, rate));
-            self.limit = self.limit.saturating_mul(2).min(self.most);
+            let before = self.limit;
+            self.before = Some((before, rate));
+            self.limit = before.saturating_mul(2).min(self.most);
+            if rate.bytes / (before as u64).max(1) >= LARGE {
+                let more = u32::try_from(self.limit.saturating_sub(before)).unwrap_or(u32::MAX);
+                let step = rate.time.min(SPREAD) / more.max(1);
+                self.spread = Some(Spread { before, start: now, step, begins: true });
+            }
         }
     }
 }
@@ -180,13 +217,45 @@ mod tests {
         let mut state = InFlight::new(128);
         // 8 of 4 MiB take 0.268 s, 16 take 0.34 s, and 32 twice as long.
         let found = rounds(&mut state, 4 << 20, 0.1, 25e6, 200e6, 30);
-        assert_eq!(found[..3], [16, 32, 32]);
-        assert!(found[3..11].iter().all(|limit| *limit == 32), "{found:?}");
-        assert!(found[1..].iter().all(|limit| (32..=64).contains(limit)), "{found:?}");
-        assert!(found[11..].iter().filter(|limit| **limit == 64).count() <= 3, "{found:?}");
+        assert_eq!(found[..4], [16, 16, 32, 32]);
+        assert!(found[3..13].iter().all(|limit| *limit == 32), "{found:?}");
+        assert!(found[3..].iter().all(|limit| (32..=64).contains(limit)), "{found:?}");
+        assert!(found[13..].iter().filter(|limit| **limit == 64).count() <= 4, "{found:?}");
         // Then requests become small: it is tried again.
         let found = rounds(&mut state, 1000, 0.05, 25e6, 200e6, 20);
         assert_eq!(found.last(), Some(&128), "{found:?}");
+    }
+
+    #[test]
+    fn large_requests_of_a_growth_begin_one_after_the_other() {
+        let ms = Duration::from_millis;
+        let delays = |state: &InFlight, now| -> Vec<u128> {
+            (0..16).map(|running| state.delay(now, running).as_millis()).collect()
+        };
+        let after = |size: u64, time: Duration| {
+            let mut state = InFlight::new(128);
+            state.asked(ms(0));
+            state.full();
+            (0..8).for_each(|k| state.answered(time, size, 8 - k, false));
+            assert_eq!(state.limit(), 16);
+            state
+        };
+        let state = after(LARGE, ms(80));
+        assert_eq!(delays(&state, ms(80)), [0, 0, 0, 0, 0, 0, 0, 0, 10, 20, 30, 40, 50, 60, 70, 80]);
+        assert_eq!(delays(&state, ms(135))[8..], [0, 0, 0, 0, 0, 5, 15, 25]);
+        assert_eq!(delays(&state, ms(160)), [0; 16]);
+        // A slow round does not make a reader wait as long. Small requests begin at once, and so do those of a new store.
+        assert_eq!(delays(&after(LARGE, ms(100_000)), ms(100_000))[14..], [875, 1000]);
+        assert_eq!(delays(&after(LARGE - 1, ms(80)), ms(80)), [0; 16]);
+        assert_eq!(delays(&InFlight::new(128), ms(0)), [0; 16]);
+        // The round in which they begin does not count, and later ones have no delay.
+        let mut state = after(LARGE, ms(80));
+        state.full();
+        (0..16).for_each(|k| state.answered(ms(500), LARGE, 16 - k, false));
+        assert_eq!((state.limit(), delays(&state, ms(500))), (16, vec![0; 16]));
+        state.full();
+        (0..16).for_each(|k| state.answered(ms(580), LARGE, 16 - k, false));
+        assert_eq!(state.limit(), 32);
     }
 
     #[test]

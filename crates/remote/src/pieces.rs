@@ -107,6 +107,8 @@ pub(crate) struct Request {
     number: u64,
     id: u64,
     pub(crate) range: Range<u64>,
+    /// The time before it is made.
+    pub(crate) delay: Duration,
     since: Duration,
 }
 
@@ -260,7 +262,7 @@ impl<O: HasPieces> Pieces<O> {
             let piece = self.objects.get(&id).and_then(|object| object.pieces.get(&start));
             if let Some(piece) = piece.filter(|piece| matches!(piece.state, PieceState::Running)) {
                 let len = piece.end - start;
-                return self.ask(id, start, len, now);
+                return self.ask(id, start, len, now, Duration::ZERO);
             }
         }
         loop {
@@ -296,19 +298,27 @@ impl<O: HasPieces> Pieces<O> {
                 false => self.queue.pop_front(),
             };
             let Some(len) = len else { continue };
-            if let Some(request) = self.ask(id, start, len, now) {
+            let delay = if urgent { Duration::ZERO } else { self.in_flight.delay(now, self.running) };
+            if let Some(request) = self.ask(id, start, len, now, delay) {
                 return Some(request);
             }
         }
     }
 
-    /// Notes a request for a piece.
-    fn ask(&mut self, id: u64, start: u64, len: u64, now: Duration) -> Option<(Request, Arc<O>)> {
+    /// Notes a request for a piece, which is made after a delay.
+    fn ask(
+        &mut self,
+        id: u64,
+        start: u64,
+        len: u64,
+        now: Duration,
+        delay: Duration,
+    ) -> Option<(Request, Arc<O>)> {
         let object = self.objects.get_mut(&id)?;
         let piece = object.pieces.get_mut(&start)?;
-        let number = self.requests;
+        let (number, since) = (self.requests, now.saturating_add(delay));
         if piece.asked.is_empty() {
-            piece.since = now;
+            piece.since = since;
         }
         piece.state = PieceState::Running;
         piece.asked.push(number);
@@ -317,7 +327,7 @@ impl<O: HasPieces> Pieces<O> {
         self.bytes = self.bytes.saturating_add(len);
         self.traffic.held = self.traffic.held.max(self.bytes);
         self.in_flight.asked(now);
-        let request = Request { number, id, range: start..start.saturating_add(len), since: now };
+        let request = Request { number, id, range: start..start.saturating_add(len), delay, since };
         Some((request, object.object.clone()))
     }
 
@@ -357,7 +367,7 @@ impl<O: HasPieces> Pieces<O> {
         now: Duration,
         from: From,
     ) {
-        let Request { number, id, range, since } = request;
+        let Request { number, id, range, since, .. } = request;
         self.running = self.running.saturating_sub(1);
         self.clock += 1;
         let len = range.end.saturating_sub(range.start);

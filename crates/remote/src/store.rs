@@ -187,6 +187,9 @@ impl Live {
             let running = Running { live, request, object, refusals, from_cache: false, result: None };
             self.io.spawn(async move {
                 let range = running.request.range.clone();
+                if !running.request.delay.is_zero() {
+                    tokio::time::sleep(running.request.delay).await;
+                }
                 let Some((cache, folder)) = kept else {
                     let result = running.object.read(range).await.map(Region::from);
                     return running.end(result);
