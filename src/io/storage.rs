@@ -9,7 +9,13 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::process;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::Duration;
+
+/// Number of milliseconds after which a forked process takes a lock for one that is held for ever: by a thread that it does not have.
+const HELD: u32 = 200;
 
 /// Access to shards and their index files by name: to files, and to the objects of a store if there is one.
 ///
@@ -23,6 +29,17 @@ pub(crate) struct Storage {
     /// The objects in the folders of index files. `None` for a folder that could not be listed.
     beside: Arc<Mutex<HashMap<Box<str>, Option<ListedObjects>>>>,
     scans: Arc<Scans>,
+    process: ProcessId,
+}
+
+/// The process that made a [`Storage`]. Its forked children have the same one.
+#[derive(Clone, Copy)]
+struct ProcessId(u32);
+
+impl Default for ProcessId {
+    fn default() -> ProcessId {
+        ProcessId(process::id())
+    }
 }
 
 /// The objects in a folder, by their URLs.
@@ -75,8 +92,19 @@ impl Storage {
         Storage { store: self.store.clone(), ..Storage::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Object>> {
-        self.listed.lock().unwrap_or_else(|e| e.into_inner())
+    /// Returns the objects that were listed. `None` if another thread held the lock when this process was forked: objects are then listed again.
+    fn lock(&self) -> Option<MutexGuard<'_, HashMap<Box<str>, Object>>> {
+        if self.process.0 == process::id() {
+            return Some(self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        for _ in 0..HELD {
+            match self.listed.try_lock() {
+                Ok(listed) => return Some(listed),
+                Err(TryLockError::Poisoned(e)) => return Some(e.into_inner()),
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        None
     }
 
     /// Returns the store and the URL of an object. `None` for a path.
@@ -105,32 +133,33 @@ impl Storage {
     pub(crate) fn list(&self, store: &dyn Store, prefix: &str, deep: bool) -> Result<Listing> {
         let in_folder = |e| unsupported(e, "the store has no listings").in_file(Path::new(&bare_url(prefix)));
         let listing = store.list(prefix, deep).map_err(in_folder)?;
-        let mut listed = self.lock();
-        for object in &listing.objects {
-            let name = bare_url(&object.url);
-            // A name stands for one URL.
-            if listed.get(name.as_str()).is_none_or(|known| known.url == object.url) {
-                listed.insert(name.into(), object.clone());
+        if let Some(mut listed) = self.lock() {
+            for object in &listing.objects {
+                let name = bare_url(&object.url);
+                // A name stands for one URL.
+                if listed.get(name.as_str()).is_none_or(|known| known.url == object.url) {
+                    listed.insert(name.into(), object.clone());
+                }
             }
         }
-        drop(listed);
         Ok(listing)
     }
 
     /// Returns the URL of the object of this name, which has no query, if it was listed.
     pub(crate) fn listed_url(&self, name: &str) -> Option<Box<str>> {
-        self.lock().get(name).map(|object| object.url.clone())
+        self.lock()?.get(name).map(|object| object.url.clone())
     }
 
     /// Returns an object of the store, which is listed if it was not before. Its name may have no query.
     fn object(&self, store: &dyn Store, url: &str) -> Result<Object> {
         let name = bare_url(url);
-        let known = || self.lock().get(name.as_str()).cloned();
+        let known = || self.lock()?.get(name.as_str()).cloned();
         if let Some(object) = known() {
             return Ok(object);
         }
-        self.list(store, url, false)?;
-        known().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
+        let listing = self.list(store, url, false)?;
+        let listed = || listing.objects.into_iter().find(|object| bare_url(&object.url) == name);
+        known().or_else(listed).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
     }
 
     /// Returns names of shards: URLs without secrets, whose objects are listed.
@@ -227,7 +256,7 @@ impl Storage {
     /// Returns the version of an object that was listed.
     pub(crate) fn version(&self, name: &Path) -> Option<Box<str>> {
         let name = bare_url(url_of(name)?);
-        self.lock().get(name.as_str())?.stamp.version.clone()
+        self.lock()?.get(name.as_str())?.stamp.version.clone()
     }
 
     /// Writes a whole object.
