@@ -1,4 +1,4 @@
-//! The process that owns a file.
+//! The process that owns a file or a lock.
 
 use crate::error::{EncodeError, Error};
 use std::io;
@@ -7,6 +7,13 @@ use std::io;
 /// the same descriptors, so it would write the same bytes a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
+
+/// The calling process.
+impl Default for Process {
+    fn default() -> Process {
+        Process::this()
+    }
+}
 
 impl Process {
     /// Returns the calling process.

@@ -1,6 +1,7 @@
 //! Shards by name: files by their paths, and objects of a store by their URLs.
 
 use super::open::open_regular;
+use super::process::Process;
 use super::url::{bare_url, check_local, may_be_object, url_of};
 use super::{FileId, Listing, Object, Region, Scans, Source, Stamp, Store, Traffic};
 use crate::error::{Error, ErrorKind, Result};
@@ -9,7 +10,6 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -29,17 +29,8 @@ pub(crate) struct Storage {
     /// The objects in the folders of index files. `None` for a folder that could not be listed.
     beside: Arc<Mutex<HashMap<Box<str>, Option<ListedObjects>>>>,
     scans: Arc<Scans>,
-    process: ProcessId,
-}
-
-/// The process that made a [`Storage`]. Its forked children have the same one.
-#[derive(Clone, Copy)]
-struct ProcessId(u32);
-
-impl Default for ProcessId {
-    fn default() -> ProcessId {
-        ProcessId(process::id())
-    }
+    /// The process that made it.
+    process: Process,
 }
 
 /// The objects in a folder, by their URLs.
@@ -92,13 +83,13 @@ impl Storage {
         Storage { store: self.store.clone(), ..Storage::default() }
     }
 
-    /// Returns the objects that were listed. `None` if another thread held the lock when this process was forked: objects are then listed again.
-    fn lock(&self) -> Option<MutexGuard<'_, HashMap<Box<str>, Object>>> {
-        if self.process.0 == process::id() {
-            return Some(self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Locks what was listed. `None` in a forked process if a thread held the lock that it does not have: objects are then listed again.
+    fn lock<'m, T>(&self, listed: &'m Mutex<T>) -> Option<MutexGuard<'m, T>> {
+        if self.process.is_this() {
+            return Some(listed.lock().unwrap_or_else(PoisonError::into_inner));
         }
         for _ in 0..HELD {
-            match self.listed.try_lock() {
+            match listed.try_lock() {
                 Ok(listed) => return Some(listed),
                 Err(TryLockError::Poisoned(e)) => return Some(e.into_inner()),
                 Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
@@ -133,7 +124,7 @@ impl Storage {
     pub(crate) fn list(&self, store: &dyn Store, prefix: &str, deep: bool) -> Result<Listing> {
         let in_folder = |e| unsupported(e, "the store has no listings").in_file(Path::new(&bare_url(prefix)));
         let listing = store.list(prefix, deep).map_err(in_folder)?;
-        if let Some(mut listed) = self.lock() {
+        if let Some(mut listed) = self.lock(&self.listed) {
             for object in &listing.objects {
                 let name = bare_url(&object.url);
                 // A name stands for one URL.
@@ -147,13 +138,13 @@ impl Storage {
 
     /// Returns the URL of the object of this name, which has no query, if it was listed.
     pub(crate) fn listed_url(&self, name: &str) -> Option<Box<str>> {
-        self.lock()?.get(name).map(|object| object.url.clone())
+        self.lock(&self.listed)?.get(name).map(|object| object.url.clone())
     }
 
     /// Returns an object of the store, which is listed if it was not before. Its name may have no query.
     fn object(&self, store: &dyn Store, url: &str) -> Result<Object> {
         let name = bare_url(url);
-        let known = || self.lock()?.get(name.as_str()).cloned();
+        let known = || self.lock(&self.listed)?.get(name.as_str()).cloned();
         if let Some(object) = known() {
             return Ok(object);
         }
@@ -256,7 +247,7 @@ impl Storage {
     /// Returns the version of an object that was listed.
     pub(crate) fn version(&self, name: &Path) -> Option<Box<str>> {
         let name = bare_url(url_of(name)?);
-        self.lock()?.get(name.as_str())?.stamp.version.clone()
+        self.lock(&self.listed)?.get(name.as_str())?.stamp.version.clone()
     }
 
     /// Writes a whole object.
@@ -267,9 +258,10 @@ impl Storage {
         match self.object_of(name)? {
             Some((store, url)) => {
                 store.put(url, bytes).map_err(|e| unsupported(e, "the store is for reading only"))?;
-                let mut beside = self.beside.lock().unwrap_or_else(|e| e.into_inner());
                 let folder = url.rsplit_once('/').map_or("", |(folder, _)| folder);
-                if let Some(Some(names)) = beside.get_mut(folder) {
+                if let Some(mut beside) = self.lock(&self.beside)
+                    && let Some(Some(names)) = beside.get_mut(folder)
+                {
                     let stamp = Stamp::new(bytes.len() as u64);
                     names.insert(url.into(), Object { url: url.into(), stamp });
                 }
@@ -325,15 +317,19 @@ impl Storage {
 
     /// Calls `f` with the objects in a folder of index files, which is listed once. `None` if it cannot be listed.
     fn beside<T>(&self, store: &dyn Store, folder: &str, f: impl Fn(Option<&ListedObjects>) -> T) -> T {
-        let lock = || self.beside.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(objects) = lock().get(folder) {
+        if let Some(beside) = self.lock(&self.beside)
+            && let Some(objects) = beside.get(folder)
+        {
             return f(objects.as_ref());
         }
         let listing = store.list(&format!("{folder}/"), false).ok();
         let objects = listing.map(|all| {
             all.objects.into_iter().map(|object| (object.url.clone(), object)).collect::<ListedObjects>()
         });
-        f(lock().entry(folder.into()).or_insert(objects).as_ref())
+        match self.lock(&self.beside) {
+            Some(mut beside) => f(beside.entry(folder.into()).or_insert(objects).as_ref()),
+            None => f(objects.as_ref()),
+        }
     }
 }
 
