@@ -39,8 +39,8 @@ pub(crate) fn list_many(storage: &Storage, given: &[PathBuf], each: bool) -> Res
             && let Some((store, _)) = storage.object_of(Path::new(first))?
         {
             match storage.list(store, common_start(&urls), false) {
-                Err(e) if may_have_no_listings(&e) && each => _ = list_each(storage, store, &urls)?,
                 Err(e) if !may_have_no_listings(&e) => return Err(e),
+                Err(_) if each => _ = list_each(storage, store, &urls)?,
                 _ => {}
             }
         }
