@@ -28,6 +28,7 @@ pub(crate) struct InFlight {
     settled: bool,
     /// Rounds until it is doubled again.
     rest: u32,
+    /// In the round in which the requests of a growth begin.
     spread: Option<Spread>,
     refused: bool,
     /// Answers until a refusal counts again: those of requests that were under way.
@@ -50,8 +51,6 @@ struct Spread {
     start: Duration,
     /// The time from the begin of one to that of the next.
     step: Duration,
-    /// True in the round in which they begin.
-    begins: bool,
 }
 
 /// Bytes in a time.
@@ -133,10 +132,9 @@ impl InFlight {
             (self.before, self.spread) = (None, None);
             return;
         }
-        if self.spread.as_mut().is_some_and(|spread| std::mem::take(&mut spread.begins)) {
+        if self.spread.take().is_some() {
             return;
         }
-        self.spread = None;
         self.end_round(Rate { bytes, time: now.saturating_sub(start) }, now);
     }
 
@@ -166,7 +164,7 @@ impl InFlight {
             if rate.bytes / (before as u64).max(1) >= LARGE {
                 let more = u32::try_from(self.limit.saturating_sub(before)).unwrap_or(u32::MAX);
                 let step = rate.time.min(SPREAD) / more.max(1);
-                self.spread = Some(Spread { before, start: now, step, begins: true });
+                self.spread = Some(Spread { before, start: now, step });
             }
         }
     }
