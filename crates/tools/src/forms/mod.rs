@@ -14,4 +14,4 @@ mod selection;
 pub use content::Content;
 pub use npz::NpzWriter;
 pub use selection::FeatureSelection;
-pub(crate) use selection::MAX_SEEN;
+pub(crate) use selection::SeenNames;

@@ -5,8 +5,25 @@ use crate::wildcards::matches;
 use std::collections::{BTreeMap, BTreeSet};
 use tfseek::filter::nearest;
 
-/// Largest number of names of features that are kept for messages.
-pub(crate) const MAX_SEEN: usize = 4096;
+/// Largest number of names that are kept.
+const MAX_SEEN: usize = 4096;
+
+/// Names of features of records, for messages about patterns without a match.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeenNames(BTreeSet<String>);
+
+impl SeenNames {
+    pub(crate) fn add(&mut self, name: &str) {
+        if self.0.len() < MAX_SEEN && !self.0.contains(name) {
+            self.0.insert(name.to_owned());
+        }
+    }
+
+    /// Returns the name that is nearest to a pattern, if one is similar to it.
+    pub(crate) fn nearest(&self, pattern: &str) -> Option<&str> {
+        nearest(pattern, self.0.iter().map(String::as_str))
+    }
+}
 
 /// Patterns of the names of features, with the wildcards `*` and `?`.
 ///
@@ -27,8 +44,8 @@ pub(crate) const MAX_SEEN: usize = 4096;
 pub struct FeatureSelection {
     /// The patterns, and whether a feature has matched.
     patterns: Vec<(String, bool)>,
-    /// Names of features of records, as long as a pattern is unmatched.
-    seen: BTreeSet<String>,
+    /// Added to as long as a pattern is unmatched.
+    seen: SeenNames,
     /// At least one record was selected from.
     has_records: bool,
 }
@@ -37,7 +54,7 @@ impl FeatureSelection {
     /// Selects the features of these names.
     pub fn new(patterns: &[String]) -> FeatureSelection {
         let patterns = patterns.iter().map(|pattern| (pattern.clone(), false)).collect();
-        FeatureSelection { patterns, seen: BTreeSet::new(), has_records: false }
+        FeatureSelection { patterns, seen: SeenNames::default(), has_records: false }
     }
 
     /// Removes the other features of a record. A payload of another type has no features.
@@ -58,11 +75,7 @@ impl FeatureSelection {
             *matched = *matched || map.keys().any(|name| matches(pattern, name));
         }
         if self.patterns.iter().any(|(_, matched)| !matched) {
-            for name in map.keys() {
-                if self.seen.len() < MAX_SEEN && !self.seen.contains(*name) {
-                    self.seen.insert((*name).to_owned());
-                }
-            }
+            map.keys().for_each(|name| self.seen.add(name));
         }
         map.retain(|name, _| self.patterns.iter().any(|(pattern, _)| matches(pattern, name)));
     }
@@ -70,10 +83,10 @@ impl FeatureSelection {
     /// Returns the patterns that no feature has matched so far, each with the nearest of up to 4,096 names that records have had. There are none before
     /// the first record.
     pub fn unmatched(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.patterns.iter().filter(|(_, matched)| self.has_records && !matched).map(|(pattern, _)| {
-            let near = nearest(pattern, self.seen.iter().map(String::as_str));
-            (pattern.as_str(), near)
-        })
+        self.patterns
+            .iter()
+            .filter(|(_, matched)| self.has_records && !matched)
+            .map(|(pattern, _)| (pattern.as_str(), self.seen.nearest(pattern)))
     }
 }
 
@@ -113,7 +126,7 @@ mod tests {
         assert_eq!(selection.unmatched().count(), 0);
         // Names are kept no more.
         selection.select(&mut features(&["new"]));
-        assert!(!selection.seen.contains("new"));
+        assert!(!selection.seen.0.contains("new"));
         let mut content = Content::Raw;
         selection.select(&mut content);
         assert_eq!(names(&content), [""; 0]);

@@ -1,22 +1,20 @@
 //! New payloads with some of the features.
 
 use crate::error::{OptionsReason, ToolsError};
-use crate::forms::MAX_SEEN;
+use crate::forms::SeenNames;
 use crate::wildcards::matches;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tfseek::example::MessageKind;
-use tfseek::filter::nearest;
 use tfseek::{ExampleBuf, KeyOrder, Record, Result, SequenceExampleBuf};
 
 /// A selection of features, and the patterns that have matched one.
 pub(super) struct Rewrite {
     keep: Vec<(String, AtomicBool)>,
     drop: Vec<(String, AtomicBool)>,
-    /// Names of features, as long as a pattern is unmatched.
-    names: Mutex<BTreeSet<String>>,
+    /// Added to as long as a pattern is unmatched.
+    names: Mutex<SeenNames>,
     kind: MessageKind,
 }
 
@@ -43,12 +41,14 @@ impl Rewrite {
         let encoded = match self.kind {
             MessageKind::SequenceExample => {
                 let mut message = SequenceExampleBuf::try_from(record.sequence_example())?;
+                self.add_names(message.context.keys().chain(message.feature_lists.keys()));
                 message.context.retain(|name, _| self.keeps(name));
                 message.feature_lists.retain(|name, _| self.keeps(name));
                 message.encode(KeyOrder::Python)
             }
             _ => {
                 let mut message = ExampleBuf::try_from(record.example())?;
+                self.add_names(message.features.keys());
                 message.features.retain(|name, _| self.keeps(name));
                 message.encode(KeyOrder::Python)
             }
@@ -67,14 +67,15 @@ impl Rewrite {
                 any | matched
             })
         };
-        let keeps = (self.keep.is_empty() || any(&self.keep)) & !any(&self.drop);
+        (self.keep.is_empty() || any(&self.keep)) & !any(&self.drop)
+    }
+
+    /// Adds the names of a record, before they are compared with the patterns.
+    fn add_names<'n>(&self, names: impl Iterator<Item = &'n String>) {
         if self.unmatched().is_some() {
-            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-            if names.len() < MAX_SEEN && !names.contains(name) {
-                names.insert(name.to_owned());
-            }
+            let mut seen = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            names.for_each(|name| seen.add(name));
         }
-        keeps
     }
 
     /// Returns the first pattern that has matched no feature so far.
@@ -87,7 +88,7 @@ impl Rewrite {
     pub(super) fn check_patterns(&self) -> Result<(), ToolsError> {
         let Some(pattern) = self.unmatched() else { return Ok(()) };
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let near = nearest(pattern, names.iter().map(String::as_str)).map(str::to_owned);
+        let near = names.nearest(pattern).map(str::to_owned);
         Err(ToolsError::NoFeature { pattern: pattern.to_owned(), near })
     }
 }
