@@ -4,7 +4,7 @@
 
 use super::ready_segments::{ReadySegments, SegmentKey};
 use crate::error::Result;
-use crate::io::{PausedInflate, Process, Region};
+use crate::io::{PausedInflate, PerProcess, Region};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub(crate) const INFLATED_BYTES: u64 = 128 << 20;
 /// If several threads need a segment, one decompresses it, and the others wait.
 #[derive(Default)]
 pub(crate) struct SegmentCache {
-    first: ProcessSegments,
+    segments: PerProcess<ProcessSegments>,
     shards: AtomicU64,
     /// Bytes of the windows of all block orders.
     windows: AtomicU64,
@@ -32,23 +32,13 @@ pub(crate) struct SegmentCache {
     pub(crate) before_inflate: BeforeInflate,
 }
 
-/// The segments of one process. A forked child starts with none: a thread of its parent may have held the lock, and threads that decompress
-/// do not exist in the child.
+/// The segments of one process. Threads that decompress do not exist in a forked child.
+#[derive(Default)]
 struct ProcessSegments {
-    process: Process,
     ready: ReadySegments,
     segments: Mutex<CachedSegments>,
     /// A pending segment is ready, or has failed.
     done: Condvar,
-    /// The segments of a forked child. The parent never accesses it.
-    child: OnceLock<Box<ProcessSegments>>,
-}
-
-impl Default for ProcessSegments {
-    fn default() -> ProcessSegments {
-        let (ready, segments, done) = Default::default();
-        ProcessSegments { process: Process::this(), ready, segments, done, child: OnceLock::new() }
-    }
 }
 
 impl ProcessSegments {
@@ -157,14 +147,14 @@ impl SegmentCache {
     /// Removes everything of a shard.
     pub(super) fn remove_shard(&self, shard: u64) {
         // A child that was forked while another thread held the lock has segments of its own.
-        let own = self.own();
+        let own = self.segments.own();
         own.ready.remove_shard(shard);
         own.lock().paused.retain(|&(other, _), _| other != shard);
     }
 
     /// Keeps a paused decoder of a shard, instead of those that were not used for the longest time.
     pub(super) fn keep_paused(&self, shard: u64, decoder: PausedInflate) {
-        let mut segments = self.own().lock();
+        let mut segments = self.segments.own().lock();
         segments.uses = segments.uses.saturating_add(1);
         let used = segments.uses;
         segments.paused.insert((shard, decoder.out()), Paused { decoder: Arc::new(decoder), used });
@@ -177,12 +167,12 @@ impl SegmentCache {
 
     /// Removes the paused decoder of a shard at an offset.
     pub(super) fn remove_paused(&self, shard: u64, at: u64) {
-        self.own().lock().paused.remove(&(shard, at));
+        self.segments.own().lock().paused.remove(&(shard, at));
     }
 
     /// Returns the last paused decoder of a shard in a range of its stream, which includes its end.
     pub(super) fn paused(&self, shard: u64, range: Range<u64>) -> Option<Arc<PausedInflate>> {
-        let mut segments = self.own().lock();
+        let mut segments = self.segments.own().lock();
         segments.uses = segments.uses.saturating_add(1);
         let now = segments.uses;
         let (_, paused) = segments.paused.range_mut((shard, range.start)..=(shard, range.end)).next_back()?;
@@ -192,12 +182,12 @@ impl SegmentCache {
 
     /// Returns true if there is a paused decoder at this offset.
     pub(super) fn is_paused(&self, shard: u64, at: u64) -> bool {
-        self.own().lock().paused.contains_key(&(shard, at))
+        self.segments.own().lock().paused.contains_key(&(shard, at))
     }
 
     /// Waits until no thread decompresses this segment any more.
     pub(super) fn wait_for(&self, key: &SegmentKey) {
-        let own = self.own();
+        let own = self.segments.own();
         let mut segments = own.lock();
         while segments.pending.contains(key) {
             let waited = own.done.wait_timeout(segments, Duration::from_millis(100));
@@ -205,25 +195,16 @@ impl SegmentCache {
         }
     }
 
-    /// Returns the segments of this process.
-    fn own(&self) -> &ProcessSegments {
-        let (this, mut own) = (Process::this(), &self.first);
-        while own.process != this {
-            own = own.child.get_or_init(Box::default);
-        }
-        own
-    }
-
     /// Returns true if a segment is in the cache, or is being decompressed.
     pub(super) fn contains(&self, key: &SegmentKey) -> bool {
-        let own = self.own();
+        let own = self.segments.own();
         own.ready.contains(key) || own.lock().pending.contains(key)
     }
 
     /// Returns true if a segment is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as
     /// used from now on.
     pub(super) fn used_before(&self, key: SegmentKey) -> bool {
-        let own = self.own();
+        let own = self.segments.own();
         if own.ready.contains(&key) {
             return true;
         }
@@ -240,7 +221,7 @@ impl SegmentCache {
 
     /// Begins the decompression of a segment, unless the cache contains it.
     pub(super) fn begin(&self, key: SegmentKey) -> Option<PendingSegment<'_>> {
-        let own = self.own();
+        let own = self.segments.own();
         let mut segments = own.lock();
         (!own.ready.contains(&key) && segments.pending.insert(key))
             .then(|| PendingSegment { cache: self, key })
@@ -255,7 +236,7 @@ impl SegmentCache {
         mut help: impl FnMut() -> bool,
         inflate: impl FnOnce() -> Result<Region>,
     ) -> Result<Region> {
-        let own = self.own();
+        let own = self.segments.own();
         if let Some(bytes) = own.ready.get(&key) {
             return Ok(bytes);
         }
@@ -294,7 +275,7 @@ impl PendingSegment<'_> {
     pub(super) fn finish(self, bytes: Region) {
         let PendingSegment { cache, key } = self;
         std::mem::forget(self);
-        let own = cache.own();
+        let own = cache.segments.own();
         let mut segments = own.lock();
         own.ready.add(key, bytes, cache.limit());
         segments.pending.remove(&key);
@@ -305,7 +286,7 @@ impl PendingSegment<'_> {
 
 impl Drop for PendingSegment<'_> {
     fn drop(&mut self) {
-        let own = self.cache.own();
+        let own = self.cache.segments.own();
         own.lock().pending.remove(&self.key);
         own.done.notify_all();
     }
@@ -368,7 +349,7 @@ mod tests {
         let read = |i: u64| {
             let mut buf = Vec::new();
             assert_eq!(ds.read(i, &mut buf).unwrap().payload(), payload(i as usize));
-            cache.own().ready.bytes()
+            cache.segments.own().ready.bytes()
         };
         assert_eq!((read(7), read(400)), (0, 0));
         let one = read(7);
@@ -380,7 +361,7 @@ mod tests {
     fn an_error_is_not_kept() {
         let cache = SegmentCache::default();
         let failed = cache.get((0, 0, 9), || false, || Err(ErrorKind::Cancelled.into()));
-        assert!(failed.is_err() && cache.own().lock().pending.is_empty());
+        assert!(failed.is_err() && cache.segments.own().lock().pending.is_empty());
         assert_eq!(cache.get((0, 0, 9), || false, || Ok(region(5))).unwrap().len(), 5);
     }
 
@@ -408,7 +389,7 @@ mod tests {
         assert_eq!(inflated.load(Ordering::Relaxed), fits + 1);
         get(1).unwrap();
         assert_eq!(inflated.load(Ordering::Relaxed), fits + 2);
-        assert!(cache.own().ready.bytes() <= INFLATED_BYTES);
+        assert!(cache.segments.own().ready.bytes() <= INFLATED_BYTES);
     }
 
     #[test]
@@ -420,7 +401,7 @@ mod tests {
         let len = usize::try_from(SegmentCache::LARGEST).unwrap();
         let fits = usize::try_from(INFLATED_BYTES / SegmentCache::LARGEST).unwrap() + 1;
         (0..fits + 2).for_each(|k| drop(cache.get((1, k as u64, 99), || false, || Ok(region(len))).unwrap()));
-        assert_eq!(cache.own().ready.keys().len(), fits);
+        assert_eq!(cache.segments.own().ready.keys().len(), fits);
         // The limit is the sum of the windows of all datasets that exist.
         let other = OrderWindow::new(Arc::clone(&cache));
         other.keep(5);
@@ -444,9 +425,9 @@ mod tests {
         let ds = made(dir.path());
         let cache = Arc::clone(ds.set().files()[0].segment_cache().unwrap());
         ds.read_many(&[0, 499], |_| Ok(())).unwrap();
-        assert!(cache.own().ready.bytes() > 0);
+        assert!(cache.segments.own().ready.bytes() > 0);
         drop(ds);
-        let left = &cache.own().ready;
+        let left = &cache.segments.own().ready;
         assert_eq!((left.bytes(), left.keys().len()), (0, 0));
     }
 
@@ -519,7 +500,7 @@ mod tests {
             let inflated = cache.inflated.load(Ordering::Relaxed);
             // The first access may have decompressed all of it.
             assert!(inflated <= 3 * stream.len() as u64, "{inflated} of {} bytes", stream.len());
-            assert!(cache.own().lock().paused.len() <= SegmentCache::PAUSED);
+            assert!(cache.segments.own().lock().paused.len() <= SegmentCache::PAUSED);
         }
     }
 
@@ -536,7 +517,7 @@ mod tests {
             assert!(buf[range] == payload(i));
         }
         let cache = set.files()[0].segment_cache().unwrap();
-        let mut kept = cache.own().ready.keys();
+        let mut kept = cache.segments.own().ready.keys();
         kept.sort_unstable();
         let offset = |i: u64| set.locate(i).unwrap().span.offset;
         let blocks: Vec<_> = (0..500).step_by(33).map(|i| (kept[0].0, offset(i))).collect();
@@ -568,14 +549,14 @@ mod tests {
     /// A forked child finds the lock as a thread of its parent held it, and segments of threads that it does not have.
     #[test]
     fn a_forked_child_has_segments_of_its_own() {
-        let first = ProcessSegments { process: Process::other(), ..ProcessSegments::default() };
-        let cache = SegmentCache { first, ..SegmentCache::default() };
-        let mut held = cache.first.lock();
+        let segments = PerProcess::default().forked();
+        let cache = SegmentCache { segments, ..SegmentCache::default() };
+        let mut held = cache.segments.first().lock();
         held.pending.insert((0, 0, 9));
         for made in [Some(4), None] {
             let bytes = cache.get((0, 0, 9), || false, || Ok(region(made.unwrap())));
             assert_eq!(bytes.unwrap().len(), 4);
         }
-        assert_eq!(cache.first.ready.bytes(), 0);
+        assert_eq!(cache.segments.first().ready.bytes(), 0);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, open_regular};
 pub use output::Output;
 pub(crate) use path::OutputTarget;
 pub(crate) use pread::{PositionalFile, size};
-pub(crate) use process::Process;
+pub(crate) use process::{PerProcess, Process};
 pub(crate) use read_ahead::{ReadAhead, Requested};
 pub(crate) use read_buffer::ReadBuffer;
 pub use region::Region;

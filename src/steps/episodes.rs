@@ -9,7 +9,7 @@ use super::table::EpisodeTable;
 use crate::dataset::{Dataset, RecordLocation};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::index::{ProgressCallback, Save, Work};
-use crate::io::Compression;
+use crate::io::{Compression, PerProcess};
 use crate::policy::{IndexMode, Verify};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
@@ -77,8 +77,8 @@ struct EpisodesInner {
     shards: Vec<ShardSteps>,
     /// Number of the first step of each episode, followed by the number of steps.
     starts: Arc<[u64]>,
-    cache: TableCache,
-    pool: EpisodePool,
+    cache: PerProcess<TableCache>,
+    pool: PerProcess<EpisodePool>,
     warnings: Vec<Warning>,
 }
 
@@ -121,7 +121,7 @@ impl Episodes {
         }
         let starts = starts(dataset, &shards)?;
         let (dataset, keys) = (dataset.clone(), keys.clone());
-        let (cache, pool) = (TableCache::default(), EpisodePool::default());
+        let (cache, pool) = Default::default();
         Ok(Episodes(Arc::new(EpisodesInner { dataset, keys, shards, starts, cache, pool, warnings })))
     }
 
@@ -208,12 +208,12 @@ impl Episodes {
 
     /// Returns the table of an episode: from the cache, from its file, or made of its record.
     pub(super) fn table(&self, episode: u64, at: &RecordLocation) -> Result<Arc<EpisodeTable>> {
-        if let Some(table) = self.0.cache.get(episode) {
+        if let Some(table) = self.0.cache.own().get(episode) {
             return Ok(table);
         }
         if let Some(table) = self.stored_table(episode, at) {
             let table = Arc::new(table);
-            self.0.cache.put(episode, Arc::clone(&table));
+            self.0.cache.own().put(episode, Arc::clone(&table));
             return Ok(table);
         }
         let set = self.0.dataset.set();
@@ -223,7 +223,7 @@ impl Episodes {
         let mut buf = Vec::new();
         let record = set.read_verified(at, Verify::Payload, &mut buf)?;
         let table = self.made_of(episode, at, record.payload())?;
-        self.0.cache.put(episode, Arc::clone(&table));
+        self.0.cache.own().put(episode, Arc::clone(&table));
         Ok(table)
     }
 
@@ -258,7 +258,7 @@ impl Episodes {
         }
         // The table comes first: once there is one of an episode that was read, the episode is in memory.
         let table = self.known_table(episode, at);
-        if let Some(here) = self.0.pool.get(episode) {
+        if let Some(here) = self.0.pool.own().get(episode) {
             return Ok(Some(here));
         }
         if table.is_some() {
@@ -269,14 +269,14 @@ impl Episodes {
 
     /// Returns an episode of a store in memory, which one thread reads, and keeps its table.
     fn read_once(&self, episode: u64, at: &RecordLocation) -> Result<Arc<WholeEpisode>> {
-        let whole = self.0.pool.get_or_read(episode, || self.read_whole(episode, at))?;
-        self.0.cache.put(episode, Arc::clone(&whole.table));
+        let whole = self.0.pool.own().get_or_read(episode, || self.read_whole(episode, at))?;
+        self.0.cache.own().put(episode, Arc::clone(&whole.table));
         Ok(whole)
     }
 
     /// Returns the whole episodes.
     pub(super) fn pool(&self) -> &EpisodePool {
-        &self.0.pool
+        self.0.pool.own()
     }
 
     /// Returns the path of the first object without a file of tables. `None` if all have one.
@@ -297,7 +297,7 @@ impl Episodes {
     /// Announces the tables of these episodes that have to be read.
     pub(super) fn want_tables(&self, episodes: &[u64]) {
         let mut wanted: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
-        for episode in episodes.iter().filter(|episode| self.0.cache.get(**episode).is_none()) {
+        for episode in episodes.iter().filter(|episode| self.0.cache.own().get(**episode).is_none()) {
             if let Ok((s, i)) = self.0.dataset.set().shard_of(*episode) {
                 wanted.entry(s).or_default().push(i);
             }
@@ -311,11 +311,11 @@ impl Episodes {
 
     /// Returns the table of an episode if it needs no record.
     pub(super) fn known_table(&self, episode: u64, at: &RecordLocation) -> Option<Arc<EpisodeTable>> {
-        if let Some(table) = self.0.cache.get(episode) {
+        if let Some(table) = self.0.cache.own().get(episode) {
             return Some(table);
         }
         let table = Arc::new(self.stored_table(episode, at)?);
-        self.0.cache.put(episode, Arc::clone(&table));
+        self.0.cache.own().put(episode, Arc::clone(&table));
         Some(table)
     }
 }

@@ -5,7 +5,6 @@
 use super::table::EpisodeTable;
 use crate::error::Result;
 use std::collections::HashMap;
-use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the episodes that are kept.
@@ -42,13 +41,11 @@ enum PoolEntry {
     Wanted {
         windows: u64,
         bytes: u64,
-        /// A thread of this process announces it just now.
-        announcing: Option<u32>,
+        /// A thread announces it just now.
+        announcing: bool,
     },
-    /// A thread of this process reads it. In a forked child the thread does not exist.
-    Reading {
-        process: u32,
-    },
+    /// A thread reads it.
+    Reading,
     Here {
         episode: Arc<WholeEpisode>,
         used: u64,
@@ -74,7 +71,7 @@ impl PoolState {
                 self.bytes = self.bytes.saturating_sub(episode.payload.len() as u64);
             }
             Some(PoolEntry::Wanted { bytes, .. }) => self.ahead = self.ahead.saturating_sub(bytes),
-            Some(PoolEntry::Reading { .. }) | None => {}
+            Some(PoolEntry::Reading) | None => {}
         }
     }
 
@@ -133,7 +130,6 @@ impl EpisodePool {
         number: u64,
         read: impl FnOnce() -> Result<WholeEpisode>,
     ) -> Result<Arc<WholeEpisode>> {
-        let process = process::id();
         let mut state = self.lock();
         loop {
             if let Some(episode) = state.here(number) {
@@ -141,16 +137,14 @@ impl EpisodePool {
             }
             match state.episodes.get(&number) {
                 // Announced after it was read, it would be requested twice.
-                Some(
-                    PoolEntry::Reading { process: other } | PoolEntry::Wanted { announcing: Some(other), .. },
-                ) if *other == process => {
+                Some(PoolEntry::Reading | PoolEntry::Wanted { announcing: true, .. }) => {
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
                 _ => break,
             }
         }
         state.remove(number);
-        state.episodes.insert(number, PoolEntry::Reading { process });
+        state.episodes.insert(number, PoolEntry::Reading);
         drop(state);
         let mut reading = Read { pool: self, number, episode: None };
         let episode = Arc::new(read()?);
@@ -172,12 +166,11 @@ impl EpisodePool {
             return;
         }
         state.ahead = ahead;
-        let announcing = Some(process::id());
-        state.episodes.insert(number, PoolEntry::Wanted { windows: 1, bytes, announcing });
+        state.episodes.insert(number, PoolEntry::Wanted { windows: 1, bytes, announcing: true });
         drop(state);
         announce();
         if let Some(PoolEntry::Wanted { announcing, .. }) = self.lock().episodes.get_mut(&number) {
-            *announcing = None;
+            *announcing = false;
         }
         self.changed.notify_all();
     }

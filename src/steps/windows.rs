@@ -13,7 +13,7 @@ use crate::dataset::{Dataset, DerivedRecords, RecordLocation};
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::example::DType;
 use crate::index::hex128;
-use crate::io::Traffic;
+use crate::io::{PerProcess, Traffic};
 use crate::policy::Verify;
 use crate::wire::varint::put_varint;
 use std::collections::HashMap;
@@ -208,7 +208,8 @@ impl WindowsBuilder {
         };
         let mean = mean_bytes(&episodes, &features);
         let dataset = episodes.dataset().clone();
-        let records = WindowRecords { episodes, features, pad, anchors, mean, scratch: Mutex::default() };
+        let records =
+            WindowRecords { episodes, features, pad, anchors, mean, scratch: PerProcess::default() };
         let records = Arc::new(records);
         let windows: Arc<dyn DerivedRecords> = Arc::<WindowRecords>::clone(&records);
         let dataset = Dataset::derived(windows, &dataset)?;
@@ -370,7 +371,7 @@ struct WindowRecords {
     pad: Pad,
     anchors: Anchors,
     mean: u64,
-    scratch: Mutex<Vec<WindowScratch>>,
+    scratch: PerProcess<Mutex<Vec<WindowScratch>>>,
 }
 
 /// Buffers for one window at a time.
@@ -682,7 +683,8 @@ impl DerivedRecords for WindowRecords {
 
     fn append(&self, i: u64, verify: Verify, buf: &mut Vec<u8>) -> Result<()> {
         let place = self.locate(i)?;
-        let free = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.scratch.own();
+        let free = || own.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = free().pop().unwrap_or_default();
         let made = self.make(&mut scratch, place, verify, buf);
         free().push(scratch);

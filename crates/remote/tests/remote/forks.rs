@@ -5,6 +5,8 @@ use super::*;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tfseek::io::Store;
+use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeValues, Episodes, Windows};
+use tfseek::{DType, ExampleBuilder, Shuffle};
 
 /// Set in the process that forks.
 const FORKS: &str = "TFSEEK_TEST_FORKS";
@@ -40,6 +42,21 @@ fn forked_children_read_with_loaders() {
 fn a_thousand_forks_of_loaders() {
     if forks_here("forks::a_thousand_forks_of_loaders") {
         fork_in_epochs(500);
+    }
+}
+
+#[test]
+fn forked_children_read_windows() {
+    if forks_here("forks::forked_children_read_windows") {
+        fork_in_windows(6);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_thousand_forks_of_windows() {
+    if forks_here("forks::a_thousand_forks_of_windows") {
+        fork_in_windows(1000);
     }
 }
 
@@ -111,31 +128,83 @@ fn fork_in_epochs(rounds: u64) {
                 (cache_dir.map(Path::to_path_buf), cache_dir.map(|_| 1 << 30));
         });
         blocks.case.server.latency(Duration::from_millis(2));
-        let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let busy = scope.spawn(|| {
-                let mut epochs = 0;
-                while !done.load(Relaxed) || epochs == 0 {
-                    let steps = loader(&ds, &ORDERS[2]).threads(2).build().unwrap();
-                    assert_eq!(steps.map(|step| checked(&step.unwrap()).len()).sum::<usize>(), 12_000);
-                    epochs += 1;
-                }
-            });
-            let failed = (0..rounds).find(|&k| {
-                std::thread::sleep(Duration::from_millis(k % 5));
-                let child = fork(|| {
-                    let shuffle = &ORDERS[1 + k as usize % 2];
-                    let steps = loader(&ds, shuffle).seed(k).threads(2).build().unwrap();
-                    steps.take(3).map(|step| checked(&step.unwrap()).len()).sum::<usize>() == 3 * 64
-                });
-                !wait(child)
-            });
-            // The other thread ends first.
-            done.store(true, Relaxed);
-            busy.join().unwrap();
-            assert_eq!(failed, None, "{cache_dir:?}");
+        let epoch = || {
+            let steps = loader(&ds, &ORDERS[2]).threads(2).build().unwrap();
+            assert_eq!(steps.map(|step| checked(&step.unwrap()).len()).sum::<usize>(), 12_000);
+        };
+        fork_beside(epoch, rounds, |k| {
+            let shuffle = &ORDERS[1 + k as usize % 2];
+            let steps = loader(&ds, shuffle).seed(k).threads(2).build().unwrap();
+            steps.take(3).map(|step| checked(&step.unwrap()).len()).sum::<usize>() == 3 * 64
         });
     }
+}
+
+/// Forks while a loader reads windows of episodes without stored tables, and reads windows in the children.
+fn fork_in_windows(rounds: u64) {
+    const EPISODES: u64 = 40;
+    const STEPS: u64 = 30;
+    let case = Case::new("s3");
+    let mut shard = Vec::new();
+    for episode in 0..EPISODES {
+        let text = |t: u64| vec![(episode + t) as u8; 500];
+        let example = ExampleBuilder::new().bytes("steps/text", (0..STEPS).map(text)).encode().unwrap();
+        put_record(&mut shard, &example).unwrap();
+    }
+    case.set("episodes.tfrecord", shard);
+    let key = EpisodeKey {
+        name: "steps/text".into(),
+        kind: DType::Bytes,
+        values: EpisodeValues::Steps { width: 1 },
+    };
+    let options = EpisodeOptions { memory: true, ..EpisodeOptions::default() };
+    let ds = case.open("episodes.tfrecord").unwrap();
+    let windows = || {
+        let robot = Episodes::open(&ds, &EpisodeKeys::new([key.clone()]).unwrap(), &options).unwrap();
+        robot.windows().rows("steps/text", "text", &[0], Default::default()).build().unwrap()
+    };
+    let shared = windows();
+    let read = |windows: &Windows, seed: u64, steps: usize| {
+        let loader = windows.dataset().record_loader().batch_size(16).shuffle(Shuffle::Global);
+        let loader = loader.seed(seed).threads(4).build().unwrap();
+        let mut n = 0;
+        for step in loader.take(steps) {
+            let step = step.unwrap();
+            for (record, id) in step.records().unwrap().zip(&step.ids) {
+                let record = record.unwrap();
+                let expected = vec![(id / STEPS + id % STEPS) as u8; 500];
+                assert_eq!(record.example().bytes("text").unwrap().first(), Some(&expected[..]));
+                n += 1;
+            }
+        }
+        n
+    };
+    case.server.latency(Duration::from_millis(1));
+    // The first epoch reads episodes, later ones find them in memory.
+    let epoch = |windows: &Windows| assert_eq!(read(windows, 1, usize::MAX), EPISODES * STEPS);
+    fork_beside(|| (epoch(&shared), epoch(&windows())), rounds, |k| read(&shared, k, 2) == 32);
+}
+
+/// Forks while another thread calls `busy` again and again. `child` is called with the number of the round, in a child.
+fn fork_beside<T>(busy: impl Fn() -> T + Sync, rounds: u64, child: impl Fn(u64) -> bool) {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            let mut calls = 0;
+            while !done.load(Relaxed) || calls == 0 {
+                busy();
+                calls += 1;
+            }
+        });
+        let failed = (0..rounds).find(|&k| {
+            std::thread::sleep(Duration::from_millis(k % 5));
+            !wait(fork(|| child(k)))
+        });
+        // The other thread ends first.
+        done.store(true, Relaxed);
+        busy.join().unwrap();
+        assert_eq!(failed, None);
+    });
 }
 
 /// Runs `f` in a forked child, which ends with its result.
