@@ -3,7 +3,7 @@
 //! `TFSEEK_REMOTE=N` sets the size of the large shard in MiB, by default 1024. `TFSEEK_ROUNDS` sets the number of rounds, by default 3. All ways run in
 //! turn in each round, and the table has the medians. Copies are written below `TFSEEK_DIR`, by default the current folder. `TFSEEK_LATENCIES` sets the latencies in ms, by default `5,20,50,100`.
 //!
-//! Then epochs of loaders over `TFSEEK_EPOCH` MiB in four shards, by default 512: their part of the bare client's rate, and of the rate that 128 requests at a
+//! Then epochs of loaders over `TFSEEK_EPOCH` MiB in four shards, by default 512: their part of the bare client's rate, and of the rate that 256 requests at a
 //! time allow; the time that a trainer waits which takes 0.8 of the link, after its first batch and after its first window, whose batches need most of its blocks; and the second epoch from a cache on disk, beside
 //! the same loader over local files.
 //!
@@ -392,7 +392,7 @@ fn epochs(rounds: u64, latencies: &[u64]) {
         ("global", 2, Shuffle::Global),
     ];
     println!(
-        "\nEpochs of {} MB, in batches of {BATCH}. The ratio is of the bare client's rate, or of 128 requests at a time if that is less.\n\n\
+        "\nEpochs of {} MB, in batches of {BATCH}. The ratio is of the bare client's rate, or of 256 requests at a time if that is less.\n\n\
          | Order | Record | Latency | MB/s | MB | Requests | At a time | Ratio |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
         sets[1].bytes / 1_000_000
     );
@@ -424,7 +424,9 @@ fn epochs(rounds: u64, latencies: &[u64]) {
             let (set, (seconds, bytes, requests, most)) = (&sets[*set], runs.median());
             let rate = set.bytes as f64 / seconds;
             let of_requests = match *order {
-                "global" => 128.0 / (*latency as f64 / 1e3) * set.record as f64,
+                "global" => {
+                    RemoteOptions::default().requests as f64 / (*latency as f64 / 1e3) * set.record as f64
+                }
                 _ => f64::INFINITY,
             };
             println!(

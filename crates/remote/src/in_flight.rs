@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-/// Requests at a time of a new store.
+/// Requests at a time of a new store: at least, at most, and the bytes that they have together between these numbers. The first batch often has 32 records,
+/// each in another block.
 const FIRST: usize = 8;
+const FIRST_SMALL: usize = 32;
+const FIRST_BYTES: u64 = 16 << 20;
 /// Rounds without growth after a growth that was of no use.
 const REST: u32 = 8;
 /// The longest time in which the requests of a growth begin, and the mean size of answers from which on they do not begin at once.
@@ -21,6 +24,8 @@ const LARGE: u64 = 2 << 20;
 pub(crate) struct InFlight {
     limit: usize,
     most: usize,
+    /// Number and bytes of the requests before the first answer.
+    first: Option<(u64, u64)>,
     round: Round,
     /// The limit and the rate before it was doubled.
     before: Option<(usize, Rate)>,
@@ -77,6 +82,7 @@ impl InFlight {
         InFlight {
             limit: FIRST.min(most).max(1),
             most: most.max(1),
+            first: Some((0, 0)),
             round,
             before,
             settled: false,
@@ -100,9 +106,16 @@ impl InFlight {
         spread.start.saturating_add(at.min(SPREAD)).saturating_sub(now)
     }
 
-    /// Notes that a request is made.
-    pub(crate) fn asked(&mut self, now: Duration) {
+    /// Notes that a request for this number of bytes is made.
+    pub(crate) fn asked(&mut self, now: Duration, bytes: u64) {
         self.round.start.get_or_insert(now);
+        if let Some((requests, sum)) = &mut self.first {
+            *requests += 1;
+            *sum = sum.saturating_add(bytes);
+            let fit = FIRST_BYTES.saturating_mul(*requests) / (*sum).max(1);
+            let fit = usize::try_from(fit).unwrap_or(FIRST_SMALL);
+            self.limit = fit.clamp(FIRST, FIRST_SMALL).min(self.most);
+        }
     }
 
     /// Notes that a request has to wait for another.
@@ -112,6 +125,7 @@ impl InFlight {
 
     /// Notes an answer. `refused` is true if the server refused the request before, for a while.
     pub(crate) fn answered(&mut self, now: Duration, bytes: u64, running: usize, refused: bool) {
+        self.first = None;
         if refused && self.deaf == 0 {
             self.limit = (self.limit / 2).max(1);
             (self.round, self.before, self.refused, self.deaf) =
@@ -186,9 +200,9 @@ mod tests {
         let mut now = 0.0;
         let mut found = Vec::new();
         for _ in 0..rounds {
+            state.asked(Duration::from_secs_f64(now), size);
             let limit = state.limit();
             let bytes = size as f64 * limit as f64;
-            state.asked(Duration::from_secs_f64(now));
             state.full();
             now += (latency + size as f64 / connection).max(bytes / rate);
             for k in 1..=limit {
@@ -201,13 +215,37 @@ mod tests {
 
     #[test]
     fn small_requests_reach_the_bound_in_few_rounds() {
-        let mut state = InFlight::new(128);
-        assert_eq!(state.limit(), 8);
-        assert_eq!(rounds(&mut state, 1000, 0.05, 25e6, 200e6, 5), [16, 32, 64, 128, 128]);
+        let mut state = InFlight::new(256);
+        assert_eq!(rounds(&mut state, 1000, 0.05, 25e6, 200e6, 4), [64, 128, 256, 256]);
         // Bounds below the first number, and none at all.
         assert_eq!(rounds(&mut InFlight::new(3), 1000, 0.05, 25e6, 200e6, 3), [3, 3, 3]);
         assert_eq!(rounds(&mut InFlight::new(0), 1000, 0.05, 25e6, 200e6, 2), [1, 1]);
-        assert_eq!(rounds(&mut InFlight::new(100), 1000, 0.05, 25e6, 200e6, 5), [16, 32, 64, 100, 100]);
+        assert_eq!(rounds(&mut InFlight::new(100), 1000, 0.05, 25e6, 200e6, 5), [64, 100, 100, 100, 100]);
+    }
+
+    #[test]
+    fn the_first_requests_have_sixteen_mebibytes_together() {
+        let limits = |sizes: &[u64]| -> Vec<usize> {
+            let mut state = InFlight::new(256);
+            let asked = |size: &u64| {
+                state.asked(Duration::ZERO, *size);
+                state.limit()
+            };
+            sizes.iter().map(asked).collect()
+        };
+        assert_eq!(InFlight::new(256).limit(), 8);
+        assert_eq!(limits(&[0, 1000, 512 << 10]), [32, 32, 32]);
+        assert_eq!(limits(&[1 << 20, 1 << 20]), [16, 16]);
+        assert_eq!(limits(&[2 << 20, 4 << 20]), [8, 8]);
+        // Small ones before large ones, and the reverse.
+        assert_eq!(limits(&[12, 4 << 20]), [32, 8]);
+        assert_eq!(limits(&[2 << 20, 12, 12, 12]), [8, 15, 23, 31]);
+        // After an answer their number depends on the rate.
+        let mut state = InFlight::new(256);
+        state.asked(Duration::ZERO, 2 << 20);
+        state.answered(Duration::from_millis(9), 2 << 20, 0, false);
+        state.asked(Duration::from_millis(9), 100);
+        assert_eq!(state.limit(), 8);
     }
 
     #[test]
@@ -232,7 +270,7 @@ mod tests {
         };
         let after = |size: u64, time: Duration| {
             let mut state = InFlight::new(128);
-            state.asked(ms(0));
+            state.asked(ms(0), size);
             state.full();
             (0..8).for_each(|k| state.answered(time, size, 8 - k, false));
             assert_eq!(state.limit(), 16);
@@ -280,7 +318,7 @@ mod tests {
     fn rounds_without_waiting_requests_tell_nothing() {
         let mut state = InFlight::new(128);
         for k in 0..1000 {
-            state.asked(Duration::from_millis(k));
+            state.asked(Duration::from_millis(k), 2 << 20);
             state.answered(Duration::from_millis(k), 1000, 0, false);
         }
         assert_eq!(state.limit(), 8);

@@ -326,7 +326,7 @@ impl<O: HasPieces> Pieces<O> {
         self.running += 1;
         self.bytes = self.bytes.saturating_add(len);
         self.traffic.held = self.traffic.held.max(self.bytes);
-        self.in_flight.asked(now);
+        self.in_flight.asked(now, len);
         let request = Request { number, id, range: start..start.saturating_add(len), delay, since };
         Some((request, object.object.clone()))
     }

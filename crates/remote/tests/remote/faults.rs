@@ -1,5 +1,6 @@
 //! Faults of servers and connections.
 
+use super::epochs::{Blocks, ORDERS, loader, read};
 use super::server::Fault;
 use super::*;
 use std::io;
@@ -255,7 +256,38 @@ fn refusals_make_requests_fewer() {
         }
         case.server.most_at_once()
     };
-    // Small requests are soon made more than eight at a time, but not after refusals.
-    assert!(most(0) > 16);
-    assert!(most(8) <= 16);
+    // Small requests are soon made more than 32 at a time, but not after refusals.
+    assert!(most(0) > 48);
+    assert!(most(8) <= 40);
+}
+
+/// The process that reads may open few files, and so have few connections. The server is in another one.
+#[cfg(unix)]
+#[test]
+#[allow(unsafe_code)]
+fn few_descriptors_are_enough() {
+    const SERVER: &str = "TFSEEK_TEST_SERVER";
+    const INDEXES: &str = "TFSEEK_TEST_INDEXES";
+    let Ok(url) = std::env::var(SERVER) else {
+        let blocks = Blocks::new();
+        blocks.open(|_| ());
+        blocks.case.server.latency(Duration::from_millis(5));
+        let mut reading = std::process::Command::new(std::env::current_exe().unwrap());
+        reading.args(["--exact", "faults::few_descriptors_are_enough", "--nocapture"]);
+        let reading = reading.env(SERVER, blocks.case.server.url()).env(INDEXES, blocks.case.cache.path());
+        let output = reading.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let most = blocks.case.server.most_at_once();
+        assert!((16..64).contains(&most), "{most}");
+        return;
+    };
+    let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
+    // SAFETY: `limit` is read.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    let mut options = options_of(&url);
+    (options.retries, options.read_timeout) = (10, Duration::from_secs(10));
+    let index = IndexOptions::new().default_dirs(None, Some(std::env::var_os(INDEXES).unwrap().into()));
+    let options = DatasetOptions::new().index(index).store(Arc::new(RemoteStore::new(options)));
+    let ds = options.open("s3://bucket/data/set-*").unwrap();
+    assert_eq!(read(loader(&ds, &ORDERS[1])).concat().len(), 12_000);
 }

@@ -70,23 +70,7 @@ impl Case {
 
     /// Returns options for this server, without the variables of the process.
     fn remote(&self) -> RemoteOptions {
-        let url = self.server.url();
-        let mut options = RemoteOptions::default();
-        let variables = [
-            ("AWS_ENDPOINT_URL", url.as_str()),
-            ("AWS_ALLOW_HTTP", "true"),
-            // No server is there.
-            ("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1"),
-            ("GOOGLE_BASE_URL", &url),
-            ("AZURE_STORAGE_ENDPOINT", &url),
-            ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
-            ("AZURE_ALLOW_HTTP", "true"),
-            ("HF_ENDPOINT", &url),
-        ];
-        options.variables = Some(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-        options.read_timeout = Duration::from_millis(300);
-        options.retries = 3;
-        options
+        options_of(&self.server.url())
     }
 
     fn store(&self) -> Arc<RemoteStore> {
@@ -112,6 +96,26 @@ impl Case {
             _ => self.with(store).open(self.url("train-*")),
         }
     }
+}
+
+/// Returns options for the server at this URL, without the variables of the process.
+fn options_of(url: &str) -> RemoteOptions {
+    let mut options = RemoteOptions::default();
+    let variables = [
+        ("AWS_ENDPOINT_URL", url),
+        ("AWS_ALLOW_HTTP", "true"),
+        // No server is there.
+        ("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1"),
+        ("GOOGLE_BASE_URL", url),
+        ("AZURE_STORAGE_ENDPOINT", url),
+        ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+        ("AZURE_ALLOW_HTTP", "true"),
+        ("HF_ENDPOINT", url),
+    ];
+    options.variables = Some(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    options.read_timeout = Duration::from_millis(300);
+    options.retries = 3;
+    options
 }
 
 fn label(ds: &Dataset, i: u64, buf: &mut Vec<u8>) -> Result<i64> {
