@@ -1,6 +1,5 @@
 //! Faults of servers and connections.
 
-use super::epochs::{Blocks, ORDERS, loader, read};
 use super::server::Fault;
 use super::*;
 use std::io;
@@ -266,6 +265,7 @@ fn refusals_make_requests_fewer() {
 #[test]
 #[allow(unsafe_code)]
 fn few_descriptors_are_enough() {
+    use super::epochs::{Blocks, ORDERS, loader, read};
     const SERVER: &str = "TFSEEK_TEST_SERVER";
     const INDEXES: &str = "TFSEEK_TEST_INDEXES";
     let Ok(url) = std::env::var(SERVER) else {
