@@ -13,14 +13,14 @@ use crate::dataset::{Dataset, DerivedRecords, RecordLocation};
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::example::DType;
 use crate::index::hex128;
-use crate::io::{PerProcess, Traffic};
+use crate::io::Traffic;
 use crate::policy::Verify;
 use crate::wire::varint::put_varint;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Values in place of those before the first step of an episode and after its last one.
 #[non_exhaustive]
@@ -208,8 +208,7 @@ impl WindowsBuilder {
         };
         let mean = mean_bytes(&episodes, &features);
         let dataset = episodes.dataset().clone();
-        let records =
-            WindowRecords { episodes, features, pad, anchors, mean, scratch: PerProcess::default() };
+        let records = WindowRecords { episodes, features, pad, anchors, mean, scratch: Mutex::default() };
         let records = Arc::new(records);
         let windows: Arc<dyn DerivedRecords> = Arc::<WindowRecords>::clone(&records);
         let dataset = Dataset::derived(windows, &dataset)?;
@@ -371,7 +370,7 @@ struct WindowRecords {
     pad: Pad,
     anchors: Anchors,
     mean: u64,
-    scratch: PerProcess<Mutex<Vec<WindowScratch>>>,
+    scratch: Mutex<Vec<WindowScratch>>,
 }
 
 /// Buffers for one window at a time.
@@ -683,11 +682,13 @@ impl DerivedRecords for WindowRecords {
 
     fn append(&self, i: u64, verify: Verify, buf: &mut Vec<u8>) -> Result<()> {
         let place = self.locate(i)?;
-        let own = self.scratch.own();
-        let free = || own.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = free().pop().unwrap_or_default();
+        // A forked child may have a copy of the lock that is held for ever.
+        let free = || self.scratch.try_lock().ok();
+        let mut scratch = free().and_then(|mut free| free.pop()).unwrap_or_default();
         let made = self.make(&mut scratch, place, verify, buf);
-        free().push(scratch);
+        if let Some(mut free) = free() {
+            free.push(scratch);
+        }
         made.map_err(|e| e.at(self.location(i)))
     }
 

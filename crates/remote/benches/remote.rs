@@ -391,8 +391,9 @@ fn epochs(rounds: u64, latencies: &[u64]) {
         ("global", 1, Shuffle::Global),
         ("global", 2, Shuffle::Global),
     ];
+    let allowed = RemoteOptions::default().requests;
     println!(
-        "\nEpochs of {} MB, in batches of {BATCH}. The ratio is of the bare client's rate, or of 256 requests at a time if that is less.\n\n\
+        "\nEpochs of {} MB, in batches of {BATCH}. The ratio is of the bare client's rate, or of {allowed} requests at a time if that is less.\n\n\
          | Order | Record | Latency | MB/s | MB | Requests | At a time | Ratio |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
         sets[1].bytes / 1_000_000
     );
@@ -424,9 +425,7 @@ fn epochs(rounds: u64, latencies: &[u64]) {
             let (set, (seconds, bytes, requests, most)) = (&sets[*set], runs.median());
             let rate = set.bytes as f64 / seconds;
             let of_requests = match *order {
-                "global" => {
-                    RemoteOptions::default().requests as f64 / (*latency as f64 / 1e3) * set.record as f64
-                }
+                "global" => allowed as f64 / (*latency as f64 / 1e3) * set.record as f64,
                 _ => f64::INFINITY,
             };
             println!(

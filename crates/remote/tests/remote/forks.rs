@@ -132,11 +132,12 @@ fn fork_in_epochs(rounds: u64) {
             let steps = loader(&ds, &ORDERS[2]).threads(2).build().unwrap();
             assert_eq!(steps.map(|step| checked(&step.unwrap()).len()).sum::<usize>(), 12_000);
         };
-        fork_beside(epoch, rounds, |k| {
+        let failed = fork_beside(epoch, rounds, |k| {
             let shuffle = &ORDERS[1 + k as usize % 2];
             let steps = loader(&ds, shuffle).seed(k).threads(2).build().unwrap();
             steps.take(3).map(|step| checked(&step.unwrap()).len()).sum::<usize>() == 3 * 64
         });
+        assert_eq!(failed, None, "{cache_dir:?}");
     }
 }
 
@@ -182,11 +183,12 @@ fn fork_in_windows(rounds: u64) {
     case.server.latency(Duration::from_millis(1));
     // The first epoch reads episodes, later ones find them in memory.
     let epoch = |windows: &Windows| assert_eq!(read(windows, 1, usize::MAX), EPISODES * STEPS);
-    fork_beside(|| (epoch(&shared), epoch(&windows())), rounds, |k| read(&shared, k, 2) == 32);
+    let failed = fork_beside(|| (epoch(&shared), epoch(&windows())), rounds, |k| read(&shared, k, 2) == 32);
+    assert_eq!(failed, None);
 }
 
-/// Forks while another thread calls `busy` again and again. `child` is called with the number of the round, in a child.
-fn fork_beside<T>(busy: impl Fn() -> T + Sync, rounds: u64, child: impl Fn(u64) -> bool) {
+/// Forks while another thread calls `busy` again and again. `child` is called with the number of the round, in a child. Returns the first round that failed.
+fn fork_beside<T>(busy: impl Fn() -> T + Sync, rounds: u64, child: impl Fn(u64) -> bool) -> Option<u64> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let busy = scope.spawn(|| {
@@ -203,8 +205,8 @@ fn fork_beside<T>(busy: impl Fn() -> T + Sync, rounds: u64, child: impl Fn(u64) 
         // The other thread ends first.
         done.store(true, Relaxed);
         busy.join().unwrap();
-        assert_eq!(failed, None);
-    });
+        failed
+    })
 }
 
 /// Runs `f` in a forked child, which ends with its result.
