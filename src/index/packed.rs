@@ -16,7 +16,7 @@ use crate::memory::zeroed;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The indexes of shards, read from one `.tfrp` file.
 pub(super) struct PackFile {
@@ -24,6 +24,8 @@ pub(super) struct PackFile {
     base: PathBuf,
     pub(super) header: PackHeader,
     pub(super) entries: Vec<PackEntry>,
+    /// The numbers of the entries, sorted by their paths. Made for the first search.
+    by_path: OnceLock<Vec<usize>>,
     pub(super) source: PackBytes,
 }
 
@@ -109,7 +111,8 @@ impl PackFile {
                 header.n_records
             ));
         }
-        Ok(Ok(PackFile { path: path.into(), base: base_folder(path), header, entries, source }))
+        let (base, by_path) = (base_folder(path), OnceLock::new());
+        Ok(Ok(PackFile { path: path.into(), base, header, entries, by_path, source }))
     }
 
     /// Returns the number of shards.
@@ -128,7 +131,14 @@ impl PackFile {
     /// Errors of [`embedded`](PackFile::embedded).
     pub(super) fn sidecar_of(&self, path: &Path) -> Result<Option<Sidecar>> {
         let Ok(name) = path.strip_prefix(&self.base) else { return Ok(None) };
-        let entry = self.entries.iter().find(|entry| entry.path == name);
+        let path_of = |s: &usize| self.entries.get(*s).map(|entry| entry.path.as_os_str());
+        let by_path = self.by_path.get_or_init(|| {
+            let mut all: Vec<_> = (0..self.len()).collect();
+            all.sort_by_key(path_of);
+            all
+        });
+        let at = by_path.partition_point(|s| path_of(s) < Some(name.as_os_str()));
+        let entry = by_path.get(at).and_then(|s| self.entries.get(*s)).filter(|entry| entry.path == name);
         entry.map(|entry| self.embedded(entry).map_err(|e| e.in_file(&self.path))).transpose()
     }
 

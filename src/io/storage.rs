@@ -2,13 +2,16 @@
 
 use super::open::open_regular;
 use super::process::Process;
+use super::source::check_answer;
 use super::url::{bare_url, check_local, may_be_object, url_of};
-use super::{FileId, Listing, Object, Region, Scans, Source, Stamp, Store, Traffic};
+use super::{Fetched, FileId, Listing, Object, Region, Scans, Source, Stamp, Store, Traffic};
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::room;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
@@ -16,6 +19,11 @@ use std::time::Duration;
 
 /// Number of milliseconds after which a forked process takes a lock for one that is held for ever: by a thread that it does not have.
 const HELD: u32 = 200;
+
+/// The bytes of a part of an object that is read in parts.
+const PARTS: Range<u64> = 256 << 10..8 << 20;
+/// Number of parts of an object, while they have these bytes.
+const AT_A_TIME: u64 = 16;
 
 /// Access to shards and their index files by name: to files, and to the objects of a store if there is one.
 ///
@@ -139,6 +147,16 @@ impl Storage {
     /// Returns the URL of the object of this name, which has no query, if it was listed.
     pub(crate) fn listed_url(&self, name: &str) -> Option<Box<str>> {
         self.lock(&self.listed)?.get(name).map(|object| object.url.clone())
+    }
+
+    /// Returns the object of this URL, if it was listed itself or with its folder.
+    fn listed(&self, url: &str) -> Option<Object> {
+        let listed = self.lock(&self.listed)?.get(bare_url(url).as_str()).cloned();
+        let beside = || {
+            let (folder, _) = url.rsplit_once('/')?;
+            self.lock(&self.beside)?.get(folder)?.as_ref()?.get(url).cloned()
+        };
+        listed.or_else(beside)
     }
 
     /// Returns an object of the store, which is listed if it was not before. Its name may have no query.
@@ -277,6 +295,11 @@ impl Storage {
     /// Errors of [`Store::small`].
     pub(crate) fn small(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
+        let listed = self.listed(url).filter(|object| (2 * PARTS.start..=limit).contains(&object.stamp.size));
+        // It fails if the object was replaced or deleted after it was listed, and on a server without ranges.
+        if let Some(Ok(bytes)) = listed.map(|object| read_in_parts(store, &object)) {
+            return Ok(Some(bytes));
+        }
         Ok(store.small(url, limit)?.map(|(bytes, _)| bytes))
     }
 
@@ -331,6 +354,29 @@ impl Storage {
             None => f(objects.as_ref()),
         }
     }
+}
+
+/// Reads an object in parts at a time. One connection often has a small part of the link's rate.
+fn read_in_parts(store: &dyn Store, object: &Object) -> Result<Region> {
+    let source = store.open(object)?;
+    if let Some(whole) = source.whole() {
+        return Ok(whole.clone());
+    }
+    let len = object.stamp.size;
+    let part = (len / AT_A_TIME).clamp(PARTS.start, PARTS.end);
+    let mut bytes = room(usize::try_from(len).unwrap_or(usize::MAX))?;
+    let starts = (0..len).step_by(usize::try_from(part).unwrap_or(usize::MAX));
+    let parts = starts.map(|start| start..start.saturating_add(part).min(len));
+    // One by one: ranges that are announced together may be one request.
+    parts.clone().for_each(|part| source.want(&[part]));
+    for part in parts {
+        let (before, expected) = (bytes.len(), part.end.saturating_sub(part.start));
+        if let Fetched::Shared(shared) = source.fetch(part, &mut bytes)? {
+            bytes.extend_from_slice(&shared);
+        }
+        check_answer(expected, bytes.len().checked_sub(before))?;
+    }
+    Ok(bytes.into())
 }
 
 /// Returns the error of a store that cannot do what it was asked to, with a text if it has none.

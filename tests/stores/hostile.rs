@@ -3,9 +3,16 @@
 use super::*;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
 use tfseek::IndexMode;
 use tfseek::error::Error;
+use tfseek::index::write_pack;
 use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store};
+use tfseek_testkit::bucket::Requests;
+
+/// Number of shards of a large pack.
+const SHARDS: u64 = 2000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lie {
@@ -124,6 +131,52 @@ fn answers_are_compared_with_requests() {
             assert_eq!((built.len(), lie), (100, Lie::Cleared));
         }
     }
+}
+
+/// Returns a case with a pack of more than half a megabyte, which does not have the shards in the order of their names, and its length.
+fn large_pack() -> (Case, u64) {
+    let case = Case::new(Manners { latency: Duration::ZERO, ..Manners::BUCKET });
+    let names: Vec<_> = (0..SHARDS).map(|k| url(&format!("many-{k:05}-of-{SHARDS:05}.tfrecord"))).collect();
+    names.iter().for_each(|name| case.bucket.set(name, shard(0..2)));
+    let paths: Vec<_> = names.into_iter().rev().map(PathBuf::from).collect();
+    write_pack("many", &paths, &case.index_options()).unwrap();
+    let len = case.bucket.get(&url(".tfseek/many.tfrp")).unwrap().len() as u64;
+    assert!(len > 512 << 10, "{len}");
+    (case, len)
+}
+
+#[test]
+fn a_large_pack_is_read_in_parts_at_a_time() {
+    let (case, len) = large_pack();
+    let Requests { ranges, wanted, smalls, bytes, .. } = case.bucket.requests();
+    let counts = || [ranges, wanted, smalls, bytes].map(|n| n.load(Relaxed));
+    // The pack itself, and the pack beside shards, which is found by the listing of its folder.
+    for name in [".tfseek/many.tfrp", "many-*"] {
+        let before = counts();
+        let without_cache = IndexOptions::new().default_dirs(None, None).store(case.bucket.store());
+        assert_eq!(DatasetOptions::new().index(without_cache).open(url(name)).unwrap().len(), 2 * SHARDS);
+        let after = counts();
+        let parts = len.div_ceil(256 << 10);
+        let read: [u64; 4] = std::array::from_fn(|k| after[k] - before[k]);
+        assert_eq!(read, [parts, parts, 0, len], "{name}");
+    }
+}
+
+#[test]
+fn a_pack_whose_parts_cannot_be_read_is_read_at_once() {
+    let (case, _) = large_pack();
+    for lie in [Lie::Short, Lie::Long, Lie::Nothing, Lie::Cleared, Lie::Fails, Lie::Size] {
+        let liar = Arc::new(Liar { honest: case.bucket.store(), lie: lie.into() });
+        let smalls = case.bucket.requests().smalls.load(Relaxed);
+        let options = DatasetOptions::new().store(Arc::new(LyingStore(liar)));
+        assert_eq!(options.open(url(".tfseek/many.tfrp")).unwrap().len(), 2 * SHARDS);
+        assert_eq!(case.bucket.requests().smalls.load(Relaxed) - smalls, 1, "{lie:?}");
+    }
+    // Other bytes are found by the checksums.
+    let liar = Arc::new(Liar { honest: case.bucket.store(), lie: Lie::Other.into() });
+    let options = DatasetOptions::new().store(Arc::new(LyingStore(liar)));
+    let e = options.open(url(".tfseek/many.tfrp")).unwrap_err().to_string();
+    assert!(e.starts_with(&url(".tfseek/many.tfrp")), "{e}");
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! The operations of all stores.
 
 use crate::address::{Address, Kind};
+use crate::clients::{Told, client};
 use crate::cloud::Cloud;
 use crate::failure::{Cause, RequestFailure};
 use crate::hub::Hub;
 use crate::listing::BucketListing;
 use crate::settings::Settings;
 use crate::web::Web;
+use reqwest::Client;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use tfseek::io::Stamp;
@@ -18,23 +21,48 @@ pub(crate) enum Backend {
     Hub(Hub),
 }
 
-/// The clients of a store.
-#[derive(Clone)]
-pub(crate) struct Clients {
+/// The backends of a store by the roots of their URLs, and the clients that they share. A client is made when it is needed first.
+#[derive(Default)]
+pub(crate) struct Backends {
+    by_root: HashMap<String, Arc<Backend>>,
     /// Follows no redirect.
-    pub(crate) direct: reqwest::Client,
-    pub(crate) following: reqwest::Client,
+    direct: Option<Client>,
+    following: Option<Client>,
+}
+
+impl Backends {
+    /// Returns the backend of an address. It is made if there is none.
+    ///
+    /// # Errors
+    /// Errors of [`client`].
+    pub(crate) fn get(
+        &mut self,
+        address: Address<'_>,
+        settings: &Arc<Settings>,
+    ) -> Result<Arc<Backend>, Told> {
+        if let Some(backend) = self.by_root.get(address.root) {
+            return Ok(backend.clone());
+        }
+        let (kept, redirects) = match address.kind {
+            Kind::Web => (&mut self.following, 10),
+            _ => (&mut self.direct, 0),
+        };
+        let client = match kept {
+            Some(client) => client.clone(),
+            None => kept.insert(client(settings, redirects)?).clone(),
+        };
+        let backend = Arc::new(Backend::new(address, settings.clone(), client));
+        self.by_root.insert(address.root.to_owned(), backend.clone());
+        Ok(backend)
+    }
 }
 
 impl Backend {
-    pub(crate) fn new(address: Address<'_>, settings: &Arc<Settings>, clients: &Clients) -> Backend {
-        let settings = settings.clone();
+    fn new(address: Address<'_>, settings: Arc<Settings>, client: Client) -> Backend {
         match address.kind {
-            Kind::S3 | Kind::Google | Kind::Azure => {
-                Backend::Cloud(Cloud::new(address, settings, clients.direct.clone()))
-            }
-            Kind::Web => Backend::Web(Web::new(address, settings, clients.following.clone())),
-            Kind::Hub => Backend::Hub(Hub::new(address, settings, clients.direct.clone())),
+            Kind::S3 | Kind::Google | Kind::Azure => Backend::Cloud(Cloud::new(address, settings, client)),
+            Kind::Web => Backend::Web(Web::new(address, settings, client)),
+            Kind::Hub => Backend::Hub(Hub::new(address, settings, client)),
         }
     }
 

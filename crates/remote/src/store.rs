@@ -1,8 +1,8 @@
 //! The store: its thread, its buckets, and its copies in forked processes.
 
 use crate::address::{Address, Kind};
-use crate::backend::{Backend, Clients};
-use crate::clients;
+use crate::backend::{Backend, Backends};
+use crate::clients::Told;
 use crate::cloud::is_option;
 use crate::disk::{self, CachedPiece, DiskCache, Lease};
 use crate::failure::{Cause, RequestFailure};
@@ -10,7 +10,6 @@ use crate::pieces::{Answer, From, Held, PiecePart, Pieces, Request};
 use crate::ready::{HasPieces, ReadyPieces};
 use crate::runtime::IoThread;
 use crate::settings::{RemoteOptions, Settings};
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -58,8 +57,7 @@ struct Generation {
 struct Live {
     io: IoThread,
     settings: Arc<Settings>,
-    clients: Clients,
-    backends: Mutex<HashMap<String, Arc<Backend>>>,
+    backends: Mutex<Backends>,
     pieces: Mutex<Pieces<Remote>>,
     changed: Condvar,
     cache: Option<Arc<DiskCache>>,
@@ -135,34 +133,24 @@ impl SharedStore {
             return Ok(live.clone());
         }
         let cache = self.cache()?;
-        let failed = |text: String| RequestFailure::new(Cause::Other, text);
         let cache = cache.map(|(folder, limit)| Arc::new(DiskCache::new(folder, limit)));
-        let clients = || -> Result<Clients, clients::Told> {
-            let (direct, following) =
-                (clients::client(&self.settings, 0)?, clients::client(&self.settings, 10)?);
-            Ok(Clients { direct, following })
-        };
-        let clients = clients().map_err(|e| failed(e.to_string()))?;
-        let io =
-            IoThread::start().map_err(|e| failed(format!("the thread for requests did not start: {e}")))?;
+        let failed =
+            |e| RequestFailure::new(Cause::Other, format!("the thread for requests did not start: {e}"));
+        let io = IoThread::start().map_err(failed)?;
         let pieces = Pieces::new(self.settings.requests, self.settings.memory, cache.is_none());
         let pieces = Mutex::new(pieces);
         let (settings, backends, changed) = (self.settings.clone(), Mutex::default(), Condvar::new());
         let start = Instant::now();
-        let made = Arc::new(Live { io, settings, clients, backends, pieces, changed, cache, start });
+        let made = Arc::new(Live { io, settings, backends, pieces, changed, cache, start });
         Ok(live.insert(made).clone())
     }
 }
 
 impl Live {
-    fn backend(&self, address: Address<'_>) -> Arc<Backend> {
+    fn backend(&self, address: Address<'_>) -> Result<Arc<Backend>, RequestFailure> {
         let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(backend) = backends.get(address.root) {
-            return backend.clone();
-        }
-        let backend = Arc::new(Backend::new(address, &self.settings, &self.clients));
-        backends.insert(address.root.to_owned(), backend.clone());
-        backend
+        let failed = |e: Told| RequestFailure::new(Cause::Other, e.to_string());
+        backends.get(address, &self.settings).map_err(failed)
     }
 
     fn pieces(&self) -> MutexGuard<'_, Pieces<Remote>> {
@@ -370,7 +358,7 @@ impl RemoteStore {
     {
         let address = Address::of(url)?;
         let live = self.0.live()?;
-        let backend = live.backend(address);
+        let backend = live.backend(address)?;
         live.wait(request(backend, address.key.to_owned()))
     }
 }
@@ -476,7 +464,7 @@ impl RemoteObject {
         let (key, stamp) = (address.key.to_owned(), self.object.stamp.clone());
         let cached = live.cache.as_ref().and_then(|_| disk::folder_name(&self.name, &stamp));
         let ready = (process == self.process).then(|| self.ready.clone());
-        let remote = Arc::new(Remote { backend: live.backend(address), key, stamp, cached, ready });
+        let remote = Arc::new(Remote { backend: live.backend(address)?, key, stamp, cached, ready });
         if let Some(known) = &mut known {
             // That of the parent is not dropped: its clients have the parent's thread.
             std::mem::forget(known.replace(KnownObject {
