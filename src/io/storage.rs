@@ -144,31 +144,31 @@ impl Storage {
         Ok(listing)
     }
 
-    /// Returns the URL of the object of this name, which has no query, if it was listed.
-    pub(crate) fn listed_url(&self, name: &str) -> Option<Box<str>> {
-        self.lock(&self.listed)?.get(name).map(|object| object.url.clone())
+    /// Returns the object of this name, which has no query, if it was listed.
+    fn listed(&self, name: &str) -> Option<Object> {
+        self.lock(&self.listed)?.get(name).cloned()
     }
 
-    /// Returns the object of this URL, if it was listed itself or with its folder.
-    fn listed(&self, url: &str) -> Option<Object> {
-        let listed = self.lock(&self.listed)?.get(bare_url(url).as_str()).cloned();
-        let beside = || {
-            let (folder, _) = url.rsplit_once('/')?;
-            self.lock(&self.beside)?.get(folder)?.as_ref()?.get(url).cloned()
-        };
-        listed.or_else(beside)
+    /// Returns the URL of the object of this name, which has no query, if it was listed.
+    pub(crate) fn listed_url(&self, name: &str) -> Option<Box<str>> {
+        self.listed(name).map(|object| object.url)
+    }
+
+    /// Returns an index file, if it was listed with its folder.
+    fn listed_beside(&self, url: &str) -> Option<Object> {
+        let (folder, _) = url.rsplit_once('/')?;
+        self.lock(&self.beside)?.get(folder)?.as_ref()?.get(url).cloned()
     }
 
     /// Returns an object of the store, which is listed if it was not before. Its name may have no query.
     fn object(&self, store: &dyn Store, url: &str) -> Result<Object> {
         let name = bare_url(url);
-        let known = || self.lock(&self.listed)?.get(name.as_str()).cloned();
-        if let Some(object) = known() {
+        if let Some(object) = self.listed(&name) {
             return Ok(object);
         }
         let listing = self.list(store, url, false)?;
         let listed = || listing.objects.into_iter().find(|object| bare_url(&object.url) == name);
-        known().or_else(listed).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
+        self.listed(&name).or_else(listed).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
     }
 
     /// Returns names of shards: URLs without secrets, whose objects are listed.
@@ -264,8 +264,7 @@ impl Storage {
 
     /// Returns the version of an object that was listed.
     pub(crate) fn version(&self, name: &Path) -> Option<Box<str>> {
-        let name = bare_url(url_of(name)?);
-        self.lock(&self.listed)?.get(name.as_str())?.stamp.version.clone()
+        self.listed(&bare_url(url_of(name)?))?.stamp.version
     }
 
     /// Writes a whole object.
@@ -295,9 +294,10 @@ impl Storage {
     /// Errors of [`Store::small`].
     pub(crate) fn small(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
-        let listed = self.listed(url).filter(|object| (2 * PARTS.start..=limit).contains(&object.stamp.size));
-        // It fails if the object was replaced or deleted after it was listed, and on a server without ranges.
-        if let Some(Ok(bytes)) = listed.map(|object| read_in_parts(store, &object)) {
+        let listed = self.listed(&bare_url(url)).or_else(|| self.listed_beside(url));
+        let large = listed.filter(|object| (2 * PARTS.start..=limit).contains(&object.stamp.size));
+        // Parts cannot be read if the object was replaced or deleted after it was listed, or if the server ignores ranges.
+        if let Some(Ok(bytes)) = large.map(|object| read_in_parts(store, &object)) {
             return Ok(Some(bytes));
         }
         Ok(store.small(url, limit)?.map(|(bytes, _)| bytes))
