@@ -514,6 +514,30 @@ class Suite:
         true(reads and {shard for shard, _, _ in reads} == {2}, log)
         true(sum(last + 1 - first for _, first, last in reads) < 30_000, log)
 
+    def step_large_pack(self) -> None:
+        """A pack of more than half a megabyte is read in parts, each of the version that was listed."""
+        folder, root = self.folder / "many", self.emulator.root + "many/"
+        folder.mkdir()
+        paths = [folder / f"many-{k:05}.tfrecord" for k in range(2100)]
+        for k, path in enumerate(paths):
+            path.write_bytes(record(b"%d" % k))
+        ran = self.run("index", *map(str, paths), "--pack", "many")
+        equal(ran.code, 0, ran)
+        pack = (folder / ".tfseek/many.tfrp").read_bytes()
+        for path in (paths[0], paths[1234]):
+            self.emulator.put(f"many/{path.name}", path.read_bytes())
+        self.emulator.put("many/.tfseek/many.tfrp", pack)
+        self.emulator.proxy.take_log()
+        ran = self.run("get", f"{root}.tfseek/many.tfrp", "0", "1234", "--format", "raw", cache="other")
+        equal((ran.code, ran.out), (0, "01234"), ran)
+        log = self.emulator.proxy.take_log()
+        ranges = [re.search(r"many\.tfrp\S* .*=bytes=(\d+)-(\d+)", line) for line in log]
+        parts = sorted((int(match[1]), int(match[2])) for match in ranges if match)
+        equal(parts, [(start, min(start + (256 << 10), len(pack)) - 1) for start in range(0, len(pack), 256 << 10)], log)
+        true(len(parts) > 2, "the pack is short")
+        if self.emulator.versions:
+            true(all("If-Match" in line for line in log if "many.tfrp" in line and "bytes=" in line), log)
+
     def step_fetch(self) -> None:
         folder, report, _ = self.fetch("demo/observations-*.tfrecord", "whole")
         equal(report["files"], len(self.shards))
