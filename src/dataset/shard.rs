@@ -10,7 +10,7 @@ use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
     Budget, CompressedFormat, Compression, Fetched, FileId, Map, PositionalFile, Promise, Region, Source,
-    Stamp, Storage, Traffic, check_answer, open_regular,
+    Stamp, Storage, Traffic, open_regular,
 };
 use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record, RecordFile};
@@ -554,7 +554,7 @@ impl ShardFile {
         self.appended(file.fetch_in(block, range.clone(), buf), range, before, buf)
     }
 
-    /// Completes a buffer that had `before` bytes. Sources may be those of other crates, so their answers are compared with the request.
+    /// Completes a buffer that had `before` bytes.
     fn appended(
         &self,
         fetched: Result<Fetched>,
@@ -562,19 +562,8 @@ impl ShardFile {
         before: usize,
         buf: &mut Vec<u8>,
     ) -> Result<()> {
-        match fetched.map_err(|e| e.in_file(&self.file.path))? {
-            Fetched::Appended => {}
-            Fetched::Shared(bytes) => {
-                buf.try_reserve(bytes.as_ref().len())?;
-                buf.extend_from_slice(&bytes);
-            }
-        }
-        let expected = range.end.saturating_sub(range.start);
-        if let Err(e) = check_answer(expected, buf.len().checked_sub(before)) {
-            buf.truncate(before);
-            return Err(Error::from(e).in_file(&self.file.path));
-        }
-        Ok(())
+        let completed = fetched.and_then(|fetched| fetched.complete(&range, before, buf));
+        completed.map_err(|e| e.in_file(&self.file.path))
     }
 
     /// Returns record `i` from `bytes`, the bytes of the shard that begin at offset `start`.

@@ -51,7 +51,7 @@ pub use region::Region;
 pub use salvage::{SalvageItem, SalvageReader};
 pub(crate) use sequential::{Ahead, Scans, Sequential};
 pub use source::{Fetched, Source};
-pub(crate) use source::{ReadRange, check_answer, read_exact_at};
+pub(crate) use source::{ReadRange, read_exact_at};
 pub(crate) use storage::{OpenedShard, Storage};
 pub use store::{Listing, Object, Store};
 pub(crate) use system::{file_type_name, is_foreign_separator, path_from_bytes, sync_folder, user_cache};

@@ -1,6 +1,6 @@
 //! Objects that are read in order, with announcements ahead.
 
-use super::source::{Fetched, Source};
+use super::source::{Fetched, Source, in_steps};
 use super::{Region, Stamp};
 use crate::error::Result;
 use std::io::{self, Read};
@@ -108,12 +108,8 @@ impl Sequential {
         if from >= until {
             return;
         }
-        let starts = (0..).map(|k: u64| from.saturating_add(k.saturating_mul(step)));
-        let starts = starts.take_while(|start| *start < until);
         // One by one: ranges that are announced together may be one request, which is slower than several.
-        for piece in starts.map(|start| start..start.saturating_add(step).min(until)) {
-            self.source.want(std::slice::from_ref(&piece));
-        }
+        in_steps(from..until, step).for_each(|piece| self.source.want(&[piece]));
         self.wanted.store(until, Relaxed);
     }
 }

@@ -90,7 +90,7 @@ pub trait Source: fmt::Debug + Send + Sync {
 ///
 /// # Errors
 /// Another number, or `None`.
-pub(crate) fn check_answer(expected: u64, found: Option<usize>) -> io::Result<()> {
+fn check_answer(expected: u64, found: Option<usize>) -> io::Result<()> {
     if found.map(|found| found as u64) == Some(expected) {
         Ok(())
     } else {
@@ -139,6 +139,21 @@ impl Fetched {
             buf.extend_from_slice(region.get(at.clone()).unwrap_or_default());
         }
         Ok(Fetched::Appended)
+    }
+
+    /// Completes a buffer that had `before` bytes with the bytes of a range. Sources may be those of other crates, so their answers are compared with
+    /// the request.
+    ///
+    /// # Errors
+    /// Another number of bytes: `buf` then has those that it had before. There is no memory.
+    pub(crate) fn complete(self, range: &Range<u64>, before: usize, buf: &mut Vec<u8>) -> Result<()> {
+        if let Fetched::Shared(bytes) = self {
+            buf.try_reserve(bytes.as_ref().len())?;
+            buf.extend_from_slice(&bytes);
+        }
+        let expected = range.end.saturating_sub(range.start);
+        check_answer(expected, buf.len().checked_sub(before)).inspect_err(|_| buf.truncate(before))?;
+        Ok(())
     }
 }
 
@@ -190,13 +205,16 @@ const ADVICE: u64 = 128 << 10;
 /// Calls `advise` with the parts of `ranges` inside the first `size` bytes, in pieces of at most [`ADVICE`] bytes.
 pub(super) fn for_each_piece(ranges: &[Range<u64>], size: u64, mut advise: impl FnMut(Range<u64>)) {
     for range in ranges {
-        let (mut start, end) = (range.start, range.end.min(size));
-        while start < end {
-            let piece = start..end.min(start.saturating_add(ADVICE));
-            start = piece.end;
-            advise(piece);
-        }
+        in_steps(range.start..range.end.min(size), ADVICE).for_each(&mut advise);
     }
+}
+
+/// Returns the parts of a range, of `step` bytes each but for the last one.
+pub(super) fn in_steps(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + Clone {
+    let Range { start: first, end } = range;
+    let starts = (0..).map(move |k: u64| first.saturating_add(k.saturating_mul(step)));
+    let starts = starts.take_while(move |start| *start < end);
+    starts.map(move |start| start..start.saturating_add(step).min(end))
 }
 
 /// Maps are prefetched by the system. Bytes in memory are always available.

@@ -2,9 +2,9 @@
 
 use super::open::open_regular;
 use super::process::Process;
-use super::source::check_answer;
+use super::source::in_steps;
 use super::url::{bare_url, check_local, may_be_object, url_of};
-use super::{Fetched, FileId, Listing, Object, Region, Scans, Source, Stamp, Store, Traffic};
+use super::{FileId, Listing, Object, Region, Scans, Source, Stamp, Store, Traffic};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::room;
 use std::collections::{BTreeMap, HashMap};
@@ -212,8 +212,7 @@ impl Storage {
     /// Returns an object that was listed and its bytes, if they are all in memory or mapped.
     pub(crate) fn whole(&self, name: &Path) -> Option<(Arc<dyn Source>, Region)> {
         let (store, url) = self.object_of(name).ok()??;
-        self.listed_url(url)?;
-        let source = store.open(&self.object(store, url).ok()?).ok()?;
+        let source = store.open(&self.listed(url)?).ok()?;
         let whole = source.whole()?.clone();
         Some((source, whole))
     }
@@ -365,16 +364,12 @@ fn read_in_parts(store: &dyn Store, object: &Object) -> Result<Region> {
     let len = object.stamp.size;
     let part = (len / AT_A_TIME).clamp(PARTS.start, PARTS.end);
     let mut bytes = room(usize::try_from(len).unwrap_or(usize::MAX))?;
-    let starts = (0..len).step_by(usize::try_from(part).unwrap_or(usize::MAX));
-    let parts = starts.map(|start| start..start.saturating_add(part).min(len));
+    let parts = in_steps(0..len, part);
     // One by one: ranges that are announced together may be one request.
     parts.clone().for_each(|part| source.want(&[part]));
     for part in parts {
-        let (before, expected) = (bytes.len(), part.end.saturating_sub(part.start));
-        if let Fetched::Shared(shared) = source.fetch(part, &mut bytes)? {
-            bytes.extend_from_slice(&shared);
-        }
-        check_answer(expected, bytes.len().checked_sub(before))?;
+        let before = bytes.len();
+        source.fetch(part.clone(), &mut bytes)?.complete(&part, before, &mut bytes)?;
     }
     Ok(bytes.into())
 }
