@@ -10,8 +10,8 @@ use arrow_schema::{ArrowError, Schema as ArrowSchema, SchemaRef};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
+use tfseek::error::catch_panic;
 
 /// A stream of another library, or of a [`Scan`](tfseek_arrow::Scan). It is read and dropped in any thread, without the GIL: a library whose
 /// functions need the GIL takes it itself.
@@ -101,7 +101,7 @@ fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
 
 /// Calls `f`, which panics for a stream that fails without a message, and for a schema without a format.
 fn guarded<T>(f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+    catch_panic(f).unwrap_or_else(|_| {
         Err(ArrowError::CDataInterface("the stream failed, and stated no reason".to_owned()))
     })
 }

@@ -1,7 +1,7 @@
 //! Output files, FIFOs and devices that a user specifies.
 
 use super::AtomicFile;
-use super::atomic::{NameNotSynced, rename_new};
+use super::atomic::rename_new;
 use super::existing::Existing;
 use super::file_state::FileId;
 use super::nameless::NamelessFile;
@@ -132,12 +132,6 @@ impl Output {
         }
     }
 
-    /// Returns true if `e` is the error of a file that is complete and has its name, but whose folder could not be synced. A power failure may
-    /// undo the rename.
-    pub fn is_unsynced(e: &io::Error) -> bool {
-        NameNotSynced::is(e)
-    }
-
     /// Returns the path, as given.
     pub fn path(&self) -> &Path {
         &self.path
@@ -168,7 +162,7 @@ impl Output {
     /// Syncs an atomic file to the disk and renames it to its path. Does nothing for other files.
     ///
     /// # Errors
-    /// I/O errors; the target is then unchanged. The exception is an [unsynced](Output::is_unsynced) file, after which the target is the
+    /// I/O errors; the target is then unchanged. The exception is a file whose folder could not be synced, after which the target is the
     /// new file. A file that was made meanwhile and is to be kept. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {

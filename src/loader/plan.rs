@@ -6,7 +6,6 @@ use crate::dataset::{Dataset, RecordLocation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Requested;
 use crate::order::{Cursor, Order, Position, RankShare, Run, following_epoch};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The plan of one rank's batch, made before its records are read.
@@ -105,11 +104,7 @@ impl Iterator for BatchTickets {
 
 /// Calls `f` and turns a panic into an error. Otherwise the consumer would wait forever for the batch.
 pub(super) fn catch_panic<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(ErrorKind::Panicked { message: text.into() }.into())
-    })
+    crate::error::catch_panic(f).unwrap_or_else(|message| Err(ErrorKind::Panicked { message }.into()))
 }
 
 impl Ticket {

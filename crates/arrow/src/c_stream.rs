@@ -11,10 +11,10 @@ use arrow_array::{Array, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{process, ptr};
+use tfseek::error::catch_panic;
 
 /// `errno` values, equal on all platforms.
 const EIO: c_int = 5;
@@ -79,7 +79,7 @@ impl OpenStream {
 
     /// Calls `f`, and keeps the text of its error. A panic is an error, because it must not reach the consumer.
     fn call<T>(&self, f: impl FnOnce(&OpenStream) -> Result<T, ArrowError>) -> Result<T, c_int> {
-        let result = catch_unwind(AssertUnwindSafe(|| f(self))).unwrap_or_else(|_| {
+        let result = catch_panic(|| f(self)).unwrap_or_else(|_| {
             Err(ArrowError::CDataInterface("expected the next batch, found a panic".to_owned()))
         });
         result.map_err(|e| {
@@ -219,7 +219,7 @@ unsafe extern "C" fn release(stream: *mut FFI_ArrowArrayStream) {
     // The lock of the table is not held while the reader is dropped.
     let found = locked(&table().streams).remove(&number);
     // A panic must not reach the consumer.
-    drop(catch_unwind(AssertUnwindSafe(|| drop(found))));
+    drop(catch_panic(|| drop(found)));
     if !stream.is_null() {
         // SAFETY: the struct is valid, and its functions are pointers, for which null is `None`. The store is atomic, because two threads
         // may release the stream at once. No other function of this file accesses the field.
