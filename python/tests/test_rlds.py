@@ -511,3 +511,29 @@ def test_the_example_goes_on_after_a_kill(tmp_path: pathlib.Path) -> None:
         child.kill()
     rest = lines("killed.pt")
     assert 2 <= len(rest) <= 3 and rest == whole[-len(rest) :]
+
+
+@pytest.mark.parametrize("index", ["auto", "memory"])
+def test_episodes_that_cannot_be_read_are_left_out(tmp_path: pathlib.Path, index: str) -> None:
+    step = features(action=tensor("float32", (2,)), words=sequence(TEXT))
+    root = features(steps=sequence(step, "dataset_feature.Dataset"))
+
+    def record(words: int) -> dict[str, Any]:
+        return {
+            "steps/action": np.zeros(4, np.float32),
+            "steps/words/ragged_flat_values": np.array([b"a"] * words, dtype=object),
+            "steps/words/ragged_row_lengths_0": np.array([1, 2]),
+        }
+
+    data = prepare(tmp_path / "1.0.0", root, {"train": [[record(3), record(2), record(3)]]})
+    if index == "auto":
+        # The tables are not kept, so the second call finds the same.
+        for _ in range(2):
+            with pytest.raises(tfseek.DataError, match="expected 3 values in all steps, as their lengths say, found 2") as e:
+                tfseek.rlds.open(data)
+            assert e.value.record == 1
+    for _ in range(2):
+        with pytest.warns(tfseek.Warning):
+            robot = tfseek.rlds.open(data, damage="skip", index=index)
+        assert robot.lengths.tolist() == [2, 0, 2]
+        assert [len(step["words"]) for step in robot.steps] == [1, 2, 1, 2]

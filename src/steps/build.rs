@@ -10,6 +10,7 @@ use crate::crc::crc32c;
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::{DType, Feature, MapEntries, VALUE_DEPTH, ValueMessage, packed};
 use crate::io::Region;
+use crate::memory::room;
 use crate::wire::{MAX_LEN, WireReader};
 
 /// The list of a key that was found.
@@ -73,7 +74,8 @@ impl EpisodeTable {
         if let Some(to) = out.first_chunk_mut() {
             *to = crc.to_le_bytes();
         }
-        let read = EpisodeTable::read(Region::from(out), keys, payload.len() as u64);
+        let places = room(keys.len())?;
+        let read = EpisodeTable::read(Region::from(out), keys, payload.len() as u64, places);
         read.map_err(|reason| ErrorKind::Value { reason: reason.into() }.into())
     }
 }

@@ -147,7 +147,7 @@ impl StepFile {
                 Region::from(read.ok()?)
             }
         };
-        EpisodeTable::read(bytes, &self.0.keys, payload_len).ok()
+        EpisodeTable::read(bytes, &self.0.keys, payload_len, room(self.0.keys.len()).ok()?).ok()
     }
 
     /// Announces that the tables of records will be read, one after the other.

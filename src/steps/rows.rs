@@ -86,6 +86,19 @@ impl<'t> StepRows<'t> {
         Ok(())
     }
 
+    /// Checks that the lists of a payload are divided among its steps as their lengths say.
+    ///
+    /// # Errors
+    /// The first one that is not.
+    pub(super) fn check(payload: &[u8], keys: &EpisodeKeys, table: &EpisodeTable) -> Result<()> {
+        let divided = |key: &usize| {
+            keys.all().get(*key).is_some_and(|key| matches!(key.values, ResolvedValues::Divided { .. }))
+        };
+        (0..keys.len())
+            .filter(divided)
+            .try_for_each(|key| StepRows::new(keys, table).prepare(PayloadView::Whole(payload), key))
+    }
+
     /// Returns a list: made of values that are no slice of the payload, or the slice.
     fn list<'v>(&self, view: PayloadView<'v>, key: usize) -> Result<Cow<'v, [u8]>> {
         let place = self.table.place(key);

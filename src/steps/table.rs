@@ -124,11 +124,13 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl EpisodeTable {
-    /// Reads a table of the keys of a payload with `payload_len` bytes. The error is the reason why it is refused.
+    /// Reads a table of the keys of a payload with `payload_len` bytes. `places` is empty memory for them. The error is the reason why the
+    /// table is refused.
     pub(super) fn read(
         bytes: Region,
         keys: &EpisodeKeys,
         payload_len: u64,
+        mut places: Vec<ListPlace>,
     ) -> Result<EpisodeTable, &'static str> {
         const CUT: &str = "the table of an episode is too short";
         let stored = u32_at(&bytes, 0).ok_or(CUT)?;
@@ -136,8 +138,6 @@ impl EpisodeTable {
             return Err("the table of an episode: crc32c mismatch");
         }
         let steps = u32_at(&bytes, 4).ok_or(CUT)?;
-        let mut places = Vec::new();
-        places.try_reserve_exact(keys.len()).map_err(|_| "there is not enough memory")?;
         let mut part = keys.len().checked_mul(PLACE).and_then(|all| all.checked_add(HEAD)).ok_or(CUT)?;
         // Each counted value has at least a byte. The number of steps is the size of memory.
         if u64::from(steps) > payload_len {
