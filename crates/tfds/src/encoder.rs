@@ -19,9 +19,9 @@ use tfseek::{Error, ExampleBuilder, FeatureBuf, TensorDType};
 ///
 /// let mut encoder = Encoder::new(&features)?; // "x" is a Tensor of 2 x uint8
 /// let x = encoder.number("x").unwrap();
-/// encoder.set(x, &[vec![2]], Scalars::Integers(&[7, 255]))?;
+/// encoder.set(x, &[vec![2]], Scalars::Integers(&mut [7, 255].into_iter()))?;
 /// let record = encoder.finish()?;
-/// assert!(encoder.set(x, &[vec![2]], Scalars::Integers(&[7, 256])).is_err());
+/// assert!(encoder.set(x, &[vec![2]], Scalars::Integers(&mut [7, 256].into_iter())).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -37,19 +37,18 @@ pub struct Encoder {
 /// The numbers of classes by their names.
 type Classes = HashMap<Box<str>, i64>;
 
-/// The scalars of a value, row-major.
-#[derive(Clone, Copy, Debug)]
+/// The scalars of a value, row-major. Numbers are converted one by one, so that none but the stored ones take memory.
 pub enum Scalars<'a> {
     /// Integers, and bools as 0 and 1. Numbers of a label's classes too.
-    Integers(&'a [i128]),
+    Integers(&'a mut dyn ExactSizeIterator<Item = i128>),
     /// Floats.
-    Floats(&'a [f64]),
+    Floats(&'a mut dyn ExactSizeIterator<Item = f64>),
     /// Byte strings, files of pictures, and names of a label's classes.
     Strings(&'a [&'a [u8]]),
 }
 
 impl Scalars<'_> {
-    fn len(self) -> usize {
+    fn len(&self) -> usize {
         match self {
             Scalars::Integers(values) => values.len(),
             Scalars::Floats(values) => values.len(),
@@ -57,7 +56,7 @@ impl Scalars<'_> {
         }
     }
 
-    fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Scalars::Integers(_) => "integers",
             Scalars::Floats(_) => "floats",
@@ -155,11 +154,8 @@ fn stored(
     }
     let items: usize =
         outer.last().map_or(1, |lengths| lengths.iter().copied().fold(0, usize::saturating_add));
-    let shapes = shapes(leaf, inner, items)?;
-    let total = shapes
-        .iter()
-        .map(|shape| shape.iter().fold(1usize, |all, n| all.saturating_mul(*n)))
-        .fold(0usize, usize::saturating_add);
+    let shapes = ItemShapes::new(leaf, inner, items)?;
+    let total = shapes.values().fold(0usize, usize::saturating_add);
     if total != scalars.len() {
         return Err(wrong(format!("expected {total} values of {}, found {}", leaf.feature, scalars.len())));
     }
@@ -177,8 +173,8 @@ fn stored(
         Item::List => add(path, list(leaf, classes, scalars)?),
         Item::Packed { zlib } => add(path, FeatureBuf::Bytes(packed(leaf, *zlib, &shapes, scalars)?)),
         Item::Shaped { zlib, shape } => {
-            let sizes: Vec<i64> = shapes.iter().flatten().map(|size| *size as i64).collect();
-            add(shape, sizes.into());
+            let sizes = collected(shapes.sizes.iter().map(|size| Ok(*size as i64)))?;
+            add(shape, FeatureBuf::Int64(sizes));
             add(&StoredNames::value_of(path), FeatureBuf::Bytes(packed(leaf, *zlib, &shapes, scalars)?));
         }
         Item::Picture | Item::Unknown => {}
@@ -214,14 +210,38 @@ fn expanded(leaf: &Leaf, lengths: &[Vec<usize>]) -> tfseek::Result<Vec<Vec<usize
     Ok(all)
 }
 
-/// Returns the shape of each item, from the lengths of the lists of its dimensions.
-fn shapes(leaf: &Leaf, inner: &[Vec<usize>], items: usize) -> tfseek::Result<Vec<Vec<usize>>> {
-    let refused = |found: String| wrong(format!("expected {}, found {found}", leaf.feature));
-    // The lists at each depth, one item after the other.
-    let mut lists: Vec<std::slice::Iter<'_, usize>> = inner.iter().map(|lengths| lengths.iter()).collect();
-    let mut found = Vec::with_capacity(items);
-    for _ in 0..items {
-        let mut of_item = Vec::with_capacity(inner.len());
+/// The shapes of the items of a value.
+struct ItemShapes {
+    items: usize,
+    rank: usize,
+    /// The sizes of one item after the other.
+    sizes: Vec<usize>,
+}
+
+impl ItemShapes {
+    /// Finds the shape of each item, from the lengths of the lists of its dimensions.
+    fn new(leaf: &Leaf, inner: &[Vec<usize>], items: usize) -> tfseek::Result<ItemShapes> {
+        let rank = inner.len().min(leaf.shape().len());
+        let mut sizes = Vec::new();
+        sizes.try_reserve_exact(items.saturating_mul(rank))?;
+        // The lists at each depth, one item after the other.
+        let mut lists: Vec<std::slice::Iter<'_, usize>> =
+            inner.iter().map(|lengths| lengths.iter()).collect();
+        // Items of no dimensions have none.
+        let each = if rank == 0 { 0 } else { items };
+        for _ in 0..each {
+            ItemShapes::add(leaf, &mut lists, &mut sizes)?;
+        }
+        Ok(ItemShapes { items, rank, sizes })
+    }
+
+    /// Adds the sizes of the next item.
+    fn add(
+        leaf: &Leaf,
+        lists: &mut [std::slice::Iter<'_, usize>],
+        found: &mut Vec<usize>,
+    ) -> tfseek::Result<()> {
+        let refused = |found: String| wrong(format!("expected {}, found {found}", leaf.feature));
         let mut count = 1usize;
         for (lists, size) in lists.iter_mut().zip(leaf.shape()) {
             let mut sizes = lists.by_ref().take(count);
@@ -234,21 +254,41 @@ fn shapes(leaf: &Leaf, inner: &[Vec<usize>], items: usize) -> tfseek::Result<Vec
                 return Err(refused(format!("a list of {first} items")));
             }
             count = count.saturating_mul(first);
-            of_item.push(first);
+            found.push(first);
         }
-        found.push(of_item);
+        Ok(())
     }
-    Ok(found)
+
+    /// Returns the number of values of each item.
+    fn values(&self) -> impl Iterator<Item = usize> {
+        (0..self.items).map(|item| {
+            let start = item.saturating_mul(self.rank);
+            let shape = self.sizes.get(start..start.saturating_add(self.rank)).unwrap_or_default();
+            shape.iter().fold(1usize, |all, n| all.saturating_mul(*n))
+        })
+    }
+}
+
+/// Collects values. Their number is that of a record.
+fn collected<T>(values: impl ExactSizeIterator<Item = tfseek::Result<T>>) -> tfseek::Result<Vec<T>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(values.len())?;
+    for value in values {
+        all.push(value?);
+    }
+    Ok(all)
 }
 
 /// Returns scalars as the values of a list.
 fn list(leaf: &Leaf, classes: &Classes, scalars: Scalars<'_>) -> tfseek::Result<FeatureBuf> {
     use TensorDType as T;
     let dtype = leaf.feature.dtype;
-    let refused = || wrong(format!("expected {}, found {}", leaf.feature, scalars.name()));
+    let found = scalars.name();
+    let refused = || wrong(format!("expected {}, found {found}", leaf.feature));
     match (dtype, scalars) {
         (T::String, Scalars::Strings(strings)) => {
-            Ok(FeatureBuf::Bytes(strings.iter().map(|string| string.to_vec()).collect()))
+            let copied = |string: &&[u8]| collected(string.iter().map(|byte| Ok(*byte)));
+            Ok(FeatureBuf::Bytes(collected(strings.iter().map(copied))?))
         }
         (T::String, _) => Err(refused()),
         (T::Float16 | T::BFloat16 | T::Float32 | T::Float64, scalars) => {
@@ -264,22 +304,22 @@ fn list(leaf: &Leaf, classes: &Classes, scalars: Scalars<'_>) -> tfseek::Result<
                 if is_exact { Ok(stored) } else { Err(wrong(reason())) }
             };
             let floats = match scalars {
-                Scalars::Floats(values) => values.iter().map(|value| exact(*value)).collect(),
-                Scalars::Integers(values) => values.iter().map(|value| exact(*value as f64)).collect(),
+                Scalars::Floats(values) => collected(values.map(exact)),
+                Scalars::Integers(values) => collected(values.map(|value| exact(value as f64))),
                 Scalars::Strings(_) => Err(refused()),
             };
             Ok(FeatureBuf::Float(floats?))
         }
         (_, Scalars::Integers(values)) => {
             let classes_of_label = leaf.feature.labels().and_then(|labels| labels.classes);
-            let number = |value: &i128| match classes_of_label {
+            let number = |value: i128| match classes_of_label {
                 // -1 is no class.
-                Some(n) if !(-1..i128::from(n)).contains(value) => {
+                Some(n) if !(-1..i128::from(n)).contains(&value) => {
                     Err(wrong(format!("expected a class of {}, found {value}", leaf.feature)))
                 }
-                _ => integer(dtype, *value),
+                _ => integer(dtype, value),
             };
-            Ok(FeatureBuf::Int64(values.iter().map(number).collect::<tfseek::Result<_>>()?))
+            Ok(FeatureBuf::Int64(collected(values.map(number))?))
         }
         (_, Scalars::Strings(names)) => {
             let LeafClass::Label(labels) = &leaf.feature.class else { return Err(refused()) };
@@ -292,7 +332,7 @@ fn list(leaf: &Leaf, classes: &Classes, scalars: Scalars<'_>) -> tfseek::Result<
                 });
                 number.ok_or_else(|| wrong(format!("expected the name of a class, found {}", quoted(name))))
             };
-            Ok(FeatureBuf::Int64(names.iter().map(number).collect::<tfseek::Result<_>>()?))
+            Ok(FeatureBuf::Int64(collected(names.iter().map(number))?))
         }
         (_, Scalars::Floats(_)) => Err(refused()),
     }
@@ -328,32 +368,26 @@ fn integer(dtype: TensorDType, value: i128) -> tfseek::Result<i64> {
 fn packed(
     leaf: &Leaf,
     zlib: bool,
-    shapes: &[Vec<usize>],
-    scalars: Scalars<'_>,
+    shapes: &ItemShapes,
+    mut scalars: Scalars<'_>,
 ) -> tfseek::Result<Vec<Vec<u8>>> {
     let dtype = leaf.feature.dtype;
-    let mut start = 0usize;
-    let mut strings = Vec::with_capacity(shapes.len());
-    for shape in shapes {
-        let end = start.saturating_add(shape.iter().fold(1usize, |all, n| all.saturating_mul(*n)));
-        let bytes = match scalars {
-            Scalars::Integers(values) => bytes(
-                dtype,
-                values.get(start..end).unwrap_or_default().iter().map(|value| (*value, *value as f64)),
-            )?,
-            Scalars::Floats(values) => {
-                let floats = values.get(start..end).unwrap_or_default();
-                if !is_float(dtype) && !floats.is_empty() {
-                    return Err(wrong(format!("expected {}, found floats", leaf.feature)));
-                }
-                bytes(dtype, floats.iter().map(|value| (0, *value)))?
+    let mut strings = Vec::new();
+    strings.try_reserve_exact(shapes.items)?;
+    for count in shapes.values() {
+        let bytes = match &mut scalars {
+            Scalars::Integers(values) => {
+                bytes(dtype, count, values.by_ref().map(|value| (value, value as f64)))?
             }
+            Scalars::Floats(_) if !is_float(dtype) && count > 0 => {
+                return Err(wrong(format!("expected {}, found floats", leaf.feature)));
+            }
+            Scalars::Floats(values) => bytes(dtype, count, values.by_ref().map(|value| (0, value)))?,
             Scalars::Strings(_) => {
                 return Err(wrong(format!("expected {}, found byte strings", leaf.feature)));
             }
         };
         strings.push(if zlib { deflated(&bytes)? } else { bytes });
-        start = end;
     }
     Ok(strings)
 }
@@ -363,11 +397,16 @@ fn is_float(dtype: TensorDType) -> bool {
     matches!(dtype, T::Float16 | T::BFloat16 | T::Float32 | T::Float64)
 }
 
-/// Returns numbers as bytes, lowest first. Each is given as an integer and as a float.
-fn bytes(dtype: TensorDType, values: impl Iterator<Item = (i128, f64)>) -> tfseek::Result<Vec<u8>> {
+/// Returns the next `count` numbers as bytes, lowest first. Each is given as an integer and as a float.
+fn bytes(
+    dtype: TensorDType,
+    count: usize,
+    values: impl Iterator<Item = (i128, f64)>,
+) -> tfseek::Result<Vec<u8>> {
     use TensorDType as T;
     let mut bytes = Vec::new();
-    for (value, float) in values {
+    bytes.try_reserve_exact(count.saturating_mul(dtype.size().unwrap_or(8)))?;
+    for (value, float) in values.take(count) {
         let exact = |kept: f64| -> tfseek::Result<()> {
             if kept == float || float.is_nan() {
                 return Ok(());
@@ -403,8 +442,14 @@ fn bytes(dtype: TensorDType, values: impl Iterator<Item = (i128, f64)>) -> tfsee
 }
 
 fn deflated(bytes: &[u8]) -> tfseek::Result<Vec<u8>> {
-    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(Error::from)
+    // Blocks that cannot be compressed are stored, with five bytes for each of at least 16 KiB.
+    let most = bytes.len().saturating_add(bytes.len() / 2048).saturating_add(64);
+    let mut out = Vec::new();
+    out.try_reserve_exact(most)?;
+    let mut encoder = flate2::write::ZlibEncoder::new(out, flate2::Compression::default());
+    let mut out = encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(Error::from)?;
+    out.shrink_to_fit();
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -456,7 +501,7 @@ mod tests {
             let value = round(
                 &tensor("uint8", r#"["2", "3"]"#, encoding),
                 &[vec![2], vec![3, 3]],
-                Scalars::Integers(&integers),
+                Scalars::Integers(&mut integers.iter().copied()),
             );
             let RecordValue::Array(array) = value.unwrap() else { panic!("no array") };
             assert_eq!(
@@ -465,32 +510,41 @@ mod tests {
             );
         }
         // One list of all values, an open dimension, and several of them.
-        let flat = round(&tensor("int32", r#"["2", "3"]"#, "none"), &[vec![6]], Scalars::Integers(&integers))
-            .unwrap();
+        let flat = round(
+            &tensor("int32", r#"["2", "3"]"#, "none"),
+            &[vec![6]],
+            Scalars::Integers(&mut integers.iter().copied()),
+        )
+        .unwrap();
         assert_eq!(shape(&flat), [2, 3]);
         let open = round(
             &tensor("int32", r#"["2", "-1"]"#, "none"),
             &[vec![2], vec![3, 3]],
-            Scalars::Integers(&integers),
+            Scalars::Integers(&mut integers.iter().copied()),
         )
         .unwrap();
         assert_eq!(shape(&open), [2, 3]);
         let shaped = round(
             &tensor("int32", r#"["-1", "-1"]"#, "zlib"),
             &[vec![3], vec![2; 3]],
-            Scalars::Integers(&integers),
+            Scalars::Integers(&mut integers.iter().copied()),
         )
         .unwrap();
         assert_eq!(shape(&shaped), [3, 2]);
         let nested = sequence(&sequence(&tensor("int32", "[]", "none"), "-1"), "-1");
         let RecordValue::Ragged { values, row_splits } =
-            round(&nested, &[vec![3], vec![2, 0, 4]], Scalars::Integers(&integers)).unwrap()
+            round(&nested, &[vec![3], vec![2, 0, 4]], Scalars::Integers(&mut integers.iter().copied()))
+                .unwrap()
         else {
             panic!("not ragged")
         };
         assert_eq!((values.shape(), row_splits), (&[6][..], vec![vec![0, 2, 2, 6]]));
-        let large =
-            round(&tensor("uint64", "[]", "none"), &[], Scalars::Integers(&[u64::MAX.into()])).unwrap();
+        let large = round(
+            &tensor("uint64", "[]", "none"),
+            &[],
+            Scalars::Integers(&mut [u64::MAX.into()].into_iter()),
+        )
+        .unwrap();
         let RecordValue::Array(large) = large else { panic!("no array") };
         assert_eq!(large.as_slice::<u64>().unwrap(), [u64::MAX]);
     }
@@ -503,46 +557,56 @@ mod tests {
             (
                 tensor("uint8", "[]", "none"),
                 vec![],
-                Scalars::Integers(&[256]),
+                Scalars::Integers(&mut [256].into_iter()),
                 "expected a number of uint8, found 256",
             ),
             (
                 tensor("bool", "[]", "bytes"),
                 vec![],
-                Scalars::Integers(&[2]),
+                Scalars::Integers(&mut [2].into_iter()),
                 "expected a number of bool, found 2",
             ),
             (
                 tensor("float32", "[]", "none"),
                 vec![],
-                Scalars::Floats(&[0.1]),
+                Scalars::Floats(&mut [0.1].into_iter()),
                 "float32 has exactly, found 0.1",
             ),
             (
                 tensor("float16", "[]", "zlib"),
                 vec![],
-                Scalars::Floats(&[0.1]),
+                Scalars::Floats(&mut [0.1].into_iter()),
                 "expected a number of float16, found 0.1",
             ),
             (
                 tensor("int32", r#"["2"]"#, "none"),
                 vec![vec![1]],
-                Scalars::Integers(&one),
+                Scalars::Integers(&mut one.into_iter()),
                 "found a list of 1 items",
             ),
-            (tensor("int32", r#"["2"]"#, "none"), vec![], Scalars::Integers(&one), "found values in 0 lists"),
+            (
+                tensor("int32", r#"["2"]"#, "none"),
+                vec![],
+                Scalars::Integers(&mut one.into_iter()),
+                "found values in 0 lists",
+            ),
             (tensor("int32", "[]", "none"), vec![], Scalars::Strings(&text), "found byte strings"),
-            (tensor("string", "[]", "none"), vec![], Scalars::Integers(&one), "found integers"),
+            (
+                tensor("string", "[]", "none"),
+                vec![],
+                Scalars::Integers(&mut one.into_iter()),
+                "found integers",
+            ),
             (
                 sequence(&tensor("int32", "[]", "none"), "2"),
                 vec![vec![1]],
-                Scalars::Integers(&one),
+                Scalars::Integers(&mut one.into_iter()),
                 "expected a sequence of 2 items, found 1",
             ),
             (
                 tensor("int32", r#"["-1", "-1"]"#, "bytes"),
                 vec![vec![2], vec![1, 2]],
-                Scalars::Integers(&[1, 2, 3]),
+                Scalars::Integers(&mut [1, 2, 3].into_iter()),
                 "lists of different lengths",
             ),
         ] {

@@ -2,12 +2,14 @@
 
 use super::values::strings;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::collected;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -94,7 +96,7 @@ impl NestedRows {
                 let Some((lengths, range)) = column.row(row).map_err(|e| named(leaf, e).in_row(row))? else {
                     continue;
                 };
-                let value = scalars.part(range, row).map_err(|e| named(leaf, e))?;
+                let mut value = scalars.part(range, row).map_err(|e| named(leaf, e))?;
                 encoder.set(leaf.number, &lengths, value.scalars()).map_err(|e| refused(e, row))?;
             }
             let payload = encoder.finish().map_err(|e| refused(e, row))?;
@@ -106,6 +108,10 @@ impl NestedRows {
 
 /// Returns the error of a value of a row.
 fn refused(e: tfseek::Error, row: usize) -> Error {
+    // Lack of memory is no fault of the value.
+    if matches!(e.kind(), tfseek::ErrorKind::Io(_)) {
+        return e.into();
+    }
     let column = e.location().feature.clone();
     let error = Error::value(row, e.into_kind().to_string());
     match column {
@@ -213,7 +219,7 @@ struct NestedColumn {
 impl NestedColumn {
     fn new(array: &ArrayRef, leaf: &NestedLeaf) -> Result<NestedColumn> {
         let mut array = ArrayRef::clone(array);
-        let mut absent = vec![false; array.len()];
+        let mut absent = collected(array.len(), std::iter::repeat_n(false, array.len()))?;
         let mut ends: Vec<Vec<usize>> = Vec::new();
         for step in &leaf.steps {
             check_nulls(&array, &ends, &mut absent)?;
@@ -224,7 +230,7 @@ impl NestedColumn {
                     array = ArrayRef::clone(field);
                 }
                 Descent::Items => {
-                    let (own, items) = lists(&array).ok_or_else(other_schema)?;
+                    let (own, items) = lists(&array)?.ok_or_else(other_schema)?;
                     ends.push(own);
                     array = items;
                 }
@@ -251,7 +257,7 @@ impl NestedColumn {
                 [from, to] => to.saturating_sub(*from),
                 _ => 0,
             };
-            lengths.push(own.windows(2).map(length).collect());
+            lengths.push(collected(own.len(), own.windows(2).map(length))?);
             range = *from..*to;
         }
         Ok(Some((lengths, range)))
@@ -282,33 +288,34 @@ fn check_nulls(array: &ArrayRef, ends: &[Vec<usize>], absent: &mut [bool]) -> Re
 }
 
 /// Returns the ends of lists, after a 0, and their items.
-fn lists(array: &ArrayRef) -> Option<(Vec<usize>, ArrayRef)> {
+fn lists(array: &ArrayRef) -> Result<Option<(Vec<usize>, ArrayRef)>> {
     let of = |end: i64| usize::try_from(end).unwrap_or_default();
+    let count = array.len().saturating_add(1);
     let (ends, items): (Vec<usize>, &ArrayRef) = match array.data_type() {
         DataType::List(_) => {
             let lists = array.as_list::<i32>();
-            (lists.value_offsets().iter().map(|end| of((*end).into())).collect(), lists.values())
+            (collected(count, lists.value_offsets().iter().map(|end| of((*end).into())))?, lists.values())
         }
         DataType::LargeList(_) => {
             let lists = array.as_list::<i64>();
-            (lists.value_offsets().iter().map(|end| of(*end)).collect(), lists.values())
+            (collected(count, lists.value_offsets().iter().map(|end| of(*end)))?, lists.values())
         }
         DataType::FixedSizeList(_, size) => {
             let lists = array.as_fixed_size_list();
             let size = usize::try_from(*size).unwrap_or_default();
             let first = of(lists.value_offset(0).into());
             let end = |k: usize| first.saturating_add(k.saturating_mul(size));
-            ((0..=lists.len()).map(end).collect(), lists.values())
+            (collected(count, (0..=lists.len()).map(end))?, lists.values())
         }
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some((ends, ArrayRef::clone(items)))
+    Ok(Some((ends, ArrayRef::clone(items))))
 }
 
 /// The scalars of a column.
 enum LeafScalars<'a> {
-    Integers(Vec<i128>),
-    Floats(Vec<f64>),
+    /// Numbers, which are converted row by row. A null is [`NO_LABEL`].
+    Numbers(&'a ArrayRef, Option<NullBuffer>),
     Strings(Vec<&'a [u8]>),
     /// Strings of a label, some of which are null.
     Labels(Vec<Option<&'a [u8]>>),
@@ -316,21 +323,18 @@ enum LeafScalars<'a> {
 
 /// A part of the scalars of a column.
 enum ScalarsPart<'s, 'a> {
-    Integers(&'s [i128]),
-    Floats(&'s [f64]),
+    Integers(Box<dyn ExactSizeIterator<Item = i128> + 's>),
+    Floats(Box<dyn ExactSizeIterator<Item = f64> + 's>),
     Strings(&'s [&'a [u8]]),
-    /// Labels without a name.
-    Unnamed(Vec<i128>),
     Named(Vec<&'a [u8]>),
 }
 
-impl<'s> ScalarsPart<'s, '_> {
-    fn scalars(&self) -> Scalars<'_> {
+impl ScalarsPart<'_, '_> {
+    fn scalars(&mut self) -> Scalars<'_> {
         match self {
-            ScalarsPart::Integers(values) => Scalars::Integers(values),
-            ScalarsPart::Floats(values) => Scalars::Floats(values),
+            ScalarsPart::Integers(values) => Scalars::Integers(&mut **values),
+            ScalarsPart::Floats(values) => Scalars::Floats(&mut **values),
             ScalarsPart::Strings(values) => Scalars::Strings(values),
-            ScalarsPart::Unnamed(values) => Scalars::Integers(values),
             ScalarsPart::Named(values) => Scalars::Strings(values),
         }
     }
@@ -339,59 +343,47 @@ impl<'s> ScalarsPart<'s, '_> {
 /// The number of a label that has none.
 const NO_LABEL: i128 = -1;
 
+/// Returns the numbers of a range, converted one by one.
+fn numbers<'s, T: ArrowPrimitiveType<Native: Into<U>>, U>(
+    array: &'s ArrayRef,
+    range: Range<usize>,
+) -> Box<dyn ExactSizeIterator<Item = U> + 's> {
+    let values: &'s [T::Native] = array.as_primitive::<T>().values();
+    Box::new(values.get(range).unwrap_or_default().iter().map(|value| (*value).into()))
+}
+
 impl<'a> LeafScalars<'a> {
     fn new(array: &'a ArrayRef, is_label: bool) -> Result<LeafScalars<'a>> {
         let nulls = array.logical_nulls();
-        let is_null = |k: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(k));
-        let integers = |values: Vec<i128>| {
-            let number = |(k, value)| if is_label && is_null(k) { NO_LABEL } else { value };
-            LeafScalars::Integers(values.into_iter().enumerate().map(number).collect())
-        };
-        fn numbers<T: ArrowPrimitiveType, U>(array: &ArrayRef, of: impl Fn(T::Native) -> U) -> Vec<U> {
-            array.as_primitive::<T>().values().iter().map(|value| of(*value)).collect()
+        let found = array.data_type();
+        if found.is_integer() || found.is_floating() || *found == DataType::Boolean {
+            return Ok(LeafScalars::Numbers(array, nulls.filter(|_| is_label)));
         }
-        Ok(match array.data_type() {
-            DataType::Boolean => integers(array.as_boolean().values().iter().map(i128::from).collect()),
-            DataType::Int8 => integers(numbers::<Int8Type, _>(array, i128::from)),
-            DataType::Int16 => integers(numbers::<Int16Type, _>(array, i128::from)),
-            DataType::Int32 => integers(numbers::<Int32Type, _>(array, i128::from)),
-            DataType::Int64 => integers(numbers::<Int64Type, _>(array, i128::from)),
-            DataType::UInt8 => integers(numbers::<UInt8Type, _>(array, i128::from)),
-            DataType::UInt16 => integers(numbers::<UInt16Type, _>(array, i128::from)),
-            DataType::UInt32 => integers(numbers::<UInt32Type, _>(array, i128::from)),
-            DataType::UInt64 => integers(numbers::<UInt64Type, _>(array, i128::from)),
-            DataType::Float16 => LeafScalars::Floats(numbers::<Float16Type, _>(array, f64::from)),
-            DataType::Float32 => LeafScalars::Floats(numbers::<Float32Type, _>(array, f64::from)),
-            DataType::Float64 => LeafScalars::Floats(numbers::<Float64Type, _>(array, |value| value)),
-            DataType::Null => LeafScalars::Labels(vec![None; array.len()]),
-            _ => {
-                if !has_strings(array.data_type()) {
-                    let reason = format!("expected numbers or byte strings, found {}", array.data_type());
-                    return Err(ErrorKind::Value(reason.into()).into());
-                }
-                let found = strings(array)?;
-                match found.iter().enumerate().any(|(k, _)| is_null(k)) {
-                    false => LeafScalars::Strings(found),
-                    true => {
-                        let some = |(k, string)| (!is_null(k)).then_some(string);
-                        LeafScalars::Labels(found.into_iter().enumerate().map(some).collect())
-                    }
-                }
-            }
-        })
+        if *found == DataType::Null {
+            return Ok(LeafScalars::Labels(collected(array.len(), std::iter::repeat_n(None, array.len()))?));
+        }
+        if !has_strings(found) {
+            let reason = format!("expected numbers or byte strings, found {found}");
+            return Err(ErrorKind::Value(reason.into()).into());
+        }
+        let strings = strings(array)?;
+        let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else {
+            return Ok(LeafScalars::Strings(strings));
+        };
+        let some = |(k, string): (usize, &&'a [u8])| nulls.is_valid(k).then_some(*string);
+        Ok(LeafScalars::Labels(collected(strings.len(), strings.iter().enumerate().map(some))?))
     }
 
     /// Returns the scalars in a range.
     fn part(&self, range: Range<usize>, row: usize) -> Result<ScalarsPart<'_, 'a>> {
         Ok(match self {
-            LeafScalars::Integers(values) => ScalarsPart::Integers(values.get(range).unwrap_or_default()),
-            LeafScalars::Floats(values) => ScalarsPart::Floats(values.get(range).unwrap_or_default()),
+            LeafScalars::Numbers(array, nulls) => part_of_numbers(array, nulls.as_ref(), range)?,
             LeafScalars::Strings(values) => ScalarsPart::Strings(values.get(range).unwrap_or_default()),
             LeafScalars::Labels(values) => {
                 let values = values.get(range).unwrap_or_default();
-                let named: Vec<&[u8]> = values.iter().flatten().copied().collect();
+                let named = collected(values.len(), values.iter().flatten().copied())?;
                 if named.is_empty() {
-                    ScalarsPart::Unnamed(vec![NO_LABEL; values.len()])
+                    ScalarsPart::Integers(Box::new(values.iter().map(|_| NO_LABEL)))
                 } else if named.len() == values.len() {
                     ScalarsPart::Named(named)
                 } else {
@@ -401,6 +393,40 @@ impl<'a> LeafScalars<'a> {
             }
         })
     }
+}
+
+/// Returns the numbers in a range.
+fn part_of_numbers<'s, 'a>(
+    array: &'s ArrayRef,
+    nulls: Option<&'s NullBuffer>,
+    range: Range<usize>,
+) -> Result<ScalarsPart<'s, 'a>> {
+    let of = range.clone();
+    let integers = match array.data_type() {
+        DataType::Boolean => {
+            let values = array.as_boolean().values();
+            Box::new(of.map(|k| i128::from(k < values.len() && values.value(k))))
+        }
+        DataType::Int8 => numbers::<Int8Type, _>(array, of),
+        DataType::Int16 => numbers::<Int16Type, _>(array, of),
+        DataType::Int32 => numbers::<Int32Type, _>(array, of),
+        DataType::Int64 => numbers::<Int64Type, _>(array, of),
+        DataType::UInt8 => numbers::<UInt8Type, _>(array, of),
+        DataType::UInt16 => numbers::<UInt16Type, _>(array, of),
+        DataType::UInt32 => numbers::<UInt32Type, _>(array, of),
+        DataType::UInt64 => numbers::<UInt64Type, _>(array, of),
+        DataType::Float16 => return Ok(ScalarsPart::Floats(numbers::<Float16Type, _>(array, of))),
+        DataType::Float32 => return Ok(ScalarsPart::Floats(numbers::<Float32Type, _>(array, of))),
+        DataType::Float64 => return Ok(ScalarsPart::Floats(numbers::<Float64Type, _>(array, of))),
+        _ => return Err(other_schema()),
+    };
+    Ok(ScalarsPart::Integers(match nulls {
+        None => integers,
+        Some(nulls) => {
+            let number = |(value, k)| if nulls.is_null(k) { NO_LABEL } else { value };
+            Box::new(integers.zip(range).map(number))
+        }
+    }))
 }
 
 /// Returns true for the type of byte strings or texts, or of a dictionary of them.

@@ -1,13 +1,15 @@
 //! Memory that record batches share with batches and records.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Int64Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::types::{Float32Type, Int64Type, UInt8Type};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
+use std::sync::Arc;
 use tfseek::batch::{Batch, Column, RowSplits};
 use tfseek::io::Region;
 use tfseek::schema::{DType, FeatureSpec, Schema};
-use tfseek::{Example, ExampleBuilder};
+use tfseek::{ErrorKind, Example, ExampleBuilder};
 use tfseek_arrow::{ByteStrings, Converter, Options};
+use tfseek_testkit::alloc::most_held;
 
 fn numbers() -> Converter {
     let schema = Schema::example()
@@ -131,4 +133,32 @@ fn short_strings_need_no_buffer() {
     let found = converter.record_batch(&converter.parser().parse(&rows).unwrap()).unwrap();
     assert!(found["s"].as_binary_view().data_buffers().is_empty());
     assert_eq!(found["s"].as_binary_view().value(49), [49; 12]);
+}
+
+/// The numbers of a row are converted when the row is encoded.
+#[test]
+fn nested_rows_take_the_memory_of_one_row() {
+    let text = r#"{"pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "featuresDict": {"features": {"x":
+        {"pythonClassName": "tensorflow_datasets.core.features.tensor_feature.Tensor", "tensor": {"shape": {"dimensions": ["-1"]}, "dtype": "uint8", "encoding": "zlib"}}}}}"#;
+    let features = tfseek_tfds::Features::parse(text.as_bytes()).unwrap();
+    let n = 1 << 20;
+    let rows: ArrayRef = Arc::new(ListArray::from_iter_primitive::<UInt8Type, _, _>(
+        (0..4u8).map(|row| Some(vec![Some(row); n])),
+    ));
+    let batch = RecordBatch::try_from_iter([("x", rows)]).unwrap();
+    let mut encoder = tfseek_arrow::Encoder::of_features(&features, &batch.schema()).unwrap();
+    let mut lengths = Vec::new();
+    let mut encode = |limit| {
+        let payload = |payload: &[u8]| {
+            lengths.push(payload.len());
+            Ok(())
+        };
+        most_held(limit, || encoder.encode(&batch, payload))
+    };
+    let (done, held) = encode(3 * n);
+    done.unwrap();
+    assert!(held < 4 * n as u64, "{held}");
+    let e = encode(n / 2).0.unwrap_err().into_record_error().unwrap();
+    assert!(matches!(e.kind(), ErrorKind::Io(e) if e.kind() == std::io::ErrorKind::OutOfMemory), "{e}");
+    assert_eq!(lengths.len(), 4);
 }

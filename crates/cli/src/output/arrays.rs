@@ -59,7 +59,9 @@ fn column(out: &mut impl Write, column: &Column) -> io::Result<()> {
             write!(out, "{{\"kind\":\"dense\",{}}}", ArrayJson(&dense.shape, &dense.values))
         }
         Column::Optional(optional) => {
-            let present: Vec<_> = optional.present.iter().map(|&present| present != 0).collect();
+            let mut present = Vec::new();
+            present.try_reserve_exact(optional.present.len())?;
+            present.extend(optional.present.iter().map(|&present| present != 0));
             write!(
                 out,
                 "{{\"kind\":\"optional\",\"values\":{{{}}},\"present\":{{{}}}}}",

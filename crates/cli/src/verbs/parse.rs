@@ -249,6 +249,7 @@ fn parse_all(
                 continue;
             }
             if pending == rows.len() {
+                rows.try_reserve(1).map_err(|e| tfseek::Error::from(e).at(record.at()))?;
                 rows.push(PendingRow { payload: Vec::new(), path: name.clone(), i: 0, offset: 0 });
             }
             if let Some(row) = rows.get_mut(pending) {
