@@ -22,6 +22,8 @@ struct NestedColumn {
     keys: Vec<String>,
     /// Sizes of an array up to its last open one, if a row is an array of its own and not part of a ragged column.
     sizes: Vec<Option<usize>>,
+    /// The column with the stored shapes of the arrays.
+    shapes: Option<String>,
 }
 
 impl Nesting {
@@ -55,11 +57,12 @@ impl Nesting {
         flat: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let nested = PyDict::new(py);
-        for NestedColumn { path, keys, sizes } in &self.columns {
+        for NestedColumn { path, keys, sizes, shapes } in &self.columns {
             let Some(mut column) = flat.get_item(path)? else { continue };
             flat.del_item(path)?;
             if !sizes.is_empty() {
-                column = hooks::pictures(py)?.call1((column, PyTuple::new(py, sizes)?))?;
+                let shapes = shapes.as_ref().map(|name| flat.get_item(name)).transpose()?.flatten();
+                column = hooks::pictures(py)?.call1((column, PyTuple::new(py, sizes)?, shapes))?;
             }
             let Some((last, outer)) = keys.split_last() else { continue };
             let mut dict = nested.clone();
@@ -97,7 +100,9 @@ fn collect(decoder: &Decoder, node: &Node, keys: &mut Vec<String>, found: &mut V
         }
         Node::Leaf(number) => {
             if let Some((path, feature)) = decoder.leaf(*number) {
-                found.push(NestedColumn { path: path.to_owned(), keys: keys.clone(), sizes: sizes(feature) });
+                let shapes = decoder.column(*number).and_then(|column| column.shapes).map(String::from);
+                let (path, keys) = (path.to_owned(), keys.clone());
+                found.push(NestedColumn { path, keys, sizes: sizes(feature), shapes });
             }
         }
         // A batch has no steps.

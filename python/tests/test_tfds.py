@@ -627,3 +627,20 @@ def rows(ds: tfseek.tfds.Dataset) -> list[tuple[str, int]]:
 
 def listed(ranges: Any) -> list[tuple[str, int]]:
     return [(split, i) for split, start, end in ranges for i in range(start, end)]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_arrays_without_elements_keep_their_shape_in_batches(tmp_path: pathlib.Path, nested: bool) -> None:
+    inner = tensor("uint8", (None, None, None), encoding="bytes")
+    shapes = [(0, 1, 1), (2, 1, 3), (1, 0, 4), (0, 0, 0)]
+    values = [bytes(int(np.prod(shape))) for shape in shapes]
+    records: list[dict[str, Any]] = [{"x/shape": np.array(shape), "x/value": value} for shape, value in zip(shapes, values)]
+    if nested:
+        records = [{"x/shape": np.array(shapes).ravel(), "x/value": np.array(values, dtype=object)}]
+    data = prepare(tmp_path / "1.0.0", features(x=sequence(inner) if nested else inner), {"train": [records]})
+    train = tfseek.tfds.open(data)["train"]
+    (batch,) = tfseek.Loader(train, batch_size=len(records))
+    arrays = batch["x"][0] if nested else batch["x"]
+    assert [array.shape for array in arrays] == shapes
+    if not nested:
+        assert [record["x"].shape for record in train] == shapes

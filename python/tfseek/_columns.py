@@ -393,22 +393,29 @@ class Bytes(_Parts):
         return f"Bytes({_rows(self)}, {_counted(len(self), 'row')})"
 
 
-def pictures(column: Any, sizes: Sequence[Optional[int]] = (None, None)) -> Any:
+def pictures(column: Any, sizes: Sequence[Optional[int]] = (None, None), stored: Any = None) -> Any:
     """Returns the pictures of a column as a list of arrays, which share its memory.
 
     Its innermost row splits are the dimensions of each array, which ``sizes`` has up to the last open one: by default the lines of a picture, and the pixels
-    of a line. The splits around them make lists of lists. Other columns are returned as they are.
+    of a line. The splits around them make lists of lists. Other columns are returned as they are. ``stored`` is a column with the shape of each array,
+    which row splits do not have of an array without values.
     """
     if not isinstance(column, Ragged):
         return column
     outer = len(column.row_splits) - len(sizes)
     inner = column.row_splits[outer:]
     ends: Any = np.arange(len(inner[0]))
+    known = None
+    if stored is not None:
+        rank = len(sizes) + column.values.ndim - 1
+        known = _array(stored.values if isinstance(stored, Ragged) else stored).reshape(-1, rank)
     shapes = []
-    for size, splits in zip(sizes, inner):
+    for k, (size, splits) in enumerate(zip(sizes, inner)):
         # The size of the first row is that of all rows. An array without rows has none of it.
         starts = ends[:-1]
         lengths = np.append(np.diff(splits), 0)[starts] * (ends[1:] > starts)
+        if size is None and known is not None:
+            lengths = known[:, k]
         shapes.append(lengths if size is None else np.full(len(starts), size))
         ends = splits[ends]
     ends = ends.tolist()

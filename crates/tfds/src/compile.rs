@@ -72,6 +72,8 @@ pub struct LeafColumn {
     pub shape: Vec<Option<usize>>,
     /// True if a row may have no value: an optional feature, with [`DecodeOptions::missing_none`].
     pub nullable: bool,
+    /// The name of the column with the stored shapes of the arrays, one after the other. An array without values has its sizes only there.
+    pub shapes: Option<Box<str>>,
 }
 
 /// A leaf of the tree, whose values are in one column.

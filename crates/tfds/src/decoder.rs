@@ -59,7 +59,11 @@ impl Decoder {
         let lengths =
             leaf.levels.iter().map(|level| Some(usize::try_from(level.length?).unwrap_or(usize::MAX)));
         let shape = lengths.chain(leaf.shape().iter().copied()).collect();
-        Some(LeafColumn { shape, nullable: plan.missing_none && leaf.may_be_none() })
+        let shapes = match &leaf.item {
+            Item::Shaped { shape, .. } => Some(shape.clone()),
+            _ => None,
+        };
+        Some(LeafColumn { shape, nullable: plan.missing_none && leaf.may_be_none(), shapes })
     }
 
     /// Returns warnings about features whose values are not decoded.
