@@ -4,11 +4,14 @@ use super::column::Column;
 use super::output::Batch;
 use crate::error::Error;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A decoder of columns. A [`BatchParser`](super::BatchParser) calls it for each batch, in the thread that parses the batch.
 ///
 /// ```
 /// use std::sync::Arc;
+/// use std::sync::atomic::AtomicBool;
 /// use tfseek::batch::{Batch, ColumnDecoder, Dense, Values};
 /// use tfseek::{BatchParser, DType, Error, ExampleBuilder, FeatureSpec, Schema};
 ///
@@ -17,7 +20,7 @@ use std::fmt;
 /// struct Lengths;
 ///
 /// impl ColumnDecoder for Lengths {
-///     fn decode(&self, batch: &mut Batch) -> Result<(), (Option<usize>, Error)> {
+///     fn decode(&self, batch: &mut Batch, _: &Arc<AtomicBool>) -> Result<(), (Option<usize>, Error)> {
 ///         let texts = batch.bytes("text").map_err(|e| (None, e))?;
 ///         let lengths: Vec<i64> = texts.iter().map(|text| text.len() as i64).collect();
 ///         let shape = vec![lengths.len()];
@@ -37,11 +40,12 @@ use std::fmt;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 pub trait ColumnDecoder: fmt::Debug + Send + Sync {
-    /// Decodes columns of a batch in place, by [`Batch::get`] and [`Batch::set`].
+    /// Decodes columns of a batch in place, by [`Batch::get`] and [`Batch::set`]. Long work ends with
+    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) soon after `cancelled` is set.
     ///
     /// # Errors
     /// The error of the lowest refused row, with its number. `None` for errors that no single row causes.
-    fn decode(&self, batch: &mut Batch) -> Result<(), (Option<usize>, Error)>;
+    fn decode(&self, batch: &mut Batch, cancelled: &Arc<AtomicBool>) -> Result<(), (Option<usize>, Error)>;
 
     /// Returns a text that is equal for decoders that make equal columns of equal records. A mix has rows of several data sets in one
     /// batch only if their decoders have one signature.

@@ -86,6 +86,8 @@ pub struct BatchParser {
     /// True if pictures are left as files, which are decoded later.
     pictures: bool,
     decoder: Option<Arc<dyn ColumnDecoder>>,
+    /// Set to end the decoder's work early.
+    cancelled: Arc<AtomicBool>,
     /// Nanoseconds that the decoder has taken.
     decode_nanos: AtomicU64,
     /// True once the names of the first rows were compared.
@@ -205,10 +207,9 @@ impl<R: Row> Rows<'_, R> {
 /// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
-        let BatchParser { ref plan, full, contiguous, presence, limit, pictures, ref decoder, .. } = *self;
-        let (plan, decoder) = (Arc::clone(plan), decoder.clone());
+        let BatchParser { full, contiguous, presence, limit, pictures, .. } = *self;
         BatchParser {
-            plan,
+            plan: Arc::clone(&self.plan),
             batch_data: Arc::default(),
             scratch: Mutex::default(),
             full,
@@ -216,7 +217,8 @@ impl Clone for BatchParser {
             presence,
             limit,
             pictures,
-            decoder,
+            decoder: self.decoder.clone(),
+            cancelled: Arc::clone(&self.cancelled),
             decode_nanos: AtomicU64::new(0),
             names_compared: AtomicBool::new(false),
         }
@@ -242,6 +244,7 @@ impl BatchParser {
             limit: BatchParser::DEFAULT_LIMIT,
             pictures: false,
             decoder: None,
+            cancelled: Arc::default(),
             decode_nanos: AtomicU64::new(0),
             names_compared: AtomicBool::new(false),
         }
@@ -251,6 +254,11 @@ impl BatchParser {
     #[must_use]
     pub fn decoder(self, decoder: Arc<dyn ColumnDecoder>) -> BatchParser {
         BatchParser { decoder: Some(decoder), ..self }
+    }
+
+    /// Lets the decoder end its work early once `cancelled` is set.
+    pub(crate) fn cancelled_by(self, cancelled: &Arc<AtomicBool>) -> BatchParser {
+        BatchParser { cancelled: Arc::clone(cancelled), ..self }
     }
 
     /// Returns how long the decoder has worked, in nanoseconds.
@@ -492,7 +500,7 @@ impl BatchParser {
         parsed.map_err(|error| rows.locate_error(error))?;
         if let Some(decoder) = self.decoder.as_ref().filter(|_| !rows.single) {
             let start = Instant::now();
-            let decoded = decoder.decode(&mut batch);
+            let decoded = decoder.decode(&mut batch, &self.cancelled);
             self.decode_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
             decoded.map_err(|(row, error)| match row {
                 Some(row) => rows.locate_error(RowError { row, error }),

@@ -10,27 +10,30 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::grow_exact;
 use crate::schema::ImageSpec;
 use crate::tensor::TensorDType;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A decoder of pictures, which a loader calls in its threads. The crate `tfseek-image` has one.
 pub trait PictureDecoder: Send + Sync {
     /// Returns the height and the width of a picture, from the first bytes of its file. At most 100 million pixels.
     ///
     /// # Errors
-    /// What is wrong with the file.
-    fn size(&self, file: &[u8], spec: &ImageSpec) -> Result<[u32; 2], Box<str>>;
+    /// [`ErrorKind::Picture`] for what is wrong with the file, which a loader may leave out. All others end the epoch.
+    fn size(&self, file: &[u8], spec: &ImageSpec) -> Result<[u32; 2]>;
 
-    /// Decodes a file to the memory of its pixels, which has the size of the spec. `draw` selects the rectangle of a random crop.
+    /// Decodes a file to the memory of its pixels, which has the size of the spec. `draw` selects the rectangle of a random crop. Long
+    /// work ends with [`ErrorKind::Cancelled`] soon after `cancelled` is set.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// As for [`size`](PictureDecoder::size).
     fn decode(
         &self,
         file: &[u8],
         spec: &ImageSpec,
         draw: u64,
         pixels: PictureMemory<'_>,
-    ) -> Result<(), Box<str>>;
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<()>;
 }
 
 /// Memory for the pixels of a picture, of the type of its spec.
@@ -61,19 +64,18 @@ impl PicturePools {
         decoder: &dyn PictureDecoder,
         draw: impl Fn(usize, &str) -> u64,
         limit: u64,
+        cancelled: &Arc<AtomicBool>,
     ) -> Result<Vec<(usize, Error)>> {
         let mut refused: Vec<(usize, Error)> = Vec::new();
         for (column, name, spec) in batch.pictures() {
             let Some(files) = batch.files(column) else { continue };
             let drawn = spec.crop_with.as_deref().unwrap_or(&name);
-            let mut refuse = |row: usize, reason| {
-                refused.push((row, Error::from(ErrorKind::Picture { reason }).feature(name.as_bytes())));
-            };
+            let mut refuse = |row: usize, e: Error| refused.push((row, e.feature(name.as_bytes())));
             let mut sizes = Vec::with_capacity(files.len());
             for (row, file) in files.iter().enumerate() {
                 let size = spec.size.map_or_else(|| decoder.size(file, &spec), Ok);
-                sizes.push(size.unwrap_or_else(|reason| {
-                    refuse(row, reason);
+                sizes.push(size.unwrap_or_else(|e| {
+                    refuse(row, e);
                     [0, 0]
                 }));
             }
@@ -90,16 +92,17 @@ impl PicturePools {
                 let file = files.get(row).unwrap_or_default();
                 let size = sizes.get(row).copied().unwrap_or_default();
                 let decoded = match spec.size {
-                    Some(_) => decoder.decode(file, &spec, draw(row, drawn), pixels),
+                    _ if cancelled.load(Ordering::Relaxed) => Err(ErrorKind::Cancelled.into()),
+                    Some(_) => decoder.decode(file, &spec, draw(row, drawn), pixels, cancelled),
                     // Refused before.
                     None if size == [0, 0] => Ok(()),
                     None => {
                         let own = ImageSpec { size: Some(size), resize: None, ..spec.clone() };
-                        decoder.decode(file, &own, 0, pixels)
+                        decoder.decode(file, &own, 0, pixels, cancelled)
                     }
                 };
-                if let Err(reason) = decoded {
-                    refuse(row, reason);
+                if let Err(e) = decoded {
+                    refuse(row, e);
                 }
             };
             let lens = sizes.iter().map(|&size| values_of(size, channels));

@@ -21,7 +21,7 @@ use std::str::FromStr;
 /// | `any(x) > 3`, `all(x) in 0..10` | comparisons and tests of the values of a list: one of them meets the test, or each of at least one |
 /// | `len(x) > 20` | number of values, 0 without the feature |
 /// | `bytes(x) > 1000` | length of a byte string |
-/// | `width(x)`, `height(x)`, `format(x) == "jpeg"` | dimensions and format of an encoded image, from its header: `jpeg`, `png`, `gif`, `webp`, `tiff`, `heif`, `jxl` or `qoi` |
+/// | `width(x)`, `height(x)`, `format(x) == "jpeg"` | dimensions and format of an encoded image, from its header: `jpeg`, `png`, `gif`, `bmp`, `webp`, `tiff`, `heif`, `avif`, `jxl` or `qoi` |
 /// | `present(label)`, `absent(label)` | test for a value; a feature that no record has is an error here too |
 /// | `record in 10..20`, `record < 100` | the record number |
 /// | `split(0.1, seed=7)` | a share of the records, drawn by the hash of the payload ([`Split`](crate::order::Split)); without a seed it is 0 |

@@ -93,6 +93,12 @@ pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
         let what = match format {
             "jpeg" => "a JPEG image",
             "png" => "a PNG image",
+            "gif" => "a GIF image",
+            "bmp" => "a BMP image",
+            "webp" => "a WebP image",
+            "tiff" => "a TIFF image",
+            "heif" => "a HEIC image",
+            "avif" => "an AVIF image",
             _ => "an image",
         };
         return Some(LooksLike { what, remedy: Remedy::Convert });

@@ -132,9 +132,10 @@ struct Pool {
 }
 
 impl Drop for WorkerThreads {
-    /// Waits for all threads. Each worker finishes its current batch first.
+    /// Waits for all threads. Each worker ends at its next picture, or finishes its current batch.
     fn drop(&mut self) {
         let Pool { worker, queue, .. } = &*self.pool;
+        worker.cancelled.store(true, Ordering::Relaxed);
         let mut left = queue.stop();
         // A worker may start the planner before it ends itself.
         while let Some(handle) = { self.pool.handles().pop() } {
@@ -143,6 +144,7 @@ impl Drop for WorkerThreads {
         // Plans that were being made at the time of the first `stop`.
         left.append(&mut queue.stop());
         left.iter().flatten().for_each(|plan| worker.forget(plan));
+        worker.cancelled.store(false, Ordering::Relaxed);
     }
 }
 

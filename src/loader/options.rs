@@ -617,11 +617,13 @@ impl LoaderOptions {
             Some(_) => (self.parser.map(BatchParser::with_pictures), self.mix.map(MixSources::with_pictures)),
             None => (self.parser, self.mix),
         };
+        let cancelled = Arc::default();
         let worker = BatchWorker {
             dataset,
-            parser,
-            mix,
+            parser: parser.map(|parser| parser.cancelled_by(&cancelled)),
+            mix: mix.map(|mix| mix.cancelled_by(&cancelled)),
             pictures: decoder.map(|decoder| Pictures { decoder, pools: PicturePools::default() }),
+            cancelled,
             damage: self.damage,
             verify,
             blocks,

@@ -5,6 +5,8 @@ use crate::dataset::{Dataset, OrderBlocks};
 use crate::error::{Error, ErrorKind, OrderError, Result};
 use crate::order::{Component, MixSpec, MixStop, Spec, Subset, check_memory, joined_fingerprint};
 use crate::warning::Warning;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The sources of a mix, in order.
 #[derive(Clone)]
@@ -94,6 +96,14 @@ impl MixSources {
     pub(super) fn with_pictures(mut self) -> MixSources {
         for source in &mut self.sources {
             source.parser = source.parser.take().map(BatchParser::with_pictures);
+        }
+        self
+    }
+
+    /// Lets the decoders of all sources end their work early once `cancelled` is set.
+    pub(super) fn cancelled_by(mut self, cancelled: &Arc<AtomicBool>) -> MixSources {
+        for source in &mut self.sources {
+            source.parser = source.parser.take().map(|parser| parser.cancelled_by(cancelled));
         }
         self
     }

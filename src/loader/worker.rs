@@ -16,6 +16,7 @@ use crate::order::{augmentation_seed, named_draw};
 use crate::policy::{Damage, Verify};
 use crate::warning::Warning;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of bytes of a new buffer that are accessed before records are read into it.
@@ -39,6 +40,8 @@ pub(super) struct BatchWorker {
     pub(super) clock: WorkerClock,
     /// Set if the schema has pictures.
     pub(super) pictures: Option<Pictures>,
+    /// Set while the threads end. Their batches are not needed.
+    pub(super) cancelled: Arc<AtomicBool>,
     /// Called with the record numbers of a batch before the records are read.
     #[cfg(test)]
     pub(super) before_read: Option<BeforeRead>,
@@ -340,7 +343,8 @@ impl BatchWorker {
                 named_draw(seeds.get(outcome.kept[row] as usize).copied().unwrap_or_default(), name)
             };
             let limit = own.bytes_limit();
-            let decode = || pictures.pools.decode(&mut batch, &*pictures.decoder, draw, limit);
+            let decode =
+                || pictures.pools.decode(&mut batch, &*pictures.decoder, draw, limit, &self.cancelled);
             let bad = self.clock.decoding(decode)?;
             if bad.is_empty() {
                 return Ok(StepContent::Columns(batch));

@@ -8,6 +8,8 @@ use crate::png;
 use crate::resize::Resizer;
 use crate::sample::Sample;
 use crate::sample::sealed::Scratch;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tfseek::schema::ImageSpec;
 
 /// Pixels of a picture: `height * width * channels` values, row by row.
@@ -35,6 +37,11 @@ pub struct Image<T> {
 /// ```
 #[derive(Default)]
 pub struct Decoder {
+    /// Set from another thread, it ends a decoding between the scans of a JPEG, with [`ImageError::Cancelled`].
+    pub cancelled: Option<Arc<AtomicBool>>,
+    /// Also refuses a JPEG or a PNG that does not end after its pixels: with data that no pixel has, or without the mark of its end. That finds
+    /// most cut and overwritten files. Default: false.
+    pub strict: bool,
     jpeg: Jpeg,
     /// Pixels as they are in a file.
     pub(crate) frame: Vec<u8>,
@@ -138,8 +145,10 @@ impl Decoder {
         out: &mut [T],
     ) -> Result<(), ImageError> {
         let format = opened.format();
+        self.jpeg.cancelled.clone_from(&self.cancelled);
+        self.jpeg.strict = self.strict;
         match opened {
-            Opened::Png(_) => png::decode(file, rect, channels, &mut self.frame, out),
+            Opened::Png(_) => png::decode(file, rect, channels, &mut self.frame, out, self.strict),
             Opened::Jpeg(header) => {
                 let decoded = match T::as_bytes(out) {
                     Some(out) => self.jpeg.decode(file, *header, rect, channels, out),
@@ -221,12 +230,50 @@ pub(crate) fn open(file: &[u8], expected: &'static str) -> Result<Opened, ImageE
 }
 
 /// Returns what bytes are that are no JPEG and no PNG.
+#[cold]
 fn other_format(file: &[u8]) -> &'static str {
-    match file {
-        [b'G', b'I', b'F', b'8', ..] => "a GIF",
-        [b'B', b'M', ..] => "a BMP",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "a WebP",
+    match tfseek::filter::image_format(file) {
+        Some("gif") => "a GIF",
+        Some("bmp") => "a BMP",
+        Some("webp") => "a WebP",
+        Some("tiff") => "a TIFF",
+        Some("heif") => "a HEIC",
+        Some("avif") => "an AVIF",
+        Some("jxl") => "a JPEG XL",
+        Some("qoi") => "a QOI",
         _ if png::SIGNATURE.starts_with(file) || file == [0xff] => "the beginning of one",
-        _ => "other bytes",
+        _ if file.iter().all(|byte| *byte == 0) => "zeros",
+        _ => other_text(file),
+    }
+}
+
+/// Returns what a text is that is in place of a picture.
+fn other_text(file: &[u8]) -> &'static str {
+    /// Bytes of a file that are looked at.
+    const HEAD: usize = 4096;
+    /// The first characters of JPEG, PNG, GIF and WebP in base64.
+    const BASE64: [&[u8]; 5] = [b"/9j/", b"_9j_", b"iVBORw0KGgo", b"R0lGOD", b"UklGR"];
+    let text = file.trim_ascii();
+    let head = &text[..text.len().min(HEAD)];
+    let begins = |word: &[u8]| head.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let ends =
+        |word: &&[u8]| text.len() > word.len() && text[text.len() - word.len()..].eq_ignore_ascii_case(word);
+    if !head.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) {
+        return "other bytes";
+    }
+    if begins(b"<!doctype") || begins(b"<html") {
+        "an HTML page"
+    } else if begins(b"b'") || begins(b"b\"") {
+        "the text of a Python bytes object, as str() writes it"
+    } else if begins(b"data:image/") || BASE64.iter().any(|start| head.starts_with(start)) {
+        "a picture in base64, which is to be decoded before it is written"
+    } else if begins(b"http://") || begins(b"https://") {
+        "a URL"
+    } else if text.len() <= HEAD
+        && [&b".jpg"[..], b".jpeg", b".png", b".gif", b".bmp", b".webp"].iter().any(ends)
+    {
+        "the path of a file, not its bytes"
+    } else {
+        "a text"
     }
 }

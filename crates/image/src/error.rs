@@ -3,6 +3,7 @@
 use crate::form::{PictureForm, PictureShape};
 use std::collections::TryReserveError;
 use std::fmt;
+use tfseek::ErrorKind;
 pub(crate) use tfseek::schema::MOST_PIXELS;
 
 /// The reason why a picture has no pixels.
@@ -62,6 +63,8 @@ pub enum ImageError {
     },
     /// Memory for the pixels could not be allocated.
     Memory,
+    /// [`Decoder::cancelled`](crate::Decoder::cancelled) was set.
+    Cancelled,
 }
 
 impl fmt::Display for ImageError {
@@ -84,6 +87,7 @@ impl fmt::Display for ImageError {
                 write!(f, "expected a picture of the shape {expected}, found {found}")
             }
             ImageError::Memory => f.write_str("no memory for the pixels"),
+            ImageError::Cancelled => f.write_str("cancelled by the caller"),
         }
     }
 }
@@ -97,6 +101,7 @@ pub(crate) enum PictureFault {
     Corrupt(&'static str),
     Unsupported(&'static str),
     Memory,
+    Cancelled,
 }
 
 impl PictureFault {
@@ -108,6 +113,20 @@ impl PictureFault {
             PictureFault::Corrupt(what) => ImageError::Corrupt { format, what: what.to_owned() },
             PictureFault::Unsupported(what) => ImageError::Unsupported { what },
             PictureFault::Memory => ImageError::Memory,
+            PictureFault::Cancelled => ImageError::Cancelled,
+        }
+    }
+}
+
+impl From<ImageError> for tfseek::Error {
+    /// Returns [`ErrorKind::Picture`] for what is wrong with the bytes, and for nothing else: loaders may leave out such records.
+    #[cold]
+    fn from(e: ImageError) -> tfseek::Error {
+        match e {
+            ImageError::Memory => std::io::Error::from(std::io::ErrorKind::OutOfMemory).into(),
+            ImageError::Cancelled => ErrorKind::Cancelled.into(),
+            ImageError::Spec(reason) => ErrorKind::Spec(reason.into()).into(),
+            e => ErrorKind::Picture { reason: e.to_string().into() }.into(),
         }
     }
 }
@@ -116,7 +135,7 @@ impl ImageError {
     /// Returns the error of an invalid spec.
     pub(crate) fn of_spec(e: tfseek::Error) -> ImageError {
         match e.into_kind() {
-            tfseek::ErrorKind::Spec(reason) => ImageError::Spec(reason.into()),
+            ErrorKind::Spec(reason) => ImageError::Spec(reason.into()),
             other => ImageError::Spec(other.to_string()),
         }
     }

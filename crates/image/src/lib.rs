@@ -24,6 +24,7 @@
 //! **Pixels of a JPEG** are those of libjpeg-turbo with its accurate transform and smooth upsampling, which Pillow and OpenCV use, bit by bit.
 //! **Damage** is an error as soon as data of a pixel are missing: only the marker at the end may be. A GIF needs it, because frames may precede it.
 //! **Memory** is taken after the header was checked: at most 100 million pixels, and not more than the data can fill. It is kept for the next picture.
+//! **Time** is bounded too: the scans of a progressive JPEG have at most 156 million blocks in all, which are 100 scans of the largest picture.
 //!
 //! ```
 //! use tfseek_image::{Crop, Decoder, ImageSpec};

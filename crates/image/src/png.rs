@@ -50,7 +50,11 @@ pub(crate) fn decode<T: Sample>(
     channels: usize,
     frame: &mut Vec<u8>,
     out: &mut [T],
+    strict: bool,
 ) -> Result<(), ImageError> {
+    if strict && !chunks(data).any(|chunk| chunk.tag == b"IEND" && chunk.end <= data.len()) {
+        return Err(PictureFault::Truncated.of(FORMAT));
+    }
     let result = decode_chunks(data, rect, channels, frame, out);
     if result != Err(PictureFault::Truncated.of(FORMAT)) {
         return result;
@@ -181,7 +185,9 @@ fn fault(e: DecodingError) -> ImageError {
         DecodingError::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => {
             PictureFault::Truncated.of(FORMAT)
         }
-        DecodingError::LimitsExceeded => ImageError::Memory,
+        DecodingError::LimitsExceeded => {
+            PictureFault::Unsupported("PNG with more than 64 MiB beside its pixels").of(FORMAT)
+        }
         e => ImageError::Corrupt { format: FORMAT, what: e.to_string() },
     }
 }

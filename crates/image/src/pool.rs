@@ -1,7 +1,9 @@
 //! `DecoderPool`: decoders for the threads of a loader.
 
 use crate::decoder::Decoder;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use tfseek::Result;
 use tfseek::batch::{PictureDecoder, PictureMemory};
 use tfseek::schema::ImageSpec;
 
@@ -32,8 +34,8 @@ use tfseek::schema::ImageSpec;
 pub struct DecoderPool(Mutex<Vec<Decoder>>);
 
 impl PictureDecoder for DecoderPool {
-    fn size(&self, file: &[u8], spec: &ImageSpec) -> Result<[u32; 2], Box<str>> {
-        let size = crate::decoder::size(file, spec).map_err(|e| e.to_string())?;
+    fn size(&self, file: &[u8], spec: &ImageSpec) -> Result<[u32; 2]> {
+        let size = crate::decoder::size(file, spec)?;
         // At most 100 million.
         Ok(size.map(|side| side as u32))
     }
@@ -44,14 +46,16 @@ impl PictureDecoder for DecoderPool {
         spec: &ImageSpec,
         draw: u64,
         pixels: PictureMemory<'_>,
-    ) -> Result<(), Box<str>> {
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<()> {
         let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut decoder = free().pop().unwrap_or_default();
+        decoder.cancelled = Some(Arc::clone(cancelled));
         let decoded = match pixels {
             PictureMemory::Bits8(pixels) => decoder.decode_into(file, spec, draw, pixels),
             PictureMemory::Bits16(pixels) => decoder.decode_into(file, spec, draw, pixels),
         };
         free().push(decoder);
-        decoded.map_err(|e| e.to_string().into())
+        Ok(decoded?)
     }
 }

@@ -2,14 +2,23 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use tfseek::batch::{BatchParser, Column, RowSplits, Values};
-use tfseek::loader::Shuffle;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+use tfseek::batch::{
+    Batch, BatchParser, Column, ColumnDecoder, PictureDecoder, PictureMemory, RowSplits, Values,
+};
+use tfseek::loader::{NextStep, Shuffle};
 use tfseek::schema::{Crop, ImageSpec, Resize};
 use tfseek::{
-    Damage, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Schema, TensorDType, Writer,
+    Damage, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, FeatureSpec, IndexMode, Schema, TensorDType,
+    Writer,
 };
 use tfseek_image::{Decoder, DecoderPool, Sample};
+use tfseek_testkit::alloc::{Counting, most_held};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 fn picture(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)).unwrap()
@@ -120,7 +129,7 @@ fn bad_pictures_are_errors_or_left_out() {
     assert_eq!(e.location().feature.as_deref(), Some("image"));
     let text = e.to_string();
     assert!(text.contains(path.to_str().unwrap()), "{text}");
-    assert!(text.ends_with("feature \"image\": expected a JPEG or PNG picture, found other bytes"), "{text}");
+    assert!(text.ends_with("feature \"image\": expected a JPEG or PNG picture, found a text"), "{text}");
 
     let (mut ks, mut skipped) = (Vec::new(), Vec::new());
     for step in loader().damage(Damage::Skip).build().unwrap() {
@@ -140,6 +149,104 @@ fn bad_pictures_are_errors_or_left_out() {
     }
     assert_eq!(ks, (0..12).filter(|k| !bad.contains(&(*k as usize))).collect::<Vec<_>>());
     assert_eq!(skipped, bad);
+}
+
+/// A request for the pixels of a large picture fails, in the calling thread.
+#[test]
+fn a_lack_of_memory_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    let (mut large, side) = (Vec::new(), 1500);
+    let mut encoder = png::Encoder::new(&mut large, side, side);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header().unwrap().write_image_data(&vec![7; (side * side * 3) as usize]).unwrap();
+    let mut writer = Writer::create(&path).unwrap();
+    for image in [picture("yuv420.jpg"), large, b"none".to_vec()] {
+        writer
+            .write(&ExampleBuilder::new().bytes("image", [image]).int64("k", [0]).encode().unwrap())
+            .unwrap();
+    }
+    writer.close().unwrap();
+    let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
+    for spec in [random([4, 4]), ImageSpec { size: None, ..ImageSpec::default() }] {
+        let schema = schema(&spec, None);
+        let loader = || {
+            let loader = ds.loader(&schema).batch_size(3).threads(0).damage(Damage::Skip);
+            loader.pictures(Arc::new(DecoderPool::default())).build().unwrap().next().unwrap()
+        };
+        let step = loader().unwrap();
+        assert_eq!((step.batch().unwrap().rows(), step.skipped.len()), (2, 1));
+        let e = most_held(5 << 20, loader).0.unwrap_err();
+        let is_memory = matches!(e.kind(), ErrorKind::Io(e) if e.kind() == std::io::ErrorKind::OutOfMemory);
+        assert!(is_memory && !e.is_data(), "{e}");
+    }
+}
+
+/// Waits until it is cancelled, also as a decoder of columns.
+#[derive(Debug)]
+struct Waiting(Mutex<mpsc::Sender<()>>);
+
+impl Waiting {
+    fn wait(&self, cancelled: &Arc<AtomicBool>) -> tfseek::Result<()> {
+        self.0.lock().unwrap().send(()).unwrap();
+        while !cancelled.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        Err(ErrorKind::Cancelled.into())
+    }
+}
+
+impl PictureDecoder for Waiting {
+    fn size(&self, _: &[u8], _: &ImageSpec) -> tfseek::Result<[u32; 2]> {
+        Ok([1, 1])
+    }
+
+    fn decode(
+        &self,
+        _: &[u8],
+        _: &ImageSpec,
+        _: u64,
+        _: PictureMemory<'_>,
+        cancelled: &Arc<AtomicBool>,
+    ) -> tfseek::Result<()> {
+        self.wait(cancelled)
+    }
+}
+
+impl ColumnDecoder for Waiting {
+    fn decode(
+        &self,
+        _: &mut Batch,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<(), (Option<usize>, tfseek::Error)> {
+        self.wait(cancelled).map_err(|e| (None, e))
+    }
+
+    fn signature(&self) -> &str {
+        ""
+    }
+}
+
+#[test]
+fn a_loader_that_is_dropped_cancels_its_decoders() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, ds) = dataset(dir.path(), 8, &[]);
+    let numbers =
+        Schema::example().feature("k", FeatureSpec::fixed_len(&[], tfseek::DType::Int64)).build().unwrap();
+    for of_columns in [false, true] {
+        let (begun, begins) = mpsc::channel();
+        let waiting = Arc::new(Waiting(Mutex::new(begun)));
+        let loader = if of_columns {
+            ds.loader(&numbers).parser(BatchParser::new(&numbers).decoder(waiting))
+        } else {
+            ds.loader(&schema(&random([4, 4]), None)).pictures(waiting)
+        };
+        let mut loader = loader.batch_size(2).threads(2).build().unwrap();
+        assert!(matches!(loader.next_within(Duration::ZERO), NextStep::Timeout));
+        begins.recv().unwrap();
+        // Waits for the threads.
+        drop(loader);
+    }
 }
 
 #[test]

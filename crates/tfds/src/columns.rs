@@ -5,10 +5,11 @@ use crate::compile::{DecodePlan, Item, Leaf, Node};
 use crate::error::wrong;
 use crate::item;
 use crate::parts::DecoderParts;
-use crate::pixels::PictureDecoders;
+use crate::pixels::PictureWork;
 use crate::record::uneven;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tfseek::batch::{Batch, BytesColumn, Column, ColumnDecoder, Dense, Optional, Ragged, RowSplits, Values};
 use tfseek::{Error, ErrorKind};
 
@@ -61,8 +62,9 @@ struct Arrangement {
 }
 
 impl ColumnDecoder for Columns {
-    fn decode(&self, batch: &mut Batch) -> Result<(), Refused> {
+    fn decode(&self, batch: &mut Batch, cancelled: &Arc<AtomicBool>) -> Result<(), Refused> {
         let DecoderParts { plan, pools, pictures, .. } = &*self.parts;
+        let pictures = PictureWork { decoders: pictures, cancelled: Some(cancelled) };
         let mut lowest: Option<Refused> = None;
         let mut refuse = |(row, e): Refused| {
             // A column that is too large has no row, which is told if no row is refused.
@@ -164,7 +166,7 @@ fn decoded(
     column: Column,
     batch: &Batch,
     pools: &NumberPools,
-    pictures: &PictureDecoders,
+    pictures: PictureWork<'_>,
 ) -> Result<Column, Refused> {
     if leaf.is_decoded() {
         return items(leaf, &column, batch, pools, pictures);
@@ -314,7 +316,7 @@ fn items(
     stored: &Column,
     batch: &Batch,
     pools: &NumberPools,
-    pictures: &PictureDecoders,
+    pictures: PictureWork<'_>,
 ) -> Result<Column, Refused> {
     let Values::Bytes(strings) = stored.values() else { return Ok(stored.clone()) };
     let arrangement = Arrangement::new(stored, batch.rows());
@@ -328,6 +330,9 @@ fn items(
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut total = 0u64;
     for (k, string) in strings.iter().enumerate() {
+        if pictures.is_cancelled() {
+            return Err(of_all(ErrorKind::Cancelled.into()));
+        }
         let shape = shapes.map(|all| {
             let start = k.saturating_mul(rank);
             all.get(start..start.saturating_add(rank)).unwrap_or_default()

@@ -3,8 +3,8 @@
 use crate::array::Numbers;
 use crate::compile::{Item, Leaf};
 use crate::error::wrong;
-use crate::pixels::PictureDecoders;
-use std::io::Read;
+use crate::pixels::PictureWork;
+use std::io::{ErrorKind, Read};
 use tfseek::Result;
 
 /// Maximum bytes of the numbers of one item.
@@ -15,7 +15,7 @@ pub(crate) fn decode(
     leaf: &Leaf,
     string: &[u8],
     stored: Option<&[i64]>,
-    pictures: &PictureDecoders,
+    pictures: PictureWork<'_>,
     out: &mut Numbers,
 ) -> Result<Vec<usize>> {
     match &leaf.item {
@@ -80,7 +80,10 @@ fn inflated(leaf: &Leaf, string: &[u8], stored: Option<&[i64]>) -> Result<Vec<u8
     let limit = known.unwrap_or(MAX_ITEM).min(MAX_ITEM);
     let mut reader = flate2::read::ZlibDecoder::new(string).take(limit.saturating_add(1));
     let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).map_err(|e| wrong(format!("expected a zlib stream, found: {e}")))?;
+    reader.read_to_end(&mut bytes).map_err(|e| match e.kind() {
+        ErrorKind::OutOfMemory => e.into(),
+        _ => wrong(format!("expected a zlib stream, found: {e}")),
+    })?;
     if bytes.len() as u64 > limit {
         return Err(wrong(format!("expected at most {limit} bytes in a zlib stream, found more")));
     }

@@ -2,6 +2,8 @@
 
 use crate::array::Numbers;
 use crate::compile::Leaf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tfseek::Result;
 
 #[cfg(feature = "image")]
@@ -20,23 +22,37 @@ pub(crate) struct PictureDecoders {
     free: Mutex<Vec<Decoder>>,
 }
 
+/// The decoders for work that another thread may cancel.
+#[derive(Clone, Copy)]
+pub(crate) struct PictureWork<'a> {
+    #[cfg_attr(not(feature = "image"), expect(dead_code, reason = "nothing is decoded"))]
+    pub(crate) decoders: &'a PictureDecoders,
+    pub(crate) cancelled: Option<&'a Arc<AtomicBool>>,
+}
+
+impl PictureWork<'_> {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+    }
+}
+
 #[cfg(not(feature = "image"))]
-impl PictureDecoders {
+impl PictureWork<'_> {
     /// No plan has a picture that is decoded.
-    pub(crate) fn decode(&self, _leaf: &Leaf, _file: &[u8], _out: &mut Numbers) -> Result<Vec<usize>> {
+    pub(crate) fn decode(self, _leaf: &Leaf, _file: &[u8], _out: &mut Numbers) -> Result<Vec<usize>> {
         Ok(Vec::new())
     }
 }
 
 #[cfg(feature = "image")]
-impl PictureDecoders {
+impl PictureWork<'_> {
     /// Decodes a picture to the end of `out`, and returns its shape.
-    pub(crate) fn decode(&self, leaf: &Leaf, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
+    pub(crate) fn decode(self, leaf: &Leaf, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
         let form = form(leaf)?;
         if leaf.resized {
             return self.resized(leaf, &form, file, out);
         }
-        let shape = form.shape(file).map_err(|e| wrong(e.to_string()))?;
+        let shape = form.shape(file)?;
         let values = shape.values();
         self.with_decoder(|decoder| match out.bits() {
             NumberBits::Bits8(pixels) => {
@@ -55,7 +71,7 @@ impl PictureDecoders {
     }
 
     /// Decodes a picture and resizes it to the shape of the leaf, to the end of `out`.
-    fn resized(&self, leaf: &Leaf, form: &PictureForm, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
+    fn resized(self, leaf: &Leaf, form: &PictureForm, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
         let (Some(height), Some(width), Some(channels)) = (form.height, form.width, form.channels) else {
             return Err(wrong(format!("expected a picture of a known size, found {}", leaf.feature)));
         };
@@ -72,9 +88,10 @@ impl PictureDecoders {
     }
 
     /// Calls `decode` with a decoder that no other thread uses.
-    fn with_decoder(&self, decode: impl FnOnce(&mut Decoder) -> Result<()>) -> Result<()> {
-        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+    fn with_decoder(self, decode: impl FnOnce(&mut Decoder) -> Result<()>) -> Result<()> {
+        let free = || self.decoders.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut decoder = free().pop().unwrap_or_default();
+        decoder.cancelled = self.cancelled.cloned();
         let decoded = decode(&mut decoder);
         free().push(decoder);
         decoded
@@ -91,7 +108,7 @@ fn grown<T: Copy + Default>(
     let start = pixels.len();
     pixels.try_reserve(values)?;
     pixels.resize(start.saturating_add(values), T::default());
-    fill(pixels.get_mut(start..).unwrap_or_default()).map_err(|e| wrong(e.to_string()))
+    Ok(fill(pixels.get_mut(start..).unwrap_or_default())?)
 }
 
 /// Returns the form of the pictures of a leaf.

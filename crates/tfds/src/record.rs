@@ -5,6 +5,7 @@ use crate::compile::{Item, Leaf, Node, SequenceLevel};
 use crate::error::wrong;
 use crate::item;
 use crate::parts::DecoderParts;
+use crate::pixels::PictureWork;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -226,6 +227,7 @@ impl Record {
             _ => None,
         };
         let pools = &self.0.parts.pools;
+        let pictures = PictureWork { decoders: &self.0.parts.pictures, cancelled: None };
         let mut numbers = pools.take(leaf.feature.dtype);
         let mut shapes = Vec::new();
         shapes.try_reserve(items.len())?;
@@ -239,7 +241,7 @@ impl Record {
                 }
                 None => None,
             };
-            let shape = item::decode(leaf, string, shape, &self.0.parts.pictures, &mut numbers);
+            let shape = item::decode(leaf, string, shape, pictures, &mut numbers);
             // The steps of an error are told by their number.
             shapes.push(shape?);
         }

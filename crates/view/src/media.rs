@@ -19,10 +19,10 @@ type Format = (&'static str, fn(&[u8]) -> bool);
 const FORMATS: [Format; 13] = [
     ("image/jpeg", |b| image_format(b) == Some("jpeg")),
     ("image/png", |b| image_format(b) == Some("png")),
-    ("image/gif", |b| image_format(b) == Some("gif") && matches!(b.get(4..6), Some(b"7a" | b"9a"))),
+    ("image/gif", |b| image_format(b) == Some("gif")),
     ("image/webp", |b| image_format(b) == Some("webp")),
-    ("image/bmp", is_bmp),
-    ("image/avif", |b| has_brand(b, &[b"avif", b"avis"])),
+    ("image/bmp", |b| image_format(b) == Some("bmp")),
+    ("image/avif", |b| image_format(b) == Some("avif")),
     ("audio/wav", |b| riff(b, b"WAVE")),
     ("audio/flac", |b| b.starts_with(b"fLaC")),
     ("audio/ogg", |b| b.starts_with(b"OggS\0")),
@@ -93,13 +93,6 @@ fn riff(bytes: &[u8], form: &[u8; 4]) -> bool {
     bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(form)
 }
 
-/// Tests the two letters, and the size of the second header, because text may begin with these letters.
-fn is_bmp(bytes: &[u8]) -> bool {
-    const HEADERS: [u32; 8] = [12, 16, 40, 52, 56, 64, 108, 124];
-    let header = bytes.get(14..).and_then(<[u8]>::first_chunk).map(|size| u32::from_le_bytes(*size));
-    bytes.starts_with(b"BM") && header.is_some_and(|size| HEADERS.contains(&size))
-}
-
 /// Returns the brands of the first box of an ISO base media file. The first one is the major brand.
 fn brands(bytes: &[u8]) -> Option<impl Iterator<Item = &[u8; 4]>> {
     let (size, rest) = bytes.split_first_chunk::<4>()?;
@@ -122,7 +115,7 @@ fn has_brand(bytes: &[u8], names: &[&[u8; 4]]) -> bool {
 /// Audio and AVIF files name brands of videos too, among the compatible ones.
 fn is_mp4(bytes: &[u8]) -> bool {
     let audio = major_brand(bytes).is_some_and(|brand| AUDIO_BRANDS.contains(&brand));
-    !audio && has_brand(bytes, &VIDEO_BRANDS) && !has_brand(bytes, &[b"avif", b"avis"])
+    !audio && has_brand(bytes, &VIDEO_BRANDS) && image_format(bytes).is_none()
 }
 
 /// Looks for the document type in the header, because Matroska files have the same first bytes.

@@ -77,6 +77,17 @@ pub(super) struct Scan {
     pub(super) low: u32,
 }
 
+impl Scan {
+    /// Returns the number of blocks that the scan reads.
+    pub(super) fn blocks(&self, frame: &Frame) -> usize {
+        let components = self.selected.iter().filter_map(|one| frame.components.get(one.component));
+        match self.selected.len() {
+            1 => components.map(|one| one.width.div_ceil(8) * one.height.div_ceil(8)).sum(),
+            _ => components.map(|one| frame.units_across * frame.units_down * one.h * one.v).sum(),
+        }
+    }
+}
+
 /// How the components are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Colour {

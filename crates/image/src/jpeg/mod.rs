@@ -19,6 +19,8 @@ use bits::{Bits, Stop};
 use header::{Colour, Component, Frame, Scan, Segment};
 use scan::{BlockPosition, Blocks, Memory, ScanData, walk};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The header of a JPEG file: all before the data of the first scan.
 pub(crate) struct Header {
@@ -82,7 +84,15 @@ pub(crate) struct Jpeg {
     coefficients: Vec<i16>,
     tables: huffman::HuffmanTables,
     rows: emit::ScratchRows,
+    /// Set to end a decoding between two scans.
+    pub(super) cancelled: Option<Arc<AtomicBool>>,
+    /// Refuses files that do not end after their pixels.
+    pub(super) strict: bool,
 }
+
+/// Maximum number of blocks in all scans of a file: 100 scans of a picture of [`MOST_PIXELS`]. A progressive file may have 883 scans of each
+/// component, in a few bytes each. The usual encoders write 10, careful ones up to about 100, and libvips refuses more.
+const MOST_BLOCKS: usize = 100 * MOST_PIXELS / 64;
 
 /// The progress of a component while its data are incomplete.
 struct Progress {
@@ -116,8 +126,14 @@ impl Jpeg {
         out: &mut [u8],
     ) -> Result<(), PictureFault> {
         let Header { frame, mut tables, mut scan, colour, mut at } = header;
+        if frame.progressive {
+            check_scans(data, at, &frame, scan.blocks(&frame))?;
+        }
         let mut progress = self.prepare(&frame, rect)?;
         loop {
+            if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+                return Err(PictureFault::Cancelled);
+            }
             begin(&frame, &scan, &tables, &mut progress)?;
             self.tables.define(&mut tables.huffman)?;
             let scan_data = ScanData { data, at, restart: tables.restart, frame: &frame, scan: &scan };
@@ -136,6 +152,9 @@ impl Jpeg {
                 None if progress.iter().all(|progress| progress.reached[0] != NONE) => break,
                 None => return Err(PictureFault::Truncated),
             }
+        }
+        if self.strict {
+            check_end(data, at, &mut tables, &frame)?;
         }
         if frame.progressive {
             let (coefficients, planes) = (&self.coefficients[..], &mut self.planes[..]);
@@ -170,6 +189,19 @@ impl Jpeg {
         self.tables.forget();
         Ok(progress)
     }
+}
+
+/// Refuses a progressive file whose scans have too many blocks, before one of them is decoded. The first scan, whose data begin at `at`, has
+/// `blocks` of them. Other faults are found when the scans are decoded.
+fn check_scans(data: &[u8], mut at: usize, frame: &Frame, mut blocks: usize) -> Result<(), PictureFault> {
+    let mut tables = header::SegmentTables::default();
+    while let Ok(Some(scan)) = next_scan(data, &mut at, &mut tables, frame) {
+        blocks += scan.blocks(frame);
+        if blocks > MOST_BLOCKS {
+            return Err(PictureFault::Unsupported("JPEG with too many scans for its size"));
+        }
+    }
+    Ok(())
 }
 
 /// Notes what a scan brings, and keeps the quantization tables of its components.
@@ -325,6 +357,22 @@ impl Work for Transform<'_> {
                 }
             }
         }
+    }
+}
+
+/// Refuses a file that does not end after its last scan, whose data end at `at`. Overwritten data end too early or too late.
+fn check_end(
+    data: &[u8],
+    mut at: usize,
+    tables: &mut header::SegmentTables,
+    frame: &Frame,
+) -> Result<(), PictureFault> {
+    if data.get(at).is_some_and(|byte| *byte != 0xff) || data.get(at..at + 2) == Some(&[0xff, 0]) {
+        return Err(PictureFault::Corrupt("data after the pixels"));
+    }
+    match next_scan(data, &mut at, tables, frame)? {
+        Some(_) => Err(PictureFault::Corrupt("scan after the pixels")),
+        None => Ok(()),
     }
 }
 

@@ -220,7 +220,7 @@ fn other_forms_are_errors() {
     for (file, expected) in [
         (&b""[..], "expected a JPEG, PNG, BMP or GIF picture, found no bytes"),
         (b"RIFF....WEBPVP8 ", "expected a JPEG, PNG, BMP or GIF picture, found a WebP"),
-        (b"text", "expected a JPEG, PNG, BMP or GIF picture, found other bytes"),
+        (b"text", "expected a JPEG, PNG, BMP or GIF picture, found a text"),
         (b"\x89PN", "expected a JPEG, PNG, BMP or GIF picture, found the beginning of one"),
         (b"GIF8", "GIF: the data end before all pixels"),
         (b"BM", "BMP: the data end before all pixels"),

@@ -3,6 +3,8 @@
 mod declared;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs};
 use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, Resize, Sample};
 use tfseek_testkit::alloc::{Counting, during};
@@ -247,9 +249,25 @@ fn other_bytes_are_named() {
     for (file, expected) in [
         (&b""[..], "expected a JPEG or PNG picture, found no bytes"),
         (b"GIF89a..", "expected a JPEG or PNG picture, found a GIF"),
-        (b"BM....", "expected a JPEG or PNG picture, found a BMP"),
+        (b"BM............\x28\0\0\0....", "expected a JPEG or PNG picture, found a BMP"),
         (b"RIFF....WEBPVP8 ", "expected a JPEG or PNG picture, found a WebP"),
-        (b"text", "expected a JPEG or PNG picture, found other bytes"),
+        (b"II*\0\x08\0\0\0\0\0\0\0", "expected a JPEG or PNG picture, found a TIFF"),
+        (b"\0\0\0\x14ftypheic\0\0\0\0mif1", "expected a JPEG or PNG picture, found a HEIC"),
+        (b"\0\0\0\x14ftypavif\0\0\0\0mif1", "expected a JPEG or PNG picture, found an AVIF"),
+        (&[0; 40], "expected a JPEG or PNG picture, found zeros"),
+        (b"\x80\x04\x95", "expected a JPEG or PNG picture, found other bytes"),
+        (b"text", "expected a JPEG or PNG picture, found a text"),
+        (b" <!DOCTYPE html><html>", "expected a JPEG or PNG picture, found an HTML page"),
+        (b"http://a.b/c.jpg", "expected a JPEG or PNG picture, found a URL"),
+        (b"/data/1.JPG", "expected a JPEG or PNG picture, found the path of a file, not its bytes"),
+        (
+            b"b'\\xff\\xd8\\xff'",
+            "expected a JPEG or PNG picture, found the text of a Python bytes object, as str() writes it",
+        ),
+        (
+            b"/9j/4AAQSkZJRgAB+/8=\n",
+            "expected a JPEG or PNG picture, found a picture in base64, which is to be decoded before it is written",
+        ),
         (b"\x89PN", "expected a JPEG or PNG picture, found the beginning of one"),
         (b"\xff\xd8", "JPEG: the data end before all pixels"),
         (b"\x89PNG\r\n\x1a\n", "PNG: the data end before all pixels"),
@@ -266,6 +284,92 @@ fn other_bytes_are_named() {
         file[at] = frame;
         assert_eq!(decode::<u8>(&file, 3).unwrap_err().to_string(), format!("not supported: {expected}"));
     }
+}
+
+/// Returns a grey progressive picture that has each bit of each coefficient in a scan of its own: 883 scans of a few bytes. All its pixels are
+/// grey.
+fn scans(side: u16) -> Vec<u8> {
+    let segment = |marker: u8, body: &[u8]| {
+        [&[0xff, marker][..], &(body.len() as u16 + 2).to_be_bytes(), body].concat()
+    };
+    let [high, low] = side.to_be_bytes();
+    let mut file = b"\xff\xd8".to_vec();
+    file.extend(segment(0xdb, &[&[0][..], &[1; 64]].concat()));
+    file.extend(segment(0xc2, &[8, high, low, high, low, 1, 1, 0x11, 0]));
+    // One code of one bit: no difference, and 2^14 blocks or more that end.
+    let one = [&[1][..], &[0; 15]].concat();
+    file.extend(segment(0xc4, &[&[0][..], &one, &[0]].concat()));
+    file.extend(segment(0xc4, &[&[0x10][..], &one, &[0xe0]].concat()));
+    let blocks = usize::from(side).div_ceil(8).pow(2);
+    file.extend(segment(0xda, &[1, 1, 0, 0, 0, 0]));
+    file.extend(vec![0; blocks.div_ceil(8)]);
+    let mut bits = Vec::new();
+    let mut left = blocks;
+    while left > 0 {
+        let run = left.min(32767);
+        bits.push(false);
+        bits.extend((0..14).rev().map(|bit| (run - 16384) >> bit & 1 == 1));
+        left -= run;
+    }
+    bits.resize(bits.len().next_multiple_of(8), true);
+    let byte = |bits: &[bool]| bits.iter().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
+    let data: Vec<u8> =
+        bits.chunks(8).map(byte).flat_map(|b| if b == 0xff { vec![b, 0] } else { vec![b] }).collect();
+    for bit in (0..14).rev() {
+        let bits = if bit == 13 { bit } else { (bit + 1) << 4 | bit };
+        for k in 1..64 {
+            file.extend(segment(0xda, &[1, 1, 0, k, k, bits]));
+            file.extend(&data);
+        }
+    }
+    file.extend(b"\xff\xd9");
+    file
+}
+
+/// 100 scans of the largest picture are the limit, whatever the file: 883 of a smaller one are fewer blocks.
+#[test]
+fn scans_are_bounded_by_the_blocks_that_they_read() {
+    let small = decode::<u8>(&scans(1024), 1).unwrap();
+    assert!(small.iter().all(|&value| value == 128));
+    let large = scans(10_000);
+    assert!(large.len() < 400_000);
+    let e = decode::<u8>(&large, 1).unwrap_err();
+    assert_eq!(e, ImageError::Unsupported { what: "JPEG with too many scans for its size" });
+}
+
+#[test]
+fn a_cancelled_decoder_ends_before_the_next_scan() {
+    let file = scans(1024);
+    let mut decoder = Decoder::new();
+    let cancelled = Arc::new(AtomicBool::new(true));
+    decoder.cancelled = Some(Arc::clone(&cancelled));
+    assert_eq!(decoder.decode::<u8>(&file, &spec(1), 0), Err(ImageError::Cancelled));
+    cancelled.store(false, Ordering::Relaxed);
+    assert!(decoder.decode::<u8>(&file, &spec(1), 0).is_ok());
+}
+
+/// A file that is whole ends after its pixels. What a decoder forgives is damage: a cut end, and data that no pixel has.
+#[test]
+fn strict_decoders_refuse_files_that_do_not_end_after_their_pixels() {
+    let mut strict = Decoder::new();
+    strict.strict = true;
+    let mut zeroed = 0;
+    for case in cases("jpg").iter().chain(&cases("png")) {
+        let mut refused = |file: &[u8], what: &str| {
+            assert!(strict.decode::<u8>(file, &spec(3), 0).is_err(), "{}: {what}", case.name);
+        };
+        refused(&case.file[..case.file.len() - 2], "cut");
+        if case.file.len() > 1200 {
+            let half = case.file.len() / 2;
+            refused(&[&case.file[..half], &vec![0; case.file.len() - half][..]].concat(), "a zeroed half");
+            zeroed += 1;
+        }
+        assert_eq!(
+            strict.decode::<u8>(&case.file, &spec(3), 0),
+            Decoder::new().decode(&case.file, &spec(3), 0)
+        );
+    }
+    assert!(zeroed > 2, "{zeroed}");
 }
 
 #[test]

@@ -221,5 +221,5 @@ impl FeatureChecks {
 
 /// Returns true for the formats that TensorFlow decodes: JPEG, PNG, GIF and BMP.
 fn is_supported_image(bytes: &[u8]) -> bool {
-    matches!(image_format(bytes), Some("jpeg" | "png" | "gif")) || bytes.starts_with(b"BM")
+    matches!(image_format(bytes), Some("jpeg" | "png" | "gif" | "bmp"))
 }
