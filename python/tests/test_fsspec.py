@@ -623,3 +623,28 @@ def test_prepared_data_sets_are_those_of_folders(content: dict[str, bytes], tmp_
     pickled = pickle.dumps(windows[0])
     no_secret(pickled)
     assert np.array_equal(pickle.loads(pickled)[5]["action"], windows[1][5]["action"])
+
+
+def test_versions_that_tell_nothing_are_none(content: dict[str, bytes]) -> None:
+    fs = filesystem("memory")
+    named = _fsspec.Filesystem.__new__(_fsspec.Filesystem)
+    named._fs = fs
+    keys = (*_fsspec._VERSIONS, "ukey")
+    name = f"/bucket/data/{next(iter(content))}"
+    shared = {"name": name, "size": 5, "type": "file"}
+    assert named._version(name, shared, keys) is None
+    assert named._version(name, {**shared, "ETag": 'W/"a"'}, keys) != 'ETag:W/"a'
+    assert named._version(name, {**shared, "ETag": '"a"'}, keys) == "ETag:a"
+    found = named._version(name, fs.info(name), keys)
+    assert found is not None and found.startswith("ukey:")
+    time.sleep(0.01)
+    fs.pipe(name, fs.cat(name))
+    assert named._version(name, fs.info(name), keys) != found
+
+    class Unchanging(MemoryFileSystem):  # type: ignore[misc]
+        protocol = ("http", "https")
+
+    named._fs = Unchanging()
+    assert named._version(name, {**shared, "Last-Modified": "x", "url": name}, keys) is None
+    assert _fsspec._nanoseconds({"Last-Modified": "Thu, 01 Jan 1970 00:00:02 GMT"}) == 2_000_000_000
+    assert _fsspec._nanoseconds({"Last-Modified": "yesterday"}) is None

@@ -17,6 +17,7 @@ import pytest
 from conftest import RECORDS, features
 
 import tfseek
+from tfseek import _progress
 
 MIB = 1 << 20
 # A timer sends the signals. Where it does not exist, a callable calls `raise_signal`.
@@ -367,3 +368,22 @@ def test_invalid_bars(shards: str, monkeypatch: pytest.MonkeyPatch) -> None:
         tfseek.open(shards, index="memory", progress={})
     monkeypatch.setattr("sys.stderr", None)
     assert len(tfseek.open(shards, index="memory", progress=True)) > 0
+
+
+def test_slow_work_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = [10.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    assert _progress.when_slow(None, "opening") is None, "no terminal"
+    monkeypatch.setattr(_progress, "on_terminal", lambda: True)
+    assert _progress.when_slow(False, "opening") is False
+    report, close = _progress.progress_of(_progress.when_slow(None, "opening"), "opening", True)
+    report(1 << 20, 8 << 20)
+    assert capsys.readouterr().err == ""
+    close()
+    assert capsys.readouterr().err == "", "work that is done within a second"
+    report, close = _progress.progress_of(_progress.when_slow(None, "opening"), "opening", True)
+    now[0] += 1.01
+    report(2 << 20, 8 << 20)
+    assert capsys.readouterr().err == "\ropening: 2 MiB of 8 MiB\x1b[K"
+    close()
+    assert capsys.readouterr().err == "\r\x1b[K"

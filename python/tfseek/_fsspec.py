@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Optional, Protocol, Union
 
 from ._errors import Error
@@ -25,7 +27,11 @@ _PARTS = 64
 _CHECK = 60.0
 #: Fields of an object that differ when it is replaced, in the order of preference.
 _VERSIONS = ("ETag", "etag", "generation", "mtime")
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified")
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "Last-Modified")
+#: Fields that the replacement of an object may share. A ``ukey`` of these alone tells nothing.
+_SHARED = {"name", "size", "type", "url", "mimetype", "partial"}
+#: Filesystems whose ``ukey`` takes files for ones that never change.
+_UNCHANGING = {"http", "https"}
 #: Filesystems with one connection, whose answers calls from several threads would mix up.
 _SERIAL = {"ftp"}
 
@@ -292,10 +298,18 @@ class _Calls:
 
     def _version(self, path: str, detail: Mapping[str, Any], keys: Iterable[str]) -> Optional[str]:
         for key in keys:
-            value = self._fs.ukey(path) if key == "ukey" else detail.get(key)
-            if value is not None:
+            value = self._ukey(path, detail) if key == "ukey" else detail.get(key)
+            # Other bytes may have the same weak tag.
+            if value is not None and not str(value).startswith("W/"):
                 return f"{key}:{str(value).strip(chr(34))}"
         return None
+
+    def _ukey(self, path: str, detail: Mapping[str, Any]) -> Optional[str]:
+        """Returns the name that the filesystem gives to the content of an object, if another content has another one."""
+        if _UNCHANGING.intersection(_protocols(self._fs)) or _SHARED.issuperset(detail):
+            return None
+        key: Optional[str] = self._fs.ukey(path)
+        return key
 
     def _forget(self, path: str) -> None:
         """Drops what the filesystem remembers of a folder or object."""
@@ -327,6 +341,9 @@ def _nanoseconds(detail: Mapping[str, Any]) -> Optional[int]:
     """Returns the modification time of an object, if it is known."""
     for key in _TIMES:
         value = detail.get(key)
+        if key == "Last-Modified" and isinstance(value, str):
+            with contextlib.suppress(TypeError, ValueError):
+                value = parsedate_to_datetime(value)
         if isinstance(value, datetime):
             value = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
             return round(value.timestamp() * 1e6) * 1000

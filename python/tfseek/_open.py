@@ -10,7 +10,7 @@ from . import _fsspec, _tfseek
 from ._choices import Damage, IndexMode, Io, Kind, Tail, Verify
 from ._errors import Error
 from ._fsspec import FsspecFilesystem, OpenFiles
-from ._progress import Progress
+from ._progress import Progress, when_slow
 from ._tfseek import Dataset, Example, SequenceExample
 from ._warnings import raise_all
 
@@ -109,8 +109,8 @@ def open(
     filesystem: a filesystem of fsspec that the shards are read through, for places without a store of their own; it is slower. ``paths`` are then URLs or
         paths of it. They may also be the result of ``fsspec.open_files``, without this argument. Pickles have the protocol of the filesystem and not its
         options: a process that opens one calls ``fsspec.filesystem(protocol)``, with its own login. A forked process makes the filesystem again.
-    progress: display of the scan for indexes and columns. ``True``: a bar of ``tqdm`` if it is installed, otherwise a line on standard
-        error. Also a bar or class like those of ``tqdm``, or a callable ``f(done, total)``. The thread that called ``open`` calls it
+    progress: display of the scan for indexes and columns. ``None``: a line on a terminal after a second; ``False``: nothing.
+        ``True``: a bar of ``tqdm`` if it is installed, otherwise a line on standard error. Also a bar or class like those of ``tqdm``, or a callable ``f(done, total)``. The thread that called ``open`` calls it
         at the start, about every 50 ms, and at the end. ``done`` is the number of bytes scanned, ``total`` the size of all shards or
         ``None`` if unknown, as for URLs. Shards that need no scan do not count as done. An exception of the callable ends the work. A pickled
         copy has no progress display.
@@ -142,7 +142,7 @@ def open(
             **cache_of(cache_dir, cache_bytes),
             "filesystem": None if through is None else through[1],
         },
-        progress,
+        when_slow(progress, "opening"),
     )
     raise_all(opened.warnings)
     return opened

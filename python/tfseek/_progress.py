@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import multiprocessing
 import sys
 import time
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ Report = Callable[[int, Optional[int]], object]
 Progress = Union[None, bool, Report, Any]
 
 REDRAW_SECONDS = 0.1
+#: Seconds after which work without the argument ``progress`` is shown on a terminal.
+SLOW_SECONDS = 1.0
 
 
 def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Report, Callable[[], object]]:
@@ -34,9 +37,18 @@ def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Report, 
     if callable(getattr(progress, "update", None)) and not isinstance(progress, Mapping):
         # The caller created the bar, and closes it.
         return Bar(progress).report, lambda: None
+    if isinstance(progress, Line):
+        return progress.report, progress.close
     if callable(progress):
         return progress, lambda: None
     raise TypeError(f"progress: expected a bool, a callable or a tqdm bar, found {type(progress).__name__}")
+
+
+def when_slow(progress: Progress, what: str) -> Progress:
+    """Returns ``progress``, or if it is ``None`` a line on the terminal that appears when the work takes long, and goes at its end."""
+    if progress is not None or not on_terminal() or multiprocessing.parent_process() is not None:
+        return progress
+    return Line(what, True, SLOW_SECONDS)
 
 
 def on_terminal() -> bool:
@@ -61,22 +73,28 @@ class Bar:
 
 
 class Line:
-    """A line on standard error: redrawn on a terminal, otherwise written once at the end."""
+    """A line on standard error: redrawn on a terminal, otherwise written once at the end. One that appears only after some seconds is
+    removed at the end."""
 
-    def __init__(self, what: str, in_bytes: bool) -> None:
-        self.what, self.in_bytes = what, in_bytes
+    def __init__(self, what: str, in_bytes: bool, after: float = 0.0) -> None:
+        self.what, self.in_bytes, self.after = what, in_bytes, after
         self.text = ""
-        self.next = 0.0
+        self.next = time.monotonic() + after if after else 0.0
+        self.shown = False
 
     def report(self, done: int, total: Optional[int]) -> None:
         share = "" if not total else f" of {self.amount(total)}"
         self.text = f"{self.what}: {self.amount(done)}{share}"
         now = time.monotonic()
         if now >= self.next and on_terminal():
-            self.next = now + REDRAW_SECONDS
+            self.next, self.shown = now + REDRAW_SECONDS, True
             print(f"\r{self.text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
+        if self.after:
+            if self.shown:
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            return
         start = "\r" if on_terminal() else ""
         print(f"{start}{self.text}", file=sys.stderr)
 

@@ -13,7 +13,7 @@ use crate::dataset::{Dataset, for_each_record};
 use crate::error::{Build, Error, IndexError, Result};
 use crate::index::{
     CompanionShard, IndexOptions, NamedShard, Obtained, ProgressCallback, Save, SearchResult, ShardFiles,
-    Work, build_advice, header_for, header_in_memory, obtain, refused_file,
+    Work, build_advice, header_for, header_in_memory, never_used, obtain, refused_file,
 };
 use crate::io::Stamp;
 use crate::order::Subset;
@@ -361,6 +361,10 @@ impl ShardFiles for ColumnFiles<'_> {
         // A file that was requested is for all readers.
         let required = self.save == Save::Required;
         let damage = if required { Damage::Raise } else { self.options.damage };
+        let mut never_used = never_used(stamp.as_ref(), self.options);
+        if required && let Some(e) = never_used.take() {
+            return Err(Error::from(e).in_file(shard.path()));
+        }
         let mut undecoded = None;
         if !missing.is_empty() {
             let mut scan = ColumnScan::new(missing, self.counts, damage);
@@ -379,6 +383,8 @@ impl ShardFiles for ColumnFiles<'_> {
         let writes = saves
             && undecoded.is_none()
             && (required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
+        let mut not_saved = never_used.filter(|_| writes);
+        let writes = writes && not_saved.is_none();
         let (mut columns, mut unsaved) = (Vec::with_capacity(search.len()), Vec::new());
         for (k, found) in search.into_iter().enumerate() {
             let (column, new) = match found {
@@ -396,13 +402,12 @@ impl ShardFiles for ColumnFiles<'_> {
             columns.push(column);
         }
         let mut files = ShardColumns { columns, unsaved, undecoded };
-        let mut not_saved = None;
         if !self.known.all() {
             self.load(&files.columns, shard)?;
             self.known.note(&files.columns);
         }
         if self.known.all() {
-            not_saved = self.save_new(&mut files, shard)?;
+            not_saved = self.save_new(&mut files, shard)?.or(not_saved);
         }
         Ok(Obtained { files, changed, not_saved })
     }

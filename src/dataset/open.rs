@@ -198,7 +198,9 @@ impl DatasetOptions {
             );
         }
         check_budget(pack.len(), promise)?;
-        let (pack, mut warnings) = (Arc::new(pack), Vec::new());
+        options.check_index_dir()?;
+        let pack = Arc::new(pack);
+        let mut warnings: Vec<Warning> = options.untrusted().collect();
         if options.damage == Damage::Skip || options.tail == Tail::Tolerate {
             // The caller learns now of what is left out, so those shards are opened now.
             let work = Work::new(options.progress.as_ref());

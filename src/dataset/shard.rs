@@ -288,8 +288,9 @@ impl ShardFile {
         }
     }
 
-    /// Returns the size and time of the file, if they have not changed since the shard was opened. The path then still refers to the
-    /// bytes that are read. A file that does not exist any more has changed. An object that was replaced cannot be read.
+    /// Returns the state of the file, if its content has not changed since the shard was opened. The path then still refers to the bytes that
+    /// are read, as far as size and times tell, or the fingerprints where only the time of the last change differs. A file that does not exist any
+    /// more has changed. An object that was replaced cannot be read.
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
         let opened = self.opened()?;
         let Some(then) = &opened.stamp else { return Ok(None) };
@@ -297,7 +298,13 @@ impl ShardFile {
             return Ok(Some(then.clone()));
         }
         match std::fs::metadata(self.path()).and_then(|meta| Stamp::of(&meta)) {
-            Ok(now) => Ok(Some(then).filter(|then| now.is_like(then)).cloned()),
+            Ok(now) if !now.is_like(then) => Ok(None),
+            Ok(now) if now.changed_ns == then.changed_ns => Ok(Some(now)),
+            Ok(now) => {
+                let same = open_regular(self.path()).map_err(Error::from);
+                let same = same.and_then(|file| index::check_start(opened.index.header(), &file));
+                Ok(same.is_ok().then_some(now))
+            }
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(e) => Err(Error::from(e).in_file(self.path())),
         }

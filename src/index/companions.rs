@@ -1,12 +1,14 @@
 //! Files about the records of a shard besides its index: columns, and tables of steps. Their headers identify the records as that of the index does.
 
 use super::file::{OpenedFile, open_file, open_in_parts};
+use super::identity::{Sameness, sameness};
 use super::layout::{CHECKED, IndexHeader, Refusal};
 use super::lookup::Index;
 use super::options::IndexOptions;
-use super::store::candidates;
+use super::store::{candidates, hashed_with};
 use crate::io::{Stamp, url_of};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The result of a search for the file of a shard.
 #[derive(Debug)]
@@ -34,14 +36,25 @@ pub(crate) struct CompanionShard<'a> {
     /// Size and time of the shard. `None`: it has changed since it was opened.
     pub(crate) stamp: Option<&'a Stamp>,
     /// The parts of the file have checksums of bytes of the shard. So large files of a store are read in parts, and that of an object may have
-    /// another time, as its index may.
+    /// another time, as its index may, if the object has a time or a version.
     pub(crate) checked: bool,
 }
 
 impl CompanionShard<'_> {
-    /// Returns true for the file of an object whose time is another one. The fingerprints, which are those of the index, have decided.
-    fn is_copied(&self, known: &IndexHeader, stamp: &Stamp) -> bool {
-        self.checked && url_of(self.path).is_some() && stamp.size == known.data_size
+    /// Compares the shard with one from which a file was made that has the records of its index.
+    ///
+    /// The fingerprints are those of the index, which was compared with the shard, and decide for a file. An object without a time may have been replaced
+    /// by one with the same head and tail. So it is the same only by a version.
+    fn sameness(&self, file: &Path, known: &IndexHeader, ending: &str, options: &IndexOptions) -> Sameness {
+        let Some(stamp) = self.stamp else { return Sameness::Changed };
+        let is_object = url_of(self.path).is_some();
+        let is_copied = || self.checked && stamp.is_known() && stamp.size == known.data_size;
+        match sameness(known, None, stamp) {
+            Sameness::Unknown if !is_object => Sameness::Same,
+            Sameness::Unknown if is_named_by_version(file, self.path, ending, options) => Sameness::Same,
+            Sameness::Unknown | Sameness::Changed if is_object && is_copied() => Sameness::Same,
+            sameness => sameness,
+        }
     }
 }
 
@@ -51,6 +64,17 @@ pub(crate) struct CompanionReasons {
     pub(crate) invalid: &'static str,
     pub(crate) other: &'static str,
     pub(crate) changed: &'static str,
+}
+
+const UNKNOWN: &str =
+    "the object has no time and no version, so it may have been replaced since the file was built";
+
+/// Returns the error of a file about an object that could never be used, because nothing tells whether the object is the same. `None` for others, and
+/// if the options trust columns.
+pub(crate) fn never_used(stamp: Option<&Stamp>, options: &IndexOptions) -> Option<io::Error> {
+    const TEXT: &str = "the object has no time and no version, so a saved file could not be told from one of a replaced object";
+    let is_known = options.trust_columns || stamp.is_none_or(Stamp::is_known);
+    (!is_known).then(|| io::Error::new(io::ErrorKind::Unsupported, TEXT))
 }
 
 /// Searches for the file of a shard with the extension `ending` in the folders of its index, in the same order.
@@ -70,7 +94,7 @@ pub(crate) fn search_companion<T>(
     for file in candidates(shard.path, ending, options) {
         let opened = match shard.checked {
             true => open_in_parts(&file, options),
-            false => open_file(&file, options),
+            false => open_file(&file, options).map(|found| found.map(|found| found.opened)),
         };
         let found = match opened {
             Ok(None) => continue,
@@ -88,23 +112,23 @@ pub(crate) fn search_companion<T>(
         if identity(&known) != identity(shard.index.header()) {
             other(known, found);
             best = best.or(CompanionSearch::Missing(Some(reasons.other)));
-        } else if shard.stamp.is_some_and(|stamp| fits(&known, stamp) || shard.is_copied(&known, stamp)) {
-            return CompanionSearch::Found(found);
-        } else if options.trust_columns {
-            best = best.or(CompanionSearch::Found(found));
-        } else {
-            best = best.or(CompanionSearch::Missing(Some(reasons.changed)));
+            continue;
         }
+        best = match shard.sameness(&file, &known, ending, options) {
+            Sameness::Same => return CompanionSearch::Found(found),
+            _ if options.trust_columns => best.or(CompanionSearch::Found(found)),
+            Sameness::Changed => best.or(CompanionSearch::Missing(Some(reasons.changed))),
+            Sameness::Unknown => best.or(CompanionSearch::Missing(Some(UNKNOWN))),
+        };
     }
     best
 }
 
-/// Returns true if a file about the records of a shard is one of the shard with this stamp. Without a time the fingerprints have decided.
-fn fits(known: &IndexHeader, stamp: &Stamp) -> bool {
-    match stamp.modified_ns {
-        Some(_) => stamp.has(known.data_size, known.mtime_ns),
-        None => stamp.size == known.data_size,
-    }
+/// Returns true for a file whose name is made of the version of its object.
+fn is_named_by_version(file: &Path, object: &Path, ending: &str, options: &IndexOptions) -> bool {
+    let named = |dir: &PathBuf| hashed_with(dir, object, ending, options).is_ok_and(|name| name == file);
+    options.storage.version(object).is_some()
+        && [&options.env_dir, &options.cache_dir].into_iter().flatten().any(named)
 }
 
 /// Returns the fields that a file shares with the index of its shard.

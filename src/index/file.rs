@@ -3,7 +3,7 @@
 use super::layout::{HEADER_LEN, MAX_PREFIX, Section};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};
-use crate::io::{KeptFile, Map, Region, Reserved, Source, open_regular, read_exact_at, size, url_of};
+use crate::io::{KeptFile, Map, Region, Reserved, Source, Stamp, open_regular, read_exact_at, url_of};
 use crate::memory::zeroed;
 use std::fs::File;
 use std::io;
@@ -21,6 +21,12 @@ pub(crate) const LARGEST: u64 = 1 << 30;
 
 /// Bytes of a large index file of a store that are read first. They mostly have all sections before the tables.
 const OBJECT_START: u64 = 64 << 10;
+
+/// An index or column file, and when it was last written if that is known.
+pub(crate) struct IndexFile {
+    pub(crate) opened: OpenedFile,
+    pub(crate) saved_ns: Option<i64>,
+}
 
 /// An open index or column file.
 pub(crate) enum OpenedFile {
@@ -60,10 +66,11 @@ impl SidecarFile {
 }
 
 /// Opens the index or column file at `path`, which may be a URL. Returns `None` if there is no file.
-pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<OpenedFile>, String> {
+pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<IndexFile>, String> {
     if url_of(path).is_some() {
         let found = options.storage.index_file(path, LARGEST).map_err(|e| e.kind().to_string())?;
-        return Ok(found.map(|bytes| OpenedFile::Whole(bytes, None)));
+        let opened = found.map(|bytes| OpenedFile::Whole(bytes, None));
+        return Ok(opened.map(|opened| IndexFile { opened, saved_ns: None }));
     }
     let file = match open_regular(path) {
         Ok(file) => file,
@@ -73,25 +80,33 @@ pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<Op
         Err(e) => return Err(e.to_string()),
     };
     let io = |e: io::Error| e.to_string();
-    let len = size(&file).map_err(io)?;
+    let Stamp { size: len, modified_ns: saved_ns, .. } =
+        file.metadata().and_then(|meta| Stamp::of(&meta)).map_err(io)?;
+    let opened = open_local(path, file, len, options)?;
+    Ok(Some(IndexFile { opened, saved_ns }))
+}
+
+/// Reads or maps an index file of `len` bytes, or its start.
+fn open_local(path: &Path, file: File, len: u64, options: &IndexOptions) -> Result<OpenedFile, String> {
+    let io = |e: io::Error| e.to_string();
     let budget = options.budget();
     let reserved = (SMALL < len && len <= READ_IN).then(|| budget.reserve(len)).flatten();
     let read_in = len <= SMALL || reserved.is_some();
     if !read_in && let Some(promise) = options.may_map {
         let map = Map::open(&file, promise).map_err(io)?;
-        return Ok(Some(OpenedFile::Whole(map.into(), None)));
+        return Ok(OpenedFile::Whole(map.into(), None));
     }
     let mut bytes = zeroed(if read_in { len } else { MAX_PREFIX as u64 }).map_err(|e| io(e.into()))?;
     read_exact_at(&file, &mut bytes, 0).map_err(io)?;
     if read_in {
-        return Ok(Some(OpenedFile::Whole(Region::from(bytes), reserved)));
+        return Ok(OpenedFile::Whole(Region::from(bytes), reserved));
     }
     let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
     let from = match budget.keep_index(file) {
         Ok(kept) => SidecarFile::Kept(Arc::new(kept)),
         Err(_) => SidecarFile::Path { path: path.into(), head },
     };
-    Ok(Some(OpenedFile::Start { bytes, len, from }))
+    Ok(OpenedFile::Start { bytes, len, from })
 }
 
 /// Opens an index file like [`open_file`]. Of a large one in a store, only the start is read: more than [`READ_IN`] bytes.
@@ -106,7 +121,7 @@ pub(crate) fn open_in_parts(path: &Path, options: &IndexOptions) -> Result<Optio
             read_exact_at(&*source, &mut bytes, 0).map_err(|e| e.to_string())?;
             Ok(Some(OpenedFile::Start { bytes, len: source.len(), from: SidecarFile::Object(source) }))
         }
-        _ => open_file(path, options),
+        _ => Ok(open_file(path, options)?.map(|found| found.opened)),
     }
 }
 

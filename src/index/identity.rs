@@ -1,4 +1,4 @@
-//! Staleness of an index: the comparison of a shard with the size, time and fingerprints that its index stores.
+//! Is a shard the one that a file about it was made from? Size and times decide, or the fingerprints that the file stores.
 
 use super::layout::{GAPS, IndexHeader};
 use crate::error::{Error, IndexError};
@@ -12,12 +12,40 @@ const FINGERPRINT: u64 = 64 << 10;
 pub(super) const SHORTER: &str = "the shard is shorter than its indexed part";
 pub(super) const OTHER_CONTENT: &str = "the content of the shard has changed";
 
+/// What size and times tell about the bytes of a shard, beside those that an index file was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sameness {
+    Same,
+    /// Size or time differ.
+    Changed,
+    /// The size is equal, and nothing tells whether the bytes are. Fingerprints may.
+    Unknown,
+}
+
+/// Compares size and times of a shard with those that an index file has, which was last written at `saved_ns`.
+///
+/// An object without a time is unknown. So is a file that was changed after the index file was written: by a program that restored size and time, or
+/// only in its name, its owner or its mode.
+pub(crate) fn sameness(known: &IndexHeader, saved_ns: Option<i64>, now: &Stamp) -> Sameness {
+    match now.modified_ns {
+        _ if now.size != known.data_size => Sameness::Changed,
+        None => Sameness::Unknown,
+        Some(time) if time != known.mtime_ns => Sameness::Changed,
+        // Two events within one clock tick have the same time.
+        Some(_) => match (now.changed_ns, saved_ns) {
+            (None, _) => Sameness::Same,
+            (Some(changed), Some(saved)) if changed < saved => Sameness::Same,
+            _ => Sameness::Unknown,
+        },
+    }
+}
+
 /// The result of comparing an index with its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Staleness {
-    /// Size and time are equal, and the time is known.
+    /// Size and times tell that it is the same.
     Fresh,
-    /// The bytes are the same, but the time differs: after a copy, a `touch` or a download.
+    /// The bytes are the same as far as the fingerprints tell: after a copy, a `touch` or a download, or without a time.
     Moved,
     /// The shard has grown, or the bytes after its last whole record have changed, and the indexed part is unchanged.
     Grown,
@@ -25,19 +53,20 @@ pub(crate) enum Staleness {
     Stale(&'static str),
 }
 
-/// Compares an index with its shard, by the table in docs/index.md §2. `fingerprints` is called only if size or time differ.
+/// Compares an index with its shard, by the table in docs/index.md §2. `fingerprints` is called only if size and times do not decide.
 pub(crate) fn compare(
     known: &IndexHeader,
+    sameness: Sameness,
     now: &Stamp,
     fingerprints: impl FnOnce(u64) -> io::Result<(u64, u64)>,
 ) -> io::Result<Staleness> {
-    if now.has(known.data_size, known.mtime_ns) {
+    if sameness == Sameness::Same {
         return Ok(Staleness::Fresh);
     }
     let same_size = now.size == known.data_size;
-    // Without a time the fingerprints decide, and no time tells that other bytes have changed.
-    let is_timed = now.modified_ns.is_some();
-    if known.has(GAPS) && (is_timed || !same_size) {
+    // Then the fingerprints decide, and nothing tells that other bytes have changed.
+    let is_unknown = sameness == Sameness::Unknown;
+    if known.has(GAPS) && !is_unknown {
         return Ok(Staleness::Stale(
             "the shard has changed, and damaged records were skipped when it was indexed",
         ));
@@ -48,7 +77,7 @@ pub(crate) fn compare(
     if fingerprints(known.indexed_end)? != (known.fp_head, known.fp_tail) {
         return Ok(Staleness::Stale(OTHER_CONTENT));
     }
-    Ok(if same_size && (now.size == known.indexed_end || !is_timed) {
+    Ok(if same_size && (now.size == known.indexed_end || is_unknown) {
         Staleness::Moved
     } else if known.compression().format().is_some_and(|format| !format.has_members()) {
         Staleness::Stale("the size of the compressed shard has changed")
@@ -142,12 +171,31 @@ mod tests {
         for mtime_ns in [i64::MIN, 5] {
             for (indexed_end, flags) in [(100, 0), (90, TORN), (90, GAPS | TORN)] {
                 let known = IndexHeader { mtime_ns, indexed_end, flags, ..base };
-                let now = |size, fp| compare(&known, &Stamp::new(size), |_| Ok(fp)).unwrap();
+                let now = |size, fp| {
+                    let now = Stamp::new(size);
+                    compare(&known, sameness(&known, Some(9), &now), &now, |_| Ok(fp)).unwrap()
+                };
                 assert_eq!(now(100, (1, 2)), Staleness::Moved);
                 assert!(matches!(now(100, (1, 3)), Staleness::Stale(_)));
                 assert_ne!(now(101, (1, 2)), Staleness::Moved);
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_changed_after_its_index_is_unknown() {
+        let known = IndexHeader { data_size: 100, mtime_ns: 5, flags: GAPS, ..IndexHeader::default() };
+        let file = Stamp { changed_ns: Some(7), ..at(100, 5) };
+        let sameness = |saved, now: &Stamp| super::sameness(&known, saved, now);
+        assert_eq!([Some(8), Some(7), Some(6), None].map(|saved| sameness(saved, &file)), {
+            use Sameness::{Same, Unknown};
+            [Same, Unknown, Unknown, Unknown]
+        });
+        assert_eq!(sameness(Some(8), &Stamp { size: 99, ..file.clone() }), Sameness::Changed);
+        assert_eq!(sameness(Some(8), &Stamp { modified_ns: Some(6), ..file.clone() }), Sameness::Changed);
+        assert_eq!(sameness(None, &at(100, 5)), Sameness::Same);
+        let decided = |fp| compare(&known, Sameness::Unknown, &file, |_| Ok(fp)).unwrap();
+        assert_eq!((decided((0, 0)), decided((0, 1))), (Staleness::Moved, Staleness::Stale(OTHER_CONTENT)));
     }
 
     #[test]
@@ -178,9 +226,13 @@ mod tests {
         let gaps = IndexHeader { flags: GAPS, ..plain };
         let gzip = IndexHeader { flags: GZIP, ..plain };
         let zlib = IndexHeader { flags: ZLIB, ..plain };
-        let now = |h: &IndexHeader, size, mtime_ns, fp| compare(h, &at(size, mtime_ns), |_| Ok(fp)).unwrap();
+        let now = |h: &IndexHeader, size, mtime_ns, fp| {
+            let now = at(size, mtime_ns);
+            compare(h, sameness(h, None, &now), &now, |_| Ok(fp)).unwrap()
+        };
         let same = (1, 2);
-        assert_eq!(compare(&plain, &at(100, 5), |_| panic!("read")).unwrap(), Staleness::Fresh);
+        let equal = sameness(&plain, None, &at(100, 5));
+        assert_eq!(compare(&plain, equal, &at(100, 5), |_| panic!("read")).unwrap(), Staleness::Fresh);
         assert_eq!(now(&torn, 100, 5, (0, 0)), Staleness::Fresh);
         assert!(matches!(now(&gaps, 100, 6, same), Staleness::Stale(_)));
         assert!(matches!(now(&plain, 100, 6, (1, 3)), Staleness::Stale(_)));

@@ -2,7 +2,7 @@
 
 use super::changed::{changed, check_start};
 use super::checkpoints::{CheckpointError, CheckpointTable};
-use super::identity::{self, Staleness};
+use super::identity::{self, Sameness, Staleness};
 use super::layout::{self, GAPS, TORN, refused};
 use super::losses::{Losses, NotInflatedRange};
 use super::sidecar::{Sidecar, Span};
@@ -36,7 +36,7 @@ impl Index {
 
     /// Returns the identifier of the shard's file when it was scanned or compared, if it is known.
     pub(crate) fn shard_id(&self) -> Option<FileId> {
-        self.0.shard_id
+        self.0.shard.as_ref()?.id
     }
 
     /// Returns the number of records.
@@ -244,11 +244,6 @@ impl Index {
         self.0.checkpoint_error(e)
     }
 
-    /// Returns the XXH3-64 of the first and of the last 64 KiB of the indexed bytes.
-    pub(crate) fn fingerprints(&self) -> (u64, u64) {
-        (self.0.header.fp_head, self.0.header.fp_tail)
-    }
-
     /// Returns the index file that this index was read from or saved to. `None` if it is in memory only.
     pub fn file(&self) -> Option<&Path> {
         self.0.file.as_deref()
@@ -263,14 +258,12 @@ impl Index {
     pub(crate) fn check_file(&self, file: &dyn Source, may_have_grown: bool) -> Result<Stamp> {
         let (known, now) = (&self.0.header, file.stamp()?);
         let fingerprints = |end| identity::fingerprints(file, end);
-        let why = match identity::compare(known, &now, fingerprints)? {
-            // Two files that were written within one clock tick have the same time.
-            Staleness::Fresh
-                if self.0.shard_id.is_some_and(|id| now.id != Some(id))
-                    && fingerprints(known.indexed_end)? != self.fingerprints() =>
-            {
-                "the shard was replaced"
-            }
+        let sameness = match &self.0.shard {
+            Some(then) if *then == now && now.is_known() => Sameness::Same,
+            Some(then) if then.changed_ns.is_some() && then.is_like(&now) => Sameness::Unknown,
+            _ => identity::sameness(known, self.0.saved_ns, &now),
+        };
+        let why = match identity::compare(known, sameness, &now, fingerprints)? {
             Staleness::Grown if !may_have_grown => identity::why_partial(known, &now),
             Staleness::Fresh | Staleness::Moved | Staleness::Grown => return Ok(now),
             // Other records may be sound now, but the indexed ones have not moved.

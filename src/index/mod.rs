@@ -62,7 +62,8 @@ pub use sidecar::Span;
 pub(crate) use build::index_bytes;
 pub(crate) use changed::check_start;
 pub(crate) use companions::{
-    CompanionReasons, CompanionSearch, CompanionShard, header_for, header_in_memory, search_companion,
+    CompanionReasons, CompanionSearch, CompanionShard, header_for, header_in_memory, never_used,
+    search_companion,
 };
 pub(crate) use file::{OpenedFile, SidecarFile, read_section, sections_in_start, slice};
 pub(crate) use identity::{fingerprints, hex128, same_records};

@@ -109,8 +109,8 @@ pub(crate) fn obtain<K: ShardFiles>(
     // Each entry is taken once, by the thread that processes its shard.
     let found: Vec<_> = searched.into_iter().map(|searched| Mutex::new(Some(searched.found))).collect();
     let obtained: Vec<_> = shards.iter().map(|_| Mutex::new(None)).collect();
-    // Scanning a MiB also takes less time than starting a thread pool. Requests do not.
-    let waits = shards.iter().any(|shard| url_of(shard.path).is_some());
+    // Scanning a MiB also takes less time than starting a thread pool. Requests and many files do not.
+    let waits = missing >= 64 || shards.iter().any(|shard| url_of(shard.path).is_some());
     let scan_threads = if bytes < 1 << 20 && !waits { Some(1) } else { options.threads };
     // With fewer shards than threads, a shard has several threads.
     let each = (threads / missing.max(1)).max(1);

@@ -96,7 +96,12 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     let each = threads::threads(options.threads)? / shards.len().max(1);
     let (one, work) = (options.clone().threads(each), Work::new(options.progress.as_ref()));
     let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Required, &work));
-    let built = threads::each(options.threads, shards.len(), false, build);
+    let mut built = threads::each(options.threads, shards.len(), false, build);
+    if let Ok(built) = &mut built
+        && let Some(Ok(first)) = built.first_mut()
+    {
+        first.warnings.extend(options.untrusted());
+    }
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
     folders.sort();
     folders.dedup();
@@ -138,6 +143,8 @@ pub(crate) fn open_all(
     work: &Work,
 ) -> Result<Indexes> {
     let options = &options.budgeted();
+    // A builder that goes over the shards one by one tells of folders itself.
+    let untrusted = (save != Save::Required).then(|| options.untrusted()).into_iter().flatten();
     let (indexes, mut warnings) = obtain(
         &IndexFiles { shards, options, save, work, packs: Mutex::default() },
         shards,
@@ -145,6 +152,7 @@ pub(crate) fn open_all(
         save,
         work,
     )?;
+    warnings.extend(untrusted);
     check_one_set(shards, &indexes, options)?;
     for (shard, index) in shards.iter().zip(&indexes) {
         warnings.extend(report(shard.path, index, options, work).map_err(|e| e.in_file(shard.path))?);
@@ -306,23 +314,22 @@ impl IndexFiles<'_> {
     fn complete(&self, shard: NamedShard<'_>, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
         let IndexFiles { options, work, .. } = *self;
         let FoundIndex { stamp, search } = found;
-        let id = stamp.id;
         let (mut sidecar, fresh) = match search {
-            IndexSearch::Fresh(old) => (Sidecar { shard_id: id, ..old }, true),
+            IndexSearch::Fresh(old) => (Sidecar { shard: Some(stamp), ..old }, true),
             IndexSearch::Moved(mut old) => {
                 // An object without a time is never fresh, and its index has nothing new.
-                let unchanged = old.header.mtime_ns == stamp.mtime_ns();
+                let unchanged = old.header.mtime_ns == stamp.mtime_ns() && stamp.changed_ns.is_none();
                 old.header.mtime_ns = stamp.mtime_ns();
-                (Sidecar { shard_id: id, ..old }, unchanged)
+                (Sidecar { shard: Some(stamp), ..old }, unchanged)
             }
             IndexSearch::Partial(old) => (scan(shard, &stamp, Some(&old), options, threads, work)?, false),
             IndexSearch::Nothing(_) => (scan(shard, &stamp, None, options, threads, work)?, false),
         };
-        let (size, mtime_ns) = (sidecar.header.data_size, sidecar.header.mtime_ns);
         // A fresh index was compared with the shard a moment ago, and nothing was scanned since.
         let changed = !fresh && {
             let now = options.storage.stamp(shard.path)?;
-            (now.size, now.mtime_ns()) != (size, mtime_ns)
+            let state = |stamp: &Stamp| (stamp.size, stamp.modified_ns, stamp.changed_ns);
+            sidecar.shard.as_ref().is_none_or(|then| state(then) != state(&now))
         };
         let mut not_saved = None;
         if !changed {

@@ -1,11 +1,14 @@
 //! Options for finding, building and saving indexes.
 
 use super::progress::ProgressCallback;
+use crate::error::{Error, Result};
 use crate::io::inflate::SPACING;
-use crate::io::{Budget, Promise, Storage, Store, user_cache};
+use crate::io::{Budget, OwnFolder, Promise, Storage, Store, url_of, user_cache};
 use crate::policy::{Damage, IndexMode, Tail};
+use crate::warning::Warning;
+use std::io;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Options of [`open_shards`](super::open_shards), [`build_beside`](super::build_beside) and [`write_pack`](super::write_pack).
@@ -36,6 +39,8 @@ pub struct IndexOptions {
     budget: Option<Arc<Budget>>,
     /// Access to the shards, and to index files beside them.
     pub(crate) storage: Storage,
+    /// The default folders that are not used, because others can write to them.
+    untrusted: Vec<Warning>,
 }
 
 impl Default for IndexOptions {
@@ -57,6 +62,7 @@ impl Default for IndexOptions {
             progress: None,
             budget: None,
             storage: Storage::default(),
+            untrusted: Vec::new(),
         }
     }
 }
@@ -190,14 +196,38 @@ impl From<IndexMode> for IndexOptions {
 }
 
 impl IndexOptions {
-    /// Returns the same options with a budget. If they have none, it is a new one, and objects of a store are listed again.
+    /// Returns the same options with a budget. If they have none, it is a new one, objects of a store are listed again, and default folders that
+    /// others can write to are left out.
     pub(crate) fn budgeted(&self) -> IndexOptions {
-        match self.budget {
-            Some(_) => self.clone(),
-            None => {
-                IndexOptions { budget: Some(self.budget()), storage: self.storage.renewed(), ..self.clone() }
+        if self.budget.is_some() {
+            return self.clone();
+        }
+        let mut options =
+            IndexOptions { budget: Some(self.budget()), storage: self.storage.renewed(), ..self.clone() };
+        if options.mode != IndexMode::Memory {
+            for dir in [&mut options.env_dir, &mut options.cache_dir] {
+                let refused = dir.as_ref().and_then(|dir| Some((dir.clone(), check_own(dir).err()?)));
+                if let Some((path, e)) = refused {
+                    options.untrusted.push(Warning::FileRefused { path, reason: e.to_string().into() });
+                    *dir = None;
+                }
             }
         }
+        options
+    }
+
+    /// Returns the warnings about default folders that are not used.
+    pub(crate) fn untrusted(&self) -> impl Iterator<Item = Warning> {
+        self.untrusted.clone().into_iter()
+    }
+
+    /// Checks that nobody else can write to the folder for index files that the caller gave.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`].
+    pub(crate) fn check_index_dir(&self) -> Result<()> {
+        let Some(dir) = &self.index_dir else { return Ok(()) };
+        check_own(dir).map_err(|e| Error::from(e).in_file(dir))
     }
 
     /// Allows maps for scanning shards and for reading large index files; processes share mapped memory. The contract covers the shards
@@ -236,4 +266,9 @@ impl IndexOptions {
     pub(crate) fn reads_indexes(&self) -> bool {
         matches!(self.mode, IndexMode::Auto | IndexMode::Require)
     }
+}
+
+/// Checks that nobody else can write to a folder. Objects of a store have owners of their own.
+fn check_own(dir: &Path) -> io::Result<()> {
+    if url_of(dir).is_some() { Ok(()) } else { OwnFolder::try_from(dir.to_path_buf()).map(drop) }
 }

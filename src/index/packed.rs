@@ -9,7 +9,7 @@ use super::sidecar::{Sidecar, decode};
 use super::store::HIDDEN_DIR;
 use crate::error::{ErrorKind, Result};
 use crate::io::{
-    Map, Region, folder, is_foreign_separator, join, open_regular, path_from_bytes, read_exact_at, size,
+    Map, Region, Stamp, folder, is_foreign_separator, join, open_regular, path_from_bytes, read_exact_at,
     url_of,
 };
 use crate::memory::zeroed;
@@ -27,6 +27,8 @@ pub(super) struct PackFile {
     /// The numbers of the entries, sorted by their paths. Made for the first search.
     by_path: OnceLock<Vec<usize>>,
     pub(super) source: PackBytes,
+    /// Time at which the pack was last written, if it is known.
+    saved_ns: Option<i64>,
 }
 
 pub(super) struct PackEntry {
@@ -47,16 +49,17 @@ impl PackFile {
     /// # Errors
     /// [`IndexError::Refused`](crate::error::IndexError::Refused); I/O errors.
     pub(super) fn open(path: &Path, options: &IndexOptions) -> Result<PackFile> {
-        let open = || {
+        let open = || -> Result<PackFile> {
             let in_store = options.storage.small(path, LARGEST)?;
-            let (source, len) = match in_store {
-                Some(bytes) => (PackBytes::Bytes(bytes.clone()), bytes.as_ref().len() as u64),
+            let (source, stamp) = match in_store {
+                Some(bytes) => (PackBytes::Bytes(bytes.clone()), Stamp::new(bytes.as_ref().len() as u64)),
                 None if url_of(path).is_some() => {
                     return Err(io::Error::from(io::ErrorKind::NotFound).into());
                 }
                 None => PackBytes::open(path, options)?,
             };
-            PackFile::decode(path, source, len).map_err(refused)?
+            let pack = PackFile::decode(path, source, stamp.size).map_err(refused)??;
+            Ok(PackFile { saved_ns: stamp.modified_ns, ..pack })
         };
         open().map_err(|e| e.in_file(path))
     }
@@ -112,7 +115,7 @@ impl PackFile {
             ));
         }
         let (base, by_path) = (base_folder(path), OnceLock::new());
-        Ok(Ok(PackFile { path: path.into(), base, header, entries, by_path, source }))
+        Ok(Ok(PackFile { path: path.into(), base, header, entries, by_path, source, saved_ns: None }))
     }
 
     /// Returns the number of shards.
@@ -175,6 +178,7 @@ impl PackFile {
         };
         let mut sidecar = sidecar;
         sidecar.file = Some(self.path.clone().into());
+        sidecar.saved_ns = self.saved_ns;
         if sidecar.header.n_records != entry.n_records {
             let (found, declared) = (sidecar.header.n_records, entry.n_records);
             return Err(refused(format!(
@@ -186,10 +190,11 @@ impl PackFile {
 }
 
 impl PackBytes {
-    /// Opens the file of a pack. Also returns its length.
-    fn open(path: &Path, options: &IndexOptions) -> Result<(PackBytes, u64)> {
+    /// Opens the file of a pack. Also returns its size and time.
+    fn open(path: &Path, options: &IndexOptions) -> Result<(PackBytes, Stamp)> {
         let file = open_regular(path)?;
-        let len = size(&file)?;
+        let stamp = Stamp::of(&file.metadata()?)?;
+        let len = stamp.size;
         let source = match options.may_map {
             Some(promise) if len > READ_IN => PackBytes::Bytes(Map::open(&file, promise)?.into()),
             _ if len > READ_IN => PackBytes::File(Arc::new(file)),
@@ -199,7 +204,7 @@ impl PackBytes {
                 PackBytes::Bytes(Region::from(bytes))
             }
         };
-        Ok((source, len))
+        Ok((source, stamp))
     }
 
     /// Reads `len` bytes. The caller has checked that they are inside the file.

@@ -10,7 +10,7 @@ use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
 use crate::error::{At, Error, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::inflate::Checkpoints;
-use crate::io::{Compression, FileId, Region, Reserved};
+use crate::io::{Compression, Region, Reserved, Stamp};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
@@ -40,8 +40,10 @@ pub(crate) struct Sidecar {
     pub(crate) file: Option<Box<Path>>,
     /// The torn tail, if this process scanned the shard and found one.
     pub(crate) torn: Option<Torn>,
-    /// The file identifier of the shard when it was scanned or compared.
-    pub(crate) shard_id: Option<FileId>,
+    /// The state of the shard when this process scanned it or compared it.
+    pub(crate) shard: Option<Stamp>,
+    /// Time at which the index file was last written.
+    pub(crate) saved_ns: Option<i64>,
     /// The share of the memory budget that an index file in memory takes.
     pub(super) _reserved: Option<Reserved>,
 }
@@ -161,7 +163,8 @@ impl Sidecar {
             source: None,
             file: None,
             torn: None,
-            shard_id: None,
+            shard: None,
+            saved_ns: None,
             _reserved: None,
         }
     }

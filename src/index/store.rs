@@ -1,17 +1,17 @@
 //! The locations of index and column files: search, choice and saving.
 
-use super::file::{OpenedFile, open_file};
-use super::identity::{Staleness, compare, fingerprints, hex128};
+use super::file::{IndexFile, OpenedFile, open_file};
+use super::identity::{Staleness, compare, fingerprints, hex128, sameness};
 use super::layout::{CHECKED, GAPS, IndexHeader, TORN};
 use super::options::IndexOptions;
 use super::sidecar::Sidecar;
 use crate::error::{Error, IndexError, Result};
-use crate::io::{AtomicFile, Compression, Stamp, folder, join, url_of};
+use crate::io::{AtomicFile, Compression, Stamp, create_own_folder, folder, join, url_of};
 use crate::policy::Damage;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Name of the hidden index folder next to the data. It is hidden so that `glob("train-*")` in another job never matches an index.
@@ -77,8 +77,10 @@ pub(crate) fn candidates(path: &Path, ending: &str, options: &IndexOptions) -> i
     })
 }
 
-/// Refuses two shards with the same file name if there is a folder where files are named after shards.
+/// Refuses a folder for index files that others can write to, and two shards with the same file name if there is a folder where files are named
+/// after shards.
 pub(crate) fn check_names(shards: &[NamedShard<'_>], options: &IndexOptions) -> Result<()> {
+    options.check_index_dir()?;
     if options.index_dir.is_none() && options.rest.is_none() {
         return Ok(());
     }
@@ -176,10 +178,12 @@ pub(super) fn classify(
         )));
     }
     let shard_fingerprints = |end| fingerprints(options.storage.open(shard.path)?.source(), end);
+    let sameness = sameness(header, sidecar.saved_ns, now);
     let staleness =
-        compare(header, now, shard_fingerprints).map_err(|e| Error::from(e).in_file(shard.path))?;
+        compare(header, sameness, now, shard_fingerprints).map_err(|e| Error::from(e).in_file(shard.path))?;
     Ok(match staleness {
         Staleness::Fresh => IndexSearch::Fresh(sidecar),
+        Staleness::Moved if tells_all(&sidecar, now) => IndexSearch::Fresh(sidecar),
         Staleness::Moved => IndexSearch::Moved(sidecar),
         Staleness::Grown => match cannot_extend(&sidecar, options) {
             Some(why) => IndexSearch::Nothing(Some(why)),
@@ -187,6 +191,13 @@ pub(super) fn classify(
         },
         Staleness::Stale(why) => IndexSearch::Nothing(Some(why)),
     })
+}
+
+/// Returns true if an index of the same bytes would tell no more of a file if it was written now: both were written in one clock tick, or the system
+/// does not tell when a file was changed.
+fn tells_all(sidecar: &Sidecar, now: &Stamp) -> bool {
+    let is_told = |changed| changed == i64::MAX || sidecar.saved_ns.is_some_and(|saved| saved >= changed);
+    sidecar.header.mtime_ns == now.mtime_ns() && now.changed_ns.is_some_and(is_told)
 }
 
 /// Returns the reason why the index of a shard that has grown cannot be extended.
@@ -221,7 +232,7 @@ impl IndexSearch {
 
 /// Reads the sidecar at `path`. Returns `None` if there is no file; the error is the reason why the file is refused.
 pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar>, String> {
-    let Some(opened) = open_file(path, options)? else { return Ok(None) };
+    let Some(IndexFile { opened, saved_ns }) = open_file(path, options)? else { return Ok(None) };
     let mut sidecar = match opened {
         OpenedFile::Whole(bytes, reserved) => {
             let len = bytes.len() as u64;
@@ -230,6 +241,7 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar
         OpenedFile::Start { bytes, len, from } => Sidecar::lazy(&bytes, len, from)?,
     };
     sidecar.file = Some(path.into());
+    sidecar.saved_ns = saved_ns;
     Ok(Some(sidecar))
 }
 
@@ -255,15 +267,31 @@ pub(crate) fn write(
     options: &IndexOptions,
     bytes: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
+    write_and(target, options, bytes, AtomicFile::commit)
+}
+
+/// Writes an index file like [`write`], and ends with `commit`.
+fn write_and(
+    target: &Path,
+    options: &IndexOptions,
+    bytes: impl FnOnce(&mut dyn Write) -> Result<()>,
+    commit: fn(AtomicFile) -> io::Result<()>,
+) -> Result<()> {
     if url_of(target).is_some() {
         let mut all = Vec::new();
         bytes(&mut all)?;
         return options.storage.put(target, &all);
     }
-    fs::create_dir_all(folder(target))?;
-    let mut file = AtomicFile::create(target)?;
+    let dir = folder(target);
+    let IndexOptions { index_dir, env_dir, cache_dir, .. } = options;
+    if [index_dir, env_dir, cache_dir].into_iter().flatten().any(|own| own == dir) {
+        create_own_folder(dir)?;
+    } else {
+        fs::create_dir_all(dir)?;
+    }
+    let mut file = BufWriter::new(AtomicFile::create(target)?);
     bytes(&mut file)?;
-    file.commit()?;
+    commit(file.into_inner().map_err(io::IntoInnerError::into_error)?)?;
     Ok(())
 }
 
@@ -321,8 +349,9 @@ pub(crate) fn save_somewhere(
         options.cache_dir.as_deref().map(|dir| hashed_with(dir, path, ending, options)),
     ];
     for target in targets.into_iter().flatten() {
+        // A power failure costs at most the file: a part of it is refused by its length or its checksums, and built again.
         let written = target.map_err(Error::from).and_then(|target| {
-            write(&target, options, &bytes)?;
+            write_and(&target, options, &bytes, AtomicFile::commit_unsynced)?;
             Ok(target)
         });
         match written {

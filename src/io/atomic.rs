@@ -114,7 +114,15 @@ impl AtomicFile {
     }
 
     /// Renames the file, whose bytes are on the disk, to its target.
-    pub(super) fn commit_synced(mut self) -> io::Result<()> {
+    pub(super) fn commit_synced(self) -> io::Result<()> {
+        let target = self.target.clone();
+        self.commit_unsynced()?;
+        sync_folder(folder(&target)).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
+    }
+
+    /// Renames the file to its target, and does not wait for the disk. After a power failure it may be shorter or not there, so it must tell itself
+    /// whether it is whole.
+    pub(crate) fn commit_unsynced(mut self) -> io::Result<()> {
         self.process.check()?;
         self.keep_mode()?;
         let file = self.file.take().ok_or_else(committed)?;
@@ -124,10 +132,8 @@ impl AtomicFile {
         };
         if renamed.is_err() {
             let _ = fs::remove_file(&self.tmp);
-            return renamed;
         }
-        drop(file);
-        sync_folder(folder(&self.target)).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
+        renamed
     }
 }
 

@@ -50,12 +50,14 @@ pub struct Stamp {
     pub version: Option<Box<str>>,
     /// Identity of a file. Two files that were written within one clock tick may have the same time, but not the same id.
     pub(crate) id: Option<FileId>,
+    /// Time of the last change of a file, of its metadata too. Unlike the others, no program can restore it. `None` for an object.
+    pub(crate) changed_ns: Option<i64>,
 }
 
 impl Stamp {
     /// Returns the stamp of an object of which only the size is known.
     pub fn new(size: u64) -> Stamp {
-        Stamp { size, modified_ns: None, version: None, id: None }
+        Stamp { size, modified_ns: None, version: None, id: None, changed_ns: None }
     }
 
     /// Returns the stamp of the file with these metadata.
@@ -66,8 +68,13 @@ impl Stamp {
             Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
             Err(e) => i64::try_from(e.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
         };
-        let (size, modified_ns, id) = (meta.len(), Some(modified_ns), FileId::known(meta));
-        Ok(Stamp { size, modified_ns, version: None, id })
+        let changed_ns = Some(system::change_time(meta));
+        Ok(Stamp {
+            modified_ns: Some(modified_ns),
+            id: FileId::known(meta),
+            changed_ns,
+            ..Stamp::new(meta.len())
+        })
     }
 
     /// Returns the time as an index file stores it: an unknown one is the least number.
@@ -75,9 +82,9 @@ impl Stamp {
         self.modified_ns.unwrap_or(i64::MIN)
     }
 
-    /// Returns true if the object has this size and this time. An unknown time equals none.
-    pub(crate) fn has(&self, size: u64, mtime_ns: i64) -> bool {
-        self.size == size && self.modified_ns == Some(mtime_ns)
+    /// Returns true if a time or a version tells this content from another one of the same size.
+    pub(crate) fn is_known(&self) -> bool {
+        self.modified_ns.is_some() || self.version.is_some()
     }
 
     /// Returns true if size, time and version are equal. On some file systems a file gets another id while it is the same.
@@ -102,9 +109,10 @@ mod tests {
             Stamp::of(&file.metadata().unwrap()).unwrap()
         };
         let (one, other, longer) = (state("one", b"1"), state("other", b"2"), state("longer", b"33"));
-        assert_eq!(one, state("one", b"1"));
-        assert!(one.is_like(&other) && one.has(1, 1_600_000_000_000_000_000));
-        assert!(!Stamp::new(1).has(1, i64::MIN));
+        let again = state("one", b"1");
+        assert!(one.is_like(&again) && again.changed_ns >= one.changed_ns);
+        assert_eq!(one, Stamp { changed_ns: one.changed_ns, ..again });
+        assert!(one.is_like(&other) && one.is_known() && !Stamp::new(1).is_known());
         assert!(!one.is_like(&longer));
         if cfg!(unix) {
             assert_ne!(one, other);

@@ -113,6 +113,10 @@ pub(crate) struct KeptFile {
 
 impl KeptFile {
     fn new(file: File, left: &Arc<AtomicUsize>) -> Result<KeptFile, File> {
+        // Other datasets and the rest of the process need descriptors too.
+        if !system::may_keep(&file) {
+            return Err(file);
+        }
         match left.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)) {
             Ok(_) => Ok(KeptFile { file, left: Arc::clone(left) }),
             Err(_) => Err(file),

@@ -44,7 +44,7 @@ impl Source for File {
 }
 
 /// Returns the size of an open file.
-pub(crate) fn size(file: &File) -> io::Result<u64> {
+pub(super) fn size(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 

@@ -10,8 +10,8 @@ use crate::dataset::{Dataset, LeftOut, for_each_record};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::index::{
     CompanionReasons, CompanionSearch, CompanionShard, IndexOptions, NamedShard, Obtained, Save,
-    SearchResult, ShardFiles, Span, Work, check_start, header_for, header_in_memory, obtain, refused_file,
-    save_beside, save_required, save_somewhere, search_companion,
+    SearchResult, ShardFiles, Span, Work, check_start, header_for, header_in_memory, never_used, obtain,
+    refused_file, save_beside, save_required, save_somewhere, search_companion,
 };
 use crate::io::{Compression, Stamp, read_exact_at};
 use crate::memory::zeroed;
@@ -199,6 +199,12 @@ impl StepFiles<'_> {
         let save = self.search.save();
         // A file that was requested is for all readers.
         let damage = if save == Save::Required { Damage::Raise } else { self.options.damage };
+        let mut never_used = never_used(stamp.as_ref(), self.options);
+        if save == Save::Required
+            && let Some(e) = never_used.take()
+        {
+            return Err(Error::from(e).in_file(shard.path()));
+        }
         let mut tables = StepFileBuilder::new(self.keys);
         let known = earlier.as_ref().map_or(0, StepFile::len);
         for i in 0..known {
@@ -231,7 +237,10 @@ impl StepFiles<'_> {
         let writes = saves
             && left_out.is_empty()
             && (save == Save::Required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
-        let not_saved = if writes { self.save(&tables, shard, save)? } else { None };
+        let not_saved = match never_used.filter(|_| writes) {
+            None if writes => self.save(&tables, shard, save)?,
+            not_saved => not_saved,
+        };
         let changed = !saves && shard.is_file() && self.has_files(shard);
         Ok(Obtained { files: ShardFound { steps: ShardSteps::Tables(tables), left_out }, changed, not_saved })
     }

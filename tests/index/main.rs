@@ -3,6 +3,7 @@
 mod columns;
 mod concurrency;
 mod earlier;
+mod folders;
 mod gaps;
 mod gaps_gzip;
 mod growing_gzip;

@@ -310,3 +310,30 @@ fn header(bytes: &[u8]) -> Option<u64> {
     let len = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     (tfseek::crc::masked(&len.to_le_bytes()).to_le_bytes() == bytes[8..]).then_some(len)
 }
+
+/// What was changed after the index was written is compared, and then written again, so that it is compared once.
+#[test]
+#[cfg(unix)]
+fn a_change_of_the_mode_is_compared_once() {
+    let case = case();
+    let saved = |case: &Case| fs::metadata(case.dir.path().join("i/x.tfri")).unwrap().modified().unwrap();
+    let written = saved(&case);
+    let other = case.dir.path().join("other");
+    // An index of long ago.
+    File::options()
+        .write(true)
+        .open(case.dir.path().join("i/x.tfri"))
+        .unwrap()
+        .set_modified(written - std::time::Duration::from_secs(60))
+        .unwrap();
+    fs::hard_link(&case.path, other).unwrap();
+    assert!(case.require().is_ok());
+    assert_eq!(case.reopen(), 0);
+    assert!(saved(&case) >= written);
+    // Other bytes with the old size and time.
+    fs::write(&case.path, equal(3000, 1).iter().map(|b| !b).collect::<Vec<_>>()).unwrap();
+    fs::write(&case.path, records(&vec![&b"z"[..]; 3000])).unwrap();
+    set_mtime(&case.path, T);
+    assert!(is_stale(case.require()));
+    assert_eq!(case.reopen(), 51_000);
+}

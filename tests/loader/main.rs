@@ -1,6 +1,7 @@
 //! Batches of a loader: their order for every number of threads, rank and kind of dataset; resuming at any step; and errors.
 
 mod buckets;
+mod descriptors;
 mod elastic;
 mod faults;
 mod flow;

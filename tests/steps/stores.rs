@@ -361,3 +361,30 @@ fn threads_share_an_episode_and_an_error_is_not_kept() {
     let e = found.dataset().read(last, &mut Vec::new()).unwrap_err();
     assert!(e.to_string().contains("replaced"), "{e}");
 }
+
+/// Without a time and a version, a constant list in a table would answer for an object in which only later rows are others.
+#[test]
+fn tables_do_not_answer_for_a_replaced_object_without_an_identity() {
+    let case = Case::new(Manners { times: false, versions: false, ..Manners::BUCKET });
+    let shard = |last: &[u8]| {
+        let rows = (0..60).map(|t| if t == 30 { last.to_vec() } else { b"put the cup away".to_vec() });
+        let example = ExampleBuilder::new().bytes("steps/text", rows.collect::<Vec<_>>());
+        let pad = |n: usize| {
+            ExampleBuilder::new().bytes("steps/text", vec![vec![7u8; 1 << 14]; n]).encode().unwrap()
+        };
+        framed(&[pad(5), example.encode().unwrap(), pad(5)])
+    };
+    let keys = EpisodeKeys::new([steps_key("steps/text", DType::Bytes, 1)]).unwrap();
+    let name = url("x.tfrecord");
+    for last in [b"put the cup away", b"put the cup down"] {
+        case.bucket.set(&name, shard(last));
+        let ds = DatasetOptions::new().index(case.index()).open(&name).unwrap();
+        let robot = Episodes::open(&ds, &keys, &EpisodeOptions::default()).unwrap();
+        let text = robot.step(1, 30).unwrap();
+        assert_eq!(*text.bytes("steps/text").unwrap(), last[..]);
+        let kinds: Vec<_> = robot.warnings().iter().map(Warning::kind).collect();
+        assert_eq!(kinds, ["not_saved"]);
+        let e = Episodes::open(&ds, &keys, &beside()).unwrap_err();
+        assert!(e.to_string().contains("no time and no version"), "{e}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Datasets, indexes, columns, loaders, parts and streams over a store in memory, which behaves as a bucket would.
 
 mod hostile;
+mod identity;
 mod index;
 mod open;
 mod parts;

@@ -12,15 +12,15 @@
 use crate::copies::{CopyMemory, PieceCopy, SMALL};
 use crate::wanted::WantedBytes;
 use std::collections::{HashMap, VecDeque};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tfseek::crc;
-use tfseek::io::{Source, Stamp};
+use tfseek::io::{OwnFolder, Source, Stamp};
 
 /// Bytes of the checksum after those of a piece.
 const TRAILER: u64 = 4;
@@ -34,7 +34,7 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 /// The time after an error in which nothing is written.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The most pieces that a process keeps open. Those beyond are read into memory.
+/// The most pieces that a process keeps open, and at most a fourth of its descriptors. Those beyond are read into memory.
 const OPEN: usize = if cfg!(target_os = "linux") { 320 } else { 64 };
 /// The most pieces whose checks are remembered.
 const CHECKS: usize = 1 << 20;
@@ -55,6 +55,18 @@ pub(crate) struct DiskCache {
 
 /// Number of pieces that this process has open.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns true if this process may open one more piece.
+fn may_open() -> bool {
+    static LIMIT: OnceLock<usize> = OnceLock::new();
+    let limit = LIMIT.get_or_init(|| {
+        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_else(|_| String::new());
+        let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+        let files = files.and_then(|files| files.split_whitespace().next()?.parse::<usize>().ok());
+        files.map_or(OPEN, |files| OPEN.min(files / 4))
+    });
+    OPENED.load(Relaxed) < *limit
+}
 
 /// An open piece, whose checksum was right when this process first read it. Bytes of it are read when they are needed.
 #[derive(Clone, Debug)]
@@ -175,6 +187,17 @@ pub(crate) fn folder_name(url: &str, stamp: &Stamp) -> Option<String> {
     Some(format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes())))
 }
 
+/// Checks the folder of a cache, in which nobody else may write.
+///
+/// # Errors
+/// A text that names the folder.
+pub(crate) fn check_folder(folder: PathBuf) -> Result<PathBuf, String> {
+    for folder in [folder.clone(), folder.join("blocks")] {
+        OwnFolder::try_from(folder.clone()).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    Ok(folder)
+}
+
 impl DiskCache {
     pub(crate) fn new(folder: PathBuf, limit: u64) -> DiskCache {
         DiskCache {
@@ -193,7 +216,7 @@ impl DiskCache {
     /// Returns a piece. A damaged file is deleted.
     pub(crate) fn find(&self, object: &str, range: &Range<u64>) -> Option<CachedPiece> {
         let (path, len) = (self.path(object, range), range.end.checked_sub(range.start)?);
-        let mut file = File::open(&path).ok()?;
+        let mut file = open_piece(&path)?;
         let found = file.metadata().ok()?;
         let bytes = (found.len() == len.checked_add(TRAILER)?).then(|| read_piece(&mut file, len)).flatten();
         let Some(bytes) = bytes else {
@@ -202,7 +225,7 @@ impl DiskCache {
         };
         touch(&file, found.modified());
         self.note_checked(&path, &file);
-        Some(match OPENED.load(Relaxed) < OPEN {
+        Some(match may_open() {
             true => CachedPiece::Open(self.opened(file, range)),
             false => CachedPiece::Read(bytes),
         })
@@ -210,12 +233,12 @@ impl DiskCache {
 
     /// Returns a piece that this process has written or checked, and that was not changed since. `None` also if too many are open.
     pub(crate) fn find_checked(&self, object: &str, range: &Range<u64>) -> Option<DiskPiece> {
-        if OPENED.load(Relaxed) >= OPEN {
+        if !may_open() {
             return None;
         }
         let path = self.path(object, range);
         let since = *self.checked().get(&hash_of(&path))?;
-        let file = File::open(&path).ok()?;
+        let file = open_piece(&path)?;
         let found = file.metadata().ok()?;
         let (len, modified) = (range.end.checked_sub(range.start)?, found.modified().ok()?);
         if found.len() != len.checked_add(TRAILER)? || modified != since {
@@ -269,7 +292,7 @@ impl DiskCache {
         let create = || File::options().write(true).create_new(true).open(&path);
         let created = create().or_else(|e| {
             if e.kind() == io::ErrorKind::NotFound {
-                path.parent().map_or(Ok(()), fs::create_dir_all)?;
+                path.parent().map_or(Ok(()), create_folder)?;
                 return create();
             }
             Err(e)
@@ -299,7 +322,7 @@ impl DiskCache {
         let temporary = path.with_extension(format!("{}-{number}.tmp", std::process::id()));
         let write = || -> io::Result<()> {
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
+                create_folder(folder)?;
             }
             let mut file = File::options().write(true).create_new(true).open(&temporary)?;
             file.write_all(bytes)?;
@@ -385,6 +408,20 @@ pub(crate) fn content(folder: &Path) -> (u64, u64) {
         }
     });
     (pieces, bytes)
+}
+
+/// Creates a folder, and those that it is in. Only the user can write to them, whatever the umask.
+fn create_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
+    builder.recursive(true).create(path)
+}
+
+/// Opens the file of a piece. A link, or what is no regular file, is no piece: opening a FIFO would wait for its writer.
+fn open_piece(path: &Path) -> Option<File> {
+    fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+    File::open(path).ok()
 }
 
 fn hash_of(path: &Path) -> u128 {
@@ -497,6 +534,57 @@ mod tests {
         assert_eq!(read(&cache, &range), Some(bytes(&range)));
         assert_eq!((read(&cache, &(5..1004)), read(&cache, &(4..1005))), (None, None));
         assert_eq!(content(dir.path()), (1, 1004));
+    }
+
+    /// A FIFO would wait for a writer, and a link could name any file.
+    #[test]
+    #[cfg(unix)]
+    fn what_is_no_regular_file_is_no_piece() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path().into(), 1 << 20);
+        let range = 5..1005;
+        let (path, other) = (cache.path(OBJECT, &range), dir.path().join("other"));
+        cache.write(OBJECT, &range, &bytes(&range));
+        fs::rename(&path, &other).unwrap();
+        let whole = fs::read(&other).unwrap();
+        let fifo = |path: &Path| {
+            assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        };
+        let make: [&dyn Fn(&Path); 3] =
+            [&fifo, &|path| std::os::unix::fs::symlink(&other, path).unwrap(), &|path| {
+                std::os::unix::fs::symlink("/dev/zero", path).unwrap()
+            }];
+        for make in make {
+            make(&path);
+            assert_eq!(read(&cache, &range), None);
+            assert!(cache.find_checked(OBJECT, &range).is_none());
+            let lease = path.with_extension("lease");
+            fifo(&lease);
+            assert!(cache.lease(OBJECT, &range).is_none());
+            fs::remove_file(lease).unwrap();
+            // The piece takes its place.
+            cache.write(OBJECT, &range, &bytes(&range));
+            assert_eq!(read(&cache, &range), Some(bytes(&range)));
+            fs::remove_file(&path).unwrap();
+        }
+        assert_eq!(fs::read(&other).unwrap(), whole);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn folders_that_others_can_write_to_are_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path().join("new"), 1 << 20);
+        cache.write(OBJECT, &(0..5), &bytes(&(0..5)));
+        let (folder, blocks) = (dir.path().join("new"), dir.path().join("new/blocks"));
+        assert_eq!(check_folder(folder.clone()).as_ref(), Ok(&folder));
+        for changed in [&blocks, &folder] {
+            fs::set_permissions(changed, PermissionsExt::from_mode(0o777)).unwrap();
+            let e = check_folder(folder.clone()).unwrap_err();
+            assert!(e.starts_with(&format!("{}: others may write", changed.display())), "{e}");
+            fs::set_permissions(changed, PermissionsExt::from_mode(0o755)).unwrap();
+        }
     }
 
     #[test]

@@ -118,7 +118,8 @@ impl SharedStore {
         if let Some(name) = self.settings.options().find(|name| !is_option(name)) {
             return Err(invalid(format!("unknown storage option {name:?}")));
         }
-        self.settings.cache().map_err(invalid)
+        let Some((folder, limit)) = self.settings.cache().map_err(invalid)? else { return Ok(None) };
+        Ok(Some((disk::check_folder(folder).map_err(invalid)?, limit)))
     }
 
     /// Returns the thread and clients of this process. They are made if there are none.

@@ -18,6 +18,24 @@ pub(crate) fn device_and_number(_: &Metadata) -> Option<[u64; 2]> {
     None
 }
 
+/// Returns the end of time: `std` has no such time here, so a file may have been changed at any time.
+pub(crate) fn change_time(_: &Metadata) -> i64 {
+    i64::MAX
+}
+
+/// Returns `None`: `std` has no owners here.
+pub(crate) fn who_else_writes(_: &Metadata) -> Option<String> {
+    None
+}
+
+pub(crate) fn create_own_folder(path: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(path)
+}
+
+pub(crate) fn may_keep(_: &File) -> bool {
+    true
+}
+
 /// Reads at a position.
 #[cfg(windows)]
 pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {

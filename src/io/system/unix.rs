@@ -2,11 +2,12 @@
 
 use memmap2::{Advice, Mmap};
 use std::ffi::OsStr;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Makes `open` return at once for a FIFO.
@@ -29,6 +30,42 @@ pub(crate) fn file_type_name(meta: &Metadata) -> &'static str {
 #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
 pub(crate) fn device_and_number(found: &Metadata) -> Option<[u64; 2]> {
     Some([found.dev(), found.ino()])
+}
+
+/// Returns the time of the last change of a file's content or metadata, in nanoseconds since 1970. Programs can restore the modification time,
+/// but not this one.
+pub(crate) fn change_time(found: &Metadata) -> i64 {
+    found.ctime().saturating_mul(1_000_000_000).saturating_add(found.ctime_nsec())
+}
+
+/// Returns who else may change what is in a folder, and the remedy. `None` if only the user of the process and root can.
+pub(crate) fn who_else_writes(found: &Metadata) -> Option<String> {
+    let user = rustix::process::geteuid().as_raw();
+    let owner = found.uid();
+    if owner != user && owner != 0 {
+        return Some(format!(
+            "the folder belongs to user {owner}, who may change what is read from it: expected one of user {user} or of \
+             root"
+        ));
+    }
+    // Where each user has a group, it has the user's number and no other member.
+    let others = if found.gid() == owner { 0o002 } else { 0o022 };
+    let mode = found.mode() & 0o7777;
+    (mode & others != 0).then(|| {
+        format!("others may write to the folder, and so change what is read from it: its mode is {mode:o}, try chmod go-w")
+    })
+}
+
+/// Creates a folder, and those that it is in, which only the user can write to, whatever the umask.
+pub(crate) fn create_own_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(path)
+}
+
+/// Returns false if most of the descriptors that the process may have are taken. The system gives the lowest free number.
+pub(crate) fn may_keep(file: &File) -> bool {
+    use rustix::process::{Resource, getrlimit};
+    let number = u64::try_from(file.as_raw_fd()).unwrap_or(0);
+    getrlimit(Resource::Nofile).current.is_none_or(|limit| number < limit / 2)
 }
 
 /// Reads at a position. No cursor is used.
@@ -139,7 +176,6 @@ pub(crate) fn link_nameless(file: &File, path: &Path) -> io::Result<()> {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         use rustix::fs::{AtFlags, CWD};
-        use std::os::fd::AsRawFd;
         // open(2), O_TMPFILE: without a capability, the file is linked through its entry in /proc.
         let from = format!("/proc/self/fd/{}", file.as_raw_fd());
         Ok(rustix::fs::linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)

@@ -3,6 +3,7 @@
 mod bytes;
 mod counts;
 mod filters;
+mod identity;
 mod left_out;
 mod records;
 mod rules;

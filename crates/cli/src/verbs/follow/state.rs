@@ -45,6 +45,13 @@ impl StateFile {
     pub(super) fn open(path: &Path, files: &[PathBuf]) -> Outcome<StateFile> {
         let first = files.first().map_or(path, PathBuf::as_path);
         outputs::check_distinct([(path, first)], files.iter().map(PathBuf::as_path))?;
+        // Opening a FIFO would wait for its writer.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(Failure::usage(format!(
+                "{}: expected a regular file for --state, found another one",
+                path.display()
+            )));
+        }
         let saved = match std::fs::read_to_string(path) {
             Ok(text) => Some(parse(&text).and_then(|saved| find(saved, files)).map_err(|reason| {
                 Failure::usage(format!("{}: invalid state of tail --follow: {reason}", path.display()))

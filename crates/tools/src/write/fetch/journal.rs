@@ -103,7 +103,10 @@ impl Left {
     /// I/O errors.
     pub(super) fn read(folder: &Path) -> Result<Left> {
         let mut left = Left::default();
-        let text = |path: &Path| match fs::read(path) {
+        // Opening a FIFO would wait for its writer.
+        let is_other = |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let read = |path: &Path| if is_other(path) { Ok(Vec::new()) } else { fs::read(path) };
+        let text = |path: &Path| match read(path) {
             Ok(text) => Ok(text),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(Error::from(e).in_file(path)),

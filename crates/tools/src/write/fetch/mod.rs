@@ -43,6 +43,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use tfseek::io::Stamp;
 use tfseek::{Error, ErrorKind};
 use wanted::{WantedFile, WantedPart};
 use worker::{FetchRun, FileJob, PIECE, SharedWorker, Worker, hidden};
@@ -80,7 +81,8 @@ impl FetchPlan {
             let bytes = file.bytes();
             estimate.files += 1;
             estimate.bytes = estimate.bytes.saturating_add(bytes);
-            let earlier = left.files.get(&file.name).filter(|earlier| earlier.stamp == file.object.stamp);
+            let earlier =
+                left.files.get(&file.name).filter(|earlier| is_same(&earlier.stamp, &file.object.stamp));
             if earlier.is_some_and(|earlier| self.is_complete(file, earlier)) {
                 continue;
             }
@@ -136,9 +138,12 @@ impl FetchPlan {
         for file in &self.wanted.files {
             let stamp = &file.object.stamp;
             let mut earlier = left.files.remove(&file.name).unwrap_or_else(|| Earlier::new(stamp.clone()));
-            if earlier.stamp != *stamp {
+            if !is_same(&earlier.stamp, stamp) {
+                let was_here = earlier.done.is_some() || !earlier.pieces.is_empty();
                 earlier.begin_again(stamp.clone());
-                report.begun_again.extend((file.part != WantedPart::Description).then(|| file.name.clone()));
+                if was_here && file.part != WantedPart::Description {
+                    report.begun_again.push(file.name.clone());
+                }
             }
             files.push(earlier);
         }
@@ -282,6 +287,11 @@ impl FetchPlan {
         }
         Ok(all)
     }
+}
+
+/// Returns true if two stamps are of the same content. Those without a time and a version do not tell, so their files are fetched again.
+fn is_same(a: &Stamp, b: &Stamp) -> bool {
+    a == b && (a.modified_ns.is_some() || a.version.is_some())
 }
 
 /// Returns the bytes of the pieces of a file that are here.

@@ -33,6 +33,8 @@ pub(super) struct State {
     /// The ranges that were requested.
     log: Vec<(String, Range<u64>)>,
     puts: usize,
+    /// Objects have no time and no version.
+    nameless: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -112,7 +114,7 @@ impl Source for OneObject {
             }
         }
         let (bytes, version) = &state.objects[&url];
-        if self.object.stamp.version.as_deref() != Some(&*version.to_string()) {
+        if !state.nameless && self.object.stamp.version.as_deref() != Some(&*version.to_string()) {
             let stale = IndexError::Stale { reason: "its version is another".into() };
             return Err(tfseek::Error::from(ErrorKind::Index(stale)).in_file(url.as_ref()));
         }
@@ -128,13 +130,18 @@ impl Source for OneObject {
 impl Store for Memory {
     fn list(&self, prefix: &str, deep: bool) -> tfseek::Result<Listing> {
         let (mut listing, mut folders) = (Listing::default(), BTreeSet::new());
-        for (url, (bytes, version)) in &self.state().objects {
+        let state = self.state();
+        for (url, (bytes, version)) in &state.objects {
             let Some(rest) = url.strip_prefix(prefix) else { continue };
             if let Some(at) = rest.find('/').filter(|_| !deep) {
                 folders.insert(format!("{prefix}{}", &rest[..=at]).into());
                 continue;
             }
             let mut stamp = Stamp::new(bytes.len() as u64);
+            if state.nameless {
+                listing.objects.push(Object { url: url.as_str().into(), stamp });
+                continue;
+            }
             stamp.version = Some(version.to_string().into());
             stamp.modified_ns = Some(1_600_000_000_000_000_000 + *version as i64 * 1_000_000_000);
             listing.objects.push(Object { url: url.as_str().into(), stamp });
@@ -354,6 +361,21 @@ fn an_object_that_is_replaced_begins_again_once() {
     case.memory.fail(NAMES[1], Fault::Replace(large(3)), 2);
     let e = case.run(&case.options()).unwrap_err().to_string();
     assert!(e.contains("version is another") && e.contains(NAMES[1]), "{e}");
+}
+
+/// Without a time and a version nothing tells that an object is the same, so bytes of an earlier one are not kept.
+#[test]
+fn objects_without_an_identity_are_fetched_again() {
+    let case = Case::new();
+    case.memory.state().nameless = true;
+    for k in [1, 2] {
+        let mut new = Vec::new();
+        (0..60).for_each(|_| put_record(&mut new, &[k; 500]).unwrap());
+        case.memory.set(NAMES[0], new.clone());
+        let report = case.run(&case.options()).unwrap();
+        assert!(fs::read(case.folder().join(NAMES[0])).unwrap() == new);
+        assert!(report.requests > 0);
+    }
 }
 
 #[test]
