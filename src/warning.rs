@@ -138,6 +138,13 @@ pub enum Warning {
         /// The nearest name that a record has.
         nearest: Box<str>,
     },
+    /// None of the first records has a feature of the schema, so it has its default or no values, and none has one of a similar name.
+    AbsentFeature {
+        /// Name in the schema.
+        feature: Box<str>,
+        /// Set if the name is on another side of the records: that of a feature list, or of a feature of the context.
+        place: Option<&'static str>,
+    },
 }
 
 /// A range of bytes without a sound record.
@@ -195,7 +202,7 @@ impl Warning {
             Warning::StepsNotIndexed { .. } => "steps_not_indexed",
             Warning::ScatteredEpisodes { .. } => "scattered_episodes",
             Warning::CompressedSteps { .. } => "compressed_steps",
-            Warning::UnknownFeature { .. } => "unknown_feature",
+            Warning::UnknownFeature { .. } | Warning::AbsentFeature { .. } => "unknown_feature",
         }
     }
 
@@ -217,7 +224,8 @@ impl Warning {
             | Warning::ScatteredInflation { .. }
             | Warning::BlockStarts { .. }
             | Warning::ScatteredRequests { .. }
-            | Warning::UnknownFeature { .. } => None,
+            | Warning::UnknownFeature { .. }
+            | Warning::AbsentFeature { .. } => None,
         }
     }
 }
@@ -341,6 +349,13 @@ impl fmt::Display for Warning {
                 feature.escape_debug(),
                 nearest.escape_debug()
             ),
+            Warning::AbsentFeature { feature, place } => {
+                write!(f, "none of the first records has a feature \"{}\"", feature.escape_debug())?;
+                match place {
+                    Some(place) => write!(f, " there: {place}"),
+                    None => f.write_str(": its values are the default, or none"),
+                }
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::iter::DatasetIterator;
 use crate::options::{ConditionText, FeatureName};
 use crate::part::{self, PyPart};
 use crate::remote;
-use crate::schema::{PySchema, infer_schema};
+use crate::schema::{PySchema, infer_columns, infer_schema};
 use crate::sequence::PySequenceExample;
 use crate::shared::{SharedDataset, is_remote};
 use crate::wait::{self, Progress, Unit};
@@ -285,6 +285,12 @@ impl PyDataset {
         let inferred = infer_schema(py, Bound::new(py, first)?.as_any(), None)?;
         let inferred = Py::new(py, inferred)?;
         Ok(self.schema.get_or_init(py, || inferred).clone_ref(py))
+    }
+
+    /// Returns the same schema, of which only these columns are used: others may have several kinds.
+    fn _schema_of(&self, py: Python<'_>, columns: Vec<String>) -> Result<PySchema> {
+        let first = self.view(self.ids.stride(0, 1, self.ids.len().min(SCHEMA_RECORDS)));
+        infer_columns(py, Bound::new(py, first)?.as_any(), &columns)
     }
 
     /// Returns a dict: ``records`` (of this view), ``shards`` (their number), ``bytes`` (size of all shards; ``None`` for a pack

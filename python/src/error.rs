@@ -142,6 +142,7 @@ pub(crate) fn message(e: &Error) -> String {
             "if keys are data, no schema describes the records; infer from fewer records, or write the spec by hand"
                 .into()
         }
+        Some(Remedy::SequenceExamples) => "kind=\"sequence_example\" reads it".into(),
         Some(Remedy::Convert) => "convert it, or read it with a library for that format".into(),
         Some(remedy) => match tfseek_cli::common_hint(&remedy) {
             Some(hint) => hint,
@@ -187,7 +188,10 @@ fn class_of(e: &Error) -> &'static str {
             | PathsError::Interrupted { .. },
         ) => "NotFoundError",
         ErrorKind::OutOfRange { .. } => "OutOfRangeError",
-        ErrorKind::Spec(_) | ErrorKind::Filter(_) | ErrorKind::UnknownFeature { .. } => "SpecError",
+        ErrorKind::Spec(_)
+        | ErrorKind::Filter(_)
+        | ErrorKind::UnknownFeature { .. }
+        | ErrorKind::OtherKind { .. } => "SpecError",
         ErrorKind::Order(_) => "OrderError",
         _ if e.is_data() => "DataError",
         ErrorKind::Index(IndexError::NameClash { .. }) => "Error",

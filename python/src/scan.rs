@@ -116,6 +116,20 @@ impl TextColumns {
     }
 }
 
+/// Returns the columns of a scan in the order in which their features were asked for: by name, or by the path of a nested one.
+fn in_order(scan: &Scan, names: &[String], renamed: &[(String, String)]) -> Vec<String> {
+    let fields = scan.schema().fields().iter();
+    let mut columns: Vec<String> = fields.map(|field| field.name().clone()).collect();
+    columns.sort_by_key(|column| {
+        let from = renamed.iter().find(|(_, to)| to == column).map_or(column.as_str(), |(from, _)| from);
+        let is_asked = |name: &String| {
+            name.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        names.iter().position(is_asked)
+    });
+    columns
+}
+
 /// The batches of a scan, with errors as the package words them.
 struct WordedReader {
     reader: ScanReader,
@@ -234,6 +248,11 @@ impl ScanCore {
                 }
             }
         };
+        if let Some(names) = argument::<Option<Vec<String>>>(arguments, "columns")? {
+            let renamed = argument::<Vec<(String, String)>>(arguments, "rename")?;
+            let columns = in_order(&scan, &names, &renamed);
+            scan = scan.project(&columns).map_err(|e| failure(py, e))?;
+        }
         if let Some(condition) = argument::<Option<String>>(arguments, "where")? {
             scan = scan.filter(spec.named(condition.parse()?)?);
         }

@@ -13,6 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 use tfseek::BatchParser;
+use tfseek::Warning;
 use tfseek::batch::Batch;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::schema::Inference;
@@ -138,7 +139,8 @@ impl PySchema {
         Ok(PySchema::of(builder.build()?))
     }
 
-    /// Parses payloads. The functions ``parse_...`` call it.
+    /// Parses payloads. The functions ``parse_...`` call it, and the readers of data sets, which refuse other messages.
+    #[pyo3(signature = (payloads, sequence, single, bytes_as, of_dataset=false))]
     fn _parse<'py>(
         &self,
         py: Python<'py>,
@@ -146,6 +148,7 @@ impl PySchema {
         sequence: bool,
         single: bool,
         bytes_as: Choice<BytesAs>,
+        of_dataset: bool,
     ) -> Result<Bound<'py, PyAny>> {
         if sequence != self.schema.is_sequence() {
             return Err(BindingError::type_error(if sequence {
@@ -167,6 +170,10 @@ impl PySchema {
                     type_name(payloads)
                 ))
             })?;
+            if of_dataset {
+                // The names of one record say nothing about the others.
+                parser.unknown_names(std::slice::from_ref(&payload))?;
+            }
             py.detach(|| parser.parse_single(&payload))?
         } else {
             if let Some(found) = PyPayload::single_name(payloads) {
@@ -175,7 +182,14 @@ impl PySchema {
                 )));
             }
             let payloads = PyPayload::all(payloads)?;
-            let parsed = || parser.parse(&payloads).map(|batch| (batch, parser.unknown_names(&payloads)));
+            let parsed = || {
+                let names = parser.unknown_names(&payloads);
+                let batch = parser.parse(&payloads);
+                // As TensorFlow, the functions parse any message. A few records may all lack a feature.
+                let mut warnings = if of_dataset { names? } else { names.unwrap_or_else(|_| Vec::new()) };
+                warnings.retain(|found| !matches!(found, Warning::AbsentFeature { place: None, .. }));
+                Ok::<_, tfseek::Error>((batch?, warnings))
+            };
             let (batch, warnings) = py.detach(parsed)?;
             warning::raise(py, &warnings)?;
             batch
@@ -215,7 +229,36 @@ pub(crate) fn infer_schema(
         )));
     }
     let progress = Progress::new(py, progress, "schema", Unit::Records)?;
-    let inference = wait::shown(progress, |progress| {
+    let inference = infer(py, payloads, progress)?;
+    let schema = inference.schema()?;
+    if let Some(fields) = tfseek_cli::kindless_json(&inference) {
+        warning::raise_fields(py, &[(fields, None)])?;
+    }
+    Ok(PySchema::of(schema))
+}
+
+/// Returns the features of these columns of payloads. That another feature has several kinds does not matter.
+pub(crate) fn infer_columns(
+    py: Python<'_>,
+    payloads: &Bound<'_, PyAny>,
+    columns: &[String],
+) -> Result<PySchema> {
+    let inference = infer(py, payloads, None)?;
+    let asked = |name: &str| columns.iter().any(|column| column == name);
+    if let Some(conflict) =
+        inference.findings().filter(|found| asked(found.name)).find_map(|found| found.conflict())
+    {
+        return Err(conflict.into());
+    }
+    Ok(PySchema::of(inference.schema_without_conflicts()?))
+}
+
+fn infer<'py>(
+    py: Python<'py>,
+    payloads: &Bound<'_, PyAny>,
+    progress: Option<Progress<'py>>,
+) -> Result<Inference> {
+    wait::shown(progress, |progress| {
         // Three phases of equal length: collect the payloads, guess their message type, infer their features.
         let total = payloads.len().ok().map(|len| len as u64);
         let collected = |count: u64| progress.map_or(Ok(()), |progress| progress.report(count / 3, total));
@@ -245,10 +288,5 @@ pub(crate) fn infer_schema(
             Ok(done(to_guess.len(), to_infer.len()))
         })?;
         Ok(inference.map_or_else(|| Inference::new(MessageKind::Example), Ok)?)
-    })?;
-    let schema = inference.schema()?;
-    if let Some(fields) = tfseek_cli::kindless_json(&inference) {
-        warning::raise_fields(py, &[(fields, None)])?;
-    }
-    Ok(PySchema::of(schema))
+    })
 }

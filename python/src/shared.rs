@@ -1,6 +1,6 @@
 //! The open dataset that views share: payloads, the kind of the records, and the arguments of `tfseek.open`.
 
-use crate::error::Result;
+use crate::error::{Result, raised};
 use crate::example::PyExample;
 use crate::headroom;
 use crate::options::KindOption;
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use tfseek::column::DatasetColumn;
 use tfseek::example::MessageKind;
 use tfseek::io::Region;
-use tfseek::{ErrorKind, Mapped, Record, Warning};
+use tfseek::{ErrorKind, Mapped, Record, SequenceExample, Warning};
 
 /// The arguments of `open`, kept for `pickle` and `repr`.
 pub(crate) struct OpenArguments {
@@ -225,13 +225,20 @@ impl SharedDataset {
     }
 }
 
-/// Returns a record of a kind as a Python object.
+/// Returns a record of a kind as a Python object. An Example with feature lists is refused.
 pub(crate) fn item(
     py: Python<'_>,
     kind: MessageKind,
     payload: Region,
     record: impl FnOnce() -> RecordRef,
 ) -> PyResult<Bound<'_, PyAny>> {
+    // A guess from the first records, or a mistake of the caller.
+    if kind == MessageKind::Example
+        && SequenceExample::new(&payload).has_feature_lists()
+        && let Err(e) = kind.check(&payload)
+    {
+        return Err(raised(py, &record().locate(e)));
+    }
     Ok(match kind {
         MessageKind::Example => Bound::new(py, PyExample::of(payload, Some(record())))?.into_any(),
         MessageKind::SequenceExample => {

@@ -29,7 +29,7 @@ use std::time::Instant;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::io::Region;
 use tfseek::stream::{Stream, StreamOptions};
-use tfseek::{Compression, Damage, Error, Part, Record, Tail, Verify};
+use tfseek::{BatchParser, Compression, Damage, Error, Part, Record, Tail, Verify};
 use tfseek_tools::sample::Reservoir;
 
 /// Maximum number of records that are read together.
@@ -154,7 +154,8 @@ impl StreamCore {
         let batch_size = usize::try_from(batch_size).ok().filter(|size| *size > 0).ok_or_else(|| {
             PyValueError::new_err(format!("batch_size: expected at least 1, found {batch_size}"))
         })?;
-        let state = BatchState { window: Window::new(&self.source), rows: Vec::new() };
+        let window = Window::new(&self.source);
+        let state = BatchState { window, rows: Vec::new(), is_checked: false, left_out: None };
         Ok(StreamBatches {
             schema,
             batch_size,
@@ -316,6 +317,50 @@ struct BatchState {
     window: Window,
     /// Rows of the next batch. They are kept if an exception ends the call.
     rows: Vec<PyPayload>,
+    /// The kind of the records and the names were compared with the schema.
+    is_checked: bool,
+    /// The error of the first record that did not decode, and the number of them.
+    left_out: Option<(Error, u64)>,
+}
+
+impl BatchState {
+    /// Reads records until there are `batch_size` rows, or no more.
+    fn fill(&mut self, py: Python<'_>, batch_size: usize) -> Result<()> {
+        while self.rows.len() < batch_size {
+            match self.window.next(py) {
+                Ok(Some((payload, record))) => self.rows.push(PyPayload::Record(payload, Some(record))),
+                Ok(None) => break,
+                // The records before the damage are returned first.
+                Err(BindingError::Tfseek(e)) => {
+                    self.window.failed = Some(e);
+                    break;
+                }
+                Err(raised) => return Err(raised),
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves out the rows that do not decode. Returns the error of a batch again if each row decodes alone.
+    fn leave_out(&mut self, parser: &BatchParser, rows: Vec<PyPayload>, of_batch: Error) -> Result<()> {
+        let all = rows.len();
+        for row in rows {
+            match parser.parse_single(&row) {
+                Ok(_) => self.rows.push(row),
+                Err(e) if e.is_data() => self.left_out.get_or_insert((e, 0)).1 += 1,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        if self.rows.len() == all { Err(of_batch.into()) } else { Ok(()) }
+    }
+
+    /// Raises a warning about the records that were left out.
+    fn end(&mut self, py: Python<'_>) -> Result<()> {
+        let Some((first, skipped)) = self.left_out.take() else { return Ok(()) };
+        let source = &self.window.source;
+        source.warnings().found.push(tfseek::Warning::payloads_skipped(&first, skipped));
+        source.raise_warnings(py)
+    }
 }
 
 #[pymethods]
@@ -327,40 +372,34 @@ impl StreamBatches {
     fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         py.check_signals()?;
         self.state.with(|state| {
-            while state.rows.len() < self.batch_size {
-                match state.window.next(py) {
-                    Ok(Some((payload, record))) => {
-                        state.rows.push(PyPayload::Record(payload, Some(record)));
-                    }
-                    Ok(None) => break,
-                    // The records before the damage are returned first.
-                    Err(BindingError::Tfseek(e)) => {
-                        state.window.failed = Some(e);
-                        break;
-                    }
-                    Err(raised) => return Err(raised),
-                }
-            }
-            let rows = std::mem::take(&mut state.rows);
-            let is_short = rows.len() < self.batch_size;
-            if (rows.is_empty() || (self.drop_last && is_short))
-                && let Some(e) = state.window.failed.take()
-            {
-                return Err(e.into());
-            }
-            if rows.is_empty() || (self.drop_last && is_short) {
-                return Ok(None);
-            }
             let schema = self.schema.get();
             let parser = schema.parser(self.bytes_as);
-            let parsed = || parser.parse(&rows).map(|batch| (batch, parser.unknown_names(&rows)));
-            let (batch, warnings) = py.detach(parsed)?;
-            if let Err(raised) = warning::raise(py, &warnings) {
-                // A filter made an error of the warning.
-                state.rows = rows;
-                return Err(raised);
+            loop {
+                state.fill(py, self.batch_size)?;
+                let rows = std::mem::take(&mut state.rows);
+                let is_short = rows.len() < self.batch_size;
+                if rows.is_empty() || (self.drop_last && is_short) {
+                    state.end(py)?;
+                    return state.window.failed.take().map_or(Ok(None), |e| Err(e.into()));
+                }
+                if !state.is_checked {
+                    // A clone compares the names anew.
+                    let warnings = py.detach(|| parser.clone().unknown_names(&rows))?;
+                    state.is_checked = true;
+                    if let Err(raised) = warning::raise(py, &warnings) {
+                        // A filter made an error of the warning.
+                        state.rows = rows;
+                        return Err(raised);
+                    }
+                }
+                match py.detach(|| parser.parse(&rows)) {
+                    Ok(batch) => return Ok(Some(schema.batch(py, &batch, false, self.bytes_as)?)),
+                    Err(e) if state.window.source.options.damage == Damage::Skip && e.is_data() => {
+                        py.detach(|| state.leave_out(parser, rows, e))?;
+                    }
+                    Err(e) => return Err(e.into()),
+                }
             }
-            Ok(Some(schema.batch(py, &batch, false, self.bytes_as)?))
         })
     }
 

@@ -448,6 +448,7 @@ impl TfdsDecoder {
     }
 
     /// Decodes payloads to a batch, or one payload to the values of a record.
+    #[pyo3(signature = (payloads, _sequence, single, bytes_as, _of_dataset=false))]
     fn _parse<'py>(
         &self,
         py: Python<'py>,
@@ -455,6 +456,7 @@ impl TfdsDecoder {
         _sequence: bool,
         single: bool,
         bytes_as: Choice<BytesAs>,
+        _of_dataset: bool,
     ) -> Result<Bound<'py, PyAny>> {
         if single {
             if bytes_as.0 != BytesAs::Objects {

@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -363,3 +364,50 @@ def test_filters_of_lists_strings_and_payloads(tmp_path: pathlib.Path) -> None:
     assert (caught.value.record, caught.value.feature) == (2, "scores")
     with pytest.raises(tfseek.SpecError, match="nearest name is \"scores\""):
         ds.filter("len(score) > 1")
+
+
+def sequences(path: pathlib.Path) -> list[tfseek.SequenceExample]:
+    """Writes SequenceExamples, the first 16 without feature lists."""
+    lists = [{}] * 16 + [{"frames": [[i], [i, i]]} for i in range(4)]
+    records = [tfseek.SequenceExample({"id": i}, steps) for i, steps in enumerate(lists)]
+    with tfseek.Writer(path) as writer:
+        for record in records:
+            writer.write(record)
+    return records
+
+
+def test_a_guessed_kind_that_a_later_record_contradicts(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "q.tfrecord"
+    records = sequences(path)
+    message = 'q.tfrecord: record 1[6-9] .*found a SequenceExample with feature lists .kind="sequence_example" reads it'
+    ds = tfseek.open(path)
+    assert ds.kind == "example" and len(ds[15]) == 1
+    reads: dict[str, Callable[[], object]] = {
+        "item": lambda: ds[18],
+        "slice": lambda: list(ds[10:]),
+        "get_many": lambda: ds.get_many([0, 17]),
+        "sample": lambda: tfseek.stream(path).sample(20),
+        "stats": lambda: tfseek.stats(path),
+        "schema": lambda: ds.schema,
+        "scan": lambda: ds.scan(["id"]),
+    }
+    for name, read in reads.items():
+        with pytest.raises(tfseek.SpecError, match=message):
+            read()
+            pytest.fail(name)
+    assert tfseek.open(path, kind="sequence_example").get_many(range(20)) == records
+    # A stream guesses from the records that it reads together.
+    assert list(tfseek.stream(path)) == list(tfseek.stream(path, kind="sequence_example")) == records
+    assert tfseek.open(path, kind="sequence_example").schema.feature_lists == ["frames"]
+    # Payloads have no guessed kind: all of them decide.
+    assert tfseek.infer_schema([bytes(record) for record in records]).feature_lists == ["frames"]
+
+
+def test_keys_may_end_in_a_carriage_return(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "crlf.tfrecord"
+    with tfseek.Writer(path) as writer:
+        writer.write({"x": 1, "label\r": 2})
+    ds = tfseek.open(path)
+    assert ds.kind == "example" and ds.features == ["label\r", "x"] and ds[0]["label\r"].tolist() == [2]
+    with pytest.raises(tfseek.DataError, match=r'feature "label": .*; the nearest name is "label\\r"'):
+        tfseek.parse_example(ds, {"label": tfseek.FixedLenFeature([], "int64")})

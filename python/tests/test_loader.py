@@ -716,3 +716,99 @@ def test_a_misspelt_name_of_statistics_is_named(tmp_path: pathlib.Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tfseek.stats(path, features="label")
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number % 128 + 128]) + _varint(number // 128)
+
+
+def _field(number: int, body: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(body)) + body
+
+
+@pytest.mark.parametrize("other", ["variants", "scenarios"])
+def test_a_spec_for_other_messages_is_refused(tmp_path: pathlib.Path, other: str) -> None:
+    """Protobuf decodes them as Examples without features, or finds fault with their bytes."""
+    variant = _field(1, _field(14, b"chr20") + _varint(16 << 3) + _varint(9999)) + _field(2, bytes(24))
+    scenario = _field(5, b"abc123") + _field(1, np.arange(9.0).tobytes())
+    path = tmp_path / "other.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for _ in range(4):
+            writer.write(variant if other == "variants" else scenario)
+    ds = tfseek.open(path)
+    fixed, ragged = tfseek.FixedLenFeature([3], "float32"), tfseek.RaggedFeature("int64")
+    for spec in ({"x": tfseek.VarLenFeature("int64")}, {"x": ragged}, {"x": fixed}, {"x": tfseek.Optional("int64", 1)}):
+        reads: list[Callable[[], object]] = [
+            lambda: next(iter(tfseek.Loader(ds, spec, batch_size=2))),
+            lambda: next(iter(tfseek.Loader(ds, spec, batch_size=2, damage="skip"))),
+            lambda: next(tfseek.stream(path).batches(spec, 2)),
+            lambda: ds.schema,
+        ]
+        for read in reads:
+            with pytest.raises(tfseek.SpecError, match="neither Examples nor SequenceExamples"):
+                read()
+
+
+def test_a_name_on_another_side_is_told(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "s.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for _ in range(3):
+            writer.write(tfseek.SequenceExample({"A": 1, "B": "b"}, {"C": [[1], [2]]}))
+    ds = tfseek.open(path)
+    number = tfseek.FixedLenFeature([], "int64")
+    spec = {"A": number, "C": tfseek.VarLenFeature("int64")}
+    with pytest.warns(tfseek.Warning, match='feature "C" there: it is a feature list$') as found:
+        next(iter(tfseek.Loader(ds, spec, batch_size=2)))
+    assert [(each.message.kind, each.message.feature) for each in found] == [("unknown_feature", "C")]  # type: ignore[union-attr]
+    with pytest.raises(tfseek.DataError, match='feature "C": expected int64, found no such feature; it is a feature list$'):
+        tfseek.parse_example(list(ds), {"C": number})
+    lists = {"A": tfseek.FixedLenSequenceFeature([], "int64")}
+    with pytest.raises(tfseek.DataError, match='feature "A": .*; it is a feature of the context$'):
+        tfseek.parse_sequence_example(list(ds), {}, lists)
+    with pytest.raises(tfseek.SpecError, match="it is a feature list"):
+        ds.filter("len(C) > 0")
+
+
+def test_a_value_that_some_records_lack(tmp_path: pathlib.Path) -> None:
+    """The name of a neighbour is no hint where other records have the feature."""
+    path = tmp_path / "x.tfrecord"
+    with tfseek.Writer(path) as writer:
+        writer.write({"f_000": 1.0, "f_001": 2.0})
+        writer.write({"f_001": 2.0})
+        writer.write({"f_000": None, "f_001": 2.0})
+    ds = tfseek.open(path)
+    spec = {"f_000": tfseek.FixedLenFeature([], "float32")}
+    schema = tfseek.Schema(spec)
+    assert tfseek.parse_single_example(ds[0], schema)["f_000"] == 1.0
+    reads: list[Callable[[], object]] = [
+        lambda: tfseek.parse_example(ds[:2], spec),
+        lambda: tfseek.parse_single_example(ds[1], schema),
+        lambda: list(tfseek.Loader(ds, spec, batch_size=1, shuffle=False)),
+    ]
+    for read in reads:
+        with pytest.raises(tfseek.DataError, match="record 1 .*other records have it: a default, or an optional feature, lets it be absent$"):
+            read()
+    with pytest.raises(tfseek.DataError, match="record 2 .*it is there without a kind, and so without values$"):
+        tfseek.parse_example(ds[2:], spec)
+
+
+def test_a_name_that_no_record_has_is_told_once(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "k.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(40):
+            writer.write({"image/class/label": i, "image/encoded": "x"})
+    ds = tfseek.open(path)
+    absent = {
+        "class": tfseek.FixedLenFeature([], "int64", default_value=0),
+        "tokens": tfseek.RaggedFeature("int64"),
+        "boxes": tfseek.VarLenFeature("float32"),
+        "maybe": tfseek.Optional("int64"),
+    }
+    with pytest.warns(tfseek.Warning) as found:
+        loader = tfseek.Loader(ds, absent, batch_size=4)
+        assert sum(len(batch["class"]) for _ in range(2) for batch in loader) == 80
+    expected = [f'none of the first records has a feature "{name}": its values are the default, or none' for name in ("boxes", "class", "tokens")]
+    assert [str(each.message) for each in found] == expected
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfseek.parse_example(ds[:2], absent)

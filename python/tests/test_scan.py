@@ -543,3 +543,37 @@ def same(cell: Any, values: Any, place: str) -> None:
         assert flat == list(values), place
     else:
         assert np.array(flat, values.dtype).tobytes() == values.tobytes(), place
+
+
+def test_columns_keep_the_order_that_was_asked_for(tmp_path: pathlib.Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / "x.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(3):
+            writer.write({"a": i, "b": [0.5, 1.5], "c": "x", "d": [i, i]})
+    ds = tfseek.open(path)
+    for columns in (["c", "a"], ["b", "d", "a", "c"], ["a", "c"], ["d", "a", "d"]):
+        expected = list(dict.fromkeys(columns))
+        scan = ds.scan(columns)
+        table = pa.table(scan)
+        assert scan.columns == table.column_names == expected
+        assert pickle.loads(pickle.dumps(scan)).columns == expected
+        assert table.to_pydict()["a" if "a" in columns else "c"] == ([0, 1, 2] if "a" in columns else [b"x"] * 3)
+    assert ds.scan(["c", "a"], record="n", rename={"c": "z"}).columns == ["n", "z", "a"]
+    parts = tfseek.scan(parts=ds.shares(1)[0], spec=ds.schema, columns=["c", "b"])
+    assert parts.columns == pa.table(parts).column_names == ["c", "b"]
+    with pytest.raises(tfseek.SpecError, match='columns: no feature of the spec "bb"; the nearest name is "b"'):
+        ds.scan(["bb"])
+
+
+def test_a_feature_of_two_kinds_matters_only_if_it_is_a_column(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "m.tfrecord"
+    with tfseek.Writer(path) as writer:
+        writer.write({"id": 1, "mixed": 1})
+        writer.write({"id": 2, "mixed": 1.5})
+    ds = tfseek.open(path)
+    pytest.importorskip("pyarrow")
+    assert ds.scan(["id"]).to_arrow().to_pydict() == {"id": [1, 2]}
+    for columns in (["mixed"], ["id", "mixed"], None):
+        with pytest.raises(tfseek.SpecError, match='feature "mixed": .*expected one kind'):
+            ds.scan(columns)

@@ -459,3 +459,28 @@ assert os.listdir(sys.argv[3]) == [], os.listdir(sys.argv[3])
         str(path),
         str(tmp_path / "out"),
     )
+
+
+def test_batches_leave_out_records_that_do_not_decode(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "m.tfrecord"
+    spec = {"label": tfseek.FixedLenFeature([], "int64")}
+    with tfseek.Writer(path) as writer:
+        for i in range(20):
+            writer.write(b"\x0a\x7f" if i in (3, 4, 9, 19) else tfseek.Example({"label": "text" if i == 5 else i}))
+    labels = [i for i in range(20) if i not in (3, 4, 5, 9, 19)]
+    for drop_last, expected in ((False, [4, 4, 4, 3]), (True, [4, 4, 4])):
+        stream = tfseek.stream(path, kind="example", damage="skip")
+        with pytest.warns(tfseek.Warning) as found:
+            batches = [batch["label"].tolist() for batch in stream.batches(spec, 4, drop_last=drop_last)]
+        assert [len(batch) for batch in batches] == expected
+        assert [label for batch in batches for label in batch] == labels[: sum(expected)]
+        ((warning,),) = ([each.message for each in found],)
+        assert warning.kind == "payloads_skipped" and "record 3" in str(warning) and "5 records" in str(warning)
+        assert [each.kind for each in stream.warnings] == ["payloads_skipped"]
+    with pytest.raises(tfseek.DataError, match="record 3"):
+        list(tfseek.stream(path, kind="example").batches(spec, 4))
+    only = tmp_path / "only.tfrecord"
+    with tfseek.Writer(only) as writer:
+        writer.write(b"\x0a\x7f")
+    with pytest.warns(tfseek.Warning, match="1 record"):
+        assert list(tfseek.stream(only, kind="example", damage="skip").batches(spec, 4)) == []

@@ -9,6 +9,7 @@ import pathlib
 import pickle
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -105,10 +106,35 @@ def test_a_single_record(path: str, form: str) -> None:
     ds = tfseek.open(path)
     for record in (ds[7], bytes(ds[7])):
         found = tfseek.parse_single_example(record, SPEC, bytes_as=form)
-        one = found["one"].to_list() if form == "offsets" else found["one"][()]
+        one = found["one"].to_list() if form == "offsets" else found["one"]
+        one = one[()] if isinstance(one, np.ndarray) else one
         assert plain(one) == ROWS[7]["one"]
         assert [plain(value) for value in found["two"]] == ROWS[7]["two"]
         assert [plain(value) for value in found["many"]] == (ROWS[7]["many"] or [])
+
+
+def test_a_single_string_is_itself(path: str) -> None:
+    """The buffer of an array with one object is a pointer."""
+    ds = tfseek.open(path)
+    expected = ROWS[7]["one"]
+    spec = {"one": SPEC["one"]}
+    lists = tfseek.SequenceExample({"one": expected}, {"steps": [[b"x"]]})
+    given = {
+        "parse_single_example": tfseek.parse_single_example(ds[7], spec)["one"],
+        "parse_single_sequence_example": tfseek.parse_single_sequence_example(lists, spec)[0]["one"],
+    }
+    if find_spec("grain") is not None:
+        from tfseek import grain
+
+        given["grain"] = grain.source(ds, spec)[7]["one"]
+    if find_spec("torch") is not None:
+        from tfseek import torch
+
+        given["torch"] = torch.Dataset(ds, spec)[7]["one"]
+    for name, one in given.items():
+        assert type(one) is bytes and io.BytesIO(one).getvalue() == expected, name
+    text = tfseek.parse_single_example(tfseek.Example({"one": "é"}), spec, bytes_as="str")["one"]
+    assert type(text) is str and text == "é"
 
 
 def test_no_records_and_no_values() -> None:

@@ -37,7 +37,7 @@ def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: 
 def parse_single_example(payload: Payload, features: Features, *, bytes_as: BytesAs = "objects") -> dict[str, Any]:
     """Parses one serialized Example to a dict of columns without the row dimension, as ``tf.io.parse_single_example`` does.
 
-    See :func:`parse_example` for columns and errors.
+    See :func:`parse_example` for columns and errors. A column of one byte string is that string: ``bytes``, or ``str`` with ``bytes_as="str"``.
     """
     columns: dict[str, Any] = schema_of(features)._parse(payload, False, True, bytes_as)
     return columns

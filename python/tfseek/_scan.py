@@ -72,7 +72,7 @@ class Scan:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns. Narrow columns are first."""
+        """Names of the columns, in the order of the argument ``columns``. Without it narrow columns are first."""
         return self._core.columns
 
     def take(self, records: Union[Iterable[int], npt.NDArray[Any]]) -> Scan:
@@ -176,9 +176,23 @@ def scan_dataset(
     verify: Optional[Verify] = None,
 ) -> Scan:
     """The method ``Dataset.scan``."""
-    arguments = _arguments(ds.schema if spec is None else spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
+    if columns is not None:
+        columns = listed_names("columns", columns)
+    arguments = _arguments(
+        _schema_of(ds, columns) if spec is None else spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify
+    )
     arguments["inferred"] = spec is None and len(ds) > INFERRED_RECORDS
     return Scan({**arguments, "dataset": ds, "parts": None, "threads": threads})
+
+
+def _schema_of(ds: Dataset[Any], columns: Optional[list[str]]) -> Schema:
+    """Returns the inferred schema. That a feature has several kinds matters only if it is a column."""
+    try:
+        return ds.schema
+    except SpecError:
+        if columns is None:
+            raise
+        return ds._schema_of(columns)
 
 
 def _arguments(
@@ -195,6 +209,7 @@ def _arguments(
 ) -> dict[str, Any]:
     """Returns the arguments of a scan, checked."""
     own_text: list[str] = []
+    names: Optional[list[str]] = None
     schema: Union[Schema, NestedSpec]
     if isinstance(spec, (Schema, NestedSpec)):
         schema = spec
@@ -210,8 +225,7 @@ def _arguments(
         for name in names:
             # A nested column has names of its own.
             if name not in known and not isinstance(schema, NestedSpec):
-                shown = ", ".join(sorted(known)) or "none"
-                error = SpecError(f"columns: expected names of features of the spec ({shown}), found {name!r}")
+                error = SpecError(f"columns: {_tfseek.no_such_name('feature of the spec', name, sorted(known))}")
                 error.feature = name
                 raise error
         schema = schema._of_columns(names)
@@ -224,6 +238,7 @@ def _arguments(
         schema = schema._without_text()
     return {
         "schema": schema,
+        "columns": names,
         "inferred": False,
         "records": None,
         "where": where,

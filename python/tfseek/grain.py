@@ -17,7 +17,6 @@ from ._errors import OrderError
 from ._features import Features
 from ._loader import Loader, loader_of
 from ._mix import Mix
-from ._parse import parse_single_example, parse_single_sequence_example
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import source_of
 from ._tfseek import Dataset, TfdsDecoder
@@ -36,7 +35,7 @@ class DataSource:
     ds: a :class:`tfseek.Dataset` or a view of one, or a :class:`tfseek.tfds.Dataset`, whose items are its nested values.
     spec: a dict of feature specs or a :class:`tfseek.Schema`, or a list of features of a :class:`tfseek.tfds.Dataset`. Items are the results of :func:`tfseek.parse_single_example` or
         :func:`tfseek.parse_single_sequence_example`. Without a spec they are ``bytes``, which can be sent between processes.
-    bytes_as: byte strings in one of the forms of :func:`tfseek.parse_example`, by default ``bytes`` in arrays of objects.
+    bytes_as: byte strings in one of the forms of :func:`tfseek.parse_example`, by default ``bytes``, and lists of them in arrays of objects.
 
     A source can be used by several threads, and it can be pickled. An unpickled copy opens the files again, and raises an error if
     their content has changed. ``repr`` identifies the records by fingerprint, not by path, because grain compares it when it loads a
@@ -68,9 +67,7 @@ class DataSource:
             return bytes(record)
         if isinstance(self._schema, TfdsDecoder):
             return self._schema._parse(record, False, True, self._bytes_as)
-        if self._schema.is_sequence:
-            return parse_single_sequence_example(record, self._schema, bytes_as=self._bytes_as)
-        return parse_single_example(record, self._schema, bytes_as=self._bytes_as)
+        return self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as, True)
 
     def __repr__(self) -> str:
         # The pickled form: (start, step, length), or the record numbers as bytes.

@@ -157,12 +157,12 @@ class Dataset(torch.utils.data.Dataset[Any]):
         records = self.ds.get_many(ids)
         if self._schema is None:
             return records
-        return as_tensors(self._schema._parse(records, self._schema.is_sequence, False, self._bytes_as))
+        return as_tensors(self._schema._parse(records, self._schema.is_sequence, False, self._bytes_as, True))
 
     def _single(self, record: Any) -> Any:
         if self._schema is None:
             return record
-        parsed = as_tensors(self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as))
+        parsed = as_tensors(self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as, True))
         if self._schema.is_sequence:
             return tuple(_collatable(part) for part in parsed)
         return _collatable(parsed)

@@ -1,11 +1,13 @@
-//! Features of a schema that no record of the first batch has, although they have one of a similar name.
+//! What the first records show about a schema: they are other messages, or none has a feature of it.
 
-use super::compile::{MapField, MapPlan};
+use super::compile::{MapField, MapPlan, Need, PlanSlot};
 use super::parser::BatchParser;
 use super::row::Row;
-use crate::example::SequenceExample;
+use crate::error::{Error, ErrorKind, Result};
+use crate::example::{KindGuess, MapEntries, MessageKind, SequenceExample};
 use crate::filter::nearest;
 use crate::warning::Warning;
+use crate::wire::WireReader;
 use std::collections::BTreeSet;
 
 /// Maximum number of rows whose names are compared, and of their different names.
@@ -14,65 +16,161 @@ const MAX_KEYS: usize = 4096;
 
 impl BatchParser {
     /// Returns a warning for each feature of the schema that none of these rows has, if one of them has a feature of a similar name that the
-    /// schema does not read. An optional feature may be absent from all, but a misspelt one always is.
+    /// schema does not read, or has it on another side: among the feature lists, or in the context. Otherwise, if it has a default or is read
+    /// as a list of values. An optional feature may be absent from all, but a misspelt one always is.
     ///
     /// Only the first call that is given rows compares names, and only of the first 1,000 rows. It ends at the row with which all names were
     /// seen, the first one in most data. The [decoder](BatchParser::decoder) of a parser knows the names, so that nothing is compared.
+    ///
+    /// Readers call it before they parse the rows: protobuf decodes many other messages as Examples without features.
     ///
     /// ```
     /// use tfseek::{BatchParser, DType, ExampleBuilder, FeatureSpec, Schema};
     /// let schema = Schema::example().feature("lable", FeatureSpec::optional(DType::Int64)).build()?;
     /// let parser = BatchParser::new(&schema);
     /// let rows = [ExampleBuilder::new().int64("label", [3]).encode()?];
-    /// let batch = parser.parse(&rows)?;
-    /// let warnings = parser.unknown_names(&rows);
+    /// let warnings = parser.unknown_names(&rows)?;
     /// assert!(warnings[0].to_string().ends_with(r#"the nearest name is "label""#));
-    /// assert!(parser.unknown_names(&rows).is_empty());
+    /// assert!(parser.unknown_names(&rows)?.is_empty());
+    ///
+    /// let e = parser.clone().unknown_names(&[b"\x08\x01"]).unwrap_err();
+    /// assert_eq!(e.to_string(), "invalid schema: the records are neither Examples nor SequenceExamples");
     /// # Ok::<(), tfseek::Error>(())
     /// ```
-    pub fn unknown_names<R: Row>(&self, rows: &[R]) -> Vec<Warning> {
-        if rows.is_empty() || self.has_decoder() || !self.begins_names() {
-            return Vec::new();
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] if the first rows are other messages, and none has a feature of the schema.
+    pub fn unknown_names<R: Row>(&self, rows: &[R]) -> Result<Vec<Warning>> {
+        if rows.is_empty() || !self.begins_names() {
+            return Ok(Vec::new());
         }
         let rows = rows.get(..MAX_ROWS).unwrap_or(rows);
+        if let Some(other) = self.other_message(rows) {
+            self.forget_names();
+            let e = Error::from(ErrorKind::Spec(MessageKind::NO_FEATURES.into()));
+            return Err(e.at(other.at()));
+        }
+        if self.has_decoder() {
+            return Ok(Vec::new());
+        }
         let plan = self.plan();
         let mut warnings = unknown(&plan.features, rows, MapField::Features);
         if plan.sequence {
             warnings.extend(unknown(&plan.lists, rows, MapField::FeatureLists));
         }
-        warnings
+        Ok(warnings)
+    }
+
+    /// Returns the first row if the rows are other messages: none of those that a guess reads is an Example, nor has a feature of the schema,
+    /// and one is a message. Rows that are none may be damaged Examples.
+    fn other_message<'r, R: Row>(&self, rows: &'r [R]) -> Option<&'r R> {
+        let mut guess = KindGuess::default();
+        let mut is_message = false;
+        for row in rows {
+            let payload = row.payload();
+            guess.add(payload);
+            let mut alone = KindGuess::default();
+            alone.add(payload);
+            let plan = self.plan();
+            let has = |part: &MapPlan, field| has_any(payload, field, &part.slots);
+            let is_other = alone.kind() == MessageKind::Other;
+            // A damaged record is reported where it is parsed.
+            if !is_other || has(&plan.features, 1) || has(&plan.lists, 2) || row.verify().is_err() {
+                return None;
+            }
+            is_message |= is_well_formed(payload);
+            if guess.is_complete() {
+                break;
+            }
+        }
+        rows.first().filter(|_| is_message)
+    }
+}
+
+/// Returns true if a payload has an entry with one of the keys of the slots.
+fn has_any(payload: &[u8], field: u32, slots: &[PlanSlot]) -> bool {
+    let mut entries = MapEntries::new(payload, field, false);
+    while let Ok(Some(entry)) = entries.next() {
+        if slots.binary_search_by(|slot| slot.key.as_bytes().cmp(entry.key)).is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns true if a payload is a protobuf message of some type.
+fn is_well_formed(payload: &[u8]) -> bool {
+    let mut reader = WireReader::new(payload);
+    loop {
+        match reader.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+impl MapField {
+    /// Returns the keys of a record. The features of an Example are where the context of a SequenceExample is.
+    pub(super) fn keys(self, payload: &[u8]) -> Vec<&str> {
+        let record = SequenceExample::new(payload);
+        match self {
+            MapField::Features => {
+                let entries = record.context().entries().map_while(Result::ok);
+                entries.map(|(key, _)| key).take(MAX_KEYS).collect()
+            }
+            MapField::FeatureLists => {
+                let lists = record.feature_lists().map_while(Result::ok);
+                lists.map(|(key, _)| key).take(MAX_KEYS).collect()
+            }
+        }
+    }
+
+    /// Returns the other side of a record, and what is said of a name there.
+    pub(super) fn other_side(self) -> (MapField, &'static str) {
+        match self {
+            MapField::Features => (MapField::FeatureLists, "it is a feature list"),
+            MapField::FeatureLists => (MapField::Features, "it is a feature of the context"),
+        }
     }
 }
 
 /// Returns the warnings about the names of one map field.
 fn unknown<R: Row>(part: &MapPlan, rows: &[R], map: MapField) -> Vec<Warning> {
+    let slot_of = |key: &str| part.slots.binary_search_by(|slot| (*slot.key).cmp(key));
     let mut unseen: BTreeSet<&str> = part.slots.iter().map(|slot| &*slot.key).collect();
     let mut others: BTreeSet<&str> = BTreeSet::new();
     for row in rows {
         if unseen.is_empty() {
             return Vec::new();
         }
-        // The features of an Example are where the context of a SequenceExample is.
-        let record = SequenceExample::new(row.payload());
-        let mut see = |key| {
+        for key in map.keys(row.payload()) {
             unseen.remove(key);
-            let is_read = part.slots.binary_search_by(|slot| (*slot.key).cmp(key)).is_ok();
-            if !is_read && others.len() < MAX_KEYS {
+            if slot_of(key).is_err() && others.len() < MAX_KEYS {
                 others.insert(key);
-            }
-        };
-        match map {
-            MapField::Features => {
-                record.context().entries().map_while(Result::ok).for_each(|(key, _)| see(key));
-            }
-            MapField::FeatureLists => {
-                record.feature_lists().map_while(Result::ok).for_each(|(key, _)| see(key));
             }
         }
     }
+    let (other_side, place) = map.other_side();
+    let mut elsewhere: BTreeSet<&str> = BTreeSet::new();
+    for row in rows {
+        elsewhere.extend(other_side.keys(row.payload()).into_iter().filter(|key| unseen.contains(key)));
+    }
     let warning = |feature: &str| {
-        let near = nearest(feature, others.iter().copied())?;
-        Some(Warning::UnknownFeature { feature: feature.into(), nearest: near.into() })
+        if elsewhere.contains(feature) {
+            return Some(Warning::AbsentFeature { feature: feature.into(), place: Some(place) });
+        }
+        if let Some(near) = nearest(feature, others.iter().copied()) {
+            return Some(Warning::UnknownFeature { feature: feature.into(), nearest: near.into() });
+        }
+        let need = slot_of(feature).ok().and_then(|slot| Some(&part.slots.get(slot)?.need));
+        // An optional feature says that it may be absent.
+        let is_filled = match need? {
+            Need::Fixed { default, .. } => default.is_some(),
+            Need::Optional { .. } => false,
+            Need::Blocks { .. } | Need::Any => true,
+        };
+        is_filled.then(|| Warning::AbsentFeature { feature: feature.into(), place: None })
     };
     unseen.into_iter().filter_map(warning).collect()
 }
@@ -85,7 +183,7 @@ mod tests {
 
     fn messages(parser: &BatchParser, rows: &[Vec<u8>]) -> Vec<String> {
         parser.parse(rows).unwrap();
-        parser.unknown_names(rows).iter().map(ToString::to_string).collect()
+        parser.unknown_names(rows).unwrap().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -111,6 +209,7 @@ mod tests {
         let rows = vec![row("other"), row("company")];
         let expected = [
             "none of the first records has a feature \"compny\"; the nearest name is \"company\"",
+            "none of the first records has a feature \"far\": its values are the default, or none",
             "none of the first records has a feature \"tip\"; the nearest name is \"tips\"",
         ];
         assert_eq!(messages(&parser, &rows), expected, "`far` is near to `fare`, which is read too");
@@ -138,7 +237,40 @@ mod tests {
         let expected = [
             "none of the first records has a feature \"Id\"; the nearest name is \"id\"",
             "none of the first records has a feature \"frame\"; the nearest name is \"frames\"",
+            "none of the first records has a feature \"id\" there: it is a feature of the context",
         ];
-        assert_eq!(messages(&BatchParser::new(&schema), &[row]), expected, "`id` is no feature list");
+        assert_eq!(messages(&BatchParser::new(&schema), std::slice::from_ref(&row)), expected);
+        let schema = Schema::example()
+            .feature("frames", FeatureSpec::var_len(DType::Float32))
+            .feature("none", FeatureSpec::Optional { dtype: DType::Int64, default: None })
+            .feature(
+                "zero",
+                FeatureSpec::FixedLen { shape: vec![], dtype: DType::Int64, default: Some([0i64].into()) },
+            )
+            .build()
+            .unwrap();
+        let expected = [
+            "none of the first records has a feature \"frames\" there: it is a feature list",
+            "none of the first records has a feature \"zero\": its values are the default, or none",
+        ];
+        assert_eq!(messages(&BatchParser::new(&schema), &[row]), expected);
+    }
+
+    #[test]
+    fn other_messages_are_refused() {
+        let schema = Schema::example().feature("x", FeatureSpec::var_len(DType::Int64)).build().unwrap();
+        let refused = |rows: &[&[u8]]| BatchParser::new(&schema).unknown_names(rows).is_err();
+        let x = ExampleBuilder::new().int64("x", [1]).encode().unwrap();
+        let other: &[u8] = b"\x0a\x04text\x10\x07";
+        assert!(refused(&[other]) && refused(&[other, other]) && refused(&[b"\x0a\x7f", other]));
+        // An Example among them, or one with more fields; no features; malformed Examples.
+        let more = [&x, other].concat();
+        for rows in [&[other, &x][..], &[&more], &[b""], &[b"\x0a\x00"], &[b"\x0a\x7f", &x[..4]], &[]] {
+            assert!(!refused(rows), "{rows:?}");
+        }
+        // After an error the next rows are compared.
+        let parser = BatchParser::new(&schema);
+        assert!(parser.unknown_names(&[other]).is_err() && parser.unknown_names(&[other]).is_err());
+        assert!(parser.unknown_names(&[&x]).unwrap().is_empty() && parser.unknown_names(&[other]).is_ok());
     }
 }

@@ -92,6 +92,8 @@ pub struct BatchParser {
     decode_nanos: AtomicU64,
     /// True once the names of the first rows were compared.
     names_compared: AtomicBool,
+    /// True once rows were parsed: they have all features that are required.
+    has_parsed: AtomicBool,
 }
 
 /// Scratch buffers, used by one `parse` call at a time.
@@ -221,6 +223,7 @@ impl Clone for BatchParser {
             cancelled: Arc::clone(&self.cancelled),
             decode_nanos: AtomicU64::new(0),
             names_compared: AtomicBool::new(false),
+            has_parsed: AtomicBool::new(false),
         }
     }
 }
@@ -247,6 +250,7 @@ impl BatchParser {
             cancelled: Arc::default(),
             decode_nanos: AtomicU64::new(0),
             names_compared: AtomicBool::new(false),
+            has_parsed: AtomicBool::new(false),
         }
     }
 
@@ -274,6 +278,11 @@ impl BatchParser {
     /// Returns true to the first caller, who compares the names of rows.
     pub(super) fn begins_names(&self) -> bool {
         !self.names_compared.load(Ordering::Relaxed) && !self.names_compared.swap(true, Ordering::Relaxed)
+    }
+
+    /// Lets the next caller compare the names of rows.
+    pub(super) fn forget_names(&self) {
+        self.names_compared.store(false, Ordering::Relaxed);
     }
 
     /// Returns the signature of the decoder, or `""`.
@@ -498,6 +507,9 @@ impl BatchParser {
         // On an error the batch is dropped, and its data returns to the pool.
         let mut batch = Batch::new(data, &self.plan, &self.batch_data);
         parsed.map_err(|error| rows.locate_error(error))?;
+        if !rows.rows.is_empty() && !self.has_parsed.load(Ordering::Relaxed) {
+            self.has_parsed.store(true, Ordering::Relaxed);
+        }
         if let Some(decoder) = self.decoder.as_ref().filter(|_| !rows.single) {
             let start = Instant::now();
             let decoded = decoder.decode(&mut batch, &self.cancelled);
@@ -618,7 +630,8 @@ impl BatchParser {
                 recorded.map_err(|e| RowError::without_memory(first, &slot.key, e))?;
             }
         }
-        refused.map_or(Ok(()), |error| Err(error.with_nearest(map, rows)))
+        let has_parsed = || self.has_parsed.load(Ordering::Relaxed);
+        refused.map_or(Ok(()), |error| Err(error.with_hint(part, map, rows, has_parsed())))
     }
 
     /// Verifies the rows of a block and locates their features. Eight rows at a time are compared with the predicted records, and those that do not fit are

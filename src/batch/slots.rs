@@ -4,17 +4,16 @@
 
 use super::bytes::ValuePools;
 use super::column::{RowSplits, Values};
-use super::compile::MapField;
+use super::compile::{MapField, MapPlan};
 use super::decode::SlotValues;
 use super::pool::{BufMut, BufPool, NoMemory};
 use super::row::Row;
-use crate::error::{Error, ErrorKind, FeatureError, Result};
-use crate::example::SequenceExample;
+use crate::error::{Error, ErrorKind, FeatureError, Result, escaped};
 use crate::filter::nearest;
 use crate::schema::SplitsDType;
 
-/// Largest number of keys of a record among which the nearest one is looked for.
-const MAX_KEYS: usize = 4096;
+/// Largest number of rows that are searched for a feature that one of them does not have.
+const MAX_ROWS: usize = 1000;
 
 /// The decoded values of all slots of one map field. Columns are assembled from it.
 ///
@@ -88,28 +87,34 @@ impl RowError {
         RowError { row, error: Error::from(e).feature(key.as_bytes()) }
     }
 
-    /// Adds the nearest key of the record to the error of a feature that it does not have.
+    /// Adds to the error of a feature that the record does not have what may be the reason: where the name is found, or the nearest name.
+    /// `has_parsed` is true if earlier rows had all required features.
     #[cold]
-    pub(super) fn with_nearest<R: Row>(self, map: MapField, rows: &[R]) -> RowError {
+    pub(super) fn with_hint<R: Row>(
+        self,
+        part: &MapPlan,
+        map: MapField,
+        rows: &[R],
+        has_parsed: bool,
+    ) -> RowError {
         let RowError { row, error } = self;
         let is_missing = matches!(error.kind(), ErrorKind::Feature(FeatureError::Missing { .. }));
-        let (true, Some(name), Some(record)) = (is_missing, &error.location().feature, rows.get(row)) else {
-            return RowError { row, error };
+        let name = error.location().feature.as_deref().filter(|_| is_missing);
+        let slot = part.slots.iter().find(|slot| Some(&*escaped(slot.key.as_bytes())) == name);
+        let (Some(slot), Some(record)) = (slot, rows.get(row)) else { return RowError { row, error } };
+        let name = &*slot.key;
+        let has = |side: MapField, row: &R| side.keys(row.payload()).contains(&name);
+        let (other_side, place) = map.other_side();
+        let error = if has(map, record) {
+            error.hint("it is there without a kind, and so without values")
+        } else if has(other_side, record) {
+            error.hint(place)
+        } else if has_parsed || rows.iter().take(MAX_ROWS).any(|row| has(map, row)) {
+            error.hint("other records have it: a default, or an optional feature, lets it be absent")
+        } else {
+            error.nearest(nearest(name, map.keys(record.payload())))
         };
-        // The features of an Example are where the context of a SequenceExample is.
-        let record = SequenceExample::new(record.payload());
-        let keys: Vec<&str> = match map {
-            MapField::Features => {
-                let entries = record.context().entries().map_while(Result::ok);
-                entries.map(|(key, _)| key).take(MAX_KEYS).collect()
-            }
-            MapField::FeatureLists => {
-                let lists = record.feature_lists().map_while(Result::ok);
-                lists.map(|(key, _)| key).take(MAX_KEYS).collect()
-            }
-        };
-        let near = nearest(name, keys);
-        RowError { row, error: error.nearest(near) }
+        RowError { row, error }
     }
 }
 

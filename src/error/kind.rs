@@ -46,6 +46,13 @@ pub enum ErrorKind {
         /// Byte offset of the reader in the payload.
         offset: usize,
     },
+    /// The record is a message of another kind than the one that is read, which shows only a part of it.
+    OtherKind {
+        /// Name of the kind that is read.
+        expected: &'static str,
+        /// Name of the record's kind.
+        found: &'static str,
+    },
     /// A feature does not match the request.
     Feature(FeatureError),
     /// No record has a feature of the requested name.
@@ -176,6 +183,7 @@ impl ErrorKind {
             ErrorKind::RecordTooLarge { len, .. } => Remedy::MaxRecord(*len),
             ErrorKind::TooMany { what: DIFFERENT_KEYS | BYTES_OF_KEYS, .. } => Remedy::FewerRecords,
             ErrorKind::NotTfRecord { remedy, .. } => *remedy,
+            ErrorKind::OtherKind { .. } => Remedy::SequenceExamples,
             _ => return None,
         })
     }
@@ -216,6 +224,7 @@ impl ErrorKind {
             ErrorKind::CorruptLength { .. }
             | ErrorKind::CorruptData { .. }
             | ErrorKind::Wire { .. }
+            | ErrorKind::OtherKind { .. }
             | ErrorKind::Feature(_)
             | ErrorKind::Tensor(_)
             | ErrorKind::Picture { .. }
@@ -253,6 +262,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "malformed message at payload byte {offset}: {reason}")
             }
             ErrorKind::Feature(e) => e.fmt(f),
+            ErrorKind::OtherKind { expected, found } => {
+                write!(f, "expected an {expected}, found a {found} with feature lists")
+            }
             ErrorKind::UnknownFeature { list: true, .. } => f.write_str(
                 "no record has this feature in its context: it is a feature list, and feature lists have no columns",
             ),

@@ -204,6 +204,14 @@ impl Error {
         self
     }
 
+    /// Adds what else is known of a missing feature.
+    #[cold]
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: &'static str) -> Error {
+        self.0.location.hint = Some(hint);
+        self
+    }
+
     /// Adds the row of the batch, unless one is known.
     #[cold]
     #[must_use]
@@ -332,9 +340,10 @@ impl fmt::Display for Error {
             write!(f, "step {step}: ")?;
         }
         self.kind().fmt(f)?;
-        match &location.nearest {
-            Some(key) => write!(f, "; the nearest name is \"{key}\""),
-            None => Ok(()),
+        match (&location.nearest, location.hint) {
+            (Some(key), _) => write!(f, "; the nearest name is \"{key}\""),
+            (None, Some(hint)) => write!(f, "; {hint}"),
+            (None, None) => Ok(()),
         }
     }
 }

@@ -37,6 +37,9 @@ pub enum WireError {
     Utf8,
     /// A map entry contains an unknown field. Decoders disagree on its meaning.
     MapEntryUnknownField,
+    /// A field that the message does not have, in a record that is decoded whole. See
+    /// [`MessageKind::check`](crate::example::MessageKind::check).
+    UnknownField,
 }
 
 /// The reason why a feature does not match the request.
@@ -240,6 +243,7 @@ impl fmt::Display for WireError {
             WireError::MapEntryUnknownField => {
                 "map entry contains an unknown field, on whose meaning decoders disagree"
             }
+            WireError::UnknownField => "field that the message does not have",
         })
     }
 }

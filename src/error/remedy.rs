@@ -51,6 +51,8 @@ pub enum Remedy<'a> {
     OpenPack,
     /// Repeat the run that was interrupted, or move the files of this folder back to the folder that it is in.
     PutBack(&'a Path),
+    /// Read the records as SequenceExamples: [`MessageKind::SequenceExample`](crate::example::MessageKind::SequenceExample).
+    SequenceExamples,
     /// Specify no compression, or the compression of the file.
     Compression,
 }

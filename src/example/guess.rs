@@ -2,7 +2,8 @@
 
 use super::sequence::SequenceExample;
 use super::view::Example;
-use crate::wire::{WireReader, WireValue};
+use crate::error::{ErrorKind, Result, WireError};
+use crate::wire::{Fault, WireReader, WireValue};
 
 /// The kind of a message, or of all messages in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,12 +17,45 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
+    /// Why records without features are refused.
+    pub(crate) const NO_FEATURES: &str = "the records are neither Examples nor SequenceExamples";
+
     /// Returns `Example`, `SequenceExample` or `other`.
     pub const fn name(self) -> &'static str {
         match self {
             MessageKind::Example => "Example",
             MessageKind::SequenceExample => "SequenceExample",
             MessageKind::Other => "other",
+        }
+    }
+
+    /// Refuses a payload that a view of this kind shows in part only. A view skips fields that its message does not have, as protobuf's
+    /// decoder does, so whoever writes, converts or digests a decoded record would lose them. Malformed payloads are not refused here.
+    ///
+    /// ```
+    /// use tfseek::SequenceExampleBuilder;
+    /// use tfseek::example::MessageKind;
+    /// let payload = SequenceExampleBuilder::new().int64("id", [5]).feature_list("frames", []).encode()?;
+    /// assert!(MessageKind::SequenceExample.check(&payload).is_ok());
+    /// let e = MessageKind::Example.check(&payload).unwrap_err();
+    /// assert_eq!(e.to_string(), "expected an Example, found a SequenceExample with feature lists");
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherKind`] for an Example with feature lists, [`ErrorKind::Wire`] for another unknown field.
+    pub fn check(self, payload: &[u8]) -> Result<()> {
+        let is_sequence = self == MessageKind::SequenceExample;
+        if self == MessageKind::Other {
+            return Ok(());
+        }
+        match check_message(WireReader::new(payload), is_sequence) {
+            Ok(()) | Err(Remainder::Malformed) => Ok(()),
+            Err(Remainder::Field(_)) if !is_sequence && has_lists(payload) => {
+                let found = MessageKind::SequenceExample.name();
+                Err(ErrorKind::OtherKind { expected: self.name(), found }.into())
+            }
+            Err(Remainder::Field(offset)) => Err(Fault::new(WireError::UnknownField, offset).into()),
         }
     }
 
@@ -55,8 +89,9 @@ impl MessageKind {
 ///
 /// Decoding is not enough: protobuf decodes an event, or a list of Examples, as an Example with unknown fields or strange keys. The
 /// guess therefore also requires that there are no fields other than those of the message, that map entries have one key and at most
-/// one value, and that keys have no control characters. A nested message starts with a control character, so it is not accepted as a
-/// key. The payload must also decode.
+/// one value, and that no key is a nested message. The payload must also decode.
+///
+/// [`MessageKind::check`] refuses a later record that contradicts the guess.
 ///
 /// ```
 /// use tfseek::ExampleBuilder;
@@ -116,7 +151,7 @@ fn is_map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
         let known = all_fields(entry, |number, body| match number {
             1 => {
                 keys = keys.saturating_add(1);
-                std::str::from_utf8(body).is_ok_and(|key| !key.chars().any(char::is_control))
+                std::str::from_utf8(body).is_ok_and(is_key)
             }
             2 => {
                 values = values.saturating_add(1);
@@ -126,6 +161,38 @@ fn is_map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
         });
         number == 1 && known && keys == 1 && values <= 1
     })
+}
+
+/// Returns true for a key that is not a nested message. Tags and lengths of such a message are control characters. The names of a text
+/// file may end in one, such as `label\r`.
+fn is_key(key: &str) -> bool {
+    if !key.trim_end().chars().any(char::is_control) {
+        return true;
+    }
+    let mut reader = WireReader::new(key.as_bytes());
+    loop {
+        match reader.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Returns true if field 2 of a payload is the feature lists of a SequenceExample.
+fn has_lists(payload: &[u8]) -> bool {
+    let is_lists = |list: &[u8]| all_fields(list, |number, step| number == 1 && is_feature(step));
+    let mut found = false;
+    let mut reader = WireReader::new(payload);
+    while let Ok(Some((number, value))) = reader.next() {
+        if number == 2 {
+            found = true;
+            if !matches!(value, WireValue::Len(body) if is_map(body, is_lists)) {
+                return false;
+            }
+        }
+    }
+    found
 }
 
 /// Returns true if `message` has the fields of a Feature and its lists.
@@ -151,9 +218,82 @@ fn all_fields(message: &[u8], mut f: impl FnMut(u32, &[u8]) -> bool) -> bool {
     }
 }
 
+/// What a view of a message does not show.
+enum Remainder {
+    /// A field, at this offset in the payload.
+    Field(usize),
+    /// The rest of a malformed message.
+    Malformed,
+}
+
+impl From<Fault> for Remainder {
+    fn from(_: Fault) -> Remainder {
+        Remainder::Malformed
+    }
+}
+
+type Checked<T = ()> = std::result::Result<T, Remainder>;
+
+/// Calls `is_known` with each field of a message, and the reader after it, until it returns false.
+fn check_fields<'a>(
+    mut reader: WireReader<'a>,
+    is_known: impl Fn(u32, WireValue<'a>, WireReader<'a>) -> Checked<bool>,
+) -> Checked {
+    loop {
+        let start = reader.position();
+        let Some((number, value)) = reader.next()? else { return Ok(()) };
+        if !is_known(number, value, reader)? {
+            return Err(Remainder::Field(start));
+        }
+    }
+}
+
+fn check_message(payload: WireReader<'_>, is_sequence: bool) -> Checked {
+    check_fields(payload, |number, map, at| match (number, map) {
+        (1, WireValue::Len(map)) => check_map(at.nested(map), check_feature),
+        (2, WireValue::Len(map)) if is_sequence => check_map(at.nested(map), |list| {
+            check_fields(list, |number, step, at| match (number, step) {
+                (1, WireValue::Len(step)) => check_feature(at.nested(step)).map(|()| true),
+                _ => Ok(false),
+            })
+        }),
+        _ => Ok(false),
+    })
+}
+
+fn check_map(map: WireReader<'_>, value: fn(WireReader<'_>) -> Checked) -> Checked<bool> {
+    check_fields(map, |number, entry, at| {
+        let (1, WireValue::Len(entry)) = (number, entry) else { return Ok(false) };
+        // Decoders refuse an unknown field in an entry.
+        check_fields(at.nested(entry), |number, field, at| match (number, field) {
+            (2, WireValue::Len(body)) => value(at.nested(body)).map(|()| true),
+            _ => Ok(true),
+        })
+        .map(|()| true)
+    })
+    .map(|()| true)
+}
+
+fn check_feature(feature: WireReader<'_>) -> Checked {
+    check_fields(feature, |kind, list, at| {
+        let (1..=3, WireValue::Len(list)) = (kind, list) else { return Ok(false) };
+        check_fields(at.nested(list), |number, value, _| {
+            let is_value = match value {
+                WireValue::Len(_) => true,
+                WireValue::Fixed32(_) => kind == 2,
+                WireValue::Varint(_) => kind == 3,
+                WireValue::Fixed64(_) | WireValue::Group => false,
+            };
+            Ok(number == 1 && is_value)
+        })
+        .map(|()| true)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::example::ExampleBuilder;
 
     fn guess<'a>(payloads: impl IntoIterator<Item = &'a [u8]>) -> MessageKind {
         let mut guess = KindGuess::default();
@@ -208,5 +348,56 @@ mod tests {
         assert!(Example::new(&list).validate().is_ok());
         assert_eq!(MessageKind::of(&list), Some(MessageKind::Other));
         assert_eq!(MessageKind::of(b"plain text"), Some(MessageKind::Other));
+    }
+
+    #[test]
+    fn keys_with_control_characters() {
+        let kind = |key: &str| MessageKind::of(&ExampleBuilder::new().int64(key, [1]).encode().unwrap());
+        for key in ["label\r", "x\r", "p\n", "a\tb", "\u{1}", "a\u{7f}b", "tab\t", "\n"] {
+            assert_eq!(kind(key), Some(MessageKind::Example), "{key:?}");
+        }
+        // The key is a map entry, or a message with a varint.
+        for key in ["\n\u{1}a\u{12}\u{2}\n\0", "\u{8}\u{1}"] {
+            assert_eq!(kind(key), Some(MessageKind::Other), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn fields_that_a_view_skips_are_refused() {
+        let lists = b"\x12\x0e\x0a\x0c\x0a\x01f\x12\x07\x0a\x05\x1a\x03\x0a\x01\x02";
+        let both = [A_IS_1, lists].concat();
+        let message = |kind: MessageKind, payload: &[u8]| {
+            kind.check(payload).map_err(|e| (e.is_data(), e.to_string())).err()
+        };
+        let sequence = "expected an Example, found a SequenceExample with feature lists".to_owned();
+        for payload in [&both[..], lists, b"\x12\x00"] {
+            assert_eq!(message(MessageKind::Example, payload), Some((false, sequence.clone())));
+            assert_eq!(message(MessageKind::SequenceExample, payload), None);
+            assert_eq!(message(MessageKind::Other, payload), None);
+        }
+        let unknown = |offset| {
+            let text =
+                format!("malformed message at payload byte {offset}: field that the message does not have");
+            Some((true, text))
+        };
+        let cases: [(&[u8], usize); 7] = [
+            // In the payload: text in field 2, a varint, a group.
+            (b"\x0a\x00\x12\x03abc", 2),
+            (b"\x18\x01", 0),
+            (b"\x0a\x00\x1b\x1c", 2),
+            // In the features, in a feature, in a list: a varint in a list of bytes.
+            (b"\x0a\x02\x10\x01", 2),
+            (b"\x0a\x09\x0a\x07\x0a\x01a\x12\x02\x22\x00", 9),
+            (b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x0a\x02\x08\x01", 11),
+            (b"\x0a\x0c\x0a\x0a\x0a\x01a\x12\x05\x1a\x03\x12\x01\x01", 11),
+        ];
+        for (payload, offset) in cases {
+            assert_eq!(message(MessageKind::Example, payload), unknown(offset), "{payload:?}");
+        }
+        // What merges or repeats is shown. What is malformed is refused where it is decoded.
+        let entry = b"\x0a\x15\x0a\x13\x0a\x01b\x0a\x01a\x12\x05\x1a\x03\x0a\x01\x01\x12\x04\x1a\x02\x08\x02";
+        for payload in [&[A_IS_1, A_IS_1].concat()[..], entry, b"\x0a\x7f", b""] {
+            assert_eq!(message(MessageKind::Example, payload), None, "{payload:?}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::condition::{FeatureTest, Node, Operand, Quantifier, Quantity, Test};
 use super::expression::Filter;
 use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::{DType, Example, Feature, MessageKind};
+use crate::example::{DType, Example, Feature, MessageKind, SequenceExample};
 use crate::image::{image_format, image_size};
 use std::collections::BTreeSet;
 
@@ -39,6 +39,8 @@ pub struct RecordFilter {
     seen: Vec<bool>,
     /// Keys of the first records, which show that a name is misspelt.
     keys: BTreeSet<Box<str>>,
+    /// Their feature lists.
+    lists: BTreeSet<Box<str>>,
     /// Number of records that `keys` are from.
     first: usize,
 }
@@ -59,6 +61,7 @@ impl Filter {
             filter: self.clone(),
             seen: vec![false; self.names().len()],
             keys: BTreeSet::new(),
+            lists: BTreeSet::new(),
             first: 0,
         }
     }
@@ -79,7 +82,7 @@ impl RecordFilter {
     /// condition names features and the payload is another message. Likewise the errors of [`Example::get`]: a payload that does not decode
     /// fails the tests of its features.
     pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
-        let RecordFilter { filter, seen, keys, first } = self;
+        let RecordFilter { filter, seen, keys, lists, first } = self;
         if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
             let name = filter.name(test.feature()).escape_debug();
             let reason = format!("feature \"{name}\": expected an Example, found another message");
@@ -96,7 +99,9 @@ impl RecordFilter {
             }
             if *first < FIRST && seen.contains(&false) {
                 *first = first.saturating_add(1);
-                collect(keys, found.example);
+                collect(keys, found.example.entries().map_while(|entry| Some(entry.ok()?.0)));
+                let sequence = SequenceExample::new(payload);
+                collect(lists, sequence.feature_lists().map_while(|entry| Some(entry.ok()?.0)));
             }
         }
         found.holds(filter.root(), number, payload)
@@ -123,7 +128,7 @@ impl RecordFilter {
     /// [`ErrorKind::Filter`](crate::ErrorKind::Filter), which names the nearest feature;
     /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if none is near.
     pub fn check_names(&self, all: bool) -> Result<()> {
-        self.filter.check_names(self.unseen(), &self.keys, &BTreeSet::new())?;
+        self.filter.check_names(self.unseen(), &self.keys, &self.lists)?;
         let records = if all { "no record" } else { "none of the first records" };
         if let Some(e) = self.unseen().find_map(|name| self.filter.unknown_other(name, records)) {
             return Err(e);
@@ -141,14 +146,16 @@ impl RecordFilter {
         }
         let room = MAX_KEYS.saturating_sub(self.keys.len());
         self.keys.extend(other.keys.iter().take(room).cloned());
+        let room = MAX_KEYS.saturating_sub(self.lists.len());
+        self.lists.extend(other.lists.iter().take(room).cloned());
         self.first = self.first.saturating_add(other.first);
     }
 }
 
 /// Adds the keys of a record.
 #[cold]
-fn collect(keys: &mut BTreeSet<Box<str>>, example: Example<'_>) {
-    for (key, _) in example.entries().map_while(Result::ok) {
+fn collect<'a>(keys: &mut BTreeSet<Box<str>>, names: impl Iterator<Item = &'a str>) {
+    for key in names {
         if keys.len() < MAX_KEYS && !keys.contains(key) {
             keys.insert(key.into());
         }

@@ -162,8 +162,8 @@ impl Output {
     /// Syncs an atomic file to the disk and renames it to its path. Does nothing for other files.
     ///
     /// # Errors
-    /// I/O errors; the target is then unchanged. The exception is a file whose folder could not be synced, after which the target is the
-    /// new file. A file that was made meanwhile and is to be kept. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
+    /// I/O errors; the target is then unchanged. The exception is a folder that cannot be synced: the target is then the new file, and a
+    /// power failure may undo the rename. A file that was made meanwhile and is to be kept. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
             OutputSink::Nameless(file) => file.commit(),

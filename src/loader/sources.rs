@@ -218,6 +218,9 @@ impl MixSources {
         for (source, (rows, numbers)) in self.sources.iter().zip(&own) {
             let Some(parser) = source.parser.as_ref().filter(|_| !rows.is_empty()) else { continue };
             let mut refused = Vec::new();
+            if let Some(names) = &mut names {
+                names.extend(parser.unknown_names(rows).map_err(|e| e.row_of(numbers))?);
+            }
             let batch = match &mut skip {
                 None => parser.parse(rows).map_err(|e| e.row_of(numbers))?,
                 Some(skip) => parser.parse_skipping(rows, |row, error| {
@@ -225,7 +228,6 @@ impl MixSources {
                     skip(numbers[row] as usize, error.row_of(numbers))
                 })?,
             };
-            names.iter_mut().for_each(|names| names.extend(parser.unknown_names(rows)));
             refused.sort_unstable();
             let kept = numbers.iter().enumerate().filter(|(row, _)| refused.binary_search(row).is_err());
             for (row, (_, number)) in kept.enumerate() {

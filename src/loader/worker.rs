@@ -372,16 +372,16 @@ impl BatchWorker {
         let parser = self.mix.as_ref().map_or(Some(own), |mix| mix.parser_of(&plan.ids));
         let id_of = |row: usize| plan.ids[kept[row] as usize];
         let mut refused = Vec::new();
+        if plan.begins
+            && let Some(parser) = parser
+        {
+            warnings.extend(parser.unknown_names(&rows)?);
+        }
         let names = plan.begins.then_some(warnings);
         if self.damage == Damage::Raise {
             let batch = match (parser, &self.mix) {
                 (None, Some(mix)) => mix.parse(rows, id_of, None::<fn(usize, Error) -> Result<()>>, names)?,
-                (parser, _) => {
-                    let parser = parser.unwrap_or(own);
-                    let batch = parser.parse(&rows)?;
-                    names.into_iter().for_each(|names| names.extend(parser.unknown_names(&rows)));
-                    batch
-                }
+                (parser, _) => parser.unwrap_or(own).parse(&rows)?,
             };
             return Ok((batch, refused));
         }
@@ -391,12 +391,7 @@ impl BatchWorker {
         };
         let batch = match (parser, &self.mix) {
             (None, Some(mix)) => mix.parse(rows, id_of, Some(skip), names)?,
-            (parser, _) => {
-                let parser = parser.unwrap_or(own);
-                let batch = parser.parse_skipping(&rows, skip)?;
-                names.into_iter().for_each(|names| names.extend(parser.unknown_names(&rows)));
-                batch
-            }
+            (parser, _) => parser.unwrap_or(own).parse_skipping(&rows, skip)?,
         };
         refused.sort_unstable();
         Ok((batch, refused))

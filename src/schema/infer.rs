@@ -82,8 +82,7 @@ impl Inference {
             MessageKind::Example => false,
             MessageKind::SequenceExample => true,
             MessageKind::Other => {
-                let reason = "the records are neither Examples nor SequenceExamples";
-                return Err(ErrorKind::Spec(reason.into()).into());
+                return Err(ErrorKind::Spec(MessageKind::NO_FEATURES.into()).into());
             }
         };
         let (features, feature_lists) = Default::default();
@@ -93,7 +92,7 @@ impl Inference {
     /// Adds one record.
     ///
     /// # Errors
-    /// Errors of [`Example::validate`] or [`SequenceExample::validate`]; the record is then not counted.
+    /// Errors of [`Example::validate`] or [`SequenceExample::validate`], and of [`MessageKind::check`]; the record is then not counted.
     ///
     /// [`ErrorKind::TooMany`] if there are too many different keys. The inference must not be used after this error.
     pub fn add(&mut self, payload: &[u8]) -> Result<()> {
@@ -103,6 +102,8 @@ impl Inference {
         } else {
             BTreeMap::new()
         };
+        let kind = if self.sequence { MessageKind::SequenceExample } else { MessageKind::Example };
+        kind.check(payload)?;
         self.records += 1;
         for &(key, feature) in features.iter() {
             self.update(key, false, |stats| {

@@ -122,9 +122,10 @@ impl Converter {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
     }
 
-    /// Returns the converter of the columns with these names.
+    /// Returns the converter of the columns with these names, in their order.
     pub(crate) fn project(&self, names: &[impl AsRef<str>]) -> Result<Converter> {
-        let names: BTreeSet<&str> = names.iter().map(AsRef::as_ref).collect();
+        let mut seen = BTreeSet::new();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).filter(|name| seen.insert(*name)).collect();
         let unknown = |name: &&&str| self.schema.fields().iter().all(|field| field.name() != **name);
         if let Some(unknown) = names.iter().find(unknown) {
             return Err(Error::schema(unknown, "expected the name of a column, found no such column"));
@@ -135,8 +136,8 @@ impl Converter {
             }
             ConvertedColumns::Specs { columns, parser_schema } => (columns, parser_schema),
         };
-        let kept = |column: &&PlannedColumn| names.contains(column.field.name().as_str());
-        let columns: Vec<PlannedColumn> = columns.iter().filter(kept).cloned().collect();
+        let find = |name: &&str| columns.iter().find(|column| column.field.name() == *name);
+        let columns: Vec<PlannedColumn> = names.iter().filter_map(find).cloned().collect();
         let reads = |name: &str, is_list| {
             columns.iter().any(|column| column.is_list == is_list && column.from == *name)
         };

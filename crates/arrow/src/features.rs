@@ -105,8 +105,8 @@ impl FeatureColumns {
         Ok(FeatureColumns { features, decode, options, decoder, parser, columns })
     }
 
-    /// Returns the columns with these names, which exist.
-    pub(crate) fn project(&self, names: &BTreeSet<&str>) -> Result<FeatureColumns> {
+    /// Returns the columns with these names, which exist, in their order.
+    pub(crate) fn project(&self, names: &[&str]) -> Result<FeatureColumns> {
         fn paths(column: &FeatureColumn, found: &mut Vec<String>) {
             match &column.values {
                 FeatureValues::Struct(columns) => columns.iter().for_each(|column| paths(column, found)),
@@ -114,13 +114,12 @@ impl FeatureColumns {
             }
         }
         let mut select = Vec::new();
-        let kept = self.columns.iter().filter(|column| names.contains(column.field.name().as_str()));
+        let kept = self.columns.iter().filter(|column| names.contains(&column.field.name().as_str()));
         kept.for_each(|column| paths(column, &mut select));
-        FeatureColumns::new(
-            &self.features,
-            &DecodeOptions { select: Some(select), ..self.decode.clone() },
-            &self.options,
-        )
+        let decode = DecodeOptions { select: Some(select), ..self.decode.clone() };
+        let mut projected = FeatureColumns::new(&self.features, &decode, &self.options)?;
+        projected.columns.sort_by_key(|column| names.iter().position(|name| column.field.name() == name));
+        Ok(projected)
     }
 
     /// Returns the paths of the features of byte strings that are neither text nor files.

@@ -2,11 +2,16 @@
 
 use crate::args::WhereArgs;
 use crate::console::Console;
+use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome, USAGE};
 use crate::output::NumberedRecord;
+use crate::records::Records;
 use tfseek::Filter;
 use tfseek::filter::RecordFilter;
 use tfseek_tfds::FoundFeatures;
+
+/// Number of records whose names are compared.
+const FIRST: u64 = 16;
 
 /// The records of a verb that meet the condition of `--where`, all without one.
 pub(crate) struct Condition {
@@ -36,6 +41,49 @@ impl Condition {
         self.records.is_none()
     }
 
+    /// Compares the names of the condition with those of the first records, unless it is known that records have them. Nothing is printed before
+    /// a name that is probably misspelt was refused, and one record may lack what the others have.
+    pub(crate) fn compare_names(&mut self, first: &mut Records) -> Outcome {
+        let Some(records) = self.records.as_mut().filter(|_| !self.checked) else { return Ok(()) };
+        first.read_ahead();
+        for item in first.ahead() {
+            if records.knows_names() {
+                break;
+            }
+            // The result, or error, of a record follows when it is its turn.
+            let _ = records.accepts(0, item.record.payload(), item.kind);
+        }
+        // Later files may have what a short one lacks.
+        if self.one_file || records.knows_names() {
+            return self.check_names();
+        }
+        Ok(())
+    }
+
+    /// Compares the names with those of the first records of a dataset, which is read by number.
+    pub(crate) fn compare_numbered(&mut self, first: &mut Numbered) -> Outcome {
+        let Some(records) = self.records.as_mut().filter(|_| !self.checked) else { return Ok(()) };
+        for i in 0..first.dataset.len().min(FIRST) {
+            if records.knows_names() {
+                break;
+            }
+            if let Ok(item) = first.get(i) {
+                let _ = records.accepts(0, item.record.payload(), item.kind);
+            }
+        }
+        let has_all = self.one_file || first.dataset.shards().len() > 1;
+        if has_all || records.knows_names() { self.check_names() } else { Ok(()) }
+    }
+
+    /// Refuses a name of the condition that is probably misspelt, once the first records, or all of them, were tested.
+    fn check_names(&mut self) -> Outcome {
+        if let Some(records) = self.records.as_ref().filter(|_| !self.checked) {
+            self.checked = true;
+            records.check_names(false)?;
+        }
+        Ok(())
+    }
+
     /// Returns true if a record meets the condition.
     pub(crate) fn accepts(&mut self, item: &NumberedRecord<'_>) -> Outcome<bool> {
         let Some(records) = &mut self.records else { return Ok(true) };
@@ -55,10 +103,8 @@ impl Condition {
         };
         self.tested = true;
         let accepted = records.accepts(number, item.record.payload(), item.kind).map_err(|e| e.at(at))?;
-        // Nothing is printed before a name that is probably misspelt was refused.
-        if !self.checked && (accepted || records.knows_names()) {
-            self.checked = true;
-            records.check_names(false)?;
+        if records.knows_names() {
+            self.check_names()?;
         }
         Ok(accepted)
     }

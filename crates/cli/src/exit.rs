@@ -115,6 +115,7 @@ pub(crate) fn message(e: &Error) -> String {
              by hand"
                 .into()
         }
+        Some(Remedy::SequenceExamples) => "`--kind sequence-example` reads it".into(),
         Some(Remedy::Convert) => "convert it, or read it with a tool for that format".into(),
         Some(remedy) => match common_hint(&remedy) {
             Some(hint) => hint,

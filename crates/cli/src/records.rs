@@ -8,7 +8,7 @@ use crate::split::{InputFile, SplitPath};
 use crate::steps::{EpisodeReader, StepSplitter};
 use crate::store;
 use crate::warnings;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::error::PathsError;
@@ -38,7 +38,14 @@ pub(crate) struct Records {
     steps: Option<EpisodeReader>,
     /// The last error is that of an episode, and the next one can be read.
     goes_on: bool,
+    /// Records that were read ahead, and the error after them.
+    ahead: VecDeque<KeptRecord>,
+    failed: Option<tfseek::Error>,
+    current: KeptRecord,
 }
+
+/// Number of records that are read ahead, and of payload bytes after which no further one is.
+const AHEAD: (usize, usize) = (16, 1 << 20);
 
 impl Records {
     /// Opens a file or standard input. The first records are read if the kind is to be guessed.
@@ -46,7 +53,9 @@ impl Records {
         let (kind, first) = (payloads.kind.specified(), input.first());
         let reader = kinded(stream(input, payloads.read)?, payloads.kind);
         let (kind, strict) = (reader.kind(), kind.is_some());
-        Ok(Records { before: None, first, kind, strict, reader, steps: None, goes_on: false })
+        let (ahead, current) = (VecDeque::new(), KeptRecord::default());
+        let (before, steps, goes_on, failed) = (None, None, false, None);
+        Ok(Records { before, first, kind, strict, reader, steps, goes_on, ahead, failed, current })
     }
 
     /// Opens a file, as the steps of its episodes if there is a splitter. Their payloads are Examples.
@@ -92,8 +101,40 @@ impl Records {
         self.reader.total()
     }
 
+    /// Reads the first records, which [`next`](Records::next) then returns.
+    pub(crate) fn read_ahead(&mut self) {
+        let mut bytes = 0;
+        while self.failed.is_none() && self.ahead.len() < AHEAD.0 && bytes < AHEAD.1 {
+            let mut kept = KeptRecord::default();
+            match self.read_next().and_then(|item| item.map(|item| kept.set(item)).transpose()) {
+                Ok(Some(())) => {
+                    bytes += kept.payload.len();
+                    self.ahead.push_back(kept);
+                }
+                Ok(None) => break,
+                Err(e) => self.failed = Some(e),
+            }
+        }
+    }
+
+    /// Returns the records that were read ahead.
+    pub(crate) fn ahead(&self) -> impl Iterator<Item = NumberedRecord<'_>> {
+        self.ahead.iter().map(|kept| kept.numbered(self.reader.path()))
+    }
+
     /// Returns the next record. Damage is returned as an error after the records that precede it.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
+        if let Some(kept) = self.ahead.pop_front() {
+            self.current = kept;
+            return Ok(Some(self.current.numbered(self.reader.path())));
+        }
+        match self.failed.take() {
+            Some(e) => Err(e),
+            None => self.read_next(),
+        }
+    }
+
+    fn read_next(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
         if self.steps.is_some() {
             return self.next_step();
         }
@@ -105,7 +146,7 @@ impl Records {
     }
 
     fn next_step(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
-        let Records { reader, before, first, kind, strict, steps: Some(steps), goes_on } = self else {
+        let Records { reader, before, first, kind, strict, steps: Some(steps), goes_on, .. } = self else {
             return Ok(None);
         };
         *goes_on = false;

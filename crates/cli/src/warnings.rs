@@ -114,6 +114,7 @@ fn object(warning: &Warning) -> Value {
         }),
         Warning::ScatteredInflation { inflated_bytes } => json!({ "inflated_bytes": inflated_bytes }),
         Warning::UnknownFeature { feature, nearest } => json!({ "feature": feature, "nearest": nearest }),
+        Warning::AbsentFeature { feature, .. } => json!({ "feature": feature }),
         _ => json!({}),
     };
     if let (Value::Object(fields), Value::Object(mut own)) = (&mut fields, own) {

@@ -85,7 +85,7 @@ fn several_files_are_one() {
     let ran = dir.run(&["convert", "x@2.tfrecord", "a.jsonl", "--json"]);
     let size = fs::metadata(dir.path("a.jsonl")).unwrap().len();
     ran.prints(&format!(
-        "{{\"bytes\":{size},\"format\":\"JSON lines\",\"kindless\":0,\"path\":\"a.jsonl\",\"records\":5,\"shards\":[\"a.jsonl\"]}}\n"
+        "{{\"bytes\":{size},\"format\":\"JSON lines\",\"kindless\":0,\"kindless_names\":[],\"path\":\"a.jsonl\",\"records\":5,\"shards\":[\"a.jsonl\"]}}\n"
     ));
     assert_eq!(
         fs::read_to_string(dir.path("a.jsonl")).unwrap(),
@@ -197,7 +197,7 @@ fn tables_there_and_back() {
     ]);
     let size = fs::metadata(dir.path("n.parquet")).unwrap().len();
     ran.prints(&format!(
-        "{{\"bytes\":{size},\"format\":\"Parquet\",\"kindless\":0,\"path\":\"n.parquet\",\"records\":2,\"shards\":[\"n.parquet\"]}}\n"
+        "{{\"bytes\":{size},\"format\":\"Parquet\",\"kindless\":0,\"kindless_names\":[],\"path\":\"n.parquet\",\"records\":2,\"shards\":[\"n.parquet\"]}}\n"
     ));
     convert(&dir, &["n.parquet", "n.parquet", "o.tfrecord"]);
     let words = |name: &str| dir.run(&["cat", "-f", "json", "--features", "word", name]).out.lines().count();
@@ -380,7 +380,7 @@ fn features_without_a_kind_that_a_table_loses_are_counted() {
     let kindless = [&label(1)[..], b"\x0a\x08\x0a\x06\x0a\x02no\x12\x00"].concat();
     dir.shard("x.tfrecord", [label(0), kindless.clone(), kindless]);
     let ran = dir.run(&["convert", "x.tfrecord", "x.parquet"]);
-    let lost = "tfseek: x.parquet: 2 features or steps without a kind are null or empty there, and absent on the way back";
+    let lost = "tfseek: x.parquet: 2 features or steps without a kind (\"no\") are null or empty there, and absent on the way back";
     assert!(ran.code == 0 && ran.err.lines().last() == Some(lost), "{}", ran.err);
     let ran = dir.run(&["convert", "x.tfrecord", "y.parquet", "--json"]);
     assert!(ran.err.is_empty() && ran.out.contains("\"kindless\":2,"), "{ran:?}");

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use tfseek::{FeatureBuf, SequenceExampleBuilder};
 
 #[track_caller]
 fn run(dir: &Folder, args: &[&OsStr]) -> Ran {
@@ -48,6 +49,89 @@ fn schemas_and_saved_statistics_that_are_something_else() {
             assert!(ran.code == 0 || ran.code == 1 && is_empty || ran.err.contains(file), "{context}");
             assert!(!ran.err.contains("panicked"), "{context}");
         }
+    }
+}
+
+/// The first records of a SequenceExample's file may lack feature lists. No verb then drops those of later ones.
+#[test]
+fn a_guess_that_a_later_record_contradicts_is_an_error() {
+    let dir = folder();
+    let record = |i: i64| {
+        let record = SequenceExampleBuilder::new().int64("id", [i]).bytes("text", ["a needle"]);
+        let frames = || [FeatureBuf::Bytes(vec![]), FeatureBuf::Bytes(vec![b"needles".into()])];
+        if i < 16 { record } else { record.feature_list("frames", frames()) }.encode().unwrap()
+    };
+    dir.shard("q.tfrecord", (0..20).map(record));
+    let verbs: &[&[&str]] = &[
+        &["cat"],
+        &["head", "-n", "20", "-f", "json"],
+        &["tail", "-n", "1"],
+        &["get", "-f", "proto-json"],
+        &["sample", "-n", "20"],
+        &["digest"],
+        &["schema"],
+        &["stats"],
+        &["stats", "--damage", "skip"],
+        &["cat", "--damage", "skip"],
+        &["verify", "--decode"],
+        &["validate", "-s", "s.json"],
+        &["grep", "-F", "needles"],
+        &["convert", "--force", "-o", "q.parquet"],
+        &["convert", "--force", "-o", "q.jsonl"],
+        &["reshard", "--features", "id", "--force", "-o", "kept.tfrecord"],
+    ];
+    for verb in verbs {
+        let name = verb[0];
+        let (mut args, mut last) = (verb.to_vec(), vec!["q.tfrecord"]);
+        match name {
+            "get" => last.push("18"),
+            "convert" => (args, last) = (verb[..2].to_vec(), vec!["q.tfrecord", verb[3]]),
+            _ => {}
+        }
+        args.extend(last);
+        let ran = dir.run(&args);
+        let told = "expected an Example, found a SequenceExample with feature lists (`--kind sequence-example` reads it)";
+        assert!(
+            ran.code != 0 && ran.err.contains("q.tfrecord: record ") && ran.err.contains(told),
+            "{args:?}: {ran:?}"
+        );
+        args.extend(["--kind", "sequence-example"]);
+        let ran = dir.run(&args);
+        assert!(ran.code == 0 || name == "validate", "{args:?}: {ran:?}");
+        assert!(!ran.err.contains(told), "{args:?}: {ran:?}");
+    }
+    // A condition tests features, and names what is none.
+    dir.shard("lists.tfrecord", (15..20).map(record));
+    dir.run(&["grep", "present(frames)", "lists.tfrecord"]).fails(2, &["it is a feature list"]);
+    // Tables keep the lists, and digests tell.
+    let sequence = ["--kind", "sequence-example"];
+    assert_eq!(dir.run(&["convert", "--force", "q.tfrecord", "q.arrow", sequence[0], sequence[1]]).code, 0);
+    assert_eq!(dir.run(&["convert", "q.arrow", "back.tfrecord"]).code, 0);
+    let digests = |file: &str| dir.run(&["digest", file, sequence[0], sequence[1]]).out;
+    let contents = |text: &str| {
+        text.lines().map(|line| line.split("digest").last().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(contents(&digests("q.tfrecord")), contents(&digests("back.tfrecord")));
+}
+
+/// Fields that an Example does not have are kept, refused or shown as bytes, and not dropped.
+#[test]
+fn fields_of_no_example_are_not_dropped() {
+    let dir = folder();
+    let mut records = labels(0..17);
+    records.push([&records[0][..], b"\x1a\x04more"].concat());
+    dir.shard("m.tfrecord", &records);
+    let last = |args: &[&str]| dir.run(args).out.lines().last().unwrap_or_default().to_owned();
+    assert!(last(&["digest", "m.tfrecord"]).contains("\"digest\":null"));
+    assert!(last(&["cat", "-f", "json", "m.tfrecord"]).contains("\"payload\""));
+    let unknown = "malformed message at payload byte";
+    for args in [
+        &["digest", "--kind", "example", "m.tfrecord"][..],
+        &["schema", "m.tfrecord"],
+        &["convert", "m.tfrecord", "m.parquet"],
+        &["reshard", "m.tfrecord", "--features", "label", "-o", "kept.tfrecord"],
+    ] {
+        dir.run(args).fails(1, &["record 17", unknown, "field that the message does not have"]);
     }
 }
 

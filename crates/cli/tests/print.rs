@@ -102,8 +102,7 @@ fn protobufs_json_mapping() {
         .encode()
         .unwrap();
     dir.shard("a.tfrecord", [payload, Vec::new(), b"\x0a\x00".to_vec()]);
-    // A key with a control character prevents the guess, so the kind is specified.
-    dir.run(&["cat", "--format", "proto-json", "--kind", "example", "a.tfrecord"]).prints(
+    dir.run(&["cat", "--format", "proto-json", "a.tfrecord"]).prints(
         r#"{
   "features": {
     "feature": {

@@ -425,6 +425,14 @@ fn a_split_needs_few_requests() {
         let beside = read(".tfseek/");
         assert_eq!(beside as u64, 2 * (1 - lists), "{log:#?}");
         assert!(read(".tfrecord") - beside <= 2 && counts.gets <= 5 + beside as u64, "{log:#?}");
+        // Bytes need no kind, so the first record is not read.
+        let before = served.server.log().len();
+        assert_eq!(served.run(&["get", &split, "2", "-f", "raw"]).code, 0);
+        let log = served.server.log().split_off(before);
+        let gets = log.iter().filter(|line| {
+            line.starts_with("GET") && line.contains(".tfrecord") && !line.contains(".tfseek/")
+        });
+        assert_eq!(gets.count(), 1, "{log:#?}");
     }
 }
 

@@ -705,6 +705,31 @@ fn checkpoints_of_compressed_files() {
     assert_eq!(found["inflated"], serde_json::Value::Null);
 }
 
+/// The first record may lack a feature that the others have, although it has one of a similar name.
+#[test]
+fn a_name_that_the_first_record_lacks_is_no_misspelt_one() {
+    let dir = Folder::new();
+    let record = |i: i64| {
+        let record = tfseek::ExampleBuilder::new().int64("age", [i]);
+        if i == 0 { record } else { record.int64("ages", [2 * i]) }.encode().unwrap()
+    };
+    dir.shard("a.tfrecord", (0..100).map(record));
+    dir.shard("short.tfrecord", (0..1).map(record));
+    dir.shard("b.tfrecord.gz", (0..100).map(record));
+    let condition = ["--where", "age == 0 or ages == 8"];
+    for (verb, lines) in [("cat", 2), ("head", 2), ("digest", 2), ("sample", 2), ("tail", 2)] {
+        for file in ["a.tfrecord", "b.tfrecord.gz"] {
+            let format: &[&str] = if verb == "digest" { &[] } else { &["-f", "json"] };
+            let ran = dir.run(&[&[verb, file], &condition[..], format].concat());
+            assert_eq!((ran.code, ran.out.lines().count()), (0, lines), "{verb} {file}: {ran:?}");
+        }
+    }
+    let ran = dir.run(&[&["cat", "short.tfrecord", "a.tfrecord", "-f", "json"], &condition[..]].concat());
+    assert_eq!((ran.code, ran.out.lines().count()), (0, 3), "{ran:?}");
+    let ran = dir.run(&[&["get", "a.tfrecord", "0,4", "-f", "json"], &condition[..]].concat());
+    assert_eq!((ran.code, ran.out.lines().count()), (0, 2), "{ran:?}");
+}
+
 #[test]
 fn a_misspelt_name_in_a_condition_is_an_error_before_the_first_record() {
     let dir = Folder::new();

@@ -15,7 +15,7 @@ use tfseek_tools::wildcards::matches;
 /// Bytes of the records that a thread reads at a time. Decompression of a compressed shard begins anew for each.
 const CHUNK_BYTES: u64 = 16 << 20;
 
-/// Returns the schema of records, and the number of features without a kind that it loses. All records are read on this number of threads, because a
+/// Returns the schema of records, and the number of features without a kind that it loses, with their names. All records are read on this number of threads, because a
 /// later one may have more features or more values.
 ///
 /// Features that always have one value are scalars, and those that may be missing are optional. All others are lists: an empty list is not
@@ -24,7 +24,7 @@ pub(crate) fn observed(
     records: SelectedRecords<'_>,
     options: &ExportOptions,
     progress: &PassProgress<'_>,
-) -> Result<(Schema, u64), ConvertError> {
+) -> Result<(Schema, (u64, Vec<String>)), ConvertError> {
     let kind = match records.kind {
         Some(kind) => kind,
         None => guessed(records)?,
@@ -62,12 +62,15 @@ pub(crate) fn observed(
         return Err(ConvertError::Records(reason.into()));
     }
     let builder = if is_sequence { Schema::sequence_example() } else { Schema::example() };
-    let (total, mut kindless) = (seen.records, 0u64);
+    let total = seen.records;
+    let mut kindless = 0u64;
+    let mut kindless_names = Vec::new();
     let mut specs = Vec::new();
     for (keys, is_steps) in [(&seen.features, false), (&seen.lists, true)] {
         for key in &keys.keys {
-            if options.has_feature(&key.name) {
-                kindless = kindless.saturating_add(key.kindless);
+            if options.has_feature(&key.name) && key.kindless > 0 {
+                kindless += key.kindless;
+                kindless_names.push(key.name.to_string());
             }
             specs.extend(spec(key, is_steps, total)?.map(|spec| (&*key.name, is_steps, spec)));
         }
@@ -76,7 +79,8 @@ pub(crate) fn observed(
         true => builder.feature_list(name, spec),
         false => builder.feature(name, spec),
     };
-    Ok((specs.into_iter().fold(builder, add).build()?, kindless))
+    kindless_names.dedup();
+    Ok((specs.into_iter().fold(builder, add).build()?, (kindless, kindless_names)))
 }
 
 /// Returns the spec of a key that `total` records may have. `None` without a kind.

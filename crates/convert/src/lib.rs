@@ -136,8 +136,9 @@ pub fn export(
 /// Returns the report of a file without its shards.
 fn report(path: &Path, format: FileFormat, written: Written, notes: TableNotes) -> ConvertReport {
     let Written { records, bytes } = written;
-    let TableNotes { kindless, warnings } = notes;
-    ConvertReport { path: path.into(), shards: Vec::new(), format, records, bytes, kindless, warnings }
+    let TableNotes { kindless: (kindless, kindless_names), warnings } = notes;
+    let (path, shards) = (path.into(), Vec::new());
+    ConvertReport { path, shards, format, records, bytes, kindless, kindless_names, warnings }
 }
 
 /// Writes records as a table. Also returns what is to be said about it.

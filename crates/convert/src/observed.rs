@@ -2,7 +2,7 @@
 
 use crate::error::ConvertError;
 use std::collections::HashMap;
-use tfseek::example::{DType, Example, Feature, FeatureList, SequenceExample};
+use tfseek::example::{DType, Example, Feature, FeatureList, MessageKind, SequenceExample};
 use tfseek::schema::Inference;
 
 /// Maximum number of bytes of all different keys.
@@ -48,7 +48,8 @@ impl ObservedFeatures {
     /// Adds an Example.
     pub(crate) fn add_example(&mut self, payload: &[u8]) -> Result<(), ConvertError> {
         self.records = self.records.saturating_add(1);
-        self.features.add(Example::new(payload))
+        self.features.add(Example::new(payload))?;
+        Ok(MessageKind::Example.check(payload)?)
     }
 
     /// Adds a SequenceExample.
@@ -71,7 +72,7 @@ impl ObservedFeatures {
             key.present = key.present.saturating_add(1);
             list.iter().for_each(|step| key.count(step.kind(), step.len()));
         }
-        Ok(())
+        Ok(MessageKind::SequenceExample.check(payload)?)
     }
 
     /// Adds what was found in other records, after these.

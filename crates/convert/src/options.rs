@@ -91,6 +91,8 @@ pub struct ConvertReport {
     /// Number of features, and of steps of feature lists, that have no kind. A table without a schema has nulls in their places, or empty lists, so the
     /// records that are made of it lack them. 0 with a schema, and in other formats, which keep them.
     pub kindless: u64,
+    /// Their names, each once.
+    pub kindless_names: Vec<String>,
     /// Warnings of [`BatchParser::unknown_names`](tfseek::BatchParser::unknown_names), for a table with a schema.
     pub warnings: Vec<Warning>,
 }
@@ -98,6 +100,6 @@ pub struct ConvertReport {
 /// Features that a table lacks, and warnings about its schema.
 #[derive(Default)]
 pub(crate) struct TableNotes {
-    pub(crate) kindless: u64,
+    pub(crate) kindless: (u64, Vec<String>),
     pub(crate) warnings: Vec<Warning>,
 }

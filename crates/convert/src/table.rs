@@ -22,8 +22,10 @@ pub(crate) const FEATURE_LISTS: &str = "tfseek.feature_lists";
 pub(crate) struct Table {
     scan: Scan,
     schema: SchemaRef,
-    /// Number of features without a kind that the table does not have, if its schema is that of the records.
-    kindless: u64,
+    /// Number of features without a kind that the table does not have, and their names, if its schema is that of the records.
+    kindless: (u64, Vec<String>),
+    /// True if its schema was given, so that it may have names that no record has.
+    is_given: bool,
     /// Warnings about the names in its schema.
     warnings: RefCell<Vec<Warning>>,
 }
@@ -50,7 +52,7 @@ impl Table {
             ));
         }
         let (schema, kindless) = match &options.schema {
-            Some(schema) => (schema.clone(), 0),
+            Some(schema) => (schema.clone(), Default::default()),
             None => exact::observed(records, options, progress)?,
         };
         let schema = exact::selected(&schema, options)?;
@@ -76,7 +78,8 @@ impl Table {
             let lists = serde_json::to_string(&lists).map_err(|e| ConvertError::Options(e.to_string()))?;
             metadata.insert(FEATURE_LISTS.to_owned(), lists);
         }
-        Ok(Table { kindless, ..Table::of(records, scan, options, metadata) })
+        let is_given = options.schema.is_some();
+        Ok(Table { kindless, is_given, ..Table::of(records, scan, options, metadata) })
     }
 
     /// Returns the table of the records of a scan.
@@ -92,7 +95,8 @@ impl Table {
         }
         let mut schema = ArrowSchema::clone(scan.schema());
         schema.metadata.extend(metadata);
-        Table { schema: Arc::new(schema), scan, kindless: 0, warnings: RefCell::default() }
+        let (schema, kindless) = (Arc::new(schema), Default::default());
+        Table { schema, scan, kindless, is_given: false, warnings: RefCell::default() }
     }
 
     /// Returns the schema of the table.
@@ -112,7 +116,8 @@ impl Table {
             f(&batch)?;
             rows = rows.saturating_add(batch.num_rows() as u64);
         }
-        self.warnings.replace(reader.warnings().to_vec());
+        let is_told = |found: &&Warning| self.is_given || found.kind() != "unknown_feature";
+        self.warnings.replace(reader.warnings().iter().filter(is_told).cloned().collect());
         Ok(rows)
     }
 

@@ -283,7 +283,7 @@ impl Episodes {
     }
 
     /// Returns the features of a step.
-    pub fn step_features(&self) -> Features {
+    pub(crate) fn step_features(&self) -> Features {
         Features { root: self.parts.step.clone() }
     }
 

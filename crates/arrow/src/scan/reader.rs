@@ -203,12 +203,12 @@ impl ScanReader {
                     } else if read.shares && !is_small(rows.bytes.len() as u64, rows.len() as u64) {
                         let (rows, region) = rows.into_region();
                         let rows = rows.rows(Some(&region));
+                        self.warnings.extend(self.parser.unknown_names(&rows)?);
                         self.form.parse(&self.parser, &rows, &mut self.ready)?;
-                        self.warnings.extend(self.parser.unknown_names(&rows));
                     } else {
                         let placed = rows.rows(None);
+                        self.warnings.extend(self.parser.unknown_names(&placed)?);
                         self.form.parse(&self.parser, &placed, &mut self.ready)?;
-                        self.warnings.extend(self.parser.unknown_names(&placed));
                         read.bytes = rows.into_bytes();
                     }
                 }

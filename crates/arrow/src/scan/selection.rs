@@ -40,7 +40,7 @@ impl Iterator for RecordNumbers {
 }
 
 impl Scan {
-    /// Returns a scan of the columns with these names only, in the order of this scan. The column of record numbers stays.
+    /// Returns a scan of the columns with these names only, in the order of the names. The column of record numbers stays.
     ///
     /// # Errors
     /// [`ErrorKind::Schema`](crate::ErrorKind::Schema) for a name that no column has.

@@ -73,6 +73,18 @@ pub(crate) struct PrintArgs {
     pub(crate) full: bool,
 }
 
+impl PrintArgs {
+    /// Returns the options of the payloads. Those that are printed as bytes, without a condition, need no guess of their kind, which reads the
+    /// first records.
+    pub(crate) fn payload_of(&self, select: &WhereArgs) -> PayloadArgs {
+        let is_bytes = matches!(self.format, RecordFormat::Raw | RecordFormat::Tfrecord | RecordFormat::Bare);
+        if is_bytes && select.condition.is_none() && self.payload.kind == PayloadKind::Auto {
+            return PayloadArgs { kind: PayloadKind::Raw, ..self.payload };
+        }
+        self.payload
+    }
+}
+
 /// Condition of the records that a verb prints.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct WhereArgs {

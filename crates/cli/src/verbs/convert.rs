@@ -396,6 +396,7 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
             "records": report.records,
             "bytes": report.bytes,
             "kindless": report.kindless,
+            "kindless_names": report.kindless_names,
             "shards": report.shards.iter().map(|shard| shard.to_string_lossy()).collect::<Vec<_>>(),
         });
         return console.print(format_args!("{line}\n"));
@@ -411,17 +412,24 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
     Ok(())
 }
 
+/// Number of features without a kind that are named.
+const NAMED: usize = 8;
+
 /// Prints what a table lacks of its records.
 fn note_losses(report: &ConvertReport, console: &mut Console) {
     warnings::print(&report.warnings, console);
     if report.kindless > 0 {
         let features = count(report.kindless, "feature");
+        let names: Vec<_> =
+            report.kindless_names.iter().take(NAMED).map(|name| format!("{name:?}")).collect();
+        let more = if report.kindless_names.len() > NAMED { ", .." } else { "" };
+        let names = names.join(", ");
         let path = match is_stdio(&report.path) {
             true => "standard output".into(),
             false => printable(&report.path).to_string(),
         };
         console.note(format_args!(
-            "tfseek: {path}: {features} or steps without a kind are null or empty there, and absent on the way back"
+            "tfseek: {path}: {features} or steps without a kind ({names}{more}) are null or empty there, and absent on the way back"
         ));
     }
 }

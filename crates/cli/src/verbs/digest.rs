@@ -58,6 +58,7 @@ fn file(
     } else {
         String::new()
     };
+    condition.compare_names(&mut records)?;
     while let Some(item) = records.next()? {
         let printed = condition.accepts(&item).and_then(|accepted| {
             if accepted {

@@ -62,7 +62,8 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
     let lists = numbers.into_iter().skip(paths.len()).flatten();
     let paths = paths.iter().map(PathBuf::from).collect();
     let paths = PathsArgs { paths, allow_missing: args.allow_missing };
-    let mut records = Numbered::open(&paths, &args.access, args.print.payload, global, console)?;
+    let payload = args.print.payload_of(&args.select);
+    let mut records = Numbered::open(&paths, &args.access, payload, global, console)?;
     let shards = records.dataset.shards().len();
     let mut features = features::find(records.dataset.shards().map(|shard| shard.path), console);
     if args.steps.is_set() {
@@ -85,6 +86,7 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
     }
     let printer = printer.many_files(shards > 1).labels(&features);
     let mut condition = Condition::new(&args.select, shards, &features)?;
+    condition.compare_numbered(&mut records)?;
     let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
     for i in ranges.into_iter().flatten() {
         let item = records.get(i)?;

@@ -97,6 +97,7 @@ fn print_records(
         HeadCount::First(n) => (n, 0),
         HeadCount::AllBut(hold) => (u64::MAX, hold),
     };
+    condition.compare_names(records)?;
     let name = records.name();
     // The last records that were read. Each is printed when `hold` records after it have been read.
     let mut held: VecDeque<KeptRecord> = VecDeque::new();

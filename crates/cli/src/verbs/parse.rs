@@ -206,6 +206,9 @@ fn parse_all(
         let mut kept = all;
         loop {
             let rows = rows.get_mut(..kept).unwrap_or_default();
+            if !args.single {
+                parser.unknown_names(rows)?.iter().for_each(kept::of_stream);
+            }
             let parsed = match &*rows {
                 [row] if args.single => parser.parse_single(row),
                 rows => parser.parse(rows),
@@ -222,9 +225,6 @@ fn parse_all(
                 }
                 parsed => {
                     output.write(done, &parsed?, args, schema.is_sequence())?;
-                    if !args.single {
-                        parser.unknown_names(rows).iter().for_each(kept::of_stream);
-                    }
                     done += 1;
                     return Ok((0, (all - kept) as u64));
                 }

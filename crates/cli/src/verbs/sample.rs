@@ -81,7 +81,8 @@ fn by_number(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
-    let mut records = Numbered::open(paths, &args.access, args.print.payload, global, console)?;
+    let payload = args.print.payload_of(&args.select);
+    let mut records = Numbered::open(paths, &args.access, payload, global, console)?;
     if let (true, Some(features)) = (args.steps.is_set(), features) {
         (records, _) = records.into_steps(features, args.steps.feature(), global, console)?;
     }
@@ -93,6 +94,7 @@ fn by_number(
             skipped.catch(read, printer.record(console, records.get(i)?))?;
         }
     } else {
+        condition.compare_numbered(&mut records)?;
         let mut matching = Vec::new();
         for i in 0..len {
             let accepted = condition.accepts(&records.get(i)?);
@@ -139,6 +141,7 @@ fn in_one_pass(
         let before = numbers.begin(path);
         let mut records =
             Records::open_steps(path, args.print.payload, splitter).map_err(in_order)?.numbered(before);
+        condition.compare_names(&mut records)?;
         while let Some(item) = records.next().map_err(in_order)? {
             let offered = condition.accepts(&item).and_then(|accepted| {
                 let set = |drawn: &mut Drawn| {

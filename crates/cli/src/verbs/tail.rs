@@ -121,6 +121,7 @@ fn file(
         }
     };
     let reading = Reading::InOrder;
+    condition.compare_names(&mut records)?;
     let mut last: VecDeque<KeptRecord> = VecDeque::new();
     let mut spare = KeptRecord::default();
     let end = loop {
@@ -161,6 +162,7 @@ fn last_matching(
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
+    condition.compare_numbered(numbered)?;
     let mut found = VecDeque::new();
     for i in (0..numbered.dataset.len()).rev() {
         if found.len() as u64 >= n {

@@ -281,6 +281,8 @@ fn contains(text: &Finder<'_>, payload: &[u8], kind: MessageKind) -> Result<bool
     if kind == MessageKind::Other {
         return Ok(true);
     }
+    // The text may be in what a message of this kind does not show.
+    kind.check(payload)?;
     for entry in record.context().entries() {
         if has(entry?.1) {
             return Ok(true);

@@ -19,26 +19,28 @@ impl<'a> Content<'a> {
     /// Decodes a payload as a message of the given kind.
     ///
     /// # Errors
-    /// The payload is malformed as a message of that kind. The error has no location.
+    /// The payload is malformed as a message of that kind, or [has more](MessageKind::check) than such a message. The error has no location.
     pub fn decode(payload: &'a [u8], kind: MessageKind) -> Result<Content<'a>> {
-        match kind {
-            MessageKind::Example => Ok(Content::Example(map(Example::new(payload).entries())?)),
+        let content = match kind {
+            MessageKind::Example => Content::Example(map(Example::new(payload).entries())?),
             MessageKind::SequenceExample => {
                 let sequence = SequenceExample::new(payload);
-                Ok(Content::Sequence(map(sequence.context().entries())?, map(sequence.feature_lists())?))
+                Content::Sequence(map(sequence.context().entries())?, map(sequence.feature_lists())?)
             }
-            MessageKind::Other => Ok(Content::Raw),
-        }
+            MessageKind::Other => Content::Raw,
+        };
+        kind.check(payload).map(|()| content)
     }
 
     /// Decodes a record whose kind was specified by the user (`is_given`), or guessed. A record that is not of a guessed kind is returned as
     /// raw bytes.
     ///
     /// # Errors
-    /// The payload is malformed as a message of a given kind. The error has the location of the record.
+    /// The payload is malformed as a message of a given kind; [`ErrorKind::OtherKind`](tfseek::ErrorKind::OtherKind) also for a guessed one,
+    /// which is then wrong for all records. The error has the location of the record.
     pub fn of_record(record: Record<'a>, kind: MessageKind, is_given: bool) -> Result<Content<'a>> {
         match Content::decode(record.payload(), kind).map_err(|e| e.at(record.at())) {
-            Err(_) if !is_given => Ok(Content::Raw),
+            Err(e) if !is_given && e.is_data() => Ok(Content::Raw),
             decoded => decoded,
         }
     }

@@ -221,7 +221,8 @@ fn verify_with(
                     MessageKind::SequenceExample => record.sequence_example().validate(),
                     MessageKind::Other => Ok(()),
                 };
-                match (decoded, &mut episodes) {
+                let whole = || kind.check(record.payload()).map_err(|e| e.at(record.at()));
+                match (decoded.and_then(|()| whole()), &mut episodes) {
                     (Err(e), _) => {
                         found.malformed += 1;
                         found.first_malformed.get_or_insert(e);

@@ -220,6 +220,7 @@ impl UnitStats {
         }
         let mut found = recycled(std::mem::take(&mut self.found));
         let mut lists = recycled(std::mem::take(&mut self.found_lists));
+        kind.check(payload).map_err(|e| e.at(record.at()))?;
         let not_counted = match kind {
             MessageKind::Example => {
                 self.features.collect(record.example().entries(), selection, number, &mut found)?

@@ -85,6 +85,7 @@ impl<'s> Validator<'s> {
             _ => return Err(tfseek::ErrorKind::Spec("records without features".into()).into()),
         };
         let features = entries(context.entries())?;
+        kind.check(payload)?;
         self.features(&features);
         self.lists(&lists);
         self.records += 1;

@@ -38,6 +38,7 @@ impl Rewrite {
 
     /// Returns the payload of the record with the selected features. The bytes are those of `SerializeToString(deterministic=True)`.
     pub(super) fn payload(&self, record: Record<'_>) -> Result<Vec<u8>> {
+        self.kind.check(record.payload()).map_err(|e| e.at(record.at()))?;
         let encoded = match self.kind {
             MessageKind::SequenceExample => {
                 let mut message = SequenceExampleBuf::try_from(record.sequence_example())?;
