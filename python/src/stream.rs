@@ -382,18 +382,21 @@ impl StreamBatches {
                     state.end(py)?;
                     return state.window.failed.take().map_or(Ok(None), |e| Err(e.into()));
                 }
+                let mut warnings = Vec::new();
                 if !state.is_checked {
                     // A clone compares the names anew.
-                    let warnings = py.detach(|| parser.clone().unknown_names(&rows))?;
-                    state.is_checked = true;
-                    if let Err(raised) = warning::raise(py, &warnings) {
-                        // A filter made an error of the warning.
-                        state.rows = rows;
-                        return Err(raised);
-                    }
+                    warnings = py.detach(|| parser.clone().unknown_names(&rows))?;
                 }
                 match py.detach(|| parser.parse(&rows)) {
-                    Ok(batch) => return Ok(Some(schema.batch(py, &batch, false, self.bytes_as)?)),
+                    Ok(batch) => {
+                        state.is_checked = true;
+                        if let Err(raised) = warning::raise(py, &warnings) {
+                            // A filter made an error of the warning.
+                            state.rows = rows;
+                            return Err(raised);
+                        }
+                        return Ok(Some(schema.batch(py, &batch, false, self.bytes_as)?));
+                    }
                     Err(e) if state.window.source.options.damage == Damage::Skip && e.is_data() => {
                         py.detach(|| state.leave_out(parser, rows, e))?;
                     }

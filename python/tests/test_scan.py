@@ -223,7 +223,7 @@ def test_parts(ds: tfseek.Dataset[tfseek.Example]) -> None:
 
 def test_wrong_arguments(ds: tfseek.Dataset[tfseek.Example]) -> None:
     for error, message, call in (
-        (tfseek.SpecError, "columns: .*label, name.* found 'lable'", lambda: ds.scan(["lable"], SPEC)),
+        (tfseek.SpecError, 'columns: no feature of the spec "lable"; the nearest name is "label"', lambda: ds.scan(["lable"], SPEC)),
         (TypeError, "columns: expected a list of names, found the name 'label'", lambda: ds.scan("label", SPEC)),
         (tfseek.SpecError, "expected byte strings", lambda: ds.scan(spec=SPEC, text=["label"])),
         (tfseek.SpecError, "another name for the column", lambda: ds.scan(spec=SPEC, record="label")),
