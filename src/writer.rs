@@ -325,7 +325,8 @@ impl Writer {
     ///
     /// # Errors
     /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. After an error an atomic file is not created,
-    /// except if its folder could not be synced or the error comes from the index: then the file is complete and has its name.
+    /// except if the error is that of a folder that cannot be synced or comes from the index: then the file
+    /// is complete and has its name.
     pub fn close(&mut self) -> Result<()> {
         self.finish()?;
         match self.finished.take() {

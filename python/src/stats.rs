@@ -4,19 +4,34 @@ use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed};
 use crate::reading::{self, bytes_of};
-use crate::remote::StorageOptions;
+use crate::remote::{StorageOptions, check_output};
 use crate::shared::is_remote;
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
 use pyo3::prelude::*;
 use std::ffi::OsString;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tfseek::index::IndexOptions;
+use tfseek::io::{Existing, Output};
 use tfseek::stream::StreamOptions;
 use tfseek::{Damage, Dataset, DatasetOptions, Error};
 use tfseek_tools::ToolsError;
 use tfseek_tools::stats::{Statistics, StatsOptions, TableStyle};
+
+/// Writes saved statistics to a file as the command does: whole or not at all, with the mode of an existing
+/// file, and to the target of a link.
+#[pyfunction]
+pub(crate) fn save_stats(py: Python<'_>, path: PathBuf, saved: &str) -> Result<()> {
+    check_output(py, path.clone())?;
+    py.detach(|| {
+        let mut output = Output::open(&path, Existing::Replace)?;
+        output.write_all(saved.as_bytes())?;
+        output.commit()
+    })
+    .map_err(|e| Error::from(e).in_file(&path).into())
+}
 
 /// Source of the records.
 #[derive(FromPyObject)]

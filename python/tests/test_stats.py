@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import math
 import os
@@ -221,6 +222,41 @@ def test_options(shards: str, tmp_path: pathlib.Path) -> None:
     saved = tmp_path / "s.json"
     found.save(saved)
     assert json.loads(saved.read_text())["tfseek_stats"] == 1
+
+
+def test_saved_statistics_are_whole(shards: str, tmp_path: pathlib.Path) -> None:
+    small = tmp_path / "small.tfrecord"
+    with tfseek.Writer(small) as writer:
+        writer.write({"label": 1})
+    both = [tfseek.stats(small), tfseek.stats(shards)]
+    texts = []
+    for k, found in enumerate(both):
+        found.save(tmp_path / f"{k}.json")
+        texts.append((tmp_path / f"{k}.json").read_text())
+    # Threads of one process that save to one path.
+    path = tmp_path / "s.json"
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        saves = [pool.submit(both[k % 2].save, path) for k in range(200)]
+        for save in saves:
+            save.result()
+            assert path.read_text() in texts
+    # A link under a name that could be foreseen.
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / f"s.json.tmp-{os.getpid()}").symlink_to(victim)
+    path.chmod(0o640)
+    both[0].save(path)
+    assert (victim.read_text(), path.read_text(), path.stat().st_mode & 0o777) == ("precious", texts[0], 0o640)
+    # As the command does, the user's own link is followed.
+    link = tmp_path / "link.json"
+    link.symlink_to(path.name)
+    both[1].save(link)
+    assert link.is_symlink() and path.read_text() == texts[1]
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".tmp-")]
+    with pytest.raises(tfseek.Error, match="expected a local path"):
+        both[0].save("s3://bucket/s.json")
+    with pytest.raises(tfseek.NotFoundError):
+        both[0].save(tmp_path / "none" / "s.json")
 
 
 def test_damage(tmp_path: pathlib.Path) -> None:

@@ -82,17 +82,7 @@ class Stats(StatsFields):
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes the statistics to a file, which ``tfseek stats --merge`` reads. An existing file is replaced."""
-        target = os.fspath(path)
-        _tfseek.check_output(target)
-        part = f"{target}.tmp-{os.getpid()}"
-        try:
-            with open(part, "w", encoding="utf-8") as file:
-                file.write(self._saved)
-            os.replace(part, target)
-        except BaseException:
-            if os.path.exists(part):
-                os.unlink(part)
-            raise
+        _tfseek.save_stats(os.fspath(path), self._saved)
 
     def __repr__(self) -> str:
         return self._table.rstrip("\n")

@@ -2,12 +2,12 @@
 
 use super::existing::Existing;
 use super::file_state::FileId;
+use super::hidden::HiddenFolder;
 use super::open::check_regular;
 use super::process::Process;
 use super::system::{self, keep_mode, sync_folder};
 use super::url::folder;
 use std::collections::hash_map::RandomState;
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
@@ -20,9 +20,9 @@ pub(crate) const TMP_PREFIX: &str = ".tmp-";
 /// A file that is written under a temporary name next to its target and renamed onto it by [`commit`](AtomicFile::commit).
 /// Readers see the old file or the complete new one.
 ///
-/// A symbolic link is replaced and its target is left unchanged, so a link in a shared folder cannot redirect an index. Folders,
-/// devices, FIFOs and sockets are refused. [`Output`](super::Output) is for paths that a user specifies: it follows links and writes
-/// into devices.
+/// A symbolic link is replaced and its target is left unchanged, so a link in a shared folder cannot redirect
+/// an index. A link in place of a hidden folder, folders, devices, FIFOs and sockets are refused.
+/// [`Output`](super::Output) is for paths that a user specifies: it follows links and writes into devices.
 ///
 /// If the process is killed, at most the temporary file remains. Dropping without a commit removes the temporary file. The file
 /// belongs to the process that created it: in a forked child every call returns an error, and a drop does not remove the parent's
@@ -53,13 +53,14 @@ impl AtomicFile {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             Err(_) => {}
         }
+        HiddenFolder::check(folder(target))?;
         AtomicFile::create_at(target.into(), Existing::Replace)
     }
 
     /// Creates a temporary file next to `target`. If `target` is a link, it is not followed.
     pub(super) fn create_at(target: PathBuf, existing: Existing) -> io::Result<AtomicFile> {
         loop {
-            let tmp = temporary_name(&target);
+            let tmp = target.with_file_name(temporary_name());
             match OpenOptions::new().write(true).create_new(true).open(&tmp) {
                 Ok(file) => {
                     let process = Process::this();
@@ -82,7 +83,7 @@ impl AtomicFile {
     ) -> Option<AtomicFile> {
         let file = file.try_clone().ok()?;
         loop {
-            let tmp = temporary_name(target);
+            let tmp = target.with_file_name(temporary_name());
             match link(&file, &tmp) {
                 Ok(()) => {
                     let process = Process::this();
@@ -155,11 +156,9 @@ pub(super) fn already_exists() -> io::Error {
     )
 }
 
-/// Returns a random temporary name next to `target`.
-fn temporary_name(target: &Path) -> PathBuf {
-    let mut name = OsString::from(TMP_PREFIX);
-    name.push(format!("{:016x}", RandomState::new().build_hasher().finish()));
-    target.with_file_name(name)
+/// Returns a random temporary name.
+fn temporary_name() -> String {
+    format!("{TMP_PREFIX}{:016x}", RandomState::new().build_hasher().finish())
 }
 
 fn committed() -> io::Error {

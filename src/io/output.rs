@@ -34,7 +34,6 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Output {
     sink: OutputSink,
-    path: PathBuf,
     process: Process,
 }
 
@@ -63,7 +62,7 @@ impl Output {
             OutputTarget::Special(path) => OutputSink::Direct(OpenOptions::new().write(true).open(path)?),
             OutputTarget::Descriptor(path) => OutputSink::Direct(OpenOptions::new().append(true).open(path)?),
         };
-        Ok(Output { sink, path: path.into(), process: Process::this() })
+        Ok(Output { sink, process: Process::this() })
     }
 
     /// Creates or truncates the file at `path` and writes it in place, without a temporary file.
@@ -71,12 +70,7 @@ impl Output {
     /// # Errors
     /// I/O errors.
     pub(crate) fn in_place(path: impl AsRef<Path>) -> io::Result<Output> {
-        let path = path.as_ref();
-        Ok(Output {
-            sink: OutputSink::Direct(File::create(path)?),
-            path: path.into(),
-            process: Process::this(),
-        })
+        Ok(Output { sink: OutputSink::Direct(File::create(path)?), process: Process::this() })
     }
 
     /// Gives a complete file another name in its folder.
@@ -132,11 +126,6 @@ impl Output {
         }
     }
 
-    /// Returns the path, as given.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Syncs a regular file to the disk. Does nothing for other files.
     ///
     /// # Errors
@@ -162,8 +151,9 @@ impl Output {
     /// Syncs an atomic file to the disk and renames it to its path. Does nothing for other files.
     ///
     /// # Errors
-    /// I/O errors; the target is then unchanged. The exception is a folder that cannot be synced: the target is then the new file, and a
-    /// power failure may undo the rename. A file that was made meanwhile and is to be kept. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
+    /// I/O errors; the target is then unchanged. The exception is a folder that cannot be synced, after which
+    /// the target is the new file. A file that was made meanwhile and is to be kept.
+    /// [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
             OutputSink::Nameless(file) => file.commit(),

@@ -14,12 +14,13 @@
 
 use super::set::{ShardName, set_of};
 use crate::error::{Error, ErrorKind, PathsError, Result};
-use crate::io::{OutputTarget, folder, sync_folder};
+use crate::io::{HiddenFolder, OutputTarget, folder, sync_folder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The folder of old files, next to them. It is hidden, so no pattern matches it.
 const REPLACED: &str = ".tfseek-replaced";
@@ -52,16 +53,20 @@ pub(crate) fn is_last(path: &Path) -> bool {
 /// The old files of the sets of one folder.
 struct OldFiles {
     folder: PathBuf,
+    hidden: Option<HiddenFolder>,
     sets: BTreeMap<SetKey, Vec<OsString>>,
 }
 
 impl OldFiles {
     fn read(folder: &Path) -> Result<OldFiles> {
+        let path = folder.join(REPLACED);
+        let in_hidden = |e| Error::from(e).in_file(&path);
+        let hidden = HiddenFolder::open(&path, false).map_err(in_hidden)?;
         let mut sets = BTreeMap::<_, Vec<OsString>>::new();
-        for name in names(&folder.join(REPLACED))? {
+        for name in hidden.as_ref().map_or(Ok(Vec::new()), HiddenFolder::names).map_err(in_hidden)? {
             sets.entry(SetKey::of(&name).0).or_default().push(name);
         }
-        Ok(OldFiles { folder: folder.into(), sets })
+        Ok(OldFiles { folder: folder.into(), hidden, sets })
     }
 
     /// Returns the sets whose last shard is not there, neither the old one nor a new one.
@@ -69,7 +74,9 @@ impl OldFiles {
         let is_there = |name: &OsStr| fs::metadata(self.folder.join(name)).is_ok();
         let mut open: BTreeSet<&SetKey> = self.sets.keys().collect();
         if !open.is_empty() {
-            for name in names(&self.folder)? {
+            let here = |e| Error::from(e).in_file(&self.folder);
+            for entry in fs::read_dir(&self.folder).map_err(here)? {
+                let name = entry.map_err(here)?.file_name();
                 let (set, is_last) = SetKey::of(&name);
                 if is_last && is_there(&name) {
                     open.remove(&set);
@@ -81,27 +88,15 @@ impl OldFiles {
 
     /// Removes the old files of a set.
     fn remove(&self, set: &SetKey) -> Result<()> {
+        let Some(hidden) = &self.hidden else { return Ok(()) };
         for name in self.sets.get(set).into_iter().flatten() {
-            let path = self.folder.join(REPLACED).join(name);
-            match fs::remove_file(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    let text = format!("this file was replaced, and cannot be removed: {e}");
-                    return Err(Error::from(io::Error::new(e.kind(), text)).in_file(&path));
-                }
-                _ => {}
-            }
+            hidden.remove(name).map_err(|e| {
+                let text = format!("this file was replaced, and cannot be removed: {e}");
+                Error::from(io::Error::new(e.kind(), text)).in_file(&hidden.path().join(name))
+            })?;
         }
         Ok(())
     }
-}
-
-/// Returns the names in a folder. A folder that does not exist has none.
-fn names(folder: &Path) -> Result<Vec<OsString>> {
-    let listed = match fs::read_dir(folder) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        opened => opened.and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect()),
-    };
-    listed.map_err(|e| Error::from(e).in_file(folder))
 }
 
 /// Checks that no run was interrupted while it replaced a set in `folder` with a file of a name that is `wanted`. A folder that cannot be read has
@@ -147,6 +142,15 @@ pub(crate) fn explained(e: Error) -> Error {
     }
 }
 
+/// A file that is set aside.
+#[derive(Clone)]
+struct OldFile {
+    is_last: bool,
+    path: PathBuf,
+    hidden: Rc<HiddenFolder>,
+    name: OsString,
+}
+
 /// The old files of sets, while new ones get their names.
 ///
 /// The folders of the outputs are locked while it lives, on systems and file systems with locks. So of two sets of one name, one is written
@@ -186,9 +190,9 @@ impl Replacement {
         let done = self.set_aside_each(old, &mut moved);
         if done.is_err() {
             // The last shards were moved before the others, and get their names back after them.
-            for (from, to) in moved.into_iter().rev() {
-                let _ =
-                    if from.symlink_metadata().is_ok() { fs::remove_file(to) } else { fs::rename(to, from) };
+            for OldFile { path, hidden, name, .. } in moved.into_iter().rev() {
+                let is_there = path.symlink_metadata().is_ok();
+                let _ = if is_there { hidden.remove(name) } else { hidden.rename(Path::new(&name), &path) };
             }
             by_folder(old).into_keys().for_each(|folder| drop(fs::remove_dir(folder.join(REPLACED))));
         }
@@ -202,8 +206,8 @@ impl Replacement {
         }
     }
 
-    /// Adds the old and the new path of each file that was moved or linked to `moved`.
-    fn set_aside_each(&self, old: &[PathBuf], moved: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
+    /// Adds each file that was moved or linked to `moved`.
+    fn set_aside_each(&self, old: &[PathBuf], moved: &mut Vec<OldFile>) -> Result<()> {
         let mut files = Vec::new();
         for (folder, names) in by_folder(old) {
             let old = OldFiles::read(&folder)?;
@@ -211,45 +215,51 @@ impl Replacement {
             // A complete set needs no older one.
             let complete: BTreeSet<SetKey> = names.iter().map(|name| SetKey::of(name).0).collect();
             complete.iter().filter(|set| !interrupted.contains(set)).try_for_each(|set| old.remove(set))?;
-            let hidden = folder.join(REPLACED);
-            let is_file = |name: &OsString| folder.join(name).is_file();
-            for name in names.into_iter().filter(is_file) {
-                files.push((is_last(Path::new(&name)), folder.join(&name), hidden.join(&name)));
+            let names: Vec<OsString> = names.into_iter().filter(|name| folder.join(name).is_file()).collect();
+            if names.is_empty() {
+                continue;
             }
-        }
-        let folders: BTreeSet<&Path> = files.iter().filter_map(|(_, from, _)| from.parent()).collect();
-        for folder in &folders {
-            let hidden = folder.join(REPLACED);
-            create(&hidden).map_err(|e| Error::from(e).in_file(&hidden))?;
+            let path = folder.join(REPLACED);
+            let hidden = HiddenFolder::open(&path, true).map_err(|e| Error::from(e).in_file(&path))?;
+            let Some(hidden) = hidden.map(Rc::new) else { continue };
+            files.extend(names.into_iter().map(|name| OldFile {
+                is_last: is_last(Path::new(&name)),
+                path: folder.join(&name),
+                hidden: hidden.clone(),
+                name,
+            }));
         }
         let sync = |with_parent: bool| -> Result<()> {
-            for folder in &folders {
-                let hidden = folder.join(REPLACED);
-                let synced = sync_folder(&hidden).and_then(|()| match with_parent {
-                    true => sync_folder(folder),
+            let hidden: BTreeMap<&Path, _> =
+                files.iter().map(|file| (file.hidden.path(), &file.hidden)).collect();
+            for (path, hidden) in hidden {
+                let synced = hidden.sync().and_then(|()| match with_parent {
+                    true => sync_folder(folder(path)),
                     false => Ok(()),
                 });
-                synced.map_err(|e| Error::from(e).in_file(&hidden))?;
+                synced.map_err(|e| Error::from(e).in_file(path))?;
             }
             Ok(())
         };
-        let (last, others): (Vec<_>, Vec<_>) = files.iter().partition(|(is_last, ..)| *is_last);
+        let (last, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.is_last);
         let mut to_move = last;
-        for file @ (_, from, to) in others {
+        for file in others {
+            let OldFile { path, hidden, name, .. } = file;
             // Old files of an interrupted run are there already.
-            if to.symlink_metadata().is_ok() {
+            if hidden.has(name.as_ref()).map_err(|e| Error::from(e).in_file(hidden.path()))? {
                 continue;
             }
-            match fs::hard_link(from, to) {
-                Ok(()) => moved.push((from.clone(), to.clone())),
+            match hidden.link(path, name.as_ref()) {
+                Ok(()) => moved.push(file.clone()),
                 Err(_) => to_move.push(file),
             }
         }
         sync(false)?;
         // The last shards are moved first: the set must not open while others are moved.
-        for (_, from, to) in to_move {
-            rename(from, to).map_err(|e| Error::from(e).in_file(from))?;
-            moved.push((from.clone(), to.clone()));
+        for file in to_move {
+            let OldFile { path, hidden, name, .. } = file;
+            hidden.rename(path, name.as_ref()).map_err(|e| Error::from(e).in_file(path))?;
+            moved.push(file.clone());
         }
         sync(true)
     }
@@ -283,29 +293,4 @@ fn by_folder(paths: &[PathBuf]) -> BTreeMap<PathBuf, Vec<OsString>> {
         }
     }
     folders
-}
-
-/// Renames a file. A call that a signal interrupted on a network file system may have succeeded.
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    let mut interrupted = false;
-    loop {
-        match fs::rename(from, to) {
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => interrupted = true,
-            Err(e) if interrupted && e.kind() == io::ErrorKind::NotFound && to.symlink_metadata().is_ok() => {
-                return Ok(());
-            }
-            renamed => return renamed,
-        }
-    }
-}
-
-/// Creates a folder, which may exist. A link to one is refused.
-fn create(hidden: &Path) -> io::Result<()> {
-    match fs::create_dir(hidden) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match hidden.symlink_metadata()?.is_dir() {
-            true => Ok(()),
-            false => Err(io::ErrorKind::NotADirectory.into()),
-        },
-        created => created,
-    }
 }

@@ -162,13 +162,17 @@ fn files_that_cannot_be_set_aside_keep_their_names() {
     Replacement::lock([]).set_aside(&shards).unwrap_err();
     assert_eq!(files(dir.path()), ["a-00000-of-00002=old", "a-00001-of-00002=old"]);
     fs::remove_dir_all(at(HIDDEN)).unwrap();
-    // A link to a folder elsewhere is not followed.
+    // A link to a folder elsewhere, with shards of the same names and of another number, is not followed.
     #[cfg(unix)]
     {
-        fs::create_dir(at("elsewhere")).unwrap();
+        let theirs =
+            ["a-00000-of-00002", "a-00002-of-00003", "notes"].map(|name| put(&at("elsewhere"), name, "mine"));
         std::os::unix::fs::symlink("elsewhere", at(HIDDEN)).unwrap();
         let e = Replacement::lock([]).set_aside(&shards).unwrap_err();
-        assert!(e.to_string().contains(HIDDEN), "{e}");
-        assert_eq!(files(dir.path()).len() + files(&at("elsewhere")).len(), 2);
+        assert!(e.to_string().contains(HIDDEN) && e.to_string().contains("found a link"), "{e}");
+        Replacement::lock([]).end(&shards).unwrap();
+        assert!(theirs.iter().all(|path| fs::read_to_string(path).unwrap() == "mine"));
+        assert_eq!((files(dir.path()).len(), files(&at("elsewhere")).len()), (2, 3));
+        assert_eq!(resolve(at("a@2"), false).unwrap(), shards);
     }
 }

@@ -224,6 +224,10 @@ pub(crate) fn wrong_count(expected: u64, found: u64, shard: u64, split: &str) ->
     format!("expected {expected} records, found {found} (shard {shard} of split {split})")
 }
 
+/// Number of missing shards after which no more are looked for: a small file can state the lengths of a
+/// million.
+const MAX_MISSING: u64 = 1000;
+
 /// Returns a message with those of the given shards of a split that do not exist. `n` is the number of all shards.
 pub(crate) fn missing_shards(
     folder: &SetFolder,
@@ -242,9 +246,14 @@ pub(crate) fn missing_shards(
             // The template may contain any characters.
             names.push(path.display().to_string().escape_debug().to_string());
         }
+        if missing == MAX_MISSING {
+            break;
+        }
     }
     let more = if missing > names.len() as u64 { ", .." } else { "" };
     let (names, name) = (names.join(", "), split.name.escape_debug());
     let are = if missing == 1 { "is" } else { "are" };
-    Ok((missing > 0).then(|| format!("{missing} of {n} shards of split {name} {are} missing: {names}{more}")))
+    let least = if missing == MAX_MISSING && n > missing { "at least " } else { "" };
+    Ok((missing > 0)
+        .then(|| format!("{least}{missing} of {n} shards of split {name} {are} missing: {names}{more}")))
 }

@@ -217,6 +217,10 @@ mod tests {
         let split = |rest: &str| format!(r#"{{"name": "x", "splits": [{{"name": "a", {rest}}}]}}"#);
         for (info, words) in [
             (split(r#""shardLengths": ["1", "2", "3"]"#), "2 of 3 shards of split a are missing: "),
+            (
+                split(&format!(r#""shardLengths": [1{}]"#, ", 1".repeat(1_999_999))),
+                "at least 1000 of 2000000 shards of split a are missing: ",
+            ),
             (split(r#""shardLengths": ["1", "2"], "filepathTemplate": "{SPLIT}""#), "names of 2 shards"),
             (r#"{"name": "x", "fileFormat": "array_record"}"#.to_owned(), "array_record"),
             ("[]".to_owned(), "expected an object"),

@@ -125,10 +125,11 @@ impl SetMetadata {
     }
 
     /// Returns the other files of the folder and of the folders in it, relative to it, with their sizes in bytes: features, names of labels, and all that
-    /// are neither hidden nor shards.
+    /// are neither hidden nor shards. A link counts as a file if it leads to one in the folder.
     ///
     /// # Errors
-    /// I/O errors. [`TfdsErrorKind::Folder`] for what is neither a file nor a folder, and for a URL in a store without listings.
+    /// I/O errors. [`TfdsErrorKind::Folder`] for what is neither a file nor a folder, for other links, and
+    /// for a URL in a store without listings.
     pub fn other_files(&self) -> Result<Vec<(PathBuf, u64)>> {
         let mut found = Vec::new();
         self.add_files(Path::new(""), 0, &mut found)?;
@@ -154,6 +155,18 @@ impl SetMetadata {
             let refused = |reason: &str| {
                 TfdsError::from(TfdsErrorKind::Folder { reason: reason.to_owned() }).at(&whole)
             };
+            // Somebody else may have made the links: what they lead to elsewhere is not theirs to hand on.
+            // Links to folders may lead around in a circle, or name one file a billion times.
+            if !self.folder.is_remote() && whole.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+                let is_inside =
+                    || Some(whole.canonicalize().ok()?.starts_with(self.folder().canonicalize().ok()?));
+                if !matches!(kind, EntryKind::File(_)) || is_inside() != Some(true) {
+                    return Err(refused(
+                        "expected a file of the data set, found a link that leads elsewhere or to a folder: remove it, or put what it \
+                         leads to in its place",
+                    ));
+                }
+            }
             match kind {
                 EntryKind::File(size) => found.push((path, size)),
                 EntryKind::Folder if depth >= MAX_DEPTH => {
@@ -211,6 +224,40 @@ mod tests {
         assert_eq!(written.splits[0].shard_lengths.as_deref(), Some(&split.shard_lengths[..]));
         let stem = found.shard_stem("b").unwrap();
         assert_eq!(written.splits[0].shard_path(1, 2), Path::new(&format!("{stem}-00001-of-00002")));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_that_lead_elsewhere_are_not_files_of_the_data_set() {
+        use std::os::unix::fs::symlink;
+        let (dir, found) = metadata(r#"{"name": "x"}"#);
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("id_rsa"), "secret").unwrap();
+        fs::create_dir(dir.path().join("docs")).unwrap();
+        fs::write(dir.path().join("docs/LICENSE"), "MIT").unwrap();
+        symlink("docs/LICENSE", dir.path().join("LICENSE")).unwrap();
+        let names = |files: Vec<(PathBuf, u64)>| files.into_iter().map(|file| file.0).collect::<Vec<_>>();
+        let all = ["LICENSE", "docs/LICENSE"].map(PathBuf::from);
+        assert_eq!(names(found.other_files().unwrap()), all);
+        let secret = home.path().join("id_rsa");
+        for (name, target) in [
+            ("NOTES", &*secret),
+            ("docs/NOTES", &*secret),
+            ("up", Path::new("../..")),
+            ("home", home.path()),
+            ("self", Path::new(".")),
+            ("docs/around", Path::new("../docs")),
+            ("dangling", Path::new("nothing")),
+        ] {
+            symlink(target, dir.path().join(name)).unwrap();
+            let e = found.other_files().unwrap_err().to_string();
+            assert!(
+                e.contains(name) && e.contains("a link that leads elsewhere or to a folder: remove it"),
+                "{e}"
+            );
+            fs::remove_file(dir.path().join(name)).unwrap();
+        }
+        assert_eq!(names(found.other_files().unwrap()), all);
     }
 
     #[test]

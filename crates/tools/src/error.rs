@@ -589,6 +589,13 @@ pub enum FetchReason {
     },
     /// The condition tests record numbers.
     NumbersInCondition,
+    /// The list or the journal of the folder names a file that is not below it.
+    State {
+        /// The list or the journal.
+        path: PathBuf,
+        /// The name.
+        found: String,
+    },
     /// The folder has a file that no earlier run wrote.
     Foreign {
         /// The file.
@@ -625,6 +632,13 @@ impl fmt::Display for FetchReason {
             }
             FetchReason::NumbersInCondition => f.write_str(
                 "the condition tests record numbers, which are not known before all shards are fetched",
+            ),
+            FetchReason::State { path, found } => write!(
+                f,
+                "{}: expected names of files in the folder, found \"{}\", which no fetch writes: remove this file, or fetch into a \
+                 new folder",
+                path.display(),
+                found.escape_debug()
             ),
             FetchReason::Foreign { path } => write!(
                 f,

@@ -11,8 +11,8 @@ use other as calls;
 use unix as calls;
 
 pub(super) use calls::{
-    change_time, create_nameless, device_and_number, is_descriptor, keep_mode, link_nameless, map_will_need,
-    may_keep, open_at_once, populate_map, read_at, rename_to_new, who_else_writes, will_need,
+    OpenFolder, change_time, create_nameless, device_and_number, is_descriptor, keep_mode, link_nameless,
+    map_will_need, may_keep, open_at_once, populate_map, read_at, rename_to_new, who_else_writes, will_need,
 };
 pub(crate) use calls::{create_own_folder, file_type_name, path_from_bytes, sync_folder};
 use std::path::PathBuf;

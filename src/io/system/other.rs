@@ -1,7 +1,8 @@
 //! Windows, and systems that have none of these calls.
 
 use memmap2::Mmap;
-use std::fs::{File, Metadata, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -87,4 +88,64 @@ pub(crate) fn create_nameless(_: &Path) -> io::Result<File> {
 
 pub(crate) fn link_nameless(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// A folder. Names are those of its entries, and absolute paths those of files elsewhere. Links are looked
+/// for before each call.
+#[derive(Debug)]
+pub(crate) struct OpenFolder(PathBuf);
+
+impl OpenFolder {
+    /// Opens a folder that is no link.
+    pub(crate) fn open(path: &Path) -> io::Result<OpenFolder> {
+        if path.symlink_metadata()?.is_dir() {
+            return Ok(OpenFolder(path.into()));
+        }
+        Err(io::ErrorKind::NotADirectory.into())
+    }
+
+    /// Opens an entry for reading, and to `write` also for writing. A link is refused.
+    pub(crate) fn file(&self, name: &str, write: bool) -> io::Result<File> {
+        let path = self.0.join(name);
+        if path.symlink_metadata()?.is_symlink() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        OpenOptions::new().read(true).write(write).open(path)
+    }
+
+    /// Creates a file of a new name.
+    pub(crate) fn new_file(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).open(self.0.join(name))
+    }
+
+    /// Returns true for a regular file. `None` if there is no such entry.
+    pub(crate) fn is_own_file(&self, name: impl AsRef<Path>) -> io::Result<Option<bool>> {
+        match self.0.join(name).symlink_metadata() {
+            Ok(found) => Ok(Some(found.is_file())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(self.0.join(from), self.0.join(to))
+    }
+
+    /// Gives a file a second name.
+    pub(crate) fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(self.0.join(from), self.0.join(to))
+    }
+
+    pub(crate) fn remove(&self, name: &Path) -> io::Result<()> {
+        fs::remove_file(self.0.join(name))
+    }
+
+    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+        fs::read_dir(&self.0)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    /// Does nothing: folders cannot be synced.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -1,19 +1,20 @@
 //! Linux, macOS and other systems of the Unix family.
 
 use memmap2::{Advice, Mmap};
-use std::ffi::OsStr;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Makes `open` return at once for a FIFO.
 pub(crate) fn open_at_once(options: &mut OpenOptions) {
     // POSIX open(2): with O_NONBLOCK, opening a FIFO for reading returns without delay. Regular files ignore the flag.
-    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
 }
 
 /// Returns the type of a file that is neither regular nor a folder, e.g. `a FIFO`.
@@ -138,7 +139,7 @@ pub(crate) fn keep_mode(file: &File, target: &Path) -> io::Result<()> {
 pub(crate) fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::fs::{RenameFlags, renameat_with};
         Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
     }
     #[cfg(not(target_os = "linux"))]
@@ -161,7 +162,7 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn create_nameless(folder: &Path) -> io::Result<File> {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
-        let tmpfile = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
+        let tmpfile = OFlags::TMPFILE.bits().cast_signed();
         OpenOptions::new().read(true).write(true).custom_flags(tmpfile).open(folder)
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -175,7 +176,6 @@ pub(crate) fn create_nameless(folder: &Path) -> io::Result<File> {
 pub(crate) fn link_nameless(file: &File, path: &Path) -> io::Result<()> {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
-        use rustix::fs::{AtFlags, CWD};
         // open(2), O_TMPFILE: without a capability, the file is linked through its entry in /proc.
         let from = format!("/proc/self/fd/{}", file.as_raw_fd());
         Ok(rustix::fs::linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
@@ -184,5 +184,76 @@ pub(crate) fn link_nameless(file: &File, path: &Path) -> io::Result<()> {
     {
         let _ = (file, path);
         Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// An open folder. Names are those of its entries, and absolute paths those of files elsewhere.
+#[derive(Debug)]
+pub(crate) struct OpenFolder(OwnedFd);
+
+impl OpenFolder {
+    /// Opens a folder that is no link.
+    pub(crate) fn open(path: &Path) -> io::Result<OpenFolder> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(OpenFolder(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Opens an entry for reading, and to `write` also for writing. A link is refused, and no open waits.
+    pub(crate) fn file(&self, name: &str, write: bool) -> io::Result<File> {
+        let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
+        self.open_with(name, access | OFlags::NONBLOCK)
+    }
+
+    /// Creates a file of a new name.
+    pub(crate) fn new_file(&self, name: &str) -> io::Result<File> {
+        self.open_with(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+    }
+
+    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let mode = Mode::from_raw_mode(0o666);
+        Ok(rustix::fs::openat(&self.0, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)?.into())
+    }
+
+    /// Returns true for a regular file without another name. `None` if there is no such entry.
+    pub(crate) fn is_own_file(&self, name: impl AsRef<Path>) -> io::Result<Option<bool>> {
+        match rustix::fs::statat(&self.0, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => {
+                Ok(Some(FileType::from_raw_mode(found.st_mode).is_file() && u64::from(found.st_nlink) == 1))
+            }
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
+    }
+
+    /// Gives a file a second name. A link is not followed.
+    pub(crate) fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::linkat(&self.0, from, &self.0, to, AtFlags::empty())?)
+    }
+
+    pub(crate) fn remove(&self, name: &Path) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.0)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name != b"." && name != b".." {
+                names.push(OsString::from_vec(name));
+            }
+        }
+        Ok(names)
+    }
+
+    /// Syncs the folder, by the rules of [`sync_folder`].
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match rustix::fs::fsync(&self.0) {
+            Err(rustix::io::Errno::INVAL) => Ok(()),
+            done => Ok(done?),
+        }
     }
 }

@@ -18,6 +18,7 @@ use zip::write::SimpleFileOptions;
 pub(crate) struct Archive {
     zip: ZipWriter<ArchiveFile>,
     output: Output,
+    path: PathBuf,
 }
 
 impl Archive {
@@ -26,14 +27,14 @@ impl Archive {
         let create = || {
             let output = Output::open(path, existing)?;
             let file = if output.is_whole() { output.file()?.try_clone()? } else { tempfile::tempfile()? };
-            Ok(Archive { zip: ZipWriter::new(ArchiveFile::new(file)), output })
+            Ok(Archive { zip: ZipWriter::new(ArchiveFile::new(file)), output, path: path.into() })
         };
         create().map_err(|e: io::Error| Error::from(e).in_file(path))
     }
 
     /// Returns the path of the archive.
     pub(crate) fn path(&self) -> &Path {
-        self.output.path()
+        &self.path
     }
 
     /// Writes an array of integers.
@@ -73,8 +74,7 @@ impl Archive {
 
     /// Syncs the archive to disk, gives it its name, and returns its path.
     pub(crate) fn finish(self) -> Result<PathBuf> {
-        let path = self.output.path().to_path_buf();
-        let Archive { zip, mut output, .. } = self;
+        let Archive { zip, mut output, path } = self;
         let finish = || {
             let mut file = zip.finish()?.file.into_inner()?;
             if !output.is_whole() {

@@ -3,16 +3,16 @@
 use super::journal::{Done, Earlier};
 use super::plan::{is_stale, listed_again};
 use super::wanted::WantedPart;
-use super::worker::{SharedWorker, Worker, hidden};
+use super::worker::{FetchRun, SharedWorker, Worker, hidden};
 use crate::error::{FetchReason, ToolsError};
 use crate::work::KindedStream;
 use crate::write::reshard::sets::sync_folder;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 use tfseek::filter::RecordFilter;
-use tfseek::io::{Existing, bare_url};
+use tfseek::io::bare_url;
 use tfseek::stream::StreamOptions;
 use tfseek::writer::WriterOptions;
 use tfseek::{Damage, Error, Filter, Result, Writer};
@@ -128,13 +128,10 @@ fn check(
             drain(worker)?;
             Ok(Done { records, selected: records, bytes: 0 })
         }),
-        WantedPart::Records(ranges) => {
-            let ready = hidden(&run.folder, &wanted.name, "ready");
-            open(worker, options, &url, skip).and_then(|stream| {
-                let ranges = ranges.as_deref();
-                select(stream, ranges, filter, &ready)
-            })
-        }
+        WantedPart::Records(ranges) => open(worker, options, &url, skip).and_then(|stream| {
+            let ranges = ranges.as_deref();
+            select(stream, ranges, filter, &run, &wanted.name)
+        }),
     };
     // The reader's own error is the reason, if there is one.
     let failed = worker.lock().take_failure();
@@ -170,8 +167,11 @@ fn select(
     stream: tfseek::Stream,
     ranges: Option<&[std::ops::Range<u64>]>,
     mut filter: Option<&mut RecordFilter>,
-    ready: &Path,
+    run: &FetchRun,
+    name: &str,
 ) -> Result<Done> {
+    let new = hidden(name, "new");
+    let here = |e: io::Error| run.in_hidden(e, &new);
     let compression = stream.compression();
     let end = ranges.map(|ranges| ranges.last().map_or(0, |range| range.end));
     let mut records = match filter {
@@ -179,7 +179,8 @@ fn select(
         None => KindedStream::new(stream, tfseek::example::MessageKind::Other),
     };
     let kind = records.kind();
-    let (mut writer, mut number, mut selected) = (None::<Writer>, 0u64, 0u64);
+    let mut writer = None::<(Writer, File)>;
+    let (mut number, mut selected) = (0u64, 0u64);
     while end.is_none_or(|end| number < end)
         && let Some(record) = records.next()?
     {
@@ -194,24 +195,26 @@ fn select(
         if !accepted {
             continue;
         }
-        let writer = match &mut writer {
+        let (writer, _) = match &mut writer {
             Some(writer) => writer,
             None => {
-                let here = |e: io::Error| Error::from(e).in_file(ready);
-                fs::create_dir_all(ready.parent().unwrap_or(ready)).map_err(here)?;
-                let options =
-                    WriterOptions { compression, existing: Existing::Replace, ..WriterOptions::default() };
-                writer.insert(options.create(ready)?)
+                // One of an earlier run is not complete.
+                let file = run.created(&new)?;
+                file.set_len(0).map_err(here)?;
+                let sink = file.try_clone().map_err(here)?;
+                let options = WriterOptions { compression, ..WriterOptions::default() };
+                writer.insert((Writer::new(sink, &options), file))
             }
         };
         writer.write(record.payload())?;
         selected = selected.saturating_add(1);
     }
     let mut bytes = 0;
-    if let Some(mut writer) = writer {
-        writer.sync()?;
+    if let Some((mut writer, file)) = writer {
         writer.close()?;
-        bytes = fs::metadata(ready).map_err(|e| Error::from(e).in_file(ready))?.len();
+        file.sync_all().map_err(here)?;
+        bytes = file.metadata().map_err(here)?.len();
+        run.hidden.rename(new.as_ref(), hidden(name, "ready").as_ref()).map_err(here)?;
     }
     Ok(Done { records: number, selected, bytes })
 }
@@ -234,12 +237,12 @@ fn complete(worker: &mut Worker, options: &CheckOptions, mut done: Done) -> Resu
             return Ok(wrong);
         }
     }
-    let (name, part) = (job.wanted.name.clone(), run.part(&job.wanted.name));
-    let ready = hidden(&run.folder, &name, "ready");
-    let here = |e: io::Error| Error::from(e).in_file(&part);
+    let name = job.wanted.name.clone();
+    let part = hidden(&name, "part");
+    let here = |e: io::Error| run.in_hidden(e, &part);
     if matches!(job.wanted.part, WantedPart::Records(_)) {
         // Other records may be selected from these bytes only by another fetch, in another folder.
-        drop(fs::remove_file(&part));
+        run.created(&part)?.set_len(0).map_err(here)?;
     } else {
         done.bytes = job.object.stamp.size;
         let modified = job.object.stamp.modified_ns.and_then(|ns| u64::try_from(ns).ok());
@@ -249,14 +252,14 @@ fn complete(worker: &mut Worker, options: &CheckOptions, mut done: Done) -> Resu
             file.set_modified(UNIX_EPOCH + Duration::from_nanos(ns)).map_err(here)?;
         }
         file.sync_all().map_err(here)?;
-        fs::rename(&part, &ready).map_err(here)?;
+        run.hidden.rename(part.as_ref(), hidden(&name, "ready").as_ref()).map_err(here)?;
     }
     run.journal.done(job.index, done)?;
     job.earlier.done = Some(done);
     if !options.new_set && done.selected == done.records {
         run.journal.placed(job.index, &name)?;
         job.earlier.placed = Some(name.clone());
-        place(&run.folder, &ready, &name)?;
+        place(&run, &hidden(&name, "ready"), &name)?;
     }
     Ok(wrong)
 }
@@ -265,12 +268,12 @@ fn complete(worker: &mut Worker, options: &CheckOptions, mut done: Done) -> Resu
 ///
 /// # Errors
 /// I/O errors.
-pub(super) fn place(folder: &Path, ready: &Path, name: &str) -> Result<()> {
-    let path = folder.join(name);
-    let parent = path.parent().unwrap_or(folder);
+pub(super) fn place(run: &FetchRun, ready: &str, name: &str) -> Result<()> {
+    let path = run.folder.join(name);
+    let parent = path.parent().unwrap_or(&run.folder);
     let rename = || {
         fs::create_dir_all(parent)?;
-        fs::rename(ready, &path)?;
+        run.hidden.rename(ready.as_ref(), &path)?;
         sync_folder(parent)
     };
     rename().map_err(|e| Error::from(e).in_file(&path))

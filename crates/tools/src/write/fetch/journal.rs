@@ -1,20 +1,25 @@
 //! The journal of a fetch, which names the pieces that are here, and the list of files that it becomes.
 
+use super::wanted::is_below;
+use crate::error::{FetchReason, ToolsError};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tfseek::crc::crc32c;
-use tfseek::io::Stamp;
+use tfseek::io::{HiddenFolder, Stamp};
 use tfseek::{Error, ErrorKind, Result};
 
 /// The hidden folder of files that are not complete, and of the journal.
 pub(super) const HIDDEN: &str = ".tfseek-fetch";
 
-/// The list of the files of a complete fetch.
-const LIST: &str = ".tfseek/fetch.json";
+/// The journal in it.
+const JOURNAL: &str = "journal";
+
+/// The folder and the name of the list of the files of a complete fetch.
+const LIST: (&str, &str) = (".tfseek", "fetch.json");
 
 /// The member of the list that has its version, and the version.
 const MARK: (&str, u64) = ("tfseek_fetch", 1);
@@ -100,18 +105,22 @@ impl Left {
     /// Reads what a folder has: its list, and the journal over it. What cannot be read is not there.
     ///
     /// # Errors
-    /// I/O errors.
-    pub(super) fn read(folder: &Path) -> Result<Left> {
+    /// [`FetchReason::State`] for names of files elsewhere; a link in place of a hidden folder; I/O errors.
+    pub(super) fn read(folder: &Path) -> Result<Left, ToolsError> {
         let mut left = Left::default();
-        // Opening a FIFO would wait for its writer.
-        let is_other = |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file());
-        let read = |path: &Path| if is_other(path) { Ok(Vec::new()) } else { fs::read(path) };
-        let text = |path: &Path| match read(path) {
-            Ok(text) => Ok(text),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(Error::from(e).in_file(path)),
+        let text = |hidden: &str, name: &str| -> Result<Vec<u8>> {
+            let hidden = folder.join(hidden);
+            let opened = HiddenFolder::open(&hidden, false).map_err(|e| Error::from(e).in_file(&hidden))?;
+            let read = || {
+                let mut text = Vec::new();
+                if let Some(mut file) = opened.map_or(Ok(None), |opened| opened.file(name, false))? {
+                    file.read_to_end(&mut text)?;
+                }
+                Ok(text)
+            };
+            read().map_err(|e: io::Error| Error::from(e).in_file(&hidden.join(name)))
         };
-        let list = text(&folder.join(LIST))?;
+        let list = text(LIST.0, LIST.1)?;
         if let Ok(list) = serde_json::from_slice::<Value>(&list)
             && let Some(request) = request_of(&list)
         {
@@ -120,8 +129,9 @@ impl Left {
             for file in list.get("files").and_then(Value::as_array).into_iter().flatten() {
                 left.add_listed(file);
             }
+            left.check_names(&folder.join(LIST.0).join(LIST.1))?;
         }
-        let journal = text(&Journal::path(folder))?;
+        let journal = text(HIDDEN, JOURNAL)?;
         let mut names = Vec::new();
         for line in journal.split(|c| *c == b'\n') {
             // The last line may be torn. What follows a damaged one cannot be trusted either.
@@ -130,7 +140,17 @@ impl Left {
                 break;
             }
         }
+        left.check_names(&Journal::path(folder))?;
         Ok(left)
+    }
+
+    /// Refuses a state that places files elsewhere: no fetch wrote it.
+    fn check_names(&self, state: &Path) -> Result<(), FetchReason> {
+        let names = self.files.iter().flat_map(|(name, earlier)| [Some(name), earlier.placed.as_ref()]);
+        match names.flatten().find(|name| !is_below(name)) {
+            Some(found) => Err(FetchReason::State { path: state.into(), found: found.clone() }),
+            None => Ok(()),
+        }
     }
 
     fn add_listed(&mut self, file: &Value) -> Option<()> {
@@ -207,7 +227,7 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn path(folder: &Path) -> PathBuf {
-        folder.join(HIDDEN).join("journal")
+        folder.join(HIDDEN).join(JOURNAL)
     }
 
     /// Begins a journal with what earlier runs have. The old one is replaced in one step.
@@ -216,6 +236,7 @@ impl Journal {
     /// I/O errors.
     pub(super) fn begin<'f>(
         folder: &Path,
+        hidden: &HiddenFolder,
         request: &FetchRequest,
         files: impl Iterator<Item = (&'f str, &'f Earlier)>,
     ) -> Result<Journal> {
@@ -236,16 +257,7 @@ impl Journal {
         }
         text += &states;
         let path = Journal::path(folder);
-        let here = |e: io::Error| Error::from(e).in_file(&path);
-        let new = path.with_extension("new");
-        let begin = || {
-            let mut file = File::create(&new)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_data()?;
-            fs::rename(&new, &path)?;
-            OpenOptions::new().append(true).open(&path)
-        };
-        let file = begin().map_err(here)?;
+        let file = replace(hidden, JOURNAL, text.as_bytes()).map_err(|e| Error::from(e).in_file(&path))?;
         Ok(Journal { file: Mutex::new(Some(file)), path })
     }
 
@@ -280,6 +292,18 @@ impl Journal {
     }
 }
 
+/// Replaces a file of a hidden folder in one step, and returns it, open behind its last byte. One process at
+/// a time does so.
+pub(super) fn replace(hidden: &HiddenFolder, name: &str, bytes: &[u8]) -> io::Result<File> {
+    let new = format!("{name}.new");
+    let mut file = hidden.file(&new, true)?.ok_or(io::ErrorKind::NotFound)?;
+    file.set_len(0)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    hidden.rename(new.as_ref(), name.as_ref())?;
+    Ok(file)
+}
+
 fn done_line(file: usize, done: Done) -> String {
     format!("done {file} {} {} {}", done.records, done.selected, done.bytes)
 }
@@ -306,19 +330,19 @@ pub(super) fn write_list<'f>(
     };
     let mut list = to_json(request);
     list.insert("files".into(), files.map(file).collect());
-    let path = folder.join(LIST);
-    let write = || {
-        fs::create_dir_all(path.parent().unwrap_or(folder))?;
-        let mut output = tfseek::io::Output::open(&path, tfseek::io::Existing::Replace)?;
-        output.write_all(Value::Object(list).to_string().as_bytes())?;
-        output.commit()
+    let hidden = folder.join(LIST.0);
+    let text = Value::Object(list).to_string();
+    let write = || match HiddenFolder::open(&hidden, true)? {
+        Some(hidden) => replace(&hidden, LIST.1, text.as_bytes()).map(drop),
+        None => Err(io::ErrorKind::NotFound.into()),
     };
-    write().map_err(|e| Error::from(e).in_file(&path))
+    write().map_err(|e| Error::from(e).in_file(&hidden.join(LIST.1)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn request() -> FetchRequest {
         FetchRequest { url: "gs://b/x-*".into(), split: None, filter: Some("label > 3".into()) }
@@ -333,11 +357,11 @@ mod tests {
     #[test]
     fn lines_are_read_as_they_were_written() {
         let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join(HIDDEN)).unwrap();
+        let hidden = HiddenFolder::open(&dir.path().join(HIDDEN), true).unwrap().unwrap();
         let begun = Earlier { pieces: BTreeMap::from([(7, 1)]), ..Earlier::new(stamp(9)) };
         let other = Earlier::new(Stamp::new(3));
         let files = [("a b", &begun), ("c/d", &other)];
-        let journal = Journal::begin(dir.path(), &request(), files.into_iter()).unwrap();
+        let journal = Journal::begin(dir.path(), &hidden, &request(), files.into_iter()).unwrap();
         journal.piece(1, 4, u32::MAX).unwrap();
         journal.piece(0, 8, 0).unwrap();
         let done = Done { records: 5, selected: 2, bytes: 44 };
@@ -368,7 +392,7 @@ mod tests {
             }
         }
         // A version that changed has no pieces.
-        let journal = Journal::begin(dir.path(), &request(), files.into_iter()).unwrap();
+        let journal = Journal::begin(dir.path(), &hidden, &request(), files.into_iter()).unwrap();
         journal.again(0, &stamp(10)).unwrap();
         assert_eq!(Left::read(dir.path()).unwrap().files["a b"], Earlier::new(stamp(10)));
         journal.close();

@@ -106,11 +106,13 @@ impl FetchPlan {
     fn is_complete(&self, file: &WantedFile, earlier: &Earlier) -> bool {
         let Some(done) = earlier.done else { return false };
         let folder = &self.options.folder;
-        let has = |path: PathBuf| fs::metadata(path).is_ok_and(|found| found.len() == done.bytes);
+        // A link leads to a file that the fetch did not write.
+        let is_whole = |found: fs::Metadata| found.is_file() && found.len() == done.bytes;
+        let has = |path: PathBuf| fs::symlink_metadata(path).is_ok_and(is_whole);
         let is_nothing = done.selected == 0 && matches!(file.part, WantedPart::Records(_));
         is_nothing
             || earlier.placed.as_ref().is_some_and(|placed| has(folder.join(placed)))
-            || has(hidden(folder, &file.name, "ready"))
+            || has(folder.join(HIDDEN).join(hidden(&file.name, "ready")))
     }
 
     /// Returns true if records are selected, so that files get other names at the end.
@@ -132,7 +134,7 @@ impl FetchPlan {
         outputs::check_local(folder)?;
         self.left()?;
         fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder))?;
-        let lock = FolderLock::take(folder)?;
+        let (lock, hidden) = FolderLock::take(folder)?;
         let mut left = self.left()?;
         let (mut report, mut files) = (FetchReport::default(), Vec::new());
         for file in &self.wanted.files {
@@ -150,7 +152,8 @@ impl FetchPlan {
         report.left = left.files.into_values().filter_map(|earlier| earlier.placed).collect();
         report.left.sort();
         let names: Vec<&str> = self.wanted.files.iter().map(|file| &*file.name).collect();
-        let journal = Journal::begin(folder, &self.wanted.request, names.iter().copied().zip(&files))?;
+        let journal =
+            Journal::begin(folder, &hidden, &self.wanted.request, names.iter().copied().zip(&files))?;
         let is_complete: Vec<bool> = self
             .wanted
             .files
@@ -186,6 +189,7 @@ impl FetchPlan {
         (progress.expect)(expected);
         let run = Arc::new(FetchRun {
             folder: folder.clone(),
+            hidden,
             store: self.options.store.clone(),
             journal,
             active: AtomicUsize::new(todo.len().min(THREADS)),

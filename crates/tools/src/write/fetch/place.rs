@@ -2,7 +2,7 @@
 
 use super::check::place;
 use super::data_set::DataSet;
-use super::journal::{Done, Earlier, FetchRequest, HIDDEN, Left};
+use super::journal::{Done, Earlier, FetchRequest, HIDDEN, Left, replace};
 use super::plan::Wanted;
 use super::wanted::WantedPart;
 use super::worker::{FetchRun, hidden};
@@ -11,11 +11,11 @@ use crate::write::reshard::limits::disk_space;
 use crate::write::reshard::names::OutPattern;
 use crate::write::reshard::sets::sync_folder;
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::Error;
-use tfseek::io::{Existing, Output};
+use tfseek::io::HiddenFolder;
 use tfseek::paths::set_of;
 
 /// Refuses a folder that has files of something else, or those of another fetch.
@@ -41,14 +41,16 @@ pub(super) fn check_folder(folder: &Path, request: &FetchRequest, left: &Left) -
             Err(e) => return Err(Error::from(e).in_file(&at).into()),
         };
         for entry in entries {
-            let path = entry.map_err(|e| Error::from(e).in_file(&at))?.path();
+            let entry = entry.map_err(|e| Error::from(e).in_file(&at))?;
+            let path = entry.path();
             let name = path.file_name().unwrap_or_default();
             // Indexes may have been made of the files.
             let is_own = name == HIDDEN && at == folder || name == ".tfseek" && !known.is_empty();
             if is_own || known.contains(&path) {
                 continue;
             }
-            if !folders.contains(&*path) {
+            // A link to a folder is none of ours, and what it leads to may be anywhere.
+            if !folders.contains(&*path) || !entry.file_type().is_ok_and(|found| found.is_dir()) {
                 return Err(FetchReason::Foreign { path }.into());
             }
             waiting.push(path);
@@ -70,24 +72,28 @@ pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), ToolsError> 
     }
 }
 
+/// The name of the file that is locked.
+const LOCK: &str = "lock";
+
 /// The lock of a folder. One process at a time fetches into it.
 pub(super) struct FolderLock(#[expect(dead_code, reason = "it holds the lock")] File);
 
 impl FolderLock {
     /// # Errors
     /// [`FetchReason::Busy`], I/O errors.
-    pub(super) fn take(folder: &Path) -> Result<FolderLock, ToolsError> {
-        let hidden = folder.join(HIDDEN);
-        let path = hidden.join("lock");
+    pub(super) fn take(folder: &Path) -> Result<(FolderLock, HiddenFolder), ToolsError> {
+        let path = folder.join(HIDDEN).join(LOCK);
         let here = |e: io::Error| Error::from(e).in_file(&path);
         loop {
-            fs::create_dir_all(&hidden).map_err(here)?;
-            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-            let file = match file {
-                // The process that had the lock has removed the folder.
-                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                file => file.map_err(here)?,
+            let Some(hidden) = HiddenFolder::open(&folder.join(HIDDEN), true).map_err(here)? else {
+                continue;
             };
+            let file =
+                match hidden.file(LOCK, true).and_then(|file| file.ok_or(io::ErrorKind::NotFound.into())) {
+                    // The process that had the lock has removed the folder.
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                    file => file.map_err(here)?,
+                };
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -96,7 +102,7 @@ impl FolderLock {
                 Err(TryLockError::Error(e)) => return Err(here(e).into()),
             }
             if is_at(&file, &path) {
-                return Ok(FolderLock(file));
+                return Ok((FolderLock(file), hidden));
             }
         }
     }
@@ -107,7 +113,7 @@ impl FolderLock {
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let id = |found: fs::Metadata| (found.dev(), found.ino());
-    let (opened, named) = (file.metadata().map(id), fs::metadata(path).map(id));
+    let (opened, named) = (file.metadata().map(id), fs::symlink_metadata(path).map(id));
     matches!((opened, named), (Ok(opened), Ok(named)) if opened == named)
 }
 
@@ -135,14 +141,14 @@ pub(super) fn place_all(
     take_back(run, wanted, files, &names)?;
     for (index, ((file, earlier), name)) in wanted.files.iter().zip(files.iter_mut()).zip(names).enumerate() {
         let Some(name) = name.filter(|_| file.part != WantedPart::Description) else { continue };
-        let ready = hidden(&run.folder, &file.name, "ready");
+        let ready = hidden(&file.name, "ready");
         if earlier.placed.as_ref() != Some(&name) {
             run.journal.placed(index, &name)?;
             earlier.placed = Some(name.clone());
         }
         // It has its name already if a run was killed after this.
-        if ready.exists() {
-            place(&run.folder, &ready, &name)?;
+        if is_ready(run, &ready) {
+            place(run, &ready, &name)?;
         }
     }
     sync_folder(&run.folder).map_err(|e| Error::from(e).in_file(&run.folder))?;
@@ -150,6 +156,11 @@ pub(super) fn place_all(
         describe(run, data_set, wanted, files)?;
     }
     Ok(())
+}
+
+/// Returns true if a file of the hidden folder is there.
+fn is_ready(run: &FetchRun, ready: &str) -> bool {
+    run.folder.join(HIDDEN).join(ready).symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
 /// Moves the files whose names change back to the hidden folder, before any other file gets one of these names, and removes files of shards that have no
@@ -165,15 +176,14 @@ fn take_back(
         if name.as_ref() == Some(&old) || file.part == WantedPart::Description {
             continue;
         }
-        let (path, ready) = (run.folder.join(&old), hidden(&run.folder, &file.name, "ready"));
+        let path = run.folder.join(&old);
+        let ready = hidden(&file.name, "ready");
         // A run that was killed may have given the name to another file.
         let is_own = files.iter().filter(|earlier| earlier.placed.as_ref() == Some(&old)).count() == 1;
-        if is_own && path.exists() {
+        if is_own && path.symlink_metadata().is_ok() {
             let moved = match name {
-                Some(_) if ready.exists() => fs::remove_file(&path),
-                Some(_) => fs::create_dir_all(ready.parent().unwrap_or(&ready))
-                    .and_then(|()| fs::rename(&path, &ready)),
-                None => fs::remove_file(&path),
+                Some(_) if !is_ready(run, &ready) => run.hidden.rename(&path, ready.as_ref()),
+                _ => fs::remove_file(&path),
             };
             moved.map_err(|e| Error::from(e).in_file(&path))?;
         }
@@ -203,13 +213,9 @@ fn describe(
     }
     run.journal.done(index, done)?;
     run.journal.placed(index, &file.name)?;
-    let write = || {
-        let mut output = Output::open(&path, Existing::Replace)?;
-        output.write_all(&text)?;
-        output.commit()
-    };
-    write().map_err(|e| Error::from(e).in_file(&path))?;
-    Ok(())
+    let ready = hidden(&file.name, "ready");
+    replace(&run.hidden, &ready, &text).map_err(|e| run.in_hidden(e, &ready))?;
+    Ok(place(run, &ready, &file.name)?)
 }
 
 /// Returns the names of a new set. `None` for shards without a selected record.

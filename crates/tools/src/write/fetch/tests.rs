@@ -301,7 +301,7 @@ fn a_run_goes_on_where_another_one_ended() {
 #[test]
 fn pieces_that_the_disk_lost_are_fetched_again() {
     let case = begun();
-    let part = hidden(&case.folder(), NAMES[1], "part");
+    let part = case.folder().join(HIDDEN).join(hidden(NAMES[1], "part"));
     let mut bytes = fs::read(&part).unwrap();
     bytes[7] ^= 1;
     fs::write(&part, bytes).unwrap();
@@ -499,4 +499,108 @@ fn a_fetch_can_be_cancelled_while_nothing_arrives() {
     assert!(matches!(&e, ToolsError::Error(e) if matches!(e.kind(), ErrorKind::Cancelled)), "{e}");
     case.run(&case.options()).unwrap();
     case.assert_whole();
+}
+
+/// A folder that somebody else prepared, whose list or journal names files of the user: no fetch writes such
+/// names.
+#[test]
+fn a_state_that_names_files_elsewhere_is_refused() {
+    let case = Case::new();
+    let victim = case.dir.path().join("thesis");
+    fs::write(&victim, "ten years of work").unwrap();
+    case.run(&case.options()).unwrap();
+    let list = case.folder().join(".tfseek/fetch.json");
+    let sound = fs::read_to_string(&list).unwrap();
+    let absolute = victim.to_str().unwrap();
+    let before = case.files();
+    for found in [absolute, "../../thesis", "x/../../../thesis", ".tfseek-fetch/journal", "x\ny"] {
+        let text = serde_json::Value::from(found).to_string();
+        for member in ["path", "name"] {
+            let theirs =
+                sound.replacen(&format!("\"{member}\":\"{}\"", NAMES[0]), &format!("\"{member}\":{text}"), 1);
+            assert_ne!(theirs, sound);
+            fs::write(&list, theirs).unwrap();
+            for e in [
+                case.run(&case.options()).unwrap_err(),
+                FetchPlan::new(&case.options()).unwrap().estimate().unwrap_err(),
+            ] {
+                let ToolsError::Fetch(FetchReason::State { path, found: told }) = &e else { panic!("{e}") };
+                assert_eq!((path, &**told), (&list, found));
+                assert!(e.to_string().contains("remove this file, or fetch into a new folder"), "{e}");
+            }
+        }
+        fs::remove_file(&list).unwrap();
+        let hidden = tfseek::io::HiddenFolder::open(&case.folder().join(HIDDEN), true).unwrap().unwrap();
+        let mut earlier = Earlier::new(Stamp::new(17));
+        earlier.placed = Some(found.into());
+        let request = FetchPlan::new(&case.options()).unwrap().wanted.request;
+        Journal::begin(&case.folder(), &hidden, &request, [(NAMES[0], &earlier)].into_iter()).unwrap();
+        // A line has no line ends.
+        let is_read = !found.contains('\n');
+        let e = case.run(&case.options()).unwrap_err();
+        assert!(matches!(&e, ToolsError::Fetch(FetchReason::State { .. })) == is_read, "{e}");
+        fs::remove_dir_all(case.folder().join(HIDDEN)).unwrap();
+        fs::write(&list, &sound).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "ten years of work");
+    assert_eq!(case.files(), before);
+    assert!(case.memory.requests().len() == ALL.len());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_others_put_into_the_folder_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let new = || {
+        let case = Case::new();
+        let victim = case.dir.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        fs::create_dir_all(case.folder()).unwrap();
+        fs::create_dir(case.dir.path().join("elsewhere")).unwrap();
+        (case, victim)
+    };
+    let kinds = ["part", "ready", "new"];
+    let names = NAMES.iter().flat_map(|name| kinds.iter().map(move |kind| hidden(name, kind)));
+    for name in names.chain(["journal", "journal.new", "lock"].map(String::from)) {
+        for selects in [false, true] {
+            let (case, victim) = new();
+            fs::create_dir(case.folder().join(HIDDEN)).unwrap();
+            symlink(&victim, case.folder().join(HIDDEN).join(&name)).unwrap();
+            let mut options = case.options();
+            case.memory.set(NAMES[1], shard(30..50));
+            if selects {
+                options.filter = Some("label >= 0".parse().unwrap());
+            }
+            assert_eq!(case.run(&options).unwrap().files, 3);
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{name}");
+            assert!(!case.folder().join(HIDDEN).exists());
+            for name in NAMES {
+                assert!(case.folder().join(name).symlink_metadata().unwrap().is_file(), "{name}");
+            }
+        }
+    }
+    for folder in [HIDDEN, ".tfseek"] {
+        let (case, _) = new();
+        symlink("../../elsewhere", case.folder().join(folder)).unwrap();
+        let e = case.run(&case.options()).unwrap_err().to_string();
+        assert!(e.contains(folder) && e.contains("found a link, which is not followed"), "{e}");
+        assert_eq!(fs::read_dir(case.dir.path().join("elsewhere")).unwrap().count(), 0);
+    }
+    // Links to a folder, and to a file of the same length, in place of what the fetch wrote.
+    let (case, victim) = new();
+    case.memory.set("x-sub/y.tfrecord", shard(0..3));
+    let mut options = case.options();
+    options.url = "mem://b/**/*.tfrecord".into();
+    case.run(&options).unwrap();
+    fs::write(&victim, vec![0; shard(0..3).len()]).unwrap();
+    let [sub, file] = ["x-sub", "x-sub/y.tfrecord"].map(|name| case.folder().join(name));
+    fs::remove_file(&file).unwrap();
+    symlink(&victim, &file).unwrap();
+    assert_eq!(case.run(&options).unwrap().requests, 1);
+    assert!(fs::read(&file).unwrap() == shard(0..3) && fs::read(&victim).unwrap()[0] == 0);
+    fs::remove_dir_all(&sub).unwrap();
+    symlink("../../elsewhere", &sub).unwrap();
+    let e = case.run(&options).unwrap_err();
+    assert!(matches!(&e, ToolsError::Fetch(FetchReason::Foreign { path }) if *path == sub), "{e}");
+    assert_eq!(fs::read_dir(case.dir.path().join("elsewhere")).unwrap().count(), 0);
 }

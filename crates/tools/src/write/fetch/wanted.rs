@@ -55,16 +55,19 @@ impl WantedFile {
     }
 }
 
+/// Returns true for a name that is a path below a folder, and none of our own files there. The names of a
+/// store and those of earlier runs are checked by it.
+pub(super) fn is_below(name: &str) -> bool {
+    let parts = || Path::new(name).components();
+    let is_plain = !name.contains(|c: char| c.is_control()) && !name.contains("//") && !name.ends_with('/');
+    is_plain
+        && parts().all(|part| matches!(part, Component::Normal(_)))
+        && parts().next().is_some_and(|first| !first.as_os_str().to_string_lossy().starts_with(".tfseek"))
+}
+
 /// Refuses names that are no paths below a folder.
 pub(super) fn check_name(url: &str, name: &str) -> Result<(), ToolsError> {
-    let parts = || Path::new(name).components();
-    let is_below = parts().all(|part| matches!(part, Component::Normal(_)))
-        && parts().next().is_some_and(|first| !first.as_os_str().to_string_lossy().starts_with(".tfseek"));
-    let is_plain = !name.contains(|c: char| c.is_control()) && !name.contains("//") && !name.ends_with('/');
-    if is_below && is_plain {
-        return Ok(());
-    }
-    Err(FetchReason::Name { url: url.to_owned() }.into())
+    if is_below(name) { Ok(()) } else { Err(FetchReason::Name { url: url.to_owned() }.into()) }
 }
 
 /// A store that lists nothing twice, and keeps what it listed, by the URLs without query and user.

@@ -2,15 +2,17 @@
 
 use super::journal::{Earlier, HIDDEN, Journal};
 use super::wanted::WantedFile;
+use crate::forms::digest;
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::{ControlFlow, Range};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tfseek::crc::crc32c;
-use tfseek::io::{Fetched, Object, Region, Source, Store};
+use tfseek::io::{Fetched, HiddenFolder, Object, Region, Source, Store};
 use tfseek::{Error, ErrorKind, Result};
 
 /// Bytes of a piece. Only the last piece of an object is shorter.
@@ -25,6 +27,8 @@ const FILES_AHEAD: usize = 16;
 /// The state of a fetch that its threads share.
 pub(super) struct FetchRun {
     pub(super) folder: PathBuf,
+    /// The folder of the files that are not complete.
+    pub(super) hidden: HiddenFolder,
     pub(super) store: Arc<dyn Store>,
     pub(super) journal: Journal,
     /// The files that no thread has taken yet.
@@ -45,15 +49,22 @@ impl FetchRun {
         if self.cancelled.load(Relaxed) { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
     }
 
-    /// Returns the path of a file that is not complete.
-    pub(super) fn part(&self, name: &str) -> PathBuf {
-        hidden(&self.folder, name, "part")
+    /// Opens a file in the hidden folder, which is made if there is none.
+    pub(super) fn created(&self, name: &str) -> Result<File> {
+        let file = self.hidden.file(name, true).and_then(|file| file.ok_or(io::ErrorKind::NotFound.into()));
+        file.map_err(|e| self.in_hidden(e, name))
+    }
+
+    /// Returns the error of a file in the hidden folder.
+    pub(super) fn in_hidden(&self, e: io::Error, name: &str) -> Error {
+        Error::from(e).in_file(&self.folder.join(HIDDEN).join(name))
     }
 }
 
-/// Returns the path of a file in the hidden folder.
-pub(super) fn hidden(folder: &Path, name: &str, kind: &str) -> PathBuf {
-    folder.join(HIDDEN).join(format!("{name}.{kind}"))
+/// Returns the name in the hidden folder of the file of an object. It is one name, whatever folders the
+/// object is in, of any length.
+pub(super) fn hidden(name: &str, kind: &str) -> String {
+    format!("{}.{kind}", digest::hex(&Sha256::digest(name)))
 }
 
 /// A file that is being fetched.
@@ -138,12 +149,8 @@ impl FileJob {
         let opened = match self.part.take() {
             Some(part) => part,
             None => {
-                let path = run.part(&self.wanted.name);
-                let open = || {
-                    fs::create_dir_all(path.parent().unwrap_or(&path))?;
-                    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
-                };
-                open().map_err(|e| Error::from(e).in_file(&path))?
+                let name = hidden(&self.wanted.name, "part");
+                run.created(&name)?
             }
         };
         Ok(self.part.insert(opened))
@@ -152,13 +159,13 @@ impl FileJob {
     /// Reads a piece that an earlier run wrote. `None` if its bytes are others.
     fn kept(&mut self, run: &FetchRun, piece: u64, range: &Range<u64>) -> Result<Option<Region>> {
         let Some(&crc) = self.earlier.pieces.get(&piece) else { return Ok(None) };
-        let path = run.part(&self.wanted.name);
+        let name = hidden(&self.wanted.name, "part");
         let part = self.part(run)?;
         let mut bytes = Vec::new();
         let read = part.seek(SeekFrom::Start(range.start));
         let len = range.end.saturating_sub(range.start);
         let read = read.and_then(|_| part.take(len).read_to_end(&mut bytes));
-        read.map_err(|e| Error::from(e).in_file(&path))?;
+        read.map_err(|e| run.in_hidden(e, &name))?;
         if bytes.len() as u64 == len && crc32c(&bytes) == crc {
             return Ok(Some(bytes.into()));
         }
@@ -179,10 +186,10 @@ impl FileJob {
             let text = format!("expected {expected} bytes of the store, found {len}");
             return Err(io::Error::other(text).into());
         }
-        let path = run.part(&self.wanted.name);
+        let name = hidden(&self.wanted.name, "part");
         let part = self.part(run)?;
         let written = part.seek(SeekFrom::Start(range.start)).and_then(|_| part.write_all(&region));
-        written.map_err(|e| Error::from(e).in_file(&path))?;
+        written.map_err(|e| run.in_hidden(e, &name))?;
         let crc = crc32c(&region);
         run.journal.piece(self.index, piece, crc)?;
         self.earlier.pieces.insert(piece, crc);
@@ -215,7 +222,7 @@ impl FileJob {
         (self.source, self.next, self.cursor, self.fill) = (None, 0, 0, None);
         self.filled.clear();
         if let Some(part) = &self.part {
-            part.set_len(0).map_err(|e| Error::from(e).in_file(&run.part(&self.wanted.name)))?;
+            part.set_len(0).map_err(|e| run.in_hidden(e, &hidden(&self.wanted.name, "part")))?;
         }
         Ok(())
     }
@@ -226,9 +233,9 @@ impl FileJob {
     /// I/O errors.
     pub(super) fn complete(&mut self, run: &FetchRun) -> Result<&File> {
         let size = self.object.stamp.size;
-        let path = run.part(&self.wanted.name);
+        let name = hidden(&self.wanted.name, "part");
         let part = self.part(run)?;
-        part.set_len(size).map_err(|e| Error::from(e).in_file(&path))?;
+        part.set_len(size).map_err(|e| run.in_hidden(e, &name))?;
         Ok(part)
     }
 }

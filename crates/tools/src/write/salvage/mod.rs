@@ -46,10 +46,10 @@ pub fn salvage(
         StreamOptions::default().read(file, input)?.next()?;
         return Err(e.in_file(input));
     }
-    for file in [Some(out), left].into_iter().flatten() {
-        let path = file.get_ref().path().to_path_buf();
+    for (file, path) in [(Some(out), output), (left, rest.unwrap_or(output))] {
+        let Some(file) = file else { continue };
         let done = file.into_inner().map_err(io::IntoInnerError::into_error).and_then(Output::commit);
-        done.map_err(|e| Error::from(e).in_file(&path))?;
+        done.map_err(|e| Error::from(e).in_file(path))?;
     }
     Ok(report)
 }

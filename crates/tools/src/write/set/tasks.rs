@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
-use tfseek::io::{Existing, Output};
+use tfseek::io::{Existing, HiddenFolder, Output};
 use tfseek::paths::Replacement;
 use tfseek::{Compression, Error, Writer};
 
@@ -229,6 +229,7 @@ pub fn commit(
             }
         }
     }
+    let indexes = indexes_in(&folder);
     if !left.is_empty() {
         let is_left = |path: &PathBuf| left.iter().any(|(_, to)| *to == path);
         if force {
@@ -236,7 +237,9 @@ pub fn commit(
             old.retain(|path| !names.has(path) || is_left(path));
             replacement.set_aside(&old)?;
             for path in &old {
-                let _ = fs::remove_file(index_of(path));
+                if indexes.is_some() {
+                    let _ = fs::remove_file(folder.join(INDEX_FOLDER).join(index_name(path)));
+                }
                 // A shard that is aside may still have its name.
                 if !names.has(path) && path.symlink_metadata().is_ok() {
                     fs::remove_file(path).map_err(|e| Error::from(e).in_file(path))?;
@@ -249,7 +252,7 @@ pub fn commit(
     }
     for (from, to) in &left {
         // An index that is not there can be built later, and one that does not fit is not used.
-        let _ = fs::rename(index_of(from), index_of(to));
+        let _ = indexes.as_ref().map(|indexes| indexes.rename(&index_name(from), &index_name(to)));
         Output::rename(from, to, Existing::replace_if(force))
             .map_err(|e| Error::from(e).in_file(to.as_path()))?;
     }
@@ -294,7 +297,16 @@ pub fn abort(folder: &Path, job: &str) -> Result<(), ToolsError> {
     let of_job = |name: &str| TaskAttempt::parse(name).is_some_and(|attempt| attempt.job == job);
     let is_index = |name: &str| name.strip_suffix(INDEX_ENDING).is_some_and(of_job);
     remove_files(folder, &of_job)?;
-    remove_files(&folder.join(INDEX_FOLDER), &is_index)
+    match indexes_in(folder) {
+        Some(_) => remove_files(&folder.join(INDEX_FOLDER), &is_index),
+        None => Ok(()),
+    }
+}
+
+/// Returns the folder of the indexes of a folder. `None` if there is none, and for a link, in which no task
+/// wrote an index.
+fn indexes_in(folder: &Path) -> Option<HiddenFolder> {
+    HiddenFolder::open(&folder.join(INDEX_FOLDER), false).ok().flatten()
 }
 
 /// Removes the files of a folder with these names. A folder that does not exist has none.
@@ -326,9 +338,9 @@ fn size(path: &Path) -> Result<Option<u64>, ToolsError> {
     }
 }
 
-/// Returns the path of the index of a file.
-fn index_of(path: &Path) -> PathBuf {
+/// Returns the name of the index of a file.
+fn index_name(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(INDEX_ENDING);
-    path.with_file_name(INDEX_FOLDER).join(name)
+    name.into()
 }
