@@ -103,7 +103,6 @@ fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
                 ErrorKind::Paths(PathsError::NoMatch { pattern } | PathsError::OtherSets { pattern, .. }) => {
                     Some(OsStr::new(&**pattern))
                 }
-                ErrorKind::Paths(PathsError::OtherNames { folder, .. }) => Some(folder.as_os_str()),
                 ErrorKind::Paths(PathsError::Interrupted { set, .. }) => Some(set.as_os_str()),
                 _ => location.path.as_deref().map(|path| path.as_os_str()),
             },
@@ -183,7 +182,6 @@ fn class_of(e: &Error) -> &'static str {
         ErrorKind::Paths(
             PathsError::NoMatch { .. }
             | PathsError::OtherSets { .. }
-            | PathsError::OtherNames { .. }
             | PathsError::MissingShards { .. }
             | PathsError::Interrupted { .. },
         ) => "NotFoundError",

@@ -158,19 +158,18 @@ pub enum PathsError {
         /// The pattern, as given.
         pattern: Box<str>,
     },
-    /// No shards of a set `stem@N`, and other sets of its name in the folder.
+    /// No shards of a set `stem@N`, and other sets of its name in the folder; or none in a folder, and some
+    /// in the folders below it.
     OtherSets {
-        /// The set, as given.
+        /// The set, as given, or the pattern of the folder's shards.
         pattern: Box<str>,
-        /// The other sets, as `stem@N`, at most the first 8.
+        /// The other sets, as `stem@N`, at most the first 8; or `folder/**`.
         found: Vec<PathBuf>,
     },
-    /// A folder without files that have a TFRecord extension contains TFRecord files with other names.
-    OtherNames {
-        /// Path of the folder.
-        folder: Box<Path>,
-        /// Paths of the files, in natural order.
-        found: Vec<PathBuf>,
+    /// A pattern or a folder has a data set twice: in two compressions, or as sets with two numbers of shards.
+    Twice {
+        /// The two sets, as `stem@N`, or the two files.
+        found: [PathBuf; 2],
     },
     /// The pattern is invalid.
     BadPattern {
@@ -300,20 +299,18 @@ impl fmt::Display for PathsError {
         match self {
             PathsError::NoMatch { pattern } => write!(f, "no file matches {}", printable(&**pattern)),
             PathsError::OtherSets { pattern, found } => {
-                let (pattern, names) = (printable(&**pattern), FileNames(found));
-                write!(f, "no file matches {pattern}, but there is {names}")
+                write!(f, "no file matches {}, but there is ", printable(&**pattern))?;
+                match found.as_slice() {
+                    [below] if below.ends_with("**") => write!(f, "{}", printable(below)),
+                    sets => write!(f, "{}", FileNames(sets)),
+                }
             }
-            PathsError::OtherNames { folder, found } => {
-                let (files, pronoun) = match found.len() {
-                    1 => ("1 file with another name is a TFRecord file".to_owned(), "it"),
-                    n => (format!("{n} files with other names are TFRecord files"), "them"),
-                };
-                let (folder, names) = (printable(&**folder), FileNames(found));
-                write!(
-                    f,
-                    "{folder}: no file has a TFRecord extension, and {files}: {names}; name {pronoun}, or use a pattern"
-                )
-            }
+            PathsError::Twice { found: [a, b] } => write!(
+                f,
+                "expected each data set once, found {} and {}, whose records would come twice: name one of them, or both",
+                printable(a),
+                printable(b)
+            ),
             PathsError::BadPattern { pattern, reason } => {
                 write!(f, "{}: invalid pattern: {reason}", printable(&**pattern))
             }

@@ -198,7 +198,6 @@ impl ErrorKind {
             ErrorKind::Paths(
                 PathsError::NoMatch { .. }
                 | PathsError::OtherSets { .. }
-                | PathsError::OtherNames { .. }
                 | PathsError::MissingShards { .. }
                 | PathsError::Interrupted { .. },
             )

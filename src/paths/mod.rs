@@ -4,7 +4,8 @@
 //! | --- | --- | --- | --- | --- |
 //! | file | `train.tfrecord` | the file, which must exist | - | no |
 //! | pack | `.tfseek/train.tfrp` | the pack; [`is_pack`] distinguishes it from a shard | - | no |
-//! | folder | `data/` | its files with one of the [`EXTENSIONS`], without subfolders | natural | yes |
+//! | folder | `data/` | its files with one of the [`EXTENSIONS`]; if none has one, its TFRecord files of any name | natural | yes |
+//! | folders | `data/**` | the same of the folder and all folders below it | natural | yes |
 //! | wildcards | `data/train-*`, `**/*.tfrecord`, `x-[0-4]?` | the matching files; `*` and `?` match neither `/` nor a leading dot | natural | yes |
 //! | braces | `x-{00000..00009}`, `{a,b}.tfrecord` | all names of the expansion, each of which must exist | natural | no |
 //! | set | `train@10.tfrecord`, `train.tfrecord@10` | `train-00000-of-00010.tfrecord`.., `train.tfrecord-00000-of-00010`.. | natural | yes |
@@ -15,8 +16,16 @@
 //!   leading folders of a pattern, as far as they exist.
 //! * **The order determines record numbers**, so it is fixed. A list keeps the order of its items. The results of one pattern are in
 //!   natural order (runs of digits compare by value), each file once.
-//! * **Other names.** A folder's files with other names are not its shards. [`resolve_with_warnings`] names those that are TFRecord
-//!   files, and so does the error of a folder without shards.
+//! * **Other names.** In a folder without the extensions, files count that begin with a record, such as
+//!   `train-00000-of-00016`, and those
+//!   whose names differ from such a name in numbers only. In other folders files with other names are not
+//! shards, and
+//!   [`resolve_in_store`] names those that are TFRecord files. Objects are recognised by their names:
+//! `-NNNNN-of-NNNNN` and `part-*`.
+//! * **Links.** `**` visits each folder once, under the first of its paths, whatever links lead to it.
+//! * **Once.** A folder or pattern that finds a data set twice (`a.tfrecord` and `a.tfrecord.gz`, sets of two
+//!   and of three shards) is an
+//!   error. Items of a list may name both.
 //! * **Gaps.** A name like `-00003-of-00010` contains the number of shards in its set. If a folder, a wildcard or an `@` found some
 //!   shards of a set but not all, that is an error with the names of the missing ones. A set whose shards were all named by the
 //!   caller, one by one or in braces, may be incomplete. The check covers all resolved paths, so two patterns may share a set. Sets
@@ -111,20 +120,8 @@ pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf
 }
 
 /// Returns the shards that `paths` match, as [`resolve`] does, and warnings of folders with TFRecord files that were left out
-/// ([`Warning::OtherNames`]). Reads the first 12 bytes of the files that are left out of
-/// folders because of their names, at most 1,000 files per folder.
-///
-/// # Errors
-/// Errors of [`resolve`].
-pub fn resolve_with_warnings(
-    paths: impl IntoPaths,
-    allow_missing: bool,
-) -> Result<(Vec<PathBuf>, Vec<Warning>)> {
-    resolve_in_store(None, paths, allow_missing)
-}
-
-/// Returns the shards that `paths` match, as [`resolve_with_warnings`] does. URLs are those of the store, and get names without their query: a store should
-/// know them also by these.
+/// ([`Warning::OtherNames`]), of which it examines at most 1,000 files each. URLs are those of the store, and
+/// get names without their query: a store should know them also by these.
 ///
 /// # Errors
 /// Errors of [`resolve`], and of [`Store::list`].
@@ -169,6 +166,7 @@ fn resolve_all(
     }
     list_many(storage, &given, true)?;
     let mut all = Vec::with_capacity(given.len());
+    let mut is_once = Ok(());
     for path in given {
         let mut found = match storage.object_of(&path)? {
             Some((store, url)) => objects::resolve(storage, store, url, allow_missing)?,
@@ -182,11 +180,13 @@ fn resolve_all(
                 a.path == b.path
             });
         }
+        is_once = is_once.and_then(|()| set::check_once(&found));
         all.append(&mut found);
     }
     if !allow_missing {
         set::check_complete(&all)?;
     }
+    is_once?;
     Ok(all.into_iter().map(|f| f.path).collect())
 }
 

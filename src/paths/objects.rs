@@ -1,9 +1,9 @@
 //! Resolution of URLs: the objects of a store, in as few listings as possible.
 
-use super::folder::has_extension;
+use super::folder::shards_by_name;
 use super::pattern::{MAX_NAMES, MissingWords, at_pattern, expand, is_pattern, searched};
 use super::set::FoundShard;
-use super::walk::{NamePattern, has_wildcard};
+use super::walk::{NamePattern, has_wildcard, is_of_folders};
 use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::io::{Listing, Storage, Store, bare_url, split_query, threads};
 use std::borrow::Cow;
@@ -132,8 +132,9 @@ pub(super) fn resolve(
 /// Returns the shards of a folder, without subfolders.
 fn in_folder(folder: &str, listing: &Listing) -> Result<Vec<FoundShard>> {
     let names = listing.objects.iter().filter_map(|object| object.url.strip_prefix(folder));
-    let shards = names.filter(|name| !name.contains('/') && has_extension(split_query(name).0));
+    let shards = shards_by_name(names.filter(|name| !name.contains('/')));
     let found: Vec<_> = shards
+        .into_iter()
         .map(|name| FoundShard { path: bare_url(&format!("{folder}{name}")).into(), searched: true })
         .collect();
     match found.is_empty() {
@@ -174,7 +175,10 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
     for words in folders.values() {
         let literals: Vec<&str> = words.iter().map(|word| literal(word)).collect();
         let prefix = common_start(&literals);
-        let deep = words.iter().any(|word| word.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
+        let is_deep = |word: &&str| {
+            is_of_folders(word) || word.strip_prefix(prefix).is_some_and(|rest| rest.contains('/'))
+        };
+        let deep = words.iter().any(is_deep);
         let listing = match storage.list(store, prefix, deep) {
             Err(e) if may_have_no_listings(&e) => {
                 let Some(names) = all_names(words) else { return Err(e) };
@@ -201,8 +205,13 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
                 all.append(&mut at.select(Path::new(&bare_url(folder)), entries, allow_missing)?);
             } else if has_wildcard(word) {
                 let segments = Segments::new(word).map_err(|reason| bad(reason.into()))?;
-                let found = names.iter().filter(|name| segments.matches(name));
-                let found = found.map(|name| FoundShard { searched: true, ..given(name) }).collect();
+                let found: Vec<&str> = if is_of_folders(word) {
+                    let is_in = |name: &&str| name.rsplit_once('/').is_some_and(|at| segments.matches(at.0));
+                    shards_by_name(names.iter().copied().filter(is_in))
+                } else {
+                    names.iter().copied().filter(|name| segments.matches(name)).collect()
+                };
+                let found = found.iter().map(|name| FoundShard { searched: true, ..given(name) }).collect();
                 all.append(&mut searched(Path::new(word), found, allow_missing)?);
             } else {
                 missing.add(bare_url(word).into());
@@ -262,8 +271,7 @@ impl<'w> Segments<'w> {
                 }
             };
         }
-        // `**` at the end matches folders, and a store has none.
-        reached.last() == Some(&true) && !matches!(self.0.last(), Some(Segment::Folders))
+        reached.last() == Some(&true)
     }
 }
 
@@ -277,7 +285,8 @@ mod tests {
         assert!(matches("s3://b/x-*", "s3://b/x-1") && !matches("s3://b/x-*", "s3://b/x-1/y"));
         assert!(matches("s3://b/**/x*", "s3://b/x1") && matches("s3://b/**/x*", "s3://b/c/d/x1"));
         assert!(!matches("s3://b/**/x*", "s3://b/.c/x1") && !matches("s3://b/*", "s3://b/.x"));
-        assert!(!matches("s3://b/**", "s3://b/x") && matches("s3://b/[xy]?/a", "s3://b/y1/a"));
+        // `**` at the end matches folders.
+        assert!(matches("s3://b/**", "s3://b/x") && matches("s3://b/[xy]?/a", "s3://b/y1/a"));
         let many = format!("s3://b/{}x", "**/".repeat(20));
         assert!(!matches(&many, &format!("s3://b/{}y", "c/".repeat(300))));
     }

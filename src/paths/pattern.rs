@@ -1,10 +1,10 @@
 //! Expansion of patterns: braces first, then `@` or wildcards.
 
-use super::folder::{existing, exists};
-use super::replaced;
+use super::folder::{existing, exists, shards_in};
 use super::set::{AtPattern, FoundShard, ShardName, padded_to};
-use super::walk::{NamePattern, has_wildcard, matches};
-use crate::error::{Error, PathsError, Result};
+use super::walk::{NamePattern, has_wildcard, is_of_folders, matches};
+use super::{replaced, walk};
+use crate::error::{Error, ErrorKind, PathsError, Result};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -65,6 +65,13 @@ pub(super) fn resolve(
                 name.to_str().and_then(ShardName::parse).is_some_and(|member| at.names(&member))
             })?;
             all.append(&mut at.resolve(folder, allow_missing)?);
+        } else if is_of_folders(word) {
+            match shards_in(&walk::folders(base, word)?, folders) {
+                Err(e) if matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })) => {
+                    searched(&path, Vec::new(), allow_missing)?;
+                }
+                found => all.append(&mut found?),
+            }
         } else if has_wildcard(word) {
             let found = matches(base, word)?;
             check_replaced(base, word, &found)?;

@@ -1,8 +1,8 @@
 //! Sets of shards like `train-00003-of-00010.tfrecord`: parsing of their names, and detection of missing shards.
 
 use crate::error::{Error, PathsError, Result};
-use crate::io::{folder, join, url_of};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::io::{Compression, folder, join, url_of};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -119,6 +119,38 @@ pub(super) fn check_complete(found: &[FoundShard]) -> Result<()> {
         return Err(
             PathsError::MissingShards { set: set_name, total: set.total, missing, missing_count }.into()
         );
+    }
+    Ok(())
+}
+
+/// Checks that no data set is there twice among the shards that were searched for: in two compressions, or in
+/// sets with two numbers of shards.
+///
+/// # Errors
+/// [`PathsError::Twice`].
+pub(super) fn check_once(found: &[FoundShard]) -> Result<()> {
+    let mut forms = HashMap::new();
+    let mut shards = HashMap::new();
+    for FoundShard { path, .. } in found.iter().filter(|shard| shard.searched) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let member = ShardName::parse(&name).and_then(|member| Some((member.numbers()?, member)));
+        let numbers = member.as_ref().map(|(numbers, _)| *numbers);
+        let (stem, suffix) = member.map_or((&*name, ""), |(_, member)| (member.stem, member.suffix));
+        let (of_stem, stem) = Compression::of_name(stem);
+        let (of_suffix, suffix) = Compression::of_name(suffix);
+        let key = (path.parent(), stem.to_owned(), suffix.to_owned(), numbers.is_some());
+        let form = (numbers.map(|(_, total)| total), of_stem, of_suffix);
+        let (first_form, first) = *forms.entry(key.clone()).or_insert((form, path));
+        let same = *shards.entry((key, numbers.map(|(index, _)| index))).or_insert(path);
+        if first_form != form || same != path {
+            let first = if first_form == form { same } else { first };
+            let sets = [first, path].map(|path| set_of(path).unwrap_or_else(|| path.clone()));
+            let is_told = sets.first() != sets.last();
+            return Err(PathsError::Twice {
+                found: if is_told { sets } else { [first, path].map(Clone::clone) },
+            }
+            .into());
+        }
     }
     Ok(())
 }

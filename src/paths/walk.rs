@@ -3,7 +3,7 @@
 use super::folder::exists;
 use crate::error::{Error, PathsError, Result};
 use glob::{MatchOptions, Pattern};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,25 @@ impl NamePattern {
 /// # Errors
 /// An invalid pattern. A folder that cannot be read, or a file that cannot be examined, because it may be or contain a shard.
 pub(super) fn matches(base: &Path, word: &str) -> Result<BTreeSet<PathBuf>> {
-    let mut folders = Folders { read: 0 };
-    folders.matches(base, word)
+    let mut found = Folders { read: 0 }.entries_of(base, word)?;
+    // A pattern that ends in `/` matches folders only.
+    found.retain(|path| !word.ends_with('/') && !path.is_dir());
+    Ok(found)
+}
+
+/// Returns true for a pattern of the shards in folders, which ends in `**`.
+pub(super) fn is_of_folders(word: &str) -> bool {
+    word == "**" || word.ends_with("/**")
+}
+
+/// Returns the folders that such a pattern matches.
+///
+/// # Errors
+/// As [`matches`].
+pub(super) fn folders(base: &Path, word: &str) -> Result<BTreeSet<PathBuf>> {
+    let mut found = Folders { read: 0 }.entries_of(base, word)?;
+    found.retain(|path| path.as_os_str().is_empty() || path.is_dir());
+    Ok(found)
 }
 
 /// The folders that a search reads.
@@ -50,7 +67,8 @@ struct Folders {
 }
 
 impl Folders {
-    fn matches(&mut self, base: &Path, word: &str) -> Result<BTreeSet<PathBuf>> {
+    /// Returns the files and folders that match a pattern.
+    fn entries_of(&mut self, base: &Path, word: &str) -> Result<BTreeSet<PathBuf>> {
         let mut found = BTreeSet::from([base.to_path_buf()]);
         for name in Path::new(word).components() {
             let name = name.as_os_str().to_str().unwrap_or_default();
@@ -66,8 +84,6 @@ impl Folders {
                 _ => existing_entries(found, name)?,
             };
         }
-        // A pattern that ends in `/` matches folders only.
-        found.retain(|path| !word.ends_with('/') && !path.is_dir());
         Ok(found)
     }
 
@@ -98,13 +114,21 @@ impl Folders {
         Ok(found)
     }
 
-    /// Returns folders, and all folders in them at any depth whose paths have no hidden name.
+    /// Returns folders, and all folders in them at any depth whose paths have no hidden name. Each folder is
+    /// visited once, under the first of its shortest paths: links may lead around in a circle, or name one
+    /// folder a billion times.
     fn with_all_below(&mut self, folders: BTreeSet<PathBuf>) -> Result<BTreeSet<PathBuf>> {
+        let mut visited = HashSet::new();
+        let mut is_new = |path: &PathBuf| {
+            let opened = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+            visited.insert(opened.canonicalize().unwrap_or_else(|_| path.clone()))
+        };
         let mut all = BTreeSet::new();
         let mut new = folders;
+        new.retain(&mut is_new);
         while !new.is_empty() {
             let mut below = self.entries(&new, |_| true)?;
-            below.retain(|path| path.is_dir() && !all.contains(path) && !new.contains(path));
+            below.retain(|path| path.is_dir() && is_new(path));
             all.append(&mut new);
             new = below;
         }
@@ -137,10 +161,31 @@ mod tests {
         fs::write(dir.path().join(&deep).join("x"), "").unwrap();
         for wildcard in ["**/", "**/*/", "**/d/"] {
             let mut folders = Folders { read: 0 };
-            let found = folders.matches(dir.path(), &(wildcard.repeat(9) + "x")).unwrap();
+            let found = folders.entries_of(dir.path(), &(wildcard.repeat(9) + "x")).unwrap();
             assert_eq!(found.into_iter().collect::<Vec<_>>(), [dir.path().join(&deep).join("x")]);
             assert!(folders.read <= 18 * 19, "{wildcard}: {} folders", folders.read);
         }
+    }
+
+    /// Nine levels of ten links each name a billion paths of one file, and others lead around in a circle.
+    #[test]
+    #[cfg(unix)]
+    fn links_are_followed_to_each_folder_once() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let level = |k: usize| dir.path().join(format!("data/d{k}"));
+        for k in 0..10 {
+            fs::create_dir_all(level(k)).unwrap();
+            (0..10).for_each(|link| symlink(level(k + 1), level(k).join(format!("l{link}"))).unwrap());
+            symlink("..", level(k).join("up")).unwrap();
+        }
+        fs::create_dir(level(10)).unwrap();
+        fs::write(level(10).join("x"), "").unwrap();
+        symlink(dir.path().join("data"), dir.path().join("a")).unwrap();
+        let mut folders = Folders { read: 0 };
+        let found = folders.entries_of(dir.path(), "**/x").unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(folders.read <= 13, "{}", folders.read);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 
 use crate::store;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tfseek::error::{Build, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
 use tfseek_tfds::is_prepared;
@@ -131,9 +131,18 @@ pub(crate) fn message(e: &Error) -> String {
 
 /// Returns the folder of an error that no file is in it, if it has versions of a data set. Folders of a store are not listed.
 pub fn folder_of_versions(e: &Error) -> Option<&Path> {
-    let ErrorKind::Paths(PathsError::NoMatch { pattern }) = e.kind() else { return None };
+    let pattern = match e.kind() {
+        ErrorKind::Paths(PathsError::NoMatch { pattern }) => pattern,
+        ErrorKind::Paths(PathsError::OtherSets { pattern, found }) if is_below(found) => pattern,
+        _ => return None,
+    };
     let folder = Path::new(&**pattern).parent()?;
     (!folder.join("dataset_info.json").exists() && is_prepared(folder, None)).then_some(folder)
+}
+
+/// Returns true if these are not other sets, but the shards in the folders below.
+pub(crate) fn is_below(found: &[PathBuf]) -> bool {
+    found.iter().all(|path| path.ends_with("**"))
 }
 
 fn version_hint(e: &Error) -> Option<String> {
@@ -201,13 +210,12 @@ pub(crate) fn code_of(e: &Error) -> u8 {
     match e.kind() {
         ErrorKind::Io(_)
         | ErrorKind::Paths(
-            PathsError::NoMatch { .. }
-            | PathsError::OtherSets { .. }
-            | PathsError::OtherNames { .. }
-            | PathsError::TooManyMaps { .. },
+            PathsError::NoMatch { .. } | PathsError::OtherSets { .. } | PathsError::TooManyMaps { .. },
         ) => IO,
         ErrorKind::NotTfRecord { .. } => NOT_TFRECORD,
-        ErrorKind::Paths(PathsError::BadPattern { .. } | PathsError::NotLocal { .. })
+        ErrorKind::Paths(
+            PathsError::BadPattern { .. } | PathsError::Twice { .. } | PathsError::NotLocal { .. },
+        )
         | ErrorKind::Index(
             IndexError::BuildLimit { .. }
             | IndexError::NameClash { .. }

@@ -8,7 +8,7 @@ use crate::split::{InputFile, SplitPath};
 use crate::steps::{EpisodeReader, StepSplitter};
 use crate::store;
 use crate::warnings;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::error::PathsError;
@@ -336,6 +336,30 @@ pub(crate) fn resolve_files(
     Ok(paths)
 }
 
+/// Resolves paths as [`resolve`] does, for a verb that reads what is there. Returns the errors of the sets
+/// that lack shards as well.
+pub(crate) fn resolve_there(
+    paths: &PathsArgs,
+    read: ReadArgs,
+    console: &mut Console,
+) -> Outcome<(Vec<InputFile>, Vec<tfseek::Error>)> {
+    let lacks = |e: &tfseek::Error| matches!(e.kind(), ErrorKind::Paths(PathsError::MissingShards { .. }));
+    let missing = match resolve(paths, read, console) {
+        Err(Failure::Error(e)) if lacks(&e) => e,
+        found => return Ok((found?, Vec::new())),
+    };
+    let there = PathsArgs { paths: paths.paths.clone(), allow_missing: true };
+    let found = resolve(&there, read, console)?;
+    let sets: BTreeSet<PathBuf> = found.iter().filter_map(|file| set_of(file)).collect();
+    let lacking = |set| tfseek::paths::resolve_in_store(store::store(), set, false).err();
+    let mut all: Vec<_> = sets.into_iter().filter_map(lacking).collect();
+    // Names in braces are no set.
+    if all.is_empty() {
+        all.push(missing);
+    }
+    Ok((found, all))
+}
+
 /// Returns the files of the sets without missing shards that a path matches, and the errors of its other sets.
 fn whole_sets(path: &Path, console: &mut Console) -> Outcome<Vec<Result<InputFile, (PathBuf, Failure)>>> {
     let (mut checked, mut each) = (HashMap::new(), Vec::new());
@@ -376,7 +400,13 @@ pub(crate) fn resolve_each(
         }
         match resolve_files(path, paths.allow_missing, console) {
             Ok(found) => each.extend(found.into_iter().map(InputFile::from).map(Ok)),
-            Err(e) if path.is_dir() && matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })) => {
+            Err(e)
+                if path.is_dir()
+                    && matches!(
+                        e.kind(),
+                        ErrorKind::Paths(PathsError::NoMatch { .. } | PathsError::OtherSets { .. })
+                    ) =>
+            {
                 empty.push((path.clone(), e.into()));
             }
             Err(e) if matches!(e.kind(), ErrorKind::Paths(PathsError::MissingShards { .. })) => {

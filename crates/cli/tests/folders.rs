@@ -41,15 +41,55 @@ fn tfrecord_files_with_other_names_are_warnings() {
     assert_eq!(report["warnings"][0]["kind"], "other_names", "{report}");
     assert_eq!(dir.run(&["head", "data/*"]).err.matches(OTHERS).count(), 0);
 
+    // Without the extension the names do not matter.
     fs::remove_file(dir.path("data/x.tfrecord")).unwrap();
-    for args in [&["head", "data"][..], &["get", "data", "0"], &["index", "data"]] {
-        let words = [
-            "data: no file has a TFRecord extension",
-            "2 files with other names",
-            ": a.bin, part-0; name them",
-        ];
-        dir.run(args).fails(3, &words);
+    for args in [&["head", "data"][..], &["get", "data", "0"], &["index", "data"], &["info", "data/**"]] {
+        let ran = dir.run(args);
+        assert_eq!((ran.code, ran.err.matches("other names").count()), (0, 0), "{args:?}: {}", ran.err);
     }
+    fs::create_dir(dir.path("above")).unwrap();
+    fs::rename(dir.path("data"), dir.path("above/data")).unwrap();
+    dir.run(&["head", "above"]).fails(3, &["no file matches above/*.{tfrecord", ", but there is above/**"]);
+    assert_eq!(dir.run(&["cat", "above/**"]).out.lines().count(), 6);
+}
+
+#[test]
+fn a_data_set_that_is_there_twice_is_refused() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    for name in ["data/x.tfrecord", "data/x.tfrecord.gz"] {
+        dir.shard(name, labels(0..3));
+    }
+    for args in [&["cat", "data"][..], &["verify", "data/*"], &["index", "data"], &["get", "data/**", "0"]] {
+        dir.run(args)
+            .fails(2, &["expected each data set once, found data/x.tfrecord and data/x.tfrecord.gz"]);
+    }
+    assert_eq!(dir.run(&["cat", "data/x.tfrecord", "data/x.tfrecord.gz"]).out.lines().count(), 6);
+}
+
+#[test]
+fn verify_goes_on_where_a_set_lacks_a_shard() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    for name in ["a-0-of-2", "b-0-of-1", "c-1-of-3"] {
+        dir.shard(&format!("data/{name}.tfrecord"), labels(0..3));
+    }
+    for path in ["data", "data/*"] {
+        let ran = dir.run(&["verify", path]);
+        assert!(ran.out.contains("3 of 3 files sound: 9 records"), "{}", ran.out);
+        let told: Vec<_> = ran.err.lines().collect();
+        assert_eq!((ran.code, told.len()), (1, 2), "{}", ran.err);
+        assert!(
+            told[0].contains("a-?-of-2.tfrecord: 1 of 2 shards is missing: ")
+                && told[1].contains("c-?-of-3.tfrecord: 2 of 3 "),
+            "{}",
+            ran.err
+        );
+        assert_eq!(dir.run(&["verify", "--json", path]).out.lines().count(), 3);
+    }
+    dir.run(&["verify", "data/{b-0-of-1,d}.tfrecord"])
+        .fails(1, &["1 of 2 shards is missing: data/d.tfrecord"]);
+    assert_eq!(dir.run(&["verify", "--allow-missing", "data"]).code, 0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod state;
 use crate::args::{GlobalArgs, PrintArgs, TailCount};
 use crate::console::Console;
 use crate::damage::{self, Reading};
-use crate::exit::{DATA, Failure, Outcome, TOLERATE};
+use crate::exit::{DATA, Failure, Outcome, TOLERATE, is_below};
 use crate::features;
 use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, STDIN};
@@ -123,6 +123,10 @@ impl Files<'_> {
             Ok(list) => list,
             // The file was removed, which reading it reports.
             Err(e) if matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })) => return Ok(None),
+            Err(e) if matches!(e.kind(), ErrorKind::Paths(PathsError::OtherSets { found, .. }) if is_below(found)) =>
+            {
+                return Ok(None);
+            }
             Err(e) if matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::NotFound) => {
                 return Ok(None);
             }

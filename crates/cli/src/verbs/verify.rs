@@ -42,7 +42,7 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let mut splits = Splits::new(&args.paths, console);
-    let paths = records::resolve(&args.paths, args.inspect.payload().read, console)?;
+    let (paths, lacking) = records::resolve_there(&args.paths, args.inspect.payload().read, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
     let features = features::find(paths.iter().map(InputFile::path), console);
     let checks = features.features.as_ref().map(|features| EpisodeChecks::new(features, args.decode));
@@ -68,6 +68,7 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     outcome?;
     episodes.print_more(console);
     splits.missing().into_iter().for_each(|text| console.report(&Failure::Message(DATA, text)));
+    lacking.into_iter().for_each(|e| console.report(&Failure::Error(e)));
     if args.json {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use tfseek::paths::{EXTENSIONS, resolve, resolve_with_warnings};
+use tfseek::paths::{EXTENSIONS, resolve, resolve_in_store};
 
 /// Files of the folder in which patterns are resolved: sets with and without gaps, names that resemble patterns, and other names.
 const FILES: &[&str] = &[
@@ -61,7 +61,7 @@ pub fn paths(data: &[u8]) {
             return;
         }
         let found = resolve(&path, allow_missing);
-        let with_warnings = resolve_with_warnings(&path, allow_missing).map(|(paths, _)| paths);
+        let with_warnings = resolve_in_store(None, &path, allow_missing).map(|(paths, _)| paths);
         assert_eq!(found.as_ref().ok(), with_warnings.as_ref().ok());
         if let Ok(found) = &found {
             assert!(!found.is_empty() && found.iter().all(|path| path.is_file()), "{text:?}: {found:?}");
@@ -112,7 +112,7 @@ impl Search<'_> {
         if !self.existing(path, &mut found)? {
             self.pattern(path, &mut found)?;
         }
-        if found.is_empty() || !self.allow_missing && !is_complete(&found) {
+        if found.is_empty() || !self.allow_missing && !is_complete(&found) || !is_once(&found) {
             return None;
         }
         let mut paths: Vec<_> = found.into_keys().collect();
@@ -346,6 +346,33 @@ fn is_complete(found: &Found) -> bool {
             .collect();
         indices.len() as u64 == total
     })
+}
+
+/// Returns true if no two files that were searched for are one data set twice: two compressions, two numbers
+/// of shards, or one shard twice.
+fn is_once(found: &Found) -> bool {
+    let form = |path: &Path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let numbers =
+            |index: &str, total: &str| Some((index.parse::<u64>().ok()?, total.parse::<u64>().ok()?));
+        let shard = shard_name(name).and_then(|(stem, index, total, suffix)| {
+            let (index, total) = numbers(index, total).filter(|(index, total)| index < total)?;
+            Some((stem, suffix, Some(index), Some(total)))
+        });
+        let (stem, suffix, index, total) = shard.unwrap_or((name, "", None, None));
+        let parts = [stem, suffix].map(|part| {
+            let ends = [".gz", ".gzip", ".zz", ".zlib", ".z"].into_iter().find(|end| part.ends_with(end));
+            let end = ends.unwrap_or("");
+            (part.strip_suffix(end).unwrap().to_owned(), end)
+        });
+        let [(stem, a), (suffix, b)] = parts;
+        ((path.parent().unwrap().to_owned(), stem, suffix, total.is_some()), (total, a, b), index)
+    };
+    let forms: Vec<_> = found.iter().filter(|(_, searched)| **searched).map(|(path, _)| form(path)).collect();
+    forms
+        .iter()
+        .enumerate()
+        .all(|(k, a)| forms[..k].iter().all(|b| a.0 != b.0 || a.1 == b.1 && (a.2 != b.2 || a.2.is_none())))
 }
 
 fn is_shard_name(name: &str) -> bool {
