@@ -5,6 +5,7 @@ use crate::options::Choice;
 use crate::reading::{self, bytes_of};
 use crate::remote::StorageOptions;
 use crate::wait::{self, Progress, Unit};
+use crate::warning;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub(crate) fn build_index(
     let progress = Progress::new(py, progress, "indexing", Unit::Bytes)?;
     let shown = progress.is_some();
     let (paths, store) = reading::resolve(py, paths, allow_missing, storage)?;
-    wait::run(py, progress, move |call| {
+    let built = wait::run(py, progress, move |call| {
         call.may_request(store.is_some());
         let mut options = IndexOptions::new().threads(threads).progress(call.callback());
         if let Some(store) = store {
@@ -50,14 +51,12 @@ pub(crate) fn build_index(
             call.expect(bytes_of(&paths));
         }
         if let Some(name) = pack {
-            let (_, built) = index::write_pack(&name, &paths, &options)?;
-            return Ok(built.indexes.iter().map(Index::len).sum());
+            return Ok(index::write_pack(&name, &paths, &options)?.1);
         }
         // Intact shards are indexed even if others are damaged.
         let built = index::build_beside(&paths, &options)?;
-        let records = |shard: tfseek::Result<index::Indexes>| -> tfseek::Result<u64> {
-            Ok(shard?.indexes.iter().map(Index::len).sum())
-        };
-        Ok(built.into_iter().map(records).sum::<tfseek::Result<u64>>()?)
-    })
+        Ok(built.into_iter().collect::<tfseek::Result<index::Indexes>>()?)
+    })?;
+    warning::raise(py, &built.warnings)?;
+    Ok(built.indexes.iter().map(Index::len).sum())
 }

@@ -5,7 +5,6 @@
 use super::dataset::{Dataset, Origin};
 use super::mapped::Mapped;
 use super::options::DatasetOptions;
-use super::segments::SegmentCache;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, PathsError, Result};
@@ -168,7 +167,7 @@ impl DatasetOptions {
         check_budget(paths.len(), promise)?;
         let found = index::open_shards(&paths, options)?;
         let segments = paths.iter().zip(found.indexes.iter().map(Index::longest_segment));
-        warnings.extend(long_blocks(segments.map(|(path, longest)| (path.clone(), longest))));
+        warnings.extend(index::long_blocks(segments.map(|(path, longest)| (path.clone(), longest))));
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| {
             let access = access(&path, index.compression());
@@ -218,7 +217,7 @@ impl DatasetOptions {
         let paths: Vec<_> = pack.shards().map(|(path, _)| path).collect();
         let _ = paths::list_many(&options.storage, &paths, false);
         let segments = pack.shards().enumerate().map(|(slot, (path, _))| (path, pack.longest_segment(slot)));
-        warnings.extend(long_blocks(segments));
+        warnings.extend(index::long_blocks(segments));
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
             let (compression, stream_end) = pack.stream(slot);
             let index = IndexSource::Pack { pack: Arc::clone(&pack), slot, compression, stream_end };
@@ -238,16 +237,4 @@ fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Returns a warning about compressed shards where access to a record may decompress far more than the record. `segments`: the shards, and the longest
-/// distance of two checkpoints of compressed ones.
-fn long_blocks(segments: impl Iterator<Item = (PathBuf, Option<u64>)>) -> Option<Warning> {
-    let mut found = segments.filter_map(|(path, longest)| {
-        let bytes = longest.filter(|bytes| *bytes > SegmentCache::LARGEST)?;
-        Some((path, bytes))
-    });
-    let (path, first) = found.next()?;
-    let (shards, bytes) = found.fold((1, first), |(n, most), (_, bytes)| (n + 1, most.max(bytes)));
-    Some(Warning::LongBlocks { path, shards, bytes })
 }

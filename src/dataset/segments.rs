@@ -4,6 +4,7 @@
 
 use super::ready_segments::{ReadySegments, SegmentKey};
 use crate::error::Result;
+use crate::index::LONG_SEGMENT;
 use crate::io::{PausedInflate, PerProcess, Region};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt;
@@ -116,7 +117,7 @@ struct Paused {
 impl SegmentCache {
     /// Maximum number of bytes of a segment that is kept as a whole. A longer one is decompressed and kept in pieces. Deflate blocks can be of
     /// any length.
-    pub(super) const LARGEST: u64 = INFLATED_BYTES / 8;
+    pub(super) const LARGEST: u64 = LONG_SEGMENT;
     /// Maximum number of bytes that are decompressed ahead.
     pub(super) const AHEAD: u64 = INFLATED_BYTES / 8;
     /// Number of single accesses that are remembered.

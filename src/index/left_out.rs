@@ -15,10 +15,12 @@ use crate::warning::Warning;
 use crate::wire::MAX_LEN;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// File name extension of a file with damaged bytes.
 const REST: &str = ".rest";
+/// Maximum number of decompressed bytes between two checkpoints that are decompressed and kept as a whole.
+pub(crate) const LONG_SEGMENT: u64 = 16 << 20;
 /// Bytes per read.
 const BUFFER: u64 = 256 << 10;
 
@@ -78,6 +80,18 @@ fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
             Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
         }
     })
+}
+
+/// Returns a warning about compressed shards where access to a record may decompress far more than the
+/// record. `segments`: the shards, and the longest distance of two checkpoints of compressed ones.
+pub(crate) fn long_blocks(segments: impl Iterator<Item = (PathBuf, Option<u64>)>) -> Option<Warning> {
+    let mut found = segments.filter_map(|(path, longest)| {
+        let bytes = longest.filter(|bytes| *bytes > LONG_SEGMENT)?;
+        Some((path, bytes))
+    });
+    let (path, first) = found.next()?;
+    let (shards, bytes) = found.fold((1, first), |(n, most), (_, bytes)| (n + 1, most.max(bytes)));
+    Some(Warning::LongBlocks { path, shards, bytes })
 }
 
 /// A file of damaged bytes.

@@ -68,7 +68,7 @@ pub(crate) use companions::{
 pub(crate) use file::{OpenedFile, SidecarFile, read_section, sections_in_start, slice};
 pub(crate) use identity::{fingerprints, hex128, same_records};
 pub(crate) use layout::{HEADER_LEN, IndexHeader, MAX_PREFIX, Refusal, Section, compression_flags, refused};
-pub(crate) use left_out::{report, warning};
+pub(crate) use left_out::{LONG_SEGMENT, long_blocks, report, warning};
 pub(crate) use lookup::dataset_fingerprint;
 pub(crate) use obtain::{Obtained, SearchResult, ShardFiles, build_advice, obtain, refused_file};
 pub(crate) use open::sidecar_for_written;

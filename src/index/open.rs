@@ -3,7 +3,7 @@
 use super::build::{from_offsets, scan};
 use super::identity::{stale, why_partial};
 use super::layout::TORN;
-use super::left_out::report;
+use super::left_out::{long_blocks, report};
 use super::lookup::Index;
 use super::obtain::{Obtained, SearchResult, ShardFiles, obtain, refused_file};
 use super::options::IndexOptions;
@@ -19,8 +19,8 @@ use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader, Torn};
 use crate::io::threads;
 use crate::io::{
-    Compression, Inflate, ReadRange, Stamp, TMP_PREFIX, check_regular, file_type_name, folder, join,
-    read_exact_at, sniff, url_of,
+    Compression, HiddenFolder, Inflate, ReadRange, Stamp, TMP_PREFIX, check_regular, file_type_name, folder,
+    join, read_exact_at, sniff, url_of,
 };
 use crate::paths;
 use crate::policy::IndexMode;
@@ -38,7 +38,8 @@ use std::time::{Duration, SystemTime};
 pub struct Indexes {
     /// One index per shard.
     pub indexes: Vec<Index>,
-    /// Index files that were refused or could not be saved, and shards that changed while they were scanned.
+    /// Index files that were refused or could not be saved, shards that changed while they were scanned, and
+    /// what was left out.
     pub warnings: Vec<Warning>,
 }
 
@@ -97,10 +98,17 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     let (one, work) = (options.clone().threads(each), Work::new(options.progress.as_ref()));
     let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Required, &work));
     let mut built = threads::each(options.threads, shards.len(), false, build);
-    if let Ok(built) = &mut built
-        && let Some(Ok(first)) = built.first_mut()
-    {
-        first.warnings.extend(options.untrusted());
+    if let Ok(built) = &mut built {
+        let index = |shard: &Result<Indexes>| shard.as_ref().ok()?.indexes.first()?.longest_segment();
+        let long = long_blocks(paths.iter().cloned().zip(built.iter().map(index)));
+        // One warning for all shards, with those of the first.
+        let first = long.as_ref().and_then(|long| paths.iter().position(|path| Some(&**path) == long.path()));
+        if let Some(Ok(first)) = first.and_then(|first| built.get_mut(first)) {
+            first.warnings.extend(long);
+        }
+        if let Some(Ok(first)) = built.first_mut() {
+            first.warnings.extend(options.untrusted());
+        }
     }
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
     folders.sort();
@@ -122,6 +130,7 @@ fn remove_leftovers(dir: &Path) -> io::Result<()> {
     let Some(day_ago) = SystemTime::now().checked_sub(Duration::from_secs(24 * 60 * 60)) else {
         return Ok(());
     };
+    HiddenFolder::check(dir)?;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();

@@ -2,6 +2,7 @@
 
 use super::file::SidecarFile;
 use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused};
+use super::left_out::long_blocks;
 use super::lookup::Index;
 use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
@@ -156,7 +157,10 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
         true => (&options.clone().auto_limit(u64::MAX), Save::BestEffort),
         false => (options, Save::Never),
     };
-    let opened = work.end(open_all(&shards, options, save, &work))?;
+    let mut opened = work.end(open_all(&shards, options, save, &work))?;
+    opened
+        .warnings
+        .extend(long_blocks(paths.iter().cloned().zip(opened.indexes.iter().map(Index::longest_segment))));
     let changed = opened.warnings.iter().find(|warning| matches!(warning, Warning::ShardChanged { .. }));
     if let Some(path) = changed.and_then(Warning::path) {
         let reason = "it changed while it was scanned".into();

@@ -1,7 +1,7 @@
 //! Detection of file formats by the first bytes. File name suffixes are not reliable.
 
 use super::compression::{CompressedFormat, Compression};
-use super::inflate::{first_record, inflates_to_records};
+use super::inflate::{first_inflated, first_record, inflates_to_records};
 use crate::error::{CompressionError, Error, ErrorKind, Remedy};
 use crate::frame::starts_with_record;
 use crate::image::image_format;
@@ -147,7 +147,10 @@ pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
         return e;
     }
     let kind = match (compression(first).format(), looks_like(first)) {
-        (None, None) => return e,
+        (None, None) => match compressed_twice(first) {
+            Some(twice) => ErrorKind::Compression(twice),
+            None => return e,
+        },
         (None, Some(LooksLike { what, remedy })) => ErrorKind::NotTfRecord { looks_like: what, remedy },
         (Some(format), _) => ErrorKind::Compressed { format: format.name() },
     };
@@ -155,6 +158,15 @@ pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
         Some(path) => Error::new(kind).in_file(path),
         None => Error::new(kind),
     }
+}
+
+/// Returns the error of a file whose first bytes are a compressed stream of another one. It is asked for a
+/// format that few first bytes tell apart from other files.
+fn compressed_twice(first: &[u8]) -> Option<CompressionError> {
+    CompressedFormat::ALL.into_iter().filter(|format| format.may_begin(first)).find_map(|format| {
+        let inner = compression(&first_inflated(first, format, SNIFF_LEN)).format()?;
+        Some(CompressionError::Twice { format: format.name(), inner: inner.name() })
+    })
 }
 
 /// Does the same for a compressed file: `first` is the start of its content.
@@ -181,6 +193,36 @@ mod tests {
         assert_eq!(&file[..2], b"\x78\x9c");
         assert_eq!(compression(&file), Compression::None);
         assert_eq!(looks_like(&file), None);
+    }
+
+    #[test]
+    fn a_stream_in_a_zlib_stream_is_named() {
+        use std::io::Write;
+        let zlib = |bytes: &[u8]| {
+            let mut out = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+            out.write_all(bytes).unwrap();
+            out.finish().unwrap()
+        };
+        let mut records = Vec::new();
+        (0..200u8).for_each(|k| crate::frame::put_record(&mut records, &[k; 90]).unwrap());
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(&records).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let explained = |first: &[u8]| {
+            let length = ErrorKind::CorruptLength { computed: 1, stored: 2 };
+            explain(Error::from(length), first.get(..SNIFF_LEN).unwrap_or(first)).to_string()
+        };
+        for (inner, name) in [(&gzip, "gzip"), (&zlib(&records), "zlib"), (&zlib(b""), "zlib")] {
+            let text = explained(&zlib(inner));
+            assert!(
+                text.contains(&format!(
+                    "compressed twice: expected records in the zlib stream, found a {name}"
+                )),
+                "{text}"
+            );
+        }
+        assert_eq!(compression(&zlib(b"")), Compression::Zlib);
+        assert!(!explained(&zlib(b"some text, and more of it")).contains("twice"));
     }
 
     #[test]

@@ -58,6 +58,11 @@ fn a_compressed_file_goes_on_at_the_next_member() {
     let report = json(&ran.out);
     assert_eq!((ran.code, &report["gaps"][0]["reason"]), (1, &"inflate".into()), "{ran:?}");
     assert_eq!(report["gaps"][0]["file_bytes"][1], first.len());
+    // The message has both accounts, also if the run is quiet.
+    let bytes = |range: &serde_json::Value| range[1].as_u64().unwrap() - range[0].as_u64().unwrap();
+    let lost = bytes(&report["gaps"][0]["file_bytes"]);
+    let told = format!("left out; {lost} bytes of the file not inflated\n");
+    assert!(dir.run(&["-q", "salvage", "c.gz", "out", "--force"]).err.ends_with(&told), "{}", ran.err);
     assert!(report["records"].as_u64().unwrap() >= 30);
     let last = dir.run(&["tail", "-n", "30", "-f", "json", "out"]).out;
     assert!(last.lines().next().unwrap().contains("[50]"), "{last}");

@@ -170,6 +170,8 @@ fn reports_are_one_file_that_is_not_replaced_without_force() {
     dir.run(&["view", "a.tfrecord", "--html", "a.tfrecord", "--force"]).fails(2, &["a.tfrecord"]);
     dir.run(&["view", "a.tfrecord", "--html", "x.html", "--where", "label ="]).fails(2, &["expected `==`"]);
     assert!(!dir.path("x.html").exists());
+    let ran = dir.run(&["-q", "view", "a.tfrecord", "--html", "x.html"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
 }
 
 #[test]

@@ -12,4 +12,4 @@ pub(crate) use from::{InflateFrom, PausableInflate, PausedInflate};
 pub(super) use resume::{DamagedInflate, FileBytes, NotInflated, SalvageFile};
 pub(crate) use scan::{Checkpoint, CheckpointScan, Checkpoints, SPACING, WINDOW};
 pub(crate) use stream::Inflate;
-pub(super) use stream::{first_record, inflates_to_records};
+pub(super) use stream::{first_inflated, first_record, inflates_to_records};

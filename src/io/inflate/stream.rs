@@ -147,6 +147,17 @@ pub(crate) fn inflates_to_records(first: &[u8], format: CompressedFormat) -> boo
     first_record(first, format).is_some()
 }
 
+/// Returns at most `len` of the first bytes that these first bytes of a file decompress to. There are none if they are no
+/// stream of this format.
+pub(crate) fn first_inflated(first: &[u8], format: CompressedFormat, len: usize) -> Vec<u8> {
+    let mut stream = decoder(format);
+    let mut found = vec![0; len];
+    let inflated = stream.decompress(first, &mut found, FlushDecompress::None);
+    let written = inflated.map_or(0, |_| stream.total_out());
+    found.truncate(usize::try_from(written).unwrap_or(0));
+    found
+}
+
 /// Returns true if these first bytes of a file are a stream of this format that decompresses to a valid record header. `Some(false)` for an empty
 /// stream, `None` for anything else.
 pub(crate) fn first_record(first: &[u8], format: CompressedFormat) -> Option<bool> {

@@ -5,6 +5,7 @@
 //! the first record. Payloads of other types have the top-level fields of the first 16 records.
 
 mod episodes;
+mod one_file;
 
 use crate::args::{GlobalArgs, InspectArgs, LimitArgs, PathsArgs, PayloadKind};
 use crate::bytes::{Key, Size};
@@ -20,6 +21,7 @@ use crate::tfds::{self, Splits};
 use crate::warnings;
 use clap::Args;
 use episodes::EpisodeSummary;
+use one_file::of_one_file;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -250,8 +252,18 @@ impl FileSummary {
     }
 }
 
-/// Reads a file as far as possible. Returns its summary, and the error that ended the reading.
+/// Returns the summary of a file, and the error that ended the reading. The records and the index are read
+/// from the path one after the other: a summary of two files is dropped.
 fn summarize(path: &InputFile, inspect: InspectArgs) -> (FileSummary, Outcome) {
+    of_one_file(path, || summarize_once(path, inspect)).unwrap_or_else(|| {
+        let replaced = std::io::Error::other("the file is replaced again and again while it is read");
+        let failure = Failure::io(path, replaced);
+        (FileSummary::failed(path, &failure), Err(failure))
+    })
+}
+
+/// Reads a file as far as possible. Returns its summary, and the error that ended the reading.
+fn summarize_once(path: &InputFile, inspect: InspectArgs) -> (FileSummary, Outcome) {
     let mut summary = FileSummary::new(path);
     let read = Records::open(path, inspect.payload()).and_then(|mut records| {
         summary.compression = Some(records.compression());

@@ -81,7 +81,12 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
         return Ok(());
     }
     let (gaps, bytes) = (count(report.gaps.len() as u64, "damaged range"), count(report.gap_bytes(), "byte"));
-    Err(Failure::Message(DATA, format!("{}: {gaps}, {bytes} left out", input.display())))
+    let in_file = report.gaps.iter().filter_map(|gap| gap.file.as_ref()).map(|file| file.end - file.start);
+    let more = match in_file.sum::<u64>() {
+        0 => String::new(),
+        bytes => format!("; {} of the file not inflated", count(bytes, "byte")),
+    };
+    Err(Failure::Message(DATA, format!("{}: {gaps}, {bytes} left out{more}", input.display())))
 }
 
 /// Refuses standard input, pipes and devices: a damaged file is read more than once.

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &ViewArgs, global: &GlobalArgs, console: &mut Console) -
         let bytes = write_report(path, set, &options, args, global)?;
         let size = Size { bytes, exact: global.bytes };
         return console
-            .print(format_args!("{summary}: {size} written to {}\n", tfseek::error::printable(path)));
+            .summary(format_args!("{summary}: {size} written to {}\n", tfseek::error::printable(path)));
     }
     let mut sets = vec![set.view];
     if !args.baseline.is_empty() {
