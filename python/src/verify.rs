@@ -4,12 +4,16 @@ use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption};
 use crate::reading::{self, bytes_of};
 use crate::remote::StorageOptions;
+use crate::tfds;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
 use tfseek::Error;
 use tfseek::example::MessageKind;
-use tfseek_tools::VerifyOptions;
+use tfseek_tfds::FoundFeatures;
+use tfseek_tools::{RecordChecks, VerifyOptions};
 
 /// Numbers of files, of sound files, of records, of payload bytes and of malformed records, and the errors in the order of the files.
 type Found<'py> = (usize, usize, u64, u64, u64, Vec<Bound<'py, PyAny>>);
@@ -29,6 +33,12 @@ pub(crate) fn verify<'py>(
     let kind = if decode { kind.0.given() } else { Some(MessageKind::Other) };
     let progress = Progress::new(py, progress, "verifying", Unit::Bytes)?;
     let (paths, store) = reading::resolve(py, paths, false, storage)?;
+    let checks = || {
+        let files = paths.iter().map(PathBuf::as_path);
+        let found = decode.then(|| FoundFeatures::of_files(files, store.as_ref()));
+        RecordChecks::new(found.and_then(|found| found.features).as_deref(), decode)
+    };
+    let checks = py.detach(checks).map_err(|e| tfds::failure(py, &e))?;
     let found = wait::run(py, progress, move |call| {
         call.may_request(store.is_some());
         call.expect(bytes_of(&paths));
@@ -36,6 +46,7 @@ pub(crate) fn verify<'py>(
         options.threads = threads;
         options.kind = kind;
         options.stream.store = store;
+        options.checks = checks.map(Arc::new);
         let mut found = Vec::new();
         options.run(&paths, call.callback(), |_, file| {
             found.push(file);
@@ -50,7 +61,9 @@ pub(crate) fn verify<'py>(
         records += file.records;
         payload_bytes += file.payload_bytes;
         malformed += file.malformed;
-        for e in [file.first_malformed, file.damage].into_iter().flatten() {
+        let faults = file.faults.into_iter().flat_map(|found| found.faults);
+        let faults = faults.filter(|fault| !fault.kind.is_note()).map(|fault| fault.error);
+        for e in file.first_malformed.into_iter().chain(faults).chain(file.damage) {
             errors.push(PyErr::from(BindingError::from(e)).into_value(py).into_bound(py).into_any());
         }
     }

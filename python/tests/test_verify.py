@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 from conftest import features
+from tiny_images import png
 
 import tfseek
 
@@ -103,3 +104,17 @@ def test_a_pack_of_damaged_shards_is_not_written(tmp_path: pathlib.Path) -> None
         tfseek.build_index(path, pack="a/b")
     with pytest.raises(ValueError, match="pack: expected no index_dir"):
         tfseek.build_index(path, pack="all", index_dir=tmp_path)
+
+
+def test_pictures_that_are_not_whole_are_errors(tmp_path: pathlib.Path) -> None:
+    picture = png(8, 8, 2)
+    files = [picture, picture[:-20], b"", b"<html>404</html>", picture]
+    with tfseek.Writer(tmp_path / "a") as writer:
+        for file in files:
+            writer.write({"image": file, "text": "words"})
+    assert tfseek.verify(tmp_path / "a").ok
+    found = tfseek.verify(tmp_path / "a", decode=True)
+    assert (found.sound_files, found.records) == (0, 5)
+    assert [(e.record, e.feature) for e in found.errors] == [(k, "image") for k in (1, 2, 3)]
+    texts = ("the data end before all pixels", "found no bytes", "found an HTML page")
+    assert all(text in str(e) for text, e in zip(texts, found.errors))

@@ -243,7 +243,7 @@ def verify(
     Damage raises no exception: it is in ``errors`` of the result. ``paths`` are plain, gzip or zlib files, as for :func:`tfseek.stream`.
 
     decode: if true, the payloads are decoded as well, as messages of ``kind``: ``"example"``, ``"sequence_example"``, or ``"auto"``, which
-        inspects the first records of each file.
+        inspects the first records of each file. Their pictures are decoded, too.
     threads: number of threads, each for one file at a time; 0: the calling thread. By default one per processor.
     storage_options: options of the stores of URLs, as for :func:`tfseek.open`. The damaged ranges of objects are not looked for.
     progress: display of the bytes read; :func:`tfseek.open` describes it.

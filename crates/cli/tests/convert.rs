@@ -393,3 +393,28 @@ fn features_without_a_kind_that_a_table_loses_are_counted() {
         assert!(ran.code == 0 && !ran.err.contains("without a kind"), "{}", ran.err);
     }
 }
+
+/// Arrow's reader panics at some files. The message is one line, without the folders of the machine that built the command.
+#[test]
+fn a_panic_of_a_reader_is_one_line() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..3));
+    convert(&dir, &["a.tfrecord", "a.arrow"]);
+    let file = fs::read(dir.path("a.arrow")).unwrap();
+    let mut panics = 0;
+    for at in file.len() / 2..file.len() {
+        let mut changed = file.clone();
+        changed[at] = !changed[at];
+        fs::write(dir.path("bad.arrow"), changed).unwrap();
+        let err = dir.run(&["convert", "--force", "bad.arrow", "o.tfrecord"]).err;
+        assert!(!err.contains("panicked") && !err.contains("/registry/"), "{err}");
+        if err.contains("found one that its reader cannot read: ") {
+            assert_eq!(err.lines().count(), 1, "{err}");
+            panics += 1;
+        }
+        if panics == 3 {
+            return;
+        }
+    }
+    panic!("{panics} files at which the reader panics");
+}

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Folder, Ran, damage, label, labels};
 use std::fs;
+use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 
 /// Two shards. In the first, the payload of record 2 is damaged and the length of record 5, and the payload of record 7 is no message.
 fn shards() -> Folder {
@@ -325,4 +326,93 @@ fn verify_and_info_report_all_damage() {
         assert!(!ran.err.contains("--damage"), "{ran:?}");
     }
     dir.run(&["tail", "--follow", "--damage", "skip", "a.tfrecord"]).fails(2, &["--follow"]);
+}
+
+/// A picture of an encoder, and what a copy can make of it.
+#[test]
+fn pictures_that_are_not_whole_are_named() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../image/tests/data");
+    let picture = |name: &str| fs::read(format!("{data}/{name}")).unwrap();
+    let jpeg = picture("wide.jpg");
+    let half = jpeg.len() / 2;
+    let files = [
+        jpeg.clone(),
+        picture("rgb8.png"),
+        jpeg[..half].to_vec(),
+        Vec::new(),
+        b"<html>404</html>".to_vec(),
+        [&jpeg[..half], &vec![0; jpeg.len() - half]].concat(),
+        // Another format, and one that no decoder of the loader reads.
+        picture("bmp24.bmp"),
+        b"RIFF\x10\0\0\0WEBPVP8 ".to_vec(),
+        picture("gif-still.gif"),
+    ];
+    let record = |(file, k): (&Vec<u8>, i64)| {
+        let record = ExampleBuilder::new().bytes("image/encoded", [file]).bytes("text", ["some", "words"]);
+        record.int64("k", [k]).encode().unwrap()
+    };
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", files.iter().zip(0..).map(record));
+    let frames = |file: &[u8]| {
+        SequenceExampleBuilder::new()
+            .feature_list("frames", [vec![jpeg.clone()], vec![file.to_vec()]].map(FeatureBuf::Bytes))
+    };
+    dir.shard("s.tfrecord", [&jpeg[..], &jpeg[..half]].map(|file| frames(file).encode().unwrap()));
+
+    assert_eq!(dir.run(&["verify", "a.tfrecord", "s.tfrecord"]).code, 0);
+    let ran = dir.run(&["verify", "--decode", "a.tfrecord", "s.tfrecord"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let expected = [
+        "a.tfrecord: record 2 ",
+        "a.tfrecord: record 3 ",
+        "a.tfrecord: record 4 ",
+        "a.tfrecord: record 5 ",
+        "s.tfrecord: record 1 ",
+    ];
+    let texts = [
+        "JPEG: the data end before all pixels",
+        "found no bytes",
+        "found an HTML page",
+        "JPEG: ",
+        "feature \"frames\": step 1: JPEG: the data end before all pixels",
+    ];
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{}", ran.err);
+    for ((line, begin), text) in lines.iter().zip(expected).zip(texts) {
+        assert!(line.starts_with(&format!("tfseek: {begin}")) && line.contains(text), "{line}");
+    }
+    assert!(lines[..4].iter().all(|line| line.contains("feature \"image/encoded\": ")), "{}", ran.err);
+    assert!(
+        ran.out.contains("0 of 2 files sound") && ran.out.contains("\npictures: 5 faults\n"),
+        "{}",
+        ran.out
+    );
+
+    let line: serde_json::Value =
+        serde_json::from_str(&dir.run(&["verify", "--decode", "--json", "a.tfrecord"]).out).unwrap();
+    assert_eq!(
+        (&line["ok"], &line["record"], &line["steps"]),
+        (&false.into(), &2.into(), &serde_json::Value::Null)
+    );
+    assert_eq!(line["faults"].as_array().unwrap().len(), 4);
+    let stats = dir.run(&["stats", "a.tfrecord"]).out;
+    assert!(stats.contains("3 without a complete header"), "{stats}");
+}
+
+#[test]
+fn declared_pictures_are_checked_in_each_record() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("set")).unwrap();
+    let features = r#"{"pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "featuresDict": {"features": {
+        "image": {"pythonClassName": "tensorflow_datasets.core.features.image_feature.Image", "image": {"shape": {"dimensions": ["-1", "-1", "3"]}, "dtype": "uint8"}},
+        "text": {"pythonClassName": "tensorflow_datasets.core.features.text_feature.Text", "text": {}}}}}"#;
+    fs::write(dir.path("set/features.json"), features).unwrap();
+    // No value is a picture, so only the declaration tells.
+    let record =
+        ExampleBuilder::new().bytes("image", ["aGVsbG8="]).bytes("text", ["words"]).encode().unwrap();
+    dir.shard("set/x-train.tfrecord-00000-of-00001", [record]);
+    let ran = dir.run(&["verify", "--decode", "set/x-train.tfrecord-00000-of-00001"]);
+    assert_eq!((ran.code, ran.err.lines().count()), (1, 1), "{ran:?}");
+    let text = "feature \"image\": expected a JPEG, PNG, BMP or GIF picture, found a text";
+    assert!(ran.err.contains(text) && ran.out.contains("\npictures: 1 fault\n"), "{ran:?}");
 }

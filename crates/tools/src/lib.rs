@@ -1,7 +1,7 @@
 //! The functions of the `tfseek` command, for other programs.
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] those of many files.
-//! * [`EpisodeChecks`] finds faults in the steps of episodes that checksums do not tell.
+//! * [`RecordChecks`] finds faults in pictures and in the steps of episodes that checksums do not tell.
 //! * [`Content`] is a decoded record with sorted keys, [`FeatureSelection`] keeps some of its features. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes batches to a NumPy archive.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
@@ -59,7 +59,7 @@ pub use forms::{
     Content, FeatureSelection, NpzWriter, bare, digest, encode, fields, proto_json, record_json,
 };
 pub use work::{
-    EpisodeChecker, EpisodeChecks, EpisodeFault, EpisodeFaultKind, EpisodeFaults, KindedStream, Verification,
-    VerifyOptions, damage, decodable, guess_kind, in_order, sample, units, verify, verify_episodes,
+    FaultKind, KindedStream, RecordChecks, RecordFault, RecordFaults, Verification, VerifyOptions, damage,
+    decodable, guess_kind, in_order, sample, units, verify, verify_records,
 };
 pub use write::{WriteProgress, fetch, outputs, reshard, salvage, set, unpack};

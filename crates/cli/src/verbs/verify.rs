@@ -18,16 +18,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::Error;
 use tfseek_tfds::FileSplit;
-use tfseek_tools::{EpisodeChecks, EpisodeFaultKind, EpisodeFaults, Verification, VerifyOptions, in_order};
+use tfseek_tools::{FaultKind, RecordChecks, RecordFaults, Verification, VerifyOptions, in_order};
 
-/// Number of faults of a kind and a feature of episodes that are named. Others are counted.
+/// Number of faults of a kind and a feature that are named. Others are counted.
 const MAX_NAMED: u64 = 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
-    /// Also decode the payloads, as the message type of --kind, and the pictures of episodes
+    /// Also decode the payloads, as the message type of --kind, and their pictures
     #[arg(long)]
     pub(crate) decode: bool,
     #[command(flatten)]
@@ -45,9 +45,12 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     let (paths, lacking) = records::resolve_there(&args.paths, args.inspect.payload().read, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
     let features = features::find(paths.iter().map(InputFile::path), console);
-    let checks = features.features.as_ref().map(|features| EpisodeChecks::new(features, args.decode));
-    let checks = checks.transpose().map_err(split::failure)?.flatten().map(Arc::new);
-    let mut episodes = EpisodeReport::default();
+    let checks = RecordChecks::new(features.features.as_deref(), args.decode).map_err(split::failure)?;
+    let checks = checks.map(Arc::new);
+    let mut faults = FaultReport {
+        has_steps: checks.as_ref().is_some_and(|checks| checks.has_steps()),
+        ..FaultReport::default()
+    };
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
     let mut numbers = RecordNumbers::new(args.inspect.payload().read);
     let done = |path: &InputFile, found: Verification| {
@@ -60,13 +63,13 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
         bar.suspend(|| {
             // A part of a shard has other numbers of records.
             let split = path.part().is_none().then(|| splits.add(path, counted, console)).flatten();
-            report(path, found, before, split.as_ref(), &mut episodes, args, console)
+            report(path, found, before, split.as_ref(), &mut faults, args, console)
         })
     };
     let outcome = verify(&paths, args, checks.as_ref(), &bar, done);
     bar.finish_and_clear();
     outcome?;
-    episodes.print_more(console);
+    faults.print_more(console);
     splits.missing().into_iter().for_each(|text| console.report(&Failure::Message(DATA, text)));
     lacking.into_iter().for_each(|e| console.report(&Failure::Error(e)));
     if args.json {
@@ -76,9 +79,13 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     let result = if args.decode { "sound, decoded" } else { "sound" };
     let (files, records) = (count(paths.len() as u64, "file"), count(records, "record"));
     console.print(format_args!("{sound} of {files} {result}: {records}, {size} of payload\n"))?;
-    if checks.is_some() {
-        let (steps, faults) = (count(episodes.steps, "step"), count(episodes.faults, "fault"));
-        console.print(format_args!("{steps} of episodes: {faults}, {}\n", count(episodes.notes, "note")))?;
+    let FaultReport { has_steps, steps, notes, .. } = faults;
+    let (number, faults) = (faults.faults, count(faults.faults, "fault"));
+    if has_steps {
+        let (steps, notes) = (count(steps, "step"), count(notes, "note"));
+        console.print(format_args!("{steps} of episodes: {faults}, {notes}\n"))?;
+    } else if number > 0 {
+        console.print(format_args!("pictures: {faults}\n"))?;
     }
     splits.print_agreement(console)
 }
@@ -87,7 +94,7 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
 fn verify(
     paths: &[InputFile],
     args: &VerifyArgs,
-    checks: Option<&Arc<EpisodeChecks>>,
+    checks: Option<&Arc<RecordChecks>>,
     bar: &ProgressBar,
     mut done: impl FnMut(&InputFile, Verification) -> Outcome,
 ) -> Outcome {
@@ -101,7 +108,7 @@ fn verify(
                 Ok(stream) => {
                     let stream = records::kinded(stream, kind);
                     match checks {
-                        Some(checks) => tfseek_tools::verify_episodes(stream, checks, |_| ()),
+                        Some(checks) => tfseek_tools::verify_records(stream, checks, |_| ()),
                         None => tfseek_tools::verify(stream, |_| ()),
                     }
                 }
@@ -117,7 +124,7 @@ fn verify(
     options.kind = kind.specified();
     options.stream = limit.stream();
     options.max_record = limit.max_record();
-    options.episodes = checks.cloned();
+    options.checks = checks.cloned();
     let files: Vec<PathBuf> = paths.iter().map(|path| path.path().to_path_buf()).collect();
     options.run(&files, progress::callback(bar), |path, found| done(&path.to_path_buf().into(), found))
 }
@@ -128,13 +135,13 @@ fn report(
     found: Verification,
     before: Option<u64>,
     split: Option<&FileSplit>,
-    episodes: &mut EpisodeReport,
+    report: &mut FaultReport,
     args: &VerifyArgs,
     console: &mut Console,
 ) -> Outcome {
     let difference = split.and_then(|split| split.difference.clone());
     if args.json {
-        let faults = found.episodes.iter().flat_map(|episodes| &episodes.faults);
+        let faults = found.faults.iter().flat_map(|found| &found.faults);
         let fault = faults.filter(|fault| !fault.kind.is_note()).map(|fault| &fault.error).next();
         let error = found.damage.as_ref().or(found.first_malformed.as_ref()).or(fault);
         let location = error.map(Error::location);
@@ -154,9 +161,9 @@ fn report(
             "record": record,
             "offset": location.and_then(|location| location.offset),
             "gaps": salvage::gaps(&found.gaps),
-            // Null for files that are no episodes.
-            "steps": found.episodes.as_ref().map(|episodes| episodes.steps),
-            "faults": found.episodes.as_ref().map(faults_json),
+            // Null for files that are no episodes, and if records were not checked.
+            "steps": found.faults.as_ref().filter(|_| report.has_steps).map(|found| found.steps),
+            "faults": found.faults.as_ref().map(faults_json),
         });
         console.print(format_args!("{line}\n"))?;
     }
@@ -171,8 +178,8 @@ fn report(
             console.note(format_args!("{}: {more} more {text} not decode", name.display()));
         }
     }
-    if let Some(found) = found.episodes {
-        episodes.add(found, console);
+    if let Some(found) = found.faults {
+        report.add(found, console);
     }
     warnings::print(&found.warnings, console);
     if let Some(e) = found.damage {
@@ -181,19 +188,20 @@ fn report(
     if args.json { Ok(()) } else { salvage::print(path, &found.gaps, console) }
 }
 
-/// The faults of episodes in all files: their numbers, those of each kind and feature that were named, and those that were not.
+/// The faults of the records in all files: their numbers, those of each kind and feature that were named, and those that were not.
 #[derive(Default)]
-struct EpisodeReport {
+struct FaultReport {
+    has_steps: bool,
     steps: u64,
     faults: u64,
     notes: u64,
-    named: BTreeMap<(EpisodeFaultKind, String), u64>,
-    more: BTreeMap<(EpisodeFaultKind, String), u64>,
+    named: BTreeMap<(FaultKind, String), u64>,
+    more: BTreeMap<(FaultKind, String), u64>,
 }
 
-impl EpisodeReport {
+impl FaultReport {
     /// Adds those of a file, and names the first ones of each kind and feature.
-    fn add(&mut self, found: EpisodeFaults, console: &mut Console) {
+    fn add(&mut self, found: RecordFaults, console: &mut Console) {
         self.steps += found.steps;
         self.notes += found.count(true);
         self.faults += found.count(false);
@@ -228,8 +236,8 @@ impl EpisodeReport {
     }
 }
 
-/// Returns the faults of episodes as JSON.
-fn faults_json(found: &EpisodeFaults) -> Value {
+/// Returns the faults of records as JSON.
+fn faults_json(found: &RecordFaults) -> Value {
     let faults = found.faults.iter().map(|fault| {
         let location = fault.error.location();
         json!({

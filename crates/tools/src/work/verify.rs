@@ -1,7 +1,8 @@
 //! Verification of streams and files.
 
+use super::checks::RecordChecks;
 use super::damage::{Gap, MAX_RECORD, is_damage, scan};
-use super::episodes::{EpisodeChecks, EpisodeFaults};
+use super::faults::RecordFaults;
 use super::stream::KindedStream;
 use super::threads::in_order;
 use std::fs::File;
@@ -32,14 +33,14 @@ pub struct Verification {
     pub damage: Option<Error>,
     /// The damaged ranges of a file.
     pub gaps: Vec<Gap>,
-    /// The faults of its episodes, if they were checked. Those after damage are not.
-    pub episodes: Option<EpisodeFaults>,
+    /// The faults of its records, if they were checked. Those after damage are not.
+    pub faults: Option<RecordFaults>,
 }
 
 impl Verification {
-    /// Returns true if the stream was read to its end, all records decode, and episodes have no faults but notes.
+    /// Returns true if the stream was read to its end, all records decode, and they have no faults but notes.
     pub fn is_sound(&self) -> bool {
-        let faults = self.episodes.as_ref().map_or(0, |episodes| episodes.count(false));
+        let faults = self.faults.as_ref().map_or(0, |faults| faults.count(false));
         self.damage.is_none() && self.malformed == 0 && faults == 0
     }
 
@@ -73,8 +74,8 @@ pub struct VerifyOptions {
     pub kind: Option<MessageKind>,
     /// Options of the streams.
     pub stream: StreamOptions,
-    /// Checks of episodes. Default: none.
-    pub episodes: Option<Arc<EpisodeChecks>>,
+    /// Checks of records. Default: none.
+    pub checks: Option<Arc<RecordChecks>>,
     /// Maximum payload length of the records after damage. Default: [`MAX_RECORD`].
     pub max_record: u64,
 }
@@ -86,7 +87,7 @@ impl Default for VerifyOptions {
             threads: None,
             kind: Some(MessageKind::Other),
             stream,
-            episodes: None,
+            checks: None,
             max_record: MAX_RECORD,
         }
     }
@@ -175,7 +176,7 @@ impl VerifyOptions {
     }
 
     fn verified(&self, stream: Stream) -> Verification {
-        verify_with(self.kinded(stream), self.episodes.as_deref(), |_| ())
+        verify_with(self.kinded(stream), self.checks.as_deref(), |_| ())
     }
 
     fn kinded(&self, stream: Stream) -> KindedStream {
@@ -194,10 +195,10 @@ pub fn verify(stream: KindedStream, progress: impl FnMut(u64)) -> Verification {
     verify_with(stream, None, progress)
 }
 
-/// Verifies a stream as [`verify`] does, and checks the episodes that its records are.
-pub fn verify_episodes(
+/// Verifies a stream as [`verify`] does, and checks its records.
+pub fn verify_records(
     stream: KindedStream,
-    checks: &EpisodeChecks,
+    checks: &RecordChecks,
     progress: impl FnMut(u64),
 ) -> Verification {
     verify_with(stream, Some(checks), progress)
@@ -205,12 +206,12 @@ pub fn verify_episodes(
 
 fn verify_with(
     mut stream: KindedStream,
-    checks: Option<&EpisodeChecks>,
+    checks: Option<&RecordChecks>,
     mut progress: impl FnMut(u64),
 ) -> Verification {
     let mut found = Verification::default();
     let kind = stream.kind();
-    let mut episodes = checks.map(EpisodeChecks::begin);
+    let mut checker = checks.map(RecordChecks::begin);
     loop {
         match stream.next() {
             Ok(Some(record)) => {
@@ -222,12 +223,17 @@ fn verify_with(
                     MessageKind::Other => Ok(()),
                 };
                 let whole = || kind.check(record.payload()).map_err(|e| e.at(record.at()));
-                match (decoded.and_then(|()| whole()), &mut episodes) {
+                match (decoded.and_then(|()| whole()), &mut checker) {
                     (Err(e), _) => {
                         found.malformed += 1;
                         found.first_malformed.get_or_insert(e);
                     }
-                    (Ok(()), Some(episodes)) => episodes.check(record),
+                    (Ok(()), Some(checker)) => {
+                        if let Err(e) = checker.check(record, kind) {
+                            found.damage = Some(e);
+                            break;
+                        }
+                    }
                     (Ok(()), None) => {}
                 }
             }
@@ -242,7 +248,7 @@ fn verify_with(
         }
         progress(stream.stream().offset());
     }
-    found.episodes = episodes.map(|episodes| episodes.finish());
+    found.faults = checker.map(|checker| checker.finish());
     found
 }
 

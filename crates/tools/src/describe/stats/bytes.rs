@@ -70,6 +70,15 @@ impl ByteStats {
         }
     }
 
+    /// Returns the number of values without a complete header, in a feature that has pictures: cut ones, and other values than pictures if
+    /// there are no more of them than of pictures.
+    pub(crate) fn without_header(&self) -> u64 {
+        let Some(images) = &self.images else { return 0 };
+        let pictures = images.formats.values().sum::<u64>();
+        let others = self.lengths.n - pictures;
+        images.undecodable + if others <= pictures { others } else { 0 }
+    }
+
     pub(crate) fn flush(&mut self) {
         let mut frequencies = std::mem::take(&mut self.frequencies);
         frequencies.flush(|value, n| self.inspect(value, n));

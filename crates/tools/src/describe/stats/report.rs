@@ -299,7 +299,9 @@ fn byte_stats(json: &mut JsonText, bytes: &ByteStats) {
             });
         });
         json.key("top_error").raw(bytes.frequencies.missed);
-        json.key("images").optional(bytes.images.as_deref(), image_stats);
+        let images =
+            |json: &mut JsonText, images: &ImageStats| image_stats(json, images, bytes.without_header());
+        json.key("images").optional(bytes.images.as_deref(), images);
     });
 }
 
@@ -313,7 +315,7 @@ impl ByteStats {
     }
 }
 
-fn image_stats(json: &mut JsonText, images: &ImageStats) {
+fn image_stats(json: &mut JsonText, images: &ImageStats, without_header: u64) {
     json.object(|json| {
         json.key("formats").object(|json| {
             for (format, n) in &images.formats {
@@ -324,7 +326,7 @@ fn image_stats(json: &mut JsonText, images: &ImageStats) {
         sizes(json, &images.widths);
         json.key("height");
         sizes(json, &images.heights);
-        json.key("undecodable").raw(images.undecodable);
+        json.key("undecodable").raw(without_header);
     });
 }
 

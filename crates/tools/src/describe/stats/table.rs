@@ -353,8 +353,9 @@ fn byte_values(bytes: &ByteStats) -> String {
         if images.widths.n > 0 {
             parts.push(format!("{} x {}", sizes(&images.widths), sizes(&images.heights)));
         }
-        if images.undecodable > 0 {
-            parts.push(format!("{} undecodable", thousands(images.undecodable)));
+        let without = bytes.without_header();
+        if without > 0 {
+            parts.push(format!("{} without a complete header", thousands(without)));
         }
     }
     let (distinct, exact) = bytes.distinct();
