@@ -4,11 +4,15 @@
 use crate::ranges::{CallFailure, FailureCause, PartRequest, RangeTable};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyList, PyTuple};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use tfseek::io::{Listing, Object, Region, Stamp};
+use std::time::Duration;
+use tfseek::io::{Listing, Object, Region, Stamp, is_interrupted};
+
+/// How long a thread waits before it asks whether its work was given up.
+const ATTENTION: Duration = Duration::from_millis(20);
 
 /// A call whose answer one thread waits for.
 pub(crate) enum SingleCall {
@@ -44,6 +48,8 @@ pub(crate) struct CallTable {
     objects: HashMap<u64, Arc<Object>>,
     waiting: VecDeque<(u64, SingleCall)>,
     answers: HashMap<u64, CallAnswer>,
+    /// The calls whose answer nobody waits for any more.
+    left: HashSet<u64>,
     reads: HashMap<u64, Vec<PartRequest>>,
     /// Number of calls so far, and of those under way.
     calls: u64,
@@ -97,10 +103,11 @@ impl Calls {
         state.ranges.remove(id);
     }
 
-    /// Calls `take` until it has an answer, first and after each call that ended.
+    /// Calls `take` until it has an answer, first and after each call that ended. If the thread's work is given up, calls `leave`.
     pub(crate) fn wait<T>(
         &self,
         mut take: impl FnMut(&mut CallTable) -> Option<T>,
+        leave: impl FnOnce(&mut CallTable),
     ) -> Result<T, CallFailure> {
         let mut state = self.lock();
         loop {
@@ -113,7 +120,13 @@ impl Calls {
             if let Some(failure) = &state.ended {
                 return Err(failure.clone());
             }
-            state = self.answered.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if is_interrupted() {
+                leave(&mut state);
+                let text = "the call was given up".into();
+                return Err(CallFailure { cause: FailureCause::Cancelled, text });
+            }
+            let waited = self.answered.wait_timeout(state, ATTENTION);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -124,7 +137,7 @@ impl Calls {
         state.waiting.push_back((number, call));
         drop(state);
         self.work.notify_all();
-        self.wait(|state| state.answers.remove(&number))
+        self.wait(|state| state.answers.remove(&number), |state| _ = state.left.insert(number))
     }
 }
 
@@ -187,7 +200,9 @@ impl CallQueue {
     fn answer(&self, number: u64, answer: CallAnswer) {
         let mut state = self.0.lock();
         state.running = state.running.saturating_sub(1);
-        state.answers.insert(number, answer);
+        if !state.left.remove(&number) {
+            state.answers.insert(number, answer);
+        }
         drop(state);
         self.0.answered.notify_all();
         self.0.work.notify_all();

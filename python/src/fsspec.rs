@@ -1,6 +1,6 @@
 //! A store of the objects of a filesystem of fsspec.
 
-use crate::calls::{CallAnswer, CallQueue, Calls, SingleCall};
+use crate::calls::{CallAnswer, CallQueue, CallTable, Calls, SingleCall};
 use crate::ranges::{CallFailure, FailureCause, RangeAnswer};
 use pyo3::prelude::*;
 use std::fmt;
@@ -107,6 +107,7 @@ impl CallFailure {
     /// Returns the error, which has no path.
     fn error(&self) -> Error {
         let kind = match self.cause {
+            FailureCause::Cancelled => return ErrorKind::Cancelled.into(),
             FailureCause::Stale => return IndexError::Stale { reason: (&*self.text).into() }.into(),
             FailureCause::Missing => io::ErrorKind::NotFound,
             FailureCause::Denied => io::ErrorKind::PermissionDenied,
@@ -183,11 +184,12 @@ impl FilesystemObject {
     fn part(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
         let calls = self.calls();
         calls.change(|ranges| ranges.begin(self.id, range));
-        let answer = calls.wait(|state| match state.ranges.take(self.id, range) {
+        let take = |state: &mut CallTable| match state.ranges.take(self.id, range) {
             RangeAnswer::Wait => None,
             RangeAnswer::Here(parts) => Some(Ok(parts)),
             RangeAnswer::Failed(failure) => Some(Err(failure)),
-        });
+        };
+        let answer = calls.wait(take, |state| state.ranges.give_up(self.id, range));
         let parts = answer.and_then(|answer| answer).map_err(|failure| failure.error())?;
         Fetched::from_parts(&parts, buf)
     }

@@ -36,6 +36,8 @@ pub(crate) enum FailureCause {
     Denied,
     Stale,
     Unsupported,
+    /// The thread that waited gave its work up.
+    Cancelled,
     Other,
 }
 
@@ -156,6 +158,14 @@ impl RangeTable {
         });
         self.clear(id);
         failed.map_or(RangeAnswer::Here(found), RangeAnswer::Failed)
+    }
+
+    /// Ends the wait of a thread for a range. Its calls go on, and their results are dropped.
+    pub(crate) fn give_up(&mut self, id: u64, range: &Range<u64>) {
+        if let Some(parts) = self.objects.get_mut(&id) {
+            for_each_in(parts, range, |_, part, _| part.waiting -= 1);
+        }
+        self.forget(id, std::slice::from_ref(range));
     }
 
     /// Returns the parts of the next call, at most `most`.

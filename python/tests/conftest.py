@@ -25,8 +25,8 @@ _run = subprocess.run
 
 
 def _bounded_run(*args: Any, **options: Any) -> subprocess.CompletedProcess[Any]:
-    """``subprocess.run`` with a time limit. Only a process that hangs takes this long, even on a slow machine."""
-    return _run(*args, **{"timeout": 600, **options})
+    """``subprocess.run`` with a time limit. Only a process that hangs takes this long, even on a slow machine, so a test may not set less."""
+    return _run(*args, **{**options, "timeout": max(600, options.get("timeout") or 0)})
 
 
 subprocess.run = _bounded_run

@@ -42,7 +42,7 @@ def interrupted(work, after=0.2):
     except KeyboardInterrupt:
         took = time.monotonic() - start
         thread.join()
-        assert took < after + 5, took
+        assert took < after + 40, took
         return took - after
     raise AssertionError("not interrupted")
 """
@@ -286,8 +286,8 @@ def test_an_iterator_continues_after_ctrl_c(shards: str) -> None:
 ds = tfseek.open(sys.argv[1], kind="bytes")
 ids = np.tile(np.arange(len(ds)), 300)
 items, seen = iter(ds[ids]), []
-timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)); timer.start()
 try:
+    threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
     seen.extend(items)
     time.sleep(10)
 except KeyboardInterrupt:

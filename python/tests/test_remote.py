@@ -561,13 +561,13 @@ def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, mnist: pathli
         "part": lambda: list(tfseek.stream(part=ds.shares(1)[0], storage_options=options(server))),
         "tfds": lambda: tfseek.tfds.open("s3://bucket/mnist", storage_options=options(server)),
     }
+
     sent: list[float] = []
 
     def interrupt() -> None:
         seen = len(server.requests)
         while len(server.requests) == seen:
             time.sleep(0.005)
-        time.sleep(0.1)
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -579,9 +579,8 @@ def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, mnist: pathli
     took = time.monotonic() - sent[0]
     thread.join()
     server.open.set()
-    # 0.05 s between checks, and 0.02 s for the request. The limit is for slow machines.
-    assert took < 0.5, took
-    print(f"{call}: {took:.3f} s")
+    # The server answers nothing, and a request that is not given up is repeated after 10 s.
+    assert took < 9, took
     assert calls["item"]() == ds.get_many([5])[0]
 
 
@@ -592,10 +591,10 @@ def test_other_threads_run_during_a_request(server: ObjectServer) -> None:
     found: list[bytes] = []
     thread = threading.Thread(target=lambda: found.append(ds[5]))
     thread.start()
-    count, end = 0, time.monotonic() + 0.2
-    while time.monotonic() < end:
-        count += 1
-    assert count > 1000 and not found
+    # A call that keeps the lock of the interpreter would stop this thread.
+    for _ in range(1000):
+        time.sleep(0)
+    assert not found
     server.open.set()
     thread.join(10)
     assert found == [ds[5]]
@@ -635,14 +634,43 @@ def test_fetched_files_are_those_of_the_store(server: ObjectServer, shards: str,
     no_secret(e.value, kept)
 
 
+def interrupt_after_a_request(server: ObjectServer, sent: list[float]) -> None:
+    """Sends SIGINT once there is one more request for an object, and notes the time."""
+    seen = len(server.requests)
+    while all("list-type" in request for request in server.requests[seen:]):
+        time.sleep(0.005)
+    sent.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@needs_remote
+@pytest.mark.parametrize("more", [{"shuffle": "block"}, {"shuffle": True}, {"shuffle": False, "threads": 4}, {"shuffle": "block", "threads": 0}])
+def test_a_loader_that_is_interrupted_closes_at_once(server: ObjectServer, more: dict[str, Any]) -> None:
+    sent: list[float] = []
+    ds = opened(server)
+    loader = tfseek.Loader(ds, SPEC, batch_size=64, seed=3, **more)
+    server.open.clear()
+    thread = threading.Thread(target=interrupt_after_a_request, args=(server, sent))
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(iter(loader))
+    loader.close()
+    # The server answers nothing, and a request that is not given up is repeated after 10 s.
+    assert time.monotonic() - sent[0] < 9
+    thread.join()
+    server.open.set()
+    assert len(ds.get_many([5, 900])) == 2
+
+
 @needs_remote
 def test_an_interrupted_fetch_ends_soon_and_goes_on(server: ObjectServer, tmp_path: pathlib.Path) -> None:
     server.open.clear()
-    interrupt = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    sent: list[float] = []
+    interrupt = threading.Thread(target=interrupt_after_a_request, args=(server, sent))
     interrupt.start()
-    begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         tfseek.fetch("s3://bucket/data/train-*", tmp_path / "here", storage_options=options(server))
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - sent[0] < 9
+    interrupt.join()
     server.open.set()
     assert tfseek.fetch("s3://bucket/data/train-*", tmp_path / "here", storage_options=options(server)).records == RECORDS

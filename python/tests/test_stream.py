@@ -297,14 +297,13 @@ if {opened}:
     writer = os.open(path, os.O_RDWR)
     os.write(writer, b"\\x00" * 5)
 stream = tfseek.stream(path)
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-start = time.monotonic()
 try:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     {use}
     raise SystemExit("not interrupted")
 except KeyboardInterrupt:
     pass
-assert time.monotonic() - start < 2
+# Nobody writes to the pipe.
 """,
         shards,
         str(tmp_path / "fifo"),
@@ -320,12 +319,10 @@ def test_ctrl_c_in_a_large_record(shards: str, tmp_path: pathlib.Path) -> None:
     run(
         """
 for use in (lambda stream: list(stream), lambda stream: stream.sample(1)):
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-    start = time.monotonic()
     try:
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
         use(tfseek.stream(sys.argv[2], kind="bytes"))
-        took = time.monotonic() - start
-        raise SystemExit(f"not interrupted: {took}")
+        raise SystemExit("not interrupted")
     except KeyboardInterrupt:
         pass
 """,
@@ -446,14 +443,16 @@ def test_ctrl_c_ends_unpack(shards: str, tmp_path: pathlib.Path) -> None:
             writer.write(bytes(1_000_000))
     run(
         """
-threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+os.mkdir(sys.argv[3])
 try:
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     tfseek.unpack(sys.argv[2], sys.argv[3])
     raise SystemExit("not interrupted")
 except KeyboardInterrupt:
     pass
-time.sleep(1)
-assert os.listdir(sys.argv[3]) == [], os.listdir(sys.argv[3])
+# The thread that wrote cleans up.
+while os.listdir(sys.argv[3]):
+    time.sleep(0.01)
 """,
         shards,
         str(path),

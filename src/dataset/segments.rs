@@ -3,9 +3,9 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::ready_segments::{ReadySegments, SegmentKey};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::index::LONG_SEGMENT;
-use crate::io::{PausedInflate, PerProcess, Region};
+use crate::io::{PausedInflate, PerProcess, Region, is_interrupted};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt;
 use std::ops::Range;
@@ -190,7 +190,7 @@ impl SegmentCache {
     pub(super) fn wait_for(&self, key: &SegmentKey) {
         let own = self.segments.own();
         let mut segments = own.lock();
-        while segments.pending.contains(key) {
+        while segments.pending.contains(key) && !is_interrupted() {
             let waited = own.done.wait_timeout(segments, Duration::from_millis(100));
             segments = waited.map_or_else(|e| e.into_inner().0, |(segments, _)| segments);
         }
@@ -251,6 +251,10 @@ impl SegmentCache {
                 break;
             }
             drop(segments);
+            // The other thread may be another loader's.
+            if is_interrupted() {
+                return Err(ErrorKind::Cancelled.into());
+            }
             let helped = help();
             segments = own.lock();
             if !helped && segments.pending.contains(&key) {
@@ -297,7 +301,6 @@ impl Drop for PendingSegment<'_> {
 mod tests {
     use super::*;
     use crate::dataset::OrderBlocks;
-    use crate::error::ErrorKind;
     use crate::index::IndexOptions;
     use crate::writer::WriterOptions;
     use crate::{Compression, Dataset, DatasetOptions, IndexMode, Verify};

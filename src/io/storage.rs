@@ -344,7 +344,12 @@ impl Storage {
         {
             return f(objects.as_ref());
         }
-        let listing = store.list(&format!("{folder}/"), false).ok();
+        let listing = match store.list(&format!("{folder}/"), false) {
+            Ok(listing) => Some(listing),
+            // The next reader lists it.
+            Err(e) if matches!(e.kind(), ErrorKind::Cancelled) => return f(None),
+            Err(_) => None,
+        };
         let objects = listing.map(|all| {
             all.objects.into_iter().map(|object| (object.url.clone(), object)).collect::<ListedObjects>()
         });

@@ -1,5 +1,6 @@
 //! Thread pools, one per call: rayon's global pool would hang in a forked child.
 
+use super::Interrupt;
 use crate::error::{OptionsError, Result};
 use rayon::prelude::*;
 use std::io;
@@ -49,11 +50,12 @@ pub(crate) fn each<T: Send>(
         .build()
         .map_err(|e| io::Error::other(format!("cannot start {threads} threads: {e}")))?;
     let failed = AtomicUsize::new(usize::MAX);
+    let interrupt = Interrupt::of_thread();
     let run = |k: usize| {
         if hurry && failed.load(Relaxed) < k {
             return None;
         }
-        let done = f(k);
+        let done = interrupt.during(|| f(k));
         if done.is_err() {
             failed.fetch_min(k, Relaxed);
         }

@@ -6,13 +6,14 @@ use super::queue::{BoundedQueue, Done, Job, Planned, Polled, QueueLimits};
 use super::step::{RowLengths, Step};
 use super::times::LoaderTimes;
 use super::worker::BatchWorker;
-use crate::error::Result;
-use crate::io::Traffic;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Interrupt, Traffic};
 use crate::order::{Cursor, Position, State};
 use crate::warning::Warning;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -93,8 +94,114 @@ enum Execution {
     /// There is no further epoch, and the error that reports it was returned.
     Exhausted,
     /// The calling thread makes the batches.
-    Inline(Box<BatchTickets>),
+    Inline(Box<InlineBatches>),
     Threads(WorkerThreads),
+}
+
+/// The batches of a loader without threads.
+struct InlineBatches {
+    tickets: BatchTickets,
+    late: Option<LateBatch>,
+}
+
+/// A batch that is made by a thread while the caller waits for a time: bytes of objects may be late, and a signal has to end the wait.
+struct LateBatch {
+    made: Receiver<Option<QueuedStep>>,
+    interrupt: Interrupt,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for LateBatch {
+    fn drop(&mut self) {
+        self.interrupt.set();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl InlineBatches {
+    /// Returns the next batch. `None` after the last one.
+    fn next(&mut self, worker: &Arc<BatchWorker>, timeout: Option<Duration>) -> Polled<QueuedStep> {
+        let late = match self.late.take() {
+            Some(late) => late,
+            None => match self.tickets.next() {
+                None => return Polled::Closed,
+                Some(Err(e)) => return Polled::Ready((None, Err(e))),
+                Some(Ok(ticket)) if timeout.is_some() && worker.dataset.set().has_objects() => {
+                    match LateBatch::start(worker, ticket) {
+                        Ok(late) => late,
+                        Err(e) => return Polled::Ready((None, Err(e))),
+                    }
+                }
+                Some(Ok(ticket)) => return self.made(make(worker, &ticket)),
+            },
+        };
+        let made = match timeout {
+            Some(timeout) => late.made.recv_timeout(timeout),
+            None => late.made.recv().map_err(RecvTimeoutError::from),
+        };
+        match made {
+            Err(RecvTimeoutError::Timeout) => {
+                self.late = Some(late);
+                Polled::Pending
+            }
+            // The thread catches panics.
+            Err(RecvTimeoutError::Disconnected) => Polled::Ready((None, Err(ErrorKind::Cancelled.into()))),
+            Ok(made) => self.made(made),
+        }
+    }
+
+    /// Notes if a batch is the last one.
+    fn made(&mut self, made: Option<QueuedStep>) -> Polled<QueuedStep> {
+        match made {
+            Some(made) => {
+                if made.0.is_none() {
+                    self.tickets.end();
+                }
+                Polled::Ready(made)
+            }
+            None => {
+                self.tickets.end();
+                Polled::Closed
+            }
+        }
+    }
+}
+
+impl LateBatch {
+    fn start(worker: &Arc<BatchWorker>, ticket: Ticket) -> Result<LateBatch> {
+        let (send, made) = sync_channel(1);
+        let worker = Arc::clone(worker);
+        let interrupt = Interrupt::default();
+        let of_thread = interrupt.clone();
+        let run = move || {
+            let made = of_thread.during(|| make(&worker, &ticket));
+            // A dropped loader receives nothing.
+            let _ = send.send(made);
+        };
+        let name = "tfseek-load-0";
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+        let thread = spawned.map_err(|e| cannot_start(name, &e))?;
+        Ok(LateBatch { made, interrupt, thread: Some(thread) })
+    }
+}
+
+/// Plans and makes the batch of a ticket. `None` if there is none.
+fn make(worker: &BatchWorker, ticket: &Ticket) -> Option<QueuedStep> {
+    let plan = catch_panic(|| ticket.plan(&worker.dataset)).transpose()?;
+    Some(match plan {
+        Err(e) => (None, Err(e)),
+        Ok(mut plan) => {
+            worker.request_ahead(&mut plan);
+            (Some(plan.after), catch_panic(|| worker.make(plan, || ())))
+        }
+    })
+}
+
+#[cold]
+fn cannot_start(thread: &str, e: &io::Error) -> Error {
+    io::Error::new(e.kind(), format!("cannot start thread {thread}: {e}")).into()
 }
 
 /// The result of [`Loader::next_within`].
@@ -127,16 +234,18 @@ struct Pool {
     worker: Arc<BatchWorker>,
     queue: BoundedQueue<BatchTickets, Result<StepPlan>, QueuedStep>,
     handles: Mutex<Vec<JoinHandle<()>>>,
+    interrupt: Interrupt,
     /// The planner was started. It is the only one that requests records ahead.
     plans: AtomicBool,
 }
 
 impl Drop for WorkerThreads {
-    /// Waits for all threads. Each worker ends at its next picture, or finishes its current batch.
+    /// Waits for all threads. Each worker finishes its current batch first, or gives it up at its next picture or if it waits for a request.
     fn drop(&mut self) {
-        let Pool { worker, queue, .. } = &*self.pool;
+        let Pool { worker, queue, interrupt, .. } = &*self.pool;
         worker.cancelled.store(true, Ordering::Relaxed);
         let mut left = queue.stop();
+        interrupt.set();
         // A worker may start the planner before it ends itself.
         while let Some(handle) = { self.pool.handles().pop() } {
             let _ = handle.join();
@@ -159,6 +268,7 @@ impl WorkerThreads {
             worker: Arc::clone(worker),
             queue: BoundedQueue::new(limits, tickets, threads),
             handles: Mutex::default(),
+            interrupt: Interrupt::default(),
             plans: AtomicBool::new(false),
         };
         let mut all = WorkerThreads { pool: Arc::new(pool), started: 0, working: threads, returned: None };
@@ -214,10 +324,10 @@ impl Pool {
     }
 
     fn spawn(self: &Arc<Pool>, name: String, run: impl FnOnce(&Arc<Pool>) + Send + 'static) -> Result<()> {
-        let failed = format!("cannot start thread {name}");
         let pool = Arc::clone(self);
-        let spawned = std::thread::Builder::new().name(name).spawn(move || run(&pool));
-        let handle = spawned.map_err(|e| io::Error::new(e.kind(), format!("{failed}: {e}")))?;
+        let run = move || pool.interrupt.during(|| run(&pool));
+        let spawned = std::thread::Builder::new().name(name.clone()).spawn(run);
+        let handle = spawned.map_err(|e| cannot_start(&name, &e))?;
         self.handles().push(handle);
         Ok(())
     }
@@ -451,7 +561,7 @@ impl Loader {
         self.running = Execution::Idle;
         self.worker.begin(&tickets);
         self.running = match self.threads.get() {
-            0 => Execution::Inline(Box::new(tickets)),
+            0 => Execution::Inline(Box::new(InlineBatches { tickets, late: None })),
             threads => Execution::Threads(WorkerThreads::start(&self.worker, tickets, self.limits, threads)?),
         };
         Ok(())
@@ -459,7 +569,8 @@ impl Loader {
 
     /// Waits for the next step for at most `timeout`.
     ///
-    /// This serves callers that must do other work while they wait, for example check for signals.
+    /// This serves callers that must do other work while they wait, for example check for signals. Without threads, a batch of objects of a store
+    /// is then made by a thread of its own; a batch of files is complete when this returns.
     pub fn next_within(&mut self, timeout: Duration) -> NextStep {
         self.advance(Some(timeout))
     }
@@ -474,30 +585,21 @@ impl Loader {
         {
             return NextStep::Ready(Err(e));
         }
-        let (after, mut made) = match &mut self.running {
+        let next = match &mut self.running {
             Execution::Idle | Execution::Exhausted => {
                 self.running = Execution::Idle;
                 return NextStep::EpochEnd;
             }
-            Execution::Inline(tickets) => match tickets.next_plan(&self.worker.dataset) {
-                None => return self.end_epoch(),
-                Some(Err(e)) => (None, Err(e)),
-                Some(Ok(mut plan)) => {
-                    self.worker.request_ahead(&mut plan);
-                    (Some(plan.after), catch_panic(|| self.worker.make(plan, || ())))
-                }
+            Execution::Inline(batches) => batches.next(&self.worker, timeout),
+            Execution::Threads(threads) => match &mut self.threads {
+                ThreadNumber::Fixed(_) => threads.pool.queue.next(timeout),
+                ThreadNumber::Chosen(pace) => threads.next(timeout, pace),
             },
-            Execution::Threads(threads) => {
-                let next = match &mut self.threads {
-                    ThreadNumber::Fixed(_) => threads.pool.queue.next(timeout),
-                    ThreadNumber::Chosen(pace) => threads.next(timeout, pace),
-                };
-                match next {
-                    Polled::Pending => return NextStep::Timeout,
-                    Polled::Closed => return self.end_epoch(),
-                    Polled::Ready(made) => made,
-                }
-            }
+        };
+        let (after, mut made) = match next {
+            Polled::Pending => return NextStep::Timeout,
+            Polled::Closed => return self.end_epoch(),
+            Polled::Ready(made) => made,
         };
         if let Some(after) = after {
             self.cursor.move_past(after, made.is_ok());

@@ -80,11 +80,9 @@ impl BatchTickets {
         Ok(Some(Ticket { epoch: Arc::clone(&self.epoch), step }))
     }
 
-    /// Returns the plan of the next batch. `None` at the end of the epoch and after an error.
-    pub(super) fn next_plan(&mut self, dataset: &Dataset) -> Option<Result<StepPlan>> {
-        let plan = self.next()?.and_then(|ticket| ticket.plan(dataset)).transpose();
-        self.ended |= !matches!(plan, Some(Ok(_)));
-        plan
+    /// Ends the tickets, after a batch that was the last one.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
     }
 }
 

@@ -9,7 +9,7 @@ use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use super::times::{LoaderTimes, WorkerClock};
 use crate::batch::{Batch, BatchParser, BytePool, PictureDecoder, PicturePools, Row};
 use crate::dataset::{Dataset, OrderBlocks, RecordLocation, prefetch};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ReadAhead, Region, Requested};
 use crate::memory::grow;
 use crate::order::{augmentation_seed, named_draw};
@@ -157,6 +157,11 @@ impl BatchWorker {
         let content = self.read(&mut plan, cold, &mut outcome);
         let set = self.dataset.set();
         self.with_blocks_ahead(|ahead, blocks_of| ahead.made(set, &plan.ids, blocks_of));
+        if let Err(e) = &content
+            && matches!(e.kind(), ErrorKind::Cancelled)
+        {
+            prefetch::forget(set, &plan.located);
+        }
         let content = content?;
         let kept = outcome.kept.iter().filter_map(|&index| plan.located.get(index as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();

@@ -3,9 +3,11 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::table::EpisodeTable;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
+use crate::io::is_interrupted;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Bytes of the episodes that are kept.
 const BYTES: u64 = 256 << 20;
@@ -138,7 +140,12 @@ impl EpisodePool {
             match state.episodes.get(&number) {
                 // Announced after it was read, it would be requested twice.
                 Some(PoolEntry::Reading | PoolEntry::Wanted { announcing: true, .. }) => {
-                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    // The other thread may be another loader's.
+                    if is_interrupted() {
+                        return Err(ErrorKind::Cancelled.into());
+                    }
+                    let waited = self.changed.wait_timeout(state, Duration::from_millis(20));
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 _ => break,
             }

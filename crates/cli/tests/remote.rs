@@ -669,11 +669,7 @@ fn errors_have_one_line() {
 #[test]
 fn an_interrupt_ends_a_stalled_request() {
     let served = Served::new();
-    served.server.fail(
-        "GET /bucket/data/train-00000",
-        Fault::Stall(std::time::Duration::from_secs(20)),
-        1000,
-    );
+    served.server.fail("GET /bucket/data/train-00000", Fault::Hold, 1000);
     let mut command = served.dir.interruptible(&["head", &format!("s3://bucket/data/{}", NAMES[0])]);
     command.env("AWS_ENDPOINT_URL", served.server.url()).env("AWS_ALLOW_HTTP", "true");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -682,10 +678,9 @@ fn an_interrupt_ends_a_stalled_request() {
     {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let start = std::time::Instant::now();
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    // The server never answers.
     common::ended(&mut child);
-    assert!(start.elapsed() < std::time::Duration::from_millis(500), "{:?}", start.elapsed());
 }
 
 /// The files of a folder, with their names.

@@ -1,10 +1,16 @@
 //! HTTP clients: of object_store, and of servers and the hub.
 
-use crate::failure::{Answers, Trace, transport_text};
-use crate::settings::{CONNECT, Settings};
+use crate::failure::{
+    Answers, NO_ANSWER, NO_DESCRIPTOR, SLOW_ANSWER, Trace, UnderWay, is_no_descriptor, transport_text,
+};
+use crate::pace::{Pace, TooSlow};
+use crate::settings::{CONNECT, PATIENCE, Settings};
+use bytes::Bytes;
+use futures_util::stream;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
 use object_store::client::{
     ClientConfigKey, ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
     HttpResponse, HttpResponseBody, HttpService,
@@ -12,11 +18,16 @@ use object_store::client::{
 use std::error::Error as _;
 use std::fmt;
 use std::io;
+use std::net::UdpSocket;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The header that names the project which pays for requests.
 const USER_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
+
+/// The time after which a request without a descriptor is made again.
+const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(100);
 
 /// The most bytes of an error message that are read.
 const MESSAGE: usize = 16 << 10;
@@ -55,7 +66,12 @@ pub(crate) fn client(settings: &Settings, redirects: usize) -> Result<reqwest::C
         .read_timeout(settings.read_timeout)
         .no_gzip()
         .no_deflate();
-    builder.build().map_err(|e| Told(format!("no HTTP client: {}", transport_text(&e))))
+    builder.build().map_err(|e| {
+        // Without a descriptor no certificate can be read, and the error does not tell.
+        let no_descriptor = UdpSocket::bind(("127.0.0.1", 0)).is_err_and(|e| is_no_descriptor(&e));
+        let text = if no_descriptor { NO_DESCRIPTOR.to_owned() } else { transport_text(&e) };
+        Told(format!("no HTTP client: {text}"))
+    })
 }
 
 /// Gives object_store the client of this crate.
@@ -65,6 +81,7 @@ pub(crate) struct Connector {
     /// The project that pays for requests to this host.
     pub(crate) payer: Option<(String, HeaderValue)>,
     pub(crate) answers: Arc<Answers>,
+    pub(crate) settings: Arc<Settings>,
 }
 
 impl fmt::Debug for Connector {
@@ -108,25 +125,20 @@ impl Service {
         let url = reqwest::Url::parse(&parts.uri.to_string()).map_err(invalid)?;
         let mut sent = reqwest::Request::new(parts.method, url);
         *sent.headers_mut() = parts.headers;
-        *sent.body_mut() = Some(body.collect().await?.to_bytes().into());
-        let answer = match self.connector.client.execute(sent).await {
-            Ok(answer) => answer,
-            Err(e) => {
-                let kind = error_kind(&e);
-                let e = noted(&trace, e, false);
-                // Without a network the user waits for the message.
-                let give_up = kind == HttpErrorKind::Connect && trace.never_connects(&self.connector.answers);
-                return Err(if give_up { HttpError::new(HttpErrorKind::Unknown, e) } else { e });
-            }
-        };
-        self.connector.answers.note(answer.status());
+        let body = body.collect().await?.to_bytes();
+        let sent_bytes = body.len() as u64;
+        *sent.body_mut() = Some(body.into());
+        let answers = &self.connector.answers;
+        let (answer, mut pace, under_way) = self.execute(sent, sent_bytes, &trace).await?;
+        pace.head();
+        answers.note(answer.status());
         let answer: http::Response<reqwest::Body> = answer.into();
         let (mut parts, mut body) = answer.into_parts();
         trace.answered(parts.status, &parts.headers);
         if parts.status.is_client_error() || parts.status.is_server_error() {
             let mut message = Vec::new();
             while message.len() < MESSAGE
-                && let Some(Ok(frame)) = body.frame().await
+                && let Ok(Some(Ok(frame))) = pace.wait(body.frame()).await
             {
                 message.extend_from_slice(&frame.into_data().unwrap_or_default());
             }
@@ -137,8 +149,50 @@ impl Service {
             }
             return Ok(HttpResponse::from_parts(parts, Vec::new().into()));
         }
-        let body = HttpResponseBody::new(body.map_err(move |e| noted(&trace, e, true)));
-        Ok(HttpResponse::from_parts(parts, body))
+        let left = trace.limit;
+        let body = TracedBody { body, pace, trace, answers: answers.clone(), left, _under_way: under_way };
+        let parts_of_body = stream::try_unfold(body, TracedBody::next);
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(StreamBody::new(parts_of_body))))
+    }
+}
+
+impl Service {
+    /// Sends a request, also while others have all descriptors.
+    async fn execute(
+        &self,
+        sent: reqwest::Request,
+        sent_bytes: u64,
+        trace: &Trace,
+    ) -> Result<(reqwest::Response, Pace, UnderWay), HttpError> {
+        let Connector { client, answers, settings, .. } = &self.connector;
+        let since = Instant::now();
+        loop {
+            let pace = Pace::new(settings, sent_bytes);
+            let under_way = UnderWay::new(answers);
+            // Bodies are in memory.
+            let again = sent.try_clone().ok_or_else(|| {
+                HttpError::new(HttpErrorKind::Unknown, Told("the request cannot be made again".into()))
+            })?;
+            let e = match pace.wait(client.execute(again)).await {
+                Ok(Ok(answer)) => return Ok((answer, pace, under_way)),
+                Ok(Err(e)) => e,
+                Err(TooSlow) => {
+                    let told = Told(trace.broke(NO_ANSWER.into(), false));
+                    return Err(HttpError::new(HttpErrorKind::Timeout, told));
+                }
+            };
+            drop(under_way);
+            if answers.waits(&e) && since.elapsed() < PATIENCE {
+                tokio::time::sleep(DESCRIPTOR_PAUSE).await;
+                continue;
+            }
+            let kind = error_kind(&e);
+            let told = Told(trace.broke(transport_text(&e), false));
+            // Without a network the user waits for the message.
+            let no_network = kind == HttpErrorKind::Connect && trace.never_connects(answers);
+            let give_up = no_network || answers.is_final(&e);
+            return Err(HttpError::new(if give_up { HttpErrorKind::Unknown } else { kind }, told));
+        }
     }
 }
 
@@ -155,10 +209,38 @@ impl HttpService for Service {
     }
 }
 
-/// Notes an error in the trace, and returns it with its kind, which decides if the request is repeated.
-fn noted(trace: &Trace, e: reqwest::Error, in_body: bool) -> HttpError {
-    trace.broke(&e, in_body);
-    HttpError::new(error_kind(&e), Told(transport_text(&e)))
+/// The body of an answer, whose errors are noted. The kind of an error decides if object_store repeats the request.
+struct TracedBody {
+    body: reqwest::Body,
+    pace: Pace,
+    trace: Arc<Trace>,
+    answers: Arc<Answers>,
+    /// The most bytes that may follow.
+    left: u64,
+    _under_way: UnderWay,
+}
+
+impl TracedBody {
+    async fn next(mut self) -> Result<Option<(Frame<Bytes>, TracedBody)>, HttpError> {
+        let failed = |kind, text: String| Err(HttpError::new(kind, Told(self.trace.broke(text, true))));
+        let frame = match self.pace.wait(self.body.frame()).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(e))) => {
+                let kind = if self.answers.is_final(&e) { HttpErrorKind::Unknown } else { error_kind(&e) };
+                return failed(kind, transport_text(&e));
+            }
+            Err(_) => return failed(HttpErrorKind::Timeout, SLOW_ANSWER.into()),
+        };
+        let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+        let Some(left) = self.left.checked_sub(bytes) else {
+            let text = format!("the answer has more than {} bytes", self.trace.limit);
+            return failed(HttpErrorKind::Unknown, text);
+        };
+        self.left = left;
+        self.pace.arrived(bytes);
+        Ok(Some((frame, self)))
+    }
 }
 
 fn error_kind(e: &reqwest::Error) -> HttpErrorKind {

@@ -1,9 +1,9 @@
 //! Buckets of S3, Google Cloud Storage and Azure.
 
 use crate::address::{Address, Kind};
-use crate::clients::Connector;
+use crate::clients::{Connector, Told};
 use crate::failure::{Answers, Cause, RequestFailure, Trace};
-use crate::listing::{BucketListing, changed, stamp};
+use crate::listing::{BucketListing, PAGE, Pages, changed, stamp};
 use crate::settings::{PATIENCE, Settings};
 use futures_util::{StreamExt, future};
 use http::{HeaderValue, StatusCode};
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tfseek::io::Stamp;
@@ -121,6 +121,8 @@ struct Lister<'a> {
     trace: &'a Arc<Trace>,
     prefix: &'a str,
     deep: bool,
+    /// The names of all pages.
+    names: AtomicU64,
 }
 
 impl Lister<'_> {
@@ -155,8 +157,12 @@ impl Lister<'_> {
         until: Option<&str>,
     ) -> object_store::Result<Page> {
         let mut all = Page::default();
+        let mut pages = Pages::new(&self.names);
         loop {
             let page = self.page(after, next).await?;
+            pages.add(page.objects.len() + page.folders.len(), page.next.as_deref()).map_err(|text| {
+                object_store::Error::Generic { store: "", source: Box::new(Told(text.into())) }
+            })?;
             let past = |name: &str| until.is_some_and(|until| name > until);
             let ends = page.objects.iter().any(|(name, _)| past(name))
                 || page.folders.iter().any(|folder| past(folder));
@@ -250,7 +256,7 @@ impl Cloud {
         if prefix.is_empty() || prefix.ends_with('/') {
             return Err(failure);
         }
-        let head = self.call(|opened, trace| async move {
+        let head = self.call(u64::MAX, |opened, trace| async move {
             let options = GetOptions { head: true, extensions: traced(&trace), ..GetOptions::default() };
             opened.objects.get_opts(path, options).await.map(|answer| answer.meta)
         });
@@ -273,8 +279,9 @@ impl Cloud {
         };
         // Azure's names after a name are those from it on, and not all servers have them.
         let chained = matches!(self.kind, Kind::S3 | Kind::Google);
-        self.call(|opened, trace| async move {
-            let lister = Lister { opened: &opened, trace: &trace, prefix: asked, deep };
+        self.call(PAGE, |opened, trace| async move {
+            let names = AtomicU64::new(0);
+            let lister = Lister { opened: &opened, trace: &trace, prefix: asked, deep, names };
             let mut all = lister.page(None, None).await?;
             if let Some(next) = all.next.take() {
                 let last = all.objects.last().filter(|_| chained);
@@ -307,7 +314,7 @@ impl Cloud {
         .map_err(|(failure, _)| failure)
     }
 
-    /// Reads a range of an object of the version in `expected`.
+    /// Reads a range of an object of the version in `expected`. The rest of an answer that ends early is asked for again.
     pub(crate) async fn read(
         &self,
         key: &str,
@@ -315,8 +322,30 @@ impl Cloud {
         expected: &Stamp,
     ) -> Result<Vec<u8>, RequestFailure> {
         let path = &path(key)?;
+        let len = range.end.saturating_sub(range.start);
+        let mut bytes = self.read_start(path, range.clone(), expected).await?;
+        let mut left = self.settings.retries;
+        while (bytes.len() as u64) < len {
+            let Some(fewer) = left.checked_sub(1) else {
+                let text = format!("the answer ended early: asked for {len} bytes, got {}", bytes.len());
+                return Err(RequestFailure::new(Cause::Other, text));
+            };
+            left = fewer;
+            let rest = range.start + bytes.len() as u64..range.end;
+            bytes.append(&mut self.read_start(path, rest, expected).await?);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a range, or its first bytes if the server sends fewer.
+    async fn read_start(
+        &self,
+        path: &Path,
+        range: Range<u64>,
+        expected: &Stamp,
+    ) -> Result<Vec<u8>, RequestFailure> {
         let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
-        let result = self.call(|opened, trace| {
+        let result = self.call(u64::MAX, |opened, trace| {
             let range = range.clone();
             async move {
                 let options = GetOptions {
@@ -336,10 +365,6 @@ impl Cloud {
                 };
                 if bytes.len() > len {
                     return Ok(Err(RequestFailure::no_ranges("the answer is too long")));
-                }
-                if bytes.len() < len {
-                    let detail = format!("asked for {len} bytes, got {}", bytes.len());
-                    return Ok(Err(RequestFailure::no_ranges(&detail)));
                 }
                 Ok(Ok(bytes))
             }
@@ -362,7 +387,7 @@ impl Cloud {
         limit: u64,
     ) -> Result<Option<(Vec<u8>, Stamp)>, RequestFailure> {
         let path = &path(key)?;
-        let result = self.call(|opened, trace| async move {
+        let result = self.call(u64::MAX, |opened, trace| async move {
             let options = GetOptions { extensions: traced(&trace), ..GetOptions::default() };
             let answer = opened.objects.get_opts(path, options).await?;
             let len = answer.meta.size;
@@ -394,7 +419,7 @@ impl Cloud {
     pub(crate) async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), RequestFailure> {
         let path = &path(key)?;
         let payload = PutPayload::from(bytes);
-        let result = self.call(|opened, trace| {
+        let result = self.call(u64::MAX, |opened, trace| {
             let payload = payload.clone();
             async move {
                 let options = PutOptions { extensions: traced(&trace), ..PutOptions::default() };
@@ -405,8 +430,11 @@ impl Cloud {
     }
 
     /// Makes a request, again with a login if the server wants one, and again in another region if the bucket is there.
+    ///
+    /// An answer may have at most `limit` bytes.
     async fn call<T, F>(
         &self,
+        limit: u64,
         request: impl Fn(OpenedBucket, Arc<Trace>) -> F,
     ) -> Result<T, (RequestFailure, Option<StatusCode>)>
     where
@@ -415,7 +443,7 @@ impl Cloud {
         let mut moved = false;
         loop {
             let opened = self.opened().map_err(|failure| (failure, None))?;
-            let trace = Arc::new(Trace::default());
+            let trace = Arc::new(Trace::new(limit));
             let e = match request(opened.clone(), trace.clone()).await {
                 Ok(done) => return Ok(done),
                 Err(e) => e,
@@ -543,8 +571,12 @@ impl Cloud {
             retry_timeout: PATIENCE,
             ..RetryConfig::default()
         };
-        let mut connector =
-            Connector { client: self.client.clone(), payer: None, answers: self.answers.clone() };
+        let mut connector = Connector {
+            client: self.client.clone(),
+            payer: None,
+            answers: self.answers.clone(),
+            settings: self.settings.clone(),
+        };
         let anonymous = login == Login::Anonymous;
         let settings = &self.settings;
         // Errors of builders repeat values.
@@ -588,7 +620,8 @@ impl Cloud {
                     }
                     // Without this, building reads a file and writing asks for a token.
                     let emulated = self.emulator().is_some() && login == Login::Given;
-                    if anonymous || emulated {
+                    let skipped = builder.get_config_value(&GoogleConfigKey::SkipSignature);
+                    if anonymous || emulated || skipped.is_some_and(|skipped| is_true(&skipped)) {
                         let none = GcpCredential { bearer: String::new() };
                         builder = builder
                             .with_skip_signature(true)
@@ -667,8 +700,6 @@ fn configured<B, K: FromStr>(
 /// Checks that an address without TLS is allowed.
 fn check_http(endpoint: Option<&str>, settings: &Settings, variable: &str) -> Result<(), RequestFailure> {
     let allowed = settings.first(&["allow_http", &variable.to_ascii_lowercase()], &[variable]);
-    let is_true =
-        |value: &str| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "on" | "yes" | "y");
     match endpoint {
         Some(endpoint) if endpoint.starts_with("http://") && !allowed.is_some_and(is_true) => {
             let text = format!("the endpoint begins with http://, which needs {variable}=true");
@@ -676,6 +707,11 @@ fn check_http(endpoint: Option<&str>, settings: &Settings, variable: &str) -> Re
         }
         _ => Ok(()),
     }
+}
+
+/// Returns true for a value that object_store takes for true.
+fn is_true(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "on" | "yes" | "y")
 }
 
 /// Returns true for the name of an option of one of the stores.

@@ -30,6 +30,8 @@ pub(crate) enum Cause {
     NoRanges,
     /// A setting or URL is wrong.
     Invalid,
+    /// The thread that waited, or all that did, gave its work up.
+    Cancelled,
     Other,
 }
 
@@ -55,6 +57,10 @@ impl RequestFailure {
         RequestFailure::new(Cause::TooLarge { len, limit }, "the object is too large")
     }
 
+    pub(crate) fn cancelled() -> RequestFailure {
+        RequestFailure::new(Cause::Cancelled, "the request was given up")
+    }
+
     pub(crate) fn stale(reason: &str) -> RequestFailure {
         RequestFailure::new(Cause::Stale, format!("the object was replaced: {reason}"))
     }
@@ -68,6 +74,7 @@ impl RequestFailure {
     pub(crate) fn error(&self) -> Error {
         let kind = match self.cause {
             Cause::Stale => return IndexError::Stale { reason: (&*self.text).into() }.into(),
+            Cause::Cancelled => return ErrorKind::Cancelled.into(),
             Cause::TooLarge { len, limit } => return ErrorKind::TooLarge { len: len.into(), limit }.into(),
             Cause::Missing => io::ErrorKind::NotFound,
             Cause::Denied => io::ErrorKind::PermissionDenied,
@@ -86,6 +93,25 @@ pub(crate) struct Answers {
     any: AtomicBool,
     /// Number of answers 429 and 503, which ask for fewer requests.
     refusals: AtomicU64,
+    /// Number of requests that have a connection, or wait for one.
+    under_way: AtomicU64,
+}
+
+/// Counts a request that has a connection, or waits for one.
+#[derive(Debug)]
+pub(crate) struct UnderWay(Arc<Answers>);
+
+impl UnderWay {
+    pub(crate) fn new(answers: &Arc<Answers>) -> UnderWay {
+        answers.under_way.fetch_add(1, Relaxed);
+        UnderWay(answers.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Relaxed);
+    }
 }
 
 impl Answers {
@@ -96,14 +122,37 @@ impl Answers {
         }
     }
 
+    /// Returns true if a request that failed would fail again. A request without a descriptor [waits](Answers::waits) for one first.
+    pub(crate) fn is_final(&self, e: &reqwest::Error) -> bool {
+        has_no_descriptor(e) || e.is_redirect() || e.is_builder() || is_invalid(e)
+    }
+
+    /// Returns true if a request that failed gets a descriptor once another one is answered. From then on fewer are made, as after refusals.
+    pub(crate) fn waits(&self, e: &reqwest::Error) -> bool {
+        let waits = has_no_descriptor(e) && self.under_way.load(Relaxed) > 0;
+        self.refusals.fetch_add(u64::from(waits), Relaxed);
+        waits
+    }
+
     pub(crate) fn refusals(&self) -> u64 {
         self.refusals.load(Relaxed)
     }
 }
 
 /// The attempts of one request, which failures are described by.
-#[derive(Debug, Default)]
-pub(crate) struct Trace(Mutex<Seen>);
+#[derive(Debug)]
+pub(crate) struct Trace {
+    seen: Mutex<Seen>,
+    /// The most bytes of an answer.
+    pub(crate) limit: u64,
+}
+
+/// A login has small answers.
+impl Default for Trace {
+    fn default() -> Trace {
+        Trace::new(1 << 20)
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
@@ -117,8 +166,12 @@ pub(crate) struct Seen {
 }
 
 impl Trace {
+    pub(crate) fn new(limit: u64) -> Trace {
+        Trace { seen: Mutex::default(), limit }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.seen.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -150,14 +203,15 @@ impl Trace {
         }
     }
 
-    /// Notes that there was no answer, or that its body broke.
-    pub(crate) fn broke(&self, e: &reqwest::Error, in_body: bool) {
+    /// Notes that there was no answer, or that its body broke. Returns the text.
+    pub(crate) fn broke(&self, text: String, in_body: bool) -> String {
         let mut seen = self.lock();
         if !in_body {
             seen.attempts += 1;
         }
         seen.status = None;
-        seen.answer = transport_text(e);
+        seen.answer.clone_from(&text);
+        text
     }
 }
 
@@ -185,17 +239,68 @@ pub(crate) fn transport_text(e: &reqwest::Error) -> String {
         return "no connection in time".to_owned();
     }
     if e.is_timeout() {
-        return "no answer in time".to_owned();
+        return NO_ANSWER.to_owned();
     }
     let mut last: Option<&dyn std::error::Error> = e.source();
     while let Some(deeper) = last.and_then(|e| e.source()) {
         last = Some(deeper);
     }
     let text = last.map_or_else(|| "the request failed".to_owned(), ToString::to_string);
-    match e.is_connect() {
-        true => format!("no connection: {text}"),
-        false => format!("the connection broke: {text}"),
+    if has_no_descriptor(e) {
+        return format!("no connection: {NO_DESCRIPTOR}");
     }
+    let what = if e.is_connect() {
+        "no connection"
+    } else if e.is_redirect() || e.is_builder() {
+        "a redirect leads nowhere"
+    } else if is_invalid(e) {
+        "the answer is invalid"
+    } else {
+        "the connection broke"
+    };
+    format!("{what}: {text}")
+}
+
+/// The texts of an answer that does not come, and of one that comes too slowly.
+pub(crate) const NO_ANSWER: &str = "no answer in time";
+pub(crate) const SLOW_ANSWER: &str = "the answer is too slow";
+
+/// The text about a process that has too many files open.
+pub(crate) const NO_DESCRIPTOR: &str =
+    "too many open files: close some, or raise the limit with `ulimit -n 4096` before the program starts";
+
+/// Returns the first error of a type among an error's causes.
+fn cause<E: std::error::Error + 'static>(e: &reqwest::Error) -> Option<&E> {
+    let mut source = e.source();
+    while let Some(e) = source {
+        if let Some(found) = e.downcast_ref() {
+            return Some(found);
+        }
+        source = e.source();
+    }
+    None
+}
+
+/// Returns true if the process, or the system, has too many files open.
+pub(crate) fn is_no_descriptor(e: &io::Error) -> bool {
+    // ENFILE and EMFILE, and WSAEMFILE.
+    let codes = if cfg!(windows) { 10024..=10024 } else { 23..=24 };
+    e.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+fn has_no_descriptor(e: &reqwest::Error) -> bool {
+    cause(e).is_some_and(is_no_descriptor)
+}
+
+/// Returns true if what the server sent is no answer of HTTP. It would send it again.
+fn is_invalid(e: &reqwest::Error) -> bool {
+    let in_body = |e: &io::Error| {
+        // Bytes that TLS refuses were changed on their way.
+        let of_tls = e.get_ref().is_some_and(|e| e.is::<rustls::Error>());
+        matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) && !of_tls
+    };
+    cause::<hyper::Error>(e).is_some_and(hyper::Error::is_parse)
+        || !e.is_connect() && cause(e).is_some_and(in_body)
 }
 
 /// Returns the code in an error message of S3, Google or Azure. The message itself may repeat parts of the login.

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::failure::{Answers, Cause, RequestFailure};
-use crate::listing::{BucketListing, stamp};
+use crate::listing::{BucketListing, PAGE, Pages, stamp};
 use crate::settings::Settings;
 use crate::web::{Attempts, NoRange, Wanted, refused};
 use http::header::{AUTHORIZATION, LINK, LOCATION};
@@ -11,11 +11,10 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::io::Stamp;
 
-/// The largest page of a listing.
-const PAGE: u64 = 64 << 20;
 /// The largest file that the hub sends whole instead of a range.
 const WHOLE: u64 = 16 << 20;
 /// The number of redirects on the hub itself, e.g. of a repository that was renamed.
@@ -160,7 +159,10 @@ impl Hub {
             path = format!("{path}/{}", escape(folder, false));
         }
         let mut next = Some(self.url(&format!("{path}?recursive={deep}&expand=false"))?);
-        let (mut objects, mut folders) = (Vec::new(), BTreeSet::new());
+        let mut objects = Vec::new();
+        let mut folders = BTreeSet::new();
+        let names = AtomicU64::new(0);
+        let mut pages = Pages::new(&names);
         while let Some(url) = next {
             let mut attempts = Attempts::new(&self.settings, &self.answers);
             let (answer, _) = self.send(&mut attempts, url.clone(), None).await?;
@@ -175,12 +177,19 @@ impl Hub {
                 Some(page) => {
                     let page = url.join(page).map_err(|_| unexpected())?;
                     // A page elsewhere would get no token, and may be a trap.
-                    Some(page).filter(|page| self.is_here(page))
+                    if !self.is_here(&page) {
+                        let text = "the listing goes on at another server than the hub";
+                        return Err(RequestFailure::new(Cause::Other, text));
+                    }
+                    Some(page)
                 }
                 None => None,
             };
             let body = attempts.whole(answer, PAGE).await?;
             let entries: Vec<serde_json::Value> = serde_json::from_slice(&body).map_err(|_| unexpected())?;
+            pages
+                .add(entries.len(), next.as_ref().map(Url::as_str))
+                .map_err(|text| RequestFailure::new(Cause::Other, text))?;
             for entry in &entries {
                 let text = |key: &str| entry.get(key).and_then(|value| value.as_str());
                 let name = text("path").ok_or_else(unexpected)?;
@@ -201,6 +210,7 @@ impl Hub {
             }
         }
         objects.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        objects.dedup_by(|(a, _), (b, _)| a == b);
         Ok(BucketListing { objects, folders: folders.into_iter().collect() })
     }
 

@@ -36,6 +36,7 @@ mod failure;
 mod hub;
 mod in_flight;
 mod listing;
+mod pace;
 mod pieces;
 mod ready;
 mod runtime;

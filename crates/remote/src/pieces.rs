@@ -1,7 +1,7 @@
 //! Pieces of objects: which bytes are asked for, which are here, and which are needed still. No request is made here.
 
 use crate::disk::DiskPiece;
-use crate::failure::RequestFailure;
+use crate::failure::{Cause, RequestFailure};
 use crate::in_flight::InFlight;
 use crate::ready::HasPieces;
 use crate::slow::Slow;
@@ -104,7 +104,7 @@ pub(crate) enum From {
 /// A request for a piece.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    number: u64,
+    pub(crate) number: u64,
     id: u64,
     pub(crate) range: Range<u64>,
     /// The time before it is made.
@@ -216,13 +216,40 @@ impl<O: HasPieces> Pieces<O> {
         self.queue.extend(queued);
     }
 
-    /// Takes ranges back. Pieces that are not needed are dropped.
-    pub(crate) fn forget(&mut self, id: u64, ranges: &[Range<u64>]) {
+    /// Takes ranges back. Pieces that are not needed are dropped. Returns the requests that are not needed.
+    pub(crate) fn forget(&mut self, id: u64, ranges: &[Range<u64>]) -> Vec<u64> {
+        let mut requests = Vec::new();
         for range in ranges {
-            let Some(object) = self.objects.get_mut(&id) else { return };
+            let Some(object) = self.objects.get_mut(&id) else { break };
             for_each_in(&mut object.pieces, range, |piece, bytes| _ = piece.wanted().take(bytes));
             self.clear(id, range);
+            requests.append(&mut self.abandon(id, range));
         }
+        requests
+    }
+
+    /// Ends the wait of a thread for a range. Returns the requests that are not needed.
+    pub(crate) fn give_up(&mut self, id: u64, range: &Range<u64>) -> Vec<u64> {
+        if let Some(object) = self.objects.get_mut(&id) {
+            for_each_start_in(&mut object.pieces, range, |_, piece| piece.waiting -= 1);
+        }
+        self.forget(id, std::slice::from_ref(range))
+    }
+
+    /// Drops the pieces in a range of an object that are on their way and not needed. Returns their requests, whose results are dropped.
+    fn abandon(&mut self, id: u64, range: &Range<u64>) -> Vec<u64> {
+        let (mut starts, mut requests) = (Vec::new(), Vec::new());
+        let Some(object) = self.objects.get_mut(&id) else { return requests };
+        for_each_start_in(&mut object.pieces, range, |start, piece| {
+            if matches!(piece.state, PieceState::Running) && piece.wanted().get() == 0 && piece.waiting == 0 {
+                starts.push(start);
+                requests.append(&mut piece.asked);
+            }
+        });
+        for start in starts {
+            object.pieces.remove(&start);
+        }
+        requests
     }
 
     /// Drops the pieces in a range of an object that are not needed.
@@ -246,14 +273,17 @@ impl<O: HasPieces> Pieces<O> {
         }
     }
 
-    /// Drops an object. Its requests go on, and their results are dropped.
-    pub(crate) fn remove(&mut self, id: u64) {
-        let Some(object) = self.objects.remove(&id) else { return };
-        for (start, piece) in object.pieces {
+    /// Drops an object. Returns its requests.
+    pub(crate) fn remove(&mut self, id: u64) -> Vec<u64> {
+        let mut requests = Vec::new();
+        let Some(object) = self.objects.remove(&id) else { return requests };
+        for (start, mut piece) in object.pieces {
             if piece.state.is_in_memory() {
                 self.bytes = self.bytes.saturating_sub(piece.end - start);
             }
+            requests.append(&mut piece.asked);
         }
+        requests
     }
 
     /// Returns the next request and its object, if one may be made.
@@ -372,7 +402,10 @@ impl<O: HasPieces> Pieces<O> {
         self.clock += 1;
         let len = range.end.saturating_sub(range.start);
         let arrived = if result.is_ok() { len } else { 0 };
-        if from == From::Cache {
+        let given_up = matches!(&result, Err(failure) if failure.cause == Cause::Cancelled);
+        if given_up {
+            // It tells nothing of the server.
+        } else if from == From::Cache {
             self.traffic.cached += 1;
             self.traffic.cached_bytes = self.traffic.cached_bytes.saturating_add(arrived);
         } else {
@@ -808,6 +841,32 @@ mod tests {
         let request = next(&mut pieces).unwrap();
         pieces.forget(2, &[0..10]);
         end(&mut pieces, &request);
+        assert_eq!((pieces.bytes, pieces.running), (0, 0));
+    }
+
+    #[test]
+    fn requests_that_nobody_needs_are_named() {
+        let mut pieces = Pieces::<()>::new(4, 100 * MIB, true);
+        let object = &Arc::new(());
+        // A thread waits, and another one will need the same bytes.
+        pieces.begin(1, object, &(0..10));
+        pieces.want(1, object, &[0..10], 100);
+        let request = next(&mut pieces).unwrap();
+        assert_eq!(pieces.give_up(1, &(0..10)), []);
+        assert_eq!(pieces.forget(1, &[0..10]), [request.number]);
+        // Wanted again, they are asked for again. The end of the first request is not that of the second.
+        pieces.begin(1, object, &(0..10));
+        let again = next(&mut pieces).unwrap();
+        pieces.done(&request, Err(RequestFailure::cancelled()), Duration::ZERO, From::Server);
+        assert!(matches!(pieces.take(1, &(0..10)), Answer::Wait));
+        assert_eq!(pieces.traffic().requests, 0);
+        end(&mut pieces, &again);
+        assert_eq!(bytes(pieces.take(1, &(0..10))).len(), 10);
+        assert_eq!((pieces.bytes, pieces.running, pieces.traffic().requests), (0, 0, 1));
+        pieces.begin(2, object, &(0..10));
+        let request = next(&mut pieces).unwrap();
+        assert_eq!(pieces.remove(2), [request.number]);
+        pieces.done(&request, Err(RequestFailure::cancelled()), Duration::ZERO, From::Server);
         assert_eq!((pieces.bytes, pieces.running), (0, 0));
     }
 

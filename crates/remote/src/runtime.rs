@@ -4,8 +4,11 @@ use std::future::Future;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
+use tfseek::io::is_interrupted;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 /// Largest number of threads that read and write the cache on disk.
 const DISK_THREADS: usize = 8;
@@ -15,6 +18,18 @@ const DISK_THREADS: usize = 8;
 pub(crate) struct IoThread {
     handle: Handle,
     _stop: oneshot::Sender<()>,
+}
+
+/// How long a thread waits before it asks whether its work was given up.
+pub(crate) const ATTENTION: Duration = Duration::from_millis(20);
+
+/// Why there is no result of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoResult {
+    /// The thread that makes requests has ended.
+    Ended,
+    /// The thread that waits gave its work up.
+    Cancelled,
 }
 
 /// The result of a request, which a thread waits for.
@@ -62,28 +77,38 @@ impl IoThread {
         Ok(IoThread { handle, _stop: stop })
     }
 
-    /// Runs a request on the thread, and does not wait for it.
-    pub(crate) fn spawn(&self, request: impl Future<Output = ()> + Send + 'static) {
-        self.handle.spawn(request);
+    /// Runs a request on the thread, and does not wait for it. The handle ends it.
+    pub(crate) fn spawn(&self, request: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.handle.spawn(request).abort_handle()
     }
 
-    /// Runs a request on the thread, and waits for its result. `None` if the thread has ended.
+    /// Runs a request on the thread, and waits for its result.
+    ///
+    /// # Errors
+    /// The request is then ended.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
-    ) -> Option<T> {
+    ) -> Result<T, NoResult> {
         let slot = Arc::new(Slot { result: Mutex::new(None), changed: Condvar::new() });
         let promise = Promise(slot.clone());
-        self.handle.spawn(async move {
+        let task = self.spawn(async move {
             let result = request.await;
             promise.0.set(Some(result));
         });
         let mut result = slot.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(result) = result.take() {
-                return result;
+                return result.ok_or(NoResult::Ended);
             }
-            result = slot.changed.wait(result).unwrap_or_else(PoisonError::into_inner);
+            if is_interrupted() {
+                task.abort();
+                return Err(NoResult::Cancelled);
+            }
+            result = match slot.changed.wait_timeout(result, ATTENTION) {
+                Ok((result, _)) => result,
+                Err(e) => e.into_inner().0,
+            };
         }
     }
 }
@@ -91,18 +116,17 @@ impl IoThread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn results_arrive_and_ended_threads_are_noticed() {
         let io = IoThread::start().unwrap();
-        assert_eq!(io.wait(async { 7 }), Some(7));
+        assert_eq!(io.wait(async { 7 }), Ok(7));
         let slow = async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             thread::current().name().map(str::to_owned)
         };
-        assert_eq!(io.wait(slow), Some(Some("tfseek-io".into())));
-        assert_eq!(io.wait(async { panic!("a request that fails") }), None::<()>);
+        assert_eq!(io.wait(slow), Ok(Some("tfseek-io".into())));
+        assert_eq!(io.wait(async { panic!("a request that fails") }), Err::<(), _>(NoResult::Ended));
         let handle = io.handle.clone();
         drop(io);
         // The runtime ends soon, and drops its requests.

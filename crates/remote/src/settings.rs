@@ -22,7 +22,7 @@ pub struct RemoteOptions {
     pub memory: u64,
     /// How often a request is repeated that fails for a while. 10 by default, in at most three minutes.
     pub retries: usize,
-    /// How long to wait for the next bytes of an answer. 10 seconds by default.
+    /// How long to wait for the next bytes of an answer. 10 seconds by default. The head of an answer, and then each 64 KiB, may take three times as long.
     pub read_timeout: Duration,
     /// A folder for bytes of objects, which all processes of the machine share. By default the variable `TFSEEK_CACHE_DIR`, or none. Objects without a
     /// time and a version are not kept.
@@ -104,6 +104,11 @@ impl Settings {
             cache_dir: options.cache_dir,
             cache_bytes: options.cache_bytes,
         }
+    }
+
+    /// Returns how long the head of an answer, and each step of its bytes, may take.
+    pub(crate) fn step_time(&self) -> Duration {
+        self.read_timeout.saturating_mul(3)
     }
 
     /// Returns the folder of the cache and its largest number of bytes. `None` if there is no cache.

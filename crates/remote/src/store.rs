@@ -8,8 +8,9 @@ use crate::disk::{self, CachedPiece, DiskCache, Lease};
 use crate::failure::{Cause, RequestFailure};
 use crate::pieces::{Answer, From, Held, PiecePart, Pieces, Request};
 use crate::ready::{HasPieces, ReadyPieces};
-use crate::runtime::IoThread;
+use crate::runtime::{ATTENTION, IoThread, NoResult};
 use crate::settings::{RemoteOptions, Settings};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tfseek::error::{Error, ErrorKind, Result};
-use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, Traffic, bare_url};
+use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, Traffic, bare_url, is_interrupted};
+use tokio::task::AbortHandle;
 
 /// Objects of S3, Google Cloud Storage, Azure, HTTP servers and the Hugging Face hub.
 ///
@@ -59,6 +61,8 @@ struct Live {
     settings: Arc<Settings>,
     backends: Mutex<Backends>,
     pieces: Mutex<Pieces<Remote>>,
+    /// What ends the requests for pieces, by their numbers. Locked after `pieces`.
+    running: Mutex<HashMap<u64, AbortHandle>>,
     changed: Condvar,
     cache: Option<Arc<DiskCache>>,
     /// The times of requests count from here.
@@ -140,9 +144,16 @@ impl SharedStore {
         let io = IoThread::start().map_err(failed)?;
         let pieces = Pieces::new(self.settings.requests, self.settings.memory, cache.is_none());
         let pieces = Mutex::new(pieces);
-        let (settings, backends, changed) = (self.settings.clone(), Mutex::default(), Condvar::new());
-        let start = Instant::now();
-        let made = Arc::new(Live { io, settings, backends, pieces, changed, cache, start });
+        let made = Arc::new(Live {
+            io,
+            settings: self.settings.clone(),
+            backends: Mutex::default(),
+            pieces,
+            running: Mutex::default(),
+            changed: Condvar::new(),
+            cache,
+            start: Instant::now(),
+        });
         Ok(live.insert(made).clone())
     }
 }
@@ -156,6 +167,18 @@ impl Live {
 
     fn pieces(&self) -> MutexGuard<'_, Pieces<Remote>> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, AbortHandle>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends requests that nobody needs, and makes others in their place.
+    fn end(self: &Arc<Live>, pieces: &mut Pieces<Remote>, requests: &[u64]) {
+        for request in requests.iter().filter_map(|number| self.running().remove(number)) {
+            request.abort();
+        }
+        self.advance(pieces);
     }
 
     /// Makes the requests that may be made.
@@ -173,8 +196,9 @@ impl Live {
             }
             let refusals = object.backend.refusals();
             let live = Arc::downgrade(self);
+            let number = request.number;
             let running = Running { live, request, object, refusals, from_cache: false, result: None };
-            self.io.spawn(async move {
+            let task = self.io.spawn(async move {
                 let range = running.request.range.clone();
                 if !running.request.delay.is_zero() {
                     tokio::time::sleep(running.request.delay).await;
@@ -199,6 +223,7 @@ impl Live {
                     let _ = tokio::task::spawn_blocking(write).await;
                 }
             });
+            self.running().insert(number, task);
         }
     }
 
@@ -206,14 +231,11 @@ impl Live {
     fn wait_for_change<'p>(
         &self,
         pieces: MutexGuard<'p, Pieces<Remote>>,
-        time: Option<Duration>,
+        time: Duration,
     ) -> MutexGuard<'p, Pieces<Remote>> {
-        match time {
-            Some(time) => match self.changed.wait_timeout(pieces, time) {
-                Ok((pieces, _)) => pieces,
-                Err(e) => e.into_inner().0,
-            },
-            None => self.changed.wait(pieces).unwrap_or_else(PoisonError::into_inner),
+        match self.changed.wait_timeout(pieces, time) {
+            Ok((pieces, _)) => pieces,
+            Err(e) => e.into_inner().0,
         }
     }
 
@@ -222,8 +244,13 @@ impl Live {
         &self,
         request: impl Future<Output = Result<T, RequestFailure>> + Send + 'static,
     ) -> Result<T, RequestFailure> {
-        let ended = || Err(RequestFailure::new(Cause::Other, "the thread for requests has ended"));
-        self.io.wait(request).unwrap_or_else(ended)
+        match self.io.wait(request) {
+            Ok(result) => result,
+            Err(NoResult::Cancelled) => Err(RequestFailure::cancelled()),
+            Err(NoResult::Ended) => {
+                Err(RequestFailure::new(Cause::Other, "the thread for requests has ended"))
+            }
+        }
     }
 }
 
@@ -296,9 +323,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         // If the store was dropped, so was the thread that asked.
         let Some(live) = self.live.upgrade() else { return };
-        let ended = || Err(RequestFailure::new(Cause::Other, "the request ended without an answer"));
-        let result = self.result.take().unwrap_or_else(ended);
         let mut pieces = live.pieces();
+        let given_up = live.running().remove(&self.request.number).is_none();
+        let ended = || {
+            if given_up {
+                return Err(RequestFailure::cancelled());
+            }
+            Err(RequestFailure::new(Cause::Other, "the request ended without an answer"))
+        };
+        let result = self.result.take().unwrap_or_else(ended);
         let from = match self.from_cache {
             true => From::Cache,
             false if self.object.backend.refusals() > self.refusals => From::RefusingServer,
@@ -508,12 +541,18 @@ impl RemoteObject {
                     live.advance(&mut pieces);
                     return Err(failure);
                 }
+                Answer::Wait if is_interrupted() => {
+                    let unneeded = pieces.give_up(self.id, range);
+                    live.end(&mut pieces, &unneeded);
+                    return Err(RequestFailure::cancelled());
+                }
                 Answer::Wait => {
                     let now = live.start.elapsed();
                     since.get_or_insert(now);
                     let slow = pieces.hurry(self.id, range, now);
                     live.advance(&mut pieces);
-                    pieces = live.wait_for_change(pieces, slow.map(|at| at.saturating_sub(now)));
+                    let time = slow.map_or(ATTENTION, |at| at.saturating_sub(now).min(ATTENTION));
+                    pieces = live.wait_for_change(pieces, time);
                 }
             }
         }
@@ -621,8 +660,8 @@ impl Source for RemoteObject {
     fn forget(&self, ranges: &[Range<u64>]) {
         let Ok((live, _)) = self.live() else { return };
         let mut pieces = live.pieces();
-        pieces.forget(self.id, ranges);
-        live.advance(&mut pieces);
+        let unneeded = pieces.forget(self.id, ranges);
+        live.end(&mut pieces, &unneeded);
     }
 }
 
@@ -630,7 +669,11 @@ impl Drop for RemoteObject {
     fn drop(&mut self) {
         let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         match known {
-            Some(known) if known.process == process::id() => known.live.pieces().remove(self.id),
+            Some(known) if known.process == process::id() => {
+                let mut pieces = known.live.pieces();
+                let unneeded = pieces.remove(self.id);
+                known.live.end(&mut pieces, &unneeded);
+            }
             known => std::mem::forget(known),
         }
     }

@@ -1,9 +1,13 @@
 //! Objects of HTTP servers, and requests that are repeated.
 
 use crate::address::Address;
-use crate::failure::{Answers, Cause, RequestFailure, Trace, status_text, transport_text};
+use crate::failure::{
+    Answers, Cause, NO_ANSWER, RequestFailure, SLOW_ANSWER, Trace, UnderWay, status_text, transport_text,
+};
 use crate::listing::{BucketListing, changed, stamp};
+use crate::pace::{Pace, STEP, TooSlow};
 use crate::settings::{PATIENCE, Settings};
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
@@ -21,15 +25,34 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1
 pub(crate) struct Attempts {
     pub(crate) trace: Trace,
     answers: Arc<Answers>,
+    settings: Arc<Settings>,
     left: usize,
     pause: Duration,
     since: Instant,
+    /// That of the last answer.
+    pace: Pace,
+    under_way: Option<UnderWay>,
+}
+
+/// Why the next bytes of an answer do not come.
+enum Broken {
+    Request(reqwest::Error),
+    Slow,
+    Short,
 }
 
 impl Attempts {
-    pub(crate) fn new(settings: &Settings, answers: &Arc<Answers>) -> Attempts {
-        let (trace, answers) = (Trace::default(), answers.clone());
-        Attempts { trace, answers, left: settings.retries, pause: PAUSES[0], since: Instant::now() }
+    pub(crate) fn new(settings: &Arc<Settings>, answers: &Arc<Answers>) -> Attempts {
+        Attempts {
+            trace: Trace::default(),
+            answers: answers.clone(),
+            settings: settings.clone(),
+            left: settings.retries,
+            pause: PAUSES[0],
+            since: Instant::now(),
+            pace: Pace::new(settings, 0),
+            under_way: None,
+        }
     }
 
     /// Waits before the next attempt.
@@ -38,6 +61,7 @@ impl Attempts {
     /// There were too many.
     async fn again(&mut self, wait: Option<Duration>) -> Result<(), RequestFailure> {
         let pause = wait.unwrap_or(self.pause);
+        self.under_way = None;
         self.left = match self.left.checked_sub(1) {
             Some(left) if self.since.elapsed() + pause < PATIENCE => left,
             _ => return Err(RequestFailure::new(Cause::Other, self.trace.seen().text())),
@@ -56,8 +80,13 @@ impl Attempts {
         build: impl Fn() -> RequestBuilder,
     ) -> Result<Response, RequestFailure> {
         loop {
-            match build().send().await {
-                Ok(answer) => {
+            self.under_way = None;
+            self.pace = Pace::new(&self.settings, 0);
+            let under_way = UnderWay::new(&self.answers);
+            match self.pace.wait(build().send()).await {
+                Ok(Ok(answer)) => {
+                    self.under_way = Some(under_way);
+                    self.pace.head();
                     self.answers.note(answer.status());
                     self.trace.answered(answer.status(), answer.headers());
                     let status = answer.status();
@@ -68,33 +97,80 @@ impl Attempts {
                     }
                     self.again(asked_pause(answer.headers())).await?;
                 }
-                Err(e) => {
-                    self.trace.broke(&e, false);
+                Ok(Err(e)) => {
+                    drop(under_way);
+                    if self.answers.waits(&e) && self.since.elapsed() < PATIENCE {
+                        tokio::time::sleep(PAUSES[0]).await;
+                        continue;
+                    }
+                    self.trace.broke(transport_text(&e), false);
                     // Without a network the user waits for the message.
-                    if e.is_connect() && self.trace.never_connects(&self.answers) {
+                    let no_network = e.is_connect() && self.trace.never_connects(&self.answers);
+                    if no_network || self.answers.is_final(&e) {
                         return Err(RequestFailure::new(Cause::Other, self.trace.seen().text()));
                     }
+                    self.again(None).await?;
+                }
+                Err(TooSlow) => {
+                    drop(under_way);
+                    self.trace.broke(NO_ANSWER.into(), false);
                     self.again(None).await?;
                 }
             }
         }
     }
 
+    /// Returns the next bytes of an answer. `None` at its end.
+    async fn chunk(&mut self, answer: &mut Response) -> Result<Option<Bytes>, Broken> {
+        match self.pace.wait(answer.chunk()).await {
+            Ok(Ok(chunk)) => {
+                self.pace.arrived(chunk.as_ref().map_or(0, |chunk| chunk.len() as u64));
+                Ok(chunk)
+            }
+            Ok(Err(e)) => Err(Broken::Request(e)),
+            Err(TooSlow) => Err(Broken::Slow),
+        }
+    }
+
+    /// Waits before the rest of a body is asked for.
+    ///
+    /// # Errors
+    /// There were too many attempts, or the next one would fail, too.
+    async fn rest(&mut self, broken: &Broken, has: usize, of: usize) -> Result<(), RequestFailure> {
+        let text = match broken {
+            Broken::Request(e) => transport_text(e),
+            Broken::Slow => SLOW_ANSWER.to_owned(),
+            Broken::Short => format!("the answer ended early: asked for {of} bytes, got {has}"),
+        };
+        self.trace.broke(text, true);
+        if matches!(broken, Broken::Request(e) if self.answers.is_final(e)) {
+            return Err(RequestFailure::new(Cause::Other, self.trace.seen().text()));
+        }
+        self.again(None).await
+    }
+
     /// Reads the rest of an answer, of at most `limit` bytes.
     ///
     /// # Errors
     /// More bytes; the connection broke.
-    pub(crate) async fn whole(&self, mut answer: Response, limit: u64) -> Result<Vec<u8>, RequestFailure> {
+    pub(crate) async fn whole(
+        &mut self,
+        mut answer: Response,
+        limit: u64,
+    ) -> Result<Vec<u8>, RequestFailure> {
         let mut bytes = Vec::new();
         loop {
-            match answer.chunk().await {
+            match self.chunk(&mut answer).await {
                 Ok(Some(chunk)) if (bytes.len() + chunk.len()) as u64 > limit => {
                     let len = (bytes.len() + chunk.len()) as u64;
                     return Err(RequestFailure::too_large(len, limit));
                 }
                 Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
                 Ok(None) => return Ok(bytes),
-                Err(e) => return Err(RequestFailure::new(Cause::Other, transport_text(&e))),
+                Err(Broken::Request(e)) => {
+                    return Err(RequestFailure::new(Cause::Other, transport_text(&e)));
+                }
+                Err(_) => return Err(RequestFailure::new(Cause::Other, SLOW_ANSWER)),
             }
         }
     }
@@ -114,6 +190,8 @@ impl Attempts {
             let rest = start + bytes.len() as u64..end;
             let header = format!("bytes={}-{}", rest.start, rest.end.saturating_sub(1));
             let mut answer = self.send(|| (wanted.request)().header(RANGE, &header)).await?;
+            // A server may send fewer bytes than were asked for.
+            let mut sent_len = len;
             match answer.status() {
                 StatusCode::PARTIAL_CONTENT => {
                     let found = answer.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
@@ -121,7 +199,10 @@ impl Attempts {
                         RequestFailure::no_ranges("its answer does not tell which bytes it has")
                     })?;
                     (wanted.check)(answer.headers(), size)?;
-                    if sent != rest {
+                    let is_start = sent.start == rest.start && sent.end > sent.start && sent.end < rest.end;
+                    if is_start {
+                        sent_len = usize::try_from(sent.end - start).unwrap_or(usize::MAX);
+                    } else if sent != rest {
                         let detail = format!("asked for bytes {rest:?}, got {sent:?}");
                         return Err(RequestFailure::no_ranges(&detail).into());
                     }
@@ -143,23 +224,24 @@ impl Attempts {
                 }
                 _ => return Err(NoRange::Status(Box::new(answer))),
             }
+            let before = bytes.len();
             loop {
-                match answer.chunk().await {
-                    Ok(Some(chunk)) if bytes.len().saturating_add(chunk.len()) > len => {
+                let broken = match self.chunk(&mut answer).await {
+                    Ok(Some(chunk)) if bytes.len().saturating_add(chunk.len()) > sent_len => {
                         return Err(RequestFailure::no_ranges("the answer is too long").into());
                     }
-                    Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+                    Ok(Some(chunk)) => {
+                        bytes.extend_from_slice(&chunk);
+                        continue;
+                    }
                     Ok(None) if bytes.len() == len => return Ok(bytes),
-                    Ok(None) => {
-                        let detail = format!("asked for {len} bytes, got {}", bytes.len());
-                        return Err(RequestFailure::no_ranges(&detail).into());
-                    }
-                    Err(e) => {
-                        self.trace.broke(&e, true);
-                        self.again(None).await?;
-                        continue 'attempts;
-                    }
-                }
+                    // Parts of this size are no failure.
+                    Ok(None) if (bytes.len() - before) as u64 >= STEP => continue 'attempts,
+                    Ok(None) => Broken::Short,
+                    Err(broken) => broken,
+                };
+                self.rest(&broken, bytes.len(), len).await?;
+                continue 'attempts;
             }
         }
     }

@@ -140,10 +140,14 @@ impl Tabs {
 mod tests {
     use super::*;
     use std::thread::{self, JoinHandle};
-    use std::time::Instant;
 
-    const SHORT: Duration = Duration::from_millis(50);
-    const LONG: Duration = Duration::from_millis(600);
+    const TIMES: EndTimes = EndTimes { closed: Duration::from_secs(5), lost: Duration::from_secs(60) };
+    const NEVER: Duration = Duration::from_secs(100_000);
+
+    /// Returns the time after which the viewer ends if nothing changes.
+    fn end(tabs: &Tabs) -> Option<Duration> {
+        tabs.state().end(TIMES)
+    }
 
     fn waiting(closed: Duration, lost: Duration) -> (Arc<Tabs>, JoinHandle<bool>) {
         let tabs = Arc::new(Tabs::default());
@@ -153,81 +157,71 @@ mod tests {
 
     #[test]
     fn the_end_comes_after_the_last_tab() {
-        let (tabs, end) = waiting(SHORT, LONG);
+        let tabs = Tabs::default();
         // A tab that was never open, and one of two.
         tabs.close("x");
         tabs.open("a");
         tabs.open("b");
         tabs.close("a");
-        thread::sleep(4 * SHORT);
-        assert!(!end.is_finished());
+        assert_eq!(end(&tabs), None);
         // A reload.
         tabs.close("b");
+        assert_eq!(end(&tabs), Some(TIMES.closed));
         tabs.open("c");
-        thread::sleep(4 * SHORT);
-        assert!(!end.is_finished());
+        assert_eq!(end(&tabs), None);
         tabs.close("c");
-        assert!(end.join().unwrap());
+        assert_eq!(end(&tabs), Some(TIMES.closed));
     }
 
     #[test]
     fn a_goodbye_ends_sooner_than_a_loss() {
         // The goodbye comes before the end of the connection, or after it.
         for goodbye_first in [true, false] {
-            let (tabs, end) = waiting(SHORT, 1000 * LONG);
-            let held = tabs.hold("a");
-            let mut held = Some(held);
+            let (tabs, ended) = waiting(Duration::from_millis(50), NEVER);
+            let mut held = Some(tabs.hold("a"));
             if !goodbye_first {
                 held = None;
             }
             tabs.close("a");
             drop(held);
-            let late = Instant::now() + 10 * LONG;
-            while !end.is_finished() && Instant::now() < late {
-                thread::sleep(SHORT);
-            }
-            assert!(end.is_finished(), "{goodbye_first}");
+            assert!(ended.join().unwrap(), "{goodbye_first}");
         }
     }
 
     #[test]
     fn a_lost_tab_may_come_back() {
-        let (tabs, end) = waiting(SHORT, LONG);
-        let held = tabs.hold("a");
-        thread::sleep(2 * LONG);
-        assert!(!end.is_finished(), "a connection that is held ends nothing, however long");
-        drop(held);
-        thread::sleep(LONG / 2);
-        let held = tabs.hold("a");
-        thread::sleep(LONG);
-        assert!(!end.is_finished());
-        // The time begins anew.
-        let start = Instant::now();
-        drop(held);
-        assert!(end.join().unwrap());
-        assert!(start.elapsed() >= LONG);
+        let tabs = Arc::new(Tabs::default());
+        for _ in 0..2 {
+            let held = tabs.hold("a");
+            assert_eq!(end(&tabs), None, "a connection that is held ends nothing, however long");
+            drop(held);
+            assert_eq!(end(&tabs), Some(TIMES.lost));
+        }
+        let (tabs, ended) = waiting(NEVER, Duration::from_millis(50));
+        drop(tabs.hold("a"));
+        assert!(ended.join().unwrap());
     }
 
     #[test]
     fn the_connection_of_one_tab_stands_for_those_of_its_browser() {
-        let (tabs, end) = waiting(SHORT, LONG);
+        let tabs = Arc::new(Tabs::default());
         let first = tabs.hold("a");
         tabs.open("b");
         // The tab that holds the connection is closed, and the other takes over.
         tabs.close("a");
         drop(first);
+        assert_eq!(end(&tabs), Some(TIMES.lost));
         let second = tabs.hold("b");
-        thread::sleep(2 * LONG);
-        assert!(!end.is_finished());
+        assert_eq!(end(&tabs), None);
         // The browser is killed.
         drop(second);
-        assert!(end.join().unwrap());
+        assert_eq!(end(&tabs), Some(TIMES.lost));
     }
 
     #[test]
     fn a_stop_ends_the_wait() {
-        let (tabs, end) = waiting(SHORT, LONG);
+        let (tabs, ended) = waiting(NEVER, NEVER);
         tabs.stop();
-        assert!(!end.join().unwrap());
+        assert!(!ended.join().unwrap());
     }
 }

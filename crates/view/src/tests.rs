@@ -96,7 +96,7 @@ impl Running {
     fn wait_for_threads(&self, most: usize) {
         let start = Instant::now();
         while self.threads() > most {
-            assert!(start.elapsed() < Duration::from_secs(20), "{} threads continue", self.threads());
+            assert!(start.elapsed() < Duration::from_secs(120), "{} threads continue", self.threads());
             thread::sleep(Duration::from_millis(20));
         }
     }

@@ -227,10 +227,10 @@ fn fork(f: impl FnOnce() -> bool) -> libc::pid_t {
     }
 }
 
-/// Returns true if the child ended well, in 20 seconds.
+/// Returns true if the child ended well, in two minutes.
 #[allow(unsafe_code)]
 fn wait(child: libc::pid_t) -> bool {
-    for _ in 0..2000 {
+    for _ in 0..12_000 {
         let mut status = 0;
         // SAFETY: `status` is a place for the result, and the child is ours.
         if unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == child {

@@ -1,5 +1,6 @@
 //! Listings of many objects.
 
+use super::server::Fault;
 use super::*;
 use tfseek::io::{Listing, Store};
 use tfseek_testkit::rng::Rng;
@@ -70,7 +71,8 @@ fn many_numbered_shards_are_listed_in_chains() {
             case.set(&format!("many-{k:05}-of-04000.tfrecord"), b"x".to_vec());
         }
         case.server.page(100);
-        case.server.latency(Duration::from_millis(20));
+        // The first page tells the names.
+        case.server.gather(1, 16);
         case.server.most_at_once();
         let listing = case.store().list(&case.url("many-"), false).unwrap();
         assert_eq!(listing.objects.len(), 4000);
@@ -99,4 +101,35 @@ fn the_shards_of_a_pack_are_listed_together() {
     case.server.refuse_lists();
     let ds = case.open(".tfseek/many.tfrp").unwrap();
     assert_eq!(label(&ds, 7, &mut Vec::new()).unwrap(), 7);
+}
+
+#[test]
+fn listings_without_an_end_are_errors() {
+    let s3 = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>same</NextContinuationToken></ListBucketResult>";
+    let azure = "<EnumerationResults><Blobs></Blobs><NextMarker>same</NextMarker></EnumerationResults>";
+    for (scheme, page) in [("s3", s3), ("gs", s3), ("az", azure), ("hf", "[]")] {
+        let case = Case::new(scheme);
+        let lists = if scheme == "hf" { "/tree/" } else { "prefix=" };
+        let list = || case.store().list(&case.url("train-"), false).unwrap_err().to_string();
+        let link = |to: &str| ("Link", format!("<{to}/api/datasets/x?cursor=same>; rel=\"next\""));
+        let answer = |link| Fault::Answer(200, page.as_bytes().to_vec(), link);
+        case.server.fail(lists, answer(link(&case.server.url())), 1000);
+        case.server.fail("/api/datasets/x", answer(link(&case.server.url())), 1000);
+        case.server.counts();
+        let text = list();
+        assert!(text.contains("the listing has no end: a page leads to an earlier one"), "{scheme}: {text}");
+        assert!(case.server.counts().requests <= 5);
+        case.server.clear_faults();
+        let head = "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
+        let part = format!("100000\r\n{}\r\n", " ".repeat(1 << 20));
+        case.server.fail(lists, Fault::Endless(head, part, Duration::ZERO), 1000);
+        let text = list();
+        assert!(text.contains("67108864"), "{scheme}: {text}");
+        case.server.clear_faults();
+        if scheme == "hf" {
+            case.server.fail(lists, answer(link("http://127.0.0.1:1")), 1000);
+            let text = list();
+            assert!(text.contains("goes on at another server"), "{text}");
+        }
+    }
 }

@@ -69,6 +69,25 @@ fn variables_and_options_are_used_at_once() {
     assert_eq!(counts.signed, counts.requests);
 }
 
+/// A login of a kind that is not known is not read.
+#[test]
+fn a_skipped_signature_needs_no_login() {
+    let google = Case::new("gs");
+    let file = google.cache.path().join("login.json");
+    std::fs::write(
+        &file,
+        r#"{"type": "external_account", "audience": "x", "token_url": "http://127.0.0.1:1"}"#,
+    )
+    .unwrap();
+    for value in ["true", "1"] {
+        let mut options = google.remote();
+        set(&mut options, "GOOGLE_SKIP_SIGNATURE", value);
+        set(&mut options, "GOOGLE_APPLICATION_CREDENTIALS", file.to_str().unwrap());
+        assert_eq!(google.open_all(Arc::new(RemoteStore::new(options))).unwrap().len(), 100);
+        assert_eq!(google.server.counts().signed, 0);
+    }
+}
+
 #[test]
 fn an_error_names_the_variables_and_no_value() {
     let case = Case::new("s3");

@@ -113,7 +113,8 @@ fn options_of(url: &str) -> RemoteOptions {
         ("HF_ENDPOINT", url),
     ];
     options.variables = Some(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-    options.read_timeout = Duration::from_millis(300);
+    // A busy machine answers late.
+    options.read_timeout = Duration::from_secs(60);
     options.retries = 3;
     options
 }

@@ -11,15 +11,16 @@ mod hub;
 mod link;
 mod requests;
 
-pub(crate) use answers::time_ns;
+pub(crate) use answers::{http_time, time_ns};
 pub(crate) use requests::Request;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A fault of a request.
 #[derive(Clone, Debug)]
@@ -30,10 +31,20 @@ pub(crate) enum Fault {
     Reset(usize),
     /// Nothing is sent for so long, then the connection ends.
     Stall(Duration),
+    /// Nothing is sent until the client ends the connection.
+    Hold,
+    /// This is sent again and again, with a pause, until the client ends the connection: first the head of an answer, then its parts.
+    Endless(String, String, Duration),
+    /// This is sent, and then the connection ends.
+    Raw(&'static str),
+    /// This answer, with a header.
+    Answer(u16, Vec<u8>, (&'static str, String)),
     /// The whole object instead of a range.
     Whole,
     /// Another range than the requested one.
     OtherRange,
+    /// Only this number of bytes of the range, and the answer says so.
+    Part(usize),
     /// The body is shorter by this number of bytes, and its length says so.
     Short(usize),
     /// The lowest bit of a byte of the body is flipped.
@@ -98,10 +109,39 @@ pub(crate) struct State {
     pub(crate) no_lists: bool,
 }
 
+/// Answers that wait for one another, so that the number of requests at a time does not depend on the speed of the machine.
+#[derive(Default)]
+struct Gathering {
+    /// Number of requests that are answered at once, and then of those that have to be under way at a time before one is answered.
+    left: Mutex<[u64; 2]>,
+    changed: Condvar,
+}
+
+impl Gathering {
+    /// Waits until there are enough requests. A client that makes fewer waits for a minute.
+    fn wait(&self, running: impl Fn() -> u64) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left[1] == 0 {
+            return;
+        }
+        if left[0] > 0 {
+            left[0] -= 1;
+            return;
+        }
+        if running() >= left[1] {
+            left[1] = 0;
+            self.changed.notify_all();
+        }
+        let minute = Duration::from_secs(60);
+        let _ = self.changed.wait_timeout_while(left, minute, |left| left[1] > 0);
+    }
+}
+
 pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// Milliseconds before each answer.
     latency: AtomicU64,
+    gathering: Gathering,
     link: link::Link,
     /// Number of requests that are not answered yet, and the largest one so far.
     running: AtomicU64,
@@ -129,7 +169,8 @@ impl Server {
         let state = Mutex::new(State { page: 1000, ..State::default() });
         let [latency, running, sending, most] = [0; 4].map(AtomicU64::new);
         let (link, ended) = (link::Link::default(), AtomicBool::new(false));
-        let shared = Arc::new(Shared { state, latency, link, running, sending, most, ended });
+        let gathering = Gathering::default();
+        let shared = Arc::new(Shared { state, latency, gathering, link, running, sending, most, ended });
         let accepting = shared.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -188,6 +229,20 @@ impl Server {
 
     pub(crate) fn latency(&self, latency: Duration) {
         self.shared.latency.store(latency.as_millis() as u64, Relaxed);
+    }
+
+    /// After this number of requests, holds all answers until so many requests are under way at a time.
+    pub(crate) fn gather(&self, after: u64, requests: u64) {
+        *self.shared.gathering.left.lock().unwrap() = [after, requests];
+    }
+
+    /// Waits until this number of requests is under way.
+    pub(crate) fn wait_for_running(&self, requests: u64) {
+        let since = Instant::now();
+        while self.running() != requests {
+            assert!(since.elapsed() < Duration::from_secs(120), "{} requests are under way", self.running());
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Sets the bytes per second of all connections together, and of one. 0: without a limit.
@@ -297,6 +352,7 @@ impl Shared {
             }
             let running = Running::new(self);
             thread::sleep(Duration::from_millis(self.latency.load(Relaxed)));
+            self.gathering.wait(|| self.running.load(Relaxed));
             let fault = {
                 let mut state = self.state();
                 state.counts.requests += 1;
@@ -314,10 +370,34 @@ impl Shared {
                 let _ = stream.shutdown(Shutdown::Both);
                 return;
             }
+            match &fault {
+                Some(Fault::Hold) => {
+                    let _ = stream.read(&mut [0]);
+                    return;
+                }
+                Some(Fault::Endless(head, part, pause)) => {
+                    let mut sent = stream.write_all(head.as_bytes());
+                    while sent.is_ok() {
+                        sent = stream.write_all(part.as_bytes());
+                        thread::sleep(*pause);
+                    }
+                    return;
+                }
+                Some(Fault::Raw(bytes)) => {
+                    let _ = stream.write_all(bytes.as_bytes());
+                    let _ = stream.shutdown(Shutdown::Both);
+                    return;
+                }
+                _ => {}
+            }
             let mut answer = match &fault {
+                Some(Fault::Answer(status, body, (name, value))) => {
+                    answers::answer(*status, body.clone()).with(name, value.clone())
+                }
                 Some(Fault::Status(status)) => answers::error(*status, "Scripted"),
                 Some(Fault::Whole) => self.answer(&request.without("range")),
                 Some(Fault::ReplaceUnseen(_)) => self.answer(&request.without("if-match")),
+                Some(Fault::Part(bytes)) => self.answer(&request.shorter(*bytes)),
                 Some(Fault::OtherRange) => self.answer(&request.with("range", "bytes=1-2")),
                 _ => self.answer(&request),
             };

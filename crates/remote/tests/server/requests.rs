@@ -71,6 +71,17 @@ impl Request {
         request
     }
 
+    /// Returns the request for the first bytes of its range.
+    pub(super) fn shorter(&self, bytes: usize) -> Request {
+        match self.range(usize::MAX) {
+            Some(range) => {
+                let end = range.end.min(range.start + bytes);
+                self.with("range", &format!("bytes={}-{}", range.start, end - 1))
+            }
+            None => self.clone(),
+        }
+    }
+
     /// Returns the requested range of an object of `len` bytes.
     pub(super) fn range(&self, len: usize) -> Option<Range<usize>> {
         let (first, last) = self.header("range")?.strip_prefix("bytes=")?.split_once('-')?;
