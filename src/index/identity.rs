@@ -1,4 +1,4 @@
-//! Is a shard the one that a file about it was made from? Size and times decide, or the fingerprints that the file stores.
+//! Comparison of a shard with the one that a file about it was made from: by size and times, or by the fingerprints that the file stores.
 
 use super::layout::{GAPS, IndexHeader};
 use crate::error::{Error, IndexError};
@@ -12,7 +12,7 @@ const FINGERPRINT: u64 = 64 << 10;
 pub(super) const SHORTER: &str = "the shard is shorter than its indexed part";
 pub(super) const OTHER_CONTENT: &str = "the content of the shard has changed";
 
-/// What size and times tell about the bytes of a shard, beside those that an index file was made from.
+/// The result of comparing size and times of a shard with those in an index file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sameness {
     Same,

@@ -221,7 +221,7 @@ impl IndexOptions {
         self.untrusted.clone().into_iter()
     }
 
-    /// Checks that nobody else can write to the folder for index files that the caller gave.
+    /// Checks that no other user can write to the folder for index files that the caller gave.
     ///
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`].
@@ -268,7 +268,7 @@ impl IndexOptions {
     }
 }
 
-/// Checks that nobody else can write to a folder. Objects of a store have owners of their own.
+/// Checks that no other user can write to a folder. Objects of a store have owners of their own.
 fn check_own(dir: &Path) -> io::Result<()> {
     if url_of(dir).is_some() { Ok(()) } else { OwnFolder::try_from(dir.to_path_buf()).map(drop) }
 }

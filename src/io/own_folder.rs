@@ -1,4 +1,4 @@
-//! Folders of caches that nobody else can write to.
+//! Folders of caches that no other user can write to.
 
 use super::system;
 use std::fs;

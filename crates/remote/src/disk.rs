@@ -187,7 +187,7 @@ pub(crate) fn folder_name(url: &str, stamp: &Stamp) -> Option<String> {
     Some(format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes())))
 }
 
-/// Checks the folder of a cache, in which nobody else may write.
+/// Checks that no other user can write to the folder of a cache.
 ///
 /// # Errors
 /// A text that names the folder.
