@@ -206,7 +206,9 @@ fn an_answer_that_never_ends_is_an_error() {
             case.server.fail(DATA, fault.clone(), 1000);
             let e = source.fetch(0..len as u64, &mut Vec::new()).unwrap_err();
             let text = e.to_string();
-            assert!(text.contains(expected), "{} {fault:?}: {text}", case.scheme);
+            // On a busy machine the next byte of a drip may be late, too.
+            let late = retries == 0 && text.contains("no answer in time");
+            assert!(text.contains(expected) || late, "{} {fault:?}: {text}", case.scheme);
             assert_no_secret(&text);
             case.server.clear_faults();
         }
