@@ -174,7 +174,9 @@ impl PySchema {
                 // The names of one record say nothing about the others.
                 parser.unknown_names(std::slice::from_ref(&payload))?;
             }
-            py.detach(|| parser.parse_single(&payload))?
+            // Equal specs share a parser, so what it has parsed may be of other data sets, and is no hint in an error.
+            let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse_single(&payload) };
+            py.detach(|| parser.parse_single(&payload).or_else(anew))?
         } else {
             if let Some(found) = PyPayload::single_name(payloads) {
                 return Err(BindingError::type_error(format!(
@@ -184,7 +186,8 @@ impl PySchema {
             let payloads = PyPayload::all(payloads)?;
             let parsed = || {
                 let names = parser.unknown_names(&payloads);
-                let batch = parser.parse(&payloads);
+                let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse(&payloads) };
+                let batch = parser.parse(&payloads).or_else(anew);
                 // As TensorFlow, the functions parse any message. A few records may all lack a feature.
                 let mut warnings = if of_dataset { names? } else { names.unwrap_or_else(|_| Vec::new()) };
                 warnings.retain(|found| !matches!(found, Warning::AbsentFeature { place: None, .. }));

@@ -1,4 +1,4 @@
-//! What the first records show about a schema: they are other messages, or none has a feature of it.
+//! Features of a schema that none of the first records has, and records that are other messages.
 
 use super::compile::{MapField, MapPlan, Need, PlanSlot};
 use super::parser::BatchParser;

@@ -17,7 +17,7 @@ pub struct Location {
     pub feature: Option<Box<str>>,
     /// The key of the record that is nearest to `feature`, if the record has no such feature, escaped likewise.
     pub nearest: Option<Box<str>>,
-    /// What else is known of a feature that the record does not have: it is elsewhere, has no kind, or other records have it.
+    /// A remark on a feature that the record does not have: it is elsewhere, has no kind, or other records have it.
     pub hint: Option<&'static str>,
     /// Row of the batch that was being parsed, counted from 0.
     pub row: Option<usize>,

@@ -17,7 +17,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    /// Why records without features are refused.
+    /// The reason for which records without features are refused.
     pub(crate) const NO_FEATURES: &str = "the records are neither Examples nor SequenceExamples";
 
     /// Returns `Example`, `SequenceExample` or `other`.
@@ -218,7 +218,7 @@ fn all_fields(message: &[u8], mut f: impl FnMut(u32, &[u8]) -> bool) -> bool {
     }
 }
 
-/// What a view of a message does not show.
+/// The part of a message that a view does not show.
 enum Remainder {
     /// A field, at this offset in the payload.
     Field(usize),
