@@ -5,11 +5,13 @@
 use crate::error::{Error, PartError, Result};
 use crate::frame::OVERHEAD;
 use crate::index::{IndexHeader, check_start, compression_flags, fingerprints};
-use crate::io::{Compression, ReadRange, Source, Stamp, Storage, Store, bare_url, sniff, url_of};
+use crate::io::{
+    Compression, Object, ReadRange, Source, Stamp, Storage, Store, bare_url, portable_url, sniff, url_of,
+};
 use crate::policy::Tail;
 use serde_json::{Map, Value};
 use std::ops::Range;
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -51,7 +53,7 @@ const SHOWN: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Part {
-    /// The absolute path of the shard, or its URL without query and user.
+    /// The absolute path of the shard, or its URL without its user and without the parameters of its query that sign it.
     pub shard: Box<str>,
     /// The compression of the shard.
     pub compression: Compression,
@@ -87,19 +89,20 @@ pub(crate) struct PartRecords {
 }
 
 impl Part {
-    /// Returns a part of the shard at `path` with this index, which was opened with this policy. `object`: the stamp of an
-    /// object of a store. Its index may have another time.
+    /// Returns a part of the shard at `path` with this index, which was opened with this policy. `object`: an object of a store as it was listed. Its
+    /// index may have another time.
     pub(crate) fn new(
         path: &Path,
         known: &IndexHeader,
         of: PartRecords,
         tail: Tail,
-        object: Option<Stamp>,
+        object: Option<Object>,
     ) -> Result<Part> {
-        let shard = match url_of(path) {
-            Some(url) => bare_url(url).into(),
+        let shard = match &object {
+            Some(object) => portable_url(&object.url).into(),
             None => absolute(path)?,
         };
+        let object = object.map(|object| object.stamp);
         let part = Part {
             shard: shard.to_str().ok_or(PartError::NotUtf8)?.into(),
             compression: known.compression(),
@@ -128,8 +131,8 @@ impl Part {
         let storage = store.map_or_else(Storage::default, Storage::with_store);
         let open = || {
             let opened = storage.open(name)?;
-            let (file, object) = (opened.source(), storage.object_stamp(name)?);
-            let stamp = object.clone().map_or_else(|| file.stamp(), Ok)?;
+            let (file, object) = (opened.source(), storage.known_object(name)?);
+            let stamp = object.as_ref().map_or_else(|| file.stamp(), |object| Ok(object.stamp.clone()))?;
             let (size, mtime_ns) = (stamp.size, stamp.mtime_ns());
             let (fp_head, fp_tail) = fingerprints(file, size)?;
             let known = IndexHeader {
@@ -285,6 +288,12 @@ impl Part {
             }
         }
         Ok(())
+    }
+
+    /// Returns the name of the shard for messages: a path, or a URL without its query.
+    pub(crate) fn name(&self) -> PathBuf {
+        url_of(Path::new(&*self.shard))
+            .map_or_else(|| PathBuf::from(&*self.shard), |url| bare_url(url).into())
     }
 
     /// Returns the stamp of the shard when the part was made.

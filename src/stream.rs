@@ -6,7 +6,7 @@ use crate::io::inflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{
     Ahead, CompressedFormat, Compression, Inflate, OpenedShard, ReadBuffer, ReadRange, SalvageReader,
-    Sequential, Source, Storage, Store, Watched,
+    Sequential, Source, Storage, Store, Watched, is_corrupt,
 };
 use crate::part::Part;
 use crate::policy::{Damage, Tail, Verify};
@@ -19,6 +19,7 @@ use std::io::{self, Chain, Cursor, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Options of a [`Stream`].
 #[derive(Clone, Debug)]
@@ -70,8 +71,8 @@ impl StreamOptions {
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Stream> {
         let path = path.as_ref();
         if let Some(source) = self.storage().open_object(path)? {
-            let name = PathBuf::from(source.name());
-            return self.read_opened(Sequential::new(source, 0..u64::MAX, Ahead::OF_FIRST), true, &name);
+            let object = |source, at| Sequential::new(source, at..u64::MAX, Ahead::OF_FIRST);
+            return self.read_object(source, object);
         }
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
         let is_regular = is_regular(&file, path)?;
@@ -131,12 +132,29 @@ impl StreamOptions {
     ) -> Result<Stream> {
         let path = path.as_ref();
         if let Some(source) = self.storage().open_object(path)? {
-            let name = PathBuf::from(source.name());
-            let object = Sequential::new(source, 0..u64::MAX, Ahead::OF_FIRST);
-            return self.read_opened(Watched::new(object, progress), true, &name);
+            let (progress, end) = (Arc::new(progress), Arc::<AtomicU64>::default());
+            let object = move |source, at| {
+                let object = Sequential::new(source, at..u64::MAX, Ahead::OF_FIRST);
+                let progress = Arc::clone(&progress);
+                Watched::from(object, at, move |bytes| progress(bytes), Arc::clone(&end))
+            };
+            return self.read_object(source, object);
         }
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
         self.read_file(file, path, progress)
+    }
+
+    /// Reads the records of an object. `object` returns a reader of it from an offset on.
+    fn read_object<S: Read + Source + 'static>(
+        &self,
+        source: Arc<dyn Source>,
+        object: impl Fn(Arc<dyn Source>, u64) -> S + Send + 'static,
+    ) -> Result<Stream> {
+        let name = PathBuf::from(source.name());
+        let stream = self.read_opened(object(Arc::clone(&source), 0), true, &name)?;
+        let again = Arc::clone(&source);
+        let open = Box::new(move |at| Box::new(object(Arc::clone(&again), at)) as Box<dyn Read + Send>);
+        Ok(stream.of_object(ObjectAgain { source, open, settled: 0 }))
     }
 
     /// Returns the files and the objects of the store. They are listed anew in each call: an object may have been replaced since an earlier one.
@@ -220,22 +238,31 @@ impl StreamOptions {
     /// [`PartError::End`].
     pub fn part(&self, part: &Part) -> Result<Stream> {
         part.check()?;
-        let path = Path::new(&*part.shard);
-        self.part_of(part, path).map_err(|e| e.in_file(path))
+        let name = part.name();
+        self.part_of(part, &name).map_err(|e| e.in_file(&name))
     }
 
-    fn part_of(&self, part: &Part, path: &Path) -> Result<Stream> {
-        let opened = self.storage().open_as(path, part.stamp())?;
+    fn part_of(&self, part: &Part, name: &Path) -> Result<Stream> {
+        let opened = self.storage().open_as(Path::new(&*part.shard), part.stamp())?;
         part.check_file(opened.source())?;
         let (bytes, compression) = (part.bytes.clone(), part.compression);
-        let file: Box<dyn Read + Send> = match opened {
+        let mut again = None;
+        let mut reader: Box<dyn Read + Send> = match opened {
             OpenedShard::File(mut file) => {
                 file.seek(SeekFrom::Start(bytes.start))?;
-                Box::new(file)
+                Box::new(file.take(bytes.end.saturating_sub(bytes.start)))
             }
-            OpenedShard::Object(source) => Box::new(Sequential::new(source, bytes.clone(), Ahead::OF_RANGE)),
+            OpenedShard::Object(source) => {
+                let (of, end) = (Arc::clone(&source), bytes.end);
+                let open = Box::new(move |at: u64| {
+                    let object = Sequential::new(Arc::clone(&of), at..end, Ahead::OF_RANGE);
+                    Box::new(object.take(end.saturating_sub(at))) as Box<dyn Read + Send>
+                });
+                let reader = open(bytes.start);
+                again = Some(ObjectAgain { source, open, settled: 0 });
+                reader
+            }
         };
-        let mut reader: Box<dyn Read + Send> = Box::new(file.take(bytes.end.saturating_sub(bytes.start)));
         let first = sniff::first_bytes(&mut reader)?;
         let found = match compression.format() {
             // A damaged record may begin like a compressed file.
@@ -261,7 +288,8 @@ impl StreamOptions {
         records.parser = Parser::whole_from(check, self.max_record, part.ordinal, bytes.start);
         records.begin = part.ordinal;
         records.end = Some(PartEnd { records: part.records, to: bytes.end });
-        Ok(options.with_records(StreamRecords::Framed(records), first, path.into(), compression))
+        records.again = again;
+        Ok(options.with_records(StreamRecords::Framed(records), first, name.into(), compression))
     }
 
     /// Returns the stream of a reader after its `first` bytes.
@@ -303,6 +331,7 @@ impl StreamOptions {
             compression,
             tail: self.tail,
             torn: None,
+            again: None,
         }
     }
 
@@ -436,6 +465,16 @@ struct FramedRecords {
     tail: Tail,
     /// Bytes of the record stream after the last complete record, if the end was reached and the tail is torn.
     torn: Option<u64>,
+    again: Option<ObjectAgain>,
+}
+
+/// An object whose bytes may be right when they come from its store once more.
+struct ObjectAgain {
+    source: Arc<dyn Source>,
+    /// Returns a reader from an offset on.
+    open: Box<dyn Fn(u64) -> Box<dyn Read + Send> + Send>,
+    /// The record stream before this offset is as it is in the store.
+    settled: u64,
 }
 
 /// The end of a part according to its plan.
@@ -471,7 +510,11 @@ impl Stream {
         let Stream { records, first, name, options, compression, ended, warnings } = self;
         let StreamRecords::Framed(records) = records else { return Ok(None) };
         let at = At::new(name, records.parser.records(), records.parser.offset());
-        match records.step().and_then(|len| records.check_part(len)) {
+        let step = match records.step() {
+            Err(e) if is_corrupt(&e) && records.begins_again(options)? => records.step(),
+            step => step,
+        };
+        match step.and_then(|len| records.check_part(len)) {
             Ok(Some(len)) => Ok(Some(Record::new(records.buffer.consume_record(len), at))),
             Ok(None) => {
                 *ended = true;
@@ -496,6 +539,14 @@ impl Stream {
                 })
             }
         }
+    }
+
+    /// Keeps the object that the records are read from.
+    fn of_object(mut self, again: ObjectAgain) -> Stream {
+        if let StreamRecords::Framed(records) = &mut self.records {
+            records.again = Some(again);
+        }
+        self
     }
 
     /// Returns the next sound record. What was left out is known at the end.
@@ -581,6 +632,41 @@ impl FramedRecords {
                 Event::End | Event::Consumed(_) | Event::Skip(_) => return Ok(None),
             }
         }
+    }
+
+    /// Goes back to the record that failed a checksum, whose bytes the store of an object is asked for once more: of a compressed one for all of them.
+    /// Returns false if this is of no use.
+    #[cold]
+    fn begins_again(&mut self, options: &StreamOptions) -> Result<bool> {
+        let Some(mut again) = self.again.take() else { return Ok(false) };
+        let (offset, records) = (self.parser.offset(), self.parser.records());
+        let plain = self.compression == Compression::None;
+        let have = (self.buffer.bytes().len() as u64).max(1);
+        let range = if plain { offset..offset.saturating_add(have) } else { 0..again.source.len() };
+        if offset < again.settled || !again.source.distrust(&range) {
+            self.again = Some(again);
+            return Ok(false);
+        }
+        again.settled = offset.saturating_add(have);
+        let reader = (again.open)(if plain { offset } else { 0 });
+        let mut new = options.framed(reader, Vec::new(), self.compression);
+        if plain {
+            let check = options.verify == Verify::Payload;
+            new.parser = Parser::whole_from(check, options.max_record, records, offset);
+        }
+        while new.parser.records() < records
+            && let Some(len) = new.step()?
+        {
+            new.buffer.consume_record(len);
+        }
+        *self = FramedRecords {
+            begin: self.begin,
+            end: self.end.take(),
+            tail: self.tail,
+            again: Some(again),
+            ..new
+        };
+        Ok(true)
     }
 
     /// Checks the number of records of a part, and its end. `next` is the length of the record that was just read, if there is one.

@@ -3,6 +3,7 @@
 use crate::calls::{CallAnswer, CallQueue, CallTable, Calls, SingleCall};
 use crate::ranges::{CallFailure, FailureCause, RangeAnswer};
 use pyo3::prelude::*;
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -21,6 +22,8 @@ pub(crate) struct FilesystemStore(Arc<SharedFilesystem>);
 struct SharedFilesystem {
     /// A `tfseek._fsspec.Filesystem`.
     filesystem: Py<PyAny>,
+    /// The options that select its objects.
+    place: String,
     /// The most parts of one call.
     parts: usize,
     first: ProcessCalls,
@@ -87,9 +90,10 @@ impl SharedFilesystem {
 
 impl FilesystemStore {
     /// Makes a store of a `tfseek._fsspec.Filesystem`. Nothing is called.
-    pub(crate) fn new(filesystem: Py<PyAny>, parts: usize) -> FilesystemStore {
+    pub(crate) fn new(filesystem: Py<PyAny>, place: String, parts: usize) -> FilesystemStore {
         FilesystemStore(Arc::new(SharedFilesystem {
             filesystem,
+            place,
             parts: parts.max(1),
             first: ProcessCalls::new(),
             opened: AtomicU64::new(0),
@@ -134,6 +138,7 @@ impl Store for FilesystemStore {
             shared: self.0.clone(),
             name: bare_url(&object.url).into(),
             object: Arc::new(object.clone()),
+            distrusted: Mutex::default(),
         }))
     }
 
@@ -152,6 +157,10 @@ impl Store for FilesystemStore {
     fn put(&self, _: &str, _: &[u8]) -> Result<()> {
         Err(io::Error::from(io::ErrorKind::Unsupported).into())
     }
+
+    fn place(&self, _: &str) -> String {
+        self.0.place.clone()
+    }
 }
 
 #[cold]
@@ -165,6 +174,8 @@ struct FilesystemObject {
     id: u64,
     name: Box<str>,
     object: Arc<Object>,
+    /// The ranges that failed a checksum and were asked for again.
+    distrusted: Mutex<HashSet<Range<u64>>>,
 }
 
 impl fmt::Debug for FilesystemObject {
@@ -227,6 +238,15 @@ impl Source for FilesystemObject {
 
     fn forget(&self, ranges: &[Range<u64>]) {
         self.calls().change(|table| table.forget(self.id, ranges));
+    }
+
+    fn distrust(&self, range: &Range<u64>) -> bool {
+        // A forked child may have a copy of the lock that is held for ever.
+        let is_new = self.distrusted.try_lock().is_ok_and(|mut known| known.insert(range.clone()));
+        if is_new {
+            self.calls().change(|table| table.drop_here(self.id, range));
+        }
+        is_new
     }
 }
 

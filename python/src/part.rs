@@ -1,11 +1,11 @@
 //! `tfseek.Part`, and the division of a dataset into parts.
 
 use crate::error::Result;
-use crate::remote::StorageOptions;
+use crate::remote::{StorageOptions, shown};
 use crate::wait;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tfseek::{Dataset, Part, Tail};
 
 /// A range of whole records in one shard of a dataset, made by :meth:`Dataset.shares`.
@@ -57,7 +57,7 @@ impl PyPart {
         self.0.to_json()
     }
 
-    /// Absolute path of the shard, or its URL without secrets.
+    /// Absolute path of the shard, or its URL without user and signature.
     #[getter]
     fn shard(&self) -> &str {
         &self.0.shard
@@ -132,7 +132,9 @@ impl PyPart {
         let (bytes, first) = (&part.bytes, part.first);
         format!(
             "tfseek.Part({:?}, bytes={}..{}, first={first}, records={records})",
-            part.shard, bytes.start, bytes.end
+            shown(Path::new(&*part.shard)),
+            bytes.start,
+            bytes.end
         )
     }
 }

@@ -222,6 +222,21 @@ impl RangeTable {
         self.clear(*id);
     }
 
+    /// Drops the bytes of a range that are here. Those that are needed are asked for again.
+    pub(crate) fn drop_here(&mut self, id: u64, range: &Range<u64>) {
+        let Some(parts) = self.objects.get_mut(&id) else { return };
+        let (queue, mut freed) = (&mut self.queue, 0);
+        for_each_in(parts, range, |start, part, _| {
+            if matches!(part.state, PartState::Here(_)) {
+                part.state = PartState::Queued;
+                freed += part.end - start;
+                queue.push_back((id, start));
+            }
+        });
+        self.bytes -= freed;
+        self.clear(id);
+    }
+
     /// Drops an object. The results for its parts that are on their way are dropped when they come.
     pub(crate) fn remove(&mut self, id: u64) {
         for (start, part) in self.objects.remove(&id).into_iter().flatten() {

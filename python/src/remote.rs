@@ -76,7 +76,8 @@ impl StorageOptions {
     pub(crate) fn store(self, paths: &[PathBuf]) -> Result<Option<Arc<dyn Store>>> {
         if let Some(filesystem) = self.filesystem {
             let parts = Python::attach(|py| filesystem.bind(py).getattr("parts")?.extract())?;
-            return Ok(Some(Arc::new(FilesystemStore::new(filesystem, parts))));
+            let place = Python::attach(|py| filesystem.bind(py).getattr("place")?.extract())?;
+            return Ok(Some(Arc::new(FilesystemStore::new(filesystem, place, parts))));
         }
         if has_url(paths) {
             return remote(self);

@@ -9,7 +9,7 @@ use crate::options::{Choice, KindOption, Seed, argument};
 use crate::part::PyPart;
 use crate::payload::{self, RecordRef};
 use crate::reading;
-use crate::remote::StorageOptions;
+use crate::remote::{StorageOptions, shown};
 use crate::rows::PyPayload;
 use crate::schema::PySchema;
 use crate::shared;
@@ -127,7 +127,7 @@ impl StreamCore {
             let paths: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();
             // An empty share needs no login.
             let store = if paths.is_empty() { None } else { storage.store(&paths)? };
-            let paths = paths.into_iter().map(Arc::from).collect();
+            let paths = paths.iter().map(|path| PathBuf::from(shown(path)).into()).collect();
             let source = Source::new(paths, Some(parts), StreamOptions { store, ..options }, kind);
             return Ok(StreamCore { source: Arc::new(source) });
         }

@@ -192,6 +192,23 @@ def test_an_index_is_kept_in_the_cache(content: dict[str, bytes], tmp_path: path
     assert set(MemoryFileSystem.store) == names
 
 
+def test_filesystems_with_other_options_share_no_index(content: dict[str, bytes], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hosts may have a file of one name, size and time."""
+    monkeypatch.setenv("TFSEEK_INDEX_DIR", str(tmp_path))
+
+    def files(**options: Any) -> set[str]:
+        name = next(iter(content))
+        fs = fsspec.filesystem("plain", **options)
+        tfseek.open(f"plain://bucket/data/{name}", filesystem=fs)
+        return {path.name for path in tmp_path.rglob("*.tfri")}
+
+    one = files(host="one", password=SECRET)
+    assert len(one) == 1 and files(host="one", token="other") == one
+    two = files(host="two")
+    assert len(two) == 2 and len(files(host="one", username="me")) == 3
+    assert len(files(host="one", nested={"endpoint_url": "http://one"})) == 4 and len(files(host="one", nested={"endpoint_url": "http://one"})) == 4
+
+
 def test_announced_ranges_are_requested_together(content: dict[str, bytes]) -> None:
     ds = opened("asyncs", kind="bytes")
     # The first read of a shard compares its index.

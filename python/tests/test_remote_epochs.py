@@ -57,7 +57,7 @@ def test_the_second_epoch_comes_from_the_cache(server: ObjectServer, tmp_path: p
     assert report.traffic.requests == gets(server) and report.traffic.cached == 0 and report.traffic.bytes >= 4_000_000
     assert 0 < report.traffic.latency_p50_s <= report.traffic.latency_p99_s
     tries = 0
-    while not (found := list(cache.glob("blocks/*/*"))) or any(path.suffix for path in found):
+    while not (found := list(cache.glob("objects/*/*"))) or any(path.suffix for path in found):
         tries += 1
         assert tries < 1000
     # A pickle has the cache, and no login.
@@ -77,7 +77,7 @@ def test_variables_name_a_cache(server: ObjectServer, tmp_path: pathlib.Path, mo
         opened(server)
     monkeypatch.setenv("TFSEEK_CACHE_BYTES", "1000000000")
     labels(tfseek.Loader(opened(server), {"label": SPEC["label"]}, batch_size=64, shuffle="block"))
-    assert (tmp_path / "cache" / "blocks").exists()
+    assert (tmp_path / "cache" / "objects").exists()
 
 
 def test_a_cache_is_checked(server: ObjectServer, tmp_path: pathlib.Path) -> None:

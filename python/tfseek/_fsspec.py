@@ -32,6 +32,8 @@ _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "Last
 _SHARED = {"name", "size", "type", "url", "mimetype", "partial"}
 #: Filesystems whose ``ukey`` takes files for ones that never change.
 _UNCHANGING = {"http", "https"}
+#: Options that are logins, or that change with each.
+_LOGINS = {"secret", "token", "password", "passwd", "passphrase", "pkey", "key_filename", "credential", "sas_token", "account_key"}
 #: Filesystems with one connection, whose answers calls from several threads would mix up.
 _SERIAL = {"ftp"}
 
@@ -76,6 +78,8 @@ class Filesystem:
         self.protocol = "local" if "file" in _protocols(fs) else _protocols(fs)[0]
         #: Ranges of one call.
         self.parts = _PARTS if fs.async_impl else 1
+        #: What selects its objects besides their names, such as a host and a user, without secrets.
+        self.place = repr(_selecting(fs))
         is_serial = not fs.async_impl and (not fs.cachable or not _SERIAL.isdisjoint(_protocols(fs)))
         self._threads = 1 if is_serial else _THREADS
 
@@ -350,6 +354,21 @@ def _nanoseconds(detail: Mapping[str, Any]) -> Optional[int]:
         if isinstance(value, (int, float)) and 0 <= value < 2**33:
             return int(value * 1e9)
     return None
+
+
+def _selecting(value: Any, depth: int = 0) -> Any:
+    """Returns the options of a filesystem that may select its objects. Of objects that are no values it has the type."""
+    if _is(value, "fsspec.spec", "AbstractFileSystem"):
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        return [kind, _selecting(list(value.storage_args), depth + 1), _selecting(value.storage_options, depth + 1)]
+    if value is None or isinstance(value, (str, bytes, bool, int, float)):
+        return value
+    if depth <= 5 and isinstance(value, Mapping):
+        items = ((str(name), each) for name, each in value.items() if str(name).lower() not in _LOGINS)
+        return sorted((name, _selecting(each, depth + 1)) for name, each in items)
+    if depth <= 5 and isinstance(value, (list, tuple)):
+        return [_selecting(each, depth + 1) for each in value]
+    return type(value).__qualname__
 
 
 def _texts(value: Any, depth: int = 0) -> Iterable[str]:

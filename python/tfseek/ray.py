@@ -19,7 +19,7 @@ from . import _tasks
 from ._choices import Compression
 from ._plan import Reading, Source, dataset, share_bytes, share_records
 from ._scan import Spec, Text
-from ._tfseek import Part
+from ._tfseek import Part, shown_path
 
 __all__ = ["TFRecordSink", "TFRecordSource", "read", "write"]
 
@@ -105,7 +105,7 @@ class TFRecordSource(Datasource):
         for share in self._plans[parallelism] or [[]]:
             # Ray takes a number as exact, and then counts without reading.
             rows = None if self._reading.where else share_records(share)
-            paths = tuple(dict.fromkeys(part.shard for part in share))
+            paths = tuple(dict.fromkeys(shown_path(part.shard) for part in share))
             metadata = BlockMetadata(num_rows=rows, size_bytes=share_bytes(share), input_files=paths, exec_stats=None)
             task = partial(read_share, self._reading, share, schema)
             tasks.append(ReadTask(task, metadata, schema=schema, per_task_row_limit=per_task_row_limit))

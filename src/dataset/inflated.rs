@@ -393,6 +393,23 @@ impl Source for InflatedFile {
     fn fetch_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
         self.checked(range, true, buf)
     }
+
+    /// The bytes of the file are those between the checkpoints around the range.
+    fn distrust(&self, range: &Range<u64>) -> bool {
+        let source = self.file.source();
+        let Ok(table) = self.index.checkpoints() else { return false };
+        let part = |at: u64| {
+            let k = table.find(at)?;
+            table.likely_part(k, table.segment(k, self.index.stream_end())?.end)
+        };
+        let start = part(range.start).map_or(0, |part| part.start);
+        let end = part(range.end.saturating_sub(1)).map_or(source.len(), |part| part.end);
+        let is_new = source.distrust(&(start..end.max(start)));
+        if is_new {
+            self.cache.remove_shard(self.shard);
+        }
+        is_new
+    }
 }
 
 impl Drop for InflatedFile {

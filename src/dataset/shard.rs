@@ -10,7 +10,7 @@ use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
     Budget, CompressedFormat, Compression, Fetched, FileId, Map, PositionalFile, Promise, Region, Source,
-    Stamp, Storage, Traffic, open_regular,
+    Stamp, Storage, Traffic, is_corrupt, open_regular,
 };
 use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record, RecordFile};
@@ -559,6 +559,12 @@ impl ShardFile {
         let block = self.range_of(block)?;
         let before = buf.len();
         self.appended(file.fetch_in(block, range.clone(), buf), range, before, buf)
+    }
+
+    /// Returns true if these bytes of an object failed a checksum, and will be asked for once more.
+    #[cold]
+    pub(crate) fn distrusts(&self, e: &Error, range: &Range<u64>) -> bool {
+        is_corrupt(e) && self.is_object() && self.source().is_ok_and(|source| source.distrust(range))
     }
 
     /// Completes a buffer that had `before` bytes.

@@ -237,15 +237,35 @@ impl ShardSet {
             return Ok(start..buf.len());
         }
         file.check_len(i, span)?;
-        let range = stored_range(span);
-        let appended = match blocks {
+        self.append_sound(at, verify, buf, |range, buf| match blocks {
             Some(blocks) => file.append_in(self.in_block(at, blocks), range, buf),
             None => file.append(range, buf),
+        })
+    }
+
+    /// Appends a record by `append`, once more if it is one of an object and fails a checksum. Returns the range of its payload in `buf`.
+    fn append_sound(
+        &self,
+        at: &RecordLocation,
+        verify: Verify,
+        buf: &mut Vec<u8>,
+        append: impl Fn(Range<u64>, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<Range<usize>> {
+        let RecordLocation { i, span, .. } = *at;
+        let (file, range, start) = (self.file_of(at), stored_range(span), buf.len());
+        let read = |buf: &mut Vec<u8>| {
+            append(range.clone(), buf).map_err(|e| e.at(self.location(at)))?;
+            let payload = file.extract(i, span, span.offset, &buf[start..], verify)?.payload();
+            let from = start + HEADER_LEN;
+            Ok(from..from + payload.len())
         };
-        appended.map_err(|e| e.at(self.location(at)))?;
-        let payload = file.extract(i, span, span.offset, &buf[start..], verify)?.payload();
-        let from = start + HEADER_LEN;
-        Ok(from..from + payload.len())
+        match read(buf) {
+            Err(e) if file.distrusts(&e, &range) => {
+                buf.truncate(start);
+                read(buf)
+            }
+            read => read,
+        }
     }
 
     /// Returns the ordinals in its shard of the records that are in the same block as this one.
@@ -291,6 +311,12 @@ impl ShardSet {
         file.append(stored_part(at, part), buf).map_err(|e| e.at(self.location(at)))
     }
 
+    /// Returns true if bytes of the payload of a record of an object, which failed a checksum, will be asked for once more.
+    #[cold]
+    pub(crate) fn distrusts_part(&self, at: &RecordLocation, part: Range<u32>) -> bool {
+        self.file_of(at).source().is_ok_and(|source| source.distrust(&stored_part(at, part)))
+    }
+
     /// Reads the header of a record whose payload is read in parts, and compares it with the index.
     pub(crate) fn check_header(&self, at: &RecordLocation) -> Result<()> {
         let RecordLocation { i, span, .. } = *at;
@@ -333,8 +359,8 @@ impl ShardSet {
             return Ok(Record::new(buf, records.location(i)));
         }
         file.check_len(i, span)?;
-        file.append_alone(stored_range(span), buf).map_err(|e| e.at(self.location(at)))?;
-        file.extract(i, span, span.offset, buf, verify)
+        let payload = self.append_sound(at, verify, buf, |range, buf| file.append_alone(range, buf))?;
+        Ok(Record::new(&buf[payload], self.location(at)))
     }
 
     /// Calls `f` with each of the records `ids`, in that order, or with the error of reading it. Reads records that are adjacent in the file
@@ -350,7 +376,7 @@ impl ShardSet {
     ) -> Result<()> {
         const RUN: u64 = 1 << 20;
         let mut ids = ids.map(|i| self.locate(i)).peekable();
-        let (mut buf, mut run) = (Vec::new(), Vec::new());
+        let (mut buf, mut run, mut alone) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(first) = ids.next() {
             let first =
                 first.and_then(|first| self.file_of(&first).check_len(first.i, first.span).map(|()| first));
@@ -383,17 +409,21 @@ impl ShardSet {
             }
             buf.clear();
             if file.append(start..end, &mut buf).is_ok() {
-                for &RecordLocation { i, span, .. } in &run {
-                    f(file.extract(i, span, start, &buf, verify))?;
+                for at in &run {
+                    match file.extract(at.i, at.span, start, &buf, verify) {
+                        Err(e) if file.distrusts(&e, &stored_range(at.span)) => {
+                            f(self.read_verified(at, verify, &mut alone))?;
+                        }
+                        record => f(record)?,
+                    }
                 }
                 continue;
             }
             // One of the records cannot be read. Each is read alone.
             for at in &run {
                 buf.clear();
-                let read = file.append(stored_range(at.span), &mut buf);
-                let read = read.map_err(|e| e.at(self.location(at)));
-                f(read.and_then(|()| file.extract(at.i, at.span, at.span.offset, &buf, verify)))?;
+                let read = self.append_sound(at, verify, &mut buf, |range, buf| file.append(range, buf));
+                f(read.map(|payload| Record::new(&buf[payload], self.location(at))))?;
             }
         }
         Ok(())

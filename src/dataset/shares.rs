@@ -178,7 +178,7 @@ impl<'d> Axis<'d> {
             let first = unit.first.saturating_add(i.saturating_sub(unit.records.start));
             let of = PartRecords { bytes: from..to, ordinal: i, first, records: Some(records) };
             let path = unit.file.path();
-            let object = self.storage.object_stamp(path);
+            let object = self.storage.known_object(path);
             let part = object.and_then(|object| Part::new(path, &unit.header, of, self.tail, object));
             parts.push(part.map_err(|e| e.in_file(path))?);
         }

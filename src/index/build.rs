@@ -17,10 +17,12 @@ use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::inflate::{CheckpointScan, Checkpoints};
 use crate::io::{
-    Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, open_regular, sniff, threads,
+    Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, is_corrupt, open_regular,
+    sniff, threads,
 };
 use crate::policy::Damage;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Scans a shard from its beginning, or from the end of the part that `old` covers. The scan of a map uses up to `threads` threads.
 pub(super) fn scan(
@@ -39,12 +41,28 @@ pub(super) fn scan(
             scan.run(shard.compression, || options.may_map.map(map).transpose())
         }
         OpenedShard::Object(source) => {
-            let whole = source.whole().cloned();
-            // What is announced twice is kept after the scan has read it.
-            announce_fingerprints(&*source, source.len());
-            let file = &Sequential::scan(source, options.storage.scans());
-            let scan = ShardScan { file, sparse: SPARSE_OBJECT, expected, old, options, threads, work };
-            scan.run(shard.compression, || Ok(whole))
+            let run = || {
+                // What is announced twice is kept after the scan has read it.
+                announce_fingerprints(&*source, source.len());
+                let file = &Sequential::scan(Arc::clone(&source), options.storage.scans());
+                let scan = ShardScan { file, sparse: SPARSE_OBJECT, expected, old, options, threads, work };
+                scan.run(shard.compression, || Ok(source.whole().cloned()))
+            };
+            let found = run();
+            let from = match &found {
+                Err(e) if is_corrupt(e) && shard.compression == Some(Compression::None) => {
+                    e.location().offset.unwrap_or(0)
+                }
+                Err(e) if is_corrupt(e) => 0,
+                // The reader of sound records asks for those of a plain object again by itself.
+                Ok(sidecar)
+                    if sidecar.header.has(GAPS) && sidecar.header.compression() != Compression::None =>
+                {
+                    0
+                }
+                _ => return found,
+            };
+            if source.distrust(&(from..source.len())) { run() } else { found }
         }
     }
 }

@@ -276,7 +276,7 @@ impl IndexFiles<'_> {
         refused: &mut impl FnMut(&Path, &str),
     ) -> Result<IndexSearch> {
         let mut best = IndexSearch::Nothing(None);
-        if url_of(shard.path).is_none() {
+        if url_of(shard.path).is_none() || !self.options.storage.is_selected_by_name(shard.path) {
             return Ok(best);
         }
         for url in self.packs_of(shard.path)?.iter() {

@@ -49,18 +49,27 @@ pub(crate) fn named_with(dir: &Path, path: &Path, ending: &str) -> PathBuf {
     join(dir, name)
 }
 
-/// Returns the path of a file in a folder that serves all shards of the machine. Its name is the hash of the shard's real path, or of its
-/// URL. Columns are values of one version of an object, if it has one; an index is compared with the object.
+/// Returns the path of a file with the extension `ending` in the caller's folder for index files. Objects whose name does not tell them apart have
+/// their key there too.
+fn named_apart(dir: &Path, path: &Path, ending: &str, options: &IndexOptions) -> PathBuf {
+    match options.storage.key_beside_name(path) {
+        Some(key) => named_with(dir, path, &format!(".{key}{ending}")),
+        None => named_with(dir, path, ending),
+    }
+}
+
+/// Returns the path of a file in a folder that serves all shards of the machine. Its name is the hash of the shard's real path, or the key of the
+/// object. Columns are values of one version of an object, if it has one; an index is compared with the object.
 pub(crate) fn hashed_with(
     dir: &Path,
     path: &Path,
     ending: &str,
     options: &IndexOptions,
 ) -> io::Result<PathBuf> {
-    if let Some(url) = url_of(path) {
+    if let Some(key) = options.storage.key(path) {
         let version = options.storage.version(path).filter(|_| ending != TFRI);
         let version = version.map_or_else(String::new, |version| format!("\n{version}"));
-        return Ok(dir.join(hex128(format!("{url}{version}").as_bytes()) + ending));
+        return Ok(dir.join(hex128(format!("{key}{version}").as_bytes()) + ending));
     }
     let real = fs::canonicalize(path)?;
     Ok(dir.join(hex128(real.as_os_str().as_encoded_bytes()) + ending))
@@ -70,8 +79,9 @@ pub(crate) fn hashed_with(
 pub(crate) fn candidates(path: &Path, ending: &str, options: &IndexOptions) -> impl Iterator<Item = PathBuf> {
     // Each path is computed only when it is needed, because a hash requires resolving the real path.
     (0..4).filter_map(move |k| match k {
-        0 => Some(named_with(options.index_dir.as_deref()?, path, ending)),
+        0 => Some(named_apart(options.index_dir.as_deref()?, path, ending, options)),
         1 => hashed_with(options.env_dir.as_deref()?, path, ending, options).ok(),
+        2 if !options.storage.is_selected_by_name(path) => None,
         2 => Some(named_with(&join(folder(path), HIDDEN_DIR), path, ending)),
         _ => hashed_with(options.cache_dir.as_deref()?, path, ending, options).ok(),
     })
@@ -327,7 +337,10 @@ pub(crate) fn save_beside(
     options: &IndexOptions,
     bytes: impl Fn(&mut dyn Write) -> Result<()>,
 ) -> Result<PathBuf> {
-    let target = named_with(&target_dir(path, options), path, ending);
+    let target = match &options.index_dir {
+        Some(dir) => named_apart(dir, path, ending, options),
+        None => named_with(&target_dir(path, options), path, ending),
+    };
     if known != Some(&*target) {
         write(&target, options, bytes).map_err(|e| e.in_file(&target))?;
     }
@@ -344,7 +357,7 @@ pub(crate) fn save_somewhere(
 ) -> io::Result<PathBuf> {
     let mut last = io::Error::other("no folder for index files is configured");
     let targets = [
-        options.index_dir.as_deref().map(|dir| Ok(named_with(dir, path, ending))),
+        options.index_dir.as_deref().map(|dir| Ok(named_apart(dir, path, ending, options))),
         options.env_dir.as_deref().map(|dir| hashed_with(dir, path, ending, options)),
         options.cache_dir.as_deref().map(|dir| hashed_with(dir, path, ending, options)),
     ];

@@ -58,8 +58,8 @@ pub use region::Region;
 pub use salvage::{SalvageItem, SalvageReader};
 pub(crate) use sequential::{Ahead, Scans, Sequential};
 pub use source::{Fetched, Source};
-pub(crate) use source::{ReadRange, read_exact_at};
-pub(crate) use storage::{OpenedShard, Storage};
+pub(crate) use source::{ReadRange, is_corrupt, read_exact_at};
+pub(crate) use storage::{OpenedShard, Storage, two_of_one_name};
 pub use store::{Listing, Object, Store};
 pub(crate) use system::{
     create_own_folder, file_type_name, is_foreign_separator, path_from_bytes, sync_folder, user_cache,
@@ -67,5 +67,5 @@ pub(crate) use system::{
 pub(crate) use threads::threads;
 pub use traffic::Traffic;
 pub use url::bare_url;
-pub(crate) use url::{check_local, folder, join, split_query, url_of};
+pub(crate) use url::{check_local, folder, join, portable_url, split_query, url_of};
 pub(crate) use watched::Watched;

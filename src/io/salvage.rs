@@ -94,6 +94,8 @@ pub struct SalvageReader<'a> {
     history: History,
     /// Inflated bytes were damaged, and since then no record was found that is no copy.
     unsure: bool,
+    /// The bytes before this offset are as they are in their store.
+    settled: u64,
 }
 
 impl<'a> SalvageReader<'a> {
@@ -171,7 +173,7 @@ impl<'a> SalvageReader<'a> {
 
     fn with(input: SalvageInput<'a>, parser: Salvage) -> SalvageReader<'a> {
         let (buffer, history) = (ReadBuffer::default(), History(Vec::new()));
-        SalvageReader { input, parser, buffer, more: true, history, unsure: false }
+        SalvageReader { input, parser, buffer, more: true, history, unsure: false, settled: 0 }
     }
 
     /// Returns the checkpoints of a compressed file that was read to its end.
@@ -190,6 +192,7 @@ impl<'a> SalvageReader<'a> {
     pub fn next(&mut self) -> Result<Option<SalvageItem<'_>>> {
         loop {
             let (offset, record) = (self.parser.offset(), self.parser.record());
+            let before = self.parser.clone();
             match self.parser.step(self.buffer.bytes(), self.more) {
                 SalvageStep::Record(len) => {
                     let bytes = self.buffer.consume(len);
@@ -204,6 +207,9 @@ impl<'a> SalvageReader<'a> {
                     }
                     self.unsure = false;
                     return Ok(Some(SalvageItem::Record { offset, record, bytes }));
+                }
+                SalvageStep::Damage { .. } if self.asks_again(offset) => {
+                    (self.parser, self.buffer, self.more) = (before, ReadBuffer::default(), true);
                 }
                 SalvageStep::Damage { len, error } => {
                     let bytes = self.buffer.consume(len);
@@ -236,6 +242,17 @@ impl<'a> SalvageReader<'a> {
                 }
             }
         }
+    }
+
+    /// Goes back to the damaged bytes of a plain object at `offset`, which its store is asked for once more. Returns false if this is of no use.
+    fn asks_again(&mut self, offset: u64) -> bool {
+        let SalvageInput::Plain(input) = &mut self.input else { return false };
+        let range = offset..offset.saturating_add(self.buffer.bytes().len() as u64);
+        let is_new = offset >= self.settled && input.file.distrust(&range);
+        if is_new {
+            (input.at, self.settled) = (offset, range.end);
+        }
+        is_new
     }
 
     /// Returns the bytes of the last item, which has `len` bytes.

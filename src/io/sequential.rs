@@ -140,6 +140,10 @@ impl Source for Sequential {
         self.source.fetch(range, buf)
     }
 
+    fn distrust(&self, range: &Range<u64>) -> bool {
+        self.source.distrust(range)
+    }
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.announce(offset..offset.saturating_add(buf.len() as u64));
         self.source.read_at(buf, offset)

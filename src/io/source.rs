@@ -1,7 +1,7 @@
 //! Byte sources that support prefetching.
 
 use super::{Region, Stamp};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::frame;
 use std::fmt;
 use std::io::{self, Read};
@@ -66,6 +66,15 @@ pub trait Source: fmt::Debug + Send + Sync {
         let _ = ranges;
     }
 
+    /// Drops what is kept of a range, in memory and on disk, because it failed a checksum: a bit may have changed on its way. Returns true if the next
+    /// [`fetch`](Source::fetch) asks the store once more, and false if it has done so before.
+    ///
+    /// By default returns false, which is correct for sources that keep no copies.
+    fn distrust(&self, range: &Range<u64>) -> bool {
+        let _ = range;
+        false
+    }
+
     /// Reads bytes at `offset` into `buf`, for scans, and returns their number. It is 0 at the end. By default they are fetched.
     ///
     /// # Errors
@@ -84,6 +93,20 @@ pub trait Source: fmt::Debug + Send + Sync {
         check_answer(end - offset, Some(bytes.len()))?;
         Ok(copy_start(buf, bytes))
     }
+}
+
+/// Returns true for an error of a checksum, or of what a checksum protects. If the bytes came from a store, they may be right when they come again.
+pub(crate) fn is_corrupt(e: &Error) -> bool {
+    use ErrorKind::{Compression, CorruptData, CorruptLength, Index, NotTfRecord, Value};
+    matches!(
+        e.kind(),
+        CorruptLength { .. }
+            | CorruptData { .. }
+            | Compression(_)
+            | NotTfRecord { .. }
+            | Value { .. }
+            | Index(IndexError::LengthMismatch { .. })
+    )
 }
 
 /// Compares the number of bytes that a source returned with the request: sources may be those of other crates.
@@ -324,6 +347,10 @@ impl<S: Source + ?Sized> Source for &S {
         (**self).forget(ranges);
     }
 
+    fn distrust(&self, range: &Range<u64>) -> bool {
+        (**self).distrust(range)
+    }
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         (**self).read_at(buf, offset)
     }
@@ -332,7 +359,6 @@ impl<S: Source + ?Sized> Source for &S {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
     use crate::io::{Budget, Map, PositionalFile, Promise};
     use std::fs::File;
 

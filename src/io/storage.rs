@@ -3,10 +3,11 @@
 use super::open::open_regular;
 use super::process::Process;
 use super::source::in_steps;
-use super::url::{bare_url, check_local, may_be_object, url_of};
+use super::url::{bare_url, check_local, is_selected_by_name, may_be_object, object_key, url_of};
 use super::{FileId, Listing, Object, Region, Scans, Source, Stamp, Store, Traffic};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::memory::room;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File};
@@ -164,11 +165,35 @@ impl Storage {
     fn object(&self, store: &dyn Store, url: &str) -> Result<Object> {
         let name = bare_url(url);
         if let Some(object) = self.listed(&name) {
-            return Ok(object);
+            return check_same(object, url, &name);
         }
         let listing = self.list(store, url, false)?;
         let listed = || listing.objects.into_iter().find(|object| bare_url(&object.url) == name);
-        self.listed(&name).or_else(listed).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
+        let found = self.listed(&name).or_else(listed);
+        check_same(found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?, url, &name)
+    }
+
+    /// Returns the URL that the name of an object stands for.
+    fn url_named<'a>(&self, url: &'a str) -> Cow<'a, str> {
+        self.listed_url(&bare_url(url)).map_or(Cow::Borrowed(url), |listed| Cow::Owned(listed.into()))
+    }
+
+    /// Returns the [key](Store::key) of an object. `None` for a path.
+    pub(crate) fn key(&self, name: &Path) -> Option<Box<str>> {
+        let (store, url) = self.object_of(name).ok()??;
+        Some(store.key(&self.url_named(url)))
+    }
+
+    /// Returns true if the name of an object is all that selects it in its store. Else a file beside it may be that of another. True for a path.
+    pub(crate) fn is_selected_by_name(&self, name: &Path) -> bool {
+        url_of(name).is_none_or(|url| is_selected_by_name(&self.url_named(url)))
+    }
+
+    /// Returns the [key](Store::key) of an object, if its name is not all that selects it.
+    pub(crate) fn key_beside_name(&self, name: &Path) -> Option<Box<str>> {
+        let (store, url) = self.object_of(name).ok()??;
+        let is_all = self.is_selected_by_name(name) && store.place(&self.url_named(url)).is_empty();
+        if is_all { None } else { self.key(name) }
     }
 
     /// Returns names of shards: URLs without secrets, whose objects are listed.
@@ -176,16 +201,24 @@ impl Storage {
     /// # Errors
     /// Errors of [`Store::list`].
     pub(crate) fn names(&self, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
-        let name = |path: &PathBuf| -> Result<PathBuf> {
-            match self.object_of(path)? {
-                Some((store, url)) if bare_url(url) != url => {
-                    self.list(store, url, false)?;
-                    Ok(bare_url(url).into())
-                }
-                _ => Ok(path.clone()),
+        let mut named = HashMap::<String, &str>::new();
+        let mut names = Vec::with_capacity(given.len());
+        for path in given {
+            let Some((store, url)) = self.object_of(path)? else {
+                names.push(path.clone());
+                continue;
+            };
+            let name = bare_url(url);
+            if name != url {
+                self.object(store, url)?;
             }
-        };
-        given.iter().map(name).collect()
+            if named.get(&name).is_some_and(|other| !is_same_object(other, url)) {
+                return Err(two_of_one_name(&name));
+            }
+            names.push(name.clone().into());
+            named.insert(name, url);
+        }
+        Ok(names)
     }
 
     /// Opens a shard.
@@ -255,10 +288,15 @@ impl Storage {
     /// # Errors
     /// Errors of [`Store::list`].
     pub(crate) fn object_stamp(&self, name: &Path) -> Result<Option<Stamp>> {
-        match self.object_of(name)? {
-            Some((store, url)) => Ok(Some(self.object(store, url)?.stamp)),
-            None => Ok(None),
-        }
+        Ok(self.known_object(name)?.map(|object| object.stamp))
+    }
+
+    /// Returns an object as it was listed. `None` for a path.
+    ///
+    /// # Errors
+    /// Errors of [`Store::list`].
+    pub(crate) fn known_object(&self, name: &Path) -> Result<Option<Object>> {
+        self.object_of(name)?.map(|(store, url)| self.object(store, url)).transpose()
     }
 
     /// Returns the version of an object that was listed.
@@ -358,6 +396,24 @@ impl Storage {
             None => f(objects.as_ref()),
         }
     }
+}
+
+/// Returns an object, unless its URL differs from the one that was asked for: two URLs may have one name, and be those of two objects.
+fn check_same(object: Object, url: &str, name: &str) -> Result<Object> {
+    if url == name || is_same_object(&object.url, url) { Ok(object) } else { Err(two_of_one_name(name)) }
+}
+
+/// Returns true if two URLs in one store are those of one object. Signatures may differ.
+fn is_same_object(one: &str, other: &str) -> bool {
+    one == other || object_key(one, "") == object_key(other, "")
+}
+
+/// Returns the error of two URLs that differ only in what is not shown. Records of both would be read from one of them.
+#[cold]
+pub(crate) fn two_of_one_name(name: &str) -> Error {
+    let reason =
+        "two URLs have this name, and differ in their queries or users: open each as a data set of its own";
+    PathsError::BadPattern { pattern: name.into(), reason: reason.into() }.into()
 }
 
 /// Reads an object in parts at a time. One connection often has a small part of the link's rate.

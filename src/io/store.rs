@@ -1,5 +1,6 @@
 //! Places that have objects, addressed by URLs.
 
+use super::url::object_key;
 use super::{Region, Source, Stamp, Traffic};
 use crate::error::Result;
 use std::fmt;
@@ -72,6 +73,19 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// [`io::ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported) if the store is for reading only: index files are then kept in the
     /// user's cache; I/O errors.
     fn put(&self, url: &str, bytes: &[u8]) -> Result<()>;
+
+    /// Returns what selects an object besides its URL, such as the address of a server that a variable names. It has no secret. Empty if the URL
+    /// is all.
+    fn place(&self, url: &str) -> String {
+        let _ = url;
+        String::new()
+    }
+
+    /// Returns what identifies an object: two objects have two keys. It is a hash of the URL, but for signatures and passwords, and of its
+    /// [`place`](Store::place). Caches and index files that are not beside the object are named by it.
+    fn key(&self, url: &str) -> Box<str> {
+        object_key(url, &self.place(url))
+    }
 
     /// Returns what was read so far in this process. `None` if the store does not count it.
     fn traffic(&self) -> Option<Traffic> {

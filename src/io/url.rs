@@ -54,11 +54,99 @@ pub(crate) fn split_query(url: &str) -> (&str, Option<&str>) {
 pub fn bare_url(url: &str) -> String {
     let (url, _) = split_query(url);
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let without_user =
-        host.rsplit_once('@').filter(|(user, _)| user.contains(':') || scheme.starts_with("http"));
-    let host = without_user.map_or(host, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
+    let login = hidden_login(scheme, rest);
+    let shown = login.and_then(|login| rest.strip_prefix(login)?.strip_prefix('@')).unwrap_or(rest);
+    format!("{scheme}://{shown}")
+}
+
+/// Parameters of a query that only sign it, and the names that have to be in the query too: some mean something else by themselves.
+const SIGNATURES: [(&[&str], &[&str]); 3] = [
+    (
+        &[],
+        &[
+            "X-Amz-Algorithm",
+            "X-Amz-Credential",
+            "X-Amz-Date",
+            "X-Amz-Expires",
+            "X-Amz-SignedHeaders",
+            "X-Amz-Security-Token",
+            "X-Amz-Signature",
+            "X-Goog-Algorithm",
+            "X-Goog-Credential",
+            "X-Goog-Date",
+            "X-Goog-Expires",
+            "X-Goog-SignedHeaders",
+            "X-Goog-Signature",
+            "AWSAccessKeyId",
+            "GoogleAccessId",
+            "Key-Pair-Id",
+            "Signature",
+            "X-Signature",
+            "sig",
+        ],
+    ),
+    (&["Signature"], &["Expires", "Policy"]),
+    (
+        &["sv", "sig"],
+        &[
+            "sv", "ss", "srt", "sr", "st", "se", "sp", "sip", "spr", "si", "sdd", "skoid", "sktid", "skt",
+            "ske", "sks", "skv", "saoid", "suoid", "scid",
+        ],
+    ),
+];
+
+/// Schemes of stores that have no queries: a question mark is a part of a name there.
+const WITHOUT_QUERIES: [&str; 9] = ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl", "hf"];
+
+/// Returns what a query has besides the parameters that sign it.
+fn selecting_query<'u>(url: &'u str, query: &'u str) -> String {
+    let is_signed = scheme(url).is_none_or(|(scheme, _)| !WITHOUT_QUERIES.contains(&scheme));
+    let name_of = |parameter: &'u str| parameter.split_once('=').map_or(parameter, |(name, _)| name);
+    let has = |mark: &&str| query.split('&').any(|parameter| name_of(parameter) == *mark);
+    let signs = |parameter: &&'u str| {
+        let is_of = |(marks, names): &(&[&str], &[&str])| {
+            names.contains(&name_of(parameter)) && marks.iter().all(has)
+        };
+        is_signed && SIGNATURES.iter().any(is_of)
+    };
+    query.split('&').filter(|parameter| !signs(parameter)).collect::<Vec<_>>().join("&")
+}
+
+/// Returns a URL without its user, and without the parameters that sign it: other processes read the object by it, with a login of their own.
+pub(crate) fn portable_url(url: &str) -> String {
+    let (path, query) = split_query(url);
+    let query = query.map(|query| selecting_query(path, query)).filter(|query| !query.is_empty());
+    let bare = bare_url(path);
+    match query {
+        Some(query) => format!("{bare}?{query}"),
+        None => bare,
+    }
+}
+
+/// Returns the user of a URL who is not [shown](bare_url), and may see other objects than another user. Passwords are no part of it.
+fn hidden_user(url: &str) -> &str {
+    let user = split_query(url).0.split_once("://").and_then(|(scheme, rest)| hidden_login(scheme, rest));
+    user.map_or("", |login| login.split_once(':').map_or(login, |(user, _)| user))
+}
+
+/// Returns the user and the password, of a URL after its scheme, that are not shown.
+fn hidden_login<'u>(scheme: &str, rest: &'u str) -> Option<&'u str> {
+    let host = rest.split_once('/').map_or(rest, |(host, _)| host);
+    let (login, _) = host.rsplit_once('@')?;
+    (login.contains(':') || scheme.starts_with("http")).then_some(login)
+}
+
+/// Returns true if the form of a URL that is shown selects the same object.
+pub(super) fn is_selected_by_name(url: &str) -> bool {
+    portable_url(url) == bare_url(url) && hidden_user(url).is_empty()
+}
+
+/// Returns what identifies an object: the hash of all that selects it, which is the URL without the parameters that sign it, its user, and its
+/// [place](super::Store::place). All names of files about an object are made of it.
+pub(super) fn object_key(url: &str, place: &str) -> Box<str> {
+    // Quotes keep the parts apart.
+    let all = format!("{:?}", (portable_url(url), hidden_user(url), place));
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(all.as_bytes())).into()
 }
 
 /// Returns the folder of a path or URL. Links are not followed.
@@ -103,6 +191,49 @@ mod tests {
         ] {
             assert_eq!(bare_url(url), shown);
         }
+    }
+
+    #[test]
+    fn keys_have_what_selects_an_object() {
+        let key = |url: &str| object_key(url, "");
+        let apart = [
+            "http://h/get",
+            "http://h/get?f=a",
+            "http://h/get?f=b",
+            "http://h/get?f=a&versionId=2",
+            "http://bob@h/get?f=a",
+            "http://h/get?f=a%22,%20%22bob",
+            "http://h:8080/get?f=a",
+            "https://h/get?f=a",
+            "http://h/get?token=t",
+            "http://h/get?sv=1",
+            "http://h/get?Expires=1",
+            "s3://b/get",
+            "s3://b/get?f=a",
+            "s3://b/get?X-Amz-Signature=1",
+            "abfs://c@one/get",
+            "abfs://c@two/get",
+        ];
+        for (k, url) in apart.iter().enumerate() {
+            let same = apart.iter().filter(|other| key(other) == key(url));
+            assert_eq!(same.collect::<Vec<_>>(), [&apart[k]]);
+        }
+        assert_ne!(object_key("s3://b/get", "http://one"), object_key("s3://b/get", "http://two"));
+        for (url, same) in [
+            ("http://h/get?f=a&X-Amz-Date=1&X-Amz-Signature=2", "http://h/get?X-Amz-Signature=3&f=a"),
+            ("http://h/get?AWSAccessKeyId=1&Signature=2&Expires=3", "http://h/get"),
+            ("http://h/get?f=a&sv=1&sr=b&sig=2", "http://h/get?f=a"),
+            ("sftp://h/get?f=a&X-Signature=1", "sftp://h/get?f=a"),
+            ("http://bob:one@h/get", "http://bob:two@h/get"),
+            ("http://bob@h/get", "http://bob:two@h/get"),
+        ] {
+            assert_eq!(key(url), key(same));
+        }
+        assert_eq!(portable_url("http://u:p@h/get?f=a&X-Goog-Signature=1&g=b"), "http://h/get?f=a&g=b");
+        assert_eq!(portable_url("http://h/get?X-Goog-Signature=1"), "http://h/get");
+        assert!(
+            is_selected_by_name("http://h/get?X-Goog-Signature=1") && !is_selected_by_name("http://u@h/get")
+        );
     }
 
     #[test]

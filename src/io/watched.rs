@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A file or object that calls a function after each read, with the number of bytes that were not read before. If a signal interrupted the
@@ -13,13 +14,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct Watched<S, F> {
     file: S,
     progress: F,
-    /// Offset after the bytes that were read.
-    end: AtomicU64,
+    /// Offset of the next byte of [`Read`].
+    at: u64,
+    /// Offset after the bytes that were read, also by others of the same file.
+    end: Arc<AtomicU64>,
 }
 
 impl<S, F: Fn(u64) -> ControlFlow<()>> Watched<S, F> {
     pub(crate) fn new(file: S, progress: F) -> Watched<S, F> {
-        Watched { file, progress, end: AtomicU64::new(0) }
+        Watched::from(file, 0, progress, Arc::default())
+    }
+
+    /// Watches the reads of a file from `at` on, which was read to `end`.
+    pub(crate) fn from(file: S, at: u64, progress: F, end: Arc<AtomicU64>) -> Watched<S, F> {
+        Watched { file, progress, at, end }
     }
 
     /// Reports a read at `offset`, and returns its result.
@@ -42,7 +50,9 @@ impl<S, F: Fn(u64) -> ControlFlow<()>> Watched<S, F> {
 impl<S: Read, F: Fn(u64) -> ControlFlow<()>> Read for Watched<S, F> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buf);
-        self.report(read, self.end.load(Relaxed))
+        let read = self.report(read, self.at)?;
+        self.at = self.at.saturating_add(read as u64);
+        Ok(read)
     }
 }
 
@@ -68,6 +78,10 @@ impl<S: Source, F: Fn(u64) -> ControlFlow<()> + Send + Sync> Source for Watched<
         let fetched = self.file.fetch(range, buf)?;
         self.report(Ok(usize::try_from(len).unwrap_or(usize::MAX)), start)?;
         Ok(fetched)
+    }
+
+    fn distrust(&self, range: &Range<u64>) -> bool {
+        self.file.distrust(range)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

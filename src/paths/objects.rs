@@ -5,7 +5,7 @@ use super::pattern::{MAX_NAMES, MissingWords, at_pattern, expand, is_pattern, se
 use super::set::FoundShard;
 use super::walk::{NamePattern, has_wildcard, is_of_folders};
 use crate::error::{Error, ErrorKind, PathsError, Result};
-use crate::io::{Listing, Storage, Store, bare_url, split_query, threads};
+use crate::io::{Listing, Storage, Store, bare_url, split_query, threads, two_of_one_name};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -103,11 +103,7 @@ pub(super) fn resolve(
         Some(listed) if *listed == *url => {
             return Ok(vec![FoundShard { path: name.into(), searched: false }]);
         }
-        // Records of both would be read from one of them.
-        Some(_) => {
-            let reason = "two URLs have this name, and differ in their queries".into();
-            return Err(PathsError::BadPattern { pattern: name.into(), reason }.into());
-        }
+        Some(_) => return Err(two_of_one_name(&name)),
         None => {}
     }
     // A URL with a query is that of one object.
@@ -188,13 +184,20 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
             listing => listing?,
         };
         let names: BTreeSet<&str> = listing.objects.iter().map(|object| &*object.url).collect();
-        let given = |url: &str| FoundShard { path: bare_url(url).into(), searched: false };
+        // The name of an object may look like a URL with a query.
+        let given = |url: &str, searched| {
+            let name = bare_url(url);
+            match storage.listed_url(&name).is_none_or(|listed| *listed == *url) {
+                true => Ok(FoundShard { path: name.into(), searched }),
+                false => Err(two_of_one_name(&name)),
+            }
+        };
         if names.contains(url) {
-            return Ok(vec![given(url)]);
+            return Ok(vec![given(url, false)?]);
         }
         for word in words {
             if names.contains(word) {
-                all.push(given(word));
+                all.push(given(word, false)?);
             } else if let Some(at) = at_pattern(Path::new(word)) {
                 let folder = word.rsplit_once('/').map_or("", |(folder, _)| folder);
                 if has_wildcard(folder) {
@@ -211,7 +214,7 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
                 } else {
                     names.iter().copied().filter(|name| segments.matches(name)).collect()
                 };
-                let found = found.iter().map(|name| FoundShard { searched: true, ..given(name) }).collect();
+                let found = found.iter().map(|name| given(name, true)).collect::<Result<_>>()?;
                 all.append(&mut searched(Path::new(word), found, allow_missing)?);
             } else {
                 missing.add(bare_url(word).into());

@@ -110,6 +110,18 @@ impl PayloadParts {
         Some(ranges)
     }
 
+    /// Reads the parts of a payload that cannot be borrowed.
+    fn read_parts(&mut self, set: &ShardSet, at: &RecordLocation) -> Result<()> {
+        self.read.clear();
+        self.bytes.clear();
+        for range in self.ranges(set.has_objects()).unwrap_or_default() {
+            let start = self.bytes.len();
+            set.append_part(at, range.clone(), &mut self.bytes)?;
+            self.read.push((range.start, start..self.bytes.len()));
+        }
+        Ok(())
+    }
+
     /// Borrows or reads the bytes that are needed, and verifies them. A record that is read as a whole is verified by its own checksum.
     ///
     /// # Errors
@@ -131,10 +143,18 @@ impl PayloadParts {
             if verify == Verify::Header && !set.has_objects() {
                 set.check_header(at)?;
             }
-            for range in self.ranges(set.has_objects()).unwrap_or_default() {
-                let start = self.bytes.len();
-                set.append_part(at, range.clone(), &mut self.bytes)?;
-                self.read.push((range.start, start..self.bytes.len()));
+            self.read_parts(set, at)?;
+            let is_wrong = |bytes: &&CheckedBytes| {
+                let found = PayloadView::Parts(self).get(bytes.start..bytes.end);
+                found.is_some_and(|found| crc32c(found) != bytes.crc)
+            };
+            // A bit may have changed on its way from a store.
+            if verify == Verify::Payload
+                && set.has_objects()
+                && let Some(wrong) = self.checked.iter().find(is_wrong)
+                && set.distrusts_part(at, wrong.start..wrong.end)
+            {
+                self.read_parts(set, at)?;
             }
         } else if verify == Verify::Payload {
             self.checked.sort_unstable();

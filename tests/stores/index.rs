@@ -38,6 +38,52 @@ fn an_index_is_built_once_and_cached_by_the_url() {
     }
 }
 
+/// An index of another object would be that of all objects at one address, or be built again and again.
+#[test]
+fn objects_that_differ_in_their_query_have_files_of_their_own() {
+    for case in Case::all() {
+        let of = |query: &str| url(&format!("get?f={query}"));
+        case.bucket.set(&of("a"), shard(0..30));
+        case.bucket.set(&of("b"), shard(100..130));
+        let dir = tempfile::tempdir().unwrap();
+        for index in [case.index_options(), case.index_options().index_dir(dir.path())] {
+            let open = |query, mode| {
+                let options = case.options().index(index.clone().mode(mode));
+                let ds = options.open(of(query)).unwrap();
+                let found = ds.select(&"label >= 20".parse().unwrap(), &Default::default()).unwrap();
+                (labels(&ds), found.0.len())
+            };
+            for mode in [IndexMode::Auto, IndexMode::Require] {
+                assert_eq!(open("a", mode), ((0..30).collect(), 10), "{mode:?}");
+                assert_eq!(open("b", mode), ((100..130).collect(), 30), "{mode:?}");
+            }
+        }
+        // An index beside them would be that of both.
+        let file = case.options().open(of("a")).unwrap().index(0).unwrap().file().unwrap().to_path_buf();
+        case.bucket.set(&url(".tfseek/get.tfri"), std::fs::read(file).unwrap());
+        let require = IndexOptions::new().default_dirs(None, None).store(case.bucket.store());
+        let options = case.options().index(require.mode(IndexMode::Require));
+        assert!(options.open(of("a")).is_err());
+        for both in [[of("a"), of("b")], [of("a"), url("get")]] {
+            let paths: Vec<_> = both.iter().map(Into::into).collect();
+            let e = tfseek::index::open_shards(&paths, &case.index_options()).map(drop).unwrap_err();
+            assert!(e.to_string().contains("two URLs have this name"), "{e}");
+        }
+    }
+}
+
+/// In a bucket a name may look like a URL with a query.
+#[test]
+fn names_that_look_like_queries_are_told_apart() {
+    let case = Case::new(Manners::BUCKET);
+    case.bucket.set(&url("x"), shard(0..10));
+    case.bucket.set(&url("x?y=1"), shard(10..20));
+    let e = case.open("x*").unwrap_err().to_string();
+    assert!(e.contains("two URLs have this name"), "{e}");
+    assert_eq!(labels(&case.open("x").unwrap()), (0..10).collect::<Vec<_>>());
+    assert_eq!(labels(&case.open("x?y=1").unwrap()), (10..20).collect::<Vec<_>>());
+}
+
 #[test]
 fn an_index_beside_the_object_is_used() {
     for case in Case::all() {

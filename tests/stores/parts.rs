@@ -89,6 +89,33 @@ fn a_part_has_no_secrets_and_other_versions_are_refused() {
 }
 
 #[test]
+fn a_part_keeps_what_selects_its_object() {
+    let case = Case::new(Manners::BUCKET);
+    for (query, first) in [("f=a", 0), ("f=b", 100)] {
+        case.bucket.set(&url(&format!("get?{query}")), shard(first..first + 30));
+        case.bucket.set(&url(&format!("get?{query}&sig=1")), shard(first..first + 30));
+    }
+    let options = StreamOptions { store: Some(case.bucket.store()), ..StreamOptions::default() };
+    for (query, first) in [("f=a", 0), ("f=b", 100)] {
+        let ds = case.options().open(url(&format!("get?{query}"))).unwrap();
+        let parts = ds.shares(2).unwrap().concat();
+        let all = parts.iter().map(|part| {
+            assert_eq!(*part.shard, *url(&format!("get?{query}")));
+            let stream = options.part(&Part::from_json(&part.to_json()).unwrap()).unwrap();
+            assert_eq!(stream.name(), Path::new(&url("get")));
+            labels_of(stream).unwrap()
+        });
+        assert_eq!(all.collect::<Vec<_>>().concat(), (first..first + 30).collect::<Vec<_>>());
+        let signed = url(&format!("get?{query}&sig=1"));
+        let part = Part::of_shard(signed, 0, Some(case.bucket.store())).unwrap();
+        assert_eq!(*part.shard, *url(&format!("get?{query}")));
+        let other = Part::from_json(&part.to_json().replace(query, "f=none")).unwrap();
+        let e = options.part(&other).map(drop).unwrap_err().to_string();
+        assert!(e.starts_with(&url("get: ")) && !e.contains("none"), "{e}");
+    }
+}
+
+#[test]
 fn an_object_is_a_part_without_an_index() {
     for case in Case::all() {
         let options = StreamOptions { store: Some(case.bucket.store()), ..StreamOptions::default() };

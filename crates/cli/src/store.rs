@@ -236,6 +236,10 @@ mod remote {
             Ok(found)
         }
 
+        fn place(&self, url: &str) -> String {
+            self.store.place(url)
+        }
+
         fn traffic(&self) -> Option<Traffic> {
             self.store.traffic()
         }

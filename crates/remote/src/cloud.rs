@@ -720,6 +720,17 @@ pub(crate) fn is_option(name: &str) -> bool {
         || [Kind::S3, Kind::Google, Kind::Azure].into_iter().any(|kind| canonical(kind, name).is_some())
 }
 
+/// Returns the last value of a setting, by any of its names: options precede variables.
+pub(crate) fn setting<'s>(settings: &'s Settings, kind: Kind, key: &str) -> Option<&'s str> {
+    let prefix = match kind {
+        Kind::S3 => S3.prefix,
+        Kind::Google => GOOGLE.prefix,
+        _ => AZURE.prefix,
+    };
+    let all = settings.all(prefix).filter(|(name, _)| canonical(kind, name).as_deref() == Some(key));
+    all.last().map(|(_, value)| value)
+}
+
 /// Returns the one name of an option that has several.
 fn canonical(kind: Kind, name: &str) -> Option<String> {
     match kind {

@@ -1,10 +1,12 @@
 //! The cache on disk: a file for each piece, which all processes of a machine share.
 //!
 //! ```text
-//! FOLDER/blocks/<hash of URL and version>/<from>-<to>          the bytes, and their CRC32C
-//!                                         <from>-<to>.lease    a process is fetching it
-//!                                         <from>-<to>.<p>.tmp  a process is writing it
+//! FOLDER/objects/<hash of key and version>/<from>-<to>          the bytes, and their CRC32C
+//!                                          <from>-<to>.lease    a process is fetching it
+//!                                          <from>-<to>.<p>.tmp  a process is writing it
 //! ```
+//!
+//! `FOLDER/blocks` has the pieces of versions whose keys had less than what selects an object. They are not read, but count, and go first.
 //!
 //! A piece is written by rename, so it is whole or not there. No other name is read or deleted. Errors of the disk are not errors of a read: the piece is
 //! then fetched.
@@ -21,6 +23,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tfseek::crc;
 use tfseek::io::{OwnFolder, Source, Stamp};
+
+/// The folders of pieces: of this version, and of earlier ones.
+const OBJECTS: &str = "objects";
+const EARLIER: &str = "blocks";
 
 /// Bytes of the checksum after those of a piece.
 const TRAILER: u64 = 4;
@@ -172,18 +178,20 @@ impl Drop for Lease {
 /// A file of the cache.
 struct CachedFile {
     path: PathBuf,
+    /// An earlier version has written it.
+    is_earlier: bool,
     used: SystemTime,
     bytes: u64,
 }
 
-/// Returns the name of the folder of an object. `None` if a replaced object would have the same.
-pub(crate) fn folder_name(url: &str, stamp: &Stamp) -> Option<String> {
+/// Returns the name of the folder of the object with this key. `None` if a replaced object would have the same.
+pub(crate) fn folder_name(key: &str, stamp: &Stamp) -> Option<String> {
     let version = match (&stamp.version, stamp.modified_ns) {
         (Some(version), _) => version.to_string(),
         (None, Some(time)) => time.to_string(),
         (None, None) => return None,
     };
-    let text = format!("{url}\n{}\n{version}", stamp.size);
+    let text = format!("{key}\n{}\n{version}", stamp.size);
     Some(format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes())))
 }
 
@@ -210,7 +218,7 @@ impl DiskCache {
     }
 
     fn path(&self, object: &str, range: &Range<u64>) -> PathBuf {
-        self.folder.join("blocks").join(object).join(format!("{}-{}", range.start, range.end))
+        self.folder.join(OBJECTS).join(object).join(format!("{}-{}", range.start, range.end))
     }
 
     /// Returns a piece. A damaged file is deleted.
@@ -278,6 +286,17 @@ impl DiskCache {
         let path = self.path(object, range);
         self.checked().remove(&hash_of(&path));
         let _ = fs::remove_file(&path);
+    }
+
+    /// Deletes the pieces of an object that have bytes of a range.
+    pub(crate) fn remove_in(&self, object: &str, range: &Range<u64>) {
+        for file in entries(&self.folder.join(OBJECTS).join(object)) {
+            let name = file.file_name();
+            let Some((piece, Kind::Piece)) = name.to_str().and_then(kind_of) else { continue };
+            if piece.start < range.end && range.start < piece.end {
+                self.remove(object, &piece);
+            }
+        }
     }
 
     /// Returns true if there is a file of a piece.
@@ -363,7 +382,7 @@ impl DiskCache {
         let mut bytes = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.bytes));
         if bytes.saturating_add(len) > self.limit {
             let least = self.limit.saturating_sub(len).saturating_sub(self.limit / 16);
-            files.make_contiguous().sort_by_key(|file| file.used);
+            files.make_contiguous().sort_by_key(|file| (!file.is_earlier, file.used));
             while bytes > least
                 && let Some(file) = files.pop_front()
             {
@@ -383,11 +402,11 @@ impl DiskCache {
     /// Returns all pieces. Deletes the files of processes that were killed.
     fn files(&self) -> VecDeque<CachedFile> {
         let mut found = VecDeque::new();
-        for_each_file(&self.folder, |path, kind| {
+        for_each_file(&self.folder, |path, kind, is_earlier| {
             let Ok(file) = fs::metadata(&path) else { return };
             let Ok(used) = file.modified() else { return };
             match kind {
-                Kind::Piece => found.push_back(CachedFile { path, used, bytes: file.len() }),
+                Kind::Piece => found.push_back(CachedFile { path, is_earlier, used, bytes: file.len() }),
                 Kind::Temporary => {
                     if used.elapsed().is_ok_and(|age| age > ABANDONED) {
                         let _ = fs::remove_file(&path);
@@ -402,7 +421,7 @@ impl DiskCache {
 /// Returns the number of pieces in a cache, and their bytes.
 pub(crate) fn content(folder: &Path) -> (u64, u64) {
     let (mut pieces, mut bytes) = (0u64, 0u64);
-    for_each_file(folder, |path, kind| {
+    for_each_file(folder, |path, kind, _| {
         if let (Kind::Piece, Ok(file)) = (kind, fs::metadata(path)) {
             (pieces, bytes) = (pieces.saturating_add(1), bytes.saturating_add(file.len()));
         }
@@ -450,36 +469,42 @@ enum Kind {
     Temporary,
 }
 
-fn kind_of(name: &str) -> Option<Kind> {
+/// Returns the range in the name of a file, and what the file is.
+fn kind_of(name: &str) -> Option<(Range<u64>, Kind)> {
     let (range, rest) = name.split_once('.').map_or((name, None), |(range, rest)| (range, Some(rest)));
     let (from, to) = range.split_once('-')?;
     let number = |text: &str| text.parse::<u64>().ok().filter(|number| number.to_string() == text);
-    if number(from)? >= number(to)? {
-        return None;
-    }
-    match rest {
-        None => Some(Kind::Piece),
-        Some("lease") => Some(Kind::Temporary),
+    let range = Some(number(from)?..number(to)?).filter(|range| range.start < range.end)?;
+    let kind = match rest {
+        None => Kind::Piece,
+        Some("lease") => Kind::Temporary,
         Some(rest) => {
             let (process, count) = rest.strip_suffix(".tmp")?.split_once('-')?;
-            (number(process).is_some() && number(count).is_some()).then_some(Kind::Temporary)
+            number(process).zip(number(count)).map(|_| Kind::Temporary)?
         }
-    }
+    };
+    Some((range, kind))
 }
 
-/// Calls `f` with each file of the cache.
-fn for_each_file(folder: &Path, mut f: impl FnMut(PathBuf, Kind)) {
-    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
-    for object in entries(&folder.join("blocks")) {
-        let name = object.file_name();
-        let is_hash = |name: &str| name.len() == 32 && name.bytes().all(|c| c.is_ascii_hexdigit());
-        if !name.to_str().is_some_and(is_hash) || !object.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        for file in entries(&object.path()) {
-            let kind = file.file_name().to_str().and_then(kind_of);
-            if let (Some(kind), Ok(true)) = (kind, file.file_type().map(|kind| kind.is_file())) {
-                f(file.path(), kind);
+/// Returns what is in a folder. Nothing if it cannot be read.
+fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> {
+    fs::read_dir(folder).into_iter().flatten().flatten()
+}
+
+/// Calls `f` with each file of the cache, its kind, and whether it is one of an earlier version.
+fn for_each_file(folder: &Path, mut f: impl FnMut(PathBuf, Kind, bool)) {
+    for (of_version, is_earlier) in [(EARLIER, true), (OBJECTS, false)] {
+        for object in entries(&folder.join(of_version)) {
+            let name = object.file_name();
+            let is_hash = |name: &str| name.len() == 32 && name.bytes().all(|c| c.is_ascii_hexdigit());
+            if !name.to_str().is_some_and(is_hash) || !object.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            for file in entries(&object.path()) {
+                let kind = file.file_name().to_str().and_then(kind_of);
+                if let (Some((_, kind)), Ok(true)) = (kind, file.file_type().map(|kind| kind.is_file())) {
+                    f(file.path(), kind, is_earlier);
+                }
             }
         }
     }
@@ -672,13 +697,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path().into(), 10_040);
         let others = ["0-5.part", "5-0", "x-y", "05-7", "0-5.1.tmp", "notes.txt", "0-5.1-x.tmp"];
-        let folder = dir.path().join("blocks").join(OBJECT);
+        let folder = dir.path().join(OBJECTS).join(OBJECT);
         fs::create_dir_all(&folder).unwrap();
-        fs::create_dir_all(dir.path().join("blocks/other")).unwrap();
+        fs::create_dir_all(dir.path().join("objects/other")).unwrap();
         for name in others {
             fs::write(folder.join(name), [7; 20_000]).unwrap();
         }
-        fs::write(dir.path().join("blocks/other/0-5"), [7; 20_000]).unwrap();
+        fs::write(dir.path().join("objects/other/0-5"), [7; 20_000]).unwrap();
         fs::write(folder.join("0-9.77-1.tmp"), b"").unwrap();
         let old = SystemTime::now() - Duration::from_secs(7200);
         File::options().write(true).open(folder.join("0-9.77-1.tmp")).unwrap().set_modified(old).unwrap();
@@ -700,11 +725,44 @@ mod tests {
         assert!(cache.has(OBJECT, &(0..1000)) && cache.has(OBJECT, &(1000..2000)));
         assert!(!cache.has(OBJECT, &(2000..3000)));
         assert!(others.iter().all(|name| folder.join(name).exists()));
-        assert!(dir.path().join("blocks/other/0-5").exists() && !folder.join("0-9.77-1.tmp").exists());
+        assert!(dir.path().join("objects/other/0-5").exists() && !folder.join("0-9.77-1.tmp").exists());
         // A piece above the limit is not written, and deletes nothing.
         let before = content(dir.path());
         cache.write(OBJECT, &(0..20_000), &bytes(&(0..20_000)));
         assert_eq!(content(dir.path()), before);
+    }
+
+    #[test]
+    fn pieces_of_earlier_versions_are_not_read_count_and_go_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path().into(), 10_040);
+        let write = |k: u64| cache.write(OBJECT, &(k * 1000..k * 1000 + 1000), &[7; 1000]);
+        (0..5).for_each(write);
+        let earlier = dir.path().join(EARLIER).join(OBJECT);
+        fs::create_dir_all(&earlier).unwrap();
+        for k in 5..9u64 {
+            let mut bytes = vec![7; 1000];
+            bytes.extend(crc::crc32c(&bytes).to_le_bytes());
+            fs::write(earlier.join(format!("{}-{}", k * 1000, k * 1000 + 1000)), bytes).unwrap();
+        }
+        assert_eq!((content(dir.path()), read(&cache, &(5000..6000))), ((9, 9036), None));
+        let used = SystemTime::now() + Duration::from_secs(100);
+        for file in entries(&earlier) {
+            File::options().write(true).open(file.path()).unwrap().set_modified(used).unwrap();
+        }
+        DiskCache::new(dir.path().into(), 10_040).write(OBJECT, &(20_000..22_000), &[7; 2000]);
+        assert!((0..5).all(|k| cache.has(OBJECT, &(k * 1000..k * 1000 + 1000))));
+        assert!(entries(&earlier).count() < 4);
+    }
+
+    #[test]
+    fn pieces_with_bytes_of_a_range_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path().into(), 1 << 20);
+        let ranges = [0..10, 5..15, 10..20, 20..30];
+        ranges.iter().for_each(|range| cache.write(OBJECT, range, &bytes(range)));
+        cache.remove_in(OBJECT, &(14..20));
+        assert_eq!(ranges.map(|range| cache.has(OBJECT, &range)), [true, false, false, true]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) struct Hub {
     revision: String,
     /// The commit of the revision, once it was asked for.
     commit: tokio::sync::OnceCell<String>,
-    /// The address of each object's bytes, which expires and is secret.
+    /// The address of the bytes of each object, by version and path. It expires and is secret.
     resolved: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Option<Url>>>>>,
 }
 
@@ -44,8 +44,7 @@ impl Hub {
     }
 
     fn endpoint(&self) -> &str {
-        let endpoint = self.settings.first(&["hf_endpoint", "endpoint"], &["HF_ENDPOINT"]);
-        endpoint.unwrap_or("https://huggingface.co").trim_end_matches('/')
+        endpoint(&self.settings)
     }
 
     /// Returns the token of variables or of the file of a login.
@@ -244,7 +243,9 @@ impl Hub {
     async fn place(&self, key: &str, expected: &Stamp, refused: Option<&Url>) -> Result<Url, RequestFailure> {
         let cell = {
             let mut all = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(key.to_owned()).or_default().clone()
+            // Parts of other processes may be of another commit.
+            let version = expected.version.as_deref().unwrap_or_default();
+            all.entry(format!("{version}/{key}")).or_default().clone()
         };
         let mut known = cell.lock().await;
         if let Some(url) = &*known
@@ -348,6 +349,14 @@ impl Hub {
         }
         Err(RequestFailure::new(Cause::Other, "too many redirects"))
     }
+}
+
+/// The address of the hub itself.
+pub(crate) const HUB: &str = "https://huggingface.co";
+
+/// Returns the address of the hub, or of the server that a setting names.
+pub(crate) fn endpoint(settings: &Settings) -> &str {
+    settings.first(&["hf_endpoint", "endpoint"], &["HF_ENDPOINT"]).unwrap_or(HUB).trim_end_matches('/')
 }
 
 fn unexpected() -> RequestFailure {

@@ -525,6 +525,27 @@ impl<O: HasPieces> Pieces<O> {
         }
     }
 
+    /// Drops the bytes of a range that are here. Those that are needed are fetched again.
+    pub(crate) fn drop_here(&mut self, id: u64, range: &Range<u64>) {
+        let Some(object) = self.objects.get_mut(&id) else { return };
+        let (mut here, mut freed) = (Vec::new(), 0);
+        for_each_start_in(&mut object.pieces, range, |start, piece| {
+            if !matches!(piece.state, PieceState::Here(_)) {
+                return;
+            }
+            if piece.state.is_in_memory() {
+                freed += piece.end - start;
+            }
+            piece.wanted.set(piece.wanted().get());
+            piece.state = PieceState::Queued;
+            here.push((id, start));
+        });
+        here.iter().for_each(|(_, start)| object.remove_ready(*start));
+        self.bytes -= freed;
+        self.queue.extend(here);
+        self.clear(id, range);
+    }
+
     /// Returns the range if all of its pieces are here. The thread then waits no more.
     pub(crate) fn take(&mut self, id: u64, range: &Range<u64>) -> Answer {
         self.clock += 1;

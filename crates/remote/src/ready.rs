@@ -49,6 +49,13 @@ impl ReadyPieces {
         }
     }
 
+    /// Removes the pieces that have bytes of a range, in a forked child: a copy of a lock that is held is not waited for.
+    pub(crate) fn remove_in_child(&self, range: &Range<u64>) {
+        if let Ok(mut pieces) = self.0.try_write() {
+            pieces.retain(|(_, piece)| piece.range().end <= range.start || range.end <= piece.range().start);
+        }
+    }
+
     fn write(&self) -> RwLockWriteGuard<'_, Vec<(u64, DiskPiece)>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,7 +107,7 @@ mod tests {
         // A piece that cannot be read leaves the buffer as it is, and what is wanted.
         let found = ready.find(&(12..20)).unwrap();
         found.wanted().add(8);
-        std::fs::write(dir.path().join("blocks/a/10-20"), b"x").unwrap();
+        std::fs::write(dir.path().join("objects/a/10-20"), b"x").unwrap();
         assert_eq!(ready.append(&(12..20), &mut buf), None);
         assert_eq!((buf.len(), found.wanted().get()), (11, 8));
         // A lock that is held, as in a forked child, is not waited for.

@@ -5,11 +5,14 @@ use crate::backend::{Backend, Backends};
 use crate::clients::Told;
 use crate::cloud::is_option;
 use crate::disk::{self, CachedPiece, DiskCache, Lease};
+use crate::doubts::Doubts;
 use crate::failure::{Cause, RequestFailure};
 use crate::pieces::{Answer, From, Held, PiecePart, Pieces, Request};
+use crate::place::Places;
 use crate::ready::{HasPieces, ReadyPieces};
 use crate::runtime::{ATTENTION, IoThread, NoResult};
 use crate::settings::{RemoteOptions, Settings};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -40,10 +43,13 @@ pub struct RemoteStore(Arc<SharedStore>);
 
 struct SharedStore {
     settings: Arc<Settings>,
+    places: Places,
     /// The process that made the store.
     first: Generation,
     /// Number of objects that were opened.
     opened: AtomicU64,
+    /// The URLs of objects that were listed with a query or a user, by the names that are shown, and by their keys. `None` for a name of several.
+    named: Mutex<HashMap<Box<str>, Option<Box<str>>>>,
 }
 
 /// The state of the store in one process. A forked child has a copy of its parent's state, without the thread and with locks that may be held for
@@ -77,6 +83,8 @@ struct Remote {
     /// The name of its folder in the cache.
     cached: Option<String>,
     ready: Option<Arc<ReadyPieces>>,
+    /// Its bytes that failed a checksum.
+    doubts: Mutex<Doubts>,
 }
 
 impl HasPieces for Remote {
@@ -116,6 +124,14 @@ impl Drop for Generation {
 }
 
 impl SharedStore {
+    /// Returns the names of objects. `None` in a forked process if a thread held the lock that it does not have.
+    fn named(&self) -> Option<MutexGuard<'_, HashMap<Box<str>, Option<Box<str>>>>> {
+        match self.first.process == process::id() {
+            true => Some(self.named.lock().unwrap_or_else(PoisonError::into_inner)),
+            false => self.named.try_lock().ok(),
+        }
+    }
+
     /// Checks the options, and returns the folder of the cache and its limit.
     fn cache(&self) -> Result<Option<(PathBuf, u64)>, RequestFailure> {
         let invalid = |text| RequestFailure::new(Cause::Invalid, text);
@@ -187,7 +203,9 @@ impl Live {
             let kept =
                 object.cached.clone().filter(|_| request.range.end - request.range.start >= LEAST_KEPT);
             let kept = self.cache.clone().zip(kept);
+            let again = object.doubts().wants(&request.range);
             if let Some((cache, folder)) = &kept
+                && !again
                 && let Some(piece) = cache.find_checked(folder, &request.range)
             {
                 pieces.done(&request, Ok(Held::Disk(piece)), self.start.elapsed(), From::Cache);
@@ -197,7 +215,7 @@ impl Live {
             let refusals = object.backend.refusals();
             let live = Arc::downgrade(self);
             let number = request.number;
-            let running = Running { live, request, object, refusals, from_cache: false, result: None };
+            let running = Running { live, request, object, refusals, again, from_cache: false, result: None };
             let task = self.io.spawn(async move {
                 let range = running.request.range.clone();
                 if !running.request.delay.is_zero() {
@@ -207,7 +225,7 @@ impl Live {
                     let result = running.object.read(range).await.map(Region::from);
                     return running.end(result);
                 };
-                let lease = match find(&cache, &folder, &range).await {
+                let lease = match find(&cache, &folder, &range, again).await {
                     Found::Piece(piece) => return running.end_from_cache(piece),
                     Found::Lease(lease) => lease,
                 };
@@ -267,12 +285,18 @@ enum Found {
     Lease(Option<Lease>),
 }
 
-/// Looks for a piece in the cache. Waits a while for another process that is fetching it.
-async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>) -> Found {
+/// Looks for a piece in the cache. Waits a while for another process that is fetching it. With `again` a piece is deleted, also one that was being
+/// written.
+async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>, again: bool) -> Found {
     let since = Instant::now();
     loop {
         let (cache, folder, range) = (cache.clone(), folder.to_owned(), range.clone());
-        let look = move || match cache.find(&folder, &range) {
+        let look = move || match (!again).then(|| cache.find(&folder, &range)).flatten() {
+            None if again => {
+                let lease = cache.lease(&folder, &range)?;
+                cache.remove(&folder, &range);
+                Some(Found::Lease(Some(lease)))
+            }
             Some(piece) => Some(Found::Piece(piece)),
             None => {
                 let lease = cache.lease(&folder, &range)?;
@@ -289,6 +313,10 @@ async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>) -> Found
 }
 
 impl Remote {
+    fn doubts(&self) -> MutexGuard<'_, Doubts> {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn read(&self, range: Range<u64>) -> Result<Vec<u8>, RequestFailure> {
         self.backend.read(&self.key, range, &self.stamp).await
     }
@@ -301,6 +329,8 @@ struct Running {
     object: Arc<Remote>,
     /// Number of refusals of the server before it.
     refusals: u64,
+    /// Its bytes are in doubt.
+    again: bool,
     from_cache: bool,
     result: Option<Result<Held, RequestFailure>>,
 }
@@ -323,6 +353,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         // If the store was dropped, so was the thread that asked.
         let Some(live) = self.live.upgrade() else { return };
+        if self.result.as_ref().is_some_and(Result::is_ok) && !self.from_cache {
+            self.object.doubts().came(&self.request.range, self.again);
+        }
         let mut pieces = live.pieces();
         let given_up = live.running().remove(&self.request.number).is_none();
         let ended = || {
@@ -348,7 +381,14 @@ impl RemoteStore {
     /// Makes a store. No request is made.
     pub fn new(options: RemoteOptions) -> RemoteStore {
         let settings = Arc::new(Settings::new(options));
-        RemoteStore(Arc::new(SharedStore { settings, first: Generation::new(), opened: AtomicU64::new(0) }))
+        let (places, first) = (Places::new(&settings), Generation::new());
+        RemoteStore(Arc::new(SharedStore {
+            settings,
+            places,
+            first,
+            opened: AtomicU64::new(0),
+            named: Mutex::default(),
+        }))
     }
 
     /// Returns true if a URL has a scheme of these stores.
@@ -379,6 +419,39 @@ impl RemoteStore {
             let (pieces, bytes) = disk::content(&folder);
             CacheContent { folder, pieces, bytes, limit }
         }))
+    }
+
+    /// Returns the URL of an object, with the query and the user that it was listed with. Names of shards have none.
+    fn full_url<'u>(&self, url: &'u str) -> Result<Cow<'u, str>, RequestFailure> {
+        let name = if bare_url(url) == url { Box::from(url) } else { self.key(url) };
+        match self.known_url(&name) {
+            None => Ok(Cow::Borrowed(url)),
+            Some(Some(full)) => Ok(Cow::Owned(full.into())),
+            Some(None) => {
+                let text =
+                    "two URLs have this name, and differ in their queries or users: read each by itself";
+                Err(RequestFailure::new(Cause::Invalid, text))
+            }
+        }
+    }
+
+    /// Returns the URL of the object of this name or key, if it was listed, and `Some(None)` for a name of several.
+    fn known_url(&self, name: &str) -> Option<Option<Box<str>>> {
+        self.0.named()?.get(name).cloned()
+    }
+
+    /// Notes the URL of an object that was listed.
+    fn note_url(&self, url: &str) {
+        let (name, key) = (bare_url(url), self.key(url));
+        let is_other = match self.known_url(&name) {
+            None => false,
+            Some(None) => true,
+            Some(Some(known)) => self.key(&known) != key,
+        };
+        let Some(mut named) = self.0.named() else { return };
+        let full = Box::<str>::from(url);
+        named.insert(name.into(), (!is_other).then(|| full.clone()));
+        named.insert(key, Some(full));
     }
 
     /// Makes one request about a URL, and waits for it.
@@ -412,15 +485,32 @@ fn about(url: &str, failure: &RequestFailure) -> Error {
 impl Store for RemoteStore {
     fn list(&self, prefix: &str, deep: bool) -> Result<Listing> {
         let list = |backend: Arc<Backend>, key: String| async move { backend.list(&key, deep).await };
-        let found = self.request(prefix, list).map_err(|failure| failure.error())?;
-        let root = Address::of(prefix).map_or("", |address| address.root);
+        let full = self.full_url(prefix).map_err(|failure| failure.error())?;
+        let found = self.request(&full, list).map_err(|failure| failure.error())?;
+        let root = Address::of(&full).map_or("", |address| address.root);
         let url = |name: String| -> Box<str> { format!("{root}/{name}").into() };
+        if found.objects.iter().any(|(name, _)| *url(name.clone()) == *full) {
+            self.note_url(&full);
+        }
         let objects = found.objects.into_iter().map(|(name, stamp)| Object { url: url(name), stamp });
-        Ok(Listing { objects: objects.collect(), folders: found.folders.into_iter().map(url).collect() })
+        let mut objects: Vec<Object> = objects.collect();
+        if *full != *prefix
+            && let Some(object) = objects.iter_mut().find(|object| *object.url == *full)
+        {
+            // It was asked for by its name. Its URL, which identifies it, comes first, unless it has another beginning.
+            let named = Object { url: prefix.into(), stamp: object.stamp.clone() };
+            if full.starts_with(prefix) {
+                objects.push(named);
+            } else {
+                *object = named;
+            }
+        }
+        Ok(Listing { objects, folders: found.folders.into_iter().map(url).collect() })
     }
 
     fn open(&self, object: &Object) -> Result<Arc<dyn Source>> {
-        let address = Address::of(&object.url).map_err(|failure| failure.error())?;
+        let full = self.full_url(&object.url).map_err(|failure| failure.error())?;
+        let address = Address::of(&full).map_err(|failure| failure.error())?;
         if address.key.is_empty() {
             let failure = RequestFailure::new(Cause::Invalid, "the URL has no name after the bucket");
             return Err(failure.error());
@@ -428,8 +518,9 @@ impl Store for RemoteStore {
         Ok(Arc::new(RemoteObject {
             id: self.0.opened.fetch_add(1, Relaxed),
             shared: self.0.clone(),
-            name: bare_url(&object.url).into(),
-            object: object.clone(),
+            name: bare_url(&full).into(),
+            key: self.key(&full),
+            object: Object { url: full.into(), stamp: object.stamp.clone() },
             process: process::id(),
             ready: Arc::default(),
             known: Mutex::default(),
@@ -438,7 +529,8 @@ impl Store for RemoteStore {
 
     fn small(&self, url: &str, limit: u64) -> Result<Option<(Region, Stamp)>> {
         let small = |backend: Arc<Backend>, key: String| async move { backend.small(&key, limit).await };
-        let found = self.request(url, small).map_err(|failure| about(url, &failure))?;
+        let full = self.full_url(url).map_err(|failure| about(url, &failure))?;
+        let found = self.request(&full, small).map_err(|failure| about(url, &failure))?;
         Ok(found.map(|(bytes, stamp)| (Region::from(bytes), stamp)))
     }
 
@@ -449,6 +541,18 @@ impl Store for RemoteStore {
         let bytes = bytes.to_vec();
         let put = |backend: Arc<Backend>, key: String| async move { backend.put(&key, bytes).await };
         self.request(url, put).map_err(|failure| about(url, &failure))
+    }
+
+    fn place(&self, url: &str) -> String {
+        let place = Address::of(url).map_or("", |address| self.0.places.of(address));
+        let full = if bare_url(url) == url { self.known_url(url).flatten() } else { None };
+        // The name of an object of a user.
+        let user = full.as_deref().filter(|full| !full.starts_with(url)).and_then(|full| {
+            let (_, rest) = full.split_once("://")?;
+            let (login, _) = rest.split_once('/').map_or(rest, |(host, _)| host).rsplit_once('@')?;
+            Some(login.split_once(':').map_or(login, |(user, _)| user))
+        });
+        user.map_or_else(|| place.to_owned(), |user| format!("{place}{user:?}"))
     }
 
     fn traffic(&self) -> Option<Traffic> {
@@ -470,6 +574,8 @@ struct RemoteObject {
     id: u64,
     object: Object,
     name: Box<str>,
+    /// What identifies it in the cache.
+    key: Box<str>,
     /// The process that opened it. The pieces that are ready are its.
     process: u32,
     ready: Arc<ReadyPieces>,
@@ -496,9 +602,10 @@ impl RemoteObject {
         let live = self.shared.live()?;
         let address = Address::of(&self.object.url)?;
         let (key, stamp) = (address.key.to_owned(), self.object.stamp.clone());
-        let cached = live.cache.as_ref().and_then(|_| disk::folder_name(&self.name, &stamp));
+        let cached = live.cache.as_ref().and_then(|_| disk::folder_name(&self.key, &stamp));
         let ready = (process == self.process).then(|| self.ready.clone());
-        let remote = Arc::new(Remote { backend: live.backend(address)?, key, stamp, cached, ready });
+        let (backend, doubts) = (live.backend(address)?, Mutex::default());
+        let remote = Arc::new(Remote { backend, key, stamp, cached, ready, doubts });
         if let Some(known) = &mut known {
             // That of the parent is not dropped: its clients have the parent's thread.
             std::mem::forget(known.replace(KnownObject {
@@ -655,6 +762,21 @@ impl Source for RemoteObject {
             return Ok(Fetched::Appended);
         }
         self.part(&range, buf).map_err(here)
+    }
+
+    fn distrust(&self, range: &Range<u64>) -> bool {
+        let Ok((live, remote)) = self.live() else { return false };
+        // A request that ends takes this lock before that of the pieces, and waits here.
+        let mut pieces = live.pieces();
+        remote.doubts().add(range, || {
+            if let (Some(cache), Some(folder)) = (&live.cache, &remote.cached) {
+                cache.remove_in(folder, range);
+            }
+            if remote.ready.is_none() {
+                self.ready.remove_in_child(range);
+            }
+            pieces.drop_here(self.id, range);
+        })
     }
 
     fn forget(&self, ranges: &[Range<u64>]) {

@@ -12,11 +12,10 @@ use chrono::{DateTime, Utc};
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, Url};
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tfseek::io::{Stamp, bare_url};
+use tfseek::io::Stamp;
 
 /// The first and the longest pause before a request is repeated.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(15)];
@@ -318,20 +317,14 @@ pub(crate) struct Web {
     settings: Arc<Settings>,
     client: Client,
     pub(crate) answers: Arc<Answers>,
-    /// The paths that were listed with a query, which may be a signature, and with it. Messages and names of shards have none.
-    queries: Mutex<HashMap<String, String>>,
 }
 
 impl Web {
     pub(crate) fn new(address: Address<'_>, settings: Arc<Settings>, client: Client) -> Web {
-        let (answers, queries) = Default::default();
-        Web { root: address.root.to_owned(), settings, client, answers, queries }
+        Web { root: address.root.to_owned(), settings, client, answers: Arc::default() }
     }
 
-    /// Returns the URL of an object, with the query that it was listed with if it is given without one.
     fn url(&self, key: &str) -> Result<Url, RequestFailure> {
-        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = queries.get(key).map_or(key, String::as_str);
         let invalid = |_| RequestFailure::new(Cause::Invalid, "the URL is invalid");
         Url::parse(&format!("{}/{key}", self.root)).map_err(invalid)
     }
@@ -375,13 +368,6 @@ impl Web {
                 }
             }
         };
-        let name = bare_url(&format!("{}/{key}", self.root));
-        if let Some(path) = name.splitn(4, '/').nth(3)
-            && path != key
-        {
-            let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-            queries.insert(path.to_owned(), key.to_owned());
-        }
         Ok(BucketListing { objects: vec![(key.to_owned(), found)], folders: Vec::new() })
     }
 

@@ -323,6 +323,10 @@ impl Store for ListedStore {
     fn put(&self, url: &str, bytes: &[u8]) -> tfseek::Result<()> {
         self.store.put(url, bytes)
     }
+
+    fn place(&self, url: &str) -> String {
+        self.store.place(url)
+    }
 }
 
 /// Returns true for an I/O error of this kind.

@@ -51,6 +51,15 @@ impl SalvageFile<'_> {
         }
     }
 
+    /// Asks the store of an object once more for bytes that failed a checksum. Returns false if this is of no use.
+    pub(in crate::io) fn distrust(&self, range: &Range<u64>) -> bool {
+        match self {
+            SalvageFile::Borrowed(file) => file.distrust(range),
+            SalvageFile::Shared(file) => file.distrust(range),
+            SalvageFile::Pipe(_) => false,
+        }
+    }
+
     /// Returns the I/O error that ended a pipe.
     pub(in crate::io) fn check_end(&self) -> Result<()> {
         self.pipe().and_then(PipeBytes::take_error).map_or(Ok(()), |e| Err(e.into()))

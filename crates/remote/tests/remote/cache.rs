@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
+use tfseek::Damage;
 use tfseek::io::Store;
+use tfseek::stream::StreamOptions;
 
 const MIB: u64 = 1 << 20;
 
@@ -112,6 +114,129 @@ fn two_processes_fetch_a_piece_once() {
     });
     let counts = blocks.case.server.counts();
     assert!(counts.gets <= 16 && counts.bytes <= blocks.bytes + 2 * MIB, "{counts:?}");
+}
+
+/// What a checksum refuses is not in the cache for the next epoch, for other processes, or for those who skip damage.
+#[test]
+fn a_flipped_bit_does_not_stay() {
+    let blocks = indexed();
+    let expected = read(loader(&blocks.files, &ORDERS[2]));
+    for damage in [Damage::Raise, Damage::Skip] {
+        let dir = tempfile::tempdir().unwrap();
+        let ds = cached(&blocks, dir.path(), 100 * MIB);
+        ds.index(0).unwrap();
+        blocks.case.server.fail("set-1", Fault::Flip(1000), 1);
+        assert_eq!(read(loader(&ds, &ORDERS[2]).damage(damage)), expected);
+        assert_eq!(blocks.case.server.faults_left(), 0);
+        // If the record was the last that was needed of its piece, only the record came again.
+        settle(dir.path(), 11);
+        assert_eq!(read(loader(&ds, &ORDERS[2]).damage(damage)), expected);
+        settle(dir.path(), 12);
+        blocks.case.server.counts();
+        assert_eq!(read(loader(&cached(&blocks, dir.path(), 100 * MIB), &ORDERS[2])), expected);
+        assert_eq!(blocks.case.server.counts().gets, 0);
+    }
+    // An earlier process has left wrong bytes whose checksum is theirs.
+    let dir = tempfile::tempdir().unwrap();
+    read(loader(&cached(&blocks, dir.path(), 100 * MIB), &ORDERS[2]));
+    settle(dir.path(), 12);
+    for file in files(dir.path()) {
+        let mut bytes = fs::read(&file).unwrap();
+        let len = bytes.len() - 4;
+        bytes[len / 2] ^= 1;
+        let sum = tfseek::crc::crc32c(&bytes[..len]).to_le_bytes();
+        bytes[len..].copy_from_slice(&sum);
+        fs::write(file, bytes).unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(read(loader(&cached(&blocks, dir.path(), 100 * MIB), &ORDERS[2])), expected);
+    }
+    settle(dir.path(), 12);
+    blocks.case.server.counts();
+    assert_eq!(read(loader(&cached(&blocks, dir.path(), 100 * MIB), &ORDERS[2])), expected);
+    assert_eq!(blocks.case.server.counts().gets, 0);
+}
+
+/// Bytes that are wrong in the store too are asked for once more, however many of their records are.
+#[test]
+fn damage_in_the_store_is_fetched_twice() {
+    let case = Case::new("s3");
+    let dir = tempfile::tempdir().unwrap();
+    let mut bytes = Vec::new();
+    (0..300u32).for_each(|k| put_record(&mut bytes, &vec![k as u8; 10_000]).unwrap());
+    for k in 0..200 {
+        bytes[k * 10_016 + 500] ^= 1;
+    }
+    case.set("damaged.tfrecord", bytes.clone());
+    // All records are one block, and no scan is in the cache.
+    case.open("damaged.tfrecord").unwrap();
+    let mut options = case.remote();
+    (options.cache_dir, options.cache_bytes) = (Some(dir.path().into()), Some(100 * MIB));
+    let ds = case.with(Arc::new(RemoteStore::new(options))).open(case.url("damaged.tfrecord")).unwrap();
+    for epoch in 0..3 {
+        case.server.counts();
+        let loader = ds.record_loader().batch_size(10).shuffle(ORDERS[2].clone()).damage(Damage::Skip);
+        let kept: usize = loader.build().unwrap().map(|step| step.unwrap().ids.len()).sum();
+        assert_eq!(kept, 100);
+        settle(dir.path(), 1);
+        let counts = case.server.counts();
+        let most = if epoch == 0 { 2 * bytes.len() as u64 + 2 * MIB } else { 0 };
+        assert!(counts.bytes <= most, "{epoch}: {counts:?}");
+    }
+}
+
+/// Objects of one name on two servers, and of two queries, may have one size, time and version.
+#[test]
+fn objects_that_are_alike_are_not_mixed_up() {
+    for scheme in ["s3", "gs", "az", "http"] {
+        let dir = tempfile::tempdir().unwrap();
+        let [one, two] = [0, 1].map(|_| Case::new(scheme));
+        let object = one.object("alike.tfrecord");
+        one.server.set(&object, shard(0..40));
+        let like = one.server.get(&object).unwrap();
+        two.server.set_alike(&object, shard(1000..1040), &like);
+        one.server.set_alike(&format!("{object}?f=a"), shard(2000..2040), &like);
+        one.server.set_alike(&format!("{object}?f=b"), shard(3000..3040), &like);
+        let open = |case: &Case, url: String| {
+            let mut options = case.remote();
+            (options.cache_dir, options.cache_bytes) = (Some(dir.path().into()), Some(100 * MIB));
+            one.with(Arc::new(RemoteStore::new(options))).open(url)
+        };
+        for _ in 0..2 {
+            let url = one.url("alike.tfrecord");
+            assert_eq!(labels(&open(&one, url.clone()).unwrap()), (0..40).collect::<Vec<_>>());
+            if scheme != "http" {
+                assert_eq!(labels(&open(&two, url).unwrap()), (1000..1040).collect::<Vec<_>>());
+                continue;
+            }
+            for (query, first) in [("f=a", 2000), ("f=b", 3000), ("f=a&X-Amz-Signature=1", 2000)] {
+                let ds = open(&one, format!("{url}?{query}")).unwrap();
+                assert_eq!(labels(&ds), (first..first + 40).collect::<Vec<_>>(), "{query}");
+                // Parts keep the query, and the index of an object is its own.
+                let part = ds.shares(1).unwrap().remove(0).remove(0);
+                assert!(part.shard.ends_with(query.split_at(3).0), "{}", part.shard);
+                let options = StreamOptions { store: Some(one.store()), ..StreamOptions::default() };
+                let mut stream = options.part(&part).unwrap();
+                let found = stream.next().unwrap().unwrap().example().int64("label").unwrap().first();
+                assert_eq!((found, stream.name()), (Some(first), Path::new(&url)));
+            }
+        }
+        // Those of a store that are read by their names, which have no query.
+        if scheme == "http" {
+            let url = |query: &str| format!("{}?{query}", one.url("alike.tfrecord"));
+            let store = one.store();
+            let paths =
+                |url: String| tfseek::paths::resolve_in_store(Some(store.clone()), &*url, false).unwrap().0;
+            let stream = StreamOptions { store: Some(store.clone()), ..StreamOptions::default() };
+            let names = paths(url("f=a"));
+            assert!(stream.open(&names[0]).is_ok());
+            assert_eq!(paths(url("f=b")), names);
+            let e = stream.open(&names[0]).map(drop).unwrap_err().to_string();
+            assert!(e.contains("two URLs have this name"), "{e}");
+            let e = one.with(store.clone()).open([url("f=a"), url("f=b")]).unwrap_err().to_string();
+            assert!(e.contains("two URLs have this name") && !e.contains("f="), "{e}");
+        }
+    }
 }
 
 #[test]

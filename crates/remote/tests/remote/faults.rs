@@ -4,7 +4,8 @@ use super::server::Fault;
 use super::*;
 use std::io;
 use tfseek::io::{Source, Store};
-use tfseek::{ErrorKind, Stream};
+use tfseek::stream::StreamOptions;
+use tfseek::{Damage, ErrorKind, IndexMode, Stream};
 
 /// Opens a set whose index is known, so that only records are read.
 fn indexed(case: &Case, store: Arc<RemoteStore>) -> Dataset {
@@ -80,15 +81,64 @@ fn servers_that_ignore_ranges_are_an_error() {
 }
 
 #[test]
-fn a_flipped_bit_on_the_way_is_damage_once() {
+fn a_flipped_bit_on_the_way_is_damage_if_it_flips_twice() {
     for case in Case::all() {
         let ds = indexed(&case, case.store());
         // The hub compares the bytes of a shard with its index first, and says where they are.
         label(&ds, 3, &mut Vec::new()).unwrap();
         case.server.fail(DATA, Fault::Flip(20), 1);
+        assert_eq!(label(&ds, 3, &mut Vec::new()).unwrap(), 3);
+        assert_eq!(case.server.faults_left(), 0);
+        case.server.fail(DATA, Fault::Flip(20), 2);
         let e = ds.read(3, &mut Vec::new()).unwrap_err();
         assert!(e.is_data() && e.to_string().contains("record 3 at byte"), "{e}");
+        assert_eq!(case.server.faults_left(), 0);
         assert_eq!(label(&ds, 3, &mut Vec::new()).unwrap(), 3);
+    }
+}
+
+/// Scans, streams, parts and columns read a flipped bit once more too, and nothing is left out.
+#[test]
+fn a_flipped_bit_is_read_again_by_every_reader() {
+    for case in Case::all() {
+        let name = case.url(NAMES[0]);
+        for damage in [Damage::Raise, Damage::Skip] {
+            let index = IndexOptions::new().mode(IndexMode::Memory).check_payloads(true).damage(damage);
+            let options = || DatasetOptions::new().index(index.clone()).store(case.store());
+            case.server.fail(DATA, Fault::Flip(700), 1);
+            let ds = options().open(&name).unwrap();
+            assert_eq!(
+                (ds.len(), ds.warnings().len(), case.server.faults_left()),
+                (60, 0, 0),
+                "{}",
+                case.scheme
+            );
+            let of_stream = |mut stream: tfseek::Stream| {
+                let mut labels = Vec::new();
+                while let Some(record) = stream.next().unwrap() {
+                    labels.push(record.example().int64("label").unwrap().first().unwrap());
+                }
+                labels
+            };
+            let stream = || StreamOptions { damage, store: Some(case.store()), ..StreamOptions::default() };
+            case.server.fail(DATA, Fault::Flip(700), 1);
+            assert_eq!(
+                of_stream(stream().open(&name).unwrap()),
+                (0..60).collect::<Vec<_>>(),
+                "{}",
+                case.scheme
+            );
+            assert_eq!(case.server.faults_left(), 0);
+            let part = ds.shares(1).unwrap().remove(0).remove(0);
+            let opened = stream().part(&part).unwrap();
+            assert_eq!(of_stream(opened), (0..60).collect::<Vec<_>>());
+        }
+        let ds = indexed(&case, case.store());
+        label(&ds, 3, &mut Vec::new()).unwrap();
+        case.server.fail(DATA, Fault::Flip(20), 1);
+        let found = ds.select(&"label >= 30".parse().unwrap(), &Default::default()).unwrap();
+        assert_eq!(found.0.len(), 70);
+        assert_eq!(case.server.faults_left(), 0);
     }
 }
 

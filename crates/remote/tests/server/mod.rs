@@ -197,6 +197,12 @@ impl Server {
         self.state().set(name, bytes.into());
     }
 
+    /// Writes an object with the tag and the time of another one.
+    pub(crate) fn set_alike(&self, name: &str, bytes: Vec<u8>, other: &Stored) {
+        let stored = Stored { bytes: Arc::new(bytes), ..other.clone() };
+        self.state().objects.insert(name.to_owned(), stored);
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<Stored> {
         self.state().objects.get(name).cloned()
     }

@@ -54,9 +54,10 @@ impl Request {
         format!("{} {}?{}", self.method, self.path, query.join("&"))
     }
 
-    /// Returns `BUCKET/KEY`.
+    /// Returns `BUCKET/KEY`, with the parameter `f` of a query if there is one.
     pub(super) fn object(&self) -> String {
-        self.path.trim_start_matches('/').to_owned()
+        let file = self.query.get("f").map_or_else(String::new, |file| format!("?f={file}"));
+        format!("{}{file}", self.path.trim_start_matches('/'))
     }
 
     pub(super) fn without(&self, header: &str) -> Request {

@@ -29,6 +29,8 @@ const MARK: (&str, u64) = ("tfseek_fetch", 1);
 pub(super) struct FetchRequest {
     /// The URL without query and user.
     pub(super) url: String,
+    /// What identifies it, if the URL is not all.
+    pub(super) key: Option<String>,
     pub(super) split: Option<String>,
     pub(super) filter: Option<String>,
 }
@@ -77,9 +79,11 @@ pub(super) struct Left {
 }
 
 fn to_json(request: &FetchRequest) -> Map<String, Value> {
-    let FetchRequest { url, split, filter } = request;
+    let FetchRequest { url, key, split, filter } = request;
     let value = json!({MARK.0: MARK.1, "url": url, "split": split, "where": filter});
-    value.as_object().cloned().unwrap_or_default()
+    let mut members = value.as_object().cloned().unwrap_or_default();
+    members.extend(key.as_ref().map(|key| ("key".to_owned(), Value::from(&**key))));
+    members
 }
 
 fn request_of(value: &Value) -> Option<FetchRequest> {
@@ -87,7 +91,7 @@ fn request_of(value: &Value) -> Option<FetchRequest> {
         return None;
     }
     let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
-    Some(FetchRequest { url: text("url")?, split: text("split"), filter: text("where") })
+    Some(FetchRequest { url: text("url")?, key: text("key"), split: text("split"), filter: text("where") })
 }
 
 fn stamp_json(stamp: &Stamp) -> Value {
@@ -345,7 +349,12 @@ mod tests {
     use std::fs;
 
     fn request() -> FetchRequest {
-        FetchRequest { url: "gs://b/x-*".into(), split: None, filter: Some("label > 3".into()) }
+        FetchRequest {
+            url: "gs://b/x-*".into(),
+            key: Some("k".into()),
+            split: None,
+            filter: Some("label > 3".into()),
+        }
     }
 
     fn stamp(size: u64) -> Stamp {

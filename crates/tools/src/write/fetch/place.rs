@@ -24,10 +24,12 @@ use tfseek::paths::set_of;
 /// [`FetchReason::OtherFetch`], [`FetchReason::Foreign`], I/O errors.
 pub(super) fn check_folder(folder: &Path, request: &FetchRequest, left: &Left) -> Result<(), ToolsError> {
     if let Some(found) = left.request.as_ref().filter(|found| *found != request) {
-        let FetchRequest { url, split, filter } = found;
+        let FetchRequest { url, key, split, filter } = found;
+        let other = url == &request.url && key != &request.key;
+        let other = if other { " with another query, user or server" } else { "" };
         let split = split.as_ref().map_or_else(String::new, |split| format!("[{split}]"));
         let filter = filter.as_ref().map_or_else(String::new, |filter| format!(" where {filter}"));
-        let found = format!("{url}{split}{filter}");
+        let found = format!("{url}{other}{split}{filter}");
         return Err(FetchReason::OtherFetch { folder: folder.into(), found }.into());
     }
     let known: HashSet<PathBuf> =

@@ -25,8 +25,12 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Lists the objects. No object is read.
     pub(super) fn list(options: &FetchOptions) -> Result<Wanted, ToolsError> {
+        let url = bare_url(&options.url);
+        let is_all = url == options.url && options.store.place(&url).is_empty();
+        let key = (!is_all).then(|| options.store.key(&options.url).into());
         let request = FetchRequest {
-            url: bare_url(&options.url),
+            url,
+            key,
             split: options.split.clone(),
             filter: options.filter.as_ref().map(ToString::to_string),
         };

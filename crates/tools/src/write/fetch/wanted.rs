@@ -121,6 +121,10 @@ impl Store for NotedStore {
     fn put(&self, url: &str, bytes: &[u8]) -> Result<()> {
         self.store.put(url, bytes)
     }
+
+    fn place(&self, url: &str) -> String {
+        self.store.place(url)
+    }
 }
 
 #[cfg(test)]

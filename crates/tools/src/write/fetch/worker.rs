@@ -209,6 +209,9 @@ impl FileJob {
         let read = self.next;
         self.earlier.pieces.retain(|piece, _| *piece < first || *piece >= read);
         self.cursor = self.cursor.min(first);
+        if let Some(source) = &self.source {
+            source.distrust(&(first.saturating_mul(PIECE)..source.len()));
+        }
     }
 
     /// Begins the file again with another version of the object.
