@@ -73,7 +73,7 @@ pub enum Warning {
         /// Paths of the files, in natural order.
         found: Vec<PathBuf>,
     },
-    /// A global order is used with small records and a dataset larger than memory, so each record takes a separate read.
+    /// Scattered records are read, which are small, of a dataset larger than memory, so each record takes a separate read.
     ScatteredReads {
         /// Mean size of a record in bytes.
         record_bytes: u64,
@@ -93,7 +93,7 @@ pub enum Warning {
         /// Decompressed bytes of the longest block, or their mean in a shard whose index was not read yet.
         bytes: u64,
     },
-    /// A global order is used with compressed shards, so access to a record decompresses the bytes from the checkpoint before it.
+    /// Scattered records of compressed shards are read, so access to a record decompresses the bytes from the checkpoint before it.
     ScatteredInflation {
         /// Number of decompressed bytes of the compressed shards.
         inflated_bytes: u64,
@@ -107,12 +107,19 @@ pub enum Warning {
         /// Size of a block that is enough, for [`block_bytes`](crate::LoaderOptions::block_bytes).
         enough_bytes: u64,
     },
-    /// A global order is used with small records of objects, so that each takes a request of its own.
+    /// Scattered records of objects are read, which are small, so that each takes a request of its own.
     ScatteredRequests {
         /// Mean size of a record in bytes.
         record_bytes: u64,
         /// Number of records.
         records: u64,
+    },
+    /// Classes are balanced in blocks, and one is in so few blocks that most windows have no sample of it.
+    RareClass {
+        /// Number of blocks that have a record of it.
+        blocks: u64,
+        /// Number of windows.
+        windows: u64,
     },
     /// The tables of steps were not built, because more bytes would have to be scanned than the limit. Those of an episode are made at its first use.
     StepsNotIndexed {
@@ -184,7 +191,7 @@ impl Warning {
 
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`, `damage_skipped`,
     /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `block_starts`, `scattered_requests`, `steps_not_indexed`,
-    /// `compressed_steps` or `unknown_feature`.
+    /// `compressed_steps`, `rare_class` or `unknown_feature`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
@@ -202,6 +209,7 @@ impl Warning {
             Warning::StepsNotIndexed { .. } => "steps_not_indexed",
             Warning::ScatteredEpisodes { .. } => "scattered_episodes",
             Warning::CompressedSteps { .. } => "compressed_steps",
+            Warning::RareClass { .. } => "rare_class",
             Warning::UnknownFeature { .. } | Warning::AbsentFeature { .. } => "unknown_feature",
         }
     }
@@ -224,6 +232,7 @@ impl Warning {
             | Warning::ScatteredInflation { .. }
             | Warning::BlockStarts { .. }
             | Warning::ScatteredRequests { .. }
+            | Warning::RareClass { .. }
             | Warning::UnknownFeature { .. }
             | Warning::AbsentFeature { .. } => None,
         }
@@ -302,13 +311,15 @@ impl fmt::Display for Warning {
             }
             Warning::ScatteredReads { record_bytes, dataset_bytes, memory_bytes } => write!(
                 f,
-                "a global order over records of {record_bytes} bytes, in a dataset of {dataset_bytes} bytes with {memory_bytes} \
-                 bytes of memory: each record takes a separate read in every epoch; a block order reads adjacent records together"
+                "an order of scattered records of {record_bytes} bytes, in a dataset of {dataset_bytes} bytes with {memory_bytes} \
+                 bytes of memory: each record takes a separate read in every epoch; a block order (shuffle=\"block\", --shuffle block) reads adjacent \
+                 records together"
             ),
             Warning::ScatteredInflation { inflated_bytes } => write!(
                 f,
-                "a global order over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes from \
-                 the checkpoint before it; a block order decompresses them once per window, and unpacked shards need no decompression"
+                "an order of scattered records over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes \
+                 from the checkpoint before it; a block order (shuffle=\"block\", --shuffle block) decompresses them once per window, and unpacked shards \
+                 (tfseek.unpack, tfseek unpack) need no decompression"
             ),
             Warning::BlockStarts { block_bytes, start_bytes, enough_bytes } => write!(
                 f,
@@ -317,8 +328,17 @@ impl fmt::Display for Warning {
             ),
             Warning::ScatteredRequests { record_bytes, records } => write!(
                 f,
-                "a global order over {} of {record_bytes} bytes in objects: each takes a request of its own; a block order requests about 1 MiB at a time",
+                "an order of scattered records over {} of {record_bytes} bytes in objects: each takes a request of its own, which costs as much as \
+                 256 KiB; a block order (shuffle=\"block\", --shuffle block) requests about 1 MiB at a time, and a copy (tfseek.fetch, tfseek fetch) \
+                 needs none",
                 Count(*records, "record")
+            ),
+            Warning::RareClass { blocks, windows } => write!(
+                f,
+                "balanced classes in blocks: one class is in {} for {}, so that windows without it have equal numbers of the others only; \
+                 a global order, or larger blocks, balances all",
+                Count(*blocks, "block"),
+                Count(*windows, "window")
             ),
             Warning::StepsNotIndexed { path, bytes } => {
                 let (rate, text) = match folder_of_url(path) {
@@ -437,7 +457,7 @@ mod tests {
         assert!(
             scattered
                 .to_string()
-                .starts_with("a global order over records of 90 bytes, in a dataset of 900 bytes")
+                .starts_with("an order of scattered records of 90 bytes, in a dataset of 900 bytes")
         );
         assert_eq!((scattered.kind(), scattered.path()), ("scattered_reads", None));
     }

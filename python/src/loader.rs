@@ -37,6 +37,8 @@ pub(crate) struct LoaderCore {
     pid: AtomicU32,
     /// Number of the newest iteration. Earlier iterations have ended. Changed under the lock.
     iteration: AtomicU64,
+    /// Number of the last iteration that reached its end. 0: none.
+    exhausted: AtomicU64,
     running: Mutex<Option<tfseek::Loader>>,
     /// Locked after `running`.
     ahead: Mutex<TakenAhead>,
@@ -163,7 +165,10 @@ impl LoaderCore {
                 let before = loader.cursor().clone();
                 let next = match loader.next_within(SIGNAL_INTERVAL) {
                     NextStep::Ready(step) => Some(then(Some(step), loader)),
-                    NextStep::EpochEnd => Some(then(None, loader)),
+                    NextStep::EpochEnd(skipped) => {
+                        self.count_skipped(&skipped);
+                        Some(then(None, loader))
+                    }
                     NextStep::Timeout => None,
                 };
                 let raised = self.raised.fetch_max(loader.warnings().len(), Ordering::Relaxed);
@@ -193,12 +198,17 @@ impl LoaderCore {
         }
     }
 
-    fn count_skipped(&self, step: &Step) {
-        if step.skipped.is_empty() {
+    /// Ends the newest iteration at its end.
+    fn end_iteration(&self) {
+        self.exhausted.store(self.iteration.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    fn count_skipped(&self, skipped: &[(u64, tfseek::Error)]) {
+        if skipped.is_empty() {
             return;
         }
         let mut counts = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, e) in &step.skipped {
+        for (_, e) in skipped {
             let path = e.location().path.as_deref().unwrap_or(Path::new(""));
             let count = counts.entry(path.to_owned()).or_default();
             *count = count.saturating_add(1);
@@ -247,6 +257,7 @@ impl LoaderCore {
             steps: AtomicU64::new(steps),
             pid: AtomicU32::new(std::process::id()),
             iteration: AtomicU64::new(0),
+            exhausted: AtomicU64::new(0),
             running: Mutex::new(Some(loader)),
             ahead: Mutex::default(),
             closed: OnceLock::new(),
@@ -266,12 +277,17 @@ impl LoaderCore {
         let check = || self.check_iteration(iteration);
         let next = self.next_step(py, check, |step, _| {
             if step.is_none() {
-                self.iteration.fetch_add(1, Ordering::Relaxed);
+                self.end_iteration();
             }
             step
         });
-        let Some(step) = next?.transpose()? else { return Ok(None) };
-        self.count_skipped(&step);
+        let next = match next {
+            // Another thread has reached the end.
+            Err(_) if self.is_exhausted(iteration) => return Ok(None),
+            next => next?,
+        };
+        let Some(step) = next.transpose()? else { return Ok(None) };
+        self.count_skipped(&step.skipped);
         let batch = self.batch(py, &step)?;
         // The memory of the batch is released without the GIL.
         let info = py.detach(|| StepInfo::of(step, &self.config.starts));
@@ -326,13 +342,18 @@ impl LoaderCore {
             }
             ahead.delivered = Some(step.cursor.clone());
             if step.is_end {
-                self.iteration.fetch_add(1, Ordering::Relaxed);
+                self.end_iteration();
             }
             if let Some(info) = &step.info {
-                self.count_skipped(&info.get().0);
+                self.count_skipped(&info.get().0.skipped);
             }
             Ok(true)
         })
+    }
+
+    /// Returns true if this iteration has reached its end, in any thread.
+    fn is_exhausted(&self, iteration: Option<u64>) -> bool {
+        iteration.is_some_and(|number| number > 0 && number == self.exhausted.load(Ordering::Relaxed))
     }
 
     /// Returns true if steps of this generation can be delivered.
@@ -512,8 +533,7 @@ fn position(cursor: &Cursor) -> (u64, u64) {
 #[cold]
 fn ended() -> BindingError {
     BindingError::Python(PyRuntimeError::new_err(
-        "this iterator has ended: the loader began another iteration after it (iter, set_epoch, reset, load_state_dict), or \
-         next(loader) reached the end of the epoch",
+        "this iterator has ended: the loader began another iteration after it (iter, set_epoch, reset, load_state_dict)",
     ))
 }
 

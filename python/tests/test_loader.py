@@ -423,8 +423,65 @@ def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -
     seen = []
     for batch in loader:
         seen.append(batch["label"].tolist())
-        assert [record for record, _ in loader.skipped] == ([5] if seen[-1] == [4] else [])
-    assert seen == [[0, 1], [2, 3], [4], [6, 7], [8, 9]]
+        assert [record for record, _ in loader.skipped] == ([5] if seen[-1] == [4, 6] else [])
+    assert seen == [[0, 1], [2, 3], [4, 6], [7, 8], [9]]
+
+
+def test_batches_are_filled_on_one_rank_and_padded_on_several(tmp_path: pathlib.Path) -> None:
+    path, bad = tmp_path / "a.tfrecord", {1, 2, 9, 10, 11}
+    with tfseek.Writer(path) as writer:
+        for i in range(12):
+            writer.write(tfseek.Example({"label": "text"} if i in bad else {"label": i}))
+    ds, spec = tfseek.open(path), {"label": tfseek.FixedLenFeature([], "int64")}
+    options: dict[str, Any] = {"batch_size": 2, "damage": "skip", "ids": "id", "mask": "mask"}
+    for threads in (0, 3):
+        for transform_threads in (0, 2):
+            more = {"transform": dict, "transform_threads": transform_threads}
+            loader: tfseek.Loader[Any] = tfseek.Loader(ds, spec, threads=threads, **more, **options)
+            for total in (5, 10):
+                batches = list(loader)
+                assert [batch["label"].tolist() for batch in batches] == [[0, 3], [4, 5], [6, 7], [8]]
+                assert all(batch["mask"].all() for batch in batches) and loader.skipped_total == total
+    ranks = [list(tfseek.Loader(ds, spec, rank=rank, world_size=2, **options)) for rank in range(2)]
+    assert [[batch["id"].tolist() for batch in batches] for batches in ranks] == [
+        [[0, 0], [4, 5], [8, 8]],
+        [[3, 3], [6, 7], [7, 7]],
+    ]
+    assert [batch["mask"].tolist() for batch in ranks[1]] == [[False, True], [True, True], [False, False]]
+    with pytest.raises(tfseek.OrderError, match="no batch has a sound row: 3 records"):
+        next(tfseek.Loader(ds[9:], spec, batch_size=2, damage="skip"))
+
+
+def test_an_iterator_may_end_in_any_thread(ds: tfseek.Dataset) -> None:
+    for threads in (0, 2):
+        loader: tfseek.Loader[Any] = tfseek.Loader(
+            ds, SPEC, batch_size=50, seed=1, transform=lambda batch: batch["label"].tolist(), transform_threads=threads
+        )
+        for _ in range(3):
+            batches, found, errors = iter(loader), [], []
+
+            def take(batches: Any = batches, found: Any = found, errors: Any = errors) -> None:
+                try:
+                    for batch in batches:
+                        found.extend(batch)
+                except BaseException as error:
+                    errors.append(error)
+
+            takers = [threading.Thread(target=take) for _ in range(8)]
+            for thread in takers:
+                thread.start()
+            for thread in takers:
+                thread.join()
+            assert errors == [] and sorted(found) == list(range(RECORDS))
+            assert next(batches, None) is None
+
+
+def test_an_order_that_balance_cannot_have_is_refused(ds: tfseek.Dataset) -> None:
+    with pytest.raises(tfseek.OrderError, match='expected shuffle=True or "block", found False'):
+        tfseek.Loader(ds, SPEC, batch_size=8, balance="label", shuffle=False)
+    loader = tfseek.Loader(ds, SPEC, batch_size=8, balance="label", shuffle="block", seed=1)
+    assert loader.state_dict()["order"]["kind"] == "balanced" and "of balanced classes in block order" in loader.describe()
+    assert tfseek.Loader(ds, SPEC, batch_size=8, balance="label").state_dict()["order"]["kind"] == "mixture"
 
 
 def test_skipped_records_are_counted_by_file(tmp_path: pathlib.Path) -> None:

@@ -374,3 +374,15 @@ def test_report(ds: tfseek.Dataset) -> None:
         assert json.loads(report.to_json())["steps"] == 20 and "\n" not in str(report) and "20 steps" in str(report)
         loader.close()
         assert loader.report().parse_s >= report.parse_s
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_a_transform_that_asks_its_own_loader_is_an_error(ds: tfseek.Dataset, threads: int) -> None:
+    batches: Any = None
+    loader: tfseek.Loader[Any] = tfseek.Loader(
+        ds, SPEC, batch_size=100, transform=lambda batch: next(batches), transform_threads=threads
+    )
+    batches = iter(loader)
+    with pytest.raises(RuntimeError, match="transform asks its own loader for a batch"):
+        next(batches)
+    loader.close()

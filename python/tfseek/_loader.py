@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from ._report import LoaderClock, Report, Traffic
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import Parser, source_of
 from ._tfseek import Dataset, LoaderCore, StepInfo
-from ._transform import TransformThreads, add_columns, transformed, with_info
+from ._transform import Guarded, TransformThreads, add_columns, transformed, with_info
 from ._warnings import Warning, raise_all
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class Loader(Generic[Batch]):
         networks. ``False``: file order. Default: ``True`` if a seed is given.
     block_bytes: the size of the blocks of ``shuffle="block"``, of compressed shards decompressed. Default: 1 MiB. The same on all ranks; a
         resumed run has the blocks of its state.
-    balance: a feature of ints or byte strings. Each of its values gets the same number of samples, shuffled separately. Replaces
-        ``shuffle``. The first use builds a column of the feature.
+    balance: a feature of ints or byte strings. Each of its values gets the same number of samples, shuffled separately, with ``shuffle="block"``
+        within the blocks of a window. The first use builds a column of the feature.
     rank, world_size: the rank of this process in a distributed job, and the number of ranks.
     worker, workers: restricts the loader to the steps ``worker``, ``worker + workers``, .. of this rank. For processes whose batches
         are used in rotation, like the workers of torch's ``DataLoader``. A worker's state is the end of its round of one step per
@@ -138,6 +139,8 @@ class Loader(Generic[Batch]):
     batches_ahead, memory, look_ahead: limits of prepared batches, of payload bytes in flight, and of bytes requested in advance.
     verify: ``"payload"``, ``"header"`` or ``"first_epoch"``. Default: as the dataset.
     damage: ``"raise"``: a record that is damaged or does not fit the spec raises. ``"skip"``: it is left out, listed in ``skipped``, and counted in ``skipped_total``.
+        On one rank the records that follow take its place. On several ranks and workers, with ``bucket_by`` and in a mix the rank's nearest sound
+        row is repeated as padding (see ``mask``).
     repeat: if true, an iterator continues with the next epoch and never ends. Keep the iterator or call ``next(loader)``.
     bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``), of ``str`` (``"str"``) or of uint8 arrays without a copy
         (``"views"``), as :class:`tfseek.Bytes` (``"offsets"``), or as NumPy's strings of fixed width (``"S"``). See
@@ -281,14 +284,17 @@ class Loader(Generic[Batch]):
             raise ValueError("transform_threads requires a transform")
         self._clock = LoaderClock()
         #: Adds columns to a batch and transforms it. It does not refer to the loader.
-        self._function: Optional[Callable[[Any, StepInfo], Any]] = None
+        self._function: Optional[Guarded] = None
         if transform is not None:
             call = with_info(transform)
             call = call if self._padding is None else self._padding.before(call)
-            self._function = functools.partial(self._clock.timed, transformed, call, self._added)
+            self._function = Guarded(functools.partial(self._clock.timed, transformed, call, self._added))
         self._transform_threads = threads_of_transform
         self._ahead: Optional[TransformThreads] = None
+        self._starting = threading.Lock()
         self._seed = seed
+        if balance is not None and isinstance(shuffle, (bool, np.bool_)) and not shuffle:
+            raise OrderError('balance: classes are shuffled: expected shuffle=True or "block", found False')
         options["shuffle"] = shuffle_name(seed is not None if shuffle is None else shuffle)
         options["last_batch"] = last_batch_name(drop_last, last_batch)
         self._core = LoaderCore(ds._native() if isinstance(ds, Mix) else ds, schema, bytes_as, options, progress)
@@ -305,6 +311,8 @@ class Loader(Generic[Batch]):
         return batch
 
     def _step(self, iteration: Optional[int]) -> Any:
+        if self._function is not None:
+            self._function.check()
         requested = self._clock.requested()
         if self._transform_threads:
             return self._step_ahead(iteration, requested)
@@ -331,10 +339,14 @@ class Loader(Generic[Batch]):
         """Returns the next result of the threads of ``transform``."""
         done = None
         while done is None:
-            if self._ahead is None or not self._ahead.usable:
-                assert self._function is not None
-                self._ahead = TransformThreads(self._core, iteration, self._transform_threads, self._function)
-            done = self._ahead.next(iteration)
+            with self._starting:
+                if self._core.is_exhausted(iteration):
+                    raise StopIteration
+                if self._ahead is None or not self._ahead.usable:
+                    assert self._function is not None
+                    self._ahead = TransformThreads(self._core, iteration, self._transform_threads, self._function)
+                ahead = self._ahead
+            done = ahead.next(iteration)
         if done.step is not None and done.step.is_end:
             self._clock.ended(requested)
             raise StopIteration
@@ -398,7 +410,7 @@ class Loader(Generic[Batch]):
     def skipped(self) -> list[tuple[int, str]]:
         """Record numbers and errors of the records skipped in the last batch, with ``damage="skip"``.
 
-        :attr:`skipped_total` and :attr:`skipped_by_file` count those of all batches.
+        :attr:`skipped_total` and :attr:`skipped_by_file` count those of all batches, and those after the last batch of an epoch.
         """
         return [] if self._last is None else self._last.skipped
 
@@ -450,7 +462,7 @@ class Loader(Generic[Batch]):
         """Returns where a record is in an epoch: a list of ``(step, rank, row)``, without padding. It is computed, and nothing is read.
 
         Steps count from the start of the epoch, by default the current one, and over all workers. ``row`` is the row in the batch of
-        ``rank``; with ``damage="skip"`` rows of skipped records count. The list is empty if the epoch omits the record. ``record`` is
+        ``rank`` if no record is skipped. The list is empty if the epoch omits the record. ``record`` is
         its number in the whole dataset, as in :attr:`ids`. With ``last_batch="continuous"`` the steps are those of a run that begins with this
         epoch. The command is ``tfseek order --record``.
 

@@ -40,6 +40,25 @@ def with_info(transform: Callable[..., Any]) -> Callable[[Any, StepInfo], Any]:
     return lambda batch, info: transform(batch)
 
 
+class Guarded:
+    """A function of a batch and its info, which a loader's iterator must not be used in: it would wait for its own result."""
+
+    def __init__(self, function: Callable[[Any, StepInfo], Any]) -> None:
+        self._function, self._calls = function, threading.local()
+
+    def __call__(self, batch: Any, info: StepInfo) -> Any:
+        self._calls.inside = True
+        try:
+            return self._function(batch, info)
+        finally:
+            self._calls.inside = False
+
+    def check(self) -> None:
+        """Raises :class:`RuntimeError` in a call of the function."""
+        if getattr(self._calls, "inside", False):
+            raise RuntimeError("transform asks its own loader for a batch, which waits for this transform: use a second loader")
+
+
 def transformed(transform: Callable[[Any, StepInfo], Any], added: Iterable[tuple[str, str]], batch: Any, info: StepInfo) -> Any:
     """Adds columns to a batch and returns the result of ``transform``. An exception gets a note with epoch, step and record numbers.
 

@@ -38,7 +38,7 @@ class Warning(UserWarning):
     """
 
     #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"payloads_skipped"``,
-    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"block_starts"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"steps_not_indexed"``,
+    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"block_starts"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"rare_class"``, ``"steps_not_indexed"``,
     #: ``"compressed_steps"``, ``"unknown_feature"`` or ``"features_left_out"``. Later versions may add others.
     kind: str = ""
     #: Message, which contains the path.

@@ -28,6 +28,7 @@ from ._tfds import records_of, source_of
 from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator, Schema, StepInfo, TfdsDecoder
 from ._tfseek import Dataset as Records
 from ._transform import with_info
+from ._workers import WorkerEpochs
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -283,9 +284,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     ``w``, ``w + W``, .., so the batches and their sequence stay the same.
 
     An iteration begins as that of a :class:`tfseek.Loader` (page "shuffling" of the documentation, "Epochs and iterators"): with the next epoch, or with
-    the same one if it was left early. Persistent workers (``persistent_workers=True``) always begin the next one. By default a
-    ``DataLoader`` starts new workers for each epoch, as copies of this object, which does not advance in the parent. So call
-    :meth:`set_epoch` before each epoch, as with torch's ``DistributedSampler``.
+    the same one if it was left early. Workers always begin the next one, unless :meth:`set_epoch` selects it.
 
     ds, spec: as for :class:`tfseek.Loader`. The ``options`` are also those of the loader: ``batch_size`` or ``global_batch_size``,
         ``shuffle``, ``seed``, ``drop_last``, ``last_batch``, ``damage``, ``ids``, ``mask``, ``transform_threads`` and the others.
@@ -319,6 +318,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         # Set by a worker that begins an iteration: the position is then in the workers.
         self._in_workers = torch.zeros(1, dtype=torch.bool).share_memory_()
         self._requests_seen = 0
+        self._worker_epochs = WorkerEpochs()
+        #: A state was loaded in this worker.
+        self._loaded = False
         self._build(None, None)
 
     def _build(self, worker_of: Optional[tuple[int, int]], state: Optional[dict[str, Any]]) -> None:
@@ -346,8 +348,14 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         worker_of = None if info is None else (info.id, info.num_workers)
         self._seek_start()
         if worker_of != self._worker_of:
-            # A copy in a worker begins the iteration that the original would begin.
-            self._build(worker_of, self._loader._upcoming())
+            # A copy in a worker begins the iteration that the original would begin, or the one after that of the workers before it.
+            upcoming = self._loader._upcoming()
+            self._build(worker_of, upcoming)
+            if info is not None:
+                chosen = self._loaded or not self._in_workers.item()
+                following = self._worker_epochs.next(info.seed - info.id, upcoming["epoch"], chosen)
+                if following is not None and not self._loaded:
+                    self._loader.set_epoch(following)
         count, epoch = self._epoch_requests.tolist()
         epoch %= 2**64
         if worker_of is not None and self._epoch is not None:
@@ -431,6 +439,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         """
         self._loader._seek(state)
         self._next_start = None
+        self._loaded = torch.utils.data.get_worker_info() is not None
         if self._worker_of is None and torch.utils.data.get_worker_info() is None:
             self._in_workers.fill_(False)
             warn_of_seed(state, self._options.get("seed"))

@@ -154,6 +154,7 @@ fn other_state(
                 "the saved state is of another order: the parts of the mixture have other records or orders"
             )
         }
+        "classes" => write!(f, "the saved state is of another order: records have other classes"),
         "lengths" => {
             write!(f, "the saved state is of another order: records have lengths of other buckets")
         }
@@ -178,6 +179,7 @@ fn order_name(kind: &str) -> &str {
         "\"none\"" => "file order (no shuffling)",
         "\"global\"" => "a global shuffle",
         "\"block\"" => "a block shuffle",
+        "\"balanced\"" => "balanced classes in blocks",
         "\"weighted\"" => "a weighted draw",
         "\"mixture\"" => "a mixture",
         "\"buckets\"" => "buckets of like length",

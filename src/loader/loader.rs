@@ -1,5 +1,6 @@
 //! The loader: threads that make batches, and an iterator that yields them in order.
 
+use super::left_out::LeftOut;
 use super::pace::{Pace, WINDOW};
 use super::plan::{BatchTickets, StepPlan, Ticket, catch_panic};
 use super::queue::{BoundedQueue, Done, Job, Planned, Polled, QueueLimits};
@@ -67,6 +68,10 @@ pub struct Loader {
     warnings: Vec<Warning>,
     /// The requests of the store before the loader was made.
     before: Option<Traffic>,
+    /// Records that were left out ahead of the run's position.
+    left_out: LeftOut,
+    /// The next step is the first of an iteration.
+    begins: bool,
     /// The cells of all delivered batches that were padded to the longest row, and those of them with values. `None` without buckets.
     cells: Option<[u64; 2]>,
 }
@@ -210,14 +215,15 @@ fn cannot_start(thread: &str, e: &io::Error) -> Error {
 pub enum NextStep {
     /// The next step, or its error.
     Ready(Result<Step>),
-    /// The epoch has ended. The next call starts the next epoch.
-    EpochEnd,
+    /// The epoch has ended. The next call starts the next epoch. Has the records that were left out after the last step: their numbers, and the
+    /// reasons.
+    EpochEnd(Vec<(u64, Error)>),
     /// The time has passed, and the step is not ready.
     Timeout,
 }
 
-/// A batch, and the run's position after it. `None`: planning failed.
-type QueuedStep = (Option<Position>, Result<Step>);
+/// A batch, and the run's position after it. `None`: planning failed. A step of `None` must be planned anew.
+type QueuedStep = (Option<Position>, Result<Option<Step>>);
 
 /// The threads of a running loader.
 struct WorkerThreads {
@@ -406,6 +412,8 @@ impl Loader {
             running: Execution::Idle,
             fingerprint: OnceLock::new(),
             warnings,
+            left_out: LeftOut::default(),
+            begins: true,
             cells: None,
         }
     }
@@ -547,16 +555,24 @@ impl Loader {
     fn move_cursor(&mut self, to: impl FnOnce(&mut Cursor) -> Result<()>) -> Result<()> {
         to(&mut self.cursor)?;
         self.stop();
+        self.left_out = LeftOut::default();
         Ok(())
     }
 
-    fn start(&mut self) -> Result<()> {
+    fn start_iteration(&mut self) -> Result<()> {
+        self.begins = true;
+        self.start(true)
+    }
+
+    /// Starts an iteration, or the rest of one.
+    fn start(&mut self, begins: bool) -> Result<()> {
         let mut cursor = self.cursor.clone();
         if let Err(e) = cursor.enter() {
             self.running = Execution::Exhausted;
             return Err(e);
         }
-        let tickets = BatchTickets::new(&cursor)?;
+        self.worker.take_left_out();
+        let tickets = BatchTickets::new(&cursor, &self.left_out, begins)?;
         self.cursor = cursor;
         self.running = Execution::Idle;
         self.worker.begin(&tickets);
@@ -576,19 +592,30 @@ impl Loader {
     }
 
     fn advance(&mut self, timeout: Option<Duration>) -> NextStep {
+        loop {
+            match (self.next_made(timeout), timeout) {
+                (Some(next), _) => return next,
+                (None, Some(_)) => return NextStep::Timeout,
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Waits for the next step. `None`: records of it were left out, and it is made again.
+    fn next_made(&mut self, timeout: Option<Duration>) -> Option<NextStep> {
         // All batches of the epoch were returned, but its end was not.
         if matches!(self.running, Execution::Idle) && self.cursor.has_crossed() {
-            return self.end_epoch();
+            return Some(self.end_epoch());
         }
         if let Execution::Idle = self.running
-            && let Err(e) = self.start()
+            && let Err(e) = self.start_iteration()
         {
-            return NextStep::Ready(Err(e));
+            return Some(NextStep::Ready(Err(e)));
         }
         let next = match &mut self.running {
             Execution::Idle | Execution::Exhausted => {
                 self.running = Execution::Idle;
-                return NextStep::EpochEnd;
+                return Some(NextStep::EpochEnd(Vec::new()));
             }
             Execution::Inline(batches) => batches.next(&self.worker, timeout),
             Execution::Threads(threads) => match &mut self.threads {
@@ -596,19 +623,45 @@ impl Loader {
                 ThreadNumber::Chosen(pace) => threads.next(timeout, pace),
             },
         };
-        let (after, mut made) = match next {
-            Polled::Pending => return NextStep::Timeout,
-            Polled::Closed => return self.end_epoch(),
+        let (after, made) = match next {
+            Polled::Pending => return Some(NextStep::Timeout),
+            Polled::Closed => return Some(self.end_epoch()),
             Polled::Ready(made) => made,
         };
+        let mut made = match made {
+            Ok(None) => return self.plan_anew(),
+            Ok(Some(step)) => Ok(step),
+            Err(e) => Err(e),
+        };
+        self.begins = false;
         if let Some(after) = after {
             self.cursor.move_past(after, made.is_ok());
+            if let Ok(step) = &mut made {
+                step.skipped.append(&mut self.left_out.take_before(after));
+            }
         }
         if let Ok(step) = &mut made {
             self.count_cells(step);
             self.warnings.append(&mut step.warnings);
         }
-        NextStep::Ready(made)
+        Some(NextStep::Ready(made))
+    }
+
+    /// Plans the next step and those after it without the records that were left out of them.
+    fn plan_anew(&mut self) -> Option<NextStep> {
+        self.stop();
+        self.left_out.add(self.worker.take_left_out());
+        let (start, len) = (self.cursor.next_position(), self.cursor.order().len());
+        if self.left_out.is_hopeless(start, len, self.cursor.global_batch())
+            && let Some((after, e)) = self.left_out.into_error()
+        {
+            self.cursor.move_past(after, false);
+            return Some(NextStep::Ready(Err(e)));
+        }
+        match self.start(self.begins) {
+            Ok(()) => None,
+            Err(e) => Some(NextStep::Ready(Err(e))),
+        }
     }
 
     /// Ends the threads, and drops what was requested for them.
@@ -620,8 +673,21 @@ impl Loader {
     /// Ends the epoch. The next call starts the next epoch.
     fn end_epoch(&mut self) -> NextStep {
         self.stop();
+        if !self.left_out.is_empty() && !self.cursor.has_crossed() {
+            // The rest of the epoch has no batch.
+            let Position { epoch, position } = self.cursor.next_position();
+            let end = Position { epoch, position: self.cursor.order().len() };
+            if position == 0
+                && let Some((_, e)) = self.left_out.into_error()
+            {
+                self.cursor.move_past(end, false);
+                return NextStep::Ready(Err(e));
+            }
+            self.cursor.move_past(end, true);
+        }
+        let skipped = self.left_out.take_all();
         self.cursor.end();
-        NextStep::EpochEnd
+        NextStep::EpochEnd(skipped)
     }
 }
 
@@ -637,7 +703,13 @@ impl Iterator for Loader {
     fn next(&mut self) -> Option<Result<Step>> {
         match self.advance(None) {
             NextStep::Ready(step) => Some(step),
-            NextStep::EpochEnd | NextStep::Timeout => None,
+            NextStep::EpochEnd(skipped) => {
+                let count = skipped.len() as u64;
+                let warning = skipped.first().map(|(_, first)| Warning::payloads_skipped(first, count));
+                self.warnings.extend(warning);
+                None
+            }
+            NextStep::Timeout => None,
         }
     }
 }

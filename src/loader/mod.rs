@@ -15,6 +15,7 @@
 //! `blocks_ahead` requests whole blocks of objects.
 
 mod blocks_ahead;
+mod left_out;
 #[expect(clippy::module_inception, reason = "the file of the type `Loader`")]
 mod loader;
 #[cfg(all(test, target_os = "linux"))]

@@ -9,10 +9,10 @@ use super::worker::{BatchWorker, ObjectBlocks, Pictures};
 use crate::batch::{BatchParser, BytePool, PictureDecoder, PicturePools};
 use crate::column::DatasetColumn;
 use crate::dataset::{Dataset, INFLATED_BYTES, OrderBlocks};
-use crate::error::{OptionsError, OrderError, Result};
+use crate::error::{Error, OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{
-    BLOCK_BYTES, Buckets, Cursor, LastBatch, MAX_SAMPLES, MixStop, Order, RankShare, Spec, Subset,
+    BLOCK_BYTES, Buckets, Classes, Cursor, LastBatch, MAX_SAMPLES, MixStop, Order, RankShare, Spec, Subset,
     block_records, check_memory,
 };
 use crate::policy::{Damage, Verify};
@@ -49,7 +49,8 @@ pub struct LoaderOptions {
     /// The sources of a mix. `dataset` has the records of all, and `parser` is that of the first.
     mix: Option<MixSources>,
     batch: Option<BatchSamples>,
-    shuffle: Shuffle,
+    /// `None`: no shuffle, or with balanced classes the global one.
+    shuffle: Option<Shuffle>,
     block_bytes: Option<u64>,
     subset: Option<Subset>,
     classes: Option<ClassSubsets>,
@@ -124,7 +125,7 @@ impl LoaderOptions {
             parser,
             mix: None,
             batch: None,
-            shuffle: Shuffle::None,
+            shuffle: None,
             block_bytes: None,
             subset: None,
             classes: None,
@@ -155,10 +156,10 @@ impl LoaderOptions {
 
     /// Returns the source of a mix. `None` if other options were set than those of a source.
     pub(super) fn into_source(self, weight: u64) -> Option<MixSource> {
-        let LoaderOptions { dataset, parser, subset, .. } = self;
         let plain =
             self.mix.is_none() && self.buckets.is_none() && self.classes.is_none() && self.batch.is_none();
-        let ordered = self.shuffle != Shuffle::None || self.block_bytes.is_some() || self.last.is_some();
+        let ordered = *self.order() != Shuffle::None || self.block_bytes.is_some() || self.last.is_some();
+        let LoaderOptions { dataset, parser, subset, .. } = self;
         (plain && !ordered).then_some(MixSource { dataset, parser, subset, weight })
     }
 
@@ -191,7 +192,7 @@ impl LoaderOptions {
 
     /// Sets the order of the records in an epoch. Default: no shuffle.
     pub fn shuffle(mut self, shuffle: Shuffle) -> LoaderOptions {
-        self.shuffle = shuffle;
+        self.shuffle = Some(shuffle);
         self
     }
 
@@ -231,8 +232,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Delivers the same number of samples of each value of a column, and shuffles each class separately ([`Spec::balanced`]). This replaces the
-    /// configured order.
+    /// Delivers the same number of samples of each value of a column, and shuffles each class separately: globally ([`Spec::balanced`]), or with a
+    /// block shuffle within the blocks of a window ([`Spec::BalancedBlock`]). Other orders are refused.
     ///
     /// With [`select`](LoaderOptions::select) only the selected records count, and a class without a selected record is left out.
     /// The lists take eight bytes per record.
@@ -348,9 +349,11 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the treatment of records whose payload is damaged or does not match the schema. With [`Damage::Skip`] they are left out of their
-    /// batches and listed in [`Step::skipped`](super::Step#structfield.skipped); their positions count as delivered. Otherwise the batch is an error at its
-    /// position in the order, and later batches stay valid. Default: that of the dataset, which decides about damaged lengths.
+    /// Sets the treatment of records whose payload is damaged or does not match the schema. With [`Damage::Skip`] they are left out and listed in
+    /// [`Step::skipped`](super::Step#structfield.skipped); their positions count as delivered. On one rank the records that follow take their places, so
+    /// that only the last batch is short. On several ranks and workers, with buckets and in a mix, the rank's nearest sound row is repeated there as
+    /// padding. Otherwise the batch is an error at its position in the order, and later batches stay valid. Default: that of the dataset,
+    /// which decides about damaged lengths.
     pub fn damage(mut self, damage: Damage) -> LoaderOptions {
         self.damage = damage;
         self
@@ -410,7 +413,7 @@ impl LoaderOptions {
         if let Some(mix) = &self.mix {
             return self.mix_cursor(mix, batch);
         }
-        let spec = match &self.shuffle {
+        let spec = match self.order() {
             Shuffle::None => Spec::Sequential,
             Shuffle::Global => Spec::Global,
             Shuffle::Order(spec) => spec.clone(),
@@ -418,7 +421,12 @@ impl LoaderOptions {
         };
         let spec = match (&self.classes, &self.subset) {
             (Some(ClassSubsets { feature, classes }), subset) => {
-                balanced(classes, subset.as_ref()).map_err(|e| e.feature(feature.as_bytes()))?
+                let blocks = match (&self.shuffle, &spec) {
+                    (None | Some(Shuffle::Global), _) => None,
+                    (Some(_), &Spec::Block { block, window }) => Some((block, window)),
+                    _ => return Err(other_than_balanced().feature(feature.as_bytes())),
+                };
+                balanced(n, classes, subset.as_ref(), blocks).map_err(|e| e.feature(feature.as_bytes()))?
             }
             (None, Some(subset)) => spec.filtered(subset.clone()),
             (None, None) => spec,
@@ -428,13 +436,17 @@ impl LoaderOptions {
         Ok(Cursor::new(order, share.worker(worker, workers)?)?.repeat(self.repeat))
     }
 
+    fn order(&self) -> &Shuffle {
+        self.shuffle.as_ref().unwrap_or(&Shuffle::None)
+    }
+
     /// Returns the size of a block of a block order in bytes. Refuses a size that no block has.
     fn blocks_of_bytes(&self) -> Result<u64> {
         let refused = |reason: String| Err(OrderError::Refused { reason: reason.into() }.into());
         match self.block_bytes {
             None => Ok(BLOCK_BYTES),
             Some(0) => refused("block_bytes: expected at least 1, found 0".into()),
-            Some(bytes) if self.shuffle == Shuffle::Block && self.classes.is_none() => Ok(bytes),
+            Some(bytes) if *self.order() == Shuffle::Block => Ok(bytes),
             Some(bytes) => refused(format!(
                 "block_bytes: expected a block shuffle, whose blocks have {bytes} bytes, found another order"
             )),
@@ -450,7 +462,7 @@ impl LoaderOptions {
         if self.classes.is_some() {
             return refused("buckets do not balance classes: expected one of the two");
         }
-        match &self.shuffle {
+        match self.order() {
             Shuffle::None => Ok(false),
             Shuffle::Global => Ok(true),
             Shuffle::Block => refused("buckets have no block order: expected a global shuffle or none"),
@@ -489,7 +501,7 @@ impl LoaderOptions {
             (_, last) => last.unwrap_or(LastBatch::default_for(ranks)),
         };
         let spec = mix.spec(batch, |dataset| {
-            Ok(match &self.shuffle {
+            Ok(match self.order() {
                 Shuffle::None => Spec::Sequential,
                 Shuffle::Global => Spec::Global,
                 Shuffle::Block => {
@@ -542,14 +554,16 @@ impl LoaderOptions {
         let (spec, n) = (cursor.order().spec(), dataset.len());
         let bytes = dataset.known_bytes();
         let mut window_records = 0;
-        if let Spec::Block { block, window } = *unfiltered(spec) {
+        if let Some((block, window)) = spec.block_sizes() {
             bytes.map_or(Ok(()), |bytes| check_memory(n, bytes, block, window, memory))?;
             window_records = block.saturating_mul(window);
             dataset.set().keep_inflated(window_records);
         }
         // A filtered order has blocks of the records that pass.
         let mut blocks = match *spec {
-            Spec::Block { block, .. } => vec![Some(OrderBlocks { first: 0, len: block })],
+            Spec::Block { block, .. } | Spec::BalancedBlock { block, .. } => {
+                vec![Some(OrderBlocks { first: 0, len: block })]
+            }
             _ => Vec::new(),
         };
         if let Some(mix) = &self.mix {
@@ -576,8 +590,6 @@ impl LoaderOptions {
         let object_blocks = object_blocks.flatten();
         let object_blocks =
             object_blocks.map(|(blocks, room)| ObjectBlocks { blocks, room, ahead: Mutex::default() });
-        // All sources of a mix are shuffled alike.
-        let spec = if self.mix.is_some() && self.shuffle == Shuffle::Global { &Spec::Global } else { spec };
         let warnings: Vec<Warning> = match bytes {
             Some(bytes) => {
                 let inflation = scattered_inflation(spec, dataset.inflated_bytes());
@@ -593,7 +605,9 @@ impl LoaderOptions {
             Some(mix) => mix.orders(cursor.order().spec()).find_map(|(spec, ds)| block_starts(spec, ds)),
             None => block_starts(spec, &dataset),
         };
-        let warnings = warnings.into_iter().chain(starts).chain(scattered_episodes(spec, &dataset)).collect();
+        let episodes = scattered_episodes(spec, &dataset);
+        let warnings =
+            warnings.into_iter().chain(starts).chain(episodes).chain(rare_class(spec, n)).collect();
         let threads = match self.threads {
             Some(0) => ThreadNumber::Fixed(0),
             Some(n) => ThreadNumber::Fixed(self::threads::threads(Some(n))?),
@@ -618,7 +632,12 @@ impl LoaderOptions {
             None => (self.parser, self.mix),
         };
         let cancelled = Arc::default();
+        // A rank and a worker cannot know what others lost, and batches of buckets and of a mix have places of their own.
+        let is_alone = (self.rank.1, self.worker.1) == (1, 1);
+        let has_places = cursor.order().has_buckets() || matches!(cursor.order().spec(), Spec::Mix(_));
         let worker = BatchWorker {
+            fills: self.damage == Damage::Skip && is_alone && !has_places,
+            left_out: Mutex::default(),
             dataset,
             parser: parser.map(|parser| parser.cancelled_by(&cancelled)),
             mix: mix.map(|mix| mix.cancelled_by(&cancelled)),
@@ -647,7 +666,7 @@ fn too_many_samples(samples: u64) -> crate::Error {
 /// Returns a warning if a global order over small records will be slow on this machine. The order is not changed.
 fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warning> {
     let mean = bytes / n.max(1);
-    (*spec == Spec::Global && bytes > memory && mean < SMALL_RECORD).then_some(Warning::ScatteredReads {
+    (spec.is_scattered() && bytes > memory && mean < SMALL_RECORD).then_some(Warning::ScatteredReads {
         record_bytes: mean,
         dataset_bytes: bytes,
         memory_bytes: memory,
@@ -657,20 +676,20 @@ fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warni
 /// Returns a warning if a global order makes more requests than its bytes need.
 fn scattered_requests(spec: &Spec, n: u64, bytes: u64) -> Option<Warning> {
     let record_bytes = bytes / n.max(1);
-    let scattered = *unfiltered(spec) == Spec::Global && bytes > FEW_BYTES && record_bytes < SMALL_REQUEST;
+    let scattered = spec.is_scattered() && bytes > FEW_BYTES && record_bytes < SMALL_REQUEST;
     scattered.then_some(Warning::ScatteredRequests { record_bytes, records: n })
 }
 
 /// Returns a warning for a global order over compressed shards that the cache of decompressed bytes cannot hold.
 fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
-    let scattered = *unfiltered(spec) == Spec::Global && inflated_bytes > INFLATED_BYTES;
+    let scattered = spec.is_scattered() && inflated_bytes > INFLATED_BYTES;
     scattered.then_some(Warning::ScatteredInflation { inflated_bytes })
 }
 
 /// Returns a warning about a block order over compressed shards whose blocks are so short that decompression up to their starts takes more than a
 /// fifth of them. A checkpoint is half of their distance before a start on average. A single window is decompressed whole.
 fn block_starts(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
-    let Spec::Block { block, window } = *unfiltered(spec) else { return None };
+    let (block, window) = spec.block_sizes()?;
     if dataset.inflated_bytes() <= INFLATED_BYTES || block.saturating_mul(window) >= dataset.len() {
         return None;
     }
@@ -690,20 +709,19 @@ fn block_starts(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
 
 /// Returns a warning for a global order over the steps of objects that have no tables of them.
 fn scattered_episodes(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
-    let path = (*unfiltered(spec) == Spec::Global).then(|| dataset.set().without_tables())??;
+    let path = spec.is_scattered().then(|| dataset.set().without_tables())??;
     Some(Warning::ScatteredEpisodes { path: path.into() })
 }
 
-/// Returns the order without its filter.
-fn unfiltered(spec: &Spec) -> &Spec {
-    match spec {
-        Spec::Filtered { order, .. } => order,
-        spec => spec,
-    }
+#[cold]
+fn other_than_balanced() -> Error {
+    let reason = "balanced classes are shuffled: expected a global or a block shuffle, found another order";
+    OrderError::Refused { reason: reason.into() }.into()
 }
 
-/// Returns an order with the same number of samples of each class, restricted to the records of a subset.
-fn balanced(classes: &[Subset], subset: Option<&Subset>) -> Result<Spec> {
+/// Returns an order with the same number of samples of each class, restricted to the records of a subset: a global one, or one in blocks of this size
+/// and windows of this number of them.
+fn balanced(n: u64, classes: &[Subset], subset: Option<&Subset>, blocks: Option<(u64, u64)>) -> Result<Spec> {
     let in_subset = |class: &Subset| match subset {
         Some(subset) => {
             Subset::from_ascending(class.iter().filter(|&id| subset.rank(id).is_some()).collect())
@@ -716,7 +734,24 @@ fn balanced(classes: &[Subset], subset: Option<&Subset>) -> Result<Spec> {
         let reason = format!("there are no classes to balance: {without} has a value");
         return Err(OrderError::Refused { reason: reason.into() }.into());
     }
-    Ok(Spec::balanced(classes))
+    let Some((block, window)) = blocks else { return Ok(Spec::balanced(classes)) };
+    let (classes, subset) = Classes::new(n, &classes)?;
+    let spec = Spec::BalancedBlock { classes, block, window };
+    Ok(match subset {
+        Some(subset) => spec.filtered(subset),
+        None => spec,
+    })
+}
+
+/// Returns a warning about balanced blocks if a class is in so few blocks that windows lack it.
+fn rare_class(spec: &Spec, n: u64) -> Option<Warning> {
+    let (inner, len) = match spec {
+        Spec::Filtered { subset, order } => (&**order, subset.len()),
+        spec => (spec, n),
+    };
+    let Spec::BalancedBlock { classes, block, window } = inner else { return None };
+    let (blocks, windows) = (classes.fewest_blocks(*block), len.div_ceil(*block).div_ceil(*window));
+    (blocks < windows).then_some(Warning::RareClass { blocks, windows })
 }
 
 impl fmt::Debug for LoaderOptions {
@@ -724,7 +759,7 @@ impl fmt::Debug for LoaderOptions {
         f.debug_struct("LoaderOptions")
             .field("dataset", &self.dataset)
             .field("batch", &self.batch)
-            .field("shuffle", &self.shuffle)
+            .field("shuffle", self.order())
             .field("seed", &self.seed)
             .field("epoch", &self.epoch)
             .field("rank", &self.rank)

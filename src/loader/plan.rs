@@ -1,5 +1,6 @@
 //! From positions to plans: the records of the next batch and their locations.
 
+use super::left_out::LeftOut;
 use super::queue::BatchCost;
 use super::step::RowLengths;
 use crate::dataset::{Dataset, RecordLocation};
@@ -30,6 +31,7 @@ pub(super) struct StepPlan {
     pub(super) requested: Requested,
     /// The first batch of an iteration or an epoch.
     pub(super) begins: bool,
+    ticket: Ticket,
 }
 
 /// The tickets of the batches of an epoch, starting at a cursor. Whoever draws a ticket plans its batch.
@@ -41,12 +43,22 @@ pub(super) struct BatchTickets {
     repeats: bool,
     /// There was an error, or the end.
     ended: bool,
+    /// Positions ahead whose records are left out, in order. Batches have the positions that follow instead.
+    left_out: Arc<[Position]>,
+    /// The number of those that were passed.
+    passed: usize,
+    /// The next batch is the first of an iteration.
+    begins: bool,
 }
 
 /// A batch that is not planned yet.
+#[derive(Clone)]
 pub(super) struct Ticket {
     epoch: Arc<EpochShare>,
     step: u64,
+    begins: bool,
+    /// The positions of a batch that passes over some, and the position after it. `None`: those of the step.
+    filled: Option<(Arc<[Run]>, (u64, u64))>,
 }
 
 /// The order of an epoch, and a rank's share of it.
@@ -57,27 +69,64 @@ struct EpochShare {
 }
 
 impl BatchTickets {
-    pub(super) fn new(cursor: &Cursor) -> Result<BatchTickets> {
+    /// Returns the tickets of the batches from a cursor on, without the positions that are left out. `begins`: the iteration begins there.
+    pub(super) fn new(cursor: &Cursor, left_out: &LeftOut, begins: bool) -> Result<BatchTickets> {
         let epoch = cursor.next_position().epoch;
         let (order, share) = (cursor.order().at_epoch(epoch)?, cursor.share()?);
-        let epoch = Arc::new(EpochShare { order, share, epoch });
-        Ok(BatchTickets { epoch, step: 0, repeats: cursor.repeats(), ended: false })
+        Ok(BatchTickets {
+            epoch: Arc::new(EpochShare { order, share, epoch }),
+            step: 0,
+            repeats: cursor.repeats(),
+            ended: false,
+            left_out: left_out.positions(),
+            passed: 0,
+            begins,
+        })
     }
 
     fn next_ticket(&mut self) -> Result<Option<Ticket>> {
-        if self.step >= self.epoch.share.steps() {
-            if !self.repeats || self.epoch.order.is_empty() {
-                return Ok(None);
+        loop {
+            if self.passed < self.left_out.len() && self.step < self.epoch.share.steps() {
+                match self.next_filled()? {
+                    Some(ticket) => return Ok(Some(ticket)),
+                    None => continue,
+                }
             }
-            self.epoch = Arc::new(self.epoch.following()?);
-            self.step = 0;
-            if self.epoch.share.steps() == 0 {
-                return Ok(None);
+            if self.step >= self.epoch.share.steps() {
+                if !self.repeats || self.epoch.order.is_empty() {
+                    return Ok(None);
+                }
+                self.epoch = Arc::new(self.epoch.following()?);
+                self.step = 0;
+                self.begins = true;
+                if self.epoch.share.steps() == 0 {
+                    return Ok(None);
+                }
+                continue;
             }
+            let step = self.step;
+            self.step = step.saturating_add(1);
+            let begins = std::mem::take(&mut self.begins);
+            return Ok(Some(Ticket { epoch: Arc::clone(&self.epoch), step, begins, filled: None }));
         }
-        let step = self.step;
-        self.step = step.saturating_add(1);
-        Ok(Some(Ticket { epoch: Arc::clone(&self.epoch), step }))
+    }
+
+    /// Returns the next ticket while positions ahead are left out. `None`: the rest of the epoch has no batch.
+    fn next_filled(&mut self) -> Result<Option<Ticket>> {
+        let EpochShare { order, share, epoch } = &*self.epoch;
+        let ahead = self.left_out.get(self.passed..).unwrap_or_default();
+        let ahead = ahead.iter().map(|at| (at.epoch - *epoch, at.position));
+        let filled = share.filled(ahead);
+        let (epochs, position) = filled.as_ref().map_or((0, order.len()), |(_, after)| *after);
+        let after = Position { epoch: following_epoch(*epoch, epochs)?, position };
+        self.passed = self.left_out.partition_point(|at| *at < after);
+        let (order, share) = (order.at_epoch(after.epoch)?, share.clone().starting_at(position)?);
+        let next = Arc::new(EpochShare { order, share, epoch: after.epoch });
+        let epoch = std::mem::replace(&mut self.epoch, next);
+        Ok(filled.map(|(runs, after)| {
+            let begins = std::mem::take(&mut self.begins);
+            Ticket { epoch, step: 0, begins, filled: Some((runs.into(), after)) }
+        }))
     }
 
     /// Ends the tickets, after a batch that was the last one.
@@ -106,14 +155,93 @@ pub(super) fn catch_panic<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl Ticket {
+    /// Returns the positions of the batch as runs. `None` if there is none.
+    fn runs(&self) -> Option<impl Iterator<Item = Run>> {
+        let (nominal, filled) = match &self.filled {
+            Some((runs, _)) => (None, Some(runs.iter().copied())),
+            None => (Some(self.epoch.share.step(self.step)?), None),
+        };
+        Some(nominal.into_iter().flatten().chain(filled.into_iter().flatten()))
+    }
+
     /// Appends the records of the batch to `ids`.
     pub(super) fn add_ids(&self, ids: &mut Vec<u64>) -> Result<()> {
-        self.epoch.add_ids(self.step, ids, |_, _| ())
+        self.epoch.add_ids(self.runs(), ids, |_, _| ())
     }
 
     /// Returns the plan of the batch. `None` if there is none.
     pub(super) fn plan(&self, dataset: &Dataset) -> Result<Option<StepPlan>> {
-        self.epoch.plan(self.step, dataset)
+        let Some(found) = self.runs() else { return Ok(None) };
+        let EpochShare { order, share, epoch } = &*self.epoch;
+        let after = self.filled.as_ref().map_or_else(|| share.after(self.step), |(_, after)| Some(*after));
+        let Some((epochs, position)) = after else { return Ok(None) };
+        let (mut ids, mut runs) = (Vec::new(), Vec::new());
+        self.epoch.add_ids(Some(found), &mut ids, |epoch, run| runs.push((epoch, run)))?;
+        let mut faults = Vec::new();
+        let mut located: Vec<Option<RecordLocation>> = Vec::with_capacity(ids.len());
+        dataset.set().locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));
+        let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
+        let cost = BatchCost { records: ids.len() as u64, bytes };
+        Ok(Some(StepPlan {
+            seed: order.seed(),
+            at: (*epoch, share.number(self.step)),
+            lengths: self.epoch.lengths(self.step, ids.len() as u64),
+            runs,
+            ids,
+            located,
+            faults,
+            after: Position { epoch: following_epoch(*epoch, epochs)?, position },
+            cost,
+            requested: Requested::Nothing,
+            begins: self.begins,
+            ticket: self.clone(),
+        }))
+    }
+}
+
+impl StepPlan {
+    /// Returns the number of rows that are no padding. They come first.
+    pub(super) fn real_rows(&self) -> u64 {
+        self.runs.iter().filter(|(_, run)| !run.padding).map(|(_, run)| run.len).sum()
+    }
+
+    /// Returns the epoch and the position of each row, in order.
+    pub(super) fn positions(&self) -> impl Iterator<Item = Position> {
+        let of_run = |&(epoch, run): &(u64, Run)| {
+            (0..run.len).map(move |k| Position { epoch, position: run.start + k })
+        };
+        self.runs.iter().flat_map(of_run)
+    }
+
+    /// Returns the plan of another step of this rank in the same epoch, `ahead` of this one. `None` if there is none whose rows could stand in this one,
+    /// because they are longer than the bucket's.
+    pub(super) fn neighbour(&self, ahead: i64, dataset: &Dataset) -> Result<Option<StepPlan>> {
+        let EpochShare { order, share, epoch } = &*self.ticket.epoch;
+        let Some(share) = share.beside(self.ticket.step, ahead) else { return Ok(None) };
+        let beside = EpochShare { order: order.clone(), share, epoch: *epoch };
+        let longest = |lengths: Option<RowLengths>| lengths.map(|lengths| lengths.longest);
+        if longest(beside.lengths(0, 0)) > longest(self.lengths) {
+            return Ok(None);
+        }
+        Ticket { epoch: Arc::new(beside), step: 0, begins: false, filled: None }.plan(dataset)
+    }
+
+    /// Returns this plan with `row` of another plan in all of its rows, each as padding.
+    pub(super) fn repeating(&self, other: &StepPlan, row: usize) -> Option<StepPlan> {
+        let (at, id) = (other.positions().nth(row)?, *other.ids.get(row)?);
+        let located = *other.located.get(row)?;
+        let rows = self.ids.len();
+        let run = Run { epoch: 0, start: at.position, len: 1, padding: true };
+        Some(StepPlan {
+            runs: vec![(at.epoch, run); rows],
+            ids: vec![id; rows],
+            located: vec![located; rows],
+            faults: Vec::new(),
+            cost: BatchCost { records: rows as u64, bytes: other.cost.bytes },
+            requested: Requested::Nothing,
+            ticket: self.ticket.clone(),
+            ..*self
+        })
     }
 }
 
@@ -128,10 +256,15 @@ impl EpochShare {
         Ok(EpochShare { order, share, epoch })
     }
 
-    /// Appends the records of a step to `ids`, and calls `each` with the epoch of each run of positions, and the run.
+    /// Appends the records at these positions to `ids`, and calls `each` with the epoch of each run of positions, and the run.
     #[expect(clippy::indexing_slicing, reason = "`filled` was the length")]
-    fn add_ids(&self, step: u64, ids: &mut Vec<u64>, mut each: impl FnMut(u64, Run)) -> Result<()> {
-        for run in self.share.step(step).into_iter().flatten() {
+    fn add_ids(
+        &self,
+        runs: Option<impl Iterator<Item = Run>>,
+        ids: &mut Vec<u64>,
+        mut each: impl FnMut(u64, Run),
+    ) -> Result<()> {
+        for run in runs.into_iter().flatten() {
             let filled = ids.len();
             ids.resize(filled + run.len as usize, 0);
             let epoch = following_epoch(self.epoch, run.epoch)?;
@@ -142,36 +275,6 @@ impl EpochShare {
             each(epoch, run);
         }
         Ok(())
-    }
-
-    fn plan(&self, step: u64, dataset: &Dataset) -> Result<Option<StepPlan>> {
-        if self.share.step(step).is_none() {
-            return Ok(None);
-        }
-        let Some((epochs, position)) = self.share.after(step) else { return Ok(None) };
-        let (mut ids, mut runs) = (Vec::new(), Vec::new());
-        self.add_ids(step, &mut ids, |epoch, run| runs.push((epoch, run)))?;
-        let mut faults = Vec::new();
-        let mut located: Vec<Option<RecordLocation>> = Vec::with_capacity(ids.len());
-        dataset.set().locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));
-        let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
-        let cost = BatchCost { records: ids.len() as u64, bytes };
-        let lengths = self.lengths(step, ids.len() as u64);
-        let after = Position { epoch: following_epoch(self.epoch, epochs)?, position };
-        let (seed, at) = (self.order.seed(), (self.epoch, self.share.number(step)));
-        Ok(Some(StepPlan {
-            seed,
-            at,
-            runs,
-            ids,
-            located,
-            faults,
-            lengths,
-            after,
-            cost,
-            requested: Requested::Nothing,
-            begins: step == 0,
-        }))
     }
 
     /// Returns the lengths of the rows of a step, with buckets. Every rank computes the longest row of all ranks.

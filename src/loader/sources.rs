@@ -193,6 +193,12 @@ impl MixSources {
         self.sources.get(number)?.parser.as_ref()
     }
 
+    /// Returns true if rows of one batch could stand in another one: with whole batches, those of one source.
+    pub(super) fn have_like_columns(&self, ids: &[u64], others: &[u64]) -> bool {
+        let source = |ids: &[u64]| ids.first().map(|&id| self.source_of(id));
+        !self.whole_batches || source(ids) == source(others)
+    }
+
     /// Parses rows with the parsers of their sources, and merges the batches. `id_of` returns the record of a row. `skip` is called with the
     /// number and the error of each refused row, if refused rows are left out. Adds warnings about unknown names to `names`.
     ///
@@ -201,14 +207,14 @@ impl MixSources {
     #[expect(clippy::indexing_slicing, reason = "a row belongs to one of the sources")]
     pub(super) fn parse<R: Row>(
         &self,
-        rows: Vec<R>,
+        rows: &[R],
         id_of: impl Fn(usize) -> u64,
         mut skip: Option<impl FnMut(usize, Error) -> Result<()>>,
         mut names: Option<&mut Vec<Warning>>,
     ) -> Result<Batch> {
         let len = rows.len();
-        let mut own: Vec<(Vec<R>, Vec<u32>)> = self.sources.iter().map(|_| Default::default()).collect();
-        for (row, parsed) in rows.into_iter().enumerate() {
+        let mut own: Vec<(Vec<&R>, Vec<u32>)> = self.sources.iter().map(|_| Default::default()).collect();
+        for (row, parsed) in rows.iter().enumerate() {
             let (rows, numbers) = &mut own[self.source_of(id_of(row))];
             rows.push(parsed);
             numbers.push(row as u32);

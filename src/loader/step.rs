@@ -25,10 +25,11 @@ pub struct Step {
     pub(super) runs: Vec<(u64, Run)>,
     /// The record numbers, one for each row.
     pub ids: Vec<u64>,
-    /// Index of each record among the positions of the runs. `None` if no record was skipped.
+    /// Index of each row's record among the positions of the runs. A row with the index of another repeats it, in place of a record that was
+    /// skipped. `None` if no row does.
     pub(super) kept: Option<Vec<u32>>,
     /// The records that [`Damage::Skip`](crate::Damage::Skip) left out, because they are damaged or do not match the schema: their numbers in
-    /// the dataset, and the reasons.
+    /// the dataset, and the reasons. On one rank the batch has the records that follow instead, otherwise padding.
     pub skipped: Vec<(u64, Error)>,
     /// Warnings about the names of the first batch, which the loader takes.
     pub(super) warnings: Vec<Warning>,
@@ -92,12 +93,16 @@ impl Step {
             .runs
             .iter()
             .flat_map(|&(epoch, run)| (0..run.len).map(move |k| (epoch, run.start + k, run.padding)));
-        let mut next = 0;
-        self.ids.iter().enumerate().filter_map(move |(k, &record)| {
-            let index = self.kept.as_ref().map_or(Some(k), |kept| kept.get(k).map(|&k| k as usize))?;
-            let (epoch, position, padding) = positions.nth(index - next)?;
-            next = index + 1;
-            Some(Sample { record, epoch, position, padding })
+        // The number of positions that were taken, and the last of them.
+        let (mut taken, mut last) = (0, None);
+        self.ids.iter().enumerate().filter_map(move |(row, &record)| {
+            let index = self.kept.as_ref().map_or(Some(row), |kept| kept.get(row).map(|&k| k as usize))?;
+            if index >= taken {
+                last = positions.nth(index - taken);
+                taken = index + 1;
+            }
+            let (epoch, position, padding) = last?;
+            Some(Sample { record, epoch, position, padding: padding || index != row })
         })
     }
 

@@ -263,12 +263,12 @@ fn waiting_for_a_step_can_time_out() {
             match loader.next_within(Duration::from_secs(60)) {
                 NextStep::Ready(step) => break step.unwrap(),
                 NextStep::Timeout => {}
-                NextStep::EpochEnd => panic!("three steps"),
+                NextStep::EpochEnd(_) => panic!("three steps"),
             }
         };
         assert_eq!(step.ids[0], first);
     }
-    assert!(matches!(loader.next_within(Duration::from_secs(60)), NextStep::EpochEnd));
+    assert!(matches!(loader.next_within(Duration::from_secs(60)), NextStep::EpochEnd(_)));
 }
 
 /// A thread that panics does not leave the consumer waiting.

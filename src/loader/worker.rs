@@ -3,16 +3,17 @@
 #![expect(clippy::indexing_slicing, reason = "`kept` has the index of each row in the plan")]
 
 use super::blocks_ahead::BlocksAhead;
+use super::left_out::LeftRecord;
 use super::plan::{BatchTickets, StepPlan};
 use super::sources::MixSources;
 use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use super::times::{LoaderTimes, WorkerClock};
 use crate::batch::{Batch, BatchParser, BytePool, PictureDecoder, PicturePools, Row};
 use crate::dataset::{Dataset, OrderBlocks, RecordLocation, prefetch};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, OrderError, Result};
 use crate::io::{ReadAhead, Region, Requested};
 use crate::memory::grow;
-use crate::order::{augmentation_seed, named_draw};
+use crate::order::{Position, augmentation_seed, named_draw};
 use crate::policy::{Damage, Verify};
 use crate::warning::Warning;
 use std::ops::Range;
@@ -21,6 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of bytes of a new buffer that are accessed before records are read into it.
 const NEW_BYTES: usize = 4 << 20;
+/// Number of steps before and after one without a sound row that are searched for one.
+const NEIGHBOURS: i64 = 64;
 
 /// Makes batches. Shared by all workers.
 pub(super) struct BatchWorker {
@@ -29,6 +32,10 @@ pub(super) struct BatchWorker {
     /// The sources of a mix, whose records are those of `dataset`.
     pub(super) mix: Option<MixSources>,
     pub(super) damage: Damage,
+    /// Batches are filled from the records that follow those left out. Otherwise the rows of these are padding.
+    pub(super) fills: bool,
+    /// The records that were left out of batches that must be planned anew.
+    pub(super) left_out: Mutex<Vec<LeftRecord>>,
     /// The checksums to verify: in the first epoch, and in later epochs.
     pub(super) verify: [Verify; 2],
     /// The blocks of a block order, of each source of a mix. Empty for other orders.
@@ -63,7 +70,8 @@ pub(super) type BeforeRead = std::sync::Arc<dyn Fn(&[u64]) + Send + Sync>;
 #[derive(Default)]
 struct BatchOutcome {
     kept: Vec<u32>,
-    skipped: Vec<(u64, Error)>,
+    /// The records that were skipped, by the same index.
+    skipped: Vec<(u32, Error)>,
     /// Warnings about the names of the first batch.
     warnings: Vec<Warning>,
 }
@@ -151,8 +159,9 @@ impl BatchWorker {
         !self.dataset.set().can_borrow() || self.ahead.announces()
     }
 
-    /// Makes a step. Calls `cold` before it waits for mapped records that are not in memory.
-    pub(super) fn make(&self, mut plan: StepPlan, cold: impl FnOnce()) -> Result<Step> {
+    /// Makes a step. Calls `cold` before it waits for mapped records that are not in memory. `None`: records were left out, and the batch must
+    /// be planned anew without them.
+    pub(super) fn make(&self, mut plan: StepPlan, cold: impl FnOnce()) -> Result<Option<Step>> {
         let mut outcome = BatchOutcome::default();
         let content = self.read(&mut plan, cold, &mut outcome);
         let set = self.dataset.set();
@@ -162,21 +171,85 @@ impl BatchWorker {
         {
             prefetch::forget(set, &plan.located);
         }
-        let content = content?;
+        let mut content = content?;
+        outcome.skipped.sort_by_key(|(index, _)| *index);
+        // Padding repeats a record whose loss another step tells.
+        let real = plan.real_rows();
+        outcome.skipped.retain(|(index, _)| u64::from(*index) < real);
+        if self.fills && !outcome.skipped.is_empty() {
+            self.leave_out(&plan, outcome.skipped);
+            return Ok(None);
+        }
+        let skipped: Vec<(u64, Error)> =
+            outcome.skipped.into_iter().map(|(index, e)| (plan.ids[index as usize], e)).collect();
+        if outcome.kept.is_empty() && !plan.ids.is_empty() {
+            (plan, content) = self.repeat_neighbour(plan, skipped.first().map(|(_, error)| error))?;
+            outcome.kept = (0..plan.ids.len() as u32).collect();
+        }
         let kept = outcome.kept.iter().filter_map(|&index| plan.located.get(index as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();
-        let StepPlan { seed, at: (epoch, step), runs, mut ids, lengths, .. } = plan;
-        let kept = (outcome.kept.len() < ids.len()).then(|| {
-            let mut kept = outcome.kept.iter().peekable();
-            let mut seen = 0;
-            ids.retain(|_| {
-                seen += 1;
-                kept.next_if(|&&index| index + 1 == seen).is_some()
-            });
-            outcome.kept
+        let is_whole = outcome.kept.iter().zip(0..).all(|(index, row)| *index == row);
+        let kept = (!is_whole).then(|| outcome.kept.as_slice());
+        let repeated = kept.map(|kept| kept.iter().map(|&index| plan.ids[index as usize]).collect());
+        let StepPlan { seed, at: (epoch, step), runs, ids, lengths, .. } = plan;
+        Ok(Some(Step {
+            content,
+            epoch,
+            step,
+            seed,
+            runs,
+            ids: repeated.unwrap_or(ids),
+            kept: (!is_whole).then_some(outcome.kept),
+            skipped,
+            warnings: outcome.warnings,
+            payload_bytes,
+            lengths,
+        }))
+    }
+
+    /// Notes the records that were left out of a batch.
+    fn leave_out(&self, plan: &StepPlan, skipped: Vec<(u32, Error)>) {
+        let positions: Vec<Position> = plan.positions().collect();
+        let found = skipped.into_iter().map(|(index, error)| {
+            let index = index as usize;
+            LeftRecord { at: positions[index], record: plan.ids[index], error }
         });
-        let BatchOutcome { skipped, warnings, .. } = outcome;
-        Ok(Step { content, epoch, step, seed, runs, ids, kept, skipped, warnings, payload_bytes, lengths })
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+    }
+
+    /// Returns the records that were left out of batches since the last call.
+    pub(super) fn take_left_out(&self) -> Vec<LeftRecord> {
+        std::mem::take(&mut self.left_out.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the content of a step without a sound row: the nearest sound row of the rank's other steps of the epoch in each of its rows, and
+    /// the plan of these.
+    fn repeat_neighbour(&self, plan: StepPlan, first: Option<&Error>) -> Result<(StepPlan, StepContent)> {
+        for ahead in (1..=NEIGHBOURS).flat_map(|distance| [-distance, distance]) {
+            let Some(mut other) = plan.neighbour(ahead, &self.dataset)? else { continue };
+            let same_source = |mix: &MixSources| mix.have_like_columns(&plan.ids, &other.ids);
+            if !self.mix.as_ref().is_none_or(same_source) {
+                continue;
+            }
+            let mut outcome = BatchOutcome::default();
+            self.read(&mut other, || (), &mut outcome)?;
+            outcome.skipped.sort_by_key(|(index, _)| *index);
+            let is_sound =
+                |row: &u32| outcome.skipped.binary_search_by_key(row, |(index, _)| *index).is_err();
+            let mut rows = 0..other.ids.len() as u32;
+            let row = if ahead < 0 { rows.rfind(is_sound) } else { rows.find(is_sound) };
+            if let Some(mut repeating) = row.and_then(|row| plan.repeating(&other, row as usize)) {
+                let content = self.read(&mut repeating, || (), &mut BatchOutcome::default())?;
+                return Ok((repeating, content));
+            }
+        }
+        let reason = format!(
+            "step {} of epoch {} has no sound row, and neither have the {NEIGHBOURS} steps of this rank before and after it: {}",
+            plan.at.1,
+            plan.at.0,
+            first.map_or_else(String::new, Error::to_string)
+        );
+        Err(OrderError::Refused { reason: reason.into() }.into())
     }
 
     /// Reads and parses the records of a batch.
@@ -205,18 +278,12 @@ impl BatchWorker {
     }
 
     /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind of error.
-    fn skip(
-        &self,
-        plan: &StepPlan,
-        index: usize,
-        error: Error,
-        skipped: &mut Vec<(u64, Error)>,
-    ) -> Result<()> {
+    fn skip(&self, index: u32, error: Error, skipped: &mut Vec<(u32, Error)>) -> Result<()> {
         let skips = self.damage == Damage::Skip && error.is_data();
         if !skips {
             return Err(error);
         }
-        skipped.push((plan.ids[index], error));
+        skipped.push((index, error));
         Ok(())
     }
 
@@ -260,7 +327,7 @@ impl BatchWorker {
                     rows.push(row);
                     outcome.kept.push(index as u32);
                 }
-                Err(e) => self.skip(plan, index, e, &mut outcome.skipped)?,
+                Err(e) => self.skip(index as u32, e, &mut outcome.skipped)?,
             }
         }
         BorrowedRow::link(&mut rows);
@@ -294,7 +361,7 @@ impl BatchWorker {
                         ranges.push(range);
                         outcome.kept.push(index as u32);
                     }
-                    Err(e) => self.skip(plan, index, e, &mut outcome.skipped)?,
+                    Err(e) => self.skip(index as u32, e, &mut outcome.skipped)?,
                 }
             }
             Ok(())
@@ -324,45 +391,94 @@ impl BatchWorker {
         outcome: &mut BatchOutcome,
     ) -> Result<StepContent> {
         let Some(own) = &self.parser else {
+            let sound = self.pad(plan, &mut outcome.kept);
             let located = outcome.kept.iter().filter_map(|&index| plan.located[index as usize]);
-            let read = read.map(|(buffer, ranges)| (buffer.clone(), ranges));
+            let read = read.map(|(buffer, ranges)| {
+                let ranges = match sound {
+                    Some(sound) => sound.into_iter().map(|row| ranges[row].clone()).collect(),
+                    None => ranges,
+                };
+                (buffer.clone(), ranges)
+            });
             let records = StepRecords::new(self.dataset.clone(), located.collect(), read);
             return Ok(StepContent::Records(records));
         };
-        let Some(pictures) = &self.pictures else {
-            let (batch, refused) = self.parse(plan, own, rows, outcome)?;
+        if self.pictures.is_none() {
+            let (batch, refused) = self.parse(plan, own, &rows, outcome)?;
             leave_out(&refused, &mut outcome.kept);
-            return Ok(StepContent::Columns(batch));
-        };
-        let positions =
-            plan.runs.iter().flat_map(|&(epoch, run)| (0..run.len).map(move |k| (epoch, run.start + k)));
+            let mut sound: Vec<&R> = Vec::new();
+            if outcome.kept.len() < plan.ids.len() {
+                sound.extend(&rows);
+                leave_out(&refused, &mut sound);
+            }
+            let Some(padded) = self.pad(plan, &mut outcome.kept) else {
+                return Ok(StepContent::Columns(batch));
+            };
+            let rows: Vec<&R> = padded.into_iter().map(|row| sound[row]).collect();
+            return Ok(StepContent::Columns(self.parse(plan, own, &rows, outcome)?.0));
+        }
+        self.decode(plan, own, rows.iter().collect(), outcome)
+    }
+
+    /// Does the same for rows with pictures. Rows whose picture is refused are left out, and the others parsed again.
+    fn decode<R: Row>(
+        &self,
+        plan: &StepPlan,
+        own: &BatchParser,
+        mut rows: Vec<&R>,
+        outcome: &mut BatchOutcome,
+    ) -> Result<StepContent> {
         let seeds: Vec<u64> =
-            positions.map(|(epoch, position)| augmentation_seed(plan.seed, epoch, position)).collect();
-        // Rows whose picture is refused are left out, and the others parsed again.
-        let mut rows: Vec<&R> = rows.iter().collect();
+            plan.positions().map(|at| augmentation_seed(plan.seed, at.epoch, at.position)).collect();
         loop {
-            let (mut batch, refused) = self.parse(plan, own, rows.clone(), outcome)?;
+            let (mut batch, refused) = self.parse(plan, own, &rows, outcome)?;
             leave_out(&refused, &mut rows);
             leave_out(&refused, &mut outcome.kept);
             let draw = |row: usize, name: &str| {
                 named_draw(seeds.get(outcome.kept[row] as usize).copied().unwrap_or_default(), name)
             };
             let limit = own.bytes_limit();
-            let decode =
-                || pictures.pools.decode(&mut batch, &*pictures.decoder, draw, limit, &self.cancelled);
-            let bad = self.clock.decoding(decode)?;
+            let bad = match &self.pictures {
+                Some(Pictures { decoder, pools }) => self
+                    .clock
+                    .decoding(|| pools.decode(&mut batch, &**decoder, draw, limit, &self.cancelled))?,
+                None => Vec::new(),
+            };
             if bad.is_empty() {
-                return Ok(StepContent::Columns(batch));
+                let Some(padded) = self.pad(plan, &mut outcome.kept) else {
+                    return Ok(StepContent::Columns(batch));
+                };
+                rows = padded.into_iter().map(|row| rows[row]).collect();
+                continue;
             }
             let mut refused = Vec::with_capacity(bad.len());
             for (row, error) in bad {
                 refused.push(row);
                 let error = error.at(rows[row].at()).row(row);
-                self.skip(plan, outcome.kept[row] as usize, error, &mut outcome.skipped)?;
+                self.skip(outcome.kept[row], error, &mut outcome.skipped)?;
             }
             leave_out(&refused, &mut rows);
             leave_out(&refused, &mut outcome.kept);
         }
+    }
+
+    /// Pads a batch that lacks rows: repeats the nearest sound row in the place of each. Returns the number of each row among the sound ones. `None` if
+    /// no row is missing or none is sound, and for a batch that is planned anew.
+    fn pad(&self, plan: &StepPlan, kept: &mut Vec<u32>) -> Option<Vec<usize>> {
+        let rows = plan.ids.len() as u32;
+        let real = plan.real_rows();
+        let lacks_real = || (kept.partition_point(|&index| u64::from(index) < real) as u64) < real;
+        if kept.len() as u32 == rows || kept.is_empty() || (self.fills && lacks_real()) {
+            return None;
+        }
+        let nearest = |row: u32| {
+            let after = kept.partition_point(|&index| index < row).min(kept.len() - 1);
+            let before = after.saturating_sub(1);
+            if kept[before].abs_diff(row) <= kept[after].abs_diff(row) { before } else { after }
+        };
+        let padded: Vec<usize> = (0..rows).map(nearest).collect();
+        *kept = padded.iter().map(|&row| kept[row]).collect();
+        Some(padded)
     }
 
     /// Parses the rows into columns, those of a mix with the parsers of their sources. Returns the rows that were left out, in ascending order.
@@ -370,7 +486,7 @@ impl BatchWorker {
         &self,
         plan: &StepPlan,
         own: &BatchParser,
-        rows: Vec<R>,
+        rows: &[R],
         BatchOutcome { kept, skipped, warnings }: &mut BatchOutcome,
     ) -> Result<(Batch, Vec<usize>)> {
         // The parser for all rows. Otherwise the rows need those of their sources.
@@ -380,23 +496,23 @@ impl BatchWorker {
         if plan.begins
             && let Some(parser) = parser
         {
-            warnings.extend(parser.unknown_names(&rows)?);
+            warnings.extend(parser.unknown_names(rows)?);
         }
         let names = plan.begins.then_some(warnings);
         if self.damage == Damage::Raise {
             let batch = match (parser, &self.mix) {
                 (None, Some(mix)) => mix.parse(rows, id_of, None::<fn(usize, Error) -> Result<()>>, names)?,
-                (parser, _) => parser.unwrap_or(own).parse(&rows)?,
+                (parser, _) => parser.unwrap_or(own).parse(rows)?,
             };
             return Ok((batch, refused));
         }
         let skip = |row: usize, error| {
             refused.push(row);
-            self.skip(plan, kept[row] as usize, error, skipped)
+            self.skip(kept[row], error, skipped)
         };
         let batch = match (parser, &self.mix) {
             (None, Some(mix)) => mix.parse(rows, id_of, Some(skip), names)?,
-            (parser, _) => parser.unwrap_or(own).parse_skipping(&rows, skip)?,
+            (parser, _) => parser.unwrap_or(own).parse_skipping(rows, skip)?,
         };
         refused.sort_unstable();
         Ok((batch, refused))

@@ -11,6 +11,7 @@
 
 use super::prp::Permutation;
 use crate::error::{OrderError, Result};
+use std::ops::Range;
 
 /// Stream of the block permutation.
 const BLOCK_STREAM: u64 = 1;
@@ -90,14 +91,9 @@ impl BlockOrder {
     #[inline(never)]
     pub(super) fn inverse(&self, record: u64) -> u64 {
         assert!(record < self.n, "no record {record}: there are {}", self.n);
-        let block_position = self.permuted.inverse(record / self.block);
-        let window = self.window(block_position / self.window);
-        let slot = block_position - window.first;
-        let missing = match window.short {
-            Some(short) if slot > short => self.block - self.last,
-            _ => 0,
-        };
-        window.start + window.permuted.inverse(slot * self.block - missing + record % self.block)
+        let (window, place) = self.place_of(record);
+        let window = self.window(window);
+        window.start + window.permuted.inverse(place)
     }
 
     /// Fills `out` with the records at the positions from `start` on. It derives the keys of a window only once.
@@ -128,6 +124,40 @@ impl BlockOrder {
         }
     }
 
+    /// Returns the seed, the epoch and the stream.
+    pub(super) fn key(&self) -> [u64; 3] {
+        [self.seed, self.epoch, self.stream]
+    }
+
+    /// Returns the records of each block of a window, in the order in which they are laid out.
+    pub(super) fn blocks_of(&self, window: u64) -> impl Iterator<Item = Range<u64>> {
+        let first = window * self.window;
+        (first..first.saturating_add(self.window).min(self.blocks)).map(|at| {
+            let start = self.permuted.get(at) * self.block;
+            start..start.saturating_add(self.block).min(self.n)
+        })
+    }
+
+    /// Returns the record at a place of the laid out records of a window.
+    pub(super) fn record_at(&self, window: u64, place: u64) -> u64 {
+        let window = self.window(window);
+        let (slot, offset) = self.split(&window, place);
+        self.permuted.get(window.first + slot) * self.block + offset
+    }
+
+    /// Returns the window of a record, and its place there: the inverse of [`record_at`](BlockOrder::record_at).
+    pub(super) fn place_of(&self, record: u64) -> (u64, u64) {
+        let block_position = self.permuted.inverse(record / self.block);
+        let number = block_position / self.window;
+        let window = self.window(number);
+        let slot = block_position - window.first;
+        let missing = match window.short {
+            Some(short) if slot > short => self.block - self.last,
+            _ => 0,
+        };
+        (number, slot * self.block - missing + record % self.block)
+    }
+
     /// Returns the number of windows.
     fn windows(&self) -> u64 {
         self.blocks.div_ceil(self.window)
@@ -137,7 +167,7 @@ impl BlockOrder {
     ///
     /// # Panics
     /// Panics if the position does not exist.
-    fn window_of(&self, position: u64) -> u64 {
+    pub(super) fn window_of(&self, position: u64) -> u64 {
         assert!(position < self.n, "no position {position}: there are {}", self.n);
         // If the product exceeds u64, one window contains all records.
         let j = position / self.window.saturating_mul(self.block);
@@ -148,7 +178,7 @@ impl BlockOrder {
     ///
     /// # Panics
     /// Panics if `window` is above the number of windows.
-    fn start(&self, window: u64) -> u64 {
+    pub(super) fn start(&self, window: u64) -> u64 {
         assert!(window <= self.windows(), "no window {window}: there are {}", self.windows());
         let before = window.saturating_mul(self.window).min(self.blocks);
         if before == self.blocks {

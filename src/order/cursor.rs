@@ -7,7 +7,7 @@ use super::state::State;
 use crate::error::{OrderError, Result};
 
 /// An epoch, and the number of its positions that all ranks together have delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) epoch: u64,
     pub(crate) position: u64,

@@ -278,7 +278,7 @@ impl Order {
     }
 
     /// Returns the position of a record: the inverse of [`get`](Order::get). It returns `None` for a record that a filter excludes, and
-    /// for mixtures and weighted orders, where a record may have several positions (see [`rows_of`](Order::rows_of)).
+    /// for mixtures, balanced and weighted orders, where a record may have several positions (see [`rows_of`](Order::rows_of)).
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) if the record is not below [`records`](Order::records).
@@ -300,10 +300,10 @@ impl Order {
             }
             (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
                 mix.positions(self.base.seed, *first, record, |position| positions.push(position));
-                positions.sort_unstable();
             }
             _ => return Err(foreign_key()),
         }
+        positions.sort_unstable();
         Ok(positions)
     }
 

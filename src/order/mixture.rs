@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard};
 
 /// Stream of the cycle permutations, above the streams of all windows of a block order.
-const CYCLE_STREAM: u64 = 3 << 32;
+pub(super) const CYCLE_STREAM: u64 = 3 << 32;
 /// Distance between the streams of adjacent components.
 const COMPONENT_STREAMS: u64 = 1 << 40;
 /// Maximum number of components: there are no streams for more.

@@ -32,7 +32,7 @@
 //! | a shuffle for disks that seek, or for a network | [`Spec::Block`]: reads blocks of adjacent records; `docs/order.md` gives the design effect |
 //! | a subset of the records | [`Spec::Filtered`], over a [`Subset`] |
 //! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s; [`Spec::Mix`] with options |
-//! | the same number of samples of each class | [`Spec::balanced`] |
+//! | the same number of samples of each class | [`Spec::balanced`]; [`Spec::BalancedBlock`] in blocks |
 //! | records drawn by weight, with replacement | [`Spec::Weighted`], with [`Weights`] |
 //! | batches of records of like length | [`Spec::Buckets`], with [`Buckets`] |
 //!
@@ -46,6 +46,7 @@
 
 mod block;
 mod buckets;
+mod classes;
 mod cursor;
 mod digest;
 mod epoch;
@@ -64,6 +65,7 @@ mod weighted;
 
 pub(crate) use block::{BLOCK_BYTES, block_records, check_memory};
 pub use buckets::Buckets;
+pub use classes::Classes;
 pub use cursor::Cursor;
 pub(crate) use cursor::{Position, following_epoch};
 pub(crate) use digest::joined_fingerprint;

@@ -191,6 +191,47 @@ impl RankShare {
         Some(RunIter { first: 0, at, end, len: self.len, padding: self.last == LastBatch::Pad })
     }
 
+    /// Returns the positions of the step that begins at the start of this share of one rank, as [`Run`]s, and the position after it as of
+    /// [`after`](RankShare::after). Positions that are left out are passed over, and those that follow take their places. They are given in
+    /// ascending order from the start on, each with the number of epochs after this one. `None` if the rest of the epoch has no step.
+    pub(crate) fn filled(
+        &self,
+        left_out: impl Iterator<Item = (u64, u64)>,
+    ) -> Option<(Vec<Run>, (u64, u64))> {
+        let (len, batch) = (u128::from(self.len), u128::from(self.batch));
+        let end = if self.is_continuous() { u128::MAX } else { len };
+        let part = |at, end, padding| RunIter { first: 0, at, end, len: self.len, padding };
+        let (mut runs, mut rows, mut at) = (Vec::new(), 0, u128::from(self.start));
+        let left_out = left_out.map(|(epochs, position)| u128::from(epochs) * len + u128::from(position));
+        for gap in left_out.take_while(|gap| *gap < end).chain([end]) {
+            let here = (gap - at).min(batch - rows);
+            runs.extend(part(at, at + here, false));
+            rows += here;
+            at += here;
+            if rows == batch || at >= end {
+                break;
+            }
+            at = gap + 1;
+        }
+        match self.last {
+            _ if rows == 0 => return None,
+            LastBatch::Drop if rows < batch => return None,
+            LastBatch::Pad => runs.extend(part(len, len + batch - rows, true)),
+            _ => {}
+        }
+        let epochs = u64::try_from(at / len).ok()?;
+        Some((runs, if self.is_continuous() { (epochs, (at % len) as u64) } else { (0, at as u64) }))
+    }
+
+    /// Returns the share of all workers of this rank whose step 0 is `ahead` steps after step `k` of this one, in the same epoch.
+    pub(crate) fn beside(&self, k: u64, ahead: i64) -> Option<RankShare> {
+        let begin = self.begin(k.checked_mul(self.workers)?.checked_add(self.worker)?)?;
+        let start = i128::try_from(begin).ok()? + i128::from(ahead) * i128::from(self.batch);
+        let start = u64::try_from(start).ok().filter(|start| *start < self.len)?;
+        let share = RankShare { start, worker: 0, workers: 1, ..self.clone() };
+        (share.steps() > 0).then_some(share)
+    }
+
     /// Returns the position of a run after step `k` was delivered, as (epochs after this one, position in that epoch). States contain
     /// this position, and [`starting_at`](RankShare::starting_at) accepts it. With several workers it is the end of the round, which
     /// consists of one step per worker.

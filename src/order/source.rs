@@ -2,12 +2,14 @@
 
 use super::block::{self, BlockOrder};
 use super::buckets::BucketOrder;
+use super::classes::BalancedBlocks;
 use super::prp::Permutation;
 use super::spec::Spec;
 use super::subset::Subset;
 use super::weighted::Weights;
 use crate::error::{Count, OrderError, Result};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Stream of a permutation of all records or of a filter's survivors, and of weighted draws.
 const GLOBAL_STREAM: u64 = 0;
@@ -31,6 +33,7 @@ pub(super) enum SourceKind {
     Block { block: u64, window: u64 },
     Weighted(Weights),
     Buckets(BucketOrder),
+    Balanced(Arc<BalancedBlocks>),
 }
 
 /// The key of a source in one epoch.
@@ -43,6 +46,7 @@ pub(super) enum SourceKey {
     Weighted(u64),
     /// A permutation per bucket, or none for stored order.
     Buckets(Vec<Permutation>),
+    Balanced(BlockOrder),
 }
 
 impl OrderSource {
@@ -74,6 +78,15 @@ impl OrderSource {
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
             Spec::Buckets(buckets) => SourceKind::Buckets(BucketOrder::new(buckets, len)?),
+            Spec::BalancedBlock { classes, block, window } => {
+                block::check(len, *block, *window)?;
+                if classes.records() != len {
+                    let reason =
+                        format!("expected the classes of {len} records, found {}", classes.records());
+                    return Err(OrderError::Refused { reason: reason.into() }.into());
+                }
+                SourceKind::Balanced(Arc::new(BalancedBlocks::new(classes.clone(), *block, *window)))
+            }
             Spec::Filtered { .. } | Spec::Mixture(_) | Spec::Mix(_) => {
                 let reason = "a filter or a component must have a plain order: no mixture, no second filter";
                 return Err(OrderError::Refused { reason: reason.into() }.into());
@@ -85,8 +98,8 @@ impl OrderSource {
     /// Creates the source of a component of a mixture.
     pub(super) fn component(spec: &Spec, records: Range<u64>) -> Result<OrderSource> {
         let source = OrderSource::new(spec, records)?;
-        if source.buckets().is_some() {
-            let reason = "a component must have a plain order: no buckets";
+        if matches!(source.kind, SourceKind::Buckets(_) | SourceKind::Balanced(_)) {
+            let reason = "a component must have a plain order: no buckets, no balanced blocks";
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         Ok(source)
@@ -107,6 +120,10 @@ impl OrderSource {
             }
             // Buckets are never a component, which other streams would belong to.
             SourceKind::Buckets(buckets) => SourceKey::Buckets(buckets.key(seed, epoch)),
+            SourceKind::Balanced(balanced) => {
+                let (block, window) = (balanced.block, balanced.window);
+                SourceKey::Balanced(BlockOrder::new(self.len, block, window, seed, epoch, stream))
+            }
         }
     }
 
@@ -118,6 +135,12 @@ impl OrderSource {
             SourceKey::Block(order) => order.get(position),
             SourceKey::Weighted(start) => self.draw(*start, position),
             SourceKey::Buckets(key) => self.buckets().map_or(position, |buckets| buckets.get(key, position)),
+            SourceKey::Balanced(blocks) => {
+                let mut record = [position];
+                self.fill_balanced(blocks, position, &mut record);
+                let [record] = record;
+                record
+            }
         })
     }
 
@@ -135,6 +158,7 @@ impl OrderSource {
                     buckets.fill(key, start, out);
                 }
             }
+            SourceKey::Balanced(blocks) => self.fill_balanced(blocks, start, out),
         }
         if self.first != 0 || self.filter.is_some() {
             out.iter_mut().for_each(|out| *out = self.record(*out));
@@ -148,19 +172,31 @@ impl OrderSource {
             SourceKey::Sequential => Some(index),
             SourceKey::Global(order) => Some(order.inverse(index)),
             SourceKey::Block(order) => Some(order.inverse(index)),
-            SourceKey::Weighted(_) => None,
+            SourceKey::Weighted(_) | SourceKey::Balanced(_) => None,
             SourceKey::Buckets(key) => self.buckets()?.inverse(key, index),
         }
     }
 
-    /// Calls `found` with each position of a record, in ascending order.
+    /// Calls `found` with each position of a record.
     pub(super) fn positions(&self, key: &SourceKey, record: u64, found: impl FnMut(u64)) {
         match key {
+            SourceKey::Balanced(blocks) => {
+                if let (SourceKind::Balanced(balanced), Some(index)) = (&self.kind, self.index_of(record)) {
+                    balanced.positions(blocks, index, found);
+                }
+            }
             SourceKey::Weighted(start) => {
                 let Some(index) = self.index_of(record) else { return };
                 (0..self.len).filter(|t| self.draw(*start, *t) == index).for_each(found);
             }
             _ => self.inverse(key, record).into_iter().for_each(found),
+        }
+    }
+
+    fn fill_balanced(&self, blocks: &BlockOrder, start: u64, out: &mut [u64]) {
+        // Only `key` creates keys, so they have this kind.
+        if let SourceKind::Balanced(balanced) = &self.kind {
+            balanced.fill(blocks, start, out);
         }
     }
 
@@ -225,29 +261,31 @@ impl OrderSource {
                 format!("; deff(rho=1) = {:.2} for batches of {batch}", block::deff(1.0, batch, window))
             }
         };
+        let blocks = |classes: &str, block: u64, window: u64| {
+            let (blocks, windows) = (self.len.div_ceil(block), self.len.div_ceil(block).div_ceil(window));
+            let blocks = Count(blocks, "block");
+            if windows <= 1 {
+                let deff = deff(None);
+                return format!(
+                    "{records}{classes} in block order: {blocks} of {block} in one window (`global` shuffles equally well at lower \
+                     cost){deff}"
+                );
+            }
+            let in_memory = block.saturating_mul(window).saturating_mul(2).min(self.len);
+            let (window, in_memory, deff) =
+                (Count(window, "block"), Count(in_memory, "record"), deff(Some(window)));
+            format!(
+                "{records}{classes} in block order: {blocks} of {block}, {windows} windows of {window}, at most {in_memory} in \
+                 memory{deff}"
+            )
+        };
         match &self.kind {
             SourceKind::Sequential => format!("{records} in sequential order"),
             SourceKind::Global => format!("{records} in global order{}", deff(None)),
             SourceKind::Weighted(_) => format!("{records} drawn by weight, with replacement"),
             SourceKind::Buckets(buckets) => format!("{records} {}", buckets.describe()),
-            &SourceKind::Block { block, window } => {
-                let (blocks, windows) = (self.len.div_ceil(block), self.len.div_ceil(block).div_ceil(window));
-                let blocks = Count(blocks, "block");
-                if windows <= 1 {
-                    let deff = deff(None);
-                    return format!(
-                        "{records} in block order: {blocks} of {block} in one window (`global` shuffles equally well at lower \
-                         cost){deff}"
-                    );
-                }
-                let in_memory = block.saturating_mul(window).saturating_mul(2).min(self.len);
-                let (window, in_memory, deff) =
-                    (Count(window, "block"), Count(in_memory, "record"), deff(Some(window)));
-                format!(
-                    "{records} in block order: {blocks} of {block}, {windows} windows of {window}, at most {in_memory} in \
-                     memory{deff}"
-                )
-            }
+            &SourceKind::Block { block, window } => blocks("", block, window),
+            SourceKind::Balanced(balanced) => blocks(" of balanced classes", balanced.block, balanced.window),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::block::{BLOCK_BYTES, block_records, default_window};
 use super::buckets::Buckets;
+use super::classes::Classes;
 use super::subset::Subset;
 use super::weighted::Weights;
 use std::ops::Range;
@@ -19,6 +20,16 @@ pub enum Spec {
     /// memory. [`Order::describe`](super::Order::describe) reports the design effect (deff): how much worse than a global shuffle it
     /// can be. If one window would contain all records, `Global` shuffles equally well at lower cost.
     Block {
+        /// Number of records per block.
+        block: u64,
+        /// Number of blocks per window.
+        window: u64,
+    },
+    /// Equal classes in a block order: a window has as many samples as records, and each class that it has gives equally many of them. A record repeats
+    /// only after all of its class in the window. A class without a record in a window has no sample there.
+    BalancedBlock {
+        /// The class of each record.
+        classes: Classes,
         /// Number of records per block.
         block: u64,
         /// Number of blocks per window.
@@ -144,6 +155,28 @@ impl Spec {
     pub(crate) fn block_of(bytes: u64, n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
         let block = block_records(bytes, n, stored_bytes);
         Spec::Block { block, window: default_window(global_batch) }
+    }
+
+    /// Returns the block and window sizes of an order that reads in blocks, also of one over the records of a subset.
+    pub(crate) fn block_sizes(&self) -> Option<(u64, u64)> {
+        match self {
+            Spec::Block { block, window } | Spec::BalancedBlock { block, window, .. } => {
+                Some((*block, *window))
+            }
+            Spec::Filtered { order, .. } => order.block_sizes(),
+            _ => None,
+        }
+    }
+
+    /// Returns true if adjacent positions have records that are far from each other, so that each costs an access of its own.
+    pub(crate) fn is_scattered(&self) -> bool {
+        match self {
+            Spec::Global | Spec::Weighted(_) | Spec::Buckets(_) => true,
+            Spec::Sequential | Spec::Block { .. } | Spec::BalancedBlock { .. } => false,
+            Spec::Filtered { order, .. } => order.is_scattered(),
+            Spec::Mixture(components) => components.iter().any(|component| component.order.is_scattered()),
+            Spec::Mix(mix) => mix.orders().any(Spec::is_scattered),
+        }
     }
 
     /// Returns a spec of only the records of a subset, in this order.

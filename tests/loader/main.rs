@@ -1,11 +1,13 @@
 //! Batches of a loader: their order for every number of threads, rank and kind of dataset; resuming at any step; and errors.
 
 mod buckets;
+mod classes;
 mod descriptors;
 mod elastic;
 mod faults;
 mod flow;
 mod iterations;
+mod left_out;
 mod mix;
 mod same;
 mod workers;

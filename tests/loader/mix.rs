@@ -336,13 +336,14 @@ fn bad_records_are_errors_in_their_batch_or_are_skipped() {
         let row = e.location().row.unwrap();
         let mut skipping = mix.damage(Damage::Skip).threads(2).build().unwrap();
         let step = skipping.next().unwrap().unwrap();
-        assert_eq!(step.ids.len(), 19);
+        assert_eq!(step.ids.len(), 20);
         assert_eq!(step.skipped.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [47]);
         let order: Order = skipping.cursor().order().clone();
         assert_eq!(order.get(row as u64).unwrap(), 47);
         let numbers: Vec<i64> = step.ids.iter().map(|id| (id % 40) as i64).collect();
         assert_eq!(step.batch().unwrap().int64("i").unwrap(), numbers);
         assert!(step.samples().all(|sample| sample.record != 47));
+        assert_eq!(step.samples().map(|sample| sample.padding).position(|padding| padding), Some(row));
         assert_eq!(raising.next().unwrap().unwrap().ids, skipping.next().unwrap().unwrap().ids);
         drop(b);
     }

@@ -67,7 +67,10 @@ impl RunStats {
         while max_steps.is_none_or(|max| self.steps < max) {
             let step = match loader.next_within(MemoryMonitor::INTERVAL) {
                 NextStep::Ready(step) => step?,
-                NextStep::EpochEnd => break,
+                NextStep::EpochEnd(skipped) => {
+                    self.skip(&skipped);
+                    break;
+                }
                 NextStep::Timeout => {
                     self.memory.sample();
                     continue;
@@ -109,10 +112,14 @@ impl RunStats {
             (None, None) => 0,
         };
         self.sum = self.sum.wrapping_add(sum);
-        for (record, e) in &step.skipped {
+        self.skip(&step.skipped);
+        Ok(())
+    }
+
+    fn skip(&mut self, skipped: &[(u64, tfseek::Error)]) {
+        for (record, e) in skipped {
             self.skipped.add(format!("record {record}: {e}"));
         }
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::dataset;
 use crate::exit::{Failure, Outcome};
 use crate::text;
 use tfseek::Dataset;
-use tfseek::loader::{Loader, LoaderOptions};
+use tfseek::loader::{Loader, LoaderOptions, Shuffle};
 use tfseek::order::{Cursor, LastBatch, State};
 
 impl args::ShareArgs {
@@ -61,6 +61,9 @@ impl args::ShareArgs {
             options = options.select(dataset::select(dataset, filter, global, console)?);
         }
         if let Some(feature) = &self.balance {
+            if Shuffle::from(self.shuffle) == Shuffle::None {
+                return Err(Failure::usage("--balance: expected --shuffle global or block, found none"));
+            }
             options = options.balance(&dataset::column(dataset, feature, global, console)?)?;
         }
         Ok(options)

@@ -202,5 +202,9 @@ fn filtered_and_balanced_orders() {
     assert!(each.into_iter().eq(0..200));
     dir.run(&["order", "x-*", "-b", "4", "--step", "0", "--where", "label is 3"]).fails(2, &["--where"]);
     dir.run(&["order", "x-*", "-b", "4", "--step", "0", "--balance", "label", "--shuffle", "none"])
-        .fails(2, &["--balance"]);
+        .fails(2, &["--balance", "--shuffle global or block"]);
+    // In blocks each record of one window has a class of its own.
+    let mut blocks = ids(&dir, &["-b", "200", "--balance", "label", "--step", "0", "--shuffle", "block"]);
+    blocks.sort_unstable();
+    assert!(blocks.into_iter().eq(0..200));
 }

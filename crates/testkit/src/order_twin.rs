@@ -89,6 +89,30 @@ pub fn block_order(n: u64, block: u64, window: u64, seed: u64, epoch: u64, strea
     order
 }
 
+/// Returns the order of balanced classes in blocks: of each window the first samples of a mixture of its classes.
+pub fn balanced_blocks(classes: &[i64], block: u64, window: u64, seed: u64, epoch: u64) -> Vec<u64> {
+    let n = classes.len() as u64;
+    let blocks = prp(n.div_ceil(block), seed, epoch, 1).all();
+    let mut order = Vec::new();
+    for (j, blocks) in blocks.chunks(window as usize).enumerate() {
+        let laid_out: Vec<u64> = blocks.iter().flat_map(|k| k * block..n.min((k + 1) * block)).collect();
+        let mut present: Vec<i64> = laid_out.iter().map(|record| classes[*record as usize]).collect();
+        present.sort_unstable();
+        present.dedup();
+        let seed = absorb(&[0x5446524442414c31, seed, epoch, 0, j as u64]);
+        let cycles = laid_out.len().div_ceil(present.len()) as u64;
+        let samples = mixture(&vec![1; present.len()], seed, cycles);
+        for (class, i) in samples.into_iter().take(laid_out.len()) {
+            let is_own = |record: &u64| classes[*record as usize] == present[class];
+            let own: Vec<u64> = laid_out.iter().copied().filter(is_own).collect();
+            let len = own.len() as u64;
+            let shuffle = prp(len, seed, i / len, (class as u64 + 1) << 40);
+            order.push(own[shuffle.get(i % len) as usize]);
+        }
+    }
+    order
+}
+
 /// Returns the first cycles of a mixture: the components of each cycle, shuffled, each with its samples in order.
 pub fn mixture(weights: &[u64], seed: u64, cycles: u64) -> Vec<(usize, u64)> {
     let mut given = vec![0; weights.len()];

@@ -145,6 +145,11 @@ impl SpecSummary {
                 put("b", (*block).into());
                 put("W", (*window).into());
             }
+            SummaryKind::BalancedBlock { block, window, classes } => {
+                put("b", (*block).into());
+                put("W", (*window).into());
+                put("classes", hex(*classes).into());
+            }
             SummaryKind::Weighted(weights) => {
                 put("weights", weights.to_json());
             }
@@ -203,6 +208,11 @@ impl SpecSummary {
             "none" => (SummaryKind::Sequential, &[]),
             "global" => (SummaryKind::Global, &[]),
             "block" => (SummaryKind::Block { block: size("b")?, window: size("W")? }, &["b", "W"]),
+            "balanced" => {
+                let classes = digest(value("classes")).ok_or_else(|| bad("classes", "32 hex digits"))?;
+                let (block, window) = (size("b")?, size("W")?);
+                (SummaryKind::BalancedBlock { block, window, classes }, &["b", "W", "classes"])
+            }
             "weighted" => (SummaryKind::Weighted(weights()?), &["weights"]),
             "mixture" => (SummaryKind::Mixture(weights()?, parts()?), &["weights", "parts"]),
             "mix" => {
@@ -233,7 +243,11 @@ impl SpecSummary {
                 &["boundaries", "sizes", "shuffle", "drop", "lengths"],
             ),
             other => {
-                return Err(refused("kind", "none, global, block, weighted, mixture, mix or buckets", other));
+                return Err(refused(
+                    "kind",
+                    "none, global, block, balanced, weighted, mixture, mix or buckets",
+                    other,
+                ));
             }
         };
         let mut ids = None;

@@ -60,6 +60,12 @@ enum SummaryKind {
         block: u64,
         window: u64,
     },
+    /// Balanced classes in blocks: the sizes, and the digest of the records' classes.
+    BalancedBlock {
+        block: u64,
+        window: u64,
+        classes: u128,
+    },
     Weighted(SummaryWeights),
     /// A mixture whose weights are all 1: the weights, and the digest of the components. Before version 0.2 any mixture.
     Mixture(SummaryWeights, u128),
@@ -218,6 +224,9 @@ impl State {
     fn with_sizes(&self, spec: &Spec) -> Spec {
         match (spec, &self.order.kind) {
             (Spec::Block { .. }, &SummaryKind::Block { block, window }) => Spec::Block { block, window },
+            (Spec::BalancedBlock { classes, .. }, &SummaryKind::BalancedBlock { block, window, .. }) => {
+                Spec::BalancedBlock { classes: classes.clone(), block, window }
+            }
             // With other boundaries the states are compared, and differ.
             (Spec::Buckets(buckets), SummaryKind::Buckets(saved))
                 if buckets.boundaries() == saved.boundaries =>
@@ -287,6 +296,11 @@ impl SpecSummary {
             SourceKind::Sequential => SummaryKind::Sequential,
             SourceKind::Global => SummaryKind::Global,
             &SourceKind::Block { block, window } => SummaryKind::Block { block, window },
+            SourceKind::Balanced(balanced) => SummaryKind::BalancedBlock {
+                block: balanced.block,
+                window: balanced.window,
+                classes: balanced.classes.digest(),
+            },
             SourceKind::Weighted(weights) => SummaryKind::Weighted(match weights.as_slice() {
                 few if few.len() <= LISTED => {
                     SummaryWeights::Listed(few.iter().map(|w| u64::from(*w)).collect())
@@ -320,6 +334,7 @@ impl SpecSummary {
             "weights",
             "parts",
             "ids",
+            "classes",
             "boundaries",
             "shuffle",
             "drop",
@@ -342,8 +357,13 @@ impl SpecSummary {
             |list: &[u64]| format!("[{}]", list.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
         match (name, &self.kind) {
             ("kind", kind) => Some(quoted(kind.name())),
-            ("b", SummaryKind::Block { block, .. }) => Some(block.to_string()),
-            ("W", SummaryKind::Block { window, .. }) => Some(window.to_string()),
+            ("b", SummaryKind::Block { block, .. } | SummaryKind::BalancedBlock { block, .. }) => {
+                Some(block.to_string())
+            }
+            ("W", SummaryKind::Block { window, .. } | SummaryKind::BalancedBlock { window, .. }) => {
+                Some(window.to_string())
+            }
+            ("classes", SummaryKind::BalancedBlock { classes, .. }) => Some(quoted(&hex(*classes))),
             ("weights", SummaryKind::Weighted(weights) | SummaryKind::Mixture(weights, _)) => {
                 Some(match weights {
                     SummaryWeights::Listed(weights) => list(weights),
@@ -374,6 +394,7 @@ impl SummaryKind {
             SummaryKind::Sequential => "none",
             SummaryKind::Global => "global",
             SummaryKind::Block { .. } => "block",
+            SummaryKind::BalancedBlock { .. } => "balanced",
             SummaryKind::Weighted(_) => "weighted",
             SummaryKind::Mixture(..) => "mixture",
             SummaryKind::Buckets(_) => "buckets",
@@ -446,8 +467,9 @@ fn words_of(source: &OrderSource) -> [u64; 9] {
         SourceKind::Global => (1, 0, 0, 0),
         &SourceKind::Block { block, window } => (2, block, window, 0),
         SourceKind::Weighted(weights) => (3, 0, 0, weights.digest()),
-        // A component has no buckets: `OrderSource::component` refuses them.
+        // A component has neither of these: `OrderSource::component` refuses them.
         SourceKind::Buckets(_) => (4, 0, 0, 0),
+        SourceKind::Balanced(balanced) => (5, balanced.block, balanced.window, balanced.classes.digest()),
     };
     let ids = source.filter.as_ref().map_or(0, |filter| filter.digest());
     let halves = |digest: u128| ((digest >> 64) as u64, digest as u64);

@@ -25,7 +25,7 @@ pub(crate) struct ShareArgs {
     #[command(flatten)]
     pub(crate) select: WhereArgs,
     /// Draw the same number of samples for each value of this feature; the records of each value are shuffled separately
-    #[arg(long, value_name = "FEATURE", conflicts_with = "shuffle")]
+    #[arg(long, value_name = "FEATURE")]
     pub(crate) balance: Option<String>,
     /// Random seed; the same seed gives the same records in the same order
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = super::seed)]
